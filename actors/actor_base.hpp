@@ -1,0 +1,87 @@
+// The base of every actor: keeps the text of exceptions, and tells ThreadSanitizer which messages
+// order which memory accesses (Debian's CAF is not instrumented, so it cannot see that by itself).
+#pragma once
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <caf/error.hpp>
+#include <caf/mailbox_element.hpp>
+#include <caf/make_message.hpp>
+#include <caf/scheduled_actor.hpp>
+#include <caf/sec.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define TROUPE_TSAN_RELEASE(address) __tsan_release(address)
+#define TROUPE_TSAN_ACQUIRE(address) __tsan_acquire(address)
+#else
+#define TROUPE_TSAN_RELEASE(address) static_cast<void>(0)
+#define TROUPE_TSAN_ACQUIRE(address) static_cast<void>(0)
+#endif
+
+namespace troupe {
+
+/// One line that says what went wrong, as an error that travels in messages.
+inline caf::error MakeFailure(const std::string& text) {
+  return caf::make_error(caf::sec::runtime_error, text);
+}
+
+/// The text of a failure, without CAF's decoration where it is ours.
+std::string TextOf(const caf::error& error);
+
+template <class Base>
+class ActorBase : public Base {
+ public:
+  using Base::Base;
+  using Base::consume;
+  using Base::enqueue;
+
+  void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) override {
+    TROUPE_TSAN_RELEASE(element.get());
+    Base::enqueue(std::move(element), unit);
+  }
+  caf::invoke_message_result consume(caf::mailbox_element& element) override {
+    TROUPE_TSAN_ACQUIRE(&element);
+    TROUPE_TSAN_ACQUIRE(this);
+    struct Release {
+      ActorBase* self;
+      ~Release() { TROUPE_TSAN_RELEASE(self); }
+    } release{this};
+    return Base::consume(element);
+  }
+  void launch(caf::execution_unit* unit, bool lazy, bool hide) override {
+    TROUPE_TSAN_RELEASE(this);
+    Base::launch(unit, lazy, hide);
+  }
+  void initialize() override {
+    TROUPE_TSAN_ACQUIRE(this);
+    this->set_exception_handler([](caf::scheduled_actor* self, std::exception_ptr& thrown) {
+      try {
+        std::rethrow_exception(thrown);
+      } catch (const std::exception& e) {
+        return MakeFailure(std::string(self->name()) + ": " + e.what());
+      } catch (...) {
+        return MakeFailure(std::string(self->name()) + ": unknown exception");
+      }
+    });
+    // An error that arrives as a stray message must not end a long-lived actor.
+    this->set_error_handler([](caf::error&) {});
+    Base::initialize();
+    TROUPE_TSAN_RELEASE(this);
+  }
+  void on_destroy() override {
+    TROUPE_TSAN_ACQUIRE(this);
+    Base::on_destroy();
+  }
+  ~ActorBase() override { TROUPE_TSAN_ACQUIRE(this); }
+};
+
+/// The self pointer of an actor with interface `Interface` and state `State`.
+template <class Interface, class State>
+using ActorPointer = caf::stateful_actor<State, ActorBase<typename Interface::base>>*;
+
+}  // namespace troupe

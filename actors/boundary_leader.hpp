@@ -1,0 +1,117 @@
+// The two ends of one boundary edge: one leader per data-parallel shard at each end.
+//
+// Source end, speaks for replica s of the source module:
+//   receives  Activation{m} from the last stage; answers Gradient{m} when all slices came back
+//   sends     Slice{m} to every destination leader that shares samples with it
+//             (at most `credits` microbatches are under way; more wait here)
+// Destination end, speaks for replica d of the destination module:
+//   receives  Slice{m} from every such source leader; answers GradientSlice{m}
+//   sends     Activation{m} to the first stage, once all slices of m are here and all of m-1 went
+//
+// Which samples go where is fixed by the two data-parallel sizes (layout/route.hpp); how many rows
+// they have is said by the row table that travels with the microbatch. The way back uses the pieces
+// recorded on the way there. A slice without rows is announced but not transported. Rows that come
+// from one source are handed on as they are, without a copy.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/actor_base.hpp"
+#include "layout/route.hpp"
+#include "messages/boundary.hpp"
+#include "transport/abort_signal.hpp"
+#include "transport/endpoint.hpp"
+
+namespace troupe {
+
+struct SourceLeaderConfig {
+  std::string edge;   ///< "vision>language", for errors
+  int shard = 0;      ///< replica of the source module
+  int credits = 1;
+  Assignment source;       ///< samples of a microbatch by source replica
+  Assignment destination;  ///< the same samples by destination replica
+  std::map<int, DestinationLeader> peers;        ///< by destination replica
+  std::map<int, EndpointName> peer_endpoints;    ///< by destination replica
+  std::shared_ptr<Endpoint> endpoint;
+  std::shared_ptr<AbortSignal> abort;
+};
+
+struct SourceLeaderState {
+  static constexpr const char* name = "source_leader";
+
+  /// One cut of the shard's rows, recorded on the way there for the way back.
+  struct Piece {
+    int destination = 0;
+    Interval rows;
+    Buffer gradient;
+    bool answered = false;
+  };
+  struct Flight {
+    caf::typed_response_promise<Gradient> asker;
+    std::vector<Piece> pieces;  ///< in row order
+    std::size_t missing = 0;    ///< pieces without an answer
+    bool none = false;          ///< the answer is "no gradient"
+  };
+  struct Waiting {
+    Activation activation;
+    caf::typed_response_promise<Gradient> asker;
+  };
+
+  SourceLeaderConfig config;
+  std::map<std::int64_t, Flight> flights;  ///< by microbatch; its size is the credits in use
+  std::deque<Waiting> waiting;             ///< for a credit
+};
+
+SourceLeader::behavior_type RunSourceLeader(ActorPointer<SourceLeader, SourceLeaderState> self,
+                                            SourceLeaderConfig config);
+
+struct DestinationLeaderConfig {
+  std::string edge;
+  int shard = 0;  ///< replica of the destination module
+  int link = 0;   ///< the stage's number for this edge
+  Assignment source;
+  Assignment destination;
+  std::map<int, EndpointName> peer_endpoints;  ///< by source replica
+  Downstream stage;                            ///< the destination module's first stage
+  std::shared_ptr<Endpoint> endpoint;
+  std::shared_ptr<AbortSignal> abort;
+};
+
+struct DestinationLeaderState {
+  static constexpr const char* name = "destination_leader";
+
+  struct Piece {
+    Slice slice;
+    caf::typed_response_promise<GradientSlice> asker;
+    Buffer buffer;
+    bool announced = false;
+    bool here = false;
+  };
+  struct Flight {
+    std::map<int, Piece> pieces;  ///< by source replica; their order is the row order
+    std::size_t announced = 0;
+    std::size_t here = 0;
+    Buffer whole;                 ///< where the pieces are assembled; undefined when there is one
+  };
+
+  DestinationLeaderConfig config;
+  std::vector<int> sources;                ///< replicas that share samples with this one
+  std::map<std::int64_t, Flight> flights;  ///< by microbatch
+  std::int64_t delivered = 0;              ///< microbatches given to the stage
+};
+
+DestinationLeader::behavior_type RunDestinationLeader(
+    ActorPointer<DestinationLeader, DestinationLeaderState> self, DestinationLeaderConfig config);
+
+/// Replicas of the other end that share samples with `shard`, ascending.
+std::vector<int> PeersOf(const std::vector<Interval>& shard, const Assignment& others);
+
+/// The transport's tag of one microbatch in one direction.
+Tag ForwardTag(std::int64_t microbatch);
+Tag BackwardTag(std::int64_t microbatch);
+
+}  // namespace troupe

@@ -1,0 +1,165 @@
+#include "actors/device_actor.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include "modules/finite.hpp"
+
+namespace troupe {
+namespace {
+
+using Self = ActorPointer<Device, DeviceState>;
+
+std::int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// What a command is, for the trace and for errors.
+struct Work {
+  WorkKind kind = WorkKind::kForward;
+  int stage = -1;
+  std::int64_t round = 0;
+  std::int64_t unit = 0;
+  bool recorded = true;
+};
+
+std::string Describe(const DeviceState& s, const Work& work) {
+  const auto shard = s.config.shards.find(work.stage);
+  std::string text = shard == s.config.shards.end() ? "rank " + std::to_string(s.config.rank)
+                                                    : ToString(shard->second);
+  switch (work.kind) {
+    case WorkKind::kForward:
+      return text + " forward of microbatch " + std::to_string(work.unit);
+    case WorkKind::kBackward:
+      return text + " backward of microbatch " + std::to_string(work.unit);
+    case WorkKind::kReduce: return text + " gradient reduction";
+    case WorkKind::kUpdate: return text + " parameter update";
+    case WorkKind::kExchange: return text + " row exchange";
+  }
+  return text;
+}
+
+void Record(const DeviceState& s, const Work& work, std::int64_t begin_ns, std::int64_t end_ns) {
+  if (!s.config.ring || !work.recorded) return;
+  PassRecord record{};
+  record.kind = work.kind;
+  record.stage = static_cast<std::int32_t>(work.stage);
+  record.rank = static_cast<std::int32_t>(s.config.rank);
+  const auto shard = s.config.shards.find(work.stage);
+  record.dp = shard == s.config.shards.end() ? 0 : shard->second.dp;
+  record.unit = work.unit;
+  record.round = work.round;
+  record.begin_ns = begin_ns;
+  record.end_ns = end_ns;
+  s.config.ring->Push(record);
+}
+
+/// One line of the reason; libraries like to append backtraces.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// Values that are no numbers stop the job where they appear, not steps later in the loss.
+void RequireFinite(const std::vector<Buffer>& buffers, const char* what) {
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const auto bad = NonFinite(buffers[i]);
+    if (bad) throw std::runtime_error(what + (" " + std::to_string(i)) + " is not finite: " + *bad);
+  }
+}
+
+/// Runs `body`, which returns the answer, and accounts for it. The first failure of the job is
+/// raised here, with its cause; a failure that is only the echo of another passes through.
+template <class Answer, class Body>
+caf::result<Answer> Execute(Self self, const Work& work, Body body) {
+  DeviceState& s = self->state;
+  const std::int64_t begin_ns = NowNs();
+  try {
+    s.config.abort->ThrowIfRaised();
+    Answer answer = body();
+    const std::int64_t end_ns = NowNs();
+    if constexpr (requires { answer.busy_ns; }) answer.busy_ns = end_ns - begin_ns;
+    Record(s, work, begin_ns, end_ns);
+    return answer;
+  } catch (const Aborted& aborted) {
+    return MakeFailure(aborted.what());
+  } catch (const std::exception& e) {
+    const std::string cause = Describe(s, work) + ": " + FirstLine(e.what());
+    s.config.abort->Raise(cause);
+    return MakeFailure(cause);
+  }
+}
+
+void MakePrograms(Self self) {
+  DeviceState& s = self->state;
+  try {
+    if (s.config.setup_thread) s.config.setup_thread();
+    for (const auto& [stage, shard] : s.config.shards) {
+      s.programs[stage] = s.config.make_program(shard);
+    }
+  } catch (const Aborted&) {
+  } catch (const std::exception& e) {
+    s.config.abort->Raise("rank " + std::to_string(s.config.rank) +
+                          ": cannot set up: " + FirstLine(e.what()));
+  }
+}
+
+}  // namespace
+
+Device::behavior_type RunDevice(Self self, DeviceConfig config) {
+  self->state.config = std::move(config);
+  MakePrograms(self);
+  auto& s = self->state;
+  using Kind = WorkKind;
+  return {
+      [self, &s](const RunForward& run) -> caf::result<ForwardDone> {
+        return Execute<ForwardDone>(self, {Kind::kForward, run.stage, run.round, run.pass.unit}, [&] {
+          ForwardDone done{0, s.programs.at(run.stage)->Forward(run.pass)};
+          RequireFinite(done.result.outputs, "output");
+          if (!std::isfinite(done.result.loss.loss)) {
+            throw std::runtime_error("the loss is " + std::to_string(done.result.loss.loss));
+          }
+          return done;
+        });
+      },
+      [self, &s](const RunBackward& run) -> caf::result<BackwardDone> {
+        return Execute<BackwardDone>(
+            self, {Kind::kBackward, run.stage, run.round, run.pass.unit},
+            [&] {
+              BackwardDone done{0, s.programs.at(run.stage)->Backward(run.pass)};
+              RequireFinite(done.result.gradients, "gradient of input");
+              return done;
+            });
+      },
+      [self, &s](const ReduceGradients& run) -> caf::result<GradientsReduced> {
+        return Execute<GradientsReduced>(self, {Kind::kReduce, run.stage, run.round, 0}, [&] {
+          GradientsReduced done{0, s.programs.at(run.stage)->ReduceGradients()};
+          if (!std::isfinite(done.squared_norm)) {
+            throw std::runtime_error("a parameter's gradient is not finite");
+          }
+          return done;
+        });
+      },
+      [self, &s](const UpdateParameters& run) -> caf::result<ParametersUpdated> {
+        return Execute<ParametersUpdated>(self, {Kind::kUpdate, run.stage, run.round, 0}, [&] {
+          s.programs.at(run.stage)->Update(run.step);
+          return ParametersUpdated{};
+        });
+      },
+      [self, &s](const RunExchange& run) -> caf::result<ExchangeDone> {
+        return Execute<ExchangeDone>(self, {Kind::kExchange, run.stage, run.round, run.unit}, [&] {
+          return ExchangeDone{
+              0, ExchangeRows(*s.config.groups.at(run.group), *run.plan, run.rows)};
+        });
+      },
+      [self, &s](const Inspect& ask) -> caf::result<Inspected> {
+        return Execute<Inspected>(self, {Kind::kUpdate, ask.stage, 0, 0, false}, [&] {
+          return Inspected{s.programs.at(ask.stage)->Tensors(ask.kind)};
+        });
+      },
+  };
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+// One rank: a thread bound to one device, which executes commands in the order given.
+//   receives  RunForward, RunBackward, ReduceGradients, UpdateParameters, RunExchange, Inspect
+//   answers   what was asked, when it is done
+//
+// It never decides. A command that throws raises the job's abort signal with one line that names
+// shard, pass and reason: ranks that wait for this one in a collective must wake up.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "actors/actor_base.hpp"
+#include "messages/device.hpp"
+#include "trace/ring.hpp"
+#include "transport/abort_signal.hpp"
+#include "transport/communicator.hpp"
+
+namespace troupe {
+
+struct DeviceConfig {
+  int rank = 0;
+  std::map<int, ShardAddress> shards;  ///< by stage index: what lives on this rank
+  ProgramFactory make_program;         ///< called on the device's thread
+  std::function<void()> setup_thread;  ///< first thing on the device's thread; may be empty
+  std::map<int, std::shared_ptr<Communicator>> groups;  ///< of exchanges, by group number
+  std::shared_ptr<AbortSignal> abort;
+  std::shared_ptr<Ring> ring;          ///< what ran, for the Tracer; may be null
+};
+
+struct DeviceState {
+  static constexpr const char* name = "device";
+
+  DeviceConfig config;
+  std::map<int, std::unique_ptr<StageProgram>> programs;  ///< by stage index
+};
+
+/// Makes its programs before the first command. A factory that throws raises the abort signal.
+Device::behavior_type RunDevice(ActorPointer<Device, DeviceState> self, DeviceConfig config);
+
+}  // namespace troupe

@@ -1,0 +1,248 @@
+#include "actors/director_actor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <numeric>
+
+#include "modules/learning_rate.hpp"
+
+namespace troupe {
+namespace {
+
+using Self = ActorPointer<Director, DirectorState>;
+using OpenRound = DirectorState::OpenRound;
+
+void Pump(Self self);
+
+std::int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void Fail(Self self, const std::string& cause) {
+  DirectorState& s = self->state;
+  s.config.abort->Raise(cause);
+  s.last_begun = true;
+  s.open.clear();
+  if (s.asker.pending()) s.asker.deliver(JobDone{s.config.abort->cause()});
+}
+
+auto OnError(Self self) {
+  return [self](const caf::error& reason) { Fail(self, TextOf(reason)); };
+}
+
+/// Calls the observer; what it throws (a full disk) ends the job.
+template <class Call>
+bool Tell(Self self, Call call) {
+  try {
+    call(*self->state.config.observer);
+    return true;
+  } catch (const std::exception& e) {
+    Fail(self, e.what());
+    return false;
+  }
+}
+
+/// Gathers one kind of tensor from every shard, then goes on.
+template <class Then>
+void InspectAll(Self self, TensorKind kind, Then then) {
+  struct Gather {
+    std::vector<TensorPiece> pieces;
+    std::size_t missing = 0;
+  };
+  DirectorState& s = self->state;
+  auto gather = std::make_shared<Gather>();
+  gather->missing = s.config.shards.size();
+  for (auto [devices, set] : s.config.shards) {
+    for (auto& [rank, inspect] : set.parts) inspect.kind = kind;
+    self->request(devices, caf::infinite, std::move(set))
+        .then(
+            [gather, then](const FromSet<Inspected>& done) {
+              for (const auto& part : done.parts) {
+                gather->pieces.insert(gather->pieces.end(), part.pieces.begin(), part.pieces.end());
+              }
+              if (--gather->missing == 0) then(gather->pieces);
+            },
+            OnError(self));
+  }
+}
+
+void Complete(Self self, std::int64_t number) {
+  DirectorState& s = self->state;
+  OpenRound done = std::move(s.open.at(number));
+  s.open.erase(number);
+  for (const LossSums& loss : done.losses) done.result.loss += loss;
+  const std::int64_t now = NowNs();
+  done.result.seconds = static_cast<double>(now - s.completed_ns) * 1e-9;
+  s.completed_ns = now;
+  if (!Tell(self, [&](JobObserver& observer) { observer.OnRound(done.result); })) return;
+  Pump(self);
+}
+
+/// Shows parameters and moments after the step, one kind after the other, then completes.
+void ShowUpdated(Self self, std::int64_t number, std::vector<TensorKind> kinds) {
+  if (kinds.empty()) return Complete(self, number);
+  const TensorKind kind = kinds.back();
+  kinds.pop_back();
+  InspectAll(self, kind, [=](const std::vector<TensorPiece>& pieces) {
+    const Round& round = self->state.open.at(number).result.round;
+    if (Tell(self, [&](JobObserver& o) { o.OnUpdated(round, kind, pieces); })) {
+      ShowUpdated(self, number, kinds);
+    }
+  });
+}
+
+void CheckComplete(Self self, std::int64_t number) {
+  DirectorState& s = self->state;
+  const auto found = s.open.find(number);
+  if (found == s.open.end()) return;
+  const OpenRound& open = found->second;
+  if (open.missing_reports + open.missing_updates + open.missing_norms > 0) return;
+  if (!s.config.inspect || !open.result.round.train) return Complete(self, number);
+  ShowUpdated(self, number,
+              {TensorKind::kSecondMoment, TensorKind::kFirstMoment, TensorKind::kParameter});
+}
+
+void Apply(Self self, std::int64_t number) {
+  DirectorState& s = self->state;
+  OpenRound& open = s.open.at(number);
+  for (const Update& update : s.config.updates) {
+    self->request(update, caf::infinite, ApplyUpdate{number, open.result.clip_coefficient})
+        .then(
+            [self, number](const UpdateDone& done) {
+              const auto found = self->state.open.find(number);
+              if (found == self->state.open.end()) return;
+              found->second.result.busy_seconds += static_cast<double>(done.busy_ns) * 1e-9;
+              --found->second.missing_updates;
+              CheckComplete(self, number);
+            },
+            OnError(self));
+  }
+}
+
+/// All squared norms are here: the coefficient follows.
+void OnNorms(Self self, std::int64_t number) {
+  DirectorState& s = self->state;
+  OpenRound& open = s.open.at(number);
+  RoundResult& result = open.result;
+  result.gradient_norm = std::sqrt(
+      std::accumulate(open.squared_norms.begin(), open.squared_norms.end(), 0.0));
+  if (!std::isfinite(result.gradient_norm)) {
+    return Fail(self, "step " + std::to_string(result.round.step) + ": the gradient norm is " +
+                          std::to_string(result.gradient_norm));
+  }
+  const double clip = s.config.optimizer.clip_norm;
+  if (clip > 0.0) result.clip_coefficient = std::min(1.0, clip / (result.gradient_norm + 1e-6));
+  if (!s.config.inspect) return Apply(self, number);
+  InspectAll(self, TensorKind::kGradient, [=](const std::vector<TensorPiece>& pieces) {
+    const Round& round = self->state.open.at(number).result.round;
+    if (Tell(self, [&](JobObserver& o) { o.OnGradients(round, pieces); })) Apply(self, number);
+  });
+}
+
+void BeginUpdates(Self self, const Round& round) {
+  DirectorState& s = self->state;
+  UpdateRound begin;
+  begin.round = round.number;
+  begin.step = {round.step + 1, 1.0, ScheduleFactor(s.config.optimizer, round.step, s.config.steps)};
+  begin.wait = s.config.optimizer.clip_norm > 0.0 || s.config.inspect;
+  for (std::size_t u = 0; u < s.config.updates.size(); ++u) {
+    self->request(s.config.updates[u], caf::infinite, begin)
+        .then(
+            [self, u, number = round.number](const SquaredNorm& norm) {
+              const auto found = self->state.open.find(number);
+              if (found == self->state.open.end()) return;
+              found->second.squared_norms[u] = norm.value;
+              if (--found->second.missing_norms == 0) OnNorms(self, number);
+            },
+            OnError(self));
+  }
+}
+
+void Begin(Self self, Round round) {
+  DirectorState& s = self->state;
+  try {
+    const std::int64_t tokens = s.config.source->CountValidTokens(round);
+    round.loss_scale = tokens > 0 ? 1.0 / static_cast<double>(tokens) : 0.0;
+  } catch (const std::exception& e) {
+    return Fail(self, e.what());
+  }
+  OpenRound& open = s.open[round.number];
+  open.result.round = round;
+  open.missing_reports = s.config.stages.size();
+  open.losses.resize(s.config.stages.size());
+  if (round.train) {
+    open.missing_norms = open.missing_updates = s.config.updates.size();
+    open.squared_norms.resize(s.config.updates.size());
+  }
+  // Phases first: they must know the round before anybody's rows reach them.
+  for (const Phase& phase : s.config.phases) self->send(phase, RoundBegin{round});
+  for (const Feed& feed : s.config.feeds) self->send(feed, RoundBegin{round});
+  if (round.train) BeginUpdates(self, round);
+  for (std::size_t i = 0; i < s.config.stages.size(); ++i) {
+    self->request(s.config.stages[i], caf::infinite, RoundBegin{round})
+        .then(
+            [self, i](const StageReport& report) {
+              const auto found = self->state.open.find(report.round);
+              if (found == self->state.open.end()) return;
+              found->second.losses[i] = report.loss;
+              found->second.result.busy_seconds += static_cast<double>(report.busy_ns) * 1e-9;
+              --found->second.missing_reports;
+              CheckComplete(self, report.round);
+            },
+            OnError(self));
+  }
+}
+
+/// All rounds are complete: hand out the final parameters, then answer.
+void Finish(Self self) {
+  DirectorState& s = self->state;
+  if (std::exchange(s.finishing, true)) return;
+  InspectAll(self, TensorKind::kParameter, [=](const std::vector<TensorPiece>& pieces) {
+    if (Tell(self, [&](JobObserver& o) { o.OnFinished(pieces); })) {
+      self->state.asker.deliver(JobDone{});
+    }
+  });
+}
+
+/// Begins rounds while there is room. The only place that does.
+void Pump(Self self) {
+  DirectorState& s = self->state;
+  const int ahead = s.config.inspect ? 0 : s.config.rounds_ahead;
+  while (!s.last_begun && static_cast<int>(s.open.size()) <= ahead) {
+    const auto round = s.config.rounds(s.next_round);
+    if (!round) {
+      s.last_begun = true;
+      break;
+    }
+    ++s.next_round;
+    Begin(self, *round);
+  }
+  if (s.last_begun && s.open.empty() && !s.config.abort->raised()) Finish(self);
+}
+
+}  // namespace
+
+Director::behavior_type RunDirector(Self self, DirectorConfig config) {
+  self->state.config = std::move(config);
+  return {
+      [self](const RunJob&) -> caf::result<JobDone> {
+        DirectorState& s = self->state;
+        s.asker = self->make_response_promise<JobDone>();
+        auto answer = s.asker;
+        if (s.config.abort->raised()) {
+          Fail(self, s.config.abort->cause());
+        } else {
+          s.completed_ns = NowNs();
+          Pump(self);
+        }
+        return answer;
+      },
+      [self](const JobFailed& failed) { Fail(self, failed.cause); },
+  };
+}
+
+}  // namespace troupe

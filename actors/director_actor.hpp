@@ -1,0 +1,101 @@
+// The whole job: begins rounds, adds up what comes back, decides the end.
+//   receives  RunJob     answers JobDone after the last round, or with the first failure
+//             JobFailed  from the abort signal
+//   sends     RoundBegin to phases, feeds and stages; a stage's answer is its StageReport
+//             UpdateRound to every update in a training round; the answer is its SquaredNorm
+//             ApplyUpdate with the clip coefficient; the answer is UpdateDone
+//
+//   begin r      when fewer than `rounds_ahead` + 1 rounds are open
+//   coefficient  when all squared norms of r are here
+//   complete r   when all stage reports (and, training, all UpdateDone) of r are here
+//
+// Without clipping no update waits for the Director, so rounds flow into each other and there is no
+// job-wide barrier.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/actor_base.hpp"
+#include "configs/config.hpp"
+#include "messages/device.hpp"
+#include "messages/job.hpp"
+#include "messages/round.hpp"
+#include "transport/abort_signal.hpp"
+
+namespace troupe {
+
+/// What one round came to.
+struct RoundResult {
+  Round round;
+  LossSums loss;
+  double gradient_norm = 0.0;     ///< training: of all modules together, before clipping
+  double clip_coefficient = 1.0;
+  double seconds = 0.0;           ///< since the round before was complete (or the job's start)
+  double busy_seconds = 0.0;      ///< summed over ranks
+};
+
+/// Told by the Director, on its thread, what happens. A throw ends the job with its text.
+class JobObserver {
+ public:
+  virtual ~JobObserver() = default;
+  virtual void OnRound(const RoundResult& result) = 0;
+  /// With `inspect`: every shard's reduced gradients, before the update; then everything else,
+  /// after it. The pieces are live memory, valid during the call only.
+  virtual void OnGradients(const Round&, const std::vector<TensorPiece>&) {}
+  virtual void OnUpdated(const Round&, TensorKind, const std::vector<TensorPiece>&) {}
+  /// Before JobDone, on success: the final parameters.
+  virtual void OnFinished(const std::vector<TensorPiece>&) {}
+};
+
+/// The rounds of a run: training steps with held-out evaluations between. nullopt after the last.
+using RoundPlan = std::function<std::optional<Round>(std::int64_t number)>;
+
+struct DirectorConfig {
+  std::vector<Stage> stages;
+  std::vector<Feed> feeds;
+  std::vector<Phase> phases;
+  std::vector<Update> updates;
+  std::vector<std::pair<LockStep, ToSet<Inspect>>> shards;  ///< everyone who has tensors
+  RoundPlan rounds;
+  int rounds_ahead = 1;   ///< rounds begun before the current one is complete
+  bool inspect = false;   ///< stop after every step and show all tensors to the observer
+  OptimizerConfig optimizer;
+  std::int64_t steps = 0; ///< of the whole run, for the learning-rate schedule
+  std::shared_ptr<InputSource> source;
+  std::shared_ptr<JobObserver> observer;
+  std::shared_ptr<AbortSignal> abort;
+};
+
+struct DirectorState {
+  static constexpr const char* name = "director";
+
+  struct OpenRound {
+    RoundResult result;
+    std::size_t missing_reports = 0;
+    std::size_t missing_norms = 0;
+    std::size_t missing_updates = 0;
+    // By update and by stage, so that sums do not depend on who answered first.
+    std::vector<double> squared_norms;
+    std::vector<LossSums> losses;
+  };
+
+  DirectorConfig config;
+  std::map<std::int64_t, OpenRound> open;  ///< by number
+  std::int64_t next_round = 0;
+  bool last_begun = false;
+  bool finishing = false;
+  std::int64_t completed_ns = 0;           ///< when the latest round was complete
+  caf::typed_response_promise<JobDone> asker;
+};
+
+Director::behavior_type RunDirector(ActorPointer<Director, DirectorState> self,
+                                    DirectorConfig config);
+
+}  // namespace troupe

@@ -1,0 +1,193 @@
+#include "actors/job_plan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "modules/freezing.hpp"
+
+namespace troupe {
+namespace {
+
+/// Merges sets of ranks that share one.
+class Sets {
+ public:
+  void Join(const std::vector<int>& ranks) {
+    for (const int rank : ranks) {
+      parent_.try_emplace(rank, rank);
+      parent_[Root(rank)] = Root(ranks.front());
+    }
+  }
+  /// Rank -> number of its set; sets are numbered by their lowest rank.
+  std::map<int, int> Numbers() {
+    std::map<int, int> number_of_root;
+    std::map<int, int> result;
+    for (const auto& [rank, unused] : parent_) {
+      const auto next = static_cast<int>(number_of_root.size());
+      result[rank] = number_of_root.try_emplace(Root(rank), next).first->second;
+    }
+    return result;
+  }
+
+ private:
+  int Root(int rank) {
+    while (parent_.at(rank) != rank) rank = parent_.at(rank);
+    return rank;
+  }
+  std::map<int, int> parent_;
+};
+
+std::vector<int> RanksOfStage(const Grid& grid, int pp) {
+  std::vector<int> ranks;
+  for (int dp = 0; dp < grid.layout().dp; ++dp) {
+    const auto replica = grid.StageRanks(pp, dp);
+    ranks.insert(ranks.end(), replica.begin(), replica.end());
+  }
+  return ranks;
+}
+
+bool TiedAcrossStages(const ModuleConfig& module) {
+  return module.kind == ModuleKind::kLlama && module.llama.tied_head && module.layout.pp > 1;
+}
+
+bool ReadsData(const ModuleConfig& module, int pp, bool is_source) {
+  switch (module.kind) {
+    case ModuleKind::kVit: return pp == 0;
+    case ModuleKind::kLlama: return pp == 0 || pp == module.layout.pp - 1;
+    case ModuleKind::kSynthetic: return pp == 0 && is_source;
+  }
+  return false;
+}
+
+}  // namespace
+
+JobPlan::JobPlan(Config config) : config_(std::move(config)) {
+  AddModules();
+  AddEdges();
+  AddStages();
+  AddUpdates();
+  JoinLockSteps();
+}
+
+void JobPlan::AddModules() {
+  for (const ModuleConfig& module : config_.modules) {
+    if (module.inline_in) continue;
+    modules_.push_back({&module, GridOf(config_, module), 1, false});
+  }
+}
+
+void JobPlan::AddEdges() {
+  const auto index_of = [this](const std::string& name) {
+    const auto found = std::find_if(modules_.begin(), modules_.end(),
+                                    [&](const ModulePlan& m) { return m.config->name == name; });
+    return static_cast<int>(found - modules_.begin());
+  };
+  std::vector<ModuleNode> nodes;
+  for (const ModulePlan& module : modules_) {
+    nodes.push_back({module.config->name, module.config->layout.pp});
+  }
+  std::vector<ModuleEdge> links;
+  for (std::size_t e = 0; e < config_.edges.size(); ++e) {
+    const EdgeConfig& edge = config_.edges[e];
+    const Placement placement = PlacementOfEdge(config_, edge);
+    if (placement == Placement::kInline) continue;
+    EdgePlan plan{edge.from + ">" + edge.to, static_cast<int>(e), index_of(edge.from),
+                  index_of(edge.to),         placement,           EdgeCarriesGradient(config_, edge)};
+    auto& source = modules_[static_cast<std::size_t>(plan.from)];
+    const auto& destination = modules_[static_cast<std::size_t>(plan.to)];
+    if (placement == Placement::kColocated) {
+      source.colocated_encoder = true;
+      source.microbatches_per_unit = config_.schedule.window;
+    }
+    if (config_.samples_per_microbatch() < destination.grid.layout().dp) {
+      throw LayoutError("edge " + plan.name + ": a microbatch has " +
+                        std::to_string(config_.samples_per_microbatch()) +
+                        " samples, too few for dp = " +
+                        std::to_string(destination.grid.layout().dp) + " of " + edge.to);
+    }
+    links.push_back({plan.from, plan.to, edge.credits});
+    edges_.push_back(std::move(plan));
+  }
+  graph_ = StageGraph(std::move(nodes), std::move(links));
+}
+
+void JobPlan::AddStages() {
+  for (std::size_t i = 0; i < graph_.stages().size(); ++i) {
+    const StageNode& node = graph_.stages()[i];
+    const ModulePlan& module = modules_[static_cast<std::size_t>(node.module)];
+    const std::string& name = module.config->name;
+    StagePlan plan;
+    plan.stage = static_cast<int>(i);
+    plan.module = node.module;
+    plan.pp = node.pp;
+    plan.limit = module.colocated_encoder ? 1 : graph_.InFlightLimit(plan.stage);
+    plan.trains = StageTrains(config_, name, node.pp);
+    plan.runs_backward = RunsBackward(config_, name, node.pp);
+    plan.reads_data = ReadsData(*module.config, node.pp, graph_.IsSource(plan.stage));
+    for (const int in : node.in) {
+      const StageLink& link = graph_.links()[static_cast<std::size_t>(in)];
+      if (link.edge < 0) {
+        plan.in_carries_gradient.push_back(HopCarriesGradient(config_, name, node.pp - 1));
+        plan.in_source.push_back(name);
+      } else {
+        const EdgePlan& edge = edges_[static_cast<std::size_t>(link.edge)];
+        plan.in_carries_gradient.push_back(edge.carries_gradient);
+        plan.in_source.push_back(modules_[static_cast<std::size_t>(edge.from)].config->name);
+      }
+    }
+    stages_.push_back(std::move(plan));
+  }
+}
+
+void JobPlan::AddUpdates() {
+  for (const StagePlan& stage : stages_) {
+    if (!stage.trains) continue;
+    const ModuleConfig& module = *modules_[static_cast<std::size_t>(stage.module)].config;
+    const bool tied = TiedAcrossStages(module) && !module.frozen;
+    const int first = graph_.StageIndex(stage.module, 0);
+    if (tied && stage.pp == module.layout.pp - 1) {
+      for (UpdatePlan& update : updates_) {
+        if (update.stages.front() == first) update.stages.push_back(stage.stage);
+      }
+    } else {
+      updates_.push_back({{stage.stage}});
+    }
+  }
+}
+
+void JobPlan::JoinLockSteps() {
+  Sets sets;
+  for (const StagePlan& stage : stages_) {
+    const auto& grid = modules_[static_cast<std::size_t>(stage.module)].grid;
+    sets.Join(RanksOfStage(grid, stage.pp));
+  }
+  for (const ModulePlan& module : modules_) {
+    if (!TiedAcrossStages(*module.config)) continue;
+    auto ranks = RanksOfStage(module.grid, 0);
+    const auto last = RanksOfStage(module.grid, module.grid.layout().pp - 1);
+    ranks.insert(ranks.end(), last.begin(), last.end());
+    sets.Join(ranks);
+  }
+  for (const EdgePlan& edge : edges_) {
+    if (edge.placement != Placement::kColocated) continue;
+    sets.Join(modules_[static_cast<std::size_t>(edge.to)].grid.ranks());
+  }
+  lock_step_ = sets.Numbers();
+}
+
+std::map<int, ShardAddress> JobPlan::ShardsOn(int rank) const {
+  std::map<int, ShardAddress> shards;
+  for (std::size_t m = 0; m < modules_.size(); ++m) {
+    const Grid& grid = modules_[m].grid;
+    if (!grid.Contains(rank)) continue;
+    const Coordinates at = grid.CoordinatesOf(rank);
+    shards[graph_.StageIndex(static_cast<int>(m), at.pp)] = {
+        modules_[m].config->name, at.pp, at.dp, at.tp, at.cp, rank};
+  }
+  return shards;
+}
+
+std::string JobPlan::StageName(int stage, int dp) const {
+  return graph_.StageName(stage) + " dp" + std::to_string(dp);
+}
+
+}  // namespace troupe

@@ -1,0 +1,94 @@
+// Who exists in a job and who talks to whom, from the configuration alone. No actor, no device: the
+// Node spawns what this says, `troupe check` prints it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "configs/config.hpp"
+#include "layout/stage_graph.hpp"
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+/// One boundary edge. Inline edges are not here: they are inside a stage.
+struct EdgePlan {
+  std::string name;    ///< "vision>language"
+  int config_edge = 0; ///< index in Config::edges
+  int from = 0;        ///< index in JobPlan::modules
+  int to = 0;
+  Placement placement = Placement::kDisjoint;
+  bool carries_gradient = true;
+};
+
+/// A module that has stages of its own.
+struct ModulePlan {
+  const ModuleConfig* config = nullptr;  ///< into JobPlan::config
+  Grid grid = Grid({}, {0});
+  std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
+  bool colocated_encoder = false;
+};
+
+/// One pipeline stage of one module: the same for all its replicas.
+struct StagePlan {
+  int stage = 0;   ///< index in the graph
+  int module = 0;  ///< index in JobPlan::modules
+  int pp = 0;
+  std::int64_t limit = 1;
+  bool trains = false;         ///< has trainable parameters: ends a step with an update
+  bool runs_backward = false;
+  bool reads_data = false;
+  std::vector<bool> in_carries_gradient;  ///< by incoming link
+  std::vector<std::string> in_source;     ///< by incoming link: the module the rows come from
+};
+
+/// Stages whose parameters are reduced and stepped together: one stage, or the first and the last
+/// of a module with a tied head.
+struct UpdatePlan {
+  std::vector<int> stages;
+};
+
+class JobPlan {
+ public:
+  /// Throws LayoutError for what the configuration's own checks cannot see.
+  explicit JobPlan(Config config);
+  JobPlan(const JobPlan&) = delete;  // plans point into their own configuration
+  JobPlan& operator=(const JobPlan&) = delete;
+
+  const Config& config() const { return config_; }
+  const std::vector<ModulePlan>& modules() const { return modules_; }
+  const std::vector<EdgePlan>& edges() const { return edges_; }
+  const StageGraph& graph() const { return graph_; }
+  const std::vector<StagePlan>& stages() const { return stages_; }
+  const std::vector<UpdatePlan>& updates() const { return updates_; }
+
+  /// The lock-step set of a rank: ranks with the same number share collectives, directly or through
+  /// others, and take all their commands through one LockStep.
+  int LockStepOf(int rank) const { return lock_step_.at(rank); }
+  /// Every rank that a module uses, with its lock-step set.
+  const std::map<int, int>& lock_steps() const { return lock_step_; }
+
+  /// What lives on `rank`, by stage index.
+  std::map<int, ShardAddress> ShardsOn(int rank) const;
+  std::string StageName(int stage, int dp) const;  ///< "vision.s0 dp1"
+
+ private:
+  void AddModules();
+  void AddEdges();
+  void AddStages();
+  void AddUpdates();
+  void JoinLockSteps();
+
+  Config config_;
+  std::vector<ModulePlan> modules_;
+  std::vector<EdgePlan> edges_;
+  StageGraph graph_ = StageGraph({}, {});
+  std::vector<StagePlan> stages_;
+  std::vector<UpdatePlan> updates_;
+  std::map<int, int> lock_step_;
+};
+
+}  // namespace troupe

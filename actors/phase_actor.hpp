@@ -1,0 +1,95 @@
+// A colocated edge: encoder and language model share their ranks, each with its own grid.
+//   receives  RoundBegin
+//             Activation{w} from every encoder replica (link = replica): rows of all microbatches
+//             of window w; answered with Gradient{w}
+//   sends     RunExchange{w} to all ranks of the group, forward and backward
+//             Activation{m} to every language replica, for each microbatch m of the window
+//
+//   1  encoder forward     until all replicas' rows of w are here
+//      transform           rows move to the ranks of the language model's first stage
+//   2  language model 1F1B on views of the packed rows, microbatch by microbatch
+//   3  transform back      when every microbatch has its gradient; then encoder backward
+//
+// The phases need no clock: a colocated encoder has limit 1, so its next window waits for the
+// gradient of this one, and the gradient waits for the language model. No encoder collective can
+// run in phase 2. Rows carry their microbatch and sample all the way, so that packing by microbatch
+// and cutting by replica cannot be confused.
+//
+// The plan of the way back is the inverse of the recorded route, between the same ranks.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/actor_base.hpp"
+#include "layout/route.hpp"
+#include "messages/device.hpp"
+#include "messages/round.hpp"
+#include "transport/abort_signal.hpp"
+
+namespace troupe {
+
+struct PhaseConfig {
+  std::string edge;
+  int stage = 0;                    ///< the encoder's last, as index in the StageGraph
+  int group = 0;                    ///< number of the exchange group
+  std::vector<int> ranks;           ///< of the group; a member's place is its number in the exchange
+  Grid encoder = Grid({}, {0});
+  Grid language = Grid({}, {0});
+  std::int64_t samples_per_microbatch = 1;
+  std::int64_t window = 0;          ///< microbatches per encoder pass; 0 = the whole round
+  std::vector<Downstream> stages;   ///< language first stage, by replica
+  int link = 0;                     ///< the language stage's number for this edge
+  LockStep devices;
+  std::shared_ptr<AbortSignal> abort;
+};
+
+struct PhaseState {
+  static constexpr const char* name = "phase";
+
+  /// One window on its way.
+  struct Window {
+    std::int64_t first_microbatch = 0;  ///< since the start of the run
+    std::int64_t microbatches = 0;
+    std::vector<Activation> activations;  ///< by encoder replica
+    std::vector<caf::typed_response_promise<Gradient>> askers;
+    std::size_t here = 0;
+    Route route;                          ///< encoder replica -> language replica
+    std::vector<std::vector<std::vector<Buffer>>> gradients;  ///< [replica][microbatch][tp x cp]
+    std::size_t missing_gradients = 0;
+    bool none = false;
+    Shape row_shape;
+    DType dtype = DType::kFloat32;
+    std::int64_t round = 0;
+  };
+  struct OpenRound {
+    std::int64_t number = 0;
+    std::int64_t first_unit = 0;
+    std::int64_t first_microbatch = 0;
+    std::int64_t microbatches = 0;
+  };
+
+  PhaseConfig config;
+  std::vector<OpenRound> rounds;  ///< the latest few that have begun
+  std::int64_t next_unit = 0;     ///< first unit of the next round to begin
+  std::int64_t next_microbatch = 0;
+  std::map<std::int64_t, Window> windows;
+  bool failed = false;
+};
+
+Phase::behavior_type RunPhase(ActorPointer<Phase, PhaseState> self, PhaseConfig config);
+
+/// The exchange that carries `route` (encoder replica -> language replica) to the ranks: every rank
+/// of a language replica's first stage ends up with all of the replica's rows. A row that is on the
+/// rank already stays; otherwise the encoder replica's rank at the same place, wrapped around,
+/// gives it. Members are places in `ranks`.
+ExchangePlan ForwardExchange(const Route& route, const Grid& encoder, const Grid& language,
+                             const std::vector<int>& ranks);
+/// The way back: every rank of an encoder replica ends up with the gradients of all its rows.
+ExchangePlan BackwardExchange(const Route& route, const Grid& encoder, const Grid& language,
+                              const std::vector<int>& ranks);
+
+}  // namespace troupe

@@ -1,0 +1,63 @@
+#include <algorithm>
+
+#include "actors/phase_actor.hpp"
+
+namespace troupe {
+namespace {
+
+int PlaceOf(int rank, const std::vector<int>& ranks) {
+  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
+/// Who of `holders` gives rows to `rank`: itself if it holds them, else the one at its place.
+int Giver(int rank, std::size_t place, const std::vector<int>& holders) {
+  const bool holds = std::find(holders.begin(), holders.end(), rank) != holders.end();
+  return holds ? rank : holders[place % holders.size()];
+}
+
+/// Every rank of a destination shard gets all rows of the shard. `source_ranks` and
+/// `destination_ranks` are by shard.
+ExchangePlan PlanFor(const Route& route, const std::vector<std::vector<int>>& source_ranks,
+                     const std::vector<std::vector<int>>& destination_ranks,
+                     const std::vector<int>& ranks) {
+  ExchangePlan plan;
+  plan.rows_out.resize(ranks.size());
+  for (std::size_t shard = 0; shard < destination_ranks.size(); ++shard) {
+    const auto& receivers = destination_ranks[shard];
+    for (std::size_t place = 0; place < receivers.size(); ++place) {
+      const int to = PlaceOf(receivers[place], ranks);
+      plan.rows_out[static_cast<std::size_t>(to)] = route.destination_rows[shard];
+      for (const Transfer& transfer : route.transfers) {
+        if (static_cast<std::size_t>(transfer.destination) != shard) continue;
+        const auto& holders = source_ranks[static_cast<std::size_t>(transfer.source)];
+        const int from = PlaceOf(Giver(receivers[place], place, holders), ranks);
+        plan.moves.push_back({from, to, transfer.source_rows, transfer.destination_rows});
+      }
+    }
+  }
+  std::stable_sort(plan.moves.begin(), plan.moves.end(),
+                   [](const RowMove& a, const RowMove& b) { return a.destination < b.destination; });
+  return plan;
+}
+
+std::vector<std::vector<int>> StageRanksByReplica(const Grid& grid, int pp) {
+  std::vector<std::vector<int>> ranks;
+  for (int dp = 0; dp < grid.layout().dp; ++dp) ranks.push_back(grid.StageRanks(pp, dp));
+  return ranks;
+}
+
+}  // namespace
+
+ExchangePlan ForwardExchange(const Route& route, const Grid& encoder, const Grid& language,
+                             const std::vector<int>& ranks) {
+  return PlanFor(route, StageRanksByReplica(encoder, encoder.layout().pp - 1),
+                 StageRanksByReplica(language, 0), ranks);
+}
+
+ExchangePlan BackwardExchange(const Route& route, const Grid& encoder, const Grid& language,
+                              const std::vector<int>& ranks) {
+  return PlanFor(Inverse(route), StageRanksByReplica(language, 0),
+                 StageRanksByReplica(encoder, encoder.layout().pp - 1), ranks);
+}
+
+}  // namespace troupe

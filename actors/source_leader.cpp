@@ -1,0 +1,199 @@
+#include <algorithm>
+#include <utility>
+
+#include "actors/boundary_leader.hpp"
+
+namespace troupe {
+namespace {
+
+using Self = ActorPointer<SourceLeader, SourceLeaderState>;
+
+void Pump(Self self);
+
+void Fail(Self self, const caf::error& reason) {
+  SourceLeaderState& s = self->state;
+  s.config.abort->Raise(TextOf(reason));
+  for (auto& [microbatch, flight] : s.flights) flight.asker.deliver(reason);
+  for (auto& waiting : s.waiting) waiting.asker.deliver(reason);
+  s.flights.clear();
+  s.waiting.clear();
+}
+
+/// All slices are answered: put the gradient together in the order of the rows.
+void Answer(Self self, std::int64_t microbatch) {
+  SourceLeaderState& s = self->state;
+  auto node = s.flights.extract(microbatch);
+  SourceLeaderState::Flight& flight = node.mapped();
+  Gradient gradient{microbatch, {}};
+  if (!flight.none) {
+    std::vector<Buffer> parts;
+    for (auto& piece : flight.pieces) parts.push_back(std::move(piece.gradient));
+    gradient.shards.push_back(ConcatenateRows(parts));
+  }
+  flight.asker.deliver(std::move(gradient));
+  Pump(self);
+}
+
+void OnPiece(Self self, std::int64_t microbatch, int destination, Buffer gradient) {
+  SourceLeaderState& s = self->state;
+  const auto found = s.flights.find(microbatch);
+  if (found == s.flights.end()) return;  // failed meanwhile
+  for (auto& piece : found->second.pieces) {
+    if (piece.destination != destination || piece.answered) continue;
+    piece.answered = true;
+    piece.gradient = std::move(gradient);
+    --found->second.missing;
+  }
+  // The oldest first: the stage counts its gradients in order.
+  while (!s.flights.empty() && s.flights.begin()->second.missing == 0) {
+    Answer(self, s.flights.begin()->first);
+  }
+}
+
+void OnGradientSlice(Self self, int destination, const GradientSlice& slice) {
+  SourceLeaderState& s = self->state;
+  const auto found = s.flights.find(slice.microbatch);
+  if (found == s.flights.end()) return;
+  if (slice.none) found->second.none = true;
+  if (slice.none || slice.shape.empty() || slice.shape[0] == 0) {
+    Buffer empty = slice.none ? Buffer() : Buffer::Allocate(slice.shape, slice.dtype);
+    return OnPiece(self, slice.microbatch, destination, std::move(empty));
+  }
+  const auto me = caf::actor_cast<SourceLeader>(self);
+  s.config.endpoint->Receive(
+      s.config.peer_endpoints.at(destination), slice.tag, Buffer(),
+      [me, destination, microbatch = slice.microbatch](Buffer buffer) {
+        caf::anon_send(me, SliceArrived{microbatch, destination, std::move(buffer)});
+      },
+      [abort = s.config.abort, edge = s.config.edge](const std::string& error) {
+        abort->Raise("edge " + edge + ": " + error);
+      });
+}
+
+/// The rows of this shard that belong to `destination`, and whose they are.
+struct Cut {
+  Interval rows;
+  RowTable table;
+};
+
+Cut CutFor(const SourceLeaderState& s, int destination, const RowTable& table) {
+  Cut cut;
+  bool first = true;
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < table.samples.size(); ++i) {
+    const std::int64_t rows = table.rows[i];
+    for (const Interval& held : s.config.destination[static_cast<std::size_t>(destination)]) {
+      if (table.samples[i] < held.begin || table.samples[i] >= held.end) continue;
+      if (std::exchange(first, false)) cut.rows.begin = row;
+      cut.rows.end = row + rows;
+      cut.table.samples.push_back(table.samples[i]);
+      cut.table.rows.push_back(rows);
+    }
+    row += rows;
+  }
+  return cut;
+}
+
+/// Empty, or why the activation does not hold the samples this shard speaks for.
+std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activation) {
+  std::vector<std::int64_t> expected;
+  for (const Interval& held : s.config.source[static_cast<std::size_t>(s.config.shard)]) {
+    for (auto sample = held.begin; sample < held.end; ++sample) expected.push_back(sample);
+  }
+  const RowTable& table = *activation.rows;
+  const std::string where = "edge " + s.config.edge + " source " + std::to_string(s.config.shard) +
+                            ", microbatch " + std::to_string(activation.unit) + ": ";
+  for (std::size_t i = 0; i < std::max(expected.size(), table.samples.size()); ++i) {
+    if (i < expected.size() && i < table.samples.size() && expected[i] == table.samples[i]) continue;
+    const auto name = [i](const std::vector<std::int64_t>& samples) {
+      return i < samples.size() ? "sample " + std::to_string(samples[i]) : std::string("the end");
+    };
+    return where + "expected " + name(expected) + " at place " + std::to_string(i) + ", got " +
+           name(table.samples);
+  }
+  if (table.num_rows() != activation.shards.front().num_rows()) {
+    return where + "the row table speaks of " + std::to_string(table.num_rows()) +
+           " rows, the tensor has " + std::to_string(activation.shards.front().num_rows());
+  }
+  return {};
+}
+
+void Send(Self self, SourceLeaderState::Waiting waiting) {
+  SourceLeaderState& s = self->state;
+  const Activation& activation = waiting.activation;
+  const std::int64_t microbatch = activation.unit;
+  SourceLeaderState::Flight& flight = s.flights[microbatch];
+  flight.asker = std::move(waiting.asker);
+  const auto mismatch = SamplesMismatch(s, activation);
+  if (!mismatch.empty()) return Fail(self, MakeFailure(mismatch));
+
+  const Buffer& rows = activation.shards.front();  // tp shards hold copies: the leader's will do
+  const auto peers =
+      PeersOf(s.config.source[static_cast<std::size_t>(s.config.shard)], s.config.destination);
+  flight.missing = peers.size();
+  for (const int peer : peers) flight.pieces.push_back({peer, {}, {}, false});
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    const int peer = peers[i];
+    Cut cut = CutFor(s, peer, *activation.rows);
+    flight.pieces[i].rows = cut.rows;
+    const Buffer piece = rows.Rows(cut.rows.begin, cut.rows.end);
+    const Tag tag = ForwardTag(microbatch);
+    if (!cut.rows.empty()) {
+      s.config.endpoint->Send(s.config.peer_endpoints.at(peer), tag, piece, [] {});
+    }
+    Slice slice{microbatch,   s.config.shard, tag, piece.shape(), piece.dtype(),
+                std::make_shared<const RowTable>(std::move(cut.table))};
+    self->request(s.config.peers.at(peer), caf::infinite, std::move(slice))
+        .then([self, peer](const GradientSlice& back) { OnGradientSlice(self, peer, back); },
+              [self](const caf::error& reason) { Fail(self, reason); });
+  }
+  // A replica without samples talks to nobody: its answer is an empty gradient.
+  if (peers.empty()) {
+    flight.asker.deliver(Gradient{microbatch, {Buffer::Zeros(rows.shape(), rows.dtype())}});
+    s.flights.erase(microbatch);
+  }
+}
+
+void Pump(Self self) {
+  SourceLeaderState& s = self->state;
+  while (!s.waiting.empty() && s.flights.size() < static_cast<std::size_t>(s.config.credits)) {
+    SourceLeaderState::Waiting next = std::move(s.waiting.front());
+    s.waiting.pop_front();
+    Send(self, std::move(next));
+  }
+}
+
+}  // namespace
+
+std::vector<int> PeersOf(const std::vector<Interval>& shard, const Assignment& others) {
+  std::vector<int> peers;
+  for (std::size_t other = 0; other < others.size(); ++other) {
+    bool shares = false;
+    for (const Interval& a : shard) {
+      for (const Interval& b : others[other]) shares = shares || !Intersect(a, b).empty();
+    }
+    if (shares) peers.push_back(static_cast<int>(other));
+  }
+  return peers;
+}
+
+Tag ForwardTag(std::int64_t microbatch) { return static_cast<Tag>(microbatch) * 2; }
+Tag BackwardTag(std::int64_t microbatch) { return static_cast<Tag>(microbatch) * 2 + 1; }
+
+SourceLeader::behavior_type RunSourceLeader(Self self, SourceLeaderConfig config) {
+  SourceLeaderState& s = self->state;
+  s.config = std::move(config);
+  return {
+      [self, &s](const Activation& activation) -> caf::result<Gradient> {
+        auto asker = self->make_response_promise<Gradient>();
+        s.waiting.push_back({activation, asker});
+        Pump(self);
+        return asker;
+      },
+      [self](const SliceArrived& arrived) {
+        OnPiece(self, arrived.microbatch, arrived.peer, arrived.buffer);
+      },
+  };
+}
+
+}  // namespace troupe

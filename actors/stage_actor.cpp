@@ -1,0 +1,287 @@
+#include "actors/stage_actor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/round_units.hpp"
+
+namespace troupe {
+namespace {
+
+using Self = ActorPointer<Stage, StageState>;
+
+void Pump(Self self);
+
+/// The first failure of this stage: everybody who waits for it learns the reason.
+void Fail(Self self, const caf::error& reason) {
+  StageState& s = self->state;
+  if (std::exchange(s.failed, true)) return;
+  s.config.abort->Raise(TextOf(reason));
+  for (auto& [unit, flight] : s.flights) {
+    for (std::size_t l = 0; l < flight.askers.size(); ++l) {
+      if (!flight.answered[l]) flight.askers[l].deliver(reason);
+    }
+    if (flight.feed.pending()) flight.feed.deliver(reason);
+  }
+  for (auto& link : s.arrived) {
+    for (auto& arrived : link) arrived.asker.deliver(reason);
+  }
+  for (auto& fed : s.fed) fed.asker.deliver(reason);
+  for (auto& open : s.rounds) open.asker.deliver(reason);
+  s.flights.clear();
+  s.arrived.assign(s.arrived.size(), {});
+  s.fed.clear();
+  s.rounds.clear();
+}
+
+bool NeedsBackward(const StageState& s) {
+  return s.rounds.front().round.train && s.config.runs_backward;
+}
+
+/// Recounts what the rule looks at from what has arrived.
+void Count(StageState& s) {
+  auto& c = s.counters;
+  c.activations = s.config.reads_data ? s.inputs : c.horizon;
+  for (const auto n : s.activations) c.activations = std::min(c.activations, n);
+  if (s.gradients.empty()) {
+    c.gradients = c.busy ? c.gradients : c.forwards;  // at a sink the loss answers at once
+  } else {
+    c.gradients = *std::min_element(s.gradients.begin(), s.gradients.end());
+  }
+}
+
+void BeginRound(StageState& s) {
+  const StageState::OpenRound* front = s.rounds.empty() ? nullptr : &s.rounds.front();
+  if (front == nullptr) return;
+  s.counters.round_begin = s.counters.horizon;
+  s.counters.horizon += UnitsIn(front->round.microbatches, s.config.microbatches_per_unit);
+}
+
+void EndRound(Self self) {
+  StageState& s = self->state;
+  s.updating = false;
+  StageState::OpenRound done = std::move(s.rounds.front());
+  s.rounds.pop_front();
+  done.asker.deliver(std::move(done.report));
+  BeginRound(s);
+  Pump(self);
+}
+
+/// The last unit of the round is retired: step the optimizer if there is one, then report.
+void FinishRound(Self self) {
+  StageState& s = self->state;
+  const Round& round = s.rounds.front().round;
+  if (!round.train || !s.config.update) return EndRound(self);
+  s.updating = true;
+  self->request(s.config.update, caf::infinite, BackwardsDone{round.number})
+      .then([self](const Updated&) { EndRound(self); },
+            [self](const caf::error& reason) { Fail(self, reason); });
+}
+
+/// Empty, or why the rows that arrived on `link` are not those the stage's own data speaks of.
+std::string RowMismatch(const StageConfig& config, int link, const Activation& activation,
+                        const Inputs& data) {
+  const auto& source = config.in[static_cast<std::size_t>(link)].source;
+  const auto expected = data.expected.find(source);
+  if (expected == data.expected.end() || !activation.rows) return {};
+  const RowTable& want = expected->second;
+  const RowTable& got = *activation.rows;
+  if (want == got) return {};
+  const std::string where =
+      config.name + ": edge from " + source + ", microbatch " + std::to_string(activation.unit);
+  for (std::size_t i = 0; i < std::min(want.samples.size(), got.samples.size()); ++i) {
+    if (want.samples[i] == got.samples[i] && want.rows[i] == got.rows[i]) continue;
+    return where + ": expected " + std::to_string(want.rows[i]) + " rows of sample " +
+           std::to_string(want.samples[i]) + ", got " + std::to_string(got.rows[i]) +
+           " rows of sample " + std::to_string(got.samples[i]);
+  }
+  return where + ": expected " + std::to_string(want.samples.size()) + " samples, got " +
+         std::to_string(got.samples.size());
+}
+
+const Buffer& ShardOf(const std::vector<Buffer>& shards, std::size_t index) {
+  return shards.size() == 1 ? shards.front() : shards.at(index);
+}
+
+void OnGradient(Self self, std::size_t link, const Gradient& gradient) {
+  StageState& s = self->state;
+  if (s.failed) return;
+  if (gradient.unit != s.gradients[link]) {
+    return Fail(self, MakeFailure(s.config.name + ": expected the gradient of microbatch " +
+                                  std::to_string(s.gradients[link]) + ", got " +
+                                  std::to_string(gradient.unit)));
+  }
+  ++s.gradients[link];
+  s.flights.at(gradient.unit).gradients[link] = gradient.shards;
+  Pump(self);
+}
+
+/// Forward `unit` is done on all shards: pass its output on and answer whoever needs no gradient.
+void OnForwardDone(Self self, std::int64_t unit, const FromSet<ForwardDone>& done) {
+  StageState& s = self->state;
+  if (s.failed) return;
+  s.counters.busy = false;
+  StageState::Flight& flight = s.flights.at(unit);
+  auto& report = s.rounds.front().report;
+  for (const auto& part : done.parts) report.busy_ns += part.busy_ns;
+  report.loss += done.parts.front().result.loss;
+
+  for (std::size_t l = 0; l < flight.askers.size(); ++l) {
+    if (NeedsBackward(s) && s.config.in[l].carries_gradient) continue;
+    flight.answered[l] = true;
+    flight.askers[l].deliver(Gradient{unit, {}});
+  }
+  if (flight.feed.pending()) flight.feed.deliver(InputTaken{unit});
+
+  for (std::size_t l = 0; l < s.config.out.size(); ++l) {
+    Activation activation{unit, s.config.out[l].link, {}, flight.rows};
+    for (const auto& part : done.parts) activation.shards.push_back(part.result.outputs.at(l));
+    self->request(s.config.out[l].to, caf::infinite, std::move(activation))
+        .then([self, l](const Gradient& gradient) { OnGradient(self, l, gradient); },
+              [self](const caf::error& reason) { Fail(self, reason); });
+  }
+  Pump(self);
+}
+
+void StartForward(Self self, std::int64_t unit) {
+  StageState& s = self->state;
+  const Round& round = s.rounds.front().round;
+  StageState::Flight& flight = s.flights[unit];
+  flight.gradients.resize(s.config.out.size());
+
+  ForwardPass pass;
+  pass.unit = unit;
+  pass.train = NeedsBackward(s);
+  pass.loss_scale = round.loss_scale;
+  if (s.config.reads_data) {
+    pass.data = std::move(s.fed.front().input.data);
+    flight.feed = std::move(s.fed.front().asker);
+    s.fed.pop_front();
+  }
+  std::vector<std::vector<Buffer>> inputs;  // by link, then shard
+  for (std::size_t l = 0; l < s.arrived.size(); ++l) {
+    StageState::Arrived arrived = std::move(s.arrived[l].front());
+    s.arrived[l].pop_front();
+    flight.askers.push_back(std::move(arrived.asker));
+    flight.answered.push_back(false);
+    if (pass.data) {
+      const auto text = RowMismatch(s.config, static_cast<int>(l), arrived.activation, *pass.data);
+      if (!text.empty()) return Fail(self, MakeFailure(text));
+    }
+    if (l == 0) flight.rows = arrived.activation.rows;
+    inputs.push_back(std::move(arrived.activation.shards));
+  }
+  if (!flight.rows && pass.data) {
+    flight.rows = std::shared_ptr<const RowTable>(pass.data, &pass.data->table);
+  }
+
+  ToSet<RunForward> set;
+  for (std::size_t i = 0; i < s.config.ranks.size(); ++i) {
+    RunForward run{s.config.stage, round.number, pass};
+    for (const auto& shards : inputs) run.pass.inputs.push_back(ShardOf(shards, i));
+    set.parts.emplace_back(s.config.ranks[i], std::move(run));
+  }
+  self->request(s.config.devices, caf::infinite, std::move(set))
+      .then([self, unit](const FromSet<ForwardDone>& done) { OnForwardDone(self, unit, done); },
+            [self](const caf::error& reason) { Fail(self, reason); });
+}
+
+/// Backward `unit` is done on all shards: answer every asker that still waits.
+void OnBackwardDone(Self self, std::int64_t unit, const FromSet<BackwardDone>& done) {
+  StageState& s = self->state;
+  if (s.failed) return;
+  s.counters.busy = false;
+  for (const auto& part : done.parts) s.rounds.front().report.busy_ns += part.busy_ns;
+  StageState::Flight flight = std::move(s.flights.at(unit));
+  s.flights.erase(unit);
+  for (std::size_t l = 0; l < flight.askers.size(); ++l) {
+    if (flight.answered[l]) continue;
+    Gradient gradient{unit, {}};
+    for (const auto& part : done.parts) gradient.shards.push_back(part.result.gradients.at(l));
+    flight.askers[l].deliver(std::move(gradient));
+  }
+  Pump(self);
+}
+
+void StartBackward(Self self, std::int64_t unit) {
+  StageState& s = self->state;
+  const auto& gradients = s.flights.at(unit).gradients;
+  ToSet<RunBackward> set;
+  for (std::size_t i = 0; i < s.config.ranks.size(); ++i) {
+    RunBackward run{s.config.stage, s.rounds.front().round.number, {unit, {}}};
+    for (const auto& shards : gradients) {
+      run.pass.gradients.push_back(shards.empty() ? Buffer() : ShardOf(shards, i));
+    }
+    set.parts.emplace_back(s.config.ranks[i], std::move(run));
+  }
+  self->request(s.config.devices, caf::infinite, std::move(set))
+      .then([self, unit](const FromSet<BackwardDone>& done) { OnBackwardDone(self, unit, done); },
+            [self](const caf::error& reason) { Fail(self, reason); });
+}
+
+/// Starts the next pass if the rule allows one. The only place that starts work.
+void Pump(Self self) {
+  StageState& s = self->state;
+  if (s.failed || s.updating || s.rounds.empty()) return;
+  Count(s);
+  if (!NeedsBackward(s)) {
+    while (s.counters.backwards < s.counters.gradients) s.flights.erase(s.counters.backwards++);
+  }
+  if (s.counters.backwards == s.counters.horizon && !s.counters.busy) return FinishRound(self);
+  const auto pass = NextPass(s.counters, s.config.limit);
+  if (!pass) return;
+  s.counters.busy = true;
+  if (pass->kind == PassKind::kForward) {
+    ++s.counters.forwards;
+    StartForward(self, pass->unit);
+  } else {
+    ++s.counters.backwards;
+    StartBackward(self, pass->unit);
+  }
+}
+
+}  // namespace
+
+Stage::behavior_type RunStage(Self self, StageConfig config) {
+  StageState& s = self->state;
+  s.arrived.resize(config.in.size());
+  s.activations.resize(config.in.size());
+  s.gradients.resize(config.out.size());
+  s.config = std::move(config);
+  return {
+      [self, &s](const Activation& activation) -> caf::result<Gradient> {
+        if (s.failed) return MakeFailure(s.config.abort->cause());
+        const auto link = static_cast<std::size_t>(activation.link);
+        if (activation.unit != s.activations.at(link)) {
+          const auto reason = MakeFailure(s.config.name + ": expected the activation of microbatch " +
+                                          std::to_string(s.activations[link]) + ", got " +
+                                          std::to_string(activation.unit));
+          Fail(self, reason);
+          return reason;
+        }
+        ++s.activations[link];
+        auto asker = self->make_response_promise<Gradient>();
+        s.arrived[link].push_back({activation, asker});
+        Pump(self);
+        return asker;
+      },
+      [self, &s](const RoundBegin& begin) -> caf::result<StageReport> {
+        if (s.failed) return MakeFailure(s.config.abort->cause());
+        auto asker = self->make_response_promise<StageReport>();
+        s.rounds.push_back({begin.round, StageReport{begin.round.number, 0, {}}, asker});
+        if (s.rounds.size() == 1) BeginRound(s);
+        Pump(self);
+        return asker;
+      },
+      [self, &s](const Input& input) -> caf::result<InputTaken> {
+        if (s.failed) return MakeFailure(s.config.abort->cause());
+        auto asker = self->make_response_promise<InputTaken>();
+        ++s.inputs;
+        s.fed.push_back({input, asker});
+        Pump(self);
+        return asker;
+      },
+  };
+}
+
+}  // namespace troupe

@@ -1,0 +1,96 @@
+// One pipeline stage of one module, for one replica: decides what its devices run next.
+//   receives  RoundBegin         answers StageReport when the round is behind this stage
+//             Activation{u, l}   answers Gradient{u} when backward u is done, or, if the link
+//                                carries no gradient, when forward u is done
+//             Input{u}           answers InputTaken{u} when forward u is done
+//   sends     RunForward, RunBackward to all its shards (through the LockStep of its ranks)
+//             Activation{u} on every outgoing link; the answers are the gradients
+//             BackwardsDone to its Update at the end of a training round
+//
+// When to run what: schedule/stage_rule.hpp. A unit that needs no backward here (evaluation, or
+// nothing trains at or upstream of this stage) is retired when its outgoing links have answered.
+//
+// Invariants: units are forwarded and retired in order; every request is answered exactly once, on
+// failure with the reason; a round begins only when the one before has been reported.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/actor_base.hpp"
+#include "messages/device.hpp"
+#include "messages/round.hpp"
+#include "schedule/stage_rule.hpp"
+#include "transport/abort_signal.hpp"
+
+namespace troupe {
+
+struct IncomingLink {
+  std::string source;            ///< module the rows come from; the stage's own for a pipeline hop
+  bool carries_gradient = true;  ///< something upstream of the link trains
+};
+
+struct OutgoingLink {
+  Downstream to;
+  int link = 0;  ///< the receiver's number for it
+};
+
+struct StageConfig {
+  int stage = 0;           ///< index in the StageGraph
+  std::string name;        ///< "language.s0 dp1"
+  std::vector<int> ranks;  ///< one per shard, tp fastest; the first is the boundary leader's
+  LockStep devices;
+  std::int64_t limit = 1;  ///< StageGraph::InFlightLimit
+  std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
+  bool runs_backward = true;
+  bool reads_data = false;  ///< a Feed brings Inputs for every unit
+  std::vector<IncomingLink> in;
+  std::vector<OutgoingLink> out;
+  Update update;  ///< invalid when the stage has no trainable parameters
+  std::shared_ptr<AbortSignal> abort;
+};
+
+struct StageState {
+  static constexpr const char* name = "stage";
+
+  /// What is owed and known of one unit between its forward and its retirement.
+  struct Flight {
+    std::vector<caf::typed_response_promise<Gradient>> askers;  ///< one per incoming link
+    std::vector<bool> answered;                                 ///< asker i has its answer
+    caf::typed_response_promise<InputTaken> feed;
+    std::vector<std::vector<Buffer>> gradients;                 ///< by outgoing link
+    std::shared_ptr<const RowTable> rows;
+  };
+  struct Arrived {
+    Activation activation;
+    caf::typed_response_promise<Gradient> asker;
+  };
+  struct Fed {
+    Input input;
+    caf::typed_response_promise<InputTaken> asker;
+  };
+  struct OpenRound {
+    Round round;
+    StageReport report;
+    caf::typed_response_promise<StageReport> asker;
+  };
+
+  StageConfig config;
+  StageCounters counters;
+  std::vector<std::deque<Arrived>> arrived;  ///< by incoming link, not yet forwarded
+  std::vector<std::int64_t> activations;     ///< by incoming link, since the start
+  std::deque<Fed> fed;                       ///< not yet forwarded
+  std::int64_t inputs = 0;                   ///< since the start
+  std::vector<std::int64_t> gradients;       ///< by outgoing link, since the start
+  std::map<std::int64_t, Flight> flights;
+  std::deque<OpenRound> rounds;              ///< the front one is running
+  bool updating = false;                     ///< waiting for the Update at the round's end
+  bool failed = false;
+};
+
+Stage::behavior_type RunStage(ActorPointer<Stage, StageState> self, StageConfig config);
+
+}  // namespace troupe

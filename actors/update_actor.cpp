@@ -1,0 +1,120 @@
+#include "actors/update_actor.hpp"
+
+namespace troupe {
+namespace {
+
+using Self = ActorPointer<Update, UpdateState>;
+using Progress = UpdateState::Progress;
+
+void Pump(Self self);
+
+void Fail(Self self, const caf::error& reason) {
+  UpdateState& s = self->state;
+  if (std::exchange(s.failed, true)) return;
+  s.config.abort->Raise(TextOf(reason));
+  if (s.norm_asker.pending()) s.norm_asker.deliver(reason);
+  if (s.done_asker.pending()) s.done_asker.deliver(reason);
+  for (auto& asker : s.replica_askers) asker.deliver(reason);
+  for (auto& [round, asker] : s.next) asker.deliver(reason);
+  s.replica_askers.clear();
+  s.next.clear();
+}
+
+void Reduce(Self self) {
+  UpdateState& s = self->state;
+  s.progress = Progress::kReducing;
+  ToSet<ReduceGradients> set;
+  for (const auto& [rank, stage] : s.config.shards) {
+    set.parts.emplace_back(rank, ReduceGradients{stage, s.round->round});
+  }
+  self->request(s.config.devices, caf::infinite, std::move(set))
+      .then(
+          [self, &s](const FromSet<GradientsReduced>& done) {
+            SquaredNorm norm{s.round->round, 0.0};
+            for (const auto& part : done.parts) {
+              norm.value += part.squared_norm;
+              s.busy_ns += part.busy_ns;
+            }
+            s.progress = Progress::kReduced;
+            s.norm_asker.deliver(norm);
+            Pump(self);
+          },
+          [self](const caf::error& reason) { Fail(self, reason); });
+}
+
+void Step(Self self) {
+  UpdateState& s = self->state;
+  s.progress = Progress::kStepping;
+  UpdateStep step = s.round->step;
+  step.clip_coefficient = *s.coefficient;
+  ToSet<UpdateParameters> set;
+  for (const auto& [rank, stage] : s.config.shards) {
+    set.parts.emplace_back(rank, UpdateParameters{stage, s.round->round, step});
+  }
+  self->request(s.config.devices, caf::infinite, std::move(set))
+      .then(
+          [self, &s](const FromSet<ParametersUpdated>& done) {
+            for (const auto& part : done.parts) s.busy_ns += part.busy_ns;
+            s.progress = Progress::kStepped;
+            auto askers = std::move(s.replica_askers);
+            s.replica_askers.clear();
+            for (auto& asker : askers) asker.deliver(Updated{s.round->round});
+            Pump(self);
+          },
+          [self](const caf::error& reason) { Fail(self, reason); });
+}
+
+/// The table in the header; starts whatever is next. The only place that starts work.
+void Pump(Self self) {
+  UpdateState& s = self->state;
+  if (s.failed) return;
+  if (s.progress == Progress::kStepped && s.done_asker.pending()) {
+    s.done_asker.deliver(UpdateDone{s.round->round, s.busy_ns});
+    s.round.reset();
+    s.coefficient.reset();
+    s.busy_ns = 0;
+    s.progress = Progress::kBackward;
+  }
+  if (!s.round && !s.next.empty()) {
+    s.round = s.next.front().first;
+    s.norm_asker = s.next.front().second;
+    if (!s.round->wait) s.coefficient = 1.0;
+    s.next.pop_front();
+  }
+  const bool all_done = s.replica_askers.size() == static_cast<std::size_t>(s.config.replicas);
+  if (s.progress == Progress::kBackward && s.round && all_done) return Reduce(self);
+  if (s.progress == Progress::kReduced && s.coefficient) return Step(self);
+}
+
+}  // namespace
+
+Update::behavior_type RunUpdate(Self self, UpdateConfig config) {
+  UpdateState& s = self->state;
+  s.config = std::move(config);
+  return {
+      [self, &s](const BackwardsDone&) -> caf::result<Updated> {
+        if (s.failed) return MakeFailure(s.config.abort->cause());
+        auto asker = self->make_response_promise<Updated>();
+        s.replica_askers.push_back(asker);
+        Pump(self);
+        return asker;
+      },
+      [self, &s](const UpdateRound& round) -> caf::result<SquaredNorm> {
+        if (s.failed) return MakeFailure(s.config.abort->cause());
+        auto asker = self->make_response_promise<SquaredNorm>();
+        s.next.emplace_back(round, asker);
+        Pump(self);
+        return asker;
+      },
+      [self, &s](const ApplyUpdate& apply) -> caf::result<UpdateDone> {
+        if (s.failed) return MakeFailure(s.config.abort->cause());
+        auto asker = self->make_response_promise<UpdateDone>();
+        s.done_asker = asker;
+        if (!s.coefficient) s.coefficient = apply.clip_coefficient;
+        Pump(self);
+        return asker;
+      },
+  };
+}
+
+}  // namespace troupe

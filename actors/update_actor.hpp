@@ -1,0 +1,54 @@
+// The end of a step for one pipeline stage of one module, all its replicas together.
+//   receives  UpdateRound{r}    from the Director; answers SquaredNorm when gradients are reduced
+//             BackwardsDone{r}  from each stage replica; answers Updated when parameters stepped
+//             ApplyUpdate{r}    from the Director; answers UpdateDone when parameters stepped
+//   sends     ReduceGradients, then UpdateParameters, to every shard of every replica
+//
+//   reduce    when UpdateRound and all replicas' BackwardsDone are here
+//   step      when reduced, and ApplyUpdate is here or the round does not wait for it
+//
+// The reduction spans replicas, so it is one command for all of them: as separate commands it could
+// interleave with other collectives of shared ranks and hang. A tied embedding couples the first
+// and the last stage of a module: those share one Update.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "actors/actor_base.hpp"
+#include "messages/device.hpp"
+#include "messages/round.hpp"
+#include "transport/abort_signal.hpp"
+
+namespace troupe {
+
+struct UpdateConfig {
+  std::vector<std::pair<int, int>> shards;  ///< (rank, stage index) of every shard that takes part
+  int replicas = 1;                         ///< stage actors that will say BackwardsDone
+  LockStep devices;
+  std::shared_ptr<AbortSignal> abort;
+};
+
+struct UpdateState {
+  static constexpr const char* name = "update";
+  enum class Progress { kBackward, kReducing, kReduced, kStepping, kStepped };
+
+  UpdateConfig config;
+  Progress progress = Progress::kBackward;
+  std::optional<UpdateRound> round;  ///< the current one, once the Director has begun it
+  std::optional<double> coefficient; ///< known: from ApplyUpdate, or 1 when the round does not wait
+  std::int64_t busy_ns = 0;
+  bool failed = false;
+  caf::typed_response_promise<SquaredNorm> norm_asker;
+  caf::typed_response_promise<UpdateDone> done_asker;
+  std::vector<caf::typed_response_promise<Updated>> replica_askers;
+  /// A round that begins while the one before is not over yet waits here.
+  std::deque<std::pair<UpdateRound, caf::typed_response_promise<SquaredNorm>>> next;
+};
+
+Update::behavior_type RunUpdate(ActorPointer<Update, UpdateState> self, UpdateConfig config);
+
+}  // namespace troupe

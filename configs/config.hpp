@@ -1,0 +1,197 @@
+// What a run is, as the user wrote it: one struct per table of the TOML file, defaults included.
+// docs/config.md describes every key; configs/loader.hpp reads them and refuses everything else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layout/grid.hpp"
+
+namespace troupe {
+
+/// Number type of parameters, activations and gradients. float64 is for `verify`.
+enum class Precision { kFloat32, kFloat64 };
+
+struct RunConfig {
+  std::string name = "run";
+  std::string dir = "runs";  ///< the run directory is made inside it
+  std::int64_t steps = 100;
+  std::uint64_t seed = 0;
+  Precision precision = Precision::kFloat32;
+  std::int64_t evaluate_every = 0;  ///< steps between held-out evaluations; 0 = first and last only
+  friend bool operator==(const RunConfig&, const RunConfig&) = default;
+};
+
+struct ClusterConfig {
+  std::string backend = "cpu";  ///< "cpu"
+  int ranks = 1;                ///< devices in the job
+  friend bool operator==(const ClusterConfig&, const ClusterConfig&) = default;
+};
+
+/// CLIP-style vision transformer. Layers after the feature layer are not built.
+struct VitConfig {
+  std::int64_t image_size = 0;  ///< pixels, square
+  std::int64_t patch_size = 0;  ///< pixels, divides image_size
+  std::int64_t hidden = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t mlp_hidden = 0;
+  std::int64_t feature_layer =
+      -1;                    ///< index into (embedding, layer 1, ..., layer n); -2 = last but one
+  bool class_token = false;  ///< whether the feature keeps the class token's row
+  double norm_epsilon = 1e-5;
+
+  std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }
+  std::int64_t rows_per_image() const { return num_patches() + (class_token ? 1 : 0); }
+  /// Layers that are built: those up to the feature layer, [0, layers].
+  std::int64_t built_layers() const {
+    return feature_layer < 0 ? layers + 1 + feature_layer : feature_layer;
+  }
+  friend bool operator==(const VitConfig&, const VitConfig&) = default;
+};
+
+/// Llama-style language model.
+struct LlamaConfig {
+  std::int64_t vocab = 0;
+  std::int64_t hidden = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;  ///< divides heads
+  std::int64_t mlp_hidden = 0;
+  std::int64_t context = 0;  ///< tokens per sample, image tokens included
+  double rope_base = 10'000.0;
+  bool tied_head = false;
+  double norm_epsilon = 1e-5;
+  friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
+};
+
+/// Computes nothing and takes a stated time: for schedules and benchmarks.
+struct SyntheticConfig {
+  double forward_ms = 1.0;  ///< per stage and microbatch
+  double backward_ms = 2.0;
+  std::int64_t hidden = 8;  ///< width of a boundary row, float64
+  std::int64_t rows_per_sample = 1;
+  friend bool operator==(const SyntheticConfig&, const SyntheticConfig&) = default;
+};
+
+enum class ModuleKind { kVit, kLlama, kSynthetic };
+
+/// Which field of a sample an encoder reads, and which word in the text its rows replace.
+struct InputConfig {
+  std::string field = "image";
+  std::string placeholder = "<image>";
+  friend bool operator==(const InputConfig&, const InputConfig&) = default;
+};
+
+/// A module's own values over [optimizer].
+struct OptimizerOverride {
+  std::optional<double> learning_rate = {};
+  std::optional<double> min_learning_rate = {};
+  std::optional<double> weight_decay = {};
+  friend bool operator==(const OptimizerOverride&, const OptimizerOverride&) = default;
+};
+
+struct ModuleConfig {
+  std::string name;
+  ModuleKind kind = ModuleKind::kSynthetic;
+  std::vector<int> ranks = {};  ///< empty when inline
+  Layout layout = {};
+  AxisOrder axis_order = kDefaultAxisOrder;
+  std::optional<std::string> inline_in = {};        ///< the module whose first stage it runs in
+  std::vector<std::int64_t> layers_per_stage = {};  ///< empty = "balanced"
+  std::optional<InputConfig> input = {};
+  bool frozen = false;
+  OptimizerOverride optimizer = {};
+  VitConfig vit = {};              ///< when kind is kVit
+  LlamaConfig llama = {};          ///< when kind is kLlama
+  SyntheticConfig synthetic = {};  ///< when kind is kSynthetic
+  friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
+};
+
+enum class ProjectorEnd { kFrom, kTo };
+
+/// Two linear layers with a GELU between, from the source's hidden size to the destination's.
+struct ProjectorConfig {
+  std::int64_t hidden = 0;
+  ProjectorEnd on = ProjectorEnd::kFrom;
+  bool frozen = false;
+  friend bool operator==(const ProjectorConfig&, const ProjectorConfig&) = default;
+};
+
+struct EdgeConfig {
+  std::string from;
+  std::string to;
+  std::optional<ProjectorConfig> through = {};  ///< none: the hidden sizes must be equal
+  int credits = 4;
+  friend bool operator==(const EdgeConfig&, const EdgeConfig&) = default;
+};
+
+struct ScheduleConfig {
+  std::string kind = "1f1b";
+  std::int64_t micro_batch_size = 1;  ///< samples per language-model replica and microbatch
+  std::int64_t microbatches = 1;      ///< per step
+  std::int64_t window = 0;            ///< colocated: microbatches per encoder pass; 0 = "step"
+  friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
+};
+
+struct OptimizerConfig {
+  std::string kind = "adamw";
+  double learning_rate = 1e-3;
+  double min_learning_rate = 0.0;
+  std::int64_t warmup_steps = 0;
+  std::string schedule = "cosine";  ///< "cosine" | "constant"
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;
+  double clip_norm = 1.0;  ///< 0 = no clipping
+  friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
+};
+
+struct DataConfig {
+  std::string format = "llava";
+  std::string train;                ///< relative to the working directory
+  std::string held_out;             ///< empty: no evaluation
+  std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE"
+  friend bool operator==(const DataConfig&, const DataConfig&) = default;
+};
+
+struct TraceConfig {
+  bool messages = true;
+  friend bool operator==(const TraceConfig&, const TraceConfig&) = default;
+};
+
+struct Config {
+  RunConfig run;
+  ClusterConfig cluster;
+  std::vector<ModuleConfig> modules;  ///< in the order of the file
+  std::vector<EdgeConfig> edges;
+  ScheduleConfig schedule;
+  OptimizerConfig optimizer;
+  DataConfig data;
+  TraceConfig trace;
+
+  const ModuleConfig* Find(const std::string& module) const;
+  /// The module whose data parallelism defines the microbatch: the first one that feeds no other.
+  const ModuleConfig& Sink() const;
+  /// Samples in one microbatch of the whole job: micro_batch_size * dp(sink).
+  std::int64_t samples_per_microbatch() const;
+  std::int64_t global_batch() const { return samples_per_microbatch() * schedule.microbatches; }
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+/// Hidden size of the rows a module emits or takes.
+std::int64_t HiddenSize(const ModuleConfig& module);
+
+/// The grid of a module; an inline module has its host's. Throws LayoutError.
+Grid GridOf(const Config& config, const ModuleConfig& module);
+
+/// How the edge is carried: kInline when the source runs inside the destination, else PlacementOf.
+Placement PlacementOfEdge(const Config& config, const EdgeConfig& edge);
+
+/// Microbatches per encoder pass of colocated edges, in a round of `microbatches`.
+std::int64_t WindowOf(const Config& config, std::int64_t microbatches);
+
+}  // namespace troupe

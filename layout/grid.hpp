@@ -1,0 +1,104 @@
+// Which rank computes which piece of a module: layout + ordered rank list -> coordinates.
+#pragma once
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A layout that cannot be laid out. The text is one line, subject first.
+struct LayoutError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A direction of a grid.
+enum class Axis { kTensor, kContext, kData, kPipeline };
+
+/// Which axis varies fastest along a module's rank list, first to last. One named constant: with
+/// the default, a pipeline stage is a contiguous block of ranks (Megatron-Bridge's order too).
+using AxisOrder = std::array<Axis, 4>;
+inline constexpr AxisOrder kDefaultAxisOrder = {Axis::kTensor, Axis::kContext, Axis::kData,
+                                                Axis::kPipeline};
+
+/// "tp", "cp", "dp", "pp".
+std::string ToString(Axis axis);
+
+/// The parallel sizes of one module. `ep` re-divides tp*cp*dp for experts and multiplies no ranks.
+struct Layout {
+  int tp = 1;
+  int cp = 1;
+  int pp = 1;
+  int dp = 1;
+  int ep = 1;
+
+  int num_ranks() const { return tp * cp * pp * dp; }
+  int size(Axis axis) const;
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// "tp2 pp2": only the sizes above 1, "1 rank" when there is none.
+std::string ToString(const Layout& layout);
+
+/// Where a rank stands in its module's grid.
+struct Coordinates {
+  int tp = 0;
+  int cp = 0;
+  int dp = 0;
+  int pp = 0;
+  friend bool operator==(const Coordinates&, const Coordinates&) = default;
+};
+
+/// One module's ranks as a Cartesian product. Immutable.
+class Grid {
+ public:
+  /// `ranks` are devices of the job, in the order the axes run over; they need not be contiguous.
+  /// Throws LayoutError: a size below 1, a repeated axis or rank, a negative rank, a rank count
+  /// that is not tp*cp*pp*dp, an ep that does not divide tp*cp*dp.
+  Grid(Layout layout, std::vector<int> ranks, AxisOrder order = kDefaultAxisOrder);
+
+  const Layout& layout() const { return layout_; }
+  const std::vector<int>& ranks() const { return ranks_; }
+  const AxisOrder& order() const { return order_; }
+
+  bool Contains(int rank) const;
+  /// Throws LayoutError for coordinates outside the layout.
+  int RankAt(const Coordinates& at) const;
+  /// Throws LayoutError for a rank that is not of this grid.
+  Coordinates CoordinatesOf(int rank) const;
+
+  /// The ranks that differ from `at` along `axis` only, in axis order (a tp, cp, dp or pp group),
+  /// the one at `at` included; its coordinate along `axis` is ignored. Throws as RankAt.
+  std::vector<int> Group(Axis axis, const Coordinates& at) const;
+  /// The tp x cp ranks of stage `pp` of replica `dp`, tp fastest: what runs one pass together.
+  std::vector<int> StageRanks(int pp, int dp) const;
+  /// The rank at tp = cp = 0 of that stage and replica: it speaks for the shard at a boundary.
+  int Leader(int pp, int dp) const;
+  /// All ranks of replica `dp`, stage by stage.
+  std::vector<int> ReplicaRanks(int dp) const;
+
+  /// Replicas that must run the same passes in the same order: each alone with dense layers
+  /// (ep = 1); with experts, the replicas whose ranks share an expert group.
+  std::vector<std::vector<int>> LockStepReplicas() const;
+  /// Expert groups of stage `pp`: the stage's tp*cp*dp ranks (tp fastest, then cp, then dp) cut
+  /// into groups of ep.
+  std::vector<std::vector<int>> ExpertGroups(int pp) const;
+
+ private:
+  Layout layout_;
+  std::vector<int> ranks_;
+  AxisOrder order_;
+};
+
+/// How two modules share devices; decides how their edge is carried.
+enum class Placement { kDisjoint, kColocated, kInline };
+
+/// "disjoint", "colocated", "inline".
+std::string ToString(Placement placement);
+
+/// Disjoint when no rank is shared, colocated when all are (in any order). Throws LayoutError that
+/// lists the shared ranks when the sets overlap in part.
+Placement PlacementOf(const Grid& source, const Grid& destination);
+
+}  // namespace troupe

@@ -1,0 +1,245 @@
+#include "layout/route.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr int kNobody = -1;
+
+void Append(std::vector<Interval>& intervals, Interval interval) {
+  if (!interval.empty()) intervals.push_back(interval);
+}
+
+/// Appends, or lengthens the last interval when it ends where this one begins.
+void Join(std::vector<Interval>& intervals, Interval interval) {
+  if (!intervals.empty() && intervals.back().end == interval.begin) {
+    intervals.back().end = interval.end;
+  } else {
+    Append(intervals, interval);
+  }
+}
+
+Interval Shift(Interval interval, std::int64_t by) {
+  return {.begin = interval.begin + by, .end = interval.end + by};
+}
+
+/// Where the rows of one sample lie on one side of a boundary.
+struct Place {
+  int shard = kNobody;
+  std::int64_t row = 0;  ///< of the sample's first row in the shard
+};
+
+/// One side of a boundary, by sample and by shard.
+struct Side {
+  std::vector<Place> places;       ///< by sample
+  std::vector<std::int64_t> rows;  ///< by shard: the rows it holds
+};
+
+void Put(Place& place, Place at, std::int64_t sample, const char* side) {
+  if (place.shard != kNobody) {
+    throw LayoutError("sample " + std::to_string(sample) + " is held by " + side + " shards " +
+                      std::to_string(place.shard) + " and " + std::to_string(at.shard) +
+                      ", expected one");
+  }
+  place = at;
+}
+
+void CheckInterval(const Interval& interval, std::int64_t num_samples, const char* side,
+                   std::size_t shard) {
+  if (interval.begin < 0 || interval.end < interval.begin || interval.end > num_samples) {
+    throw LayoutError(std::string(side) + " shard " + std::to_string(shard) + " holds samples " +
+                      std::to_string(interval.begin) + " to " + std::to_string(interval.end) +
+                      ", expected them within 0 to " + std::to_string(num_samples));
+  }
+}
+
+Side MakeSide(std::span<const std::int64_t> rows_per_sample, const Assignment& assignment,
+              const char* side) {
+  Side result;
+  result.places.resize(rows_per_sample.size());
+  const auto num_samples = static_cast<std::int64_t>(rows_per_sample.size());
+  for (std::size_t shard = 0; shard < assignment.size(); ++shard) {
+    std::int64_t row = 0;
+    for (const Interval& interval : assignment[shard]) {
+      CheckInterval(interval, num_samples, side, shard);
+      for (std::int64_t sample = interval.begin; sample < interval.end; ++sample) {
+        const auto n = static_cast<std::size_t>(sample);
+        Put(result.places[n], {.shard = static_cast<int>(shard), .row = row}, sample, side);
+        row += rows_per_sample[n];
+      }
+    }
+    result.rows.push_back(row);
+  }
+  for (std::size_t n = 0; n < result.places.size(); ++n) {
+    if (result.places[n].shard == kNobody) {
+      throw LayoutError("sample " + std::to_string(n) + " is held by no " + side + " shard");
+    }
+  }
+  return result;
+}
+
+void CheckRows(std::span<const std::int64_t> rows_per_sample) {
+  for (std::size_t n = 0; n < rows_per_sample.size(); ++n) {
+    if (rows_per_sample[n] < 0) {
+      throw LayoutError("sample " + std::to_string(n) + " has " +
+                        std::to_string(rows_per_sample[n]) + " rows, expected 0 or more");
+    }
+  }
+}
+
+/// Whether `next` goes on where `last` ends, on both sides: then one message carries both. In the
+/// destination it does as long as the shard is the same, because transfers are made in its order.
+bool Continues(const Transfer& last, const Transfer& next) {
+  return last.source == next.source && last.destination == next.destination &&
+         last.samples.end == next.samples.begin && last.source_rows.end == next.source_rows.begin;
+}
+
+void Extend(std::vector<Transfer>& transfers, const Transfer& next) {
+  if (transfers.empty() || !Continues(transfers.back(), next)) {
+    transfers.push_back(next);
+    return;
+  }
+  transfers.back().samples.end = next.samples.end;
+  transfers.back().source_rows.end = next.source_rows.end;
+  transfers.back().destination_rows.end = next.destination_rows.end;
+}
+
+/// How many ranks language replica l and encoder replica e share, at [l][e].
+std::vector<std::vector<std::int64_t>> SharedRanks(const Grid& encoder, const Grid& language) {
+  std::vector<std::vector<std::int64_t>> shared(
+      static_cast<std::size_t>(language.layout().dp),
+      std::vector<std::int64_t>(static_cast<std::size_t>(encoder.layout().dp), 0));
+  for (const int rank : encoder.ranks()) {
+    const auto replica = static_cast<std::size_t>(language.CoordinatesOf(rank).dp);
+    ++shared[replica][static_cast<std::size_t>(encoder.CoordinatesOf(rank).dp)];
+  }
+  return shared;
+}
+
+/// The samples of one microbatch by encoder replica.
+Assignment ColocatedMicrobatch(const Grid& encoder, const Grid& language,
+                               std::int64_t num_samples) {
+  const int num_parts = language.layout().dp;
+  const std::int64_t ranks = language.layout().num_ranks() / num_parts;
+  const auto shared = SharedRanks(encoder, language);
+  Assignment assignment(static_cast<std::size_t>(encoder.layout().dp));
+  for (int replica = 0; replica < num_parts; ++replica) {
+    const Interval part = PartOf(num_samples, num_parts, replica);
+    std::int64_t before = 0;
+    for (std::size_t dp = 0; dp < assignment.size(); ++dp) {
+      const std::int64_t upto = before + shared[static_cast<std::size_t>(replica)][dp];
+      Join(assignment[dp],
+           Shift({.begin = part.size() * before / ranks, .end = part.size() * upto / ranks},
+                 part.begin));
+      before = upto;
+    }
+  }
+  return assignment;
+}
+
+Assignment Repeat(const Assignment& microbatch, std::int64_t num_samples, int window) {
+  if (window < 1) {
+    throw LayoutError("window is " + std::to_string(window) + ", expected at least 1");
+  }
+  Assignment assignment(microbatch.size());
+  for (std::size_t shard = 0; shard < microbatch.size(); ++shard) {
+    for (int m = 0; m < window; ++m) {
+      for (const Interval& interval : microbatch[shard]) {
+        assignment[shard].push_back(Shift(interval, m * num_samples));
+      }
+    }
+  }
+  return assignment;
+}
+
+}  // namespace
+
+Interval Intersect(const Interval& a, const Interval& b) {
+  const std::int64_t begin = std::max(a.begin, b.begin);
+  return {.begin = begin, .end = std::max(begin, std::min(a.end, b.end))};
+}
+
+Interval PartOf(std::int64_t count, int parts, int index) {
+  if (count < 0 || parts < 1 || index < 0 || index >= parts) {
+    throw LayoutError("part " + std::to_string(index) + " of " + std::to_string(parts) + " of " +
+                      std::to_string(count) + " items does not exist");
+  }
+  // Not index * count / parts, which overflows for large counts: the quotient and the rest apart.
+  const auto cut = [count, parts](std::int64_t i) {
+    return i * (count / parts) + i * (count % parts) / parts;
+  };
+  return {.begin = cut(index), .end = cut(std::int64_t{index} + 1)};
+}
+
+Assignment EvenAssignment(std::int64_t num_samples, int parts) {
+  return WindowAssignment(num_samples, 1, parts);
+}
+
+Assignment WindowAssignment(std::int64_t num_samples, int window, int parts) {
+  PartOf(num_samples, parts, 0);  // refuses sizes that cannot be cut
+  Assignment microbatch(static_cast<std::size_t>(parts));
+  for (int shard = 0; shard < parts; ++shard) {
+    Append(microbatch[static_cast<std::size_t>(shard)], PartOf(num_samples, parts, shard));
+  }
+  return Repeat(microbatch, num_samples, window);
+}
+
+Assignment ColocatedAssignment(const Grid& encoder, const Grid& language, std::int64_t num_samples,
+                               int window) {
+  if (PlacementOf(encoder, language) != Placement::kColocated) {
+    throw LayoutError("colocated grids share no rank, expected the same ranks");
+  }
+  return Repeat(ColocatedMicrobatch(encoder, language, num_samples), num_samples, window);
+}
+
+Route MakeRoute(std::span<const std::int64_t> rows_per_sample, const Assignment& source,
+                const Assignment& destination) {
+  CheckRows(rows_per_sample);
+  Side from = MakeSide(rows_per_sample, source, "source");
+  Side to = MakeSide(rows_per_sample, destination, "destination");
+  Route route;
+  for (const std::vector<Interval>& shard : destination) {
+    for (const Interval& interval : shard) {
+      for (std::int64_t sample = interval.begin; sample < interval.end; ++sample) {
+        const auto n = static_cast<std::size_t>(sample);
+        const std::int64_t rows = rows_per_sample[n];
+        Extend(route.transfers, {.source = from.places[n].shard,
+                                 .destination = to.places[n].shard,
+                                 .samples = {sample, sample + 1},
+                                 .source_rows = {from.places[n].row, from.places[n].row + rows},
+                                 .destination_rows = {to.places[n].row, to.places[n].row + rows}});
+      }
+    }
+  }
+  std::erase_if(route.transfers, [](const Transfer& t) { return t.source_rows.empty(); });
+  route.source_rows = std::move(from.rows);
+  route.destination_rows = std::move(to.rows);
+  return route;
+}
+
+Route Inverse(const Route& route) {
+  Route inverse;
+  inverse.source_rows = route.destination_rows;
+  inverse.destination_rows = route.source_rows;
+  for (const Transfer& t : route.transfers) {
+    inverse.transfers.push_back({.source = t.destination,
+                                 .destination = t.source,
+                                 .samples = t.samples,
+                                 .source_rows = t.destination_rows,
+                                 .destination_rows = t.source_rows});
+  }
+  std::sort(inverse.transfers.begin(), inverse.transfers.end(),
+            [](const Transfer& a, const Transfer& b) {
+              return std::tie(a.destination, a.destination_rows.begin) <
+                     std::tie(b.destination, b.destination_rows.begin);
+            });
+  return inverse;
+}
+
+}  // namespace troupe

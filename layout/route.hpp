@@ -1,0 +1,86 @@
+// Which rows of a boundary tensor go from which source shard to which destination shard.
+// Everything here is arithmetic on sample numbers and row counts; nothing is ever scaled.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "layout/grid.hpp"
+
+namespace troupe {
+
+/// Half-open: begin <= i < end.
+struct Interval {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  std::int64_t size() const { return end - begin; }
+  bool empty() const { return begin == end; }
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+/// The part the two share; empty, at the later begin, when there is none.
+Interval Intersect(const Interval& a, const Interval& b);
+
+/// Part `index` of `count` items cut into `parts` as evenly as order allows:
+/// [index*count/parts, (index+1)*count/parts), rounded down. Throws LayoutError for a part that
+/// does not exist.
+Interval PartOf(std::int64_t count, int parts, int index);
+
+/// The samples each shard holds, as disjoint intervals in the order in which their rows lie in the
+/// shard's tensor. assignment[shard] may be empty; the functions here list no empty interval.
+using Assignment = std::vector<std::vector<Interval>>;
+
+/// PartOf for every shard of one microbatch: what a module of dp = `parts` holds of `num_samples`.
+Assignment EvenAssignment(std::int64_t num_samples, int parts);
+
+/// The same for `window` microbatches of `num_samples` each, laid one behind the other: shard s
+/// holds its part of microbatch 0, then of microbatch 1, ...; sample n of microbatch m has number
+/// m * num_samples + n. One interval per microbatch, none when the part is empty. Throws
+/// LayoutError for a window or parts below 1.
+Assignment WindowAssignment(std::int64_t num_samples, int window, int parts);
+
+/// What each replica of a colocated encoder holds of such a window: every language replica's
+/// samples are encoded by encoder replicas that live on that replica's own ranks. A language
+/// replica's part of a microbatch is cut among the encoder replicas that share ranks with it, in
+/// proportion to the number of ranks shared (so nested grids cut evenly, and an encoder replica
+/// that spans several language replicas takes them all). Microbatch after microbatch, as above;
+/// within one, by language replica, neighbouring parts joined.
+/// Throws LayoutError when the grids are not on the same ranks.
+Assignment ColocatedAssignment(const Grid& encoder, const Grid& language, std::int64_t num_samples,
+                               int window);
+
+/// Rows [source_rows) of shard `source` are rows [destination_rows) of shard `destination`; both
+/// have the same size and hold the samples of `samples`.
+struct Transfer {
+  int source = 0;
+  int destination = 0;
+  Interval samples;
+  Interval source_rows;
+  Interval destination_rows;
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+/// Every row of a boundary tensor exactly once, ordered by destination, then by row there.
+struct Route {
+  std::vector<Transfer> transfers;
+  std::vector<std::int64_t> source_rows;       ///< rows each source shard holds
+  std::vector<std::int64_t> destination_rows;  ///< rows each destination shard holds
+};
+
+/// The route between two assignments of the same samples. `rows_per_sample[n]` is the row count of
+/// sample n, zero included; neighbouring samples that stay neighbours share one transfer.
+/// A transfer without rows is left out.
+/// Even assignments of dp a -> b make at most a + b - gcd(a, b) transfers: the cuts of both sides,
+/// of which gcd(a, b) coincide. There are exactly as many when the number of samples is a multiple
+/// of a and of b and no sample is empty; fewer when rounding moves two cuts to the same sample.
+/// Throws LayoutError when a sample is held by no shard or by two on either side, is unknown, or
+/// has a negative row count.
+Route MakeRoute(std::span<const std::int64_t> rows_per_sample, const Assignment& source,
+                const Assignment& destination);
+
+/// The way back of the gradient: sources and destinations exchanged, nothing recomputed.
+Route Inverse(const Route& route);
+
+}  // namespace troupe

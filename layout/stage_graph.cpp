@@ -1,0 +1,181 @@
+#include "layout/stage_graph.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+std::size_t Index(int i) { return static_cast<std::size_t>(i); }
+
+std::string EdgeName(const std::vector<ModuleNode>& modules, const ModuleEdge& edge) {
+  return "edge " + modules[Index(edge.from)].name + " -> " + modules[Index(edge.to)].name;
+}
+
+void CheckModules(const std::vector<ModuleNode>& modules) {
+  for (const ModuleNode& module : modules) {
+    if (module.pp < 1) {
+      throw LayoutError("module " + module.name + " has pp " + std::to_string(module.pp) +
+                        ", expected at least 1");
+    }
+  }
+}
+
+void CheckEnds(const std::vector<ModuleNode>& modules, const std::vector<ModuleEdge>& edges) {
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    for (const int end : {edges[e].from, edges[e].to}) {
+      if (end < 0 || Index(end) >= modules.size()) {
+        throw LayoutError("edge " + std::to_string(e) + " names module " + std::to_string(end) +
+                          ", but there are " + std::to_string(modules.size()) + " modules");
+      }
+    }
+  }
+}
+
+void CheckEdges(const std::vector<ModuleNode>& modules, const std::vector<ModuleEdge>& edges) {
+  CheckEnds(modules, edges);
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    const ModuleEdge& edge = edges[e];
+    const std::string name = EdgeName(modules, edge);
+    if (edge.from == edge.to) throw LayoutError(name + " leads from a module to itself");
+    if (edge.credits < 1) {
+      throw LayoutError(name + " has " + std::to_string(edge.credits) +
+                        " credits, expected at least 1");
+    }
+    for (std::size_t before = 0; before < e; ++before) {
+      if (edges[before].from == edge.from && edges[before].to == edge.to) {
+        throw LayoutError(name + " is given twice");
+      }
+    }
+  }
+}
+
+/// The names along a cycle, from its first module in the given order back to it. `waiting` are the
+/// modules on cycles or downstream of one: each has a predecessor among them, so walking upstream
+/// must come back to where it has been.
+std::string CyclePath(const std::vector<ModuleNode>& modules, const std::vector<ModuleEdge>& edges,
+                      const std::vector<bool>& waiting) {
+  std::vector<int> walk;
+  auto module = static_cast<int>(std::find(waiting.begin(), waiting.end(), true) - waiting.begin());
+  while (std::find(walk.begin(), walk.end(), module) == walk.end()) {
+    walk.push_back(module);
+    module = std::find_if(edges.begin(), edges.end(), [&](const ModuleEdge& edge) {
+               return edge.to == walk.back() && waiting[Index(edge.from)];
+             })->from;
+  }
+  std::vector<int> cycle(std::find(walk.begin(), walk.end(), module), walk.end());
+  std::reverse(cycle.begin(), cycle.end());
+  std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
+  std::string path;
+  for (const int on_cycle : cycle) path += modules[Index(on_cycle)].name + " -> ";
+  return path + modules[Index(cycle.front())].name;
+}
+
+/// Modules so that every edge points forward; of those that could come next, the first as given.
+std::vector<int> OrderModules(const std::vector<ModuleNode>& modules,
+                              const std::vector<ModuleEdge>& edges) {
+  std::vector<bool> waiting(modules.size(), true);
+  std::vector<int> order;
+  while (order.size() < modules.size()) {
+    const std::size_t before = order.size();
+    for (std::size_t m = 0; m < modules.size() && order.size() == before; ++m) {
+      const bool ready = std::none_of(edges.begin(), edges.end(), [&](const ModuleEdge& edge) {
+        return Index(edge.to) == m && waiting[Index(edge.from)];
+      });
+      if (!waiting[m] || !ready) continue;
+      waiting[m] = false;
+      order.push_back(static_cast<int>(m));
+    }
+    if (order.size() == before) {
+      throw LayoutError("edges form a cycle: " + CyclePath(modules, edges, waiting));
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+StageGraph::StageGraph(std::vector<ModuleNode> modules, std::vector<ModuleEdge> edges)
+    : modules_(std::move(modules)), edges_(std::move(edges)) {
+  CheckModules(modules_);
+  CheckEdges(modules_, edges_);
+  const std::vector<int> module_order = OrderModules(modules_, edges_);
+  MakeStages();
+  MakeLinks();
+  for (const int module : module_order) {
+    for (int pp = 0; pp < modules_[Index(module)].pp; ++pp) {
+      order_.push_back(StageIndex(module, pp));
+    }
+  }
+  MeasureDistances();
+}
+
+void StageGraph::MakeStages() {
+  for (std::size_t m = 0; m < modules_.size(); ++m) {
+    first_stages_.push_back(static_cast<int>(stages_.size()));
+    for (int pp = 0; pp < modules_[m].pp; ++pp) {
+      stages_.push_back({.module = static_cast<int>(m), .pp = pp, .in = {}, .out = {}});
+    }
+  }
+}
+
+void StageGraph::MakeLinks() {
+  const auto connect = [this](int from, int to, int edge) {
+    const auto link = static_cast<int>(links_.size());
+    links_.push_back({.from = from, .to = to, .edge = edge});
+    stages_[Index(from)].out.push_back(link);
+    stages_[Index(to)].in.push_back(link);
+  };
+  for (std::size_t s = 0; s + 1 < stages_.size(); ++s) {
+    const auto stage = static_cast<int>(s);
+    if (stages_[s].module == stages_[s + 1].module) connect(stage, stage + 1, -1);
+  }
+  for (std::size_t e = 0; e < edges_.size(); ++e) {
+    connect(StageIndex(edges_[e].from, modules_[Index(edges_[e].from)].pp - 1),
+            StageIndex(edges_[e].to, 0), static_cast<int>(e));
+  }
+}
+
+void StageGraph::MeasureDistances() {
+  sink_distances_.assign(stages_.size(), 0);
+  limits_.assign(stages_.size(), 1);
+  for (auto stage = order_.rbegin(); stage != order_.rend(); ++stage) {
+    int& distance = sink_distances_[Index(*stage)];
+    int& limit = limits_[Index(*stage)];
+    // All successors first, credits after: the tightest edge holds even if it leads to a short
+    // branch, because a forward delivers to all of them.
+    for (const int out : stages_[Index(*stage)].out) {
+      distance = std::max(distance, 1 + sink_distances_[Index(links_[Index(out)].to)]);
+      limit = std::max(limit, 1 + limits_[Index(links_[Index(out)].to)]);
+    }
+    for (const int out : stages_[Index(*stage)].out) {
+      const int edge = links_[Index(out)].edge;
+      if (edge >= 0) limit = std::min(limit, edges_[Index(edge)].credits);
+    }
+  }
+}
+
+int StageGraph::StageIndex(int module, int pp) const {
+  if (module < 0 || Index(module) >= modules_.size()) {
+    throw LayoutError("module " + std::to_string(module) + " does not exist, there are " +
+                      std::to_string(modules_.size()));
+  }
+  if (pp < 0 || pp >= modules_[Index(module)].pp) {
+    throw LayoutError("stage " + std::to_string(pp) + " of " + modules_[Index(module)].name +
+                      " does not exist, its pp is " + std::to_string(modules_[Index(module)].pp));
+  }
+  return first_stages_[Index(module)] + pp;
+}
+
+std::string StageGraph::StageName(int stage) const {
+  if (stage < 0 || Index(stage) >= stages_.size()) {
+    throw LayoutError("stage " + std::to_string(stage) + " does not exist, there are " +
+                      std::to_string(stages_.size()));
+  }
+  const StageNode& node = stages_[Index(stage)];
+  return modules_[Index(node.module)].name + ".s" + std::to_string(node.pp);
+}
+
+}  // namespace troupe

@@ -1,0 +1,130 @@
+// What devices are told to run. A device runs commands in the order given and never decides.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+#include "messages/local.hpp"
+#include "modules/stage_program.hpp"
+#include "transport/row_exchange.hpp"
+
+namespace troupe {
+
+// Every command names the stage whose shard on this device it is for (its index in the StageGraph)
+// and the round it belongs to; every answer says how long the device was busy.
+
+struct RunForward {
+  int stage = 0;
+  std::int64_t round = 0;
+  ForwardPass pass;
+};
+struct ForwardDone {
+  std::int64_t busy_ns = 0;
+  ForwardResult result;
+};
+
+struct RunBackward {
+  int stage = 0;
+  std::int64_t round = 0;
+  BackwardPass pass;
+};
+struct BackwardDone {
+  std::int64_t busy_ns = 0;
+  BackwardResult result;
+};
+
+/// Sum the gradients over whoever holds the same parameters. Collective.
+struct ReduceGradients {
+  int stage = 0;
+  std::int64_t round = 0;
+};
+struct GradientsReduced {
+  std::int64_t busy_ns = 0;
+  double squared_norm = 0.0;
+};
+
+struct UpdateParameters {
+  int stage = 0;
+  std::int64_t round = 0;
+  UpdateStep step;
+};
+struct ParametersUpdated {
+  std::int64_t busy_ns = 0;
+};
+
+/// Move rows among the ranks of a colocated group. Collective over the whole group.
+struct RunExchange {
+  int stage = 0;  ///< the encoder's last: for the trace
+  int group = 0;
+  std::int64_t round = 0;
+  std::int64_t unit = 0;
+  std::shared_ptr<const ExchangePlan> plan;
+  std::vector<Buffer> rows;  ///< this rank's rows, in pieces laid one behind the other
+};
+struct ExchangeDone {
+  std::int64_t busy_ns = 0;
+  Buffer rows;
+};
+
+/// Hand out the tensors of one shard. They are the live memory: look, do not keep.
+struct Inspect {
+  int stage = 0;
+  TensorKind kind = TensorKind::kParameter;
+};
+struct Inspected {
+  std::vector<TensorPiece> pieces;
+};
+
+using Device = caf::typed_actor<caf::replies_to<RunForward>::with<ForwardDone>,
+                                caf::replies_to<RunBackward>::with<BackwardDone>,
+                                caf::replies_to<ReduceGradients>::with<GradientsReduced>,
+                                caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
+                                caf::replies_to<RunExchange>::with<ExchangeDone>,
+                                caf::replies_to<Inspect>::with<Inspected>>;
+
+/// The same command to several ranks, as one decision.
+template <class Command>
+struct ToSet {
+  std::vector<std::pair<int, Command>> parts;  ///< rank, what it runs
+};
+/// Their answers, in the order of the parts.
+template <class Answer>
+struct FromSet {
+  std::vector<Answer> parts;
+};
+
+/// Issues every command to all its ranks before the next one, so that ranks which share
+/// collectives see them in one order.
+using LockStep =
+    caf::typed_actor<caf::replies_to<ToSet<RunForward>>::with<FromSet<ForwardDone>>,
+                     caf::replies_to<ToSet<RunBackward>>::with<FromSet<BackwardDone>>,
+                     caf::replies_to<ToSet<ReduceGradients>>::with<FromSet<GradientsReduced>>,
+                     caf::replies_to<ToSet<UpdateParameters>>::with<FromSet<ParametersUpdated>>,
+                     caf::replies_to<ToSet<RunExchange>>::with<FromSet<ExchangeDone>>,
+                     caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>>;
+
+}  // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::RunForward)
+TROUPE_LOCAL_MESSAGE(troupe::ForwardDone)
+TROUPE_LOCAL_MESSAGE(troupe::RunBackward)
+TROUPE_LOCAL_MESSAGE(troupe::BackwardDone)
+TROUPE_LOCAL_MESSAGE(troupe::ReduceGradients)
+TROUPE_LOCAL_MESSAGE(troupe::GradientsReduced)
+TROUPE_LOCAL_MESSAGE(troupe::UpdateParameters)
+TROUPE_LOCAL_MESSAGE(troupe::ParametersUpdated)
+TROUPE_LOCAL_MESSAGE(troupe::RunExchange)
+TROUPE_LOCAL_MESSAGE(troupe::ExchangeDone)
+TROUPE_LOCAL_MESSAGE(troupe::Inspect)
+TROUPE_LOCAL_MESSAGE(troupe::Inspected)
+namespace caf {
+template <class T>
+struct allowed_unsafe_message_type<troupe::ToSet<T>> : std::true_type {};
+template <class T>
+struct allowed_unsafe_message_type<troupe::FromSet<T>> : std::true_type {};
+}  // namespace caf

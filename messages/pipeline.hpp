@@ -1,0 +1,40 @@
+// What stages say to each other, directly inside a module and through leaders at a boundary.
+// The gradient is the answer to the activation: an unanswered request is a unit in flight.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+#include "messages/local.hpp"
+#include "modules/stage_program.hpp"
+#include "transport/buffer.hpp"
+
+namespace troupe {
+
+/// The output of `unit` has crossed into the receiver's hands.
+struct Activation {
+  std::int64_t unit = 0;
+  int link = 0;  ///< the receiver's number for the incoming link
+  /// One buffer per shard of the receiver, or a single one that all its shards read.
+  std::vector<Buffer> shards;
+  std::shared_ptr<const RowTable> rows;  ///< which samples the rows belong to
+};
+
+/// The answer to an Activation: d(loss)/d(activation), as one buffer per shard of the asker or a
+/// single one for all. Empty: nobody upstream of the link trains, so there is no gradient.
+struct Gradient {
+  std::int64_t unit = 0;
+  std::vector<Buffer> shards;
+};
+
+/// Whoever takes activations: the next stage, a boundary leader, a Phase.
+using Downstream = caf::typed_actor<caf::replies_to<Activation>::with<Gradient>>;
+
+}  // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::Activation)
+TROUPE_LOCAL_MESSAGE(troupe::Gradient)

@@ -1,0 +1,144 @@
+// What one shard of a stage computes. The Device actor calls it on its own thread, in the order the
+// Stage actor decided; nothing in here decides or waits for anything but its collectives.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/buffer.hpp"
+
+namespace troupe {
+
+/// Which shard of the job: one rank's piece of one pipeline stage of one module.
+struct ShardAddress {
+  std::string module;
+  int pp = 0;
+  int dp = 0;
+  int tp = 0;
+  int cp = 0;
+  int rank = 0;  ///< the device it lives on
+};
+
+/// "vision.s0 dp1 rank 5".
+std::string ToString(const ShardAddress& shard);
+
+/// Which samples the rows of a tensor belong to, in row order. Travels with every activation, so
+/// that a row that arrives in the wrong place is noticed before it is trained on.
+struct RowTable {
+  std::vector<std::int64_t> samples;  ///< sample numbers: place in the microbatch (or window)
+  std::vector<std::int64_t> rows;     ///< rows of each, zero included
+  std::int64_t num_rows() const;
+  friend bool operator==(const RowTable&, const RowTable&) = default;
+};
+
+/// What a Feed brings for one unit of work of one data-parallel shard. Only what the module reads
+/// is filled. B samples, T tokens (the longest of them; the rest is padding), n images.
+struct Inputs {
+  RowTable table;                           ///< the samples, and the rows each gives to the output
+  Buffer tokens;                            ///< [B, T] int64
+  Buffer labels;                            ///< [B, T] int64: the next token, -100 = no loss there
+  Buffer content;                           ///< [B, T] uint8: the label is part of a content word
+  std::map<std::string, Buffer> images;     ///< by encoder: [n, 3, S, S] float32, normalised
+  std::map<std::string, Buffer> positions;  ///< by source module: [rows] int64, b * T + t
+  std::map<std::string, RowTable> expected; ///< by source module: the rows that must arrive
+};
+
+/// Sums over the valid tokens of a microbatch; plain sums over replicas and microbatches.
+struct LossSums {
+  double loss = 0.0;  ///< nats
+  std::int64_t tokens = 0;
+  std::int64_t correct = 0;
+  std::int64_t content_tokens = 0;
+  std::int64_t content_correct = 0;
+  LossSums& operator+=(const LossSums& other);
+};
+
+/// A unit is a microbatch, or a window of them for a colocated encoder. Counted from the start of
+/// the run, never reused.
+struct ForwardPass {
+  std::int64_t unit = 0;
+  bool train = true;           ///< false: no backward will come, keep nothing
+  double loss_scale = 1.0;     ///< 1 / valid tokens of the global batch; the only scaling there is
+  std::vector<Buffer> inputs;  ///< one per incoming link
+  std::shared_ptr<const Inputs> data;  ///< where the stage reads data, else null
+};
+
+struct ForwardResult {
+  std::vector<Buffer> outputs;  ///< one per outgoing link
+  LossSums loss;                ///< at a sink that computes a loss
+};
+
+struct BackwardPass {
+  std::int64_t unit = 0;
+  std::vector<Buffer> gradients;  ///< one per outgoing link; undefined = no gradient came back
+};
+
+struct BackwardResult {
+  std::vector<Buffer> gradients;  ///< one per incoming link; undefined where nothing upstream trains
+};
+
+/// One optimizer step, the same on every shard.
+struct UpdateStep {
+  std::int64_t step = 0;          ///< 1 at the first update (Adam's bias correction)
+  double clip_coefficient = 1.0;  ///< gradients are multiplied by this
+  double schedule = 1.0;          ///< progress factor in [0, 1]: rate = min + schedule * (max - min)
+};
+
+/// A piece of a named tensor as one shard holds it.
+struct TensorPiece {
+  std::string name;              ///< of the whole tensor, e.g. "language.layers.0.q.weight"
+  Shape global_shape;
+  std::vector<std::int64_t> offsets;  ///< of the piece in the whole, one per dimension
+  Buffer value;
+  bool owner = true;             ///< false when another shard holds the same piece and speaks for it
+};
+
+enum class TensorKind { kParameter, kGradient, kFirstMoment, kSecondMoment };
+
+class StageProgram {
+ public:
+  virtual ~StageProgram() = default;
+  /// Throws on wrong input; the text says what was expected and what came.
+  virtual ForwardResult Forward(const ForwardPass& pass) = 0;
+  /// Adds to the gradients of this shard's parameters.
+  virtual BackwardResult Backward(const BackwardPass& pass) = 0;
+  /// Sums the gradients over replicas (and whoever else holds the same parameter), in place.
+  /// Returns this shard's share of the squared norm: over all shards each element counts once.
+  virtual double ReduceGradients() = 0;
+  /// Steps the optimizer and clears the gradients.
+  virtual void Update(const UpdateStep& step) = 0;
+  /// This shard's pieces of one kind, trainable parameters only except for kParameter.
+  virtual std::vector<TensorPiece> Tensors(TensorKind kind) const = 0;
+  /// Bytes of parameters, gradients and optimizer state.
+  virtual std::size_t state_bytes() const = 0;
+};
+
+/// Makes the program of a shard; called on the device's own thread.
+using ProgramFactory = std::function<std::unique_ptr<StageProgram>(const ShardAddress&)>;
+
+/// One round of microbatches: a training step or an evaluation.
+struct Round {
+  std::int64_t number = 0;         ///< counts both kinds from the start of the run
+  bool train = true;
+  std::int64_t step = 0;           ///< training: the step, from 0; evaluation: steps done so far
+  std::int64_t microbatches = 0;   ///< in this round
+  double loss_scale = 1.0;
+};
+
+/// Where Feeds get their inputs from.
+class InputSource {
+ public:
+  virtual ~InputSource() = default;
+  /// The inputs of replica `dp` of `module` for unit `unit` of `round` (0 at the round's start).
+  /// Thread-safe. Throws naming file, row and reason.
+  virtual std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
+                                             std::int64_t unit) = 0;
+  /// Valid labels in all of `round`.
+  virtual std::int64_t CountValidTokens(const Round& round) = 0;
+};
+
+}  // namespace troupe

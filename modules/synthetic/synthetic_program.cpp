@@ -1,0 +1,204 @@
+#include "modules/synthetic/synthetic_program.hpp"
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "modules/freezing.hpp"
+#include "modules/unit_samples.hpp"
+
+namespace troupe {
+namespace {
+
+void Spend(double milliseconds) {
+  if (milliseconds > 0) {
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds));
+  }
+}
+
+/// Element i of the pattern of input k; small integers, so that sums are exact.
+double Pattern(std::size_t k, std::int64_t i) {
+  return static_cast<double>(1 + (i * 7 + static_cast<std::int64_t>(k) * 3) % 5);
+}
+
+double Dot(const Buffer& x, std::size_t k) {
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < x.num_elements(); ++i) sum += x.as<double>()[i] * Pattern(k, i);
+  return sum;
+}
+
+/// Dot with everything but the first input.
+double Rest(const std::vector<Buffer>& inputs) {
+  double sum = 0.0;
+  for (std::size_t k = 1; k < inputs.size(); ++k) sum += Dot(inputs[k], k);
+  return sum;
+}
+
+Buffer Scalar(double value) {
+  Buffer buffer = Buffer::Allocate({1}, DType::kFloat64);
+  *buffer.as<double>() = value;
+  return buffer;
+}
+
+}  // namespace
+
+SyntheticProgram::SyntheticProgram(ShardAddress shard, const SyntheticConfig& config,
+                                   SyntheticShape shape, std::shared_ptr<Communicator> replicas)
+    : shard_(std::move(shard)),
+      config_(config),
+      shape_(std::move(shape)),
+      replicas_(std::move(replicas)),
+      weight_(Scalar(2.0)),
+      gradient_(Scalar(0.0)) {}
+
+Buffer SyntheticProgram::SourceRows(const RowTable& table) const {
+  Buffer rows = Buffer::Allocate({table.num_rows(), config_.hidden}, DType::kFloat64);
+  double* out = rows.as<double>();
+  for (std::size_t i = 0; i < table.samples.size(); ++i) {
+    for (std::int64_t row = 0; row < table.rows[i]; ++row) {
+      for (std::int64_t h = 0; h < config_.hidden; ++h) {
+        *out++ = static_cast<double>(1 + table.samples[i] * 64 + row * 8 + h);
+      }
+    }
+  }
+  return rows;
+}
+
+ForwardResult SyntheticProgram::Forward(const ForwardPass& pass) {
+  Spend(config_.forward_ms);
+  Flight flight{pass.inputs, pass.loss_scale};
+  if (flight.inputs.empty()) {
+    if (!pass.data) throw std::invalid_argument("a source stage got no inputs");
+    flight.inputs.push_back(SourceRows(pass.data->table));
+  }
+  const double w = *weight_.as<double>();
+  const Buffer& x = flight.inputs.front();
+  const double rest = Rest(flight.inputs);
+  ForwardResult result;
+  if (shape_.links_out == 0) {
+    result.loss.loss = w * (Dot(x, 0) + rest);
+    result.loss.tokens = 1;
+  } else {
+    Buffer y = Buffer::Allocate(x.shape(), DType::kFloat64);
+    for (std::int64_t i = 0; i < x.num_elements(); ++i) {
+      y.as<double>()[i] = w * x.as<double>()[i] + rest;
+    }
+    result.outputs.assign(static_cast<std::size_t>(shape_.links_out), y);
+  }
+  if (pass.train && !flights_.emplace(pass.unit, std::move(flight)).second) {
+    throw std::logic_error("unit " + std::to_string(pass.unit) + " is in flight already");
+  }
+  return result;
+}
+
+BackwardResult SyntheticProgram::Backward(const BackwardPass& pass) {
+  Spend(config_.backward_ms);
+  auto node = flights_.extract(pass.unit);
+  if (node.empty()) throw std::logic_error("backward without forward");
+  const Flight& flight = node.mapped();
+  const double w = *weight_.as<double>();
+  const Buffer& x = flight.inputs.front();
+  const bool sink = shape_.links_out == 0;
+
+  // The gradient of y (or, at a sink, of the loss with respect to w * x_0), branches summed.
+  Buffer g = Buffer::Zeros(x.shape(), DType::kFloat64);
+  double total = sink ? w * flight.scale : 0.0;  // what every element of x_k, k >= 1, sees
+  double dot = sink ? (Dot(x, 0) + Rest(flight.inputs)) * flight.scale : 0.0;
+  for (std::int64_t i = 0; i < x.num_elements(); ++i) {
+    double& gi = g.as<double>()[i];
+    if (sink) gi = flight.scale * Pattern(0, i);
+    for (const Buffer& gradient : pass.gradients) gi += gradient.as<double>()[i];
+    if (!sink) {
+      total += gi;
+      dot += gi * x.as<double>()[i];
+    }
+    gi *= w;
+  }
+  if (shape_.trains) *gradient_.as<double>() += dot;
+
+  BackwardResult result;
+  for (std::size_t k = 0; k < static_cast<std::size_t>(shape_.links_in); ++k) {
+    if (!shape_.in_carries_gradient[k]) {
+      result.gradients.emplace_back();
+    } else if (k == 0) {
+      result.gradients.push_back(g);
+    } else {
+      Buffer gk = Buffer::Allocate(flight.inputs[k].shape(), DType::kFloat64);
+      for (std::int64_t i = 0; i < gk.num_elements(); ++i) {
+        gk.as<double>()[i] = total * Pattern(k, i);
+      }
+      result.gradients.push_back(gk);
+    }
+  }
+  return result;
+}
+
+double SyntheticProgram::ReduceGradients() {
+  if (!shape_.trains) return 0.0;
+  if (replicas_) replicas_->AllReduce(gradient_.data(), 1, DType::kFloat64, ReduceOp::kSum);
+  const double g = *gradient_.as<double>();
+  return shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0 ? g * g : 0.0;
+}
+
+void SyntheticProgram::Update(const UpdateStep& step) {
+  if (!flights_.empty()) throw std::logic_error("a unit is still in flight at the update");
+  // A step that keeps w near 2 whatever the gradient's size: only its sign and order matter here.
+  double& g = *gradient_.as<double>();
+  *weight_.as<double>() -= 1e-3 * step.schedule * (g > 0 ? 1 : g < 0 ? -1 : 0);
+  g = 0.0;
+}
+
+std::vector<TensorPiece> SyntheticProgram::Tensors(TensorKind kind) const {
+  if (kind != TensorKind::kParameter && (kind != TensorKind::kGradient || !shape_.trains)) return {};
+  TensorPiece piece;
+  piece.name = shard_.module + ".s" + std::to_string(shard_.pp) + ".weight";
+  piece.global_shape = {1};
+  piece.offsets = {0};
+  piece.value = kind == TensorKind::kParameter ? weight_ : gradient_;
+  piece.owner = shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0;
+  return {piece};
+}
+
+std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, int dp,
+                                                    const Round& round, std::int64_t unit) {
+  const ModuleConfig& config = *config_.Find(module);
+  auto inputs = std::make_shared<Inputs>();
+  for (const Interval& held : SamplesOfUnit(config_, config, dp, round.microbatches, unit).samples) {
+    for (auto sample = held.begin; sample < held.end; ++sample) {
+      inputs->table.samples.push_back(sample);
+      inputs->table.rows.push_back(config.synthetic.rows_per_sample);
+    }
+  }
+  return inputs;
+}
+
+std::int64_t SyntheticSource::CountValidTokens(const Round& round) {
+  return round.microbatches * config_.samples_per_microbatch();
+}
+
+ProgramFactory MakeSyntheticPrograms(
+    const Config& config,
+    std::function<std::shared_ptr<Communicator>(const ShardAddress&)> replicas) {
+  return [config, replicas](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
+    const ModuleConfig& module = *config.Find(shard.module);
+    SyntheticShape shape;
+    shape.trains = StageTrains(config, module.name, shard.pp);
+    if (shard.pp > 0) {
+      shape.in_carries_gradient.push_back(HopCarriesGradient(config, module.name, shard.pp - 1));
+    }
+    const bool last = shard.pp == module.layout.pp - 1;
+    if (!last) shape.links_out = 1;
+    for (const EdgeConfig& edge : config.edges) {
+      if (edge.to == module.name && shard.pp == 0) {
+        shape.in_carries_gradient.push_back(EdgeCarriesGradient(config, edge));
+      }
+      if (edge.from == module.name && last) ++shape.links_out;
+    }
+    shape.links_in = static_cast<int>(shape.in_carries_gradient.size());
+    return std::make_unique<SyntheticProgram>(shard, module.synthetic, shape,
+                                              replicas ? replicas(shard) : nullptr);
+  };
+}
+
+}  // namespace troupe

@@ -1,0 +1,78 @@
+// A stage that takes a stated time and computes something trivial but exact: for schedules,
+// benchmarks and tests of everything that is not a model.
+//
+// Rows are float64 [rows, hidden]. With one weight w per stage, inputs x_0, x_1, ... and fixed
+// patterns a_k:   t = sum over k >= 1 of <x_k, a_k>
+//   stage      y = w * x_0 + t          on every outgoing link
+//   sink       loss = w * (<x_0, a_0> + t)
+// A source makes its own x_0: the address of every row (sample, position). So a row that is lost,
+// doubled, stale or swapped changes a gradient.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "configs/config.hpp"
+#include "modules/stage_program.hpp"
+#include "transport/communicator.hpp"
+
+namespace troupe {
+
+struct SyntheticShape {
+  int links_in = 0;
+  int links_out = 0;
+  bool trains = true;
+  std::vector<bool> in_carries_gradient;  ///< by incoming link
+};
+
+class SyntheticProgram : public StageProgram {
+ public:
+  /// `replicas` sums the gradients; null = there is nothing to sum, or the caller sums.
+  SyntheticProgram(ShardAddress shard, const SyntheticConfig& config, SyntheticShape shape,
+                   std::shared_ptr<Communicator> replicas);
+
+  ForwardResult Forward(const ForwardPass& pass) override;
+  BackwardResult Backward(const BackwardPass& pass) override;
+  double ReduceGradients() override;
+  void Update(const UpdateStep& step) override;
+  std::vector<TensorPiece> Tensors(TensorKind kind) const override;
+  std::size_t state_bytes() const override { return 2 * sizeof(double); }
+
+  double gradient() const { return *gradient_.as<double>(); }
+
+ private:
+  struct Flight {
+    std::vector<Buffer> inputs;
+    double scale = 1.0;
+  };
+  Buffer SourceRows(const RowTable& table) const;
+
+  ShardAddress shard_;
+  SyntheticConfig config_;
+  SyntheticShape shape_;
+  std::shared_ptr<Communicator> replicas_;
+  Buffer weight_;
+  Buffer gradient_;
+  std::map<std::int64_t, Flight> flights_;
+};
+
+/// Gives every source module rows_per_sample rows of each of its samples, and nothing else.
+class SyntheticSource : public InputSource {
+ public:
+  explicit SyntheticSource(Config config) : config_(std::move(config)) {}
+  std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
+                                     std::int64_t unit) override;
+  std::int64_t CountValidTokens(const Round& round) override;
+
+ private:
+  Config config_;
+};
+
+/// Programs of the synthetic modules of `config`.
+/// `replicas(shard)` gives the communicator over the shard's replicas; may be empty.
+ProgramFactory MakeSyntheticPrograms(
+    const Config& config,
+    std::function<std::shared_ptr<Communicator>(const ShardAddress&)> replicas = {});
+
+}  // namespace troupe

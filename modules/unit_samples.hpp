@@ -1,0 +1,26 @@
+// Which samples one unit of work of one replica holds: the rule that every source of inputs follows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "configs/config.hpp"
+#include "layout/route.hpp"
+
+namespace troupe {
+
+/// The edge on which `module` is a colocated encoder, null when it is none.
+const EdgeConfig* ColocatedEdge(const Config& config, const ModuleConfig& module);
+
+/// Sample numbers of unit `unit` of a round of `microbatches`, in row order. For most modules a
+/// unit is a microbatch of N = samples_per_microbatch samples, and the numbers are places in it,
+/// [0, N). For a colocated encoder it is a window, and sample n of its m-th microbatch has the
+/// number m * N + n. `first_microbatch` of the unit is counted from the round's start.
+struct UnitSamples {
+  std::int64_t first_microbatch = 0;
+  std::vector<Interval> samples;
+};
+UnitSamples SamplesOfUnit(const Config& config, const ModuleConfig& module, int dp,
+                          std::int64_t microbatches, std::int64_t unit);
+
+}  // namespace troupe

@@ -1,0 +1,176 @@
+// A whole job of synthetic modules under CAF's deterministic scheduler: no thread, no sleep, no
+// device. The messages can be delivered in any order that keeps each sender's own.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include "actors/node_actor.hpp"
+#include "modules/synthetic/synthetic_program.hpp"
+#include "schedule/stage_rule.hpp"
+#include "trace/order.hpp"
+
+namespace troupe {
+
+/// A synthetic module on its own ranks, which follow those of the modules before it.
+inline ModuleConfig SyntheticModule(const std::string& name, Layout layout, int first_rank) {
+  ModuleConfig module;
+  module.name = name;
+  module.kind = ModuleKind::kSynthetic;
+  module.layout = layout;
+  for (int r = 0; r < layout.num_ranks(); ++r) module.ranks.push_back(first_rank + r);
+  module.synthetic.forward_ms = 0;
+  module.synthetic.backward_ms = 0;
+  module.synthetic.hidden = 2;
+  return module;
+}
+
+/// Modules (name, layout) one behind the other, and the edges between them.
+inline Config SyntheticConfigOf(const std::vector<std::pair<std::string, Layout>>& modules,
+                                const std::vector<std::pair<std::string, std::string>>& edges) {
+  Config config;
+  int next_rank = 0;
+  for (const auto& [name, layout] : modules) {
+    config.modules.push_back(SyntheticModule(name, layout, next_rank));
+    next_rank += layout.num_ranks();
+  }
+  config.cluster.ranks = next_rank;
+  for (const auto& [from, to] : edges) {
+    EdgeConfig edge;
+    edge.from = from;
+    edge.to = to;
+    edge.credits = 8;
+    config.edges.push_back(edge);
+  }
+  config.optimizer.clip_norm = 0.0;
+  return config;
+}
+
+/// What an observer saw.
+struct Seen : JobObserver {
+  std::vector<RoundResult> rounds;
+  std::vector<std::pair<std::string, double>> gradients;  ///< in the order of the shards
+  std::map<std::string, double> parameters;
+
+  void OnRound(const RoundResult& result) override { rounds.push_back(result); }
+  void OnGradients(const Round&, const std::vector<TensorPiece>& pieces) override {
+    for (const auto& piece : pieces) gradients.emplace_back(piece.name, *piece.value.as<double>());
+  }
+  void OnFinished(const std::vector<TensorPiece>& pieces) override {
+    for (const auto& piece : pieces) parameters[piece.name] = *piece.value.as<double>();
+  }
+  /// Gradients of replicas added up: programs without communicators leave that to the test.
+  std::map<std::string, double> GradientSums() const {
+    std::map<std::string, double> sums;
+    for (const auto& [name, value] : gradients) sums[name] += value;
+    return sums;
+  }
+};
+
+/// `training` training rounds of `microbatches`.
+inline RoundPlan TrainingRounds(std::int64_t training, std::int64_t microbatches) {
+  return [=](std::int64_t number) -> std::optional<Round> {
+    if (number >= training) return std::nullopt;
+    return Round{number, true, number, microbatches, 1.0};
+  };
+}
+
+class JobFixture {
+ public:
+  JobFixture() : system_(config_) {}
+
+  /// Runs the job to its end, messages delivered oldest first.
+  JobDone Run(const Config& config, const RoundPlan& rounds) { return RunShuffled(config, rounds, 0); }
+
+  /// The same with the actor that runs next drawn at random; 0 = oldest first.
+  JobDone RunShuffled(const Config& config, const RoundPlan& rounds, std::uint64_t seed) {
+    seen = std::make_shared<Seen>();
+    abort = std::make_shared<AbortSignal>();
+    NodeConfig node;
+    node.plan = std::make_shared<const JobPlan>(config);
+    node.make_program = wrap_program ? wrap_program(MakeSyntheticPrograms(config))
+                                     : MakeSyntheticPrograms(config);
+    node.source = source ? source : std::make_shared<SyntheticSource>(config);
+    node.observer = seen;
+    node.abort = abort;
+    node.rounds = rounds;
+    node.inspect = inspect;
+    node.threads = false;
+    for (const auto& [rank, set] : node.plan->lock_steps()) {
+      node.rings[rank] = std::make_shared<Ring>(4096);
+    }
+    plan = node.plan;
+    rings = node.rings;
+    JobDone done{"the job never ended"};
+    {
+      caf::scoped_actor self{system_};
+      auto handle = system_.spawn(RunNode, std::move(node));
+      auto answer = self->request(handle, caf::infinite, RunJob{});
+      Deliver(seed);
+      if (self->has_next_message()) {
+        answer.receive([&](const JobDone& d) { done = d; },
+                       [&](const caf::error& e) { done.failure = TextOf(e); });
+      }
+      caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
+    }
+    Deliver(0);
+    return done;
+  }
+
+  /// "F0 F1 B0 ..." of one stage in one round; every replica and rank must have run the same.
+  std::string Order(const std::string& stage, std::int64_t round = 0) const {
+    std::vector<PassRecord> records;
+    for (const auto& [rank, ring] : rings) {
+      const auto snapshot = ring->Snapshot();
+      records.insert(records.end(), snapshot.records.begin(), snapshot.records.end());
+    }
+    std::string order;
+    for (const PassOrder& entry : PassOrders(records, round)) {
+      if (plan->graph().StageName(entry.stage) != stage) continue;
+      if (order.empty()) order = entry.text;
+      if (order != entry.text) return "replicas differ: " + order + " and " + entry.text;
+    }
+    return order;
+  }
+
+  std::function<ProgramFactory(ProgramFactory)> wrap_program;  ///< puts something between; optional
+  std::shared_ptr<InputSource> source;                         ///< instead of SyntheticSource
+  bool inspect = false;
+  std::shared_ptr<Seen> seen;
+  std::shared_ptr<AbortSignal> abort;
+  std::shared_ptr<const JobPlan> plan;
+  std::map<int, std::shared_ptr<Ring>> rings;
+
+ private:
+  struct SystemConfig : caf::actor_system_config {
+    SystemConfig() {
+      set("scheduler.policy", caf::atom("testing"));
+      set("scheduler.max-throughput", std::size_t{1});
+    }
+  };
+
+  void Deliver(std::uint64_t seed) {
+    auto& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+    std::mt19937_64 random(seed);
+    while (!scheduler.jobs.empty()) {
+      if (seed != 0) {
+        std::swap(scheduler.jobs.front(), scheduler.jobs[random() % scheduler.jobs.size()]);
+      }
+      scheduler.run_once();
+    }
+  }
+
+  SystemConfig config_;
+  caf::actor_system system_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,64 @@
+// A tensor's bytes, shared by reference count. Nothing here knows what computes on them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+enum class DType : std::uint8_t { kFloat32, kFloat64, kInt64, kInt32, kUInt8 };
+
+std::size_t SizeOf(DType dtype);      ///< bytes of one element
+std::string ToString(DType dtype);    ///< "float32"
+
+/// Outermost first; {} is a scalar.
+using Shape = std::vector<std::int64_t>;
+
+std::int64_t NumElements(const Shape& shape);
+std::string ToString(const Shape& shape);  ///< "[16, 64]"
+
+/// A contiguous tensor in host memory: a handle that is cheap to copy. The bytes live as long as
+/// the last handle or view. Who receives a handle must not write through it unless it allocated it.
+class Buffer {
+ public:
+  Buffer() = default;  ///< no tensor: defined() is false
+  /// Uninitialised, aligned to 64 bytes. Throws std::bad_alloc, std::invalid_argument (a negative
+  /// size).
+  static Buffer Allocate(Shape shape, DType dtype);
+  static Buffer Zeros(Shape shape, DType dtype);
+  /// Memory that `owner` keeps alive; the last handle to go releases `owner`, on its thread.
+  static Buffer Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype);
+
+  bool defined() const { return data_ != nullptr; }
+  std::byte* data() const { return data_; }
+  template <class T>
+  T* as() const { return reinterpret_cast<T*>(data_); }
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  std::int64_t num_elements() const { return NumElements(shape_); }
+  std::size_t num_bytes() const { return static_cast<std::size_t>(num_elements()) * SizeOf(dtype_); }
+  /// The outermost size; throws std::invalid_argument for a scalar.
+  std::int64_t num_rows() const;
+  std::size_t row_bytes() const;
+  /// Rows [begin, end) of the outermost dimension, sharing the bytes. Throws std::out_of_range.
+  Buffer Rows(std::int64_t begin, std::int64_t end) const;
+  /// Handles and views that share these bytes.
+  long use_count() const { return owner_.use_count(); }
+  const std::shared_ptr<void>& owner() const { return owner_; }
+
+ private:
+  std::shared_ptr<void> owner_;
+  std::byte* data_ = nullptr;
+  Shape shape_;
+  DType dtype_ = DType::kFloat32;
+};
+
+/// Buffers of equal row shape laid one behind the other: a view of the first when it is the only
+/// one with rows or when all are neighbours in one allocation, else a copy. Throws
+/// std::invalid_argument when row shapes or dtypes differ or `parts` is empty.
+Buffer ConcatenateRows(const std::vector<Buffer>& parts);
+
+}  // namespace troupe

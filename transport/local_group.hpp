@@ -1,0 +1,97 @@
+// What the members of a local group share: a gate and the calls they publish at it.
+//
+// An operation: every member publishes its call in its slot and enters the gate. Then all read all
+// slots and come to one verdict, so an operation completes on every member or throws on every
+// member. Small inputs are copied into the slot first, and the operation ends there. Larger ones
+// are read (and for the all-reduce written) where they lie, and a second meeting keeps everybody
+// until nobody needs anybody's memory.
+//
+// There are two sets of slots, used in turn: a member that publishes again in a set has passed the
+// gate once more since, so all others have finished with what it published there before.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "transport/abort_signal.hpp"
+#include "transport/buffer.hpp"
+#include "transport/communicator.hpp"
+#include "transport/local_gate.hpp"
+
+namespace troupe {
+
+enum class LocalOperation : std::uint8_t {
+  kBarrier,
+  kBroadcast,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll
+};
+
+/// What one member asks for. The first group of fields must be the same on all members.
+struct alignas(64) LocalCall {
+  LocalOperation operation = LocalOperation::kBarrier;
+  DType dtype = DType::kUInt8;
+  ReduceOp op = ReduceOp::kSum;
+  int root = 0;
+  std::int64_t count = 0;  ///< as in the call: elements, or bytes where there is no dtype
+
+  const std::byte* input = nullptr;     ///< for peers to read: staged, or the member's own memory
+  std::byte* in_place = nullptr;        ///< for peers to write
+  bool direct = false;                  ///< peers use the member's own memory
+  std::string error;                    ///< why this member's arguments are illegal, else empty
+  std::vector<std::size_t> send_bytes;  ///< of an all-to-all, one per member
+  std::vector<std::size_t> receive_bytes;  ///< likewise
+
+  /// Whether both ask for the same operation on the same amount of data.
+  bool Matches(const LocalCall& other) const;
+};
+
+/// "all-reduce of 12 float32 (sum)".
+std::string ToString(const LocalCall& call);
+
+class LocalGroup {
+ public:
+  /// Throws std::invalid_argument for a size below 1. `abort` may be null.
+  LocalGroup(int size, std::shared_ptr<AbortSignal> abort);
+
+  int size() const { return size_; }
+  /// The slots of all members in one of the two sets.
+  std::vector<LocalCall>& calls(int turn) { return calls_[static_cast<std::size_t>(turn)]; }
+  /// Where member `rank` may stage kStagedBytes for its call in set `turn`.
+  std::byte* staging(int turn, int rank) const;
+
+  /// Waits until every member has published in set `turn`. Throws Aborted; std::invalid_argument
+  /// and std::logic_error, the same on all members, when a call is illegal or calls do not match.
+  void Enter(int turn);
+  /// Waits until every member is done with the memory of the others.
+  void Leave() { gate_.Meet(); }
+  /// Member `rank` will make no more calls.
+  void Depart(int rank);
+
+  /// The largest input that is copied into the slot rather than read where it lies.
+  static constexpr std::size_t kStagedBytes = 8192;
+
+ private:
+  [[noreturn]] void ThrowClosed();
+  void CheckCalls(const std::vector<LocalCall>& calls) const;
+  void CheckPieces(const std::vector<LocalCall>& calls) const;
+  std::string Prefix() const { return "local group of " + std::to_string(size_) + ": "; }
+
+  const int size_;
+  LocalGate gate_;
+  std::array<std::vector<LocalCall>, 2> calls_;
+  Buffer staging_;  // [2, size, kStagedBytes]
+  std::shared_ptr<AbortSignal> abort_;
+  std::mutex mutex_;
+  std::string departure_;               // who left first; guarded by mutex_
+  std::shared_ptr<void> subscription_;  // last: its callback uses the gate
+};
+
+}  // namespace troupe

@@ -1,0 +1,21 @@
+// Element-wise reductions of host memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/buffer.hpp"
+#include "transport/communicator.hpp"
+
+namespace troupe {
+
+/// output[i] = inputs[0][i] op inputs[1][i] op ..., from left to right for every i < count, so
+/// that equal inputs give equal bits however the elements are cut up. A NaN stays a NaN under
+/// kMax; integer sums wrap around.
+///   inputs  one pointer per member, at least one, each to `count` elements of `dtype`
+///   output  `count` elements that overlap no input
+void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType dtype, ReduceOp op,
+            std::byte* output);
+
+}  // namespace troupe

@@ -1,0 +1,86 @@
+#include "transport/row_exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+
+namespace troupe {
+namespace {
+
+Shape WithRows(std::int64_t rows, const Shape& row_shape) {
+  Shape shape{rows};
+  shape.insert(shape.end(), row_shape.begin(), row_shape.end());
+  return shape;
+}
+
+void CheckParts(const ExchangePlan& plan, const std::vector<Buffer>& parts) {
+  for (const Buffer& part : parts) {
+    if (part.shape() != WithRows(part.num_rows(), plan.row_shape) || part.dtype() != plan.dtype) {
+      throw std::invalid_argument("row exchange: expected rows of " + ToString(plan.row_shape) +
+                                  " " + ToString(plan.dtype) + ", got " + ToString(part.shape()) +
+                                  " " + ToString(part.dtype()));
+    }
+  }
+}
+
+/// Every row stays: the moves of this member, as views of its own rows.
+Buffer Rearranged(const ExchangePlan& plan, int self, const Buffer& rows) {
+  std::vector<Buffer> pieces;
+  for (const RowMove& move : plan.moves) {
+    if (move.destination != self) continue;
+    pieces.push_back(rows.Rows(move.source_rows.begin, move.source_rows.end));
+  }
+  if (pieces.empty()) return Buffer::Allocate(WithRows(0, plan.row_shape), plan.dtype);
+  return ConcatenateRows(pieces);
+}
+
+}  // namespace
+
+bool ExchangePlan::local() const {
+  return std::all_of(moves.begin(), moves.end(),
+                     [](const RowMove& move) { return move.source == move.destination; });
+}
+
+Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan,
+                    const std::vector<Buffer>& parts) {
+  CheckParts(plan, parts);
+  const int self = group.rank();
+  const Buffer rows = parts.empty() ? Buffer::Allocate(WithRows(0, plan.row_shape), plan.dtype)
+                                    : ConcatenateRows(parts);
+  if (plan.local()) return Rearranged(plan, self, rows);
+
+  const auto row_bytes = static_cast<std::size_t>(NumElements(plan.row_shape)) * SizeOf(plan.dtype);
+  const auto members = static_cast<std::size_t>(group.size());
+  std::vector<std::size_t> send_bytes(members);
+  std::vector<std::size_t> receive_bytes(members);
+  std::vector<Buffer> outgoing;  // ordered by destination, as the moves are
+  for (const RowMove& move : plan.moves) {
+    const auto bytes = static_cast<std::size_t>(move.source_rows.size()) * row_bytes;
+    if (move.source == self) {
+      send_bytes[static_cast<std::size_t>(move.destination)] += bytes;
+      outgoing.push_back(rows.Rows(move.source_rows.begin, move.source_rows.end));
+    }
+    if (move.destination == self) receive_bytes[static_cast<std::size_t>(move.source)] += bytes;
+  }
+  const Buffer packed = outgoing.empty() ? rows : ConcatenateRows(outgoing);
+
+  const std::int64_t rows_out = plan.rows_out[static_cast<std::size_t>(self)];
+  Buffer arrived = Buffer::Allocate(WithRows(rows_out, plan.row_shape), plan.dtype);
+  group.AllToAll(packed.data(), send_bytes, arrived.data(), receive_bytes);
+
+  // Pieces lie by source now, each source's in destination order; put them where they belong.
+  std::vector<std::size_t> next(members);
+  for (std::size_t p = 1; p < members; ++p) next[p] = next[p - 1] + receive_bytes[p - 1];
+  std::vector<Buffer> pieces;
+  for (const RowMove& move : plan.moves) {
+    if (move.destination != self) continue;
+    std::size_t& at = next[static_cast<std::size_t>(move.source)];
+    const auto begin = static_cast<std::int64_t>(row_bytes == 0 ? 0 : at / row_bytes);
+    pieces.push_back(arrived.Rows(begin, begin + move.destination_rows.size()));
+    at += static_cast<std::size_t>(move.destination_rows.size()) * row_bytes;
+  }
+  return pieces.empty() ? arrived : ConcatenateRows(pieces);
+}
+
+}  // namespace troupe
