@@ -6,8 +6,8 @@
 namespace troupe {
 namespace {
 
-/// x * 0 is 0 for every finite x and NaN otherwise, and a sum keeps a NaN: one pass at memory speed,
-/// without a branch.
+/// x * 0 is 0 for every finite x and NaN otherwise, and a sum keeps a NaN: one pass at memory
+/// speed, without a branch.
 template <class T>
 bool AllFinite(const T* values, std::int64_t count) {
   constexpr std::int64_t kLanes = 16;

@@ -1,0 +1,37 @@
+# The two commands of the README, and what stands behind them.
+BUILD ?= build/cpu
+CONFIG ?= configs/shapes.toml
+CMAKE_FLAGS ?=
+
+.PHONY: run test build packages asan tsan parity soak bench clean
+
+run: build
+	$(BUILD)/troupe train $(CONFIG)
+
+test: build
+	cd $(BUILD) && ctest --output-on-failure
+
+build: packages
+	cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS)
+	cmake --build $(BUILD)
+
+packages:
+	tools/install_packages.sh
+
+# AddressSanitizer and UBSan over the whole suite; ThreadSanitizer over everything without libtorch.
+asan:
+	$(MAKE) test BUILD=build/asan CMAKE_FLAGS="-DTROUPE_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo"
+tsan:
+	$(MAKE) test BUILD=build/tsan CMAKE_FLAGS="-DTROUPE_SANITIZE=thread -DTROUPE_WITH_TORCH=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo"
+
+# The long versions: every layout of the parity matrix, 10,000 delivery orders.
+parity: build
+	$(BUILD)/tests/test_parity "[slow]"
+soak: build
+	$(BUILD)/tests/test_actors "[slow]"
+
+bench: build
+	bench/run.sh $(BUILD)
+
+clean:
+	rm -rf build

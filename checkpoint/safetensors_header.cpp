@@ -1,0 +1,208 @@
+#include "checkpoint/safetensors_header.hpp"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kMetadataKey = "__metadata__";
+/// Levels of braces and brackets in a header: header, entry, shape.
+constexpr int kMaxDepth = 3;
+constexpr std::size_t kAlignment = 8;
+constexpr std::size_t kMaxQuoted = 80;
+
+[[noreturn]] void Fail(const std::string& what) { throw std::runtime_error(what); }
+
+/// Text from the file, so that it stays one short printable line.
+std::string Quote(const std::string& text) {
+  std::string quoted = Json(text.substr(0, kMaxQuoted))
+                           .dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  return text.size() > kMaxQuoted ? quoted + "..." : quoted;
+}
+
+std::string NameOf(const std::string& tensor) { return "tensor " + Quote(tensor); }
+
+/// Stops the parser at a repeated key (it would keep the last silently) or at nesting no header has
+/// (before anything is built for it).
+class ParseGuard {
+ public:
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      if (depth >= kMaxDepth) Fail("header is nested deeper than " + std::to_string(kMaxDepth));
+      keys_[static_cast<std::size_t>(depth)].clear();
+    } else if (event == Event::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys_[static_cast<std::size_t>(depth) - 1].insert(key).second) {
+        Fail("header has the key " + Quote(key) + " twice");
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::array<std::set<std::string>, kMaxDepth> keys_;  ///< by depth, of the innermost object there
+};
+
+Json ParseJson(const std::string& text) {
+  if (text.empty() || text.front() != '{') Fail("header does not begin with '{'");
+  // The parser would take it for the end of the text and leave the rest unread.
+  const std::size_t zero = text.find('\0');
+  if (zero != std::string::npos) Fail("header has a zero byte at byte " + std::to_string(zero + 1));
+  ParseGuard guard;
+  try {
+    return Json::parse(text, [&guard](int depth, Json::parse_event_t event, const Json& parsed) {
+      return guard(depth, event, parsed);
+    });
+  } catch (const Json::parse_error& error) {
+    Fail("header is not valid JSON at byte " + std::to_string(error.byte));
+  }
+}
+
+Metadata ParseMetadata(const Json& json) {
+  if (!json.is_object()) Fail("__metadata__ is not an object");
+  Metadata metadata;
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_string()) Fail("__metadata__ " + Quote(key) + " is not a string");
+    metadata[key] = value.get<std::string>();
+  }
+  return metadata;
+}
+
+/// Non-negative integers that fit 63 bits; JSON calls everything else something else.
+std::vector<std::int64_t> ParseIntegers(const Json& json, const std::string& where) {
+  if (!json.is_array()) Fail(where + " is not a list");
+  std::vector<std::int64_t> numbers;
+  for (const Json& item : json) {
+    const bool fits = item.is_number_unsigned() && item.get<std::uint64_t>() <= INT64_MAX;
+    if (!fits) Fail(where + " holds something other than integers from 0 to 2^63 - 1");
+    numbers.push_back(item.get<std::int64_t>());
+  }
+  return numbers;
+}
+
+StoredType ParseType(const Json& json, const std::string& tensor) {
+  if (!json.is_string()) Fail(tensor + " dtype is not a string");
+  const auto& word = json.get_ref<const std::string&>();
+  const auto type = ParseStoredType(word);
+  if (!type) Fail(tensor + " has unknown dtype " + Quote(word));
+  return *type;
+}
+
+/// Bytes of a tensor. A size of 0 counts as 1 for the overflow check: the product must not overflow
+/// in whichever order somebody multiplies.
+std::uint64_t NumBytes(const TensorEntry& entry, const std::string& tensor) {
+  std::int64_t bound = static_cast<std::int64_t>(SizeOf(entry.type));
+  bool empty = false;
+  for (const std::int64_t size : entry.shape) {
+    empty = empty || size == 0;
+    if (__builtin_mul_overflow(bound, std::max<std::int64_t>(size, 1), &bound)) {
+      Fail(tensor + " has a shape of more than 2^63 - 1 bytes");
+    }
+  }
+  return empty ? 0 : static_cast<std::uint64_t>(bound);
+}
+
+TensorEntry ParseEntry(const std::string& name, const Json& json) {
+  const std::string tensor = NameOf(name);
+  if (!json.is_object()) Fail(tensor + " is not an object");
+  for (const char* key : {"dtype", "shape", "data_offsets"}) {
+    if (!json.contains(key)) Fail(tensor + " has no " + key);
+  }
+  if (json.size() != 3) Fail(tensor + " has keys besides dtype, shape and data_offsets");
+  const auto offsets = ParseIntegers(json["data_offsets"], tensor + " data_offsets");
+  if (offsets.size() != 2) {
+    Fail(tensor + " has " + std::to_string(offsets.size()) + " data_offsets, expected 2");
+  }
+  TensorEntry entry{.name = name,
+                    .type = ParseType(json["dtype"], tensor),
+                    .shape = ParseIntegers(json["shape"], tensor + " shape"),
+                    .begin = static_cast<std::uint64_t>(offsets[0]),
+                    .end = static_cast<std::uint64_t>(offsets[1])};
+  const std::uint64_t num_bytes = NumBytes(entry, tensor);
+  if (entry.begin > entry.end || entry.end - entry.begin != num_bytes) {
+    Fail(tensor + " lies at bytes " + std::to_string(entry.begin) + " to " +
+         std::to_string(entry.end) + ", expected " + std::to_string(num_bytes) + " bytes");
+  }
+  return entry;
+}
+
+/// `entries` are in the order of their bytes.
+void CheckCover(const std::vector<TensorEntry>& entries, std::uint64_t num_bytes) {
+  std::uint64_t end = 0;
+  for (const TensorEntry& entry : entries) {
+    if (entry.begin != end) {
+      Fail(NameOf(entry.name) + " begins at byte " + std::to_string(entry.begin) +
+           " of the data, expected " + std::to_string(end) + ": there is " +
+           (entry.begin < end ? "an overlap" : "a gap"));
+    }
+    end = entry.end;
+  }
+  if (end != num_bytes) {
+    Fail("tensors end at byte " + std::to_string(end) + " of the data, but it has " +
+         std::to_string(num_bytes) + " bytes");
+  }
+}
+
+Json EntryJson(const TensorEntry& entry) {
+  return {{"dtype", ToString(entry.type)},
+          {"shape", entry.shape},
+          {"data_offsets", {entry.begin, entry.end}}};
+}
+
+std::string Dump(const Json& json) {
+  try {
+    return json.dump();
+  } catch (const Json::type_error&) {
+    Fail("a tensor name or metadata text is not valid UTF-8");
+  }
+}
+
+}  // namespace
+
+SafetensorsHeader ParseHeader(const std::string& json, std::uint64_t num_bytes) {
+  SafetensorsHeader header;
+  const Json parsed = ParseJson(json);
+  for (const auto& [key, value] : parsed.items()) {
+    if (key == kMetadataKey) {
+      header.metadata = ParseMetadata(value);
+    } else {
+      header.entries.push_back(ParseEntry(key, value));
+    }
+  }
+  std::sort(header.entries.begin(), header.entries.end(),
+            [](const TensorEntry& a, const TensorEntry& b) {
+              return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+            });
+  CheckCover(header.entries, num_bytes);
+  return header;
+}
+
+std::string FormatHeader(const SafetensorsHeader& header) {
+  Json json = Json::object();
+  json[kMetadataKey] = header.metadata;
+  for (const TensorEntry& entry : header.entries) {
+    if (entry.name == kMetadataKey) Fail("tensor name __metadata__ is reserved");
+    if (!json.emplace(entry.name, EntryJson(entry)).second) {
+      Fail("tensor name " + Quote(entry.name) + " is used twice");
+    }
+  }
+  std::string text = Dump(json);
+  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  if (text.size() > kMaxHeaderBytes) {
+    Fail("header has " + std::to_string(text.size()) + " bytes, expected at most " +
+         std::to_string(kMaxHeaderBytes));
+  }
+  return text;
+}
+
+}  // namespace troupe

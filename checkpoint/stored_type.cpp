@@ -1,0 +1,109 @@
+#include "checkpoint/stored_type.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+namespace troupe {
+
+namespace {
+
+struct TypeInfo {
+  const char* word;
+  std::size_t bytes;
+  DType loaded;
+};
+
+/// In the order of StoredType.
+constexpr std::array<TypeInfo, 10> kTypes = {{{"F64", 8, DType::kFloat64},
+                                              {"F32", 4, DType::kFloat32},
+                                              {"F16", 2, DType::kFloat32},
+                                              {"BF16", 2, DType::kFloat32},
+                                              {"I64", 8, DType::kInt64},
+                                              {"I32", 4, DType::kInt32},
+                                              {"I16", 2, DType::kInt32},
+                                              {"I8", 1, DType::kInt32},
+                                              {"U8", 1, DType::kUInt8},
+                                              {"BOOL", 1, DType::kUInt8}}};
+
+const TypeInfo& InfoOf(StoredType type) { return kTypes[static_cast<std::size_t>(type)]; }
+
+/// IEEE 754 half precision: 1 sign, 5 exponent, 10 fraction bits.
+float FromFloat16(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000U) << 16;
+  const std::uint32_t exponent = (half >> 10) & 0x1FU;
+  const std::uint32_t fraction = half & 0x3FFU;
+  if (exponent == 0) {
+    // Zero and subnormals: fraction * 2^-24, which float32 holds exactly.
+    const float value = static_cast<float>(fraction) * 0x1p-24F;
+    return sign == 0 ? value : -value;
+  }
+  // Infinity and NaN keep an exponent of all ones; the rest moves from bias 15 to bias 127.
+  const std::uint32_t widened = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
+  return std::bit_cast<float>(sign | widened << 23 | fraction << 13);
+}
+
+float FromBFloat16(std::uint16_t high) { return std::bit_cast<float>(std::uint32_t{high} << 16); }
+
+std::int32_t FromInt16(std::int16_t value) { return value; }
+std::int32_t FromInt8(std::int8_t value) { return value; }
+
+template <class Stored, class Loaded>
+void Convert(const std::byte* stored, std::size_t count, std::byte* loaded,
+             Loaded (*convert)(Stored)) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Stored from;
+    std::memcpy(&from, stored + i * sizeof(from), sizeof(from));
+    const Loaded to = convert(from);
+    std::memcpy(loaded + i * sizeof(to), &to, sizeof(to));
+  }
+}
+
+}  // namespace
+
+std::string ToString(StoredType type) { return InfoOf(type).word; }
+
+std::optional<StoredType> ParseStoredType(const std::string& word) {
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    if (word == kTypes[i].word) return static_cast<StoredType>(i);
+  }
+  return std::nullopt;
+}
+
+std::size_t SizeOf(StoredType type) { return InfoOf(type).bytes; }
+
+StoredType StoredTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return StoredType::kFloat64;
+    case DType::kInt64:
+      return StoredType::kInt64;
+    case DType::kInt32:
+      return StoredType::kInt32;
+    case DType::kUInt8:
+      return StoredType::kUInt8;
+    case DType::kFloat32:
+      break;
+  }
+  return StoredType::kFloat32;
+}
+
+DType LoadedTypeOf(StoredType type) { return InfoOf(type).loaded; }
+
+void Widen(StoredType type, const std::byte* stored, std::size_t count, std::byte* loaded) {
+  switch (type) {
+    case StoredType::kFloat16:
+      return Convert(stored, count, loaded, FromFloat16);
+    case StoredType::kBFloat16:
+      return Convert(stored, count, loaded, FromBFloat16);
+    case StoredType::kInt16:
+      return Convert(stored, count, loaded, FromInt16);
+    case StoredType::kInt8:
+      return Convert(stored, count, loaded, FromInt8);
+    default:
+      break;
+  }
+  if (count > 0) std::memcpy(loaded, stored, count * SizeOf(type));
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+// Number types as safetensors files name them, and as what they are loaded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "transport/buffer.hpp"
+
+namespace troupe {
+
+enum class StoredType : std::uint8_t {
+  kFloat64,
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kInt64,
+  kInt32,
+  kInt16,
+  kInt8,
+  kUInt8,
+  kBool,
+};
+
+/// The file's word: "F32", "BF16", "BOOL".
+std::string ToString(StoredType type);
+/// The reverse; nothing for an unknown word.
+std::optional<StoredType> ParseStoredType(const std::string& word);
+std::size_t SizeOf(StoredType type);  ///< bytes of one element
+
+/// How a buffer is stored: as it is.
+StoredType StoredTypeOf(DType dtype);
+/// The narrowest type of a Buffer that holds every value: F16 and BF16 become float32, I16 and I8
+/// int32, BOOL uint8.
+DType LoadedTypeOf(StoredType type);
+
+/// Converts `count` elements at `stored` (any alignment) to LoadedTypeOf(type) at `loaded`,
+/// exactly. The two do not overlap.
+void Widen(StoredType type, const std::byte* stored, std::size_t count, std::byte* loaded);
+
+}  // namespace troupe

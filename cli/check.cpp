@@ -1,0 +1,60 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+
+#include "cli/commands.hpp"
+#include "cli/describe.hpp"
+#include "configs/loader.hpp"
+
+namespace troupe {
+namespace {
+
+struct CheckArguments {
+  ConfigArguments config;
+  std::string explain;
+  bool print_config = false;
+};
+
+int Check(const CheckArguments& arguments) {
+  const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
+  if (!arguments.explain.empty()) {
+    try {
+      std::cout << Explain(loaded, arguments.explain);
+    } catch (const std::invalid_argument& e) {
+      std::cerr << e.what() << '\n';
+      return kExitBadInput;
+    }
+    return kExitDone;
+  }
+  if (arguments.print_config) {
+    std::cout << loaded.resolved_toml;
+    return kExitDone;
+  }
+  const JobPlan plan(loaded.config);
+  std::cout << LayoutTable(plan) << '\n'
+            << StageTable(plan) << '\n'
+            << RouteTable(plan) << '\n'
+            << MemoryTable(plan);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddCheck(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand(
+      "check", "Say what a configuration would run where; starts nothing.\n"
+               "Prints the layout of every module, the stage graph with the distance to the sink,\n"
+               "the routes of every edge and a memory estimate. Mistakes are printed all at once\n"
+               "as file:line:column. Exit code: 0 it can run, 2 it cannot.");
+  auto arguments = std::make_shared<CheckArguments>();
+  AddConfigArguments(*verb, arguments->config);
+  verb->add_option("--explain", arguments->explain,
+                   "only say what this key is and which line of which file says so")
+      ->type_name("KEY");
+  verb->add_flag("--print-config", arguments->print_config,
+                 "only print every value, defaults included, as one TOML file");
+  verb->callback([&command, arguments] { command = [arguments] { return Check(*arguments); }; });
+}
+
+}  // namespace troupe

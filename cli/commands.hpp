@@ -1,0 +1,41 @@
+// The verbs of `troupe`. Each adds itself to the command line and says what it exits with.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace troupe {
+
+/// What the process exits with; docs/cli.md is the user's page.
+enum ExitCode : int {
+  kExitDone = 0,
+  kExitFailed = 1,      ///< the run failed, or `verify` found a difference; one line says why
+  kExitBadInput = 2,    ///< configuration, arguments or data: nothing was started
+};
+
+/// A verb, once it is known to be the one that was asked for.
+using Command = std::function<int()>;
+
+/// The arguments that every verb on a configuration takes.
+struct ConfigArguments {
+  std::string path;
+  std::vector<std::string> overrides;  ///< "key=value"
+};
+void AddConfigArguments(CLI::App& app, ConfigArguments& arguments);
+
+// Each sets `command` when its verb is on the command line.
+void AddTrain(CLI::App& app, Command& command);
+void AddCheck(CLI::App& app, Command& command);
+void AddVerify(CLI::App& app, Command& command);
+void AddData(CLI::App& app, Command& command);
+void AddVersion(CLI::App& app, Command& command);
+
+/// "troupe 0.1.0 (commit), CAF 0.17.6, libtorch ..."
+std::string VersionText();
+
+}  // namespace troupe

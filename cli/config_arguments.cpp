@@ -1,0 +1,17 @@
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+
+namespace troupe {
+
+void AddConfigArguments(CLI::App& app, ConfigArguments& arguments) {
+  app.add_option("CONFIG", arguments.path, "the TOML file; docs/config.md describes every key")
+      ->required();
+  app.add_option("--set", arguments.overrides,
+                 "a value on top of the file, as KEY=VALUE; may be repeated\n"
+                 "(--set run.steps=20 --set modules.language.layout.tp=1)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+}  // namespace troupe

@@ -1,0 +1,38 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "data/synth.hpp"
+
+namespace troupe {
+
+void AddData(CLI::App& app, Command& command) {
+  auto* data = app.add_subcommand("data", "Make data sets");
+  data->require_subcommand(1);
+  auto* synth = data->add_subcommand(
+      "synth", "Draw coloured shapes with captions, in the LLaVA format.\n"
+               "The same options give the same rows and pixels on every machine; training and "
+               "held-out rows never share an image.");
+  auto options = std::make_shared<SynthOptions>();
+  synth->add_option("--out", options->folder, "folder to write into; made if missing")->required();
+  synth->add_option("--train", options->num_train, "training rows")->capture_default_str();
+  synth->add_option("--held-out", options->num_held_out, "held-out rows")->capture_default_str();
+  synth->add_option("--seed", options->seed, "what is drawn")->capture_default_str();
+  synth->add_option("--size", options->size, "side of an image in pixels")->capture_default_str();
+  synth->callback([&command, options] {
+    command = [options] {
+      try {
+        WriteShapes(*options);
+      } catch (const std::invalid_argument& e) {
+        std::cerr << "troupe data synth: " << e.what() << '\n';
+        return static_cast<int>(kExitBadInput);
+      }
+      std::cout << options->folder << ": " << options->num_train << " training and "
+                << options->num_held_out << " held-out rows\n";
+      return static_cast<int>(kExitDone);
+    };
+  });
+}
+
+}  // namespace troupe

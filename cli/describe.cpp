@@ -1,0 +1,200 @@
+#include "cli/describe.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <sstream>
+#include <vector>
+
+#include "layout/route.hpp"
+#include "modules/layer_split.hpp"
+#include "modules/memory_estimate.hpp"
+#include "modules/unit_samples.hpp"
+
+namespace troupe {
+namespace {
+
+using Row = std::vector<std::string>;
+
+/// Left-aligned columns, two blanks between.
+std::string Table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      line += row[c] + std::string(widths[c] + 2 - row[c].size(), ' ');
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  }
+  return text;
+}
+
+/// "0-3,6".
+std::string RankList(const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (!text.empty()) text += ',';
+    text += std::to_string(ranks[i]);
+    if (end - i > 1) text += '-' + std::to_string(ranks[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+const char* KindName(ModuleKind kind) {
+  switch (kind) {
+    case ModuleKind::kVit: return "vit";
+    case ModuleKind::kLlama: return "llama";
+    case ModuleKind::kSynthetic: return "synthetic";
+  }
+  return "?";
+}
+
+std::string Bytes(std::size_t bytes) {
+  std::array<char, 32> text{};
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= (1UL << 30)) {
+    std::snprintf(text.data(), text.size(), "%.2f GiB", value / (1UL << 30));
+  } else if (bytes >= (1UL << 20)) {
+    std::snprintf(text.data(), text.size(), "%.1f MiB", value / (1UL << 20));
+  } else {
+    std::snprintf(text.data(), text.size(), "%.1f KiB", value / 1024);
+  }
+  return text.data();
+}
+
+std::string LayersOf(const ModuleConfig& module, int pp) {
+  if (module.kind == ModuleKind::kSynthetic) return "-";
+  const Interval layers = SplitLayers(module)[static_cast<std::size_t>(pp)];
+  if (layers.empty()) return "none";
+  return std::to_string(layers.begin) + "-" + std::to_string(layers.end - 1);
+}
+
+std::string IntervalText(const Interval& i) {
+  return i.size() == 1 ? std::to_string(i.begin)
+                       : std::to_string(i.begin) + "-" + std::to_string(i.end - 1);
+}
+
+std::string UnitText(const JobPlan& plan, const ModulePlan& module) {
+  if (!module.colocated_encoder) return "microbatch";
+  const auto window = WindowOf(plan.config(), plan.config().schedule.microbatches);
+  return "window of " + std::to_string(window);
+}
+
+const ModulePlan& ModuleAt(const JobPlan& plan, int index) {
+  return plan.modules()[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+std::string LayoutTable(const JobPlan& plan) {
+  std::vector<Row> rows = {{"module", "kind", "layout", "ranks", "works per", "trains"}};
+  for (const ModuleConfig& module : plan.config().modules) {
+    const auto own = std::find_if(plan.modules().begin(), plan.modules().end(),
+                                  [&](const ModulePlan& m) { return m.config->name == module.name; });
+    if (own == plan.modules().end()) {
+      rows.push_back({module.name, KindName(module.kind), "inline in " + *module.inline_in, "", "",
+                      module.frozen ? "no" : "yes"});
+      continue;
+    }
+    rows.push_back({module.name, KindName(module.kind), ToString(module.layout),
+                    RankList(own->grid.ranks()), UnitText(plan, *own),
+                    module.frozen ? "no" : "yes"});
+  }
+  const Config& config = plan.config();
+  return Table(rows) + "global batch " + std::to_string(config.global_batch()) + " = " +
+         std::to_string(config.schedule.micro_batch_size) + " samples x dp " +
+         std::to_string(config.global_batch() / config.schedule.micro_batch_size /
+                        config.schedule.microbatches) +
+         " x " + std::to_string(config.schedule.microbatches) + " microbatches\n";
+}
+
+std::string StageTable(const JobPlan& plan) {
+  std::vector<Row> rows = {
+      {"stage", "layers", "to sink", "in flight", "backward", "waits for", "feeds"}};
+  const StageGraph& graph = plan.graph();
+  for (const StagePlan& stage : plan.stages()) {
+    const StageNode& node = graph.stages()[static_cast<std::size_t>(stage.stage)];
+    const ModulePlan& module = ModuleAt(plan, stage.module);
+    std::string in = stage.reads_data ? "data" : "";
+    std::string out;
+    for (const int link : node.in) {
+      in += (in.empty() ? "" : ", ") +
+            graph.StageName(graph.links()[static_cast<std::size_t>(link)].from);
+    }
+    for (const int link : node.out) {
+      out += (out.empty() ? "" : ", ") +
+             graph.StageName(graph.links()[static_cast<std::size_t>(link)].to);
+    }
+    rows.push_back({graph.StageName(stage.stage), LayersOf(*module.config, stage.pp),
+                    std::to_string(graph.SinkDistance(stage.stage)), std::to_string(stage.limit),
+                    stage.runs_backward ? (stage.trains ? "yes" : "for what feeds it") : "no", in,
+                    out.empty() ? "(sink)" : out});
+  }
+  return Table(rows);
+}
+
+std::string RouteTable(const JobPlan& plan) {
+  std::ostringstream text;
+  const std::int64_t samples = plan.config().samples_per_microbatch();
+  for (const EdgePlan& edge : plan.edges()) {
+    const Grid& from = ModuleAt(plan, edge.from).grid;
+    const Grid& to = ModuleAt(plan, edge.to).grid;
+    text << edge.name << "  " << ToString(edge.placement) << ", dp " << from.layout().dp << " -> "
+         << to.layout().dp << (edge.carries_gradient ? "" : ", no gradient comes back") << '\n';
+    const bool colocated = edge.placement == Placement::kColocated;
+    const Assignment source = colocated ? ColocatedAssignment(from, to, samples, 1)
+                                        : EvenAssignment(samples, from.layout().dp);
+    const std::vector<std::int64_t> one_row(static_cast<std::size_t>(samples), 1);
+    const Route route = MakeRoute(one_row, source, EvenAssignment(samples, to.layout().dp));
+    std::vector<Row> rows;
+    for (const Transfer& t : route.transfers) {
+      rows.push_back({"  replica " + std::to_string(t.source), "(rank " +
+                      std::to_string(from.Leader(from.layout().pp - 1, t.source)) + ")",
+                      "samples " + IntervalText(t.samples), "-> replica " +
+                      std::to_string(t.destination),
+                      "(rank " + std::to_string(to.Leader(0, t.destination)) + ")"});
+    }
+    text << Table(rows);
+  }
+  return text.str();
+}
+
+std::string MemoryTable(const JobPlan& plan) {
+  std::vector<Row> rows = {{"stage", "ranks", "parameters", "gradients", "optimizer",
+                            "activations", "per rank"}};
+  std::map<int, std::size_t> total_of_rank;
+  for (const StagePlan& stage : plan.stages()) {
+    const ModulePlan& module = ModuleAt(plan, stage.module);
+    if (module.config->kind == ModuleKind::kSynthetic) continue;
+    const StageMemory memory = EstimateMemory(plan.config(), module.config->name, stage.pp);
+    const std::size_t activations = memory.activations * static_cast<std::size_t>(stage.limit);
+    std::vector<int> ranks;
+    for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
+      for (const int rank : module.grid.StageRanks(stage.pp, dp)) ranks.push_back(rank);
+    }
+    for (const int rank : ranks) total_of_rank[rank] += memory.state() + activations;
+    std::sort(ranks.begin(), ranks.end());
+    rows.push_back({plan.graph().StageName(stage.stage), RankList(ranks), Bytes(memory.parameters),
+                    Bytes(memory.gradients), Bytes(memory.optimizer), Bytes(activations),
+                    Bytes(memory.state() + activations)});
+  }
+  std::size_t sum = 0;
+  std::size_t most = 0;
+  for (const auto& [rank, bytes] : total_of_rank) {
+    sum += bytes;
+    most = std::max(most, bytes);
+  }
+  return Table(rows) + "estimated: " + Bytes(most) + " on the fullest rank, " + Bytes(sum) +
+         " in all\n";
+}
+
+}  // namespace troupe

@@ -1,0 +1,20 @@
+// A job plan in words: the tables that `troupe check` and the start of a run print.
+#pragma once
+
+#include <string>
+
+#include "actors/job_plan.hpp"
+
+namespace troupe {
+
+/// One line per module: kind, layout, ranks, stages, microbatches.
+std::string LayoutTable(const JobPlan& plan);
+/// One line per stage: its layers, distance to the sink, units in flight, what flows in and out.
+std::string StageTable(const JobPlan& plan);
+/// One block per edge: placement, and which source replica gives which samples of a microbatch to
+/// which destination replica.
+std::string RouteTable(const JobPlan& plan);
+/// One line per stage and rank set: estimated bytes.
+std::string MemoryTable(const JobPlan& plan);
+
+}  // namespace troupe

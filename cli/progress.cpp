@@ -1,0 +1,109 @@
+#include "cli/progress.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <numeric>
+
+#include "modules/learning_rate.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kRecentSteps = 20;
+constexpr int kBarWidth = 20;
+
+template <class... Values>
+std::string Format(const char* format, Values... values) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+std::string FormatRate(double per_second) {
+  if (per_second >= 1e6) return Format("%.2fM", per_second / 1e6);
+  if (per_second >= 1e3) return Format("%.1fk", per_second / 1e3);
+  return Format("%.0f", per_second);
+}
+
+std::string Bar(std::int64_t step, std::int64_t steps) {
+  const auto filled = static_cast<int>(kBarWidth * step / std::max<std::int64_t>(steps, 1));
+  std::string bar = "[";
+  for (int i = 0; i < kBarWidth; ++i) bar += i < filled ? '=' : i == filled ? '>' : ' ';
+  return bar + "] ";
+}
+
+}  // namespace
+
+std::int64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total = 0;
+  std::int64_t resident = 0;
+  if (!(statm >> total >> resident)) return 0;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+std::string FormatDuration(double seconds) {
+  const auto s = static_cast<std::int64_t>(std::llround(seconds));
+  if (s >= 3600) return Format("%lldh%02lldm", s / 3600LL, s / 60LL % 60LL);
+  if (s >= 60) return Format("%lldm%02llds", s / 60LL, s % 60LL);
+  return Format("%llds", s + 0LL);
+}
+
+StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks) {
+  StepMetrics m;
+  const OptimizerConfig& optimizer = config.optimizer;
+  const double factor = ScheduleFactor(optimizer, result.round.step, config.run.steps);
+  m.step = result.round.step + 1;
+  m.loss = result.loss.tokens > 0 ? result.loss.loss / static_cast<double>(result.loss.tokens) : 0;
+  m.gradient_norm = result.gradient_norm;
+  m.learning_rate = optimizer.min_learning_rate +
+                    factor * (optimizer.learning_rate - optimizer.min_learning_rate);
+  m.seconds = result.seconds;
+  m.tokens_per_second = static_cast<double>(result.loss.sequence_tokens) / result.seconds;
+  m.bubble = std::clamp(1.0 - result.busy_seconds / (result.seconds * num_ranks), 0.0, 1.0);
+  m.memory_bytes = ResidentBytes();
+  return m;
+}
+
+std::string Progress::EtaOf(std::int64_t step) {
+  const double sum = std::accumulate(recent_seconds_.begin(), recent_seconds_.end(), 0.0);
+  const double mean = sum / static_cast<double>(std::max<std::size_t>(recent_seconds_.size(), 1));
+  return FormatDuration(mean * static_cast<double>(steps_ - step));
+}
+
+void Progress::ShowStep(const StepMetrics& m) {
+  recent_seconds_.push_back(m.seconds);
+  if (recent_seconds_.size() > kRecentSteps) recent_seconds_.pop_front();
+  const std::string line =
+      Format("step %lld/%lld  loss %.4f  gnorm %.3f  lr %.1e  ", static_cast<long long>(m.step),
+             static_cast<long long>(steps_), m.loss, m.gradient_norm, m.learning_rate) +
+      FormatRate(m.tokens_per_second) +
+      Format(" tok/s  %.3f s  bubble %2.0f%%  mem %lld MiB  eta ", m.seconds, 100 * m.bubble,
+             static_cast<long long>(m.memory_bytes >> 20)) +
+      EtaOf(m.step);
+  if (!terminal_) {
+    std::cout << line << '\n' << std::flush;
+    return;
+  }
+  std::cout << '\r' << "\033[K" << Bar(m.step, steps_) << line << std::flush;
+  bar_open_ = true;
+}
+
+void Progress::ShowLine(const std::string& line) {
+  if (bar_open_) std::cout << "\r\033[K";
+  bar_open_ = false;
+  std::cout << line << '\n' << std::flush;
+}
+
+void Progress::Finish() {
+  if (bar_open_) std::cout << '\n';
+  bar_open_ = false;
+}
+
+}  // namespace troupe

@@ -1,0 +1,54 @@
+// What a person sees while a run goes on: one line per step, or a bar on a terminal.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "actors/director_actor.hpp"
+#include "configs/config.hpp"
+
+namespace troupe {
+
+/// One step as numbers; what the console and metrics.jsonl both show.
+struct StepMetrics {
+  std::int64_t step = 0;  ///< steps done
+  double loss = 0.0;      ///< nats per valid token
+  double gradient_norm = 0.0;
+  double learning_rate = 0.0;
+  double seconds = 0.0;
+  double tokens_per_second = 0.0;
+  double bubble = 0.0;    ///< share of the ranks' time in which they ran nothing
+  std::int64_t memory_bytes = 0;  ///< resident, of this process
+};
+
+/// The numbers of a completed training round.
+StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks);
+
+/// Resident memory of this process in bytes; 0 where the system does not tell.
+std::int64_t ResidentBytes();
+
+/// "1h02m", "3m20s", "12s".
+std::string FormatDuration(double seconds);
+
+class Progress {
+ public:
+  /// `terminal`: standard output is a terminal, so a bar is redrawn in place.
+  Progress(std::int64_t steps, bool terminal) : steps_(steps), terminal_(terminal) {}
+
+  void ShowStep(const StepMetrics& metrics);
+  /// A line that stays, above the bar.
+  void ShowLine(const std::string& line);
+  /// Ends the bar's line.
+  void Finish();
+
+ private:
+  std::string EtaOf(std::int64_t step);
+
+  std::int64_t steps_;
+  bool terminal_;
+  bool bar_open_ = false;
+  std::deque<double> recent_seconds_;  ///< of the latest steps
+};
+
+}  // namespace troupe

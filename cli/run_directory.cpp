@@ -1,0 +1,41 @@
+#include "cli/run_directory.hpp"
+
+#include <array>
+#include <ctime>
+#include <filesystem>
+#include <span>
+#include <stdexcept>
+#include <system_error>
+
+#include "checkpoint/output_file.hpp"
+
+namespace troupe {
+namespace {
+
+std::string Timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
+  return text.data();
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_toml) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::create_directories(run.dir, error);
+  const std::string base = run.dir + "/" + run.name + "-" + Timestamp();
+  for (int attempt = 1; path_.empty(); ++attempt) {
+    const std::string candidate = attempt == 1 ? base : base + "-" + std::to_string(attempt);
+    if (fs::create_directory(candidate, error)) path_ = candidate;
+    if (error) throw std::runtime_error(candidate + ": cannot create: " + error.message());
+  }
+  ReplaceFile(File("resolved.toml"), [&](OutputFile& file) {
+    file.Write(std::as_bytes(std::span(resolved_toml)));
+  });
+}
+
+}  // namespace troupe

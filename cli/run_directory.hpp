@@ -1,0 +1,27 @@
+// The folder a run leaves behind, self-contained:
+//   resolved.toml         every value of the configuration, defaults included
+//   metrics.jsonl         one object per training step and evaluation
+//   trace.bin             what every device ran and when (trace/trace_file.hpp)
+//   weights.safetensors   the final parameters, whole tensors by name
+#pragma once
+
+#include <string>
+
+#include "configs/config.hpp"
+
+namespace troupe {
+
+class RunDirectory {
+ public:
+  /// Makes DIR/NAME-YYYYMMDD-HHMMSS (UTC), with -2, -3, ... behind it if that is taken, and writes
+  /// resolved.toml. Throws std::runtime_error naming path and reason.
+  RunDirectory(const RunConfig& run, const std::string& resolved_toml);
+
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace troupe

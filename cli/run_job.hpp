@@ -1,0 +1,32 @@
+// Builds a job from a configuration and runs it in this process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "actors/director_actor.hpp"
+#include "actors/job_plan.hpp"
+#include "configs/config.hpp"
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+struct JobSetup {
+  std::shared_ptr<const JobPlan> plan;
+  std::shared_ptr<InputSource> source;
+  std::shared_ptr<JobObserver> observer;
+  RoundPlan rounds;
+  bool inspect = false;       ///< show every tensor to the observer after each step
+  std::string trace_path;     ///< empty: no trace file
+  /// Puts something between the runtime and the programs; tests plant faults with it. May be empty.
+  std::function<ProgramFactory(ProgramFactory)> wrap_programs;
+};
+
+/// Blocks until the job has ended. Returns the cause of its failure, empty when there is none.
+std::string RunInProcess(const JobSetup& setup);
+
+/// Where the modules of `config` get their inputs: the data files, or nothing for synthetic ones.
+/// `llava` is set when there are files. Throws naming what is wrong with them.
+std::shared_ptr<InputSource> OpenInputs(const Config& config);
+
+}  // namespace troupe

@@ -1,0 +1,120 @@
+#include "cli/verify_observer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+const char* KindName(TensorKind kind) {
+  switch (kind) {
+    case TensorKind::kParameter: return "parameter";
+    case TensorKind::kGradient: return "gradient";
+    case TensorKind::kFirstMoment: return "first moment";
+    case TensorKind::kSecondMoment: return "second moment";
+  }
+  return "?";
+}
+
+/// Largest rate any module steps with.
+double LargestRate(const Config& config) {
+  double rate = config.optimizer.learning_rate;
+  for (const ModuleConfig& module : config.modules) {
+    rate = std::max(rate, module.optimizer.learning_rate.value_or(0.0));
+  }
+  return rate;
+}
+
+/// FP32 parameters: absolute room of two learning rates, see Tolerances.
+std::vector<std::string> ParameterFaults(const Comparison& comparison, double room) {
+  std::vector<std::string> faults = Faults({{}, comparison.missing, comparison.extra,
+                                            comparison.malformed}, 0.0);
+  for (const TensorDifference& tensor : comparison.tensors) {
+    Comparison one;
+    one.tensors.push_back(tensor);
+    const double limit = tensor.scale > 0.0 ? room / tensor.scale : 0.0;
+    for (auto& fault : Faults(one, limit)) faults.push_back(std::move(fault));
+  }
+  return faults;
+}
+
+}  // namespace
+
+Tolerances TolerancesOf(Precision precision) {
+  if (precision == Precision::kFloat64) return {1e-10, 1e-10, 1e-10, 1e-10};
+  return {1e-5, 0.0, 1e-5, 2e-5};
+}
+
+VerifyObserver::VerifyObserver(const Config& config, std::shared_ptr<LlavaSource> source)
+    : config_(config), source_(std::move(source)), reference_(config) {}
+
+double VerifyObserver::worst(TensorKind kind) const {
+  const auto found = worst_.find(kind);
+  return found == worst_.end() ? 0.0 : found->second;
+}
+
+double VerifyObserver::LimitOf(TensorKind kind) const {
+  const Tolerances tolerances = TolerancesOf(config_.run.precision);
+  switch (kind) {
+    case TensorKind::kGradient: return tolerances.gradient;
+    case TensorKind::kParameter: return tolerances.parameter;
+    case TensorKind::kFirstMoment: return tolerances.first_moment;
+    case TensorKind::kSecondMoment: return tolerances.second_moment;
+  }
+  return 0.0;
+}
+
+void VerifyObserver::Compare(const Round& round, TensorKind kind,
+                             const std::vector<TensorPiece>& pieces) {
+  Comparison comparison = CompareTensors(reference_.Tensors(kind), pieces);
+  for (const TensorDifference& tensor : comparison.tensors) {
+    worst_[kind] = std::max(worst_[kind], tensor.worst);
+  }
+  const bool loose =
+      kind == TensorKind::kParameter && config_.run.precision == Precision::kFloat32;
+  const auto faults = loose ? ParameterFaults(comparison, 2.0 * LargestRate(config_))
+                            : Faults(comparison, LimitOf(kind));
+  for (const std::string& fault : faults) {
+    faults_.push_back("step " + std::to_string(round.step + 1) + ", " + KindName(kind) + ": " +
+                      fault);
+  }
+  comparisons_[kind] = std::move(comparison);
+}
+
+void VerifyObserver::OnGradients(const Round& round, const std::vector<TensorPiece>& pieces) {
+  comparisons_.clear();
+  reference_loss_ = reference_.Step(source_->LoadWhole(round), round.loss_scale, round.step);
+  reference_norm_ = reference_.gradient_norm();
+  Compare(round, TensorKind::kGradient, pieces);
+}
+
+void VerifyObserver::OnUpdated(const Round& round, TensorKind kind,
+                               const std::vector<TensorPiece>& pieces) {
+  Compare(round, kind, pieces);
+  // In FP32 both sides go on from the same weights: what Adam makes of rounding noise in one step
+  // must not be mistaken for a wrong gradient in the next.
+  if (kind == TensorKind::kParameter && config_.run.precision == Precision::kFloat32) {
+    reference_.SetParameters(pieces);
+  }
+}
+
+void VerifyObserver::OnRound(const RoundResult& result) {
+  if (result.loss.tokens != reference_loss_.tokens) {
+    faults_.push_back("step " + std::to_string(result.round.step + 1) + ": expected " +
+                      std::to_string(reference_loss_.tokens) + " valid tokens, got " +
+                      std::to_string(result.loss.tokens));
+  }
+  if (quiet_) return;
+  const auto mean = [](const LossSums& sums) {
+    return sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : 0.0;
+  };
+  std::cout << "step " << result.round.step + 1 << "  loss " << mean(result.loss) << " (reference "
+            << mean(reference_loss_) << ")  gradient norm " << result.gradient_norm
+            << " (reference " << reference_norm_ << ")\n"
+            << FormatTable(comparisons_) << '\n'
+            << std::flush;
+}
+
+}  // namespace troupe

@@ -1,0 +1,251 @@
+#include "layout/grid.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+using Catch::Matchers::Message;
+
+namespace troupe {
+namespace {
+
+constexpr int kMaxRanks = 24;
+constexpr AxisOrder kPipelineFirst = {Axis::kPipeline, Axis::kData, Axis::kContext, Axis::kTensor};
+constexpr std::array<Axis, 4> kAllAxes = {Axis::kTensor, Axis::kContext, Axis::kData,
+                                          Axis::kPipeline};
+
+/// Neither contiguous nor ascending: 100, 137, 174, 110, ...; no rank is also an index.
+std::vector<int> ScatteredRanks(int count) {
+  std::vector<int> ranks;
+  for (int i = 0; i < count; ++i) ranks.push_back(100 + (i * 37) % 101);
+  return ranks;
+}
+
+/// Every layout of sizes 1 to 4 on up to 24 ranks, in both axis orders.
+void ForEveryGrid(const std::function<void(const Grid&)>& check) {
+  for (int tp = 1; tp <= 4; ++tp) {
+    for (int cp = 1; cp <= 4; ++cp) {
+      for (int pp = 1; pp <= 4; ++pp) {
+        for (int dp = 1; dp <= 4; ++dp) {
+          const Layout layout{.tp = tp, .cp = cp, .pp = pp, .dp = dp, .ep = 1};
+          if (layout.num_ranks() > kMaxRanks) continue;
+          const std::vector<int> ranks = ScatteredRanks(layout.num_ranks());
+          check(Grid(layout, ranks));
+          check(Grid(layout, ranks, kPipelineFirst));
+        }
+      }
+    }
+  }
+}
+
+std::vector<Coordinates> AllCoordinates(const Layout& layout) {
+  std::vector<Coordinates> all;
+  for (int tp = 0; tp < layout.tp; ++tp) {
+    for (int cp = 0; cp < layout.cp; ++cp) {
+      for (int dp = 0; dp < layout.dp; ++dp) {
+        for (int pp = 0; pp < layout.pp; ++pp) {
+          all.push_back({.tp = tp, .cp = cp, .dp = dp, .pp = pp});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<int> Sorted(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+std::vector<int> Iota(int count, int first = 0) {
+  std::vector<int> ranks;
+  for (int i = 0; i < count; ++i) ranks.push_back(first + i);
+  return ranks;
+}
+
+/// All ranks of all groups, sorted: equal to the grid's ranks when the groups partition them.
+std::vector<int> Union(const std::vector<std::vector<int>>& groups) {
+  std::vector<int> all;
+  for (const std::vector<int>& group : groups) all.insert(all.end(), group.begin(), group.end());
+  return Sorted(all);
+}
+
+void CheckRefused(const Layout& layout, const std::vector<int>& ranks, const std::string& text) {
+  CHECK_THROWS_MATCHES(Grid(layout, ranks), LayoutError, Message(text));
+}
+
+TEST_CASE("coordinates and ranks map one to one in every layout and axis order", "[layout]") {
+  ForEveryGrid([](const Grid& grid) {
+    std::set<int> seen;
+    for (const Coordinates& at : AllCoordinates(grid.layout())) {
+      const int rank = grid.RankAt(at);
+      REQUIRE(grid.CoordinatesOf(rank) == at);
+      REQUIRE(grid.Contains(rank));
+      seen.insert(rank);
+    }
+    REQUIRE(Sorted(grid.ranks()) == std::vector<int>(seen.begin(), seen.end()));
+  });
+}
+
+TEST_CASE("the groups of each axis partition the ranks and vary that axis only", "[layout]") {
+  ForEveryGrid([](const Grid& grid) {
+    for (const Axis axis : kAllAxes) {
+      std::set<std::vector<int>> groups;
+      for (const Coordinates& at : AllCoordinates(grid.layout())) {
+        const std::vector<int> group = grid.Group(axis, at);
+        REQUIRE(static_cast<int>(group.size()) == grid.layout().size(axis));
+        groups.insert(group);
+        for (std::size_t i = 0; i < group.size(); ++i) {
+          Coordinates expected = at;
+          const auto index = static_cast<int>(i);
+          if (axis == Axis::kTensor) expected.tp = index;
+          if (axis == Axis::kContext) expected.cp = index;
+          if (axis == Axis::kData) expected.dp = index;
+          if (axis == Axis::kPipeline) expected.pp = index;
+          REQUIRE(grid.CoordinatesOf(group[i]) == expected);
+        }
+      }
+      REQUIRE(Union({groups.begin(), groups.end()}) == Sorted(grid.ranks()));
+    }
+  });
+}
+
+TEST_CASE("stages of replicas partition the ranks, leaders first", "[layout]") {
+  ForEveryGrid([](const Grid& grid) {
+    std::vector<std::vector<int>> stages;
+    std::vector<std::vector<int>> replicas;
+    for (int dp = 0; dp < grid.layout().dp; ++dp) {
+      std::vector<int> replica;
+      for (int pp = 0; pp < grid.layout().pp; ++pp) {
+        stages.push_back(grid.StageRanks(pp, dp));
+        REQUIRE(stages.back().front() == grid.Leader(pp, dp));
+        REQUIRE(grid.CoordinatesOf(grid.Leader(pp, dp)) ==
+                Coordinates{.tp = 0, .cp = 0, .dp = dp, .pp = pp});
+        replica.insert(replica.end(), stages.back().begin(), stages.back().end());
+      }
+      replicas.push_back(grid.ReplicaRanks(dp));
+      REQUIRE(replicas.back() == replica);
+    }
+    REQUIRE(Union(stages) == Sorted(grid.ranks()));
+    REQUIRE(Union(replicas) == Sorted(grid.ranks()));
+  });
+}
+
+TEST_CASE("by default tp varies fastest, then cp, dp, pp", "[layout]") {
+  const Grid grid({.tp = 2, .cp = 2, .pp = 2, .dp = 2, .ep = 1}, Iota(16, 30));
+  CHECK(grid.RankAt({.tp = 1, .cp = 0, .dp = 0, .pp = 0}) == 31);
+  CHECK(grid.RankAt({.tp = 0, .cp = 1, .dp = 0, .pp = 0}) == 32);
+  CHECK(grid.RankAt({.tp = 0, .cp = 0, .dp = 1, .pp = 0}) == 34);
+  CHECK(grid.RankAt({.tp = 0, .cp = 0, .dp = 0, .pp = 1}) == 38);
+  CHECK(grid.StageRanks(1, 1) == std::vector<int>{42, 43, 44, 45});
+  CHECK(grid.ReplicaRanks(0) == std::vector<int>{30, 31, 32, 33, 38, 39, 40, 41});
+}
+
+TEST_CASE("another axis order moves ranks but keeps tp fastest within a stage", "[layout]") {
+  const Grid grid({.tp = 2, .cp = 1, .pp = 3, .dp = 2, .ep = 1}, Iota(12), kPipelineFirst);
+  CHECK(grid.RankAt({.tp = 0, .cp = 0, .dp = 0, .pp = 1}) == 1);
+  CHECK(grid.RankAt({.tp = 0, .cp = 0, .dp = 1, .pp = 0}) == 3);
+  CHECK(grid.StageRanks(2, 1) == std::vector<int>{5, 11});
+}
+
+TEST_CASE("layouts are written by their sizes above 1", "[layout]") {
+  CHECK(ToString(Layout{}) == "1 rank");
+  CHECK(ToString(Layout{.tp = 2, .cp = 1, .pp = 2, .dp = 1, .ep = 1}) == "tp2 pp2");
+  CHECK(ToString(Layout{.tp = 2, .cp = 3, .pp = 4, .dp = 5, .ep = 6}) == "tp2 cp3 pp4 dp5 ep6");
+}
+
+TEST_CASE("impossible layouts are refused with the number that is wrong", "[layout]") {
+  CheckRefused({.tp = 0}, {0}, "tp is 0, expected at least 1");
+  CheckRefused({.pp = -2}, {0}, "pp is -2, expected at least 1");
+  CheckRefused({.ep = 0}, {0}, "ep is 0, expected at least 1");
+  CheckRefused({.tp = 2, .pp = 2}, {0, 1, 2},
+               "layout tp 2 x cp 1 x pp 2 x dp 1 needs 4 ranks, but 3 are listed");
+  CheckRefused({}, {}, "layout tp 1 x cp 1 x pp 1 x dp 1 needs 1 ranks, but 0 are listed");
+  CheckRefused({.dp = 3}, {5, 4, 5}, "rank 5 is listed twice");
+  CheckRefused({.dp = 2}, {-1, 0}, "rank -1 is negative");
+  CheckRefused({.tp = 2, .dp = 2, .ep = 3}, Iota(4), "ep 3 does not divide tp*cp*dp = 4");
+  const Layout huge{.tp = 1 << 30, .cp = 1 << 30, .pp = 1 << 30, .dp = 1 << 30, .ep = 1};
+  CHECK_THROWS_WITH(Grid(huge, {0}), Catch::Contains("needs more than 2^64 ranks"));
+  const Layout wraps{.tp = 1 << 16, .cp = 1 << 16, .pp = 1, .dp = 1, .ep = 1};
+  CHECK_THROWS_WITH(Grid(wraps, {}), Catch::Contains("needs 4294967296 ranks"));
+}
+
+TEST_CASE("an axis order names each axis once", "[layout]") {
+  const AxisOrder order = {Axis::kTensor, Axis::kContext, Axis::kData, Axis::kData};
+  CHECK_THROWS_MATCHES(Grid({}, {0}, order), LayoutError,
+                       Message("axis order names pp 0 times, expected once"));
+}
+
+TEST_CASE("coordinates and ranks outside the grid are refused", "[layout]") {
+  const Grid grid({.tp = 2}, {7, 9});
+  CHECK_FALSE(grid.Contains(8));
+  CHECK_THROWS_MATCHES(grid.CoordinatesOf(8), LayoutError, Message("rank 8 is not one of 7, 9"));
+  CHECK_THROWS_MATCHES(grid.RankAt({.tp = 2}), LayoutError,
+                       Message("tp coordinate is 2, expected 0 to 1"));
+  CHECK_THROWS_AS(grid.Leader(0, -1), LayoutError);
+  CHECK_THROWS_AS(grid.StageRanks(1, 0), LayoutError);
+}
+
+TEST_CASE("without experts every replica decides alone", "[layout]") {
+  const Grid grid({.tp = 2, .dp = 3}, Iota(6));
+  CHECK(grid.LockStepReplicas() == std::vector<std::vector<int>>{{0}, {1}, {2}});
+}
+
+TEST_CASE("replicas that share an expert group are in lock step", "[layout]") {
+  const Grid pairs({.tp = 2, .dp = 4, .ep = 4}, Iota(8));
+  CHECK(pairs.LockStepReplicas() == std::vector<std::vector<int>>{{0, 1}, {2, 3}});
+  CHECK(pairs.ExpertGroups(0) == std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
+  const Grid inside({.tp = 4, .dp = 2, .ep = 2}, Iota(8));
+  CHECK(inside.LockStepReplicas() == std::vector<std::vector<int>>{{0}, {1}});
+  // Groups of 2 over replicas of 3: the middle group has one rank of each.
+  const Grid straddling({.tp = 3, .dp = 4, .ep = 2}, Iota(12));
+  CHECK(straddling.LockStepReplicas() == std::vector<std::vector<int>>{{0, 1}, {2, 3}});
+}
+
+TEST_CASE("expert groups partition each stage and lie within lock-step sets", "[layout]") {
+  ForEveryGrid([](const Grid& dense) {
+    Layout layout = dense.layout();
+    const int divided = layout.tp * layout.cp * layout.dp;
+    for (layout.ep = 1; layout.ep <= divided; ++layout.ep) {
+      if (divided % layout.ep != 0) continue;
+      const Grid grid(layout, dense.ranks(), dense.order());
+      const auto sets = grid.LockStepReplicas();
+      REQUIRE(Union(sets) == Iota(layout.dp));
+      for (int pp = 0; pp < layout.pp; ++pp) {
+        std::vector<int> stage;
+        for (int dp = 0; dp < layout.dp; ++dp) {
+          for (const int rank : grid.StageRanks(pp, dp)) stage.push_back(rank);
+        }
+        REQUIRE(Union(grid.ExpertGroups(pp)) == Sorted(stage));
+        for (const std::vector<int>& group : grid.ExpertGroups(pp)) {
+          REQUIRE(static_cast<int>(group.size()) == layout.ep);
+          const auto home = std::find_if(sets.begin(), sets.end(), [&](const auto& set) {
+            return std::count(set.begin(), set.end(), grid.CoordinatesOf(group.front()).dp) == 1;
+          });
+          for (const int rank : group) {
+            REQUIRE(std::count(home->begin(), home->end(), grid.CoordinatesOf(rank).dp) == 1);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("placement follows from the rank sets, whatever their order", "[layout]") {
+  const Grid vision({.dp = 4}, {3, 2, 1, 0});
+  CHECK(PlacementOf(vision, Grid({.tp = 2}, {4, 5})) == Placement::kDisjoint);
+  CHECK(PlacementOf(vision, Grid({.tp = 2, .pp = 2}, {0, 1, 2, 3})) == Placement::kColocated);
+  CHECK_THROWS_MATCHES(PlacementOf(vision, Grid({.tp = 2}, {2, 1})), LayoutError,
+                       Message("rank sets share 1, 2 of 3, 2, 1, 0 and 2, 1, "
+                               "expected all ranks or none"));
+  CHECK_THROWS_AS(PlacementOf(Grid({.tp = 2}, {2, 1}), vision), LayoutError);
+  CHECK_THROWS_AS(PlacementOf(vision, Grid({.dp = 4}, {3, 4, 5, 6})), LayoutError);
+  CHECK(ToString(Placement::kDisjoint) == "disjoint");
+  CHECK(ToString(Placement::kColocated) == "colocated");
+  CHECK(ToString(Placement::kInline) == "inline");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building and testing need and that are missing; does nothing
+# (and asks for no rights) when all are there.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache mold                # the build
+  libcaf-dev                                       # actors
+  libtorch-dev libopenblas0-pthread                # tensors; the reference BLAS is 25 times slower
+  libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
+  libjpeg62-turbo-dev libpng-dev libstb-dev        # images
+  libsentencepiece-dev
+  catch2 libbenchmark-dev                          # tests and benchmarks
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+echo "installing ${missing[*]}"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "not root and no sudo: install by hand: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

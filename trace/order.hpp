@@ -1,0 +1,33 @@
+// In which order a stage ran its passes, as text: what a schedule is compared by.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trace/pass_record.hpp"
+
+namespace troupe {
+
+/// What one device ran of one stage in one round.
+struct PassOrder {
+  std::int32_t stage = 0;
+  std::int32_t dp = 0;
+  std::int32_t rank = 0;
+  std::string text;  ///< "F0 F1 B0 F2 B1 B2"
+  friend bool operator==(const PassOrder&, const PassOrder&) = default;
+};
+
+/// The forwards and backwards of `round` by begin time (those that begin together stay as given),
+/// one entry per stage, replica and rank, in that order. Units count from the smallest one that any
+/// device of the stage ran in the round, so every round of a schedule reads the same.
+std::vector<PassOrder> PassOrders(std::span<const PassRecord> records, std::int64_t round);
+
+/// One line per stage, "vision.s0  F0 F1 B0 B1\n", when all its replicas and ranks ran the same
+/// order; else one line per device, "vision.s0 dp1 rank 5  F0 B0 F1 B1\n".
+/// Throws std::out_of_range for a stage that has no name.
+std::string FormatOrders(std::span<const PassOrder> orders,
+                         std::span<const std::string> stage_names);
+
+}  // namespace troupe

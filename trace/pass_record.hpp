@@ -1,0 +1,58 @@
+// What a device ran, and when: the one record that rings, trace files and analyses share.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace troupe {
+
+/// What kind of work a device did. Never 0, so that a record of zeros (a block that a crash left
+/// unwritten) is known not to be one.
+enum class WorkKind : std::uint8_t {
+  kForward = 1,
+  kBackward = 2,
+  kReduce = 3,    ///< gradients summed over replicas
+  kUpdate = 4,    ///< optimizer step
+  kExchange = 5,  ///< boundary rows exchanged within a colocated group
+};
+
+inline constexpr std::uint8_t kNumWorkKinds = 5;
+
+/// "F", "B", "reduce", "update", "exchange"; "?" for a value that is none of them.
+constexpr const char* ToString(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kForward:
+      return "F";
+    case WorkKind::kBackward:
+      return "B";
+    case WorkKind::kReduce:
+      return "reduce";
+    case WorkKind::kUpdate:
+      return "update";
+    case WorkKind::kExchange:
+      return "exchange";
+  }
+  return "?";
+}
+
+/// One piece of work of one device. Also the layout on disk (trace_file.hpp), hence the fixed size
+/// and the spare bytes.
+struct PassRecord {
+  std::int64_t unit = 0;      ///< microbatch or window, counted from the start of the run
+  std::int64_t round = 0;     ///< training step or evaluation, counted from the start of the run
+  std::int64_t begin_ns = 0;  ///< steady clock of the process that owns the device
+  std::int64_t end_ns = 0;    ///< the same clock
+  std::int32_t stage = 0;     ///< index into the stage names of the trace (StageGraph's numbering)
+  std::int32_t dp = 0;        ///< replica
+  std::int32_t rank = 0;      ///< device
+  WorkKind kind = WorkKind::kForward;
+  std::uint8_t spare[19] = {};  ///< zeros
+
+  friend bool operator==(const PassRecord&, const PassRecord&) = default;
+};
+
+static_assert(sizeof(PassRecord) == 64, "one cache line, and the record size of trace files");
+static_assert(std::is_trivially_copyable_v<PassRecord>);
+static_assert(std::has_unique_object_representations_v<PassRecord>, "no padding reaches a file");
+
+}  // namespace troupe
