@@ -38,13 +38,14 @@ struct RowTable {
 /// What a Feed brings for one unit of work of one data-parallel shard. Only what the module reads
 /// is filled. B samples, T tokens (the longest of them; the rest is padding), n images.
 struct Inputs {
-  RowTable table;                           ///< the samples, and the rows each gives to the output
-  Buffer tokens;                            ///< [B, T] int64
-  Buffer labels;                            ///< [B, T] int64: the next token, -100 = no loss there
-  Buffer content;                           ///< [B, T] uint8: the label is part of a content word
-  std::map<std::string, Buffer> images;     ///< by encoder: [n, 3, S, S] float32, normalised
-  std::map<std::string, Buffer> positions;  ///< by source module: [rows] int64, b * T + t
-  std::map<std::string, RowTable> expected; ///< by source module: the rows that must arrive
+  RowTable table;                            ///< the samples, and the rows each gives to the output
+  std::int64_t num_tokens = 0;               ///< text and image tokens of the samples, no padding
+  Buffer tokens;                             ///< [B, T] int64
+  Buffer labels;                             ///< [B, T] int64: the next token, -100 = no loss there
+  Buffer content;                            ///< [B, T] uint8: the label is part of a content word
+  std::map<std::string, Buffer> images;      ///< by encoder: [n, 3, S, S] float32, normalised
+  std::map<std::string, Buffer> positions;   ///< by source module: [rows] int64, b * T + t
+  std::map<std::string, RowTable> expected;  ///< by source module: the rows that must arrive
 };
 
 /// Sums over the valid tokens of a microbatch; plain sums over replicas and microbatches.
@@ -54,6 +55,7 @@ struct LossSums {
   std::int64_t correct = 0;
   std::int64_t content_tokens = 0;
   std::int64_t content_correct = 0;
+  std::int64_t sequence_tokens = 0;  ///< all that were read, text and image, without padding
   LossSums& operator+=(const LossSums& other);
 };
 
@@ -78,23 +80,24 @@ struct BackwardPass {
 };
 
 struct BackwardResult {
-  std::vector<Buffer> gradients;  ///< one per incoming link; undefined where nothing upstream trains
+  std::vector<Buffer>
+      gradients;  ///< one per incoming link; undefined where nothing upstream trains
 };
 
 /// One optimizer step, the same on every shard.
 struct UpdateStep {
   std::int64_t step = 0;          ///< 1 at the first update (Adam's bias correction)
   double clip_coefficient = 1.0;  ///< gradients are multiplied by this
-  double schedule = 1.0;          ///< progress factor in [0, 1]: rate = min + schedule * (max - min)
+  double schedule = 1.0;  ///< progress factor in [0, 1]: rate = min + schedule * (max - min)
 };
 
 /// A piece of a named tensor as one shard holds it.
 struct TensorPiece {
-  std::string name;              ///< of the whole tensor, e.g. "language.layers.0.q.weight"
+  std::string name;  ///< of the whole tensor, e.g. "language.layers.0.q.weight"
   Shape global_shape;
   std::vector<std::int64_t> offsets;  ///< of the piece in the whole, one per dimension
   Buffer value;
-  bool owner = true;             ///< false when another shard holds the same piece and speaks for it
+  bool owner = true;  ///< false when another shard holds the same piece and speaks for it
 };
 
 enum class TensorKind { kParameter, kGradient, kFirstMoment, kSecondMoment };
@@ -122,10 +125,10 @@ using ProgramFactory = std::function<std::unique_ptr<StageProgram>(const ShardAd
 
 /// One round of microbatches: a training step or an evaluation.
 struct Round {
-  std::int64_t number = 0;         ///< counts both kinds from the start of the run
+  std::int64_t number = 0;  ///< counts both kinds from the start of the run
   bool train = true;
-  std::int64_t step = 0;           ///< training: the step, from 0; evaluation: steps done so far
-  std::int64_t microbatches = 0;   ///< in this round
+  std::int64_t step = 0;          ///< training: the step, from 0; evaluation: steps done so far
+  std::int64_t microbatches = 0;  ///< in this round
   double loss_scale = 1.0;
 };
 

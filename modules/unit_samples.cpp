@@ -22,8 +22,8 @@ UnitSamples SamplesOfUnit(const Config& config, const ModuleConfig& module, int 
   const std::int64_t first = unit * window;
   const auto length = static_cast<int>(std::min(window, microbatches - first));
   const Grid language = GridOf(config, *config.Find(colocated->to));
-  return {first, ColocatedAssignment(grid, language, samples,
-                                     length)[static_cast<std::size_t>(dp)]};
+  return {first,
+          ColocatedAssignment(grid, language, samples, length)[static_cast<std::size_t>(dp)]};
 }
 
 }  // namespace troupe

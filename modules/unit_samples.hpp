@@ -1,4 +1,5 @@
-// Which samples one unit of work of one replica holds: the rule that every source of inputs follows.
+// Which samples one unit of work of one replica holds: the rule that every source of inputs
+// follows.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "configs/checks.hpp"
+#include "configs/rank_list.hpp"
+
+namespace troupe {
+
+static std::vector<int> SharedRanks(const ModuleConfig& a, const ModuleConfig& b) {
+  std::vector<int> in_a = a.ranks;
+  std::vector<int> in_b = b.ranks;
+  std::ranges::sort(in_a);
+  std::ranges::sort(in_b);
+  std::vector<int> shared;
+  std::ranges::set_intersection(in_a, in_b, std::back_inserter(shared));
+  return shared;
+}
+
+static bool SameRanks(const ModuleConfig& a, const ModuleConfig& b) {
+  const auto shared = SharedRanks(a, b).size();
+  return shared > 0 && shared == a.ranks.size() && shared == b.ranks.size();
+}
+
+static bool Joined(const Config& config, const ModuleConfig& a, const ModuleConfig& b) {
+  return std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
+    return (edge.from == a.name && edge.to == b.name) || (edge.from == b.name && edge.to == a.name);
+  });
+}
+
+static void CheckProjector(const Config& config, const EdgeConfig& edge, Report& report) {
+  const ModuleConfig& from = *config.Find(edge.from);
+  const ModuleConfig& to = *config.Find(edge.to);
+  const std::string key = KeyOf(edge, "through");
+  if (edge.through) {
+    const bool at_source = edge.through->on == ProjectorEnd::kFrom;
+    const ModuleConfig* host = at_source ? &from : &to;
+    if (host->inline_in && config.Find(*host->inline_in)) host = config.Find(*host->inline_in);
+    if (!report.Good({key, key + ".on"})) return;
+    return ExpectMultiple({key + ".hidden", edge.through->hidden},
+                          {KeyOf(*host, "layout.tp"), host->layout.tp}, report);
+  }
+  if (!report.Good({key, KeyOf(from, "hidden"), KeyOf(to, "hidden")})) return;
+  if (HiddenSize(from) == HiddenSize(to)) return;
+  report.Add(key, "missing, expected a projector from hidden " + std::to_string(HiddenSize(from)) +
+                      " of \"" + from.name + "\" to hidden " + std::to_string(HiddenSize(to)) +
+                      " of \"" + to.name + "\"");
+}
+
+/// A colocated encoder runs as a phase of its destination, so it can have no other neighbour.
+static void CheckColocated(const Config& config, const EdgeConfig& edge, Report& report) {
+  const ModuleConfig& from = *config.Find(edge.from);
+  const auto out = std::ranges::count(config.edges, from.name, &EdgeConfig::from);
+  const auto in = std::ranges::count(config.edges, from.name, &EdgeConfig::to);
+  const std::string how = from.inline_in ? "inline in" : "colocated with";
+  if (out > 1) {
+    report.Add(KeyOf(edge, "from"), "\"" + from.name + "\" is " + how + " \"" + edge.to +
+                                        "\" and feeds " + std::to_string(out) +
+                                        " modules; expected it to feed that one only");
+  } else if (in > 0) {
+    report.Add(KeyOf(edge, "from"), "\"" + from.name + "\" is " + how + " \"" + edge.to +
+                                        "\" and is fed by another module; expected a source");
+  }
+}
+
+static void CheckEdgePlacement(const Config& config, const EdgeConfig& edge, Report& report) {
+  const ModuleConfig& from = *config.Find(edge.from);
+  const ModuleConfig& to = *config.Find(edge.to);
+  if (!report.Good({KeyOf(from, "ranks"), KeyOf(to, "ranks"), KeyOf(from, "inline_in")})) return;
+  const auto shared = SharedRanks(from, to);
+  if (&from == &to) return;
+  if (from.inline_in == edge.to || SameRanks(from, to)) {
+    CheckColocated(config, edge, report);
+  } else if (!shared.empty()) {
+    report.Add(KeyOf(from, "ranks"), "shares only rank " + RanksText(shared) + " with " +
+                                         KeyOf(to, "ranks") + " = \"" + RanksText(to.ranks) +
+                                         "\", expected all of them (colocated) or none (disjoint)");
+  }
+}
+
+/// Colocated encoders of one destination take turns there; nobody orders other modules that share
+/// a rank, and their collectives would wait for each other.
+static bool TakeTurns(const Config& config, const ModuleConfig& a, const ModuleConfig& b) {
+  return std::ranges::any_of(config.modules, [&](const ModuleConfig& host) {
+    return SameRanks(a, host) && SameRanks(b, host) && Joined(config, a, host) &&
+           Joined(config, b, host);
+  });
+}
+
+static void CheckStrangers(const Config& config, Report& report) {
+  for (const auto& module : config.modules) {
+    for (const auto& earlier : config.modules) {
+      if (&earlier == &module) break;
+      if (!report.Good({KeyOf(module, "ranks"), KeyOf(earlier, "ranks")})) continue;
+      const auto shared = SharedRanks(earlier, module);
+      const bool ordered = Joined(config, earlier, module) || TakeTurns(config, earlier, module);
+      if (shared.empty() || ordered) continue;
+      report.Add(KeyOf(module, "ranks"), "shares rank " + RanksText(shared) + " with " +
+                                             KeyOf(earlier, "ranks") +
+                                             " without an edge between them, expected ranks of "
+                                             "its own");
+    }
+  }
+}
+
+void CheckEdges(const Config& config, Report& report) {
+  for (const auto& edge : config.edges) {
+    const ModuleConfig* from = config.Find(edge.from);
+    const ModuleConfig* to = config.Find(edge.to);
+    if (from == nullptr || to == nullptr) continue;
+    if (!report.Good({KeyOf(*from, "kind"), KeyOf(*to, "kind")})) continue;
+    CheckProjector(config, edge, report);
+    CheckEdgePlacement(config, edge, report);
+  }
+  CheckStrangers(config, report);
+}
+
+}  // namespace troupe

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <vector>
+
+#include "configs/checks.hpp"
+#include "configs/spelling.hpp"
+
+namespace troupe {
+
+static std::vector<const EdgeConfig*> EdgesFrom(const Config& config, const std::string& module) {
+  std::vector<const EdgeConfig*> edges;
+  for (const auto& edge : config.edges) {
+    if (edge.from == module) edges.push_back(&edge);
+  }
+  return edges;
+}
+
+static void CheckEnds(const Config& config, const EdgeConfig& edge, Report& report) {
+  std::vector<std::string> names;
+  for (const auto& module : config.modules) names.push_back(module.name);
+  for (const auto& [end, name] : {std::pair("from", edge.from), {"to", edge.to}}) {
+    if (config.Find(name) != nullptr || !report.Good({"modules"})) continue;
+    const std::string nearest = Nearest(name, names);
+    std::string text = "unknown module \"" + name + "\"";
+    text += nearest.empty() ? "; expected " + Alternatives(names)
+                            : "; did you mean \"" + nearest + "\"?";
+    report.Add(KeyOf(edge, end), text);
+  }
+}
+
+static bool KnownEnds(const Config& config, const EdgeConfig& edge, const Report& report) {
+  return config.Find(edge.from) != nullptr && config.Find(edge.to) != nullptr &&
+         report.Good({"modules." + edge.from + ".kind", "modules." + edge.to + ".kind"});
+}
+
+namespace {
+
+/// Depth-first over the modules; reports each edge that closes a cycle, with the cycle's path.
+class CycleFinder {
+ public:
+  CycleFinder(const Config& config, Report& report) : config_(config), report_(report) {}
+
+  void Visit(const std::string& module) {
+    if (std::ranges::find(done_, module) != done_.end()) return;
+    path_.push_back(module);
+    for (const EdgeConfig* edge : EdgesFrom(config_, module)) Follow(*edge);
+    path_.pop_back();
+    done_.push_back(module);
+  }
+
+ private:
+  void Follow(const EdgeConfig& edge) {
+    const auto first = std::ranges::find(path_, edge.to);
+    if (first == path_.end()) return Visit(edge.to);
+    std::string text = "cycle ";
+    for (auto module = first; module != path_.end(); ++module) text += *module + " -> ";
+    report_.Add(KeyOf(edge), text + edge.to + ", expected edges that lead to a sink");
+  }
+
+  const Config& config_;
+  Report& report_;
+  std::vector<std::string> path_;
+  std::vector<std::string> done_;
+};
+
+}  // namespace
+
+/// What each kind may feed: images are read, not received, and the loss is the end.
+static void CheckKinds(const Config& config, const EdgeConfig& edge, Report& report) {
+  const ModuleConfig& from = *config.Find(edge.from);
+  const ModuleConfig& to = *config.Find(edge.to);
+  if (from.kind == ModuleKind::kLlama) {
+    report.Add(KeyOf(edge, "from"), "\"" + from.name +
+                                        "\" is a \"llama\" module, which feeds "
+                                        "nothing in this build; expected a \"vit\" module");
+  } else if (to.kind == ModuleKind::kVit) {
+    report.Add(KeyOf(edge, "to"), "\"" + to.name +
+                                      "\" is a \"vit\" module, which reads images; "
+                                      "expected a \"llama\" module");
+  }
+}
+
+static void CheckFeedsSomething(const Config& config, Report& report) {
+  for (const auto& module : config.modules) {
+    const bool vit = module.kind == ModuleKind::kVit && report.Good({KeyOf(module, "kind")});
+    if (!vit || !EdgesFrom(config, module.name).empty()) continue;
+    report.Add("modules." + module.name,
+               "feeds no module, expected an [[edges]] from it to a \"llama\" module");
+  }
+}
+
+static void CheckNotMixed(const Config& config, Report& report) {
+  const auto real = std::ranges::find_if(config.modules, [&](const ModuleConfig& module) {
+    return module.kind != ModuleKind::kSynthetic && report.Good({KeyOf(module, "kind")});
+  });
+  if (real == config.modules.end()) return;
+  for (const auto& module : config.modules) {
+    const std::string key = KeyOf(module, "kind");
+    if (module.kind != ModuleKind::kSynthetic || !report.Good({key})) continue;
+    report.Add(key, "\"synthetic\" runs only beside synthetic modules, and \"" + real->name +
+                        "\" is not one; expected \"vit\" or \"llama\"");
+  }
+}
+
+void CheckGraph(const Config& config, Report& report) {
+  if (config.modules.empty() && report.Good({"modules"})) {
+    report.Add("modules", "missing, expected at least one [modules.NAME]");
+  }
+  CheckNotMixed(config, report);
+  for (const auto& edge : config.edges) {
+    CheckEnds(config, edge, report);
+    if (KnownEnds(config, edge, report)) CheckKinds(config, edge, report);
+  }
+  CycleFinder cycles(config, report);
+  for (const auto& module : config.modules) cycles.Visit(module.name);
+  CheckFeedsSomething(config, report);
+}
+
+}  // namespace troupe

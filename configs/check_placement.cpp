@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "configs/checks.hpp"
+#include "configs/rank_list.hpp"
+#include "configs/spelling.hpp"
+
+namespace troupe {
+
+static void CheckRanks(const Config& config, const ModuleConfig& module, Report& report) {
+  const std::string key = KeyOf(module, "ranks");
+  if (!report.Good({key})) return;
+  std::set<int> seen;
+  for (const int rank : module.ranks) {
+    if (!seen.insert(rank).second) {
+      return report.Add(key, "rank " + std::to_string(rank) + " is listed twice, expected it once");
+    }
+  }
+  if (!report.Good({"cluster.ranks"})) return;
+  const auto outside =
+      std::ranges::find_if(module.ranks, [&](int rank) { return rank >= config.cluster.ranks; });
+  if (outside == module.ranks.end()) return;
+  report.Add(key, "rank " + std::to_string(*outside) + " is not in the job, expected 0 to " +
+                      std::to_string(config.cluster.ranks - 1) +
+                      " (cluster.ranks = " + std::to_string(config.cluster.ranks) + ")");
+}
+
+/// tp*cp*pp*dp, exact as long as it can be a number of ranks; sizes are at most 65,536 each.
+static std::int64_t RanksOf(const Layout& layout) {
+  std::int64_t product = 1;
+  for (const int size : {layout.tp, layout.cp, layout.pp, layout.dp}) {
+    product = std::min<std::int64_t>(product * size, INT32_MAX);
+  }
+  return product;
+}
+
+static std::string SizesText(const Layout& layout) {
+  std::string text;
+  for (const Axis axis : {Axis::kTensor, Axis::kContext, Axis::kPipeline, Axis::kData}) {
+    if (layout.size(axis) == 1) continue;
+    if (!text.empty()) text += " * ";
+    text += ToString(axis) + " " + std::to_string(layout.size(axis));
+  }
+  return text.empty() ? "all sizes 1" : text;
+}
+
+static void CheckRankCount(const ModuleConfig& module, std::int64_t takes, Report& report) {
+  const std::string layout = KeyOf(module, "layout");
+  const std::string ranks = KeyOf(module, "ranks");
+  const auto given = std::ssize(module.ranks);
+  if (!report.Good({ranks}) || takes == given) return;
+  const std::string sizes = SizesText(module.layout) + " = " + std::to_string(takes);
+  const std::string list = std::to_string(given) + " of \"" + RanksText(module.ranks) + "\"";
+  if (report.Later(layout, ranks) == layout) {
+    report.Add(layout, "takes " + sizes + " ranks, expected the " + list + " in " + ranks);
+  } else {
+    report.Add(ranks, "gives the " + list + ", expected the " + sizes + " ranks of " + layout);
+  }
+}
+
+/// What this build runs no real module with.
+static void CheckUnavailable(const ModuleConfig& module, Report& report) {
+  for (const auto& [name, value] : {std::pair("cp", module.layout.cp), {"ep", module.layout.ep}}) {
+    if (value == 1) continue;
+    report.Add(KeyOf(module, "layout.") + name,
+               std::to_string(value) + " is not available in this build; expected 1");
+  }
+}
+
+static void CheckLayout(const ModuleConfig& module, Report& report) {
+  const std::string key = KeyOf(module, "layout");
+  const auto size = [&](const char* name) { return key + "." + name; };
+  if (!report.Good({key, size("tp"), size("cp"), size("pp"), size("dp"), size("ep")})) return;
+  const Layout& layout = module.layout;
+  const std::int64_t takes = RanksOf(layout);
+  CheckRankCount(module, takes, report);
+  if (!report.Good({KeyOf(module, "kind")})) return;
+  if (module.kind != ModuleKind::kSynthetic) return CheckUnavailable(module, report);
+  const std::int64_t shared = takes / layout.pp;
+  if (shared % layout.ep == 0) return;
+  report.Add(size("ep"), "expected a divisor of tp * cp * dp = " + std::to_string(shared) +
+                             ", got " + std::to_string(layout.ep));
+}
+
+static void CheckInline(const Config& config, const ModuleConfig& module, Report& report) {
+  const std::string key = KeyOf(module, "inline_in");
+  for (const char* other : {"ranks", "layout", "axis_order", "layers_per_stage"}) {
+    if (!report.Knows(KeyOf(module, other))) continue;
+    report.Add(key, "given beside " + KeyOf(module, other) +
+                        ", expected one of the two: an inline module runs on its host's ranks");
+    break;
+  }
+  const ModuleConfig* host = config.Find(*module.inline_in);
+  if (!report.Good({key})) return;
+  if (host == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& other : config.modules) names.push_back(other.name);
+    const std::string nearest = Nearest(*module.inline_in, names);
+    std::string text = "unknown module \"" + *module.inline_in + "\"";
+    text += nearest.empty() ? ", expected one of this file" : "; did you mean \"" + nearest + "\"?";
+    return report.Add(key, text);
+  }
+  if (!report.Good({KeyOf(*host, "kind")})) return;
+  const bool joined = std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
+    return edge.from == module.name && edge.to == host->name;
+  });
+  if (host->kind != ModuleKind::kLlama) {
+    report.Add(key, "expected a \"llama\" module, got \"" + host->name + "\"");
+  } else if (!joined) {
+    report.Add(key, "no edge joins the two, expected an [[edges]] from \"" + module.name +
+                        "\" to \"" + host->name + "\"");
+  }
+}
+
+static void CheckEveryRankUsed(const Config& config, Report& report) {
+  if (!report.Good({"cluster.ranks", "modules"}) || config.modules.empty()) return;
+  std::set<int> used;
+  for (const auto& module : config.modules) {
+    // Ranks that could not be read might be the missing ones.
+    if (!report.Good({KeyOf(module, "ranks"), KeyOf(module, "inline_in")})) return;
+    used.insert(module.ranks.begin(), module.ranks.end());
+  }
+  std::vector<int> idle;
+  for (int rank = 0; rank < config.cluster.ranks; ++rank) {
+    if (!used.contains(rank)) idle.push_back(rank);
+  }
+  if (idle.empty()) return;
+  report.Add("cluster.ranks", "no module uses rank " + RanksText(idle) + ", expected each of the " +
+                                  std::to_string(config.cluster.ranks) +
+                                  " in the ranks of some module");
+}
+
+void CheckPlacement(const Config& config, Report& report) {
+  for (const auto& module : config.modules) {
+    if (module.inline_in) {
+      CheckInline(config, module, report);
+      continue;
+    }
+    if (!report.Good({KeyOf(module, "inline_in")})) continue;
+    if (module.ranks.empty() && !report.Knows(KeyOf(module, "ranks"))) {
+      report.Add(KeyOf(module, "ranks"), "missing, expected ranks like \"4-7\" or [0, 1, 2, 5]");
+    }
+    CheckRanks(config, module, report);
+    CheckLayout(module, report);
+  }
+  CheckEveryRankUsed(config, report);
+}
+
+}  // namespace troupe

@@ -1,0 +1,38 @@
+// What must hold between keys. Each check reports at the key that is most likely wrong, and is
+// silent about values that could not be read.
+#pragma once
+
+#include <string>
+
+#include "configs/config.hpp"
+#include "configs/report.hpp"
+
+namespace troupe {
+
+void CheckRun(const Config& config, Report& report);        ///< run, schedule, optimizer, data
+void CheckPlacement(const Config& config, Report& report);  ///< ranks, layouts, inline_in
+void CheckModules(const Config& config, Report& report);    ///< sizes inside each module
+void CheckGraph(const Config& config, Report& report);      ///< what may feed what
+void CheckEdges(const Config& config, Report& report);      ///< projectors and shared ranks
+
+/// All of the above.
+void CheckConfig(const Config& config, Report& report);
+
+/// "modules.NAME.KEY".
+std::string KeyOf(const ModuleConfig& module, const std::string& key);
+/// "edges.FROM.TO", or with "." and `key` behind it.
+std::string KeyOf(const EdgeConfig& edge, const std::string& key = "");
+
+/// The sizes a module is cut by: an inline module has its host's.
+const Layout& LayoutOf(const Config& config, const ModuleConfig& module);
+
+/// A key with its value, as it appears in messages.
+struct Named {
+  std::string key;
+  std::int64_t value = 0;
+};
+
+/// Reports when `number` is not a multiple of `divisor`, at the one that was written later.
+void ExpectMultiple(const Named& number, const Named& divisor, Report& report);
+
+}  // namespace troupe

@@ -1,0 +1,63 @@
+#include "configs/config.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+const ModuleConfig* Config::Find(const std::string& module) const {
+  const auto found = std::ranges::find(modules, module, &ModuleConfig::name);
+  return found == modules.end() ? nullptr : &*found;
+}
+
+const ModuleConfig& Config::Sink() const {
+  for (const auto& module : modules) {
+    if (std::ranges::find(edges, module.name, &EdgeConfig::from) == edges.end()) return module;
+  }
+  throw LayoutError("modules: every module feeds another one, expected one that feeds none");
+}
+
+std::int64_t Config::samples_per_microbatch() const {
+  return schedule.micro_batch_size * Sink().layout.dp;
+}
+
+std::int64_t HiddenSize(const ModuleConfig& module) {
+  switch (module.kind) {
+    case ModuleKind::kVit:
+      return module.vit.hidden;
+    case ModuleKind::kLlama:
+      return module.llama.hidden;
+    case ModuleKind::kSynthetic:
+      return module.synthetic.hidden;
+  }
+  return 0;
+}
+
+Grid GridOf(const Config& config, const ModuleConfig& module) {
+  if (!module.inline_in) return {module.layout, module.ranks, module.axis_order};
+  const ModuleConfig* host = config.Find(*module.inline_in);
+  if (host == nullptr || host->inline_in) {
+    throw LayoutError("modules." + module.name +
+                      ".inline_in: expected a module with ranks, got \"" + *module.inline_in +
+                      "\"");
+  }
+  return {host->layout, host->ranks, host->axis_order};
+}
+
+static const ModuleConfig& EndOf(const Config& config, const std::string& name) {
+  if (const ModuleConfig* module = config.Find(name)) return *module;
+  throw LayoutError("edges: unknown module \"" + name + "\"");
+}
+
+Placement PlacementOfEdge(const Config& config, const EdgeConfig& edge) {
+  const ModuleConfig& from = EndOf(config, edge.from);
+  const ModuleConfig& to = EndOf(config, edge.to);
+  if (from.inline_in == edge.to) return Placement::kInline;
+  return PlacementOf(GridOf(config, from), GridOf(config, to));
+}
+
+std::int64_t WindowOf(const Config& config, std::int64_t microbatches) {
+  const std::int64_t window = config.schedule.window;
+  return window == 0 ? microbatches : std::min(window, microbatches);
+}
+
+}  // namespace troupe

@@ -1,0 +1,25 @@
+// One key's value between TOML and its field: read, checked on its own, printed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "configs/schema.hpp"
+#include "configs/toml_value.hpp"
+
+namespace troupe {
+
+/// Where and why a value is refused: `expected ..., got ...`.
+struct Refusal {
+  Place place;
+  std::string text;
+};
+
+/// Puts `value` into the field behind `key`; the field keeps its old value when it is refused.
+std::optional<Refusal> ReadValue(const KeySpec& key, const TomlValue& value, const Target& target);
+
+/// The field behind `key` as TOML; empty when the field is optional and not set, or when the key
+/// holds nothing (`extends`, and what this build does not have).
+std::string PrintValue(const KeySpec& key, const Target& target);
+
+}  // namespace troupe

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "configs/schema.hpp"
+#include "configs/sources.hpp"
+#include "configs/toml_parse.hpp"
+
+namespace troupe {
+
+using Kind = TomlValue::Kind;
+
+static std::vector<std::string> Parts(std::string_view dotted) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= dotted.size();) {
+    const auto end = std::min(dotted.find('.', begin), dotted.size());
+    parts.emplace_back(dotted.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// Whether the key at this dotted path takes a string and nothing else that looks like `kind`.
+static bool WantsString(std::string_view dotted, Kind kind) {
+  const std::vector<std::string> parts = Parts(dotted);
+  if (parts.size() < 2) return false;
+  const std::size_t names = parts[0] == "modules" ? 1 : parts[0] == "edges" ? 2 : 0;
+  std::string table = parts[0];
+  for (std::size_t i = 1; i + 1 < parts.size(); ++i) {
+    table += '.';
+    table += i <= names ? std::string(1, '*') : parts[i];
+  }
+  const KeySpec* key = FindKey(table, parts.back());
+  if (key == nullptr || kind == Kind::kString || kind == Kind::kArray || kind == Kind::kTable) {
+    return false;
+  }
+  return key->type == ValueType::kText || key->type == ValueType::kWord ||
+         key->type == ValueType::kRanks;
+}
+
+/// The value at the end of a chain of one-entry tables.
+static const TomlValue& Leaf(const TomlValue& document) {
+  const TomlValue* value = &document;
+  while (value->entries.size() == 1 && !value->is_inline) value = &value->entries[0].value;
+  return *value;
+}
+
+static TomlEntry StringEntry(const std::string& key, const std::string& text, const Place& place) {
+  TomlEntry entry{key, place, {}};
+  entry.value.kind = Kind::kString;
+  entry.value.place = place;
+  entry.value.string = text;
+  return entry;
+}
+
+/// edges.FROM.TO.KEY as the [[edges]] table a file would hold. False when it is written otherwise.
+static bool EdgesAsList(TomlValue& document) {
+  TomlEntry* edges = document.Find("edges");
+  if (edges == nullptr || !edges->value.Is(Kind::kTable)) return edges == nullptr;
+  if (edges->value.entries.size() != 1) return false;
+  TomlEntry from = std::move(edges->value.entries[0]);
+  if (!from.value.Is(Kind::kTable) || from.value.entries.size() != 1) return false;
+  TomlEntry to = std::move(from.value.entries[0]);
+  if (!to.value.Is(Kind::kTable)) return false;
+  TomlValue edge = std::move(to.value);
+  edge.entries.insert(edge.entries.begin(), {StringEntry("from", from.key, from.place),
+                                             StringEntry("to", to.key, to.place)});
+  edges->value.kind = Kind::kArray;
+  edges->value.entries.clear();
+  edges->value.items.push_back(std::move(edge));
+  return true;
+}
+
+/// The text with its value in quotes, or "" when the value is no bare word.
+static std::string WithQuotedValue(const std::string& text, std::size_t equals) {
+  const auto begin = text.find_first_not_of(' ', equals + 1);
+  if (begin == std::string::npos) return {};
+  const std::string word = text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+  if (word.find_first_of("\"'[]{}#\n\r") != std::string::npos) return {};
+  return text.substr(0, begin) + Quoted(word);
+}
+
+static std::string KeyOf(const std::string& text, std::size_t equals) {
+  std::string key = text.substr(0, equals);
+  std::erase(key, ' ');
+  return key;
+}
+
+/// Parses as TOML; where that fails, or gives a number to a key of words, the value is a bare word.
+static std::variant<TomlValue, ConfigError> ParseOverride(const std::string& text,
+                                                          std::size_t equals) {
+  auto parsed = ParseToml(text, std::string(kOverrideSource));
+  const auto* document = std::get_if<TomlValue>(&parsed);
+  const bool misread =
+      document == nullptr || WantsString(KeyOf(text, equals), Leaf(*document).kind);
+  if (!misread) return parsed;
+  const std::string quoted = WithQuotedValue(text, equals);
+  if (quoted.empty()) return parsed;
+  auto again = ParseToml(quoted, std::string(kOverrideSource));
+  return std::holds_alternative<TomlValue>(again) ? again : parsed;
+}
+
+TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors) {
+  const auto refuse = [&](std::string reason) {
+    errors.push_back({std::string(kOverrideSource), 1, 1, Quoted(text) + ": " + std::move(reason)});
+    return TomlValue();
+  };
+  const auto equals = text.find('=');
+  // A second line would set a second key, and its place would not be in line 1.
+  const bool one_line = text.find_first_of("\n\r") == std::string::npos;
+  if (equals == std::string::npos || !one_line) return refuse("expected KEY=VALUE on one line");
+  auto parsed = ParseOverride(text, equals);
+  if (auto* error = std::get_if<ConfigError>(&parsed)) {
+    errors.push_back(std::move(*error));
+    return {};
+  }
+  auto document = std::get<TomlValue>(std::move(parsed));
+  if (document.Find("extends") != nullptr) return refuse("expected extends in a file only");
+  if (document.Find("schema") != nullptr) return refuse("expected schema in a file only");
+  if (!EdgesAsList(document)) return refuse("expected edges.FROM.TO.KEY=VALUE");
+  return document;
+}
+
+}  // namespace troupe

@@ -1,0 +1,183 @@
+#include "configs/read_tree.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "configs/key_value.hpp"
+#include "configs/merge.hpp"
+#include "configs/schema.hpp"
+#include "configs/spelling.hpp"
+#include "configs/unknown_key.hpp"
+
+namespace troupe {
+
+using Kind = TomlValue::Kind;
+
+namespace {
+
+/// A table being read: what the schema calls it, what the user calls it, and what it fills.
+struct Scope {
+  std::string path;    ///< "modules.*.layout"
+  std::string dotted;  ///< "modules.vision.layout"
+  Target target;
+  KindSet kinds = kEveryKind;
+
+  std::string Key(std::string_view name) const {
+    return dotted.empty() ? std::string(name) : dotted + "." + std::string(name);
+  }
+};
+
+class TreeReader {
+ public:
+  TreeReader(Report& report, Origins& origins) : report_(report), origins_(origins) {}
+
+  Config Read(const TomlValue& tree) {
+    ReadTable(tree, {"", "", {&config_, nullptr, nullptr}});
+    return std::move(config_);
+  }
+
+ private:
+  void ReadTable(const TomlValue& table, const Scope& scope);
+  void ReadEntry(const TomlEntry& entry, const Scope& scope);
+  void ReadKey(const TomlEntry& entry, const KeySpec& key, const Scope& scope);
+  void ReadSubTable(const TomlEntry& entry, const TableSpec& table, const Scope& scope);
+  void ReadModules(const TomlEntry& modules);
+  void ReadModule(const TomlEntry& entry);
+  KindSet ReadKind(const TomlEntry& entry, ModuleConfig& module);
+  void ReadEdges(const TomlEntry& edges);
+  void ReadEdge(const TomlValue& value);
+  bool CheckName(const TomlEntry& module);
+
+  Report& report_;
+  Origins& origins_;
+  Config config_;
+};
+
+void TreeReader::ReadTable(const TomlValue& table, const Scope& scope) {
+  for (const auto& entry : table.entries) ReadEntry(entry, scope);
+  for (const auto& key : Keys()) {
+    const bool wanted = key.table == scope.path && key.required && (key.kinds & scope.kinds) != 0;
+    // With the kind unknown every kind's keys would be asked for at once.
+    const bool of_kind = key.kinds == kEveryKind || scope.kinds != kEveryKind;
+    if (wanted && of_kind && table.Find(key.name) == nullptr) {
+      report_.Add(scope.Key(key.name), "missing, expected " + Expected(key));
+    }
+  }
+}
+
+void TreeReader::ReadEntry(const TomlEntry& entry, const Scope& scope) {
+  if (scope.path.empty() && entry.key == "modules") return ReadModules(entry);
+  if (scope.path.empty() && entry.key == "edges") return ReadEdges(entry);
+  if (const KeySpec* key = FindKey(scope.path, entry.key, scope.kinds)) {
+    return ReadKey(entry, *key, scope);
+  }
+  // A quoted key could otherwise spell a path of the schema, "modules.*.layout" for one.
+  const bool plain = !entry.key.empty() && entry.key.find_first_of(".*") == std::string::npos;
+  const std::string path = scope.path.empty() ? entry.key : scope.path + "." + entry.key;
+  const TableSpec* table = plain ? FindTable(path) : nullptr;
+  if (table != nullptr && (table->kinds & scope.kinds) != 0) {
+    return ReadSubTable(entry, *table, scope);
+  }
+  report_.AddAt(scope.Key(entry.key), entry.place, UnknownText(entry, scope.path, scope.kinds));
+}
+
+void TreeReader::ReadKey(const TomlEntry& entry, const KeySpec& key, const Scope& scope) {
+  const std::string dotted = scope.Key(entry.key);
+  report_.Know(dotted, entry.value.place);
+  origins_[dotted] = {entry.value.place, ToToml(entry.value), entry.value.replaced};
+  if (const auto refusal = ReadValue(key, entry.value, scope.target)) {
+    report_.AddAt(dotted, refusal->place, refusal->text);
+  }
+}
+
+void TreeReader::ReadSubTable(const TomlEntry& entry, const TableSpec& table, const Scope& scope) {
+  const std::string dotted = scope.Key(entry.key);
+  report_.Know(dotted, entry.place);
+  table.create(scope.target);
+  if (!entry.value.Is(Kind::kTable)) {
+    report_.AddAt(dotted, entry.value.place, "expected a table, got " + Described(entry.value));
+    return;
+  }
+  ReadTable(entry.value, {std::string(table.path), dotted, scope.target, scope.kinds});
+}
+
+void TreeReader::ReadModules(const TomlEntry& modules) {
+  report_.Know("modules", modules.place);
+  if (!modules.value.Is(Kind::kTable)) {
+    report_.AddAt("modules", modules.value.place,
+                  "expected [modules.NAME] tables, got " + Described(modules.value));
+    return;
+  }
+  for (const auto& entry : modules.value.entries) ReadModule(entry);
+}
+
+/// Names are parts of parameter names, of dotted keys and of file names.
+bool TreeReader::CheckName(const TomlEntry& module) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  const std::string& name = module.key;
+  if (name.empty() || !std::ranges::all_of(name, letter)) {
+    report_.AddAt("modules", module.place,
+                  "expected a name of letters, digits, _ and -, got " + Quoted(name));
+  } else if (name.find("_to_") != std::string::npos) {
+    report_.AddAt("modules", module.place,
+                  "expected a name without \"_to_\", which names projectors, got " + Quoted(name));
+  }
+  return report_.Good({"modules"});
+}
+
+/// The kind decides which keys a module has, so it is read before them. Every kind when it is bad.
+KindSet TreeReader::ReadKind(const TomlEntry& entry, ModuleConfig& module) {
+  const TomlEntry* kind = entry.value.Find("kind");
+  const KeySpec& key = *FindKey("modules.*", "kind");
+  const Target target{&config_, &module, nullptr};
+  if (kind == nullptr || ReadValue(key, kind->value, target)) return kEveryKind;
+  return Only(module.kind);
+}
+
+void TreeReader::ReadModule(const TomlEntry& entry) {
+  if (!CheckName(entry)) return;
+  const std::string dotted = "modules." + entry.key;
+  report_.Know(dotted, entry.place);
+  if (!entry.value.Is(Kind::kTable)) {
+    report_.AddAt(dotted, entry.value.place, "expected a table, got " + Described(entry.value));
+    return;
+  }
+  ModuleConfig& module = config_.modules.emplace_back();
+  module.name = entry.key;
+  const KindSet kinds = ReadKind(entry, module);
+  ReadTable(entry.value, {"modules.*", dotted, {&config_, &module, nullptr}, kinds});
+}
+
+void TreeReader::ReadEdges(const TomlEntry& edges) {
+  report_.Know("edges", edges.place);
+  if (!edges.value.Is(Kind::kArray)) {
+    report_.AddAt("edges", edges.value.place,
+                  "expected [[edges]] tables, got " + Described(edges.value));
+    return;
+  }
+  for (const auto& edge : edges.value.items) ReadEdge(edge);
+}
+
+void TreeReader::ReadEdge(const TomlValue& value) {
+  if (!value.Is(Kind::kTable)) {
+    report_.AddAt("edges", value.place, "expected [[edges]] tables, got " + Described(value));
+    return;
+  }
+  const std::string name = EdgeName(value);
+  const std::string dotted = name.empty() ? "edges" : "edges." + name;
+  report_.Know(dotted, value.place);
+  EdgeConfig edge;
+  ReadTable(value, {"edges.*.*", dotted, {&config_, nullptr, &edge}});
+  if (!name.empty()) config_.edges.push_back(std::move(edge));
+}
+
+}  // namespace
+
+Config ReadTree(const TomlValue& tree, Report& report, Origins& origins) {
+  return TreeReader(report, origins).Read(tree);
+}
+
+}  // namespace troupe

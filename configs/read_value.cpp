@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "configs/key_value.hpp"
+#include "configs/rank_list.hpp"
+#include "configs/spelling.hpp"
+
+namespace troupe {
+
+using Kind = TomlValue::Kind;
+using Refused = std::optional<Refusal>;
+
+static Refused Refuse(const KeySpec& key, const TomlValue& value) {
+  return Refusal{value.place, "expected " + Expected(key) + ", got " + Described(value)};
+}
+
+static bool InRange(const Range& range, double number) {
+  const bool low = range.above_low ? number > range.low : number >= range.low;
+  const bool high = range.below_high ? number < range.high : number <= range.high;
+  return low && high && std::isfinite(number);
+}
+
+static Refused RefuseRange(const KeySpec& key, const TomlValue& value, double number) {
+  if (std::isfinite(number) && number > key.range.high && key.range.high == kMaxCount) {
+    return Refusal{value.place, "expected at most 2147483647, got " + Described(value)};
+  }
+  return Refuse(key, value);
+}
+
+static Refused ReadInteger(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  if (!value.Is(Kind::kInteger)) return Refuse(key, value);
+  const auto number = static_cast<double>(value.integer);
+  if (!InRange(key.range, number)) return RefuseRange(key, value, number);
+  if (auto* const* field = std::get_if<int*>(&slot)) **field = static_cast<int>(value.integer);
+  if (auto* const* field = std::get_if<std::int64_t*>(&slot)) **field = value.integer;
+  if (auto* const* field = std::get_if<std::uint64_t*>(&slot)) {
+    **field = static_cast<std::uint64_t>(value.integer);
+  }
+  return {};
+}
+
+static Refused ReadNumber(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  if (!value.Is(Kind::kInteger) && !value.Is(Kind::kFloat)) return Refuse(key, value);
+  const double number = value.Is(Kind::kFloat) ? value.number : static_cast<double>(value.integer);
+  if (!InRange(key.range, number)) return RefuseRange(key, value, number);
+  if (auto* const* field = std::get_if<double*>(&slot)) **field = number;
+  if (auto* const* field = std::get_if<std::optional<double>*>(&slot)) **field = number;
+  return {};
+}
+
+static Refused ReadText(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  if (!value.Is(Kind::kString)) return Refuse(key, value);
+  // A path or a name with a NUL would be cut short by the operating system.
+  if (value.string.find('\0') != std::string::npos) return Refuse(key, value);
+  if (auto* const* field = std::get_if<std::string*>(&slot)) **field = value.string;
+  if (auto* const* field = std::get_if<std::optional<std::string>*>(&slot)) **field = value.string;
+  return {};
+}
+
+static Refused RefuseWord(const KeySpec& key, const TomlValue& value) {
+  const std::string expected = "expected " + Expected(key);
+  const std::string given = Quoted(value.string);
+  if (std::ranges::find(key.refused, value.string) != key.refused.end()) {
+    return Refusal{value.place, given + " is not available in this build; " + expected};
+  }
+  const std::string nearest = Nearest(value.string, key.words);
+  const std::string hint = nearest.empty() ? "" : "; did you mean " + Quoted(nearest) + "?";
+  return Refusal{value.place, expected + ", got " + given + hint};
+}
+
+static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  if (!value.Is(Kind::kString)) return Refuse(key, value);
+  const auto found = std::ranges::find(key.words, value.string);
+  if (found == key.words.end()) return RefuseWord(key, value);
+  const auto index = found - key.words.begin();
+  if (auto* const* field = std::get_if<std::string*>(&slot)) **field = value.string;
+  if (auto* const* field = std::get_if<Precision*>(&slot)) **field = static_cast<Precision>(index);
+  if (auto* const* field = std::get_if<ModuleKind*>(&slot)) {
+    **field = static_cast<ModuleKind>(index);
+  }
+  if (auto* const* field = std::get_if<ProjectorEnd*>(&slot)) {
+    **field = static_cast<ProjectorEnd>(index);
+  }
+  return {};
+}
+
+static Refused ReadRanks(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  std::vector<int> ranks;
+  if (value.Is(Kind::kString)) {
+    auto parsed = ParseRanks(value.string);
+    if (const auto* reason = std::get_if<std::string>(&parsed)) {
+      return Refusal{value.place, *reason + "; expected " + Expected(key)};
+    }
+    ranks = std::get<std::vector<int>>(std::move(parsed));
+  } else if (!value.Is(Kind::kArray) || value.items.empty()) {
+    return Refuse(key, value);
+  }
+  for (const auto& item : value.items) {
+    const bool rank = item.Is(Kind::kInteger) && item.integer >= 0 && item.integer < kMaxRanks;
+    if (!rank) {
+      return Refusal{item.place, "expected ranks of at least 0 and at most " +
+                                     std::to_string(kMaxRanks - 1) + ", got " + Described(item)};
+    }
+    ranks.push_back(static_cast<int>(item.integer));
+  }
+  *std::get<std::vector<int>*>(slot) = std::move(ranks);
+  return {};
+}
+
+static Refused ReadStages(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  std::vector<std::int64_t> layers;
+  const bool balanced = value.Is(Kind::kString) && value.string == "balanced";
+  const bool list = value.Is(Kind::kArray) && !value.items.empty();
+  if (!balanced && !list) return Refuse(key, value);
+  for (const auto& item : value.items) {
+    const bool count = item.Is(Kind::kInteger) && item.integer >= 1 && item.integer <= INT32_MAX;
+    if (!count) {
+      return Refusal{item.place,
+                     "expected at least 1 layer in every stage, got " + Described(item)};
+    }
+    layers.push_back(item.integer);
+  }
+  *std::get<std::vector<std::int64_t>*>(slot) = std::move(layers);
+  return {};
+}
+
+static Refused ReadWindow(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  const bool step = value.Is(Kind::kString) && value.string == "step";
+  const bool count = value.Is(Kind::kInteger) && value.integer >= 1 && value.integer <= INT32_MAX;
+  if (!step && !count) return Refuse(key, value);
+  *std::get<std::int64_t*>(slot) = step ? 0 : value.integer;
+  return {};
+}
+
+static Refused ReadBetas(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  static constexpr Range kBeta{.low = 0, .high = 1, .below_high = true};
+  if (!value.Is(Kind::kArray) || value.items.size() != 2) return Refuse(key, value);
+  std::vector<double> betas;
+  for (const auto& item : value.items) {
+    const double beta = item.Is(Kind::kInteger) ? static_cast<double>(item.integer) : item.number;
+    const bool number = item.Is(Kind::kInteger) || item.Is(Kind::kFloat);
+    if (!number || !InRange(kBeta, beta)) {
+      return Refusal{item.place, "expected " + Expected(key) + ", got " + Described(item)};
+    }
+    betas.push_back(beta);
+  }
+  *std::get<Betas>(slot).first = betas[0];
+  *std::get<Betas>(slot).second = betas[1];
+  return {};
+}
+
+static Refused ReadAxes(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  if (!value.Is(Kind::kArray) || value.items.size() != 4) return Refuse(key, value);
+  AxisOrder order{};
+  std::set<Axis> seen;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto& item = value.items[i];
+    const auto axis = std::ranges::find(kDefaultAxisOrder, item.string,
+                                        [](Axis known) { return ToString(known); });
+    const bool word = item.Is(Kind::kString) && axis != kDefaultAxisOrder.end();
+    if (!word || !seen.insert(*axis).second) return Refuse(key, value);
+    order[i] = *axis;
+  }
+  *std::get<AxisOrder*>(slot) = order;
+  return {};
+}
+
+Refused ReadValue(const KeySpec& key, const TomlValue& value, const Target& target) {
+  const Slot slot = key.slot == nullptr ? Slot() : key.slot(target);
+  switch (key.type) {
+    case ValueType::kInteger:
+      return ReadInteger(key, value, slot);
+    case ValueType::kNumber:
+      return ReadNumber(key, value, slot);
+    case ValueType::kText:
+      return ReadText(key, value, slot);
+    case ValueType::kWord:
+      return ReadWord(key, value, slot);
+    case ValueType::kRanks:
+      return ReadRanks(key, value, slot);
+    case ValueType::kStages:
+      return ReadStages(key, value, slot);
+    case ValueType::kWindow:
+      return ReadWindow(key, value, slot);
+    case ValueType::kBetas:
+      return ReadBetas(key, value, slot);
+    case ValueType::kAxes:
+      return ReadAxes(key, value, slot);
+    case ValueType::kFiles:
+      return {};
+    case ValueType::kNotInBuild:
+      return Refusal{value.place, "not available in this build; expected " + Expected(key)};
+    case ValueType::kBoolean:
+      break;
+  }
+  if (!value.Is(Kind::kBoolean)) return Refuse(key, value);
+  *std::get<bool*>(slot) = value.boolean;
+  return {};
+}
+
+}  // namespace troupe

@@ -1,0 +1,117 @@
+// Every table and key a configuration may hold, stated once: the loader reads by it, suggestions
+// search it, the resolved file is printed from it, and docs/config.md is checked against it.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "configs/config.hpp"
+
+namespace troupe {
+
+/// What a key's value looks like.
+enum class ValueType {
+  kInteger,
+  kNumber,  ///< an integer will do
+  kBoolean,
+  kText,
+  kWord,       ///< one of KeySpec::words
+  kRanks,      ///< "4-7", "0-2,5" or a list; order kept
+  kStages,     ///< "balanced" or a list of layer counts
+  kWindow,     ///< "step" or a count
+  kBetas,      ///< two numbers in [0, 1)
+  kAxes,       ///< the four axes in some order
+  kFiles,      ///< a list of paths
+  kNotInBuild  ///< known, and refused whatever it holds
+};
+
+/// A set of module kinds, one bit each.
+using KindSet = unsigned;
+constexpr KindSet Only(ModuleKind kind) { return 1U << static_cast<unsigned>(kind); }
+inline constexpr KindSet kVitOnly = Only(ModuleKind::kVit);
+inline constexpr KindSet kLlamaOnly = Only(ModuleKind::kLlama);
+inline constexpr KindSet kSyntheticOnly = Only(ModuleKind::kSynthetic);
+inline constexpr KindSet kEveryKind = kVitOnly | kLlamaOnly | kSyntheticOnly;
+
+/// The words of `kind`, in the order of ModuleKind.
+std::span<const std::string> KindWords();
+
+/// The structs that the keys of a table fill; module and edge only where the table is theirs.
+struct Target {
+  Config* config = nullptr;
+  ModuleConfig* module = nullptr;
+  EdgeConfig* edge = nullptr;
+};
+
+struct Betas {
+  double* first;
+  double* second;
+};
+
+/// The field behind a key. monostate: the key has one legal value and is stored nowhere.
+using Slot = std::variant<std::monostate, std::string*, std::optional<std::string>*, bool*, int*,
+                          std::int64_t*, std::uint64_t*, double*, std::optional<double>*,
+                          Precision*, ModuleKind*, ProjectorEnd*, AxisOrder*, std::vector<int>*,
+                          std::vector<std::int64_t>*, Betas>;
+
+/// Bounds of a number. Whole numbers stop at 2^31 - 1 so that products of three stay in 64 bits.
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool above_low = false;   ///< low itself is refused
+  bool below_high = false;  ///< high itself is refused
+};
+inline constexpr double kMaxCount = 2'147'483'647.0;
+/// A rank is a thread of this process: more are a slip of the pen, and lists are sized by it.
+inline constexpr int kMaxRanks = 65'536;
+
+struct KeySpec {
+  std::string_view table;  ///< TableSpec::path
+  std::string_view name;
+  ValueType type = ValueType::kText;
+  KindSet kinds = kEveryKind;
+  bool required = false;
+  bool placement = false;  ///< says where a module runs: not beside inline_in
+  Range range = {};
+  std::string_view unit = {};  ///< "" = none
+  std::vector<std::string> words = {};
+  std::vector<std::string> refused = {};  ///< words that are known but not in this build
+  std::string_view meaning = {};
+  Slot (*slot)(const Target&) = nullptr;
+};
+
+struct TableSpec {
+  std::string_view path;   ///< dotted; * stands for a module's name, in edges for from and to
+  std::string_view title;  ///< as errors and docs write it
+  std::string_view meaning = {};
+  KindSet kinds = kEveryKind;
+  bool placement = false;
+  /// Whether the structs hold this table; never null.
+  bool (*present)(const Target&) = nullptr;
+  /// Makes room for it in the structs.
+  void (*create)(const Target&) = nullptr;
+};
+
+std::span<const TableSpec> Tables();
+std::span<const KeySpec> Keys();
+
+/// The table at `path`, null when there is none.
+const TableSpec* FindTable(std::string_view path);
+/// The key of that table, null when none of these kinds has it.
+const KeySpec* FindKey(std::string_view table, std::string_view name, KindSet kinds = kEveryKind);
+/// Names of keys and sub-tables that may stand in `table`.
+std::vector<std::string> NamesIn(std::string_view table, KindSet kinds = kEveryKind);
+/// The last part of a path: "layout" of "modules.*.layout".
+std::string_view LastOf(std::string_view path);
+/// The path without its last part: "" at the top.
+std::string_view ParentOf(std::string_view path);
+
+/// What belongs there: `a whole number (pixels) of at least 1`.
+std::string Expected(const KeySpec& key);
+
+}  // namespace troupe

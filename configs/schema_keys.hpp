@@ -1,0 +1,17 @@
+// The parts of the key table, one source each; configs/schema.hpp has the whole.
+#pragma once
+
+#include <vector>
+
+#include "configs/schema.hpp"
+
+namespace troupe {
+
+std::vector<KeySpec> RunKeys();     ///< top level, run, cluster, schedule, optimizer, data, trace
+std::vector<KeySpec> ModuleKeys();  ///< of every module, its layout, input and optimizer
+std::vector<KeySpec> VitKeys();
+std::vector<KeySpec> LlamaKeys();
+std::vector<KeySpec> SyntheticKeys();
+std::vector<KeySpec> EdgeKeys();
+
+}  // namespace troupe

@@ -1,0 +1,53 @@
+#include <array>
+
+#include "configs/schema.hpp"
+
+namespace troupe {
+
+static bool Always(const Target&) { return true; }
+static void Nothing(const Target&) {}
+
+std::span<const TableSpec> Tables() {
+  static const auto kTables = std::to_array<TableSpec>({
+      {"", "top level", "The file itself.", kEveryKind, false, Always, Nothing},
+      {"run", "[run]", "What the run is called and how long it lasts.", kEveryKind, false, Always,
+       Nothing},
+      {"cluster", "[cluster]", "The devices of the job.", kEveryKind, false, Always, Nothing},
+      {"modules.*", "[modules.NAME]", "A part of the model, with its own layout on its own ranks.",
+       kEveryKind, false, Always, Nothing},
+      {"modules.*.layout", "[modules.NAME.layout]",
+       "How the module is cut. `layout = { ... }` replaces an inherited layout as a whole, since "
+       "what is not said is 1; `layout.tp = 2` changes one size.",
+       kEveryKind, true, [](const Target& t) { return !t.module->inline_in; }, Nothing},
+      {"modules.*.input", "[modules.NAME.input]",
+       "What an encoder reads of a sample. Required for \"vit\".", kVitOnly | kSyntheticOnly, false,
+       [](const Target& t) { return t.module->input.has_value(); },
+       [](const Target& t) { t.module->input.emplace(); }},
+      {"modules.*.optimizer", "[modules.NAME.optimizer]",
+       "The module's own values over `[optimizer]`.", kEveryKind, false,
+       [](const Target& t) {
+         const OptimizerOverride& own = t.module->optimizer;
+         return own.learning_rate || own.min_learning_rate || own.weight_decay;
+       },
+       Nothing},
+      {"edges.*.*", "[[edges]]",
+       "Rows of one module flow into another. Files that extend each other merge edges by `from` "
+       "and `to`; in `--set` and `--explain` an edge is `edges.FROM.TO`.",
+       kEveryKind, false, Always, Nothing},
+      {"edges.*.*.through", "through of [[edges]]",
+       "The projector on the edge. Without one the hidden sizes must be equal.", kEveryKind, false,
+       [](const Target& t) { return t.edge->through.has_value(); },
+       [](const Target& t) { t.edge->through.emplace(); }},
+      {"schedule", "[schedule]", "How a step is cut into microbatches and in which order they run.",
+       kEveryKind, false, Always, Nothing},
+      {"optimizer", "[optimizer]", "How parameters are updated.", kEveryKind, false, Always,
+       Nothing},
+      {"data", "[data]", "The samples. Needed by \"vit\" and \"llama\" modules.", kEveryKind, false,
+       Always, Nothing},
+      {"trace", "[trace]", "What is recorded while the run goes on.", kEveryKind, false, Always,
+       Nothing},
+  });
+  return kTables;
+}
+
+}  // namespace troupe

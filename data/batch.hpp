@@ -1,0 +1,31 @@
+// Samples laid side by side as the tensors of Inputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/sample.hpp"
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+/// A sample and the number it has in its microbatch (or window).
+struct NumberedSample {
+  std::int64_t number = 0;
+  Sample sample;
+};
+
+/// Fills tokens, labels and content, [B, T] with T the longest sample (at least 1), the rest pad;
+/// and the table: every sample gives T rows.
+void FillText(std::span<const NumberedSample> samples, std::int64_t pad, Inputs& inputs);
+
+/// Where the rows of encoder `encoder` go: [rows] int64, b * T + t with `num_tokens` = T.
+Buffer Positions(std::span<const NumberedSample> samples, std::size_t encoder,
+                 std::int64_t num_tokens);
+
+/// The rows that each sample takes from encoder `encoder`.
+RowTable EncoderRows(std::span<const NumberedSample> samples, std::size_t encoder);
+
+}  // namespace troupe

@@ -1,0 +1,114 @@
+#include "data/decode_jpeg.hpp"
+
+#include <array>
+#include <csetjmp>
+#include <cstdio>
+#include <jerror.h>
+#include <jpeglib.h>
+
+namespace troupe {
+namespace {
+
+/// More scans than any encoder writes: each costs a pass over all pixels, whatever its bytes.
+constexpr int kMaxScans = 200;
+
+/// Where libjpeg's errors end up. It knows no exceptions, so an error jumps back to DecodeRows,
+/// whose frame holds nothing with a destructor.
+struct Failure {
+  jpeg_error_mgr base;  // first: libjpeg hands out a pointer to it
+  std::jmp_buf back;
+  std::array<char, JMSG_LENGTH_MAX> text;
+};
+
+Failure& FailureOf(j_common_ptr codec) { return *reinterpret_cast<Failure*>(codec->err); }
+
+[[noreturn]] void Jump(j_common_ptr codec) {
+  codec->err->format_message(codec, FailureOf(codec).text.data());
+  std::longjmp(FailureOf(codec).back, 1);
+}
+
+[[noreturn]] void JumpWith(j_common_ptr codec, const char* text) {
+  std::snprintf(FailureOf(codec).text.data(), JMSG_LENGTH_MAX, "%s", text);
+  std::longjmp(FailureOf(codec).back, 1);
+}
+
+/// libjpeg fills in what a damaged file lacks and calls it a warning; a picture that is partly made
+/// up is not to be trained on.
+void OnMessage(j_common_ptr codec, int level) {
+  if (level >= 0) return;
+  switch (codec->err->msg_code) {
+    case JWRN_JPEG_EOF:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_MUST_RESYNC:
+      Jump(codec);
+    default:
+      ++codec->err->num_warnings;
+  }
+}
+
+void OnProgress(j_common_ptr codec) {
+  const auto* decoder = reinterpret_cast<j_decompress_ptr>(codec);
+  if (decoder->input_scan_number > kMaxScans) JumpWith(codec, "more than 200 scans");
+}
+
+void CheckHeader(jpeg_decompress_struct& decoder) {
+  const auto codec = reinterpret_cast<j_common_ptr>(&decoder);
+  const auto width = static_cast<std::int64_t>(decoder.image_width);
+  const auto height = static_cast<std::int64_t>(decoder.image_height);
+  if (width * height > kMaxImagePixels) JumpWith(codec, "more than 64 million pixels");
+  if (decoder.num_components == 4) JumpWith(codec, "expected grey or RGB, got CMYK");
+}
+
+/// libjpeg's handle and what it points to; destroying one that was never created is legal.
+struct Decoder {
+  jpeg_decompress_struct codec = {};
+  jpeg_progress_mgr progress = {};
+  Failure failure = {};
+
+  Decoder() {
+    codec.err = jpeg_std_error(&failure.base);
+    failure.base.error_exit = Jump;
+    failure.base.emit_message = OnMessage;
+    progress.progress_monitor = OnProgress;
+  }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  ~Decoder() { jpeg_destroy_decompress(&codec); }
+};
+
+/// Fills `image`; false with a reason in the failure.
+bool DecodeRows(std::span<const std::uint8_t> bytes, Decoder& whole, Image& image) {
+  if (setjmp(whole.failure.back) != 0) return false;
+  jpeg_decompress_struct& decoder = whole.codec;
+  jpeg_create_decompress(&decoder);
+  decoder.progress = &whole.progress;
+  jpeg_mem_src(&decoder, bytes.data(), static_cast<unsigned long>(bytes.size()));
+  jpeg_read_header(&decoder, TRUE);
+  CheckHeader(decoder);
+  decoder.out_color_space = JCS_RGB;
+  jpeg_start_decompress(&decoder);
+  image.width = static_cast<int>(decoder.output_width);
+  image.height = static_cast<int>(decoder.output_height);
+  const std::size_t row_bytes = std::size_t{decoder.output_width} * 3;
+  image.pixels.resize(row_bytes * decoder.output_height);
+  while (decoder.output_scanline < decoder.output_height) {
+    JSAMPROW row = image.pixels.data() + decoder.output_scanline * row_bytes;
+    jpeg_read_scanlines(&decoder, &row, 1);
+  }
+  jpeg_finish_decompress(&decoder);
+  return true;
+}
+
+}  // namespace
+
+Image DecodeJpeg(std::span<const std::uint8_t> bytes) {
+  Decoder decoder;
+  Image image;
+  if (!DecodeRows(bytes, decoder, image)) {
+    throw ImageError(std::string("not a usable jpeg: ") + decoder.failure.text.data());
+  }
+  return image;
+}
+
+}  // namespace troupe

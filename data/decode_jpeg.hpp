@@ -1,0 +1,11 @@
+// JPEG by libjpeg-turbo; only image.cpp uses it.
+#pragma once
+
+#include "data/image.hpp"
+
+namespace troupe {
+
+/// Throws ImageError.
+Image DecodeJpeg(std::span<const std::uint8_t> bytes);
+
+}  // namespace troupe

@@ -1,0 +1,44 @@
+// JPEG and PNG files to pixels, and pixels to what a CLIP-style encoder takes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// An image that cannot be used; one line.
+struct ImageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+inline constexpr std::int64_t kMaxImageBytes = 64LL << 20;   ///< of a file
+inline constexpr std::int64_t kMaxImagePixels = 64'000'000;  ///< decoded
+
+/// 8-bit sRGB.
+struct Image {
+  int width = 0;
+  int height = 0;
+  std::vector<std::uint8_t> pixels;  ///< [height, width, 3]
+  friend bool operator==(const Image&, const Image&) = default;
+};
+
+/// Decodes a JPEG or PNG, told apart by their first bytes. Grey becomes RGB; alpha is laid over
+/// white; CMYK is refused. Throws ImageError, also for a file that is cut short.
+Image DecodeImage(std::span<const std::uint8_t> bytes);
+
+/// The same for a file; errors begin with its name.
+Image ReadImage(const std::string& file);
+
+/// Throws ImageError: an image without pixels, or a file that cannot be written.
+void WritePng(const std::string& file, const Image& image);
+
+/// CLIP's preprocessing: bicubic resize of the shorter side to `size`, centre crop, division by
+/// 255, CLIP's mean and standard deviation.
+///   output   [3, size, size] float32
+void ToClipPixels(const Image& image, std::int64_t size, std::span<float> output);
+
+}  // namespace troupe

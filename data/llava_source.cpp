@@ -1,0 +1,226 @@
+#include "data/llava_source.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "data/image.hpp"
+#include "data/sample_order.hpp"
+
+namespace troupe {
+namespace {
+
+/// Throws std::invalid_argument unless 0 <= value < limit.
+void CheckIndex(const std::string& module, const char* what, std::int64_t value,
+                std::int64_t limit) {
+  if (value >= 0 && value < limit) return;
+  throw std::invalid_argument(module + ": expected a " + what + " in [0, " + std::to_string(limit) +
+                              "), got " + std::to_string(value));
+}
+
+}  // namespace
+
+LlavaSource::LlavaSource(const Config& config) : config_(config) {
+  FindEncoders();
+  tokenizer_ = MakeTokenizer(config_.data.tokenizer, static_cast<int>(encoders_.size()));
+  format_.tokenizer = tokenizer_.get();
+  FitLanguageModels();
+  ReadSet(config_.data.train, train_);
+  if (train_.set.rows.empty()) {
+    throw DataError(config_.data.train + ": expected at least one row, found none");
+  }
+  if (!config_.data.held_out.empty()) ReadSet(config_.data.held_out, held_out_);
+}
+
+void LlavaSource::FindEncoders() {
+  for (const ModuleConfig& module : config_.modules) {
+    if (module.kind != ModuleKind::kVit || !module.input) continue;
+    Encoder encoder{&module, nullptr};
+    for (const EdgeConfig& edge : config_.edges) {
+      if (edge.from == module.name && PlacementOfEdge(config_, edge) == Placement::kColocated) {
+        encoder.colocated_with = config_.Find(edge.to);
+      }
+    }
+    encoders_.push_back(encoder);
+    format_.encoders.push_back(*module.input);
+    format_.rows_per_image.push_back(module.vit.rows_per_image());
+  }
+}
+
+void LlavaSource::FitLanguageModels() {
+  // Two language models share one text, so that the valid tokens of a round are one number: the
+  // shorter context cuts for both.
+  format_.context = std::numeric_limits<std::int64_t>::max();
+  for (const ModuleConfig& module : config_.modules) {
+    if (module.kind != ModuleKind::kLlama) continue;
+    format_.context = std::min(format_.context, module.llama.context);
+    if (module.llama.vocab >= tokenizer_->size()) continue;
+    throw DataError("modules." + module.name + ".vocab: expected at least " +
+                    std::to_string(tokenizer_->size()) + " for tokenizer \"" +
+                    config_.data.tokenizer + "\" with " + std::to_string(encoders_.size()) +
+                    " placeholders, got " + std::to_string(module.llama.vocab));
+  }
+}
+
+void LlavaSource::ReadSet(const std::string& file, CountedSet& into) const {
+  into.set = ReadLlava(file, format_.encoders);
+  into.num_labels = std::vector<std::atomic<std::int64_t>>(into.set.rows.size());
+  for (auto& count : into.num_labels) count = -1;
+}
+
+std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int dp,
+                                                const Round& round, std::int64_t unit) {
+  const ModuleConfig* found = config_.Find(module);
+  if (found == nullptr) throw std::invalid_argument(module + ": no such module");
+  CheckIndex(module, "replica", dp, GridOf(config_, *found).layout().dp);
+  if (found->kind == ModuleKind::kLlama) {
+    return std::make_shared<const Inputs>(LanguageInputs(*found, dp, round, unit));
+  }
+  for (std::size_t i = 0; i < encoders_.size(); ++i) {
+    if (encoders_[i].module != found || found->inline_in) continue;
+    return std::make_shared<const Inputs>(EncoderInputs(i, dp, round, unit));
+  }
+  throw std::invalid_argument(module + ": expected a module that reads data by itself");
+}
+
+std::int64_t LlavaSource::CountValidTokens(const Round& round) {
+  CountedSet& counted = round.train ? train_ : held_out_;
+  const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
+  std::int64_t total = 0;
+  for (std::int64_t k = 0; k < num_samples; ++k) {
+    const std::int64_t row = RowOf(round, k);
+    if (row < 0) continue;
+    // Two threads may both count a row: they store the same number.
+    auto& cached = counted.num_labels[static_cast<std::size_t>(row)];
+    std::int64_t count = cached.load(std::memory_order_relaxed);
+    if (count < 0) {
+      count = BuildOne(round, k).num_labels();
+      cached.store(count, std::memory_order_relaxed);
+    }
+    total += count;
+  }
+  return total;
+}
+
+Inputs LlavaSource::LoadWhole(const Round& round) {
+  const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
+  const Samples samples = BuildInterval(round, 0, {0, num_samples});
+  Inputs inputs;
+  FillText(samples, tokenizer_->pad(), inputs);
+  for (std::size_t i = 0; i < encoders_.size(); ++i) {
+    AddEdge(samples, i, inputs);
+    inputs.images[encoders_[i].module->name] = LoadImages(SetOf(round).set, samples, i);
+  }
+  return inputs;
+}
+
+std::int64_t LlavaSource::RowOf(const Round& round, std::int64_t k) const {
+  const std::int64_t size = std::ssize(SetOf(round).set.rows);
+  if (!round.train) return k < size ? k : -1;
+  const std::int64_t place = round.step * config_.global_batch() + k;
+  return SampleOrder(config_.run.seed, place / size, place % size, size);
+}
+
+Sample LlavaSource::BuildOne(const Round& round, std::int64_t k) const {
+  const std::int64_t row = RowOf(round, k);
+  if (row < 0) return EmptySample(format_);
+  const LlavaSet& set = SetOf(round).set;
+  return BuildSample(set, set.rows[static_cast<std::size_t>(row)], format_);
+}
+
+LlavaSource::Samples LlavaSource::BuildInterval(const Round& round, std::int64_t first,
+                                                Interval interval) const {
+  Samples samples;
+  for (std::int64_t n = interval.begin; n < interval.end; ++n) {
+    samples.push_back({n, BuildOne(round, first + n)});
+  }
+  return samples;
+}
+
+Inputs LlavaSource::LanguageInputs(const ModuleConfig& module, int dp, const Round& round,
+                                   std::int64_t microbatch) const {
+  CheckIndex(module.name, "microbatch", microbatch, round.microbatches);
+  const std::int64_t per_microbatch = config_.samples_per_microbatch();
+  const Interval part = PartOf(per_microbatch, GridOf(config_, module).layout().dp, dp);
+  const Samples samples = BuildInterval(round, microbatch * per_microbatch, part);
+  Inputs inputs;
+  FillText(samples, tokenizer_->pad(), inputs);
+  for (std::size_t i = 0; i < encoders_.size(); ++i) {
+    const ModuleConfig& encoder = *encoders_[i].module;
+    const bool joined =
+        std::any_of(config_.edges.begin(), config_.edges.end(), [&](const EdgeConfig& edge) {
+          return edge.from == encoder.name && edge.to == module.name;
+        });
+    if (!joined) continue;
+    AddEdge(samples, i, inputs);
+    if (encoder.inline_in != module.name) continue;
+    inputs.images[encoder.name] = LoadImages(SetOf(round).set, samples, i);
+  }
+  return inputs;
+}
+
+Inputs LlavaSource::EncoderInputs(std::size_t encoder, int dp, const Round& round,
+                                  std::int64_t unit) const {
+  const Samples samples = EncoderSamples(encoder, dp, round, unit);
+  Inputs inputs;
+  inputs.table = EncoderRows(samples, encoder);
+  inputs.images[encoders_[encoder].module->name] = LoadImages(SetOf(round).set, samples, encoder);
+  return inputs;
+}
+
+LlavaSource::Samples LlavaSource::EncoderSamples(std::size_t encoder, int dp, const Round& round,
+                                                 std::int64_t unit) const {
+  const ModuleConfig& module = *encoders_[encoder].module;
+  const ModuleConfig* host = encoders_[encoder].colocated_with;
+  const Grid grid = GridOf(config_, module);
+  const std::int64_t per_microbatch = config_.samples_per_microbatch();
+  if (host == nullptr) {
+    CheckIndex(module.name, "microbatch", unit, round.microbatches);
+    return BuildInterval(round, unit * per_microbatch,
+                         PartOf(per_microbatch, grid.layout().dp, dp));
+  }
+  const std::int64_t window = WindowOf(config_, round.microbatches);
+  CheckIndex(module.name, "window", unit, (round.microbatches + window - 1) / window);
+  const std::int64_t first = unit * window;
+  const auto length = static_cast<int>(std::min(window, round.microbatches - first));
+  const Assignment assignment =
+      ColocatedAssignment(grid, GridOf(config_, *host), per_microbatch, length);
+  Samples samples;
+  for (const Interval& interval : assignment[static_cast<std::size_t>(dp)]) {
+    Samples part = BuildInterval(round, first * per_microbatch, interval);
+    samples.insert(samples.end(), part.begin(), part.end());
+  }
+  return samples;
+}
+
+void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const {
+  const std::string& name = encoders_[encoder].module->name;
+  inputs.positions[name] = Positions(samples, encoder, inputs.tokens.shape()[1]);
+  inputs.expected[name] = EncoderRows(samples, encoder);
+}
+
+Buffer LlavaSource::LoadImages(const LlavaSet& set, const Samples& samples,
+                               std::size_t encoder) const {
+  const std::int64_t size = encoders_[encoder].module->vit.image_size;
+  std::int64_t num_images = 0;
+  for (const NumberedSample& each : samples) {
+    if (each.sample.row != nullptr) num_images += std::ssize(each.sample.row->images[encoder]);
+  }
+  Buffer images = Buffer::Allocate({num_images, 3, size, size}, DType::kFloat32);
+  const auto image_numbers = static_cast<std::size_t>(3 * size * size);
+  auto* next = images.as<float>();
+  for (const NumberedSample& each : samples) {
+    if (each.sample.row == nullptr) continue;
+    for (const std::string& image : each.sample.row->images[encoder]) {
+      try {
+        ToClipPixels(ReadImage(set.PathOf(image)), size, {next, image_numbers});
+      } catch (const ImageError& error) {
+        throw DataError(set.NameOf(*each.sample.row) + ": " + error.what());
+      }
+      next += image_numbers;
+    }
+  }
+  return images;
+}
+
+}  // namespace troupe

@@ -1,0 +1,252 @@
+#include "data/synth.hpp"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "data/draw.hpp"
+#include "data/image.hpp"
+#include "data/random_bits.hpp"
+
+namespace troupe {
+namespace {
+
+// Keys stand in the order in which a reader wants them.
+using Json = nlohmann::ordered_json;
+
+struct NamedColour {
+  std::string_view name;
+  Colour value;
+  std::array<std::string_view, 2> things;  ///< of that colour, for the rows without an image
+};
+
+// Far from each other and from the dark backgrounds.
+constexpr std::array<NamedColour, 6> kColours = {{
+    {"red", {225, 35, 40}, {"blood", "a tomato"}},
+    {"green", {40, 185, 65}, {"grass", "a frog"}},
+    {"blue", {45, 85, 235}, {"the sky", "the sea"}},
+    {"yellow", {250, 215, 45}, {"the sun", "a lemon"}},
+    {"purple", {165, 60, 205}, {"a plum", "lavender"}},
+    {"white", {245, 245, 245}, {"snow", "milk"}},
+}};
+constexpr std::array<std::string_view, kNumShapeKinds> kShapeNames = {"circle", "square",
+                                                                      "triangle", "cross"};
+
+struct NamedShape {
+  Shape2d shape;
+  std::string name;  ///< "a red circle"
+};
+
+int Scaled(int percent) { return kPlane * percent / 100; }
+
+/// Draws one row's choices. Every row has a stream of its own, so that a set with more rows begins
+/// with the rows of the smaller one.
+class RowArtist {
+ public:
+  RowArtist(std::uint64_t seed, bool train, int row)
+      : bits_(MixBits(MixBits(MixBits(seed) + (train ? 1 : 2)) + static_cast<std::uint64_t>(row))) {
+  }
+
+  int Between(int low, int high) { return bits_.Between(low, high); }
+  const NamedColour& AnyColour() { return kColours[Index(kColours.size())]; }
+
+  Scene Background() {
+    Scene scene;
+    for (std::size_t i = 0; i < 3; ++i) {
+      scene.top[i] = Between(20, 90);
+      scene.bottom[i] = Between(20, 90);
+    }
+    return scene;
+  }
+
+  NamedShape ShapeAt(int x, int y, int radius, const NamedColour& colour) {
+    const std::size_t kind = Index(kShapeNames.size());
+    const Shape2d shape = {static_cast<ShapeKind>(kind), colour.value, x, y, radius,
+                           Between(0, kNumTilts - 1)};
+    return {shape, "a " + std::string(colour.name) + " " + std::string(kShapeNames[kind])};
+  }
+
+  /// Large, anywhere it is whole.
+  NamedShape OneShape() {
+    const int radius = Between(Scaled(24), Scaled(36));
+    const int margin = radius * 5 / 4;
+    const int low = std::min(margin, kPlane / 2);
+    const int x = Between(low, kPlane - low);
+    const int y = Between(low, kPlane - low);
+    return ShapeAt(x, y, radius, AnyColour());
+  }
+
+  /// Two in different colours, one clearly left of the other.
+  std::pair<NamedShape, NamedShape> TwoShapes() {
+    const NamedColour& left = AnyColour();
+    const NamedColour* right = &AnyColour();
+    while (right == &left) right = &AnyColour();
+    return {Half(Scaled(25), left), Half(Scaled(75), *right)};
+  }
+
+ private:
+  std::size_t Index(std::size_t size) {
+    return static_cast<std::size_t>(Between(0, static_cast<int>(size) - 1));
+  }
+  NamedShape Half(int x, const NamedColour& colour) {
+    const int radius = Between(Scaled(17), Scaled(21));
+    const int y = Between(Scaled(27), Scaled(73));
+    return ShapeAt(x, y, radius, colour);
+  }
+
+  RandomBits bits_;
+};
+
+/// Writes one of the two sets, as two JSON files.
+class SetWriter {
+ public:
+  SetWriter(const SynthOptions& options, bool train)
+      : options_(options), train_(train), name_(train ? "train" : "held_out") {}
+
+  void Write(int num_rows) {
+    for (int row = 0; row < num_rows; ++row) WriteRow(row);
+    Save(name_ + ".json", rows_);
+    Save(name_ + "_two.json", rows_two_);
+  }
+
+ private:
+  void WriteRow(int row) {
+    std::string number = std::to_string(row);
+    number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
+    id_ = name_ + "_" + number;
+    RowArtist artist(options_.seed, train_, row);
+    const int kind = artist.Between(0, 15);
+    if (kind < 7) {
+      WriteOneShape(artist);
+    } else if (kind < 12) {
+      WriteTwoShapes(artist);
+    } else if (kind < 14) {
+      WriteTwoImages(artist);
+    } else {
+      WriteQuestion(artist);
+    }
+  }
+
+  void WriteOneShape(RowArtist& artist) {
+    Scene scene = artist.Background();
+    const NamedShape one = artist.OneShape();
+    scene.shapes = {one.shape};
+    const std::string image = SaveImage("images", id_, Draw(scene, {}, options_.size));
+    AddWithDetail(artist, scene, one, image, one.name);
+  }
+
+  void WriteTwoShapes(RowArtist& artist) {
+    Scene scene = artist.Background();
+    const auto [left, right] = artist.TwoShapes();
+    scene.shapes = {left.shape, right.shape};
+    const std::string image = SaveImage("images", id_, Draw(scene, {}, options_.size));
+    const NamedShape& closer = artist.Between(0, 1) == 0 ? left : right;
+    AddWithDetail(artist, scene, closer, image, left.name + " and " + right.name);
+  }
+
+  void WriteTwoImages(RowArtist& artist) {
+    Json images = Json::array();
+    std::array<std::string, 2> names;
+    for (std::size_t i = 0; i < 2; ++i) {
+      Scene scene = artist.Background();
+      const NamedShape shape = artist.OneShape();
+      scene.shapes = {shape.shape};
+      names[i] = shape.name;
+      images.push_back(SaveImage("images", id_ + (i == 0 ? "_first" : "_second"),
+                                 Draw(scene, {}, options_.size)));
+    }
+    Add(Row(images, "<image><image>\nWhat is here?", names[0] + ", then " + names[1]));
+  }
+
+  void WriteQuestion(RowArtist& artist) {
+    const NamedColour& colour = artist.AnyColour();
+    const std::string thing(colour.things[static_cast<std::size_t>(artist.Between(0, 1))]);
+    Add(Row(Json(), "What colour is " + thing + "?", std::string(colour.name)));
+  }
+
+  /// A row whose two-encoder version asks, every second time, about a close-up of `shape`.
+  void AddWithDetail(RowArtist& artist, const Scene& scene, const NamedShape& shape,
+                     const std::string& image, const std::string& caption) {
+    const Json row = Row(image, "<image>\nWhat is here?", caption);
+    rows_.push_back(row);
+    if (artist.Between(0, 1) == 0) {
+      rows_two_.push_back(row);
+      return;
+    }
+    const int side = shape.shape.radius * 5 / 2;
+    const View close = {shape.shape.x - side / 2, shape.shape.y - side / 2, side};
+    Json two = Row(image, "<image><detail>\nWhich one?", shape.name);
+    two["detail"] = SaveImage("details", id_, Draw(scene, close, options_.size));
+    rows_two_.push_back(std::move(two));
+  }
+
+  void Add(const Json& row) {
+    rows_.push_back(row);
+    rows_two_.push_back(row);
+  }
+
+  Json Row(const Json& image, const std::string& question, const std::string& answer) const {
+    Json row = {{"id", id_}};
+    if (!image.is_null()) row["image"] = image;
+    row["conversations"] = {Json{{"from", "human"}, {"value", question}},
+                            Json{{"from", "gpt"}, {"value", answer}}};
+    return row;
+  }
+
+  /// Returns the path relative to the data set's folder.
+  std::string SaveImage(const std::string& folder, const std::string& name, const Image& image) {
+    std::string path = folder + "/" + name + ".png";
+    WritePng((std::filesystem::path(options_.folder) / path).string(), image);
+    return path;
+  }
+
+  /// One row a line, so that a change of a row is a change of a line.
+  void Save(const std::string& name, const Json& rows) const {
+    const std::string path = (std::filesystem::path(options_.folder) / name).string();
+    std::ofstream stream(path, std::ios::binary);
+    const char* before = "[\n";
+    for (const Json& row : rows) {
+      stream << before << row.dump();
+      before = ",\n";
+    }
+    stream << (rows.empty() ? "[]\n" : "\n]\n");
+    stream.close();
+    if (!stream) throw std::runtime_error(path + ": could not be written");
+  }
+
+  const SynthOptions& options_;
+  bool train_;
+  std::string name_;
+  std::string id_;
+  Json rows_ = Json::array();
+  Json rows_two_ = Json::array();
+};
+
+void CheckRange(const char* name, int value, int low, int high) {
+  if (value >= low && value <= high) return;
+  throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(low) + " to " +
+                              std::to_string(high) + ", got " + std::to_string(value));
+}
+
+}  // namespace
+
+void WriteShapes(const SynthOptions& options) {
+  CheckRange("train", options.num_train, 1, 1'000'000);
+  CheckRange("held-out", options.num_held_out, 0, 1'000'000);
+  CheckRange("size", options.size, 8, 1024);
+  for (const char* folder : {"images", "details"}) {
+    const std::filesystem::path path = std::filesystem::path(options.folder) / folder;
+    std::error_code failure;
+    std::filesystem::create_directories(path, failure);
+    if (failure) throw std::runtime_error(path.string() + ": " + failure.message());
+  }
+  SetWriter(options, true).Write(options.num_train);
+  SetWriter(options, false).Write(options.num_held_out);
+}
+
+}  // namespace troupe

@@ -1,0 +1,75 @@
+#include "modules/memory_estimate.hpp"
+
+#include <cstdint>
+
+#include "modules/freezing.hpp"
+#include "modules/layer_split.hpp"
+#include "modules/parameters.hpp"
+
+namespace troupe {
+namespace {
+
+std::int64_t CeilDivide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Elements that the layers of a vision stage keep for the backward pass of `images` images: of
+/// each layer two norm inputs and outputs, q k v, the attention weights, and the MLP's two wide
+/// rows.
+std::int64_t VitElements(const VitConfig& vit, std::int64_t layers, int tp, std::int64_t images) {
+  const std::int64_t rows = vit.num_patches() + 1;
+  const std::int64_t wide = CeilDivide(4 * vit.hidden + 2 * vit.mlp_hidden, tp);
+  const std::int64_t weights = CeilDivide(vit.heads, tp) * rows;
+  return images * rows * layers * (4 * vit.hidden + wide + weights);
+}
+
+/// The same for a language stage of `samples` full samples; the gate makes the MLP three rows wide.
+/// `head`: the last stage also keeps the probabilities over its part of the vocabulary.
+std::int64_t LlamaElements(const LlamaConfig& llama, std::int64_t layers, int tp,
+                           std::int64_t samples, bool head) {
+  const std::int64_t kv_width = 2 * llama.hidden / llama.heads * llama.kv_heads;
+  const std::int64_t wide = CeilDivide(2 * llama.hidden + kv_width + 3 * llama.mlp_hidden, tp);
+  const std::int64_t weights = CeilDivide(llama.heads, tp) * llama.context;
+  const std::int64_t row = layers * (4 * llama.hidden + wide + weights) +
+                           (head ? 2 * llama.hidden + CeilDivide(llama.vocab, tp) : 0);
+  return samples * llama.context * row;
+}
+
+std::int64_t ActivationElements(const Config& config, const ModuleConfig& module, int pp) {
+  const std::int64_t layers = SplitLayers(module)[static_cast<std::size_t>(pp)].size();
+  const std::int64_t samples =
+      CeilDivide(config.samples_per_microbatch(), static_cast<std::int64_t>(module.layout.dp));
+  if (module.kind == ModuleKind::kVit) {
+    return VitElements(module.vit, layers, module.layout.tp, samples);
+  }
+  if (module.kind != ModuleKind::kLlama) return 0;
+  std::int64_t elements =
+      LlamaElements(module.llama, layers, module.layout.tp, samples, pp + 1 == module.layout.pp);
+  if (pp > 0) return elements;
+  for (const EdgeConfig* edge : InlineEdges(config, module.name)) {
+    const VitConfig& vit = FindModule(config, edge->from).vit;
+    elements += VitElements(vit, vit.built_layers(), module.layout.tp, samples);
+  }
+  return elements;
+}
+
+}  // namespace
+
+StageMemory EstimateMemory(const Config& config, const std::string& module, int pp) {
+  const ModuleConfig& own = FindModule(config, module);
+  const std::size_t element = config.run.precision == Precision::kFloat64 ? 8 : 4;
+  StageMemory memory;
+  for (const ParameterSpec& spec : StageParameters(config, module, pp)) {
+    // The last rank's part is the largest of an uneven cut.
+    const ParameterSlice slice = SliceOf(spec, own.layout.tp - 1, own.layout.tp);
+    const std::size_t bytes = static_cast<std::size_t>(NumElements(slice.shape)) * element;
+    memory.parameters += bytes;
+    if (spec.frozen) continue;
+    memory.gradients += bytes;
+    memory.optimizer += 2 * bytes;
+  }
+  if (RunsBackward(config, module, pp)) {
+    memory.activations = static_cast<std::size_t>(ActivationElements(config, own, pp)) * element;
+  }
+  return memory;
+}
+
+}  // namespace troupe

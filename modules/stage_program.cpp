@@ -1,0 +1,29 @@
+#include "modules/stage_program.hpp"
+
+#include <numeric>
+
+namespace troupe {
+
+std::string ToString(const ShardAddress& shard) {
+  std::string text =
+      shard.module + ".s" + std::to_string(shard.pp) + " dp" + std::to_string(shard.dp);
+  if (shard.tp > 0) text += " tp" + std::to_string(shard.tp);
+  if (shard.cp > 0) text += " cp" + std::to_string(shard.cp);
+  return text + " rank " + std::to_string(shard.rank);
+}
+
+std::int64_t RowTable::num_rows() const {
+  return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+}
+
+LossSums& LossSums::operator+=(const LossSums& other) {
+  loss += other.loss;
+  tokens += other.tokens;
+  correct += other.correct;
+  content_tokens += other.content_tokens;
+  content_correct += other.content_correct;
+  sequence_tokens += other.sequence_tokens;
+  return *this;
+}
+
+}  // namespace troupe

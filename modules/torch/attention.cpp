@@ -1,0 +1,138 @@
+#include "modules/torch/attention.hpp"
+
+#include <cmath>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "modules/torch/row_kernels.hpp"
+
+namespace troupe {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Finite, so that no inf - inf can arise; its exponential is 0 all the same.
+constexpr double kMasked = -1e30;
+
+enum class Part { kQuery, kKey, kValue };
+
+HeadColumns ColumnsOf(const AttentionPlan& plan, Part part) {
+  HeadColumns columns{plan.sequences, plan.length,  plan.row_width(), 0,
+                      plan.kv_heads,  plan.head_dim};
+  if (part == Part::kQuery) columns.heads = plan.heads;
+  if (part == Part::kKey) columns.first_column = plan.heads * plan.head_dim;
+  if (part == Part::kValue) columns.first_column = (plan.heads + plan.kv_heads) * plan.head_dim;
+  return columns;
+}
+
+/// The attention output as heads inside rows of [sequences * length, heads * head_dim].
+HeadColumns OutputColumns(const AttentionPlan& plan) {
+  return {plan.sequences, plan.length, plan.heads * plan.head_dim, 0, plan.heads, plan.head_dim};
+}
+
+template <class T>
+Rotation<T> RotationOf(const AttentionPlan& plan, Part part) {
+  if (part == Part::kValue || !plan.cosine.defined()) return {};
+  return {plan.cosine.data_ptr<T>(), plan.sine.data_ptr<T>()};
+}
+
+/// q carries the 1 / sqrt(head_dim) of the scores.
+double ScaleOf(const AttentionPlan& plan, Part part) {
+  return part == Part::kQuery ? 1.0 / std::sqrt(static_cast<double>(plan.head_dim)) : 1.0;
+}
+
+/// Rows to heads [sequences * kv_heads, heads per kv head * length, head_dim]: the query heads that
+/// share a key head lie behind each other, so one product serves them and nothing is repeated.
+at::Tensor Gather(const at::Tensor& rows, const AttentionPlan& plan, const HeadColumns& columns,
+                  Part part) {
+  at::Tensor heads = at::empty(
+      {plan.sequences * plan.kv_heads, columns.heads / plan.kv_heads * plan.length, plan.head_dim},
+      rows.options());
+  AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "Attention", [&] {
+    GatherHeads(rows.data_ptr<scalar_t>(), columns, RotationOf<scalar_t>(plan, part),
+                static_cast<scalar_t>(ScaleOf(plan, part)), heads.data_ptr<scalar_t>());
+  });
+  return heads;
+}
+
+void Scatter(const at::Tensor& heads, const AttentionPlan& plan, const HeadColumns& columns,
+             Part part, at::Tensor& rows) {
+  AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "Attention", [&] {
+    ScatterHeads(heads.data_ptr<scalar_t>(), columns, RotationOf<scalar_t>(plan, part),
+                 static_cast<scalar_t>(ScaleOf(plan, part)), rows.data_ptr<scalar_t>());
+  });
+}
+
+/// softmax(q k^T) with the plan's mask, [sequences * kv_heads, heads per kv head * length, length].
+at::Tensor Weights(const at::Tensor& q, const at::Tensor& k, const AttentionPlan& plan) {
+  at::Tensor weights;
+  if (plan.mask.defined()) {
+    const std::int64_t length = plan.length;
+    weights = at::empty({q.size(0), q.size(1), length}, q.options());
+    weights.view({q.size(0), plan.heads / plan.kv_heads, length, length}).copy_(plan.mask);
+    weights.baddbmm_(q, k.transpose(1, 2));
+  } else {
+    weights = at::bmm(q, k.transpose(1, 2));
+  }
+  return at::_softmax_out(weights, weights, -1, false);
+}
+
+struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv,
+                            const AttentionPlanPtr& plan) {
+    const at::Tensor q = Gather(qkv, *plan, ColumnsOf(*plan, Part::kQuery), Part::kQuery);
+    const at::Tensor k = Gather(qkv, *plan, ColumnsOf(*plan, Part::kKey), Part::kKey);
+    const at::Tensor v = Gather(qkv, *plan, ColumnsOf(*plan, Part::kValue), Part::kValue);
+    const at::Tensor weights = Weights(q, k, *plan);
+    at::Tensor output = at::empty({qkv.size(0), plan->heads * plan->head_dim}, qkv.options());
+    Scatter(at::bmm(weights, v), *plan, OutputColumns(*plan), Part::kValue, output);
+    context->save_for_backward({q, k, v, weights});
+    context->saved_data["plan"] = c10::IValue::make_capsule(plan);
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto plan =
+        c10::static_intrusive_pointer_cast<AttentionPlan>(context->saved_data["plan"].toCapsule());
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& weights = saved[3];
+    const at::Tensor rows = gradients[0].contiguous();
+    const at::Tensor output_gradient = Gather(rows, *plan, OutputColumns(*plan), Part::kValue);
+    at::Tensor scores_gradient = at::bmm(output_gradient, saved[2].transpose(1, 2));
+    at::_softmax_backward_data_out(scores_gradient, scores_gradient, weights, -1,
+                                   weights.scalar_type());
+    at::Tensor qkv_gradient = at::empty({rows.size(0), plan->row_width()}, rows.options());
+    const auto scatter = [&](const at::Tensor& heads, Part part) {
+      Scatter(heads, *plan, ColumnsOf(*plan, part), part, qkv_gradient);
+    };
+    scatter(at::bmm(scores_gradient, saved[1]), Part::kQuery);
+    scatter(at::bmm(scores_gradient.transpose(1, 2), saved[0]), Part::kKey);
+    scatter(at::bmm(weights.transpose(1, 2), output_gradient), Part::kValue);
+    return {qkv_gradient, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor Attention(const at::Tensor& qkv, const AttentionPlanPtr& plan) {
+  return AttentionFunction::apply(qkv.contiguous(), plan);
+}
+
+at::Tensor CausalMask(std::int64_t length, at::ScalarType type) {
+  return at::full({length, length}, kMasked, type).triu_(1);
+}
+
+std::pair<at::Tensor, at::Tensor> RotaryTables(std::int64_t length, std::int64_t head_dim,
+                                               double base, at::ScalarType type) {
+  at::Tensor angles = at::empty({length, head_dim / 2}, at::kDouble);
+  double* angle = angles.data_ptr<double>();
+  for (std::int64_t t = 0; t < length; ++t) {
+    for (std::int64_t i = 0; i < head_dim / 2; ++i) {
+      const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
+      *angle++ = static_cast<double>(t) * std::pow(base, exponent);
+    }
+  }
+  return {angles.cos().to(type), angles.sin().to(type)};
+}
+
+}  // namespace troupe

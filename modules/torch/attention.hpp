@@ -1,0 +1,38 @@
+// Multi-head attention of the heads that one rank holds.
+#pragma once
+
+#include <cstdint>
+#include <torch/types.h>
+#include <utility>
+
+namespace troupe {
+
+/// What all attention layers of one pass share. Held by the graph.
+struct AttentionPlan : torch::CustomClassHolder {
+  std::int64_t sequences = 0;
+  std::int64_t length = 0;    ///< tokens per sequence
+  std::int64_t heads = 0;     ///< query heads on this rank
+  std::int64_t kv_heads = 0;  ///< divides heads; head h reads kv head h / (heads / kv_heads)
+  std::int64_t head_dim = 0;
+  at::Tensor mask;    ///< [length, length], added to the scores; undefined: none
+  at::Tensor cosine;  ///< [>= length, head_dim / 2], or undefined: no rotary embedding
+  at::Tensor sine;
+
+  std::int64_t row_width() const { return (heads + 2 * kv_heads) * head_dim; }
+};
+
+using AttentionPlanPtr = c10::intrusive_ptr<AttentionPlan>;
+
+/// softmax(q k^T / sqrt(head_dim)) v. `qkv` [sequences * length, (heads + 2 kv_heads) * head_dim]
+/// is all q heads, then all k, then all v; returns [sequences * length, heads * head_dim].
+at::Tensor Attention(const at::Tensor& qkv, const AttentionPlanPtr& plan);
+
+/// What hides later tokens from earlier ones, [length, length].
+at::Tensor CausalMask(std::int64_t length, at::ScalarType type);
+
+/// The tables of a rotary embedding: cosine and sine of t * base^(-2 i / head_dim), each
+/// [length, head_dim / 2], computed in double.
+std::pair<at::Tensor, at::Tensor> RotaryTables(std::int64_t length, std::int64_t head_dim,
+                                               double base, at::ScalarType type);
+
+}  // namespace troupe

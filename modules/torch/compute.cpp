@@ -1,0 +1,77 @@
+#include "modules/torch/compute.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+namespace troupe {
+namespace {
+
+/// The vector instructions the library chose, which the last bits of results depend on.
+std::string CpuCapability() {
+  const std::string config = at::show_config();
+  const std::string key = "CPU capability usage: ";
+  const auto begin = config.find(key);
+  if (begin == std::string::npos) return "unknown CPU capability";
+  return config.substr(begin + key.size(), config.find('\n', begin) - begin - key.size());
+}
+
+/// The core type whose kernels OpenBLAS should use but does not; empty when all is well.
+std::string BetterCoreType() {
+  using CoreName = char* (*)();
+  auto* const core_name = reinterpret_cast<CoreName>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  if (!core_name || std::string(core_name()) != "Prescott") return "";
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) return "SKYLAKEX";
+  return __builtin_cpu_supports("avx2") ? "HASWELL" : "";
+}
+
+}  // namespace
+
+void RestartWithBestKernels(char* const argv[]) {
+  const std::string core = BetterCoreType();
+  if (core.empty() || std::getenv("OPENBLAS_CORETYPE")) return;
+  setenv("OPENBLAS_CORETYPE", core.c_str(), 0);
+  execv("/proc/self/exe", argv);  // returns only when it failed: slower, but right
+}
+
+Compute SetupCompute() {
+  // at::set_num_threads does not reach OpenBLAS, and its environment variable is read when it is
+  // loaded, which was before main().
+  using SetThreads = void (*)(int);
+  auto* const set_threads =
+      reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
+  if (set_threads) set_threads(1);
+  SetupComputeThread();
+
+  Compute compute;
+  compute.description = "libtorch " + std::to_string(TORCH_VERSION_MAJOR) + "." +
+                        std::to_string(TORCH_VERSION_MINOR) + ", " +
+                        (set_threads ? "OpenBLAS with 1 thread" : "unknown BLAS") + ", " +
+                        CpuCapability();
+  if (!set_threads) {
+    compute.warning =
+        "BLAS: expected OpenBLAS, found another library; the reference BLAS is 20 times slower "
+        "(install libopenblas0-pthread)";
+  }
+  const std::string better = BetterCoreType();
+  if (!better.empty()) {
+    compute.warning = "OpenBLAS: expected " + better +
+                      " kernels for this CPU, it chose Prescott's, which are several times slower "
+                      "(set OPENBLAS_CORETYPE=" +
+                      better + ")";
+  }
+  return compute;
+}
+
+void SetupComputeThread() {
+  at::set_num_threads(1);
+  // A denormal operand makes an instruction 17 times slower; gradients of unused rows are full of
+  // them once Adam's moments decay.
+  at::globalContext().setFlushDenormal(true);
+}
+
+}  // namespace troupe

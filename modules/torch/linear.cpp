@@ -1,0 +1,68 @@
+#include "modules/torch/linear.hpp"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace troupe {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// What a linear layer needs beside its input and weight; no autograd variable of its own.
+struct LinearRest {
+  at::Tensor bias;
+  LinearCut cut;
+  TensorGroupPtr group;
+};
+
+// The weight is an argument although its gradient is accumulated by hand: it makes the node exist
+// when the input itself needs no gradient.
+struct LinearFunction : torch::autograd::Function<LinearFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const LinearRest& rest) {
+    const bool sums_outputs = rest.cut == LinearCut::kInputs && rest.group->size() > 1;
+    const bool adds_bias_first = rest.bias.defined() && !sums_outputs;
+    at::Tensor y = adds_bias_first ? at::addmm(rest.bias, x, weight.t()) : at::mm(x, weight.t());
+    if (sums_outputs) {
+      rest.group->AllReduce(y);
+      if (rest.bias.defined()) y.add_(rest.bias);
+    }
+    context->save_for_backward({x, weight, rest.bias});
+    if (rest.cut == LinearCut::kOutputs && rest.group->size() > 1) {
+      context->saved_data["group"] = c10::IValue::make_capsule(rest.group);
+    }
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& gradient = gradients[0];
+    at::Tensor x_gradient;
+    if (context->needs_input_grad(0)) {
+      x_gradient = gradient.mm(saved[1]);
+      const auto group = context->saved_data.find("group");
+      if (group != context->saved_data.end()) {
+        c10::static_intrusive_pointer_cast<TensorGroup>(group->second.toCapsule())
+            ->AllReduce(x_gradient);
+      }
+    }
+    Accumulate(gradient, saved);
+    return {x_gradient, {}, {}};
+  }
+
+  static void Accumulate(const at::Tensor& gradient, const variable_list& saved) {
+    const at::Tensor& weight = saved[1];
+    const at::Tensor& bias = saved[2];
+    if (weight.requires_grad()) weight.mutable_grad().addmm_(gradient.t(), saved[0]);
+    if (bias.defined() && bias.requires_grad()) bias.mutable_grad().add_(gradient.sum(0));
+  }
+};
+
+}  // namespace
+
+at::Tensor Linear(const at::Tensor& x, const LinearWeights& weights, LinearCut cut,
+                  const TensorGroupPtr& group) {
+  return LinearFunction::apply(x, weights.weight, LinearRest{weights.bias, cut, group});
+}
+
+}  // namespace troupe

@@ -1,0 +1,111 @@
+#include "modules/torch/llama.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "modules/layer_split.hpp"
+#include "modules/torch/activations.hpp"
+#include "modules/torch/rms_norm.hpp"
+
+namespace troupe {
+
+Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group)
+    : name_(module.name), config_(module.llama), group_(std::move(group)) {
+  const std::int64_t head_dim = config_.hidden / config_.heads;
+  if (config_.heads % group_->size() != 0) {
+    throw std::invalid_argument(name_ + ": expected tp to divide " + std::to_string(config_.heads) +
+                                " heads, got " + std::to_string(group_->size()));
+  }
+  if (head_dim % 2 != 0) {
+    throw std::invalid_argument(name_ + ": expected an even head size for the rotary embedding, " +
+                                "got " + std::to_string(head_dim));
+  }
+  const std::string embedding = name_ + ".embed_tokens.weight";
+  if (pp == 0) embedding_ = LoadVocabulary(embedding, store);
+  const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
+  for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
+    layers_.push_back(LoadLayer(name_ + ".layers." + std::to_string(layer), store));
+  }
+  if (pp + 1 == module.layout.pp) {
+    norm_ = store.Leaf(name_ + ".norm.weight");
+    head_ = LoadVocabulary(config_.tied_head ? embedding : name_ + ".lm_head.weight", store);
+  }
+  std::tie(cosine_, sine_) =
+      RotaryTables(config_.context, head_dim, config_.rope_base, store.scalar_type());
+}
+
+Llama::Layer Llama::LoadLayer(const std::string& name, const ParameterStore& store) {
+  const std::string attention = name + ".self_attn.";
+  return {.norm1 = store.Leaf(name + ".input_layernorm.weight"),
+          .qkv = {store.Leaf(std::vector{attention + "q_proj.weight", attention + "k_proj.weight",
+                                         attention + "v_proj.weight"}),
+                  {}},
+          .out = {store.Leaf(attention + "o_proj.weight"), {}},
+          .norm2 = store.Leaf(name + ".post_attention_layernorm.weight"),
+          .gate_up = {store.Leaf(std::vector{name + ".mlp.gate_proj.weight",
+                                             name + ".mlp.up_proj.weight"}),
+                      {}},
+          .down = {store.Leaf(name + ".mlp.down_proj.weight"), {}}};
+}
+
+VocabularyPart Llama::LoadVocabulary(const std::string& name, const ParameterStore& store) const {
+  return {store.Leaf(name), store.FirstRow(name)};
+}
+
+void Llama::CheckVocabulary(const at::Tensor& ids, const std::string& what) const {
+  const auto* const begin = ids.data_ptr<std::int64_t>();
+  const auto* const end = begin + ids.numel();
+  const auto* const wrong =
+      std::find_if(begin, end, [&](std::int64_t id) { return id < 0 || id >= config_.vocab; });
+  if (wrong == end) return;
+  throw std::invalid_argument(name_ + ": expected " + what + " in [0, " +
+                              std::to_string(config_.vocab) + "), got " + std::to_string(*wrong));
+}
+
+at::Tensor Llama::EmbedTokens(const at::Tensor& tokens) const {
+  CheckVocabulary(tokens, "tokens");
+  return Embed(tokens.view({-1}), *embedding_, group_);
+}
+
+at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int64_t length) const {
+  if (length > config_.context || rows.size(1) != config_.hidden) {
+    throw std::invalid_argument(name_ + ": expected at most " + std::to_string(config_.context) +
+                                " tokens of " + std::to_string(config_.hidden) +
+                                " values per sample, got " + std::to_string(length) + " of " +
+                                std::to_string(rows.size(1)));
+  }
+  auto plan = c10::make_intrusive<AttentionPlan>();
+  plan->sequences = num_samples;
+  plan->length = length;
+  plan->heads = config_.heads / group_->size();
+  plan->kv_heads = std::max<std::int64_t>(config_.kv_heads / group_->size(), 1);
+  plan->head_dim = config_.hidden / config_.heads;
+  plan->mask = CausalMask(length, rows.scalar_type());
+  plan->cosine = cosine_;
+  plan->sine = sine_;
+  for (const Layer& layer : layers_) rows = RunLayer(rows, layer, plan);
+  return rows;
+}
+
+at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
+                           const AttentionPlanPtr& plan) const {
+  const double epsilon = config_.norm_epsilon;
+  const at::Tensor qkv =
+      Linear(RmsNorm(rows, layer.norm1, epsilon), layer.qkv, LinearCut::kOutputs, group_);
+  const at::Tensor middle =
+      rows + Linear(Attention(qkv, plan), layer.out, LinearCut::kInputs, group_);
+  const at::Tensor gate_up =
+      Linear(RmsNorm(middle, layer.norm2, epsilon), layer.gate_up, LinearCut::kOutputs, group_);
+  return middle + Linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs, group_);
+}
+
+at::Tensor Llama::Loss(const at::Tensor& rows, const at::Tensor& labels,
+                       Predictions& predictions) const {
+  CheckVocabulary(labels, "labels");
+  return VocabularyLoss(RmsNorm(rows, norm_, config_.norm_epsilon), *head_, labels, group_,
+                        predictions);
+}
+
+}  // namespace troupe

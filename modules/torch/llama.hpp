@@ -1,0 +1,61 @@
+// A language model's part on one shard.
+#pragma once
+
+#include <optional>
+#include <torch/types.h>
+#include <vector>
+
+#include "configs/config.hpp"
+#include "modules/torch/attention.hpp"
+#include "modules/torch/linear.hpp"
+#include "modules/torch/parameter_store.hpp"
+#include "modules/torch/vocabulary.hpp"
+
+namespace troupe {
+
+/// Llama: RMSNorm, rotary embedding, grouped queries, SwiGLU, causal. B samples of T tokens, H
+/// hidden; rows are [B * T, H]. Padding stands at the end of a sample, so causality hides it.
+class Llama {
+ public:
+  /// Stage `pp` of `module`; its parameters must be in `store`.
+  Llama(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group);
+
+  /// Rows of tokens [B, T] int64. First stage only. Throws std::invalid_argument naming a token
+  /// that is not in the vocabulary.
+  at::Tensor EmbedTokens(const at::Tensor& tokens) const;
+  /// The layers of this stage. Throws std::invalid_argument when `length` exceeds the context.
+  at::Tensor RunLayers(at::Tensor rows, std::int64_t num_samples, std::int64_t length) const;
+  /// Final norm, head and cross-entropy of some rows [M, H] whose labels [M] int64 are all tokens.
+  /// Last stage only.
+  at::Tensor Loss(const at::Tensor& rows, const at::Tensor& labels, Predictions& predictions) const;
+
+  /// Throws std::invalid_argument unless `ids` [n] are all tokens of the vocabulary.
+  void CheckVocabulary(const at::Tensor& ids, const std::string& what) const;
+
+ private:
+  struct Layer {
+    at::Tensor norm1;
+    LinearWeights qkv;
+    LinearWeights out;
+    at::Tensor norm2;
+    LinearWeights gate_up;
+    LinearWeights down;
+  };
+
+  static Layer LoadLayer(const std::string& name, const ParameterStore& store);
+  VocabularyPart LoadVocabulary(const std::string& name, const ParameterStore& store) const;
+  at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer,
+                      const AttentionPlanPtr& plan) const;
+
+  std::string name_;
+  LlamaConfig config_;
+  TensorGroupPtr group_;
+  std::optional<VocabularyPart> embedding_;
+  std::vector<Layer> layers_;
+  std::optional<VocabularyPart> head_;
+  at::Tensor norm_;
+  at::Tensor cosine_;  ///< [context, head_dim / 2]
+  at::Tensor sine_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,163 @@
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "modules/torch/llama.hpp"
+#include "modules/torch/projector.hpp"
+#include "modules/torch/stage_body.hpp"
+#include "modules/torch/vit.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t kNoLabel = -100;
+
+/// One edge into the language model: where its rows come from and what happens to them here.
+struct Source {
+  ModuleConfig encoder;
+  std::optional<Vit> vit;              ///< when the encoder runs inline
+  std::optional<Projector> projector;  ///< when it runs here
+  std::size_t input = 0;               ///< otherwise its place among the incoming links
+};
+
+/// [tokens, rows of every encoder] -> layers -> [loss].
+class LlamaBody : public StageBody {
+ public:
+  LlamaBody(const Config& config, const ModuleConfig& module, int pp, const ParameterStore& store,
+            const TensorGroupPtr& group)
+      : name_(module.name),
+        first_(pp == 0),
+        last_(pp + 1 == module.layout.pp),
+        llama_(module, pp, store, group) {
+    if (first_) AddSources(config, store, group);
+  }
+
+  BodyResult Forward(const std::vector<at::Tensor>& inputs, const Inputs* data) override {
+    const Rows in = first_ ? Merge(inputs, RequireData(data, name_)) : FromHop(inputs.at(0));
+    const at::Tensor rows = llama_.RunLayers(in.rows, in.num_samples, in.length);
+    if (last_) return Loss(rows, in, RequireData(data, name_));
+    return {{rows.view({in.num_samples, in.length, rows.size(1)})}, {}};
+  }
+
+ private:
+  /// Rows [B * T, H] and how they divide.
+  struct Rows {
+    at::Tensor rows;
+    std::int64_t num_samples = 0;
+    std::int64_t length = 0;
+  };
+
+  void AddSources(const Config& config, const ParameterStore& store, const TensorGroupPtr& group) {
+    std::size_t num_inputs = 0;
+    for (const EdgeConfig& edge : config.edges) {
+      if (edge.to != name_) continue;
+      Source& source = sources_.emplace_back();
+      source.encoder = FindModule(config, edge.from);
+      const bool is_inline = source.encoder.inline_in.has_value();
+      if (is_inline) {
+        source.vit.emplace(source.encoder, 0, store, group);
+      } else {
+        source.input = num_inputs++;
+      }
+      if (edge.through && (is_inline || edge.through->on == ProjectorEnd::kTo)) {
+        source.projector.emplace(ProjectorName(edge), store, group);
+      }
+    }
+  }
+
+  at::Tensor RowsOf(const Source& source, const std::vector<at::Tensor>& inputs,
+                    const Inputs& data) const {
+    at::Tensor rows = source.vit ? source.vit->Features(source.vit->RunLayers(
+                                       source.vit->Embed(ImagesOf(data, source.encoder))))
+                                 : inputs.at(source.input);
+    return source.projector ? source.projector->Forward(rows) : rows;
+  }
+
+  /// The encoder's rows take the places of their placeholders.
+  at::Tensor Place(const at::Tensor& text, const at::Tensor& rows, const std::string& encoder,
+                   const Inputs& data) const {
+    const auto found = data.positions.find(encoder);
+    const bool any = found != data.positions.end() && found->second.defined();
+    const at::Tensor positions =
+        any ? AsTensor(found->second, DType::kInt64, 1, name_ + ": positions of " + encoder)
+            : at::empty({0}, at::kLong);
+    if (rows.size(0) != positions.size(0) || rows.size(1) != text.size(1)) {
+      throw std::invalid_argument(name_ + ": expected " + std::to_string(positions.size(0)) +
+                                  " rows of " + std::to_string(text.size(1)) + " from " + encoder +
+                                  ", one for each position, got " + std::to_string(rows.size(0)) +
+                                  " rows of " + std::to_string(rows.size(1)));
+    }
+    const auto* const position = positions.data_ptr<std::int64_t>();
+    for (std::int64_t i = 0; i < positions.size(0); ++i) {
+      if (position[i] >= 0 && position[i] < text.size(0)) continue;
+      throw std::invalid_argument(name_ + ": expected positions of " + encoder + " in [0, " +
+                                  std::to_string(text.size(0)) + "), got " +
+                                  std::to_string(position[i]));
+    }
+    return text.index_copy(0, positions, rows);
+  }
+
+  Rows Merge(const std::vector<at::Tensor>& inputs, const Inputs& data) const {
+    const at::Tensor tokens = AsTensor(data.tokens, DType::kInt64, 2, name_ + ": tokens");
+    at::Tensor rows = llama_.EmbedTokens(tokens);
+    for (const Source& source : sources_) {
+      rows = Place(rows, RowsOf(source, inputs, data), source.encoder.name, data);
+    }
+    return {rows, tokens.size(0), tokens.size(1)};
+  }
+
+  static Rows FromHop(const at::Tensor& input) {
+    if (input.dim() != 3) {
+      throw std::invalid_argument("hop: expected [samples, tokens, hidden], got " +
+                                  ToString(input.sizes().vec()));
+    }
+    return {input.reshape({-1, input.size(2)}), input.size(0), input.size(1)};
+  }
+
+  /// Norm, head and loss of the rows that have a label; the others have no part in either.
+  BodyResult Loss(const at::Tensor& rows, const Rows& in, const Inputs& data) const {
+    const at::Tensor labels = AsTensor(data.labels, DType::kInt64, 2, name_ + ": labels");
+    if (labels.sizes() != at::IntArrayRef({in.num_samples, in.length})) {
+      throw std::invalid_argument(name_ + ": expected labels " +
+                                  ToString(Shape{in.num_samples, in.length}) + ", got " +
+                                  ToString(labels.sizes().vec()));
+    }
+    const at::Tensor flat = labels.reshape({-1});
+    const at::Tensor valid = flat.ne(kNoLabel).nonzero().view({-1});
+    Predictions predictions;
+    const at::Tensor loss =
+        llama_.Loss(rows.index_select(0, valid), flat.index_select(0, valid), predictions);
+    return {{loss}, Sums(predictions, valid, data.content)};
+  }
+
+  static LossSums Sums(const Predictions& predictions, const at::Tensor& valid,
+                       const Buffer& content) {
+    LossSums sums;
+    const auto* const row = valid.data_ptr<std::int64_t>();
+    for (std::size_t i = 0; i < predictions.losses.size(); ++i) {
+      const bool is_content = content.defined() && content.as<std::uint8_t>()[row[i]] != 0;
+      sums.loss += predictions.losses[i];
+      sums.correct += predictions.correct[i];
+      sums.content_tokens += is_content;
+      sums.content_correct += is_content && predictions.correct[i];
+    }
+    sums.tokens = static_cast<std::int64_t>(predictions.losses.size());
+    return sums;
+  }
+
+  std::string name_;
+  bool first_;
+  bool last_;
+  Llama llama_;
+  std::vector<Source> sources_;  ///< in the order of config.edges
+};
+
+}  // namespace
+
+std::unique_ptr<StageBody> MakeLlamaBody(const Config& config, const ModuleConfig& module, int pp,
+                                         const ParameterStore& store, const TensorGroupPtr& group) {
+  return std::make_unique<LlamaBody>(config, module, pp, store, group);
+}
+
+}  // namespace troupe

@@ -1,0 +1,325 @@
+// In order: inputs, loss, the forward pass of the whole graph, the optimizer, the interface.
+// B samples, T tokens, N = B * T, V vocabulary.
+#include "modules/torch/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <string>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+#include <utility>
+
+#include "modules/learning_rate.hpp"
+#include "modules/torch/reference_model.hpp"
+#include "modules/torch/reference_parameters.hpp"
+
+namespace troupe {
+namespace {
+
+using at::Tensor;
+using reference::Insertion;
+using reference::Parameter;
+using reference::Refuse;
+
+at::ScalarType TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return at::kFloat;
+    case DType::kFloat64:
+      return at::kDouble;
+    case DType::kInt64:
+      return at::kLong;
+    case DType::kInt32:
+      return at::kInt;
+    case DType::kUInt8:
+      return at::kByte;
+  }
+  Refuse("unknown number type");
+}
+
+/// Shares the bytes; `buffer` must outlive the result.
+Tensor View(const Buffer& buffer) {
+  return torch::from_blob(buffer.data(), buffer.shape(), TypeOf(buffer.dtype()));
+}
+
+/// The input as a tensor of the stated type and number of dimensions.
+Tensor Read(const Buffer& buffer, DType dtype, std::size_t num_dims, const std::string& what) {
+  if (!buffer.defined()) Refuse(what + ": expected a tensor, got none");
+  if (buffer.dtype() != dtype || buffer.shape().size() != num_dims) {
+    Refuse(what + ": expected " + ToString(dtype) + " in " + std::to_string(num_dims) +
+           " dimensions, got " + ToString(buffer.dtype()) + " " + ToString(buffer.shape()));
+  }
+  return View(buffer);
+}
+
+Tensor Read(const std::map<std::string, Buffer>& buffers, const std::string& key, DType dtype,
+            std::size_t num_dims, const std::string& what) {
+  const auto found = buffers.find(key);
+  return Read(found == buffers.end() ? Buffer() : found->second, dtype, num_dims,
+              what + " of " + key);
+}
+
+/// [B, T] -> [N]
+Tensor ReadPerToken(const Buffer& buffer, DType dtype, const Tensor& tokens,
+                    const std::string& what) {
+  const Tensor values = Read(buffer, dtype, 2, what);
+  if (values.sizes() != tokens.sizes()) {
+    Refuse(what + ": expected " + ToString(tokens.sizes().vec()) + " as for the tokens, got " +
+           ToString(values.sizes().vec()));
+  }
+  return values.flatten();
+}
+
+/// Every index must be in [0, end): libtorch would throw without saying whose it is, or not at all.
+void CheckRange(const Tensor& indexes, std::int64_t end, const std::string& what) {
+  if (indexes.numel() == 0) return;
+  const auto low = indexes.min().item<std::int64_t>();
+  const auto high = indexes.max().item<std::int64_t>();
+  if (low >= 0 && high < end) return;
+  Refuse(what + ": expected 0 to " + std::to_string(end - 1) + ", got " + std::to_string(low) +
+         " to " + std::to_string(high));
+}
+
+constexpr std::int64_t kNoLabel = -100;
+
+/// Adds the sums over the tokens with a label; returns the summed cross-entropy, a scalar.
+/// logits [N, V], labels [N] int64, content [N] bool or undefined.
+Tensor CrossEntropy(const Tensor& logits, const Tensor& labels, const Tensor& content,
+                    LossSums& sums) {
+  const Tensor valid = at::nonzero(labels != kNoLabel).flatten();
+  const Tensor label = labels.index_select(0, valid);
+  CheckRange(label, logits.size(1), "labels");
+  const Tensor chosen = logits.index_select(0, valid);
+  const Tensor loss = -at::log_softmax(chosen, 1).gather(1, label.unsqueeze(1)).sum();
+  const Tensor correct = chosen.argmax(1) == label;
+  sums.loss += loss.item<double>();
+  sums.tokens += valid.numel();
+  sums.correct += correct.sum().item<std::int64_t>();
+  if (content.defined()) {
+    const Tensor counted = content.index_select(0, valid);
+    sums.content_tokens += counted.sum().item<std::int64_t>();
+    sums.content_correct += (counted & correct).sum().item<std::int64_t>();
+  }
+  return loss;
+}
+
+Insertion MakeInsertion(const Tensor& rows, const Inputs& whole, const EdgeConfig& edge,
+                        std::int64_t num_tokens) {
+  const Tensor positions = Read(whole.positions, edge.from, DType::kInt64, 1, "positions");
+  CheckRange(positions, num_tokens, "positions of " + edge.from);
+  if (positions.size(0) != rows.size(0)) {
+    Refuse("positions of " + edge.from + ": expected " + std::to_string(rows.size(0)) +
+           ", one for each row, got " + std::to_string(positions.size(0)));
+  }
+  return {rows, positions};
+}
+
+TensorPiece WholePiece(const std::string& name, const Tensor& tensor) {
+  const Tensor value = tensor.detach().contiguous();
+  const DType dtype = value.scalar_type() == at::kFloat ? DType::kFloat32 : DType::kFloat64;
+  TensorPiece piece;
+  piece.name = name;
+  piece.global_shape = value.sizes().vec();
+  piece.offsets.assign(piece.global_shape.size(), 0);
+  piece.value = Buffer::Allocate(piece.global_shape, dtype);
+  std::memcpy(piece.value.data(), value.data_ptr(), piece.value.num_bytes());
+  return piece;
+}
+
+/// Copies the piece into its place in `whole`.
+void Insert(const TensorPiece& piece, Tensor whole) {
+  const Shape& shape = piece.value.shape();
+  bool inside = piece.global_shape == whole.sizes().vec() && piece.value.defined() &&
+                shape.size() == piece.offsets.size() && shape.size() == piece.global_shape.size();
+  for (std::size_t d = 0; inside && d < shape.size(); ++d) {
+    inside = piece.offsets[d] >= 0 && piece.offsets[d] + shape[d] <= piece.global_shape[d];
+  }
+  if (!inside) {
+    Refuse(piece.name + ": expected a piece of " + ToString(whole.sizes().vec()) + ", got " +
+           ToString(shape) + " at " + ToString(piece.offsets) + " of " +
+           ToString(piece.global_shape));
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    whole = whole.narrow(static_cast<std::int64_t>(d), piece.offsets[d], shape[d]);
+  }
+  whole.copy_(View(piece.value));
+}
+
+}  // namespace
+
+struct Reference::State {
+  Config config;
+  reference::Parameters parameters;
+  double gradient_norm = 0.0;
+
+  /// Runs every module once; returns the summed loss of all language models.
+  Tensor Forward(const Inputs& whole, LossSums& sums) const;
+  Tensor EncodeRows(const ModuleConfig& encoder, const Inputs& whole) const;
+  void TakeGradients();
+  void Update(std::int64_t step);
+  void UpdateOne(Parameter& parameter, double clip, double schedule, std::int64_t step) const;
+};
+
+Tensor Reference::State::EncodeRows(const ModuleConfig& encoder, const Inputs& whole) const {
+  const Tensor images = Read(whole.images, encoder.name, DType::kFloat32, 4, "images");
+  const std::int64_t size = encoder.vit.image_size;
+  if (images.size(1) != 3 || images.size(2) != size || images.size(3) != size) {
+    Refuse("images of " + encoder.name + ": expected [n, 3, " + std::to_string(size) + ", " +
+           std::to_string(size) + "], got " + ToString(images.sizes().vec()));
+  }
+  const at::ScalarType dtype = reference::TypeOf(config.run.precision);
+  if (images.size(0) == 0) return at::zeros({0, encoder.vit.hidden}, dtype);
+  return reference::Vit(images.to(dtype), encoder, parameters);
+}
+
+Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
+  const Tensor tokens = Read(whole.tokens, DType::kInt64, 2, "tokens");
+  const Tensor labels = ReadPerToken(whole.labels, DType::kInt64, tokens, "labels");
+  Tensor content;
+  if (whole.content.defined()) {
+    content = ReadPerToken(whole.content, DType::kUInt8, tokens, "content").to(at::kBool);
+  }
+  std::map<std::string, Tensor> encoded;  // an encoder that feeds two language models runs once
+  for (const EdgeConfig& edge : config.edges) {
+    if (!encoded.contains(edge.from)) {
+      encoded[edge.from] = EncodeRows(reference::Source(config, edge), whole);
+    }
+  }
+  Tensor total = at::zeros({}, reference::TypeOf(config.run.precision));
+  for (const ModuleConfig& module : config.modules) {
+    if (module.kind != ModuleKind::kLlama) continue;
+    CheckRange(tokens, module.llama.vocab, "tokens");
+    std::vector<Insertion> insertions;
+    for (const EdgeConfig& edge : config.edges) {
+      if (edge.to != module.name) continue;
+      const Tensor& rows = encoded[edge.from];
+      insertions.push_back(
+          MakeInsertion(edge.through ? reference::Project(rows, edge, parameters) : rows, whole,
+                        edge, tokens.numel()));
+    }
+    const Tensor logits = reference::Llama(tokens, insertions, module, parameters);
+    total = total + CrossEntropy(logits, labels, content, sums);
+  }
+  return total;
+}
+
+/// Moves the gradients out of the leaves; what the loss did not reach has a gradient of zeros.
+void Reference::State::TakeGradients() {
+  double squares = 0.0;
+  for (auto& [name, parameter] : parameters) {
+    if (!parameter.trainable()) continue;
+    Tensor& gradient = parameter.value.mutable_grad();
+    parameter.gradient = gradient.defined() ? gradient : at::zeros_like(parameter.gradient);
+    gradient = Tensor();
+    squares += parameter.gradient.to(at::kDouble).pow(2).sum().item<double>();
+  }
+  gradient_norm = std::sqrt(squares);
+}
+
+void Reference::State::Update(std::int64_t step) {
+  const at::NoGradGuard no_graph;
+  const double limit = config.optimizer.clip_norm;
+  const double clip = limit > 0.0 ? std::min(1.0, limit / (gradient_norm + 1e-6)) : 1.0;
+  const double schedule = ScheduleFactor(config.optimizer, step, config.run.steps);
+  for (auto& [name, parameter] : parameters) {
+    if (parameter.trainable()) UpdateOne(parameter, clip, schedule, step);
+  }
+}
+
+/// AdamW with decoupled weight decay (arXiv:1711.05101, algorithm 2).
+void Reference::State::UpdateOne(Parameter& parameter, double clip, double schedule,
+                                 std::int64_t step) const {
+  const OptimizerConfig& all = config.optimizer;
+  const double highest = parameter.rates.learning_rate.value_or(all.learning_rate);
+  const double lowest = parameter.rates.min_learning_rate.value_or(all.min_learning_rate);
+  const double rate = lowest + schedule * (highest - lowest);
+  // Biases, norms and the class embedding do not decay: they are vectors.
+  const double decay =
+      parameter.value.dim() > 1 ? parameter.rates.weight_decay.value_or(all.weight_decay) : 0.0;
+
+  const Tensor gradient = parameter.gradient * clip;
+  Tensor& m = parameter.first_moment;
+  Tensor& v = parameter.second_moment;
+  m = all.beta1 * m + (1.0 - all.beta1) * gradient;
+  v = all.beta2 * v + (1.0 - all.beta2) * gradient * gradient;
+  const double updates = static_cast<double>(step + 1);
+  const Tensor m_hat = m / (1.0 - std::pow(all.beta1, updates));
+  const Tensor v_hat = v / (1.0 - std::pow(all.beta2, updates));
+  const Tensor& w = parameter.value;
+  w.copy_(w - rate * (m_hat / (at::sqrt(v_hat) + all.epsilon) + decay * w));
+}
+
+Reference::Reference(const Config& config)
+    : state_(std::make_unique<State>(State{config, reference::MakeParameters(config)})) {}
+
+Reference::~Reference() = default;
+Reference::Reference(Reference&&) noexcept = default;
+Reference& Reference::operator=(Reference&&) noexcept = default;
+
+LossSums Reference::Step(const Inputs& whole, double loss_scale, std::int64_t step) {
+  const c10::AutoGradMode graph(true);
+  LossSums sums;
+  const Tensor loss = state_->Forward(whole, sums) * loss_scale;
+  if (loss.requires_grad()) loss.backward();  // not when everything is frozen
+  state_->TakeGradients();
+  state_->Update(step);
+  return sums;
+}
+
+LossSums Reference::Evaluate(const Inputs& whole) {
+  const at::NoGradGuard no_graph;
+  LossSums sums;
+  state_->Forward(whole, sums);
+  return sums;
+}
+
+double Reference::gradient_norm() const { return state_->gradient_norm; }
+
+std::vector<TensorPiece> Reference::Tensors(TensorKind kind) const {
+  std::vector<TensorPiece> pieces;
+  for (const auto& [name, parameter] : state_->parameters) {
+    const Tensor* tensor = nullptr;
+    switch (kind) {
+      case TensorKind::kParameter:
+        tensor = &parameter.value;
+        break;
+      case TensorKind::kGradient:
+        tensor = &parameter.gradient;
+        break;
+      case TensorKind::kFirstMoment:
+        tensor = &parameter.first_moment;
+        break;
+      case TensorKind::kSecondMoment:
+        tensor = &parameter.second_moment;
+        break;
+    }
+    if (tensor->defined()) pieces.push_back(WholePiece(name, *tensor));
+  }
+  return pieces;
+}
+
+void Reference::SetParameters(const std::vector<TensorPiece>& pieces) {
+  const at::NoGradGuard no_graph;
+  std::map<std::string, Tensor> fresh;
+  for (const auto& [name, parameter] : state_->parameters) {
+    fresh[name] = at::full_like(parameter.value, std::numeric_limits<double>::quiet_NaN());
+  }
+  for (const TensorPiece& piece : pieces) {
+    const auto whole = fresh.find(piece.name);
+    if (whole == fresh.end()) Refuse(piece.name + ": the model has no such parameter");
+    Insert(piece, whole->second);
+  }
+  for (const auto& [name, value] : fresh) {
+    const auto unset = value.numel() - value.isfinite().sum().item<std::int64_t>();
+    if (unset > 0) {
+      Refuse(name + ": expected finite numbers, " + std::to_string(unset) + " of " +
+             std::to_string(value.numel()) + " elements are not or are in no piece");
+    }
+  }
+  for (const auto& [name, value] : fresh) state_->parameters.at(name).value.copy_(value);
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+#include "modules/torch/rms_norm.hpp"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "modules/torch/row_kernels.hpp"
+
+namespace troupe {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            double epsilon) {
+    at::Tensor y = at::empty_like(x);
+    at::Tensor rstd = at::empty({x.size(0)}, x.options());
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "RmsNorm", [&] {
+      RmsNormRows(x.data_ptr<scalar_t>(), weight.data_ptr<scalar_t>(), x.size(0), x.size(1),
+                  epsilon, y.data_ptr<scalar_t>(), rstd.data_ptr<scalar_t>());
+    });
+    context->save_for_backward({x, weight, rstd});
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& weight = saved[1];
+    const at::Tensor y_gradient = gradients[0].contiguous();
+    at::Tensor x_gradient = at::empty_like(x);
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "RmsNorm", [&] {
+      scalar_t* const weight_gradient =
+          weight.requires_grad() ? weight.mutable_grad().data_ptr<scalar_t>() : nullptr;
+      RmsNormGradient(y_gradient.data_ptr<scalar_t>(), x.data_ptr<scalar_t>(),
+                      weight.data_ptr<scalar_t>(), saved[2].data_ptr<scalar_t>(), x.size(0),
+                      x.size(1), x_gradient.data_ptr<scalar_t>(), weight_gradient);
+    });
+    return {x_gradient, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
+  return RmsNormFunction::apply(x.contiguous(), weight, epsilon);
+}
+
+}  // namespace troupe

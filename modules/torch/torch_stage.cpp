@@ -1,0 +1,188 @@
+#include "modules/torch/torch_stage.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+#include <stdexcept>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+#include <utility>
+
+#include "modules/freezing.hpp"
+#include "modules/torch/tensors.hpp"
+
+namespace troupe {
+namespace {
+
+/// Runs `work`; an error of the library becomes one line instead of a stack trace.
+template <class Work>
+auto WithShortErrors(const std::string& who, Work work) {
+  try {
+    return work();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    throw std::runtime_error(who + ": " + text.substr(0, text.find('\n')));
+  }
+}
+
+std::vector<char> InputsThatNeedGradients(const Config& config, const ShardAddress& shard) {
+  if (shard.pp > 0) return {HopCarriesGradient(config, shard.module, shard.pp - 1)};
+  std::vector<char> needs;
+  for (const EdgeConfig* edge : IncomingEdges(config, shard.module)) {
+    needs.push_back(EdgeCarriesGradient(config, *edge));
+  }
+  return needs;
+}
+
+std::unique_ptr<StageBody> MakeBody(const Config& config, const ShardAddress& shard,
+                                    const ParameterStore& store, const TensorGroupPtr& group) {
+  const ModuleConfig& module = FindModule(config, shard.module);
+  return module.kind == ModuleKind::kVit ? MakeVitBody(config, module, shard.pp, store, group)
+                                         : MakeLlamaBody(config, module, shard.pp, store, group);
+}
+
+bool SharesMemory(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() && b.defined() && a.storage().data() == b.storage().data();
+}
+
+}  // namespace
+
+TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress& shard,
+                       ShardGroups groups)
+    : config_(std::move(config)),
+      name_(ToString(shard)),
+      groups_(std::move(groups)),
+      input_needs_gradient_(InputsThatNeedGradients(*config_, shard)),
+      runs_backward_(RunsBackward(*config_, shard.module, shard.pp)),
+      type_(ScalarTypeOf(config_->run.precision)),
+      tensor_group_(c10::make_intrusive<TensorGroup>(*groups_.tensor)),
+      store_(StageParameters(*config_, shard.module, shard.pp), shard,
+             FindModule(*config_, shard.module).layout, config_->run.seed, type_),
+      body_(MakeBody(*config_, shard, store_, tensor_group_)) {
+  const ModuleConfig& module = FindModule(*config_, shard.module);
+  has_loss_ = module.kind == ModuleKind::kLlama && shard.pp + 1 == module.layout.pp;
+}
+
+ForwardResult TorchStage::Forward(const ForwardPass& pass) {
+  return WithShortErrors(name_, [&] { return RunForward(pass); });
+}
+
+BackwardResult TorchStage::Backward(const BackwardPass& pass) {
+  return WithShortErrors(name_, [&] { return RunBackward(pass); });
+}
+
+std::vector<at::Tensor> TorchStage::TakeInputs(const std::vector<Buffer>& buffers,
+                                               bool records) const {
+  if (buffers.size() != input_needs_gradient_.size()) {
+    throw std::invalid_argument(name_ + ": expected " +
+                                std::to_string(input_needs_gradient_.size()) + " inputs, got " +
+                                std::to_string(buffers.size()));
+  }
+  std::vector<at::Tensor> inputs;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const std::size_t num_dimensions = buffers[i].shape().size() == 3 ? 3 : 2;
+    at::Tensor input = AsTensor(buffers[i], DTypeOf(type_), num_dimensions,
+                                name_ + ": input " + std::to_string(i));
+    inputs.push_back(input.requires_grad_(records && input_needs_gradient_[i]));
+  }
+  return inputs;
+}
+
+ForwardResult TorchStage::RunForward(const ForwardPass& pass) {
+  const bool records = pass.train && runs_backward_;
+  if (records && flights_.contains(pass.unit)) {
+    throw std::logic_error(name_ + ": unit " + std::to_string(pass.unit) + " is in flight already");
+  }
+  // Set here, in every pass: grad mode belongs to the thread and survives no hop between threads.
+  const c10::AutoGradMode mode(records);
+  Flight flight{
+      .inputs = TakeInputs(pass.inputs, records), .outputs = {}, .loss_scale = pass.loss_scale};
+  const BodyResult result = body_->Forward(flight.inputs, pass.data.get());
+  ForwardResult forward{.outputs = {}, .loss = result.loss};
+  for (const at::Tensor& output : result.outputs) {
+    flight.outputs.push_back(output.requires_grad() ? torch::autograd::impl::gradient_edge(output)
+                                                    : torch::autograd::Edge{});
+    if (!has_loss_) forward.outputs.push_back(AsBuffer(output));
+  }
+  if (records) flights_.emplace(pass.unit, std::move(flight));
+  return forward;
+}
+
+torch::autograd::variable_list TorchStage::RootGradients(const Flight& flight,
+                                                         const BackwardPass& pass) const {
+  if (has_loss_) return {at::full({}, flight.loss_scale, type_)};
+  if (pass.gradients.size() != flight.outputs.size()) {
+    throw std::invalid_argument(name_ + ": expected " + std::to_string(flight.outputs.size()) +
+                                " gradients, got " + std::to_string(pass.gradients.size()));
+  }
+  torch::autograd::variable_list gradients;
+  for (const Buffer& buffer : pass.gradients) {
+    if (!buffer.defined()) {
+      gradients.emplace_back();
+      continue;
+    }
+    gradients.push_back(AsTensor(buffer, DTypeOf(type_), buffer.shape().size(),
+                                 name_ + ": gradient " + std::to_string(gradients.size())));
+  }
+  return gradients;
+}
+
+BackwardResult TorchStage::RunBackward(const BackwardPass& pass) {
+  const auto node = flights_.extract(pass.unit);
+  if (node.empty()) {
+    throw std::logic_error(name_ + ": backward of unit " + std::to_string(pass.unit) +
+                           " without its forward");
+  }
+  const Flight& flight = node.mapped();
+  const torch::autograd::variable_list all = RootGradients(flight, pass);
+  torch::autograd::edge_list roots;
+  torch::autograd::variable_list gradients;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!flight.outputs[i].is_valid() || !all[i].defined()) continue;
+    roots.push_back(flight.outputs[i]);
+    gradients.push_back(all[i]);
+  }
+  if (!roots.empty()) {
+    torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false,
+                                                          /*create_graph=*/false,
+                                                          /*accumulate_grad=*/true, {});
+  }
+  return InputGradients(flight, gradients);
+}
+
+BackwardResult TorchStage::InputGradients(const Flight& flight,
+                                          const torch::autograd::variable_list& roots) const {
+  BackwardResult result;
+  for (std::size_t i = 0; i < flight.inputs.size(); ++i) {
+    if (!input_needs_gradient_[i]) {
+      result.gradients.emplace_back();
+      continue;
+    }
+    at::Tensor gradient = flight.inputs[i].grad();
+    if (!gradient.defined()) gradient = at::zeros_like(flight.inputs[i]);
+    // Where only views lie between output and input, this is still the sender's buffer, which the
+    // transport may use again.
+    for (const at::Tensor& root : roots) {
+      if (SharesMemory(gradient, root)) gradient = gradient.clone();
+    }
+    result.gradients.push_back(AsBuffer(gradient));
+  }
+  return result;
+}
+
+void TorchStage::RequireNothingInFlight(const char* action) const {
+  if (flights_.empty()) return;
+  throw std::logic_error(name_ + ": " + action + " while unit " +
+                         std::to_string(flights_.begin()->first) + " awaits its backward");
+}
+
+double TorchStage::ReduceGradients() {
+  RequireNothingInFlight("gradient reduction");
+  return store_.ReduceGradients(groups_);
+}
+
+void TorchStage::Update(const UpdateStep& step) {
+  RequireNothingInFlight("optimizer step");
+  store_.Update(*config_, step);
+}
+
+}  // namespace troupe

@@ -1,0 +1,62 @@
+// The stage program of one vit or llama shard: passes in flight, gradients, the optimizer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <torch/csrc/autograd/function.h>
+#include <torch/types.h>
+#include <vector>
+
+#include "modules/groups.hpp"
+#include "modules/stage_program.hpp"
+#include "modules/torch/parameter_store.hpp"
+#include "modules/torch/stage_body.hpp"
+
+namespace troupe {
+
+class TorchStage : public StageProgram {
+ public:
+  TorchStage(std::shared_ptr<const Config> config, const ShardAddress& shard, ShardGroups groups);
+
+  ForwardResult Forward(const ForwardPass& pass) override;
+  BackwardResult Backward(const BackwardPass& pass) override;
+  /// Throws std::logic_error while a backward is owed: its graph holds the gradients' future.
+  double ReduceGradients() override;
+  /// Throws std::logic_error while a backward is owed: it would run with the wrong weights.
+  void Update(const UpdateStep& step) override;
+  std::vector<TensorPiece> Tensors(TensorKind kind) const override { return store_.Pieces(kind); }
+  std::size_t state_bytes() const override { return store_.num_bytes(); }
+
+ private:
+  /// What a forward leaves behind for its backward: edges of the graph, not the outputs themselves,
+  /// so that the receiver alone decides how long those live.
+  struct Flight {
+    std::vector<at::Tensor> inputs;
+    torch::autograd::edge_list outputs;
+    double loss_scale = 1.0;
+  };
+
+  std::vector<at::Tensor> TakeInputs(const std::vector<Buffer>& buffers, bool records) const;
+  ForwardResult RunForward(const ForwardPass& pass);
+  BackwardResult RunBackward(const BackwardPass& pass);
+  torch::autograd::variable_list RootGradients(const Flight& flight,
+                                               const BackwardPass& pass) const;
+  BackwardResult InputGradients(const Flight& flight,
+                                const torch::autograd::variable_list& roots) const;
+  void RequireNothingInFlight(const char* action) const;
+
+  std::shared_ptr<const Config> config_;
+  std::string name_;
+  ShardGroups groups_;
+  std::vector<char> input_needs_gradient_;  ///< one per incoming link
+  bool has_loss_ = false;                   ///< a sink that computes a loss
+  bool runs_backward_ = false;
+  at::ScalarType type_;
+  TensorGroupPtr tensor_group_;
+  ParameterStore store_;
+  std::unique_ptr<StageBody> body_;
+  std::map<std::int64_t, Flight> flights_;  ///< by unit; destroyed first, as graphs use the rest
+};
+
+}  // namespace troupe

@@ -1,0 +1,142 @@
+#include "modules/torch/vocabulary.hpp"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "modules/torch/row_kernels.hpp"
+
+namespace troupe {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& weight,
+                            const at::Tensor& tokens, std::int64_t first_id,
+                            const TensorGroupPtr& group) {
+    at::Tensor y = at::empty({tokens.numel(), weight.size(1)}, weight.options());
+    AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "Embed", [&] {
+      LookUpRows(weight.data_ptr<scalar_t>(), first_id, weight.size(0),
+                 tokens.data_ptr<std::int64_t>(), tokens.numel(), weight.size(1),
+                 y.data_ptr<scalar_t>());
+    });
+    group->AllReduce(y);
+    context->save_for_backward({weight, tokens});
+    context->saved_data["first_id"] = first_id;
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& weight = saved[0];
+    const at::Tensor& tokens = saved[1];
+    const at::Tensor gradient = gradients[0].contiguous();
+    AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "Embed", [&] {
+      AddLookedUpRows(gradient.data_ptr<scalar_t>(), context->saved_data["first_id"].toInt(),
+                      weight.size(0), tokens.data_ptr<std::int64_t>(), tokens.numel(),
+                      weight.size(1), weight.mutable_grad().data_ptr<scalar_t>());
+    });
+    return {{}, {}, {}, {}};
+  }
+};
+
+/// Per row, [3, M]: sum of exponentials, shifted logit of the label, and how many ranks hold a
+/// largest logit before the label. Turns `logits` into probabilities.
+template <class T>
+at::Tensor Normalise(at::Tensor& logits, const std::int64_t* labels, std::int64_t first_id,
+                     const TensorGroup& group) {
+  const std::int64_t rows = logits.size(0);
+  const std::int64_t width = logits.size(1);
+  at::Tensor local_maxima = at::empty({rows}, logits.options());
+  at::Tensor places = at::empty({rows}, at::kLong);
+  RowMaxima(logits.data_ptr<T>(), rows, width, local_maxima.data_ptr<T>(),
+            places.data_ptr<std::int64_t>());
+  at::Tensor maxima = group.size() > 1 ? local_maxima.clone() : local_maxima;
+  group.AllReduce(maxima, ReduceOp::kMax);
+  logits.sub_(maxima.unsqueeze(1));
+
+  at::Tensor sums = at::zeros({3, rows}, logits.options());
+  T* const picked = sums.data_ptr<T>() + rows;
+  T* const beaten = picked + rows;
+  for (std::int64_t m = 0; m < rows; ++m) {
+    const std::int64_t label = labels[m] - first_id;
+    if (label >= 0 && label < width) picked[m] = logits.data_ptr<T>()[m * width + label];
+    const bool holds_maximum = local_maxima.data_ptr<T>()[m] == maxima.data_ptr<T>()[m];
+    if (holds_maximum && places.data_ptr<std::int64_t>()[m] < label) beaten[m] = 1;
+  }
+  logits.exp_();
+  sums[0].copy_(logits.sum(1));
+  group.AllReduce(sums);
+  logits.div_(sums[0].unsqueeze(1));
+  return sums;
+}
+
+struct LossFunction : torch::autograd::Function<LossFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& labels, std::int64_t first_id,
+                            const TensorGroupPtr& group, Predictions* predictions) {
+    at::Tensor logits = at::mm(x, weight.t());
+    const std::int64_t rows = logits.size(0);
+    double loss = 0.0;
+    predictions->losses.resize(static_cast<std::size_t>(rows));
+    predictions->correct.resize(static_cast<std::size_t>(rows));
+    AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "VocabularyLoss", [&] {
+      const at::Tensor sums =
+          Normalise<scalar_t>(logits, labels.data_ptr<std::int64_t>(), first_id, *group);
+      const scalar_t* const sum = sums.data_ptr<scalar_t>();
+      for (std::int64_t m = 0; m < rows; ++m) {
+        const scalar_t picked = sum[rows + m];
+        const double row_loss = std::log(static_cast<double>(sum[m])) - static_cast<double>(picked);
+        predictions->losses[static_cast<std::size_t>(m)] = row_loss;
+        // The largest shifted logit is exactly 0.
+        predictions->correct[static_cast<std::size_t>(m)] = picked == 0 && sum[2 * rows + m] == 0;
+        loss += row_loss;
+      }
+    });
+    context->save_for_backward({x, weight, labels, logits});
+    context->saved_data["first_id"] = first_id;
+    context->saved_data["group"] = c10::IValue::make_capsule(group);
+    return at::full({}, loss, x.options());
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& weight = saved[1];
+    at::Tensor logits_gradient =
+        saved[3];  // the probabilities, written over: nobody reads them again
+    const std::int64_t first_id = context->saved_data["first_id"].toInt();
+    AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "VocabularyLoss", [&] {
+      const auto* const label = saved[2].data_ptr<std::int64_t>();
+      const std::int64_t width = weight.size(0);
+      for (std::int64_t m = 0; m < saved[2].numel(); ++m) {
+        const std::int64_t place = label[m] - first_id;
+        if (place >= 0 && place < width) {
+          logits_gradient.data_ptr<scalar_t>()[m * width + place] -= scalar_t(1);
+        }
+      }
+    });
+    logits_gradient.mul_(gradients[0]);
+    at::Tensor x_gradient;
+    if (context->needs_input_grad(0)) {
+      x_gradient = logits_gradient.mm(weight);
+      c10::static_intrusive_pointer_cast<TensorGroup>(context->saved_data["group"].toCapsule())
+          ->AllReduce(x_gradient);
+    }
+    if (weight.requires_grad()) weight.mutable_grad().addmm_(logits_gradient.t(), saved[0]);
+    return {x_gradient, {}, {}, {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor Embed(const at::Tensor& tokens, const VocabularyPart& part,
+                 const TensorGroupPtr& group) {
+  return EmbedFunction::apply(part.weight, tokens, part.first_id, group);
+}
+
+at::Tensor VocabularyLoss(const at::Tensor& x, const VocabularyPart& part, const at::Tensor& labels,
+                          const TensorGroupPtr& group, Predictions& predictions) {
+  return LossFunction::apply(x, part.weight, labels, part.first_id, group, &predictions);
+}
+
+}  // namespace troupe

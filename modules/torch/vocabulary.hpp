@@ -1,0 +1,35 @@
+// Both ends of a language model whose vocabulary is cut over a tensor-parallel group.
+#pragma once
+
+#include <cstdint>
+#include <torch/types.h>
+#include <vector>
+
+#include "modules/torch/tensor_group.hpp"
+
+namespace troupe {
+
+/// One rank's rows of an embedding or head.
+struct VocabularyPart {
+  at::Tensor weight;          ///< [V of this rank, H], a leaf
+  std::int64_t first_id = 0;  ///< token of its row 0
+};
+
+/// Rows of the whole embedding for `tokens` [M] int64; returns [M, H]. The gradient is added to the
+/// part's .grad, touching only the rows looked up.
+at::Tensor Embed(const at::Tensor& tokens, const VocabularyPart& part, const TensorGroupPtr& group);
+
+/// What the predictions of M rows came to; the same on every rank.
+struct Predictions {
+  std::vector<double> losses;  ///< nats
+  std::vector<std::uint8_t>
+      correct;  ///< the label is the most probable token (the first of equals)
+};
+
+/// Sum over rows of the cross-entropy of softmax(x W^T) against `labels` [M] int64, all of them
+/// valid tokens. `x` [M, H]; returns a scalar and fills `predictions`. The head's product belongs
+/// to it, so that one [M, V] tensor serves as logits, probabilities and gradient.
+at::Tensor VocabularyLoss(const at::Tensor& x, const VocabularyPart& part, const at::Tensor& labels,
+                          const TensorGroupPtr& group, Predictions& predictions);
+
+}  // namespace troupe

@@ -1,0 +1,325 @@
+#include "configs/loader.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of its own for files a test writes.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / fs::path("troupe_configs_XXXXXX")) {
+    std::string name = path_.string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    path_ = name;
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string Write(const std::string& name, const std::string& text) const {
+    fs::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+
+ private:
+  fs::path path_;
+};
+
+const std::string kShapes = "configs/shapes.toml";
+
+std::string ErrorsOf(const std::string& path, const std::vector<std::string>& overrides = {}) {
+  try {
+    LoadConfig(path, overrides);
+  } catch (const ConfigErrors& errors) {
+    return errors.what();
+  }
+  return "no error";
+}
+
+const ModuleConfig& Module(const LoadedConfig& loaded, const std::string& name) {
+  const ModuleConfig* module = loaded.config.Find(name);
+  REQUIRE(module != nullptr);
+  return *module;
+}
+
+}  // namespace
+
+TEST_CASE("every file in configs/ loads, and its resolved text loads to the same values") {
+  const Folder folder;
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator("configs")) {
+    if (entry.path().extension() != ".toml") continue;
+    ++files;
+    INFO(entry.path());
+    CHECK(ErrorsOf(entry.path().string()) == "no error");
+    const LoadedConfig loaded = LoadConfig(entry.path().string());
+    CHECK(loaded.config.run.name == entry.path().stem().string());
+    const LoadedConfig again = LoadConfig(folder.Write("resolved.toml", loaded.resolved_toml));
+    CHECK(again.resolved_toml == loaded.resolved_toml);
+    CHECK(again.config == loaded.config);
+  }
+  CHECK(files == 7);
+}
+
+TEST_CASE("every value of the example arrives in its field") {
+  const LoadedConfig loaded = LoadConfig(kShapes);
+  const Config& config = loaded.config;
+  CHECK(config.run.name == "shapes");
+  CHECK(config.run.steps == 150);
+  CHECK(config.run.seed == 7);
+  CHECK(config.cluster.ranks == 8);
+  REQUIRE(config.modules.size() == 2);
+  CHECK(config.modules[0].name == "vision");
+  CHECK(config.modules[0].ranks == std::vector{4, 5, 6, 7});
+  CHECK(config.modules[0].layout == Layout{.dp = 4});
+  CHECK(config.modules[0].vit.feature_layer == -2);
+  CHECK(config.modules[0].vit.built_layers() == 3);
+  CHECK(config.modules[0].vit.mlp_hidden == 256);
+  CHECK(config.modules[0].input->placeholder == "<image>");
+  CHECK(config.modules[0].optimizer.learning_rate == 1e-3);
+  CHECK_FALSE(config.modules[0].optimizer.weight_decay);
+  CHECK(config.modules[1].layout == Layout{.tp = 2, .pp = 2});
+  CHECK(config.modules[1].llama.kv_heads == 2);
+  CHECK(config.modules[1].llama.mlp_hidden == 192);
+  CHECK(config.modules[1].layers_per_stage.empty());
+  REQUIRE(config.edges.size() == 1);
+  CHECK(config.edges[0].through->hidden == 128);
+  CHECK(config.edges[0].through->on == ProjectorEnd::kFrom);
+  CHECK(config.schedule.window == 0);
+  CHECK(config.optimizer.beta1 == 0.9);
+  CHECK(config.optimizer.beta2 == 0.95);
+  CHECK(config.global_batch() == 8);
+  CHECK(PlacementOfEdge(config, config.edges[0]) == Placement::kDisjoint);
+}
+
+TEST_CASE("modules keep the order of the file, not of the alphabet") {
+  const LoadedConfig loaded = LoadConfig("configs/shapes_two_encoders.toml");
+  REQUIRE(loaded.config.modules.size() == 3);
+  CHECK(loaded.config.modules[0].name == "vision");
+  CHECK(loaded.config.modules[1].name == "language");
+  CHECK(loaded.config.modules[2].name == "detail");
+  CHECK(loaded.config.Sink().name == "language");
+}
+
+TEST_CASE("the variants have the placements their names promise") {
+  const auto placement = [](const std::string& path, std::size_t edge) {
+    const Config config = LoadConfig(path).config;
+    return PlacementOfEdge(config, config.edges.at(edge));
+  };
+  CHECK(placement("configs/shapes_colocated.toml", 0) == Placement::kColocated);
+  CHECK(placement("configs/shapes_inline.toml", 0) == Placement::kInline);
+  CHECK(placement("configs/shapes_mixed.toml", 0) == Placement::kColocated);
+  CHECK(placement("configs/shapes_mixed.toml", 1) == Placement::kDisjoint);
+  CHECK(placement("configs/shapes_two_encoders.toml", 0) == Placement::kDisjoint);
+  CHECK(Module(LoadConfig("configs/shapes_frozen.toml"), "vision").frozen);
+}
+
+TEST_CASE("an inline module takes its host's grid and drops inherited ranks and layout") {
+  const LoadedConfig loaded = LoadConfig("configs/shapes_inline.toml");
+  const ModuleConfig& vision = Module(loaded, "vision");
+  CHECK(vision.ranks.empty());
+  CHECK(vision.layout == Layout{});
+  CHECK(GridOf(loaded.config, vision).ranks() == std::vector{0, 1, 2, 3});
+  CHECK(GridOf(loaded.config, vision).layout() == Layout{.tp = 2, .pp = 2});
+}
+
+TEST_CASE("ranks given over an inherited inline_in place the module again") {
+  const LoadedConfig loaded =
+      LoadConfig("configs/shapes_inline.toml",
+                 {"cluster.ranks=6", "modules.vision.ranks=5,4", "modules.vision.layout.dp=2"});
+  CHECK_FALSE(Module(loaded, "vision").inline_in);
+  CHECK(Module(loaded, "vision").ranks == std::vector{5, 4});
+}
+
+TEST_CASE("a layout in braces replaces the inherited one, a dotted key changes one size") {
+  CHECK(Module(LoadConfig("configs/shapes_colocated.toml"), "language").layout ==
+        Layout{.tp = 4, .dp = 2});
+  const LoadedConfig dotted =
+      LoadConfig(kShapes, {"modules.language.layout.tp=1", "modules.language.layout.dp=2"});
+  CHECK(Module(dotted, "language").layout == Layout{.pp = 2, .dp = 2});
+}
+
+TEST_CASE("files apply in the order of extends, and the file itself last") {
+  const Folder folder;
+  const std::string base = fs::absolute(kShapes).string();
+  folder.Write("a.toml", "[run]\nsteps = 1\nseed = 1\nname = \"a\"\n");
+  folder.Write("sub/b.toml", "[run]\nsteps = 2\nseed = 2\n");
+  const auto path = folder.Write("top.toml", "extends = [\"" + base +
+                                                 "\", \"a.toml\", \"sub/b.toml\"]\n"
+                                                 "[run]\nsteps = 3\n");
+  const LoadedConfig loaded = LoadConfig(path);
+  CHECK(loaded.config.run.steps == 3);
+  CHECK(loaded.config.run.seed == 2);
+  CHECK(loaded.config.run.name == "a");
+  CHECK(Explain(loaded, "run.steps") ==
+        "run.steps = 3\n  " + path + ":3:9\n  overrides " +
+            (fs::path(path).parent_path() / "sub/b.toml").string() + ":2:9, which said 2\n" +
+            "  overrides " + (fs::path(path).parent_path() / "a.toml").string() +
+            ":2:9, which said 1\n  overrides " + base + ":8:9, which said 150\n");
+}
+
+TEST_CASE("edges merge by their two ends, lists replace") {
+  const Folder folder;
+  const std::string base = fs::absolute(kShapes).string();
+  const auto path = folder.Write(
+      "top.toml", "extends = [\"" + base +
+                      "\"]\n[optimizer]\nbetas = [0.5, 0.25]\n[[edges]]\nfrom = \"vision\"\n"
+                      "to = \"language\"\nthrough.frozen = true\n");
+  const Config config = LoadConfig(path).config;
+  REQUIRE(config.edges.size() == 1);
+  CHECK(config.edges[0].through->frozen);
+  CHECK(config.edges[0].through->hidden == 128);
+  CHECK(config.optimizer.beta1 == 0.5);
+  CHECK(config.optimizer.beta2 == 0.25);
+}
+
+TEST_CASE("--set takes TOML values, bare words, numbers as words, and edges by their ends") {
+  const LoadedConfig loaded = LoadConfig(
+      kShapes, {"run.steps=12", "run.name=two-words", "run.dir = 2026", "run.precision=float64",
+                "modules.vision.ranks=[7, 6, 5, 4]", "modules.language.ranks=0-2,3",
+                "modules.language.layers_per_stage=[1, 3]", "schedule.window=2",
+                "edges.vision.language.credits=9", "data.train=data/x=y.json",
+                "edges.vision.language.through.on=to", "optimizer.weight_decay=1",
+                "modules.vision.axis_order=['pp', 'dp', 'cp', 'tp']"});
+  const Config& config = loaded.config;
+  CHECK(config.run.steps == 12);
+  CHECK(config.run.name == "two-words");
+  CHECK(config.run.dir == "2026");
+  CHECK(config.run.precision == Precision::kFloat64);
+  CHECK(config.modules[0].ranks == std::vector{7, 6, 5, 4});
+  CHECK(config.modules[0].axis_order.front() == Axis::kPipeline);
+  CHECK(config.modules[1].ranks == std::vector{0, 1, 2, 3});
+  CHECK(config.modules[1].layers_per_stage == std::vector<std::int64_t>{1, 3});
+  CHECK(config.schedule.window == 2);
+  CHECK(config.edges[0].credits == 9);
+  CHECK(config.edges[0].through->on == ProjectorEnd::kTo);
+  CHECK(config.data.train == "data/x=y.json");
+  CHECK(config.optimizer.weight_decay == 1.0);
+  CHECK(Explain(loaded, "run.steps") ==
+        "run.steps = 12\n  --set:1:11\n  overrides configs/shapes.toml:8:9, which said 150\n");
+}
+
+TEST_CASE("a wrong --set is reported at its column") {
+  const auto with = [](const std::string& text) { return ErrorsOf(kShapes, {text}); };
+  CHECK(with("run.steps=ten") ==
+        "--set:1:11: run.steps: expected a whole number (steps) of at least 1, got the string "
+        "\"ten\"");
+  CHECK(with("run.stpes=3") == "--set:1:5: run.stpes: unknown key; did you mean \"steps\"?");
+  CHECK(with("run.stpes=ten") == "--set:1:5: run.stpes: unknown key; did you mean \"steps\"?");
+  CHECK(with("run.steps") == "--set:1:1: \"run.steps\": expected KEY=VALUE on one line");
+  CHECK(with("run.steps=1\nrun.seed=2") ==
+        "--set:1:1: \"run.steps=1\\nrun.seed=2\": expected KEY=VALUE on one line");
+  CHECK(with("extends=[]") == "--set:1:1: \"extends=[]\": expected extends in a file only");
+  CHECK(with("edges.vision.credits=2") ==
+        "--set:1:1: \"edges.vision.credits=2\": expected edges.FROM.TO.KEY=VALUE");
+  CHECK(with("edges.vison.language.credits=2") ==
+        "--set:1:7: edges.vison.language.from: unknown module \"vison\"; did you mean "
+        "\"vision\"?");
+  CHECK_THAT(with("run.steps="), Catch::StartsWith("--set:1:"));
+}
+
+TEST_CASE("the last --set wins") {
+  CHECK(LoadConfig(kShapes, {"run.steps=5", "run.steps=6"}).config.run.steps == 6);
+}
+
+TEST_CASE("explain says where a value was written, and that nobody wrote it") {
+  const LoadedConfig loaded = LoadConfig("configs/shapes_colocated.toml");
+  CHECK(Explain(loaded, "modules.vision.layout.dp") ==
+        "modules.vision.layout.dp = 8\n  configs/shapes_colocated.toml:11:17\n"
+        "  overrides configs/shapes.toml:18:17, which said 4\n");
+  CHECK(Explain(loaded, "run.precision") == "run.precision = \"float32\"\n  default\n");
+  CHECK(Explain(loaded, "edges.vision.language.credits") ==
+        "edges.vision.language.credits = 4\n  configs/shapes.toml:50:11\n");
+  CHECK_THAT(Explain(loaded, "modules.language.layout"),
+             Catch::Contains("modules.language.layout.tp = 4\n") &&
+                 Catch::Contains("modules.language.layout.pp = 1\n  default\n"));
+  CHECK_THROWS_WITH(Explain(loaded, "run.step"), "run.step: unknown key; did you mean run.steps?");
+}
+
+TEST_CASE("a file that cannot be read is named") {
+  CHECK(ErrorsOf("configs/nope.toml") ==
+        "configs/nope.toml: cannot be read: No such file or directory");
+  CHECK(ErrorsOf("configs") == "configs: expected a file, got a directory");
+  CHECK(ErrorsOf("/dev/zero") == "/dev/zero: expected at most 1 MiB of TOML, got more");
+}
+
+TEST_CASE("files may lie eight deep and no deeper") {
+  const Folder folder;
+  std::string below = fs::absolute(kShapes).string();
+  std::string path;
+  for (int depth = 1; depth <= 8; ++depth) {
+    path = folder.Write(std::to_string(depth) + ".toml", "extends = [\"" + below + "\"]\n");
+    below = path;
+  }
+  CHECK(ErrorsOf(path) == "no error");
+  path = folder.Write("9.toml", "extends = [\"" + below + "\"]\n");
+  CHECK_THAT(ErrorsOf(path),
+             Catch::EndsWith("extends: expected at most 8 files one above the other, got more"));
+}
+
+TEST_CASE("strings of every kind survive the resolved text") {
+  const Folder folder;
+  const std::string base = fs::absolute(kShapes).string();
+  const auto path = folder.Write("top.toml", "extends = [\"" + base +
+                                                 "\"]\n[data]\ntrain = "
+                                                 "\"a \\\"b\\\" \\\\ \\t \\n \\u0001 \\u00e9\"\n");
+  const LoadedConfig loaded = LoadConfig(path);
+  CHECK(loaded.config.data.train == "a \"b\" \\ \t \n \x01 \xc3\xa9");
+  CHECK(LoadConfig(folder.Write("r.toml", loaded.resolved_toml)).config == loaded.config);
+}
+
+TEST_CASE("all mistakes are reported at once, sorted by place") {
+  const auto errors =
+      ErrorsOf(kShapes, {"run.steps=0", "run.seed=-1", "modules.vision.heads=true"});
+  CHECK(errors ==
+        "--set:1:10: run.seed: expected a whole number of at least 0, got -1\n"
+        "--set:1:11: run.steps: expected a whole number (steps) of at least 1, got 0\n"
+        "--set:1:22: modules.vision.heads: expected a whole number of at least 1, got true");
+}
+
+TEST_CASE("a misfit is blamed on the key that was written later") {
+  CHECK(ErrorsOf(kShapes, {"modules.vision.patch_size=5"}) ==
+        "--set:1:27: modules.vision.patch_size: expected a divisor of modules.vision.image_size = "
+        "32, got 5");
+  CHECK(ErrorsOf(kShapes, {"modules.vision.image_size=36"}) ==
+        "--set:1:27: modules.vision.image_size: expected a multiple of modules.vision.patch_size = "
+        "8, got 36");
+  CHECK(ErrorsOf(kShapes, {"modules.vision.ranks=4-8", "cluster.ranks=9"}) ==
+        "--set:1:22: modules.vision.ranks: gives the 5 of \"4-8\", expected the dp 4 = 4 ranks of "
+        "modules.vision.layout");
+}
+
+TEST_CASE("a damaged file is loaded or refused with messages, whatever the damage") {
+  const Folder folder;
+  std::ifstream file(kShapes);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string letters = "=[]{}\"'.,#\n\\ 019-_ae\xff\x01*";
+  std::mt19937 random(11);
+  int refused = 0;
+  for (int round = 0; round < 600; ++round) {
+    std::string damaged = text;
+    for (int edit = 0; edit < 1 + round % 3; ++edit) {
+      const std::size_t at = random() % damaged.size();
+      const std::size_t length = random() % 2 == 0 ? 1 : random() % 40;
+      const std::string with(random() % 3, letters[random() % letters.size()]);
+      damaged.replace(at, length, with);
+    }
+    // A name of its own each: file systems flush a file that is written over.
+    const std::string name = "damaged" + std::to_string(round) + ".toml";
+    const std::string errors = ErrorsOf(folder.Write(name, damaged));
+    refused += errors != "no error";
+  }
+  CHECK(refused > 300);
+}
+
+}  // namespace troupe

@@ -1,0 +1,200 @@
+#include "data/synth.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "data/image.hpp"
+#include "data/llava.hpp"
+#include "data/sample.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRepositorySet = "data/shapes";
+const std::vector<std::string> kJsonFiles = {"train.json", "held_out.json", "train_two.json",
+                                             "held_out_two.json"};
+const std::vector<InputConfig> kTwoEncoders = {{"image", "<image>"}, {"detail", "<detail>"}};
+
+SynthOptions Small(const ScratchFolder& folder) {
+  return {.folder = folder.path(), .num_train = 40, .num_held_out = 20, .seed = 3, .size = 16};
+}
+
+std::vector<std::string> ImagesOf(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ".png") {
+      names.push_back(fs::relative(entry.path(), folder).string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void CheckSame(const std::string& a, const std::string& b) {
+  for (const std::string& name : kJsonFiles) {
+    INFO(name);
+    CHECK(BytesOf(a + "/" + name) == BytesOf(b + "/" + name));
+  }
+  const auto images = ImagesOf(a);
+  REQUIRE(images == ImagesOf(b));
+  for (const std::string& name : images) {
+    INFO(name);
+    CHECK(ReadImage(a + "/" + name) == ReadImage(b + "/" + name));
+  }
+}
+
+TEST_CASE("the shapes in the repository are what the default options draw", "[data]") {
+  const ScratchFolder folder;
+  SynthOptions options;
+  options.folder = folder.path();
+  WriteShapes(options);
+  CheckSame(kRepositorySet, folder.path());
+}
+
+TEST_CASE("the same options draw the same set, another seed another one", "[data]") {
+  const ScratchFolder first;
+  const ScratchFolder second;
+  const ScratchFolder other;
+  WriteShapes(Small(first));
+  WriteShapes(Small(second));
+  CheckSame(first.path(), second.path());
+  SynthOptions options = Small(other);
+  ++options.seed;
+  WriteShapes(options);
+  CHECK(BytesOf(first / "train.json") != BytesOf(other / "train.json"));
+}
+
+TEST_CASE("a longer set begins with the rows of a shorter one", "[data]") {
+  const ScratchFolder shorter;
+  const ScratchFolder longer;
+  WriteShapes(Small(shorter));
+  SynthOptions options = Small(longer);
+  options.num_train = 60;
+  WriteShapes(options);
+  const auto read = [](const ScratchFolder& folder) {
+    return ReadLlava(folder / "train.json", {kTwoEncoders[0]}).rows;
+  };
+  const auto few = read(shorter);
+  const auto many = read(longer);
+  REQUIRE(few.size() == 40);
+  REQUIRE(many.size() == 60);
+  for (std::size_t i = 0; i < few.size(); ++i) {
+    CHECK(few[i].turns[1].text == many[i].turns[1].text);
+    CHECK(few[i].images == many[i].images);
+  }
+}
+
+TEST_CASE("no two images of the repository's set are the same, held-out ones included", "[data]") {
+  const std::string folder = kRepositorySet;
+  std::set<std::string> bytes;
+  const auto images = ImagesOf(folder);
+  for (const std::string& name : images) bytes.insert(BytesOf(folder + "/" + name));
+  CHECK(bytes.size() == images.size());
+}
+
+TEST_CASE("the repository's set is small and its images are all used", "[data]") {
+  const std::string folder = kRepositorySet;
+  std::set<std::string> used;
+  for (const char* name : {"/train_two.json", "/held_out_two.json"}) {
+    for (const LlavaRow& row : ReadLlava(folder + name, kTwoEncoders).rows) {
+      for (const auto& files : row.images) used.insert(files.begin(), files.end());
+    }
+  }
+  const auto images = ImagesOf(folder);
+  CHECK(std::set<std::string>(images.begin(), images.end()) == used);
+  CHECK(images.size() < 1500);
+  std::uintmax_t num_bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) num_bytes += entry.file_size();
+  }
+  CHECK(num_bytes < 3'000'000);
+}
+
+TEST_CASE("rows have none, one or two images, and some two-encoder rows a detail", "[data]") {
+  const std::string folder = kRepositorySet;
+  for (const std::string set : {"train", "held_out"}) {
+    std::map<std::size_t, int> by_images;
+    std::map<std::size_t, int> by_details;
+    const auto one = ReadLlava(folder + "/" + set + ".json", {kTwoEncoders[0]}).rows;
+    const auto two = ReadLlava(folder + "/" + set + "_two.json", kTwoEncoders).rows;
+    REQUIRE(one.size() == two.size());
+    CHECK(one.size() == (set == "train" ? 600 : 64));
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      ++by_images[one[i].images[0].size()];
+      ++by_details[two[i].images[1].size()];
+      CHECK(one[i].id == two[i].id);
+      CHECK(one[i].images[0] == two[i].images[0]);
+    }
+    for (const std::size_t num_images : {0, 1, 2}) {
+      INFO(set << ": " << num_images << " images");
+      CHECK(by_images[num_images] * 20 >= static_cast<int>(one.size()));
+    }
+    CHECK(by_details[0] * 4 >= static_cast<int>(one.size()));
+    CHECK(by_details[1] * 4 >= static_cast<int>(one.size()));
+  }
+}
+
+TEST_CASE("no sample of the repository's set is longer than the configs' context", "[data]") {
+  const auto tokenizer = MakeTokenizer("bytes", 2);
+  const SampleFormat format = {tokenizer.get(), kTwoEncoders, {16, 16}, 96};
+  const std::string folder = kRepositorySet;
+  for (const std::string& name : kJsonFiles) {
+    auto encoders = kTwoEncoders;
+    const LlavaSet set = ReadLlava(folder + "/" + name, encoders);
+    for (const LlavaRow& row : set.rows) {
+      const Sample sample = BuildSample(set, row, format);
+      INFO(set.NameOf(row));
+      CHECK(sample.tokens.back() == tokenizer->eos());
+    }
+  }
+}
+
+TEST_CASE("a caption's colours are in its image", "[data]") {
+  const std::map<std::string, std::vector<int>> colours = {
+      {"red", {225, 35, 40}},     {"green", {40, 185, 65}},   {"blue", {45, 85, 235}},
+      {"yellow", {250, 215, 45}}, {"purple", {165, 60, 205}}, {"white", {245, 245, 245}}};
+  const LlavaSet set = ReadLlava(std::string(kRepositorySet) + "/held_out.json", {kTwoEncoders[0]});
+  int checked = 0;
+  for (const LlavaRow& row : set.rows) {
+    if (row.images[0].size() != 1) continue;
+    const Image image = ReadImage(set.PathOf(row.images[0][0]));
+    for (const auto& [name, value] : colours) {
+      int pixels = 0;
+      for (std::size_t i = 0; i < image.pixels.size(); i += 3) {
+        pixels += image.pixels[i] == value[0] && image.pixels[i + 1] == value[1] &&
+                  image.pixels[i + 2] == value[2];
+      }
+      const bool named = (" " + row.turns[1].text).find(" " + name + " ") != std::string::npos;
+      INFO(row.id << ": " << row.turns[1].text << " has " << pixels << " pixels of " << name);
+      CHECK(named == (pixels > 0));
+      if (named) CHECK(pixels >= 20);
+      ++checked;
+    }
+  }
+  CHECK(checked > 200);
+}
+
+TEST_CASE("options out of range and folders that cannot be made are refused", "[data]") {
+  const ScratchFolder folder;
+  SynthOptions options = Small(folder);
+  options.size = 4;
+  CHECK_THROWS_WITH(WriteShapes(options), "size: expected 8 to 1024, got 4");
+  options = Small(folder);
+  options.num_train = 0;
+  CHECK_THROWS_WITH(WriteShapes(options), "train: expected 1 to 1000000, got 0");
+  options = Small(folder);
+  options.folder = folder.Write("file", "") + "/set";
+  CHECK_THROWS_WITH(WriteShapes(options), options.folder + "/images: Not a directory");
+}
+
+}  // namespace
+}  // namespace troupe

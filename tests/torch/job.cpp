@@ -1,0 +1,401 @@
+#include "tests/torch/job.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+#include "modules/freezing.hpp"
+#include "modules/groups.hpp"
+#include "modules/parameters.hpp"
+#include "modules/torch/compute.hpp"
+#include "modules/torch/programs.hpp"
+
+namespace troupe {
+
+Config SmallConfig() {
+  Config config;
+  config.run.seed = 11;
+  config.run.precision = Precision::kFloat64;
+  config.cluster.ranks = 2;
+  ModuleConfig vision;
+  vision.name = "vision";
+  vision.kind = ModuleKind::kVit;
+  vision.ranks = {0};
+  vision.vit.image_size = 8;
+  vision.vit.patch_size = 4;
+  vision.vit.hidden = 8;
+  vision.vit.layers = 4;
+  vision.vit.heads = 4;
+  vision.vit.mlp_hidden = 12;
+  vision.vit.feature_layer = -2;
+  ModuleConfig language;
+  language.name = "language";
+  language.kind = ModuleKind::kLlama;
+  language.ranks = {1};
+  language.llama.vocab = 21;
+  language.llama.hidden = 16;
+  language.llama.layers = 3;
+  language.llama.heads = 4;
+  language.llama.kv_heads = 2;
+  language.llama.mlp_hidden = 12;
+  language.llama.context = 16;
+  config.modules = {vision, language};
+  config.edges = {{.from = "vision", .to = "language", .through = ProjectorConfig{.hidden = 12}}};
+  config.optimizer.learning_rate = 1e-2;
+  config.optimizer.min_learning_rate = 1e-3;
+  config.optimizer.weight_decay = 0.1;
+  return config;
+}
+
+ModuleConfig& ModuleOf(Config& config, const std::string& name) {
+  return *std::ranges::find(config.modules, name, &ModuleConfig::name);
+}
+
+void SetLayout(Config& config, const std::string& module, Layout layout) {
+  ModuleConfig& found = ModuleOf(config, module);
+  found.layout = layout;
+  found.ranks.resize(static_cast<std::size_t>(layout.num_ranks()));
+  std::iota(found.ranks.begin(), found.ranks.end(), 100 * static_cast<int>(module.size()));
+}
+
+namespace {
+
+std::vector<const ModuleConfig*> Encoders(const Config& config) {
+  std::vector<const ModuleConfig*> encoders;
+  for (const ModuleConfig& module : config.modules) {
+    if (module.kind == ModuleKind::kVit) encoders.push_back(&module);
+  }
+  return encoders;
+}
+
+Buffer IntegerBuffer(const std::vector<std::int64_t>& values) {
+  Buffer buffer = Buffer::Allocate({static_cast<std::int64_t>(values.size())}, DType::kInt64);
+  std::ranges::copy(values, buffer.as<std::int64_t>());
+  return buffer;
+}
+
+constexpr std::int64_t kTokens = 13;
+
+}  // namespace
+
+Inputs MakeInputs(const Config& config, const std::vector<int>& images_per_sample, int seed,
+                  bool labelled) {
+  Inputs inputs;
+  const auto num_samples = static_cast<std::int64_t>(images_per_sample.size());
+  inputs.tokens = Buffer::Allocate({num_samples, kTokens}, DType::kInt64);
+  inputs.labels = Buffer::Allocate({num_samples, kTokens}, DType::kInt64);
+  inputs.content = Buffer::Allocate({num_samples, kTokens}, DType::kUInt8);
+  for (std::int64_t i = 0; i < num_samples * kTokens; ++i) {
+    inputs.tokens.as<std::int64_t>()[i] = (i * 7 + seed * 5 + i / 4) % 21;
+    const bool valid = labelled && i % kTokens > 8 && (i + seed) % 5 != 0;
+    inputs.labels.as<std::int64_t>()[i] = valid ? (i * 11 + seed) % 21 : -100;
+    inputs.content.as<std::uint8_t>()[i] = i % 3 == 0;
+  }
+  std::int64_t first_position = 0;
+  for (const ModuleConfig* encoder : Encoders(config)) {
+    const std::int64_t size = encoder->vit.image_size;
+    const std::int64_t rows = encoder->vit.rows_per_image();
+    const int count = std::accumulate(images_per_sample.begin(), images_per_sample.end(), 0);
+    Buffer images = Buffer::Allocate({count, 3, size, size}, DType::kFloat32);
+    for (std::int64_t i = 0; i < images.num_elements(); ++i) {
+      images.as<float>()[i] =
+          static_cast<float>(std::sin(0.37 * static_cast<double>(i + first_position) + seed));
+    }
+    std::vector<std::int64_t> positions;
+    for (std::int64_t sample = 0; sample < num_samples; ++sample) {
+      const auto place = static_cast<std::size_t>(sample);
+      const std::int64_t sample_rows = images_per_sample[place] * rows;
+      inputs.table.samples.push_back(sample);
+      inputs.table.rows.push_back(sample_rows);
+      for (std::int64_t row = 0; row < sample_rows; ++row) {
+        positions.push_back(sample * kTokens + first_position + row);
+      }
+    }
+    inputs.images[encoder->name] = images;
+    inputs.positions[encoder->name] = IntegerBuffer(positions);
+    first_position += 4;
+  }
+  return inputs;
+}
+
+Inputs Slice(const Config& config, const Inputs& whole, std::size_t begin, std::size_t end) {
+  Inputs part;
+  const auto first = static_cast<std::int64_t>(begin);
+  const auto last = static_cast<std::int64_t>(end);
+  part.tokens = whole.tokens.Rows(first, last);
+  part.labels = whole.labels.Rows(first, last);
+  part.content = whole.content.Rows(first, last);
+  for (const ModuleConfig* encoder : Encoders(config)) {
+    const Buffer& all = whole.positions.at(encoder->name);
+    std::vector<std::int64_t> positions;
+    std::int64_t before = 0;
+    for (std::int64_t i = 0; i < all.num_elements(); ++i) {
+      const std::int64_t position = all.as<std::int64_t>()[i];
+      if (position < first * kTokens) ++before;
+      if (position >= first * kTokens && position < last * kTokens) {
+        positions.push_back(position - first * kTokens);
+      }
+    }
+    const std::int64_t rows = encoder->vit.rows_per_image();
+    const auto count = static_cast<std::int64_t>(positions.size()) / rows;
+    part.images[encoder->name] =
+        whole.images.at(encoder->name).Rows(before / rows, before / rows + count);
+    part.positions[encoder->name] = IntegerBuffer(positions);
+  }
+  return part;
+}
+
+void RunThreads(const std::vector<std::function<void()>>& work) {
+  std::vector<std::exception_ptr> errors(work.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        SetupComputeThread();
+        work[i]();
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+Job::Job(const Config& config) : config_(config) {
+  const ProgramFactory make = MakeTorchPrograms(
+      config, std::make_shared<GroupTable>(config, std::make_shared<AbortSignal>()));
+  for (const ModuleConfig& module : config.modules) {
+    if (module.inline_in) continue;
+    for (const int rank : module.ranks) {
+      const Coordinates at = GridOf(config, module).CoordinatesOf(rank);
+      const ShardAddress address{module.name, at.pp, at.dp, at.tp, at.cp, rank};
+      shards_.push_back({address, make(address)});
+    }
+  }
+}
+
+std::vector<StageProgram*> Job::StageOf(const std::string& module, int pp, int dp) {
+  std::vector<StageProgram*> programs;
+  for (const Shard& shard : shards_) {
+    const ShardAddress& at = shard.address;
+    if (at.module == module && at.pp == pp && at.dp == dp) programs.push_back(shard.program.get());
+  }
+  return programs;
+}
+
+StageProgram& Job::Program(const std::string& module, int pp, int dp, int tp) {
+  return *StageOf(module, pp, dp).at(static_cast<std::size_t>(tp));
+}
+
+Job::Rows Job::ForwardStage(const std::string& module, int pp, int dp, ForwardPass pass,
+                            LossSums* loss) {
+  const auto programs = StageOf(module, pp, dp);
+  std::vector<ForwardResult> results(programs.size());
+  std::vector<std::function<void()>> work;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    work.emplace_back([&, i] { results[i] = programs[i]->Forward(pass); });
+  }
+  RunThreads(work);
+  for (const ForwardResult& result : results) {
+    if (result.loss.loss != results[0].loss.loss ||
+        result.loss.correct != results[0].loss.correct) {
+      throw std::logic_error("ranks of one stage disagree about the loss");
+    }
+  }
+  if (loss) *loss += results[0].loss;
+  return results[0].outputs;
+}
+
+Job::Rows Job::BackwardStage(const std::string& module, int pp, int dp, const BackwardPass& pass) {
+  if (!RunsBackward(config_, module, pp)) return {};
+  const auto programs = StageOf(module, pp, dp);
+  std::vector<BackwardResult> results(programs.size());
+  std::vector<std::function<void()>> work;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    work.emplace_back([&, i] { results[i] = programs[i]->Backward(pass); });
+  }
+  RunThreads(work);
+  for (const Buffer& gradient : results[0].gradients) num_undefined_ += !gradient.defined();
+  return results[0].gradients;
+}
+
+void Job::ForwardAll(std::int64_t unit, const std::vector<Inputs>& parts, bool train, double scale,
+                     LossSums* loss) {
+  for (std::size_t dp = 0; dp < parts.size(); ++dp) {
+    const auto data = std::make_shared<const Inputs>(parts[dp]);
+    std::map<std::string, Buffer> arrived;  // by name of the edge
+    for (const ModuleConfig& module : config_.modules) {
+      if (module.inline_in) continue;
+      Rows rows;
+      for (const EdgeConfig* edge : IncomingEdges(config_, module.name)) {
+        rows.push_back(arrived.at(ProjectorName(*edge)));
+      }
+      for (int pp = 0; pp < module.layout.pp; ++pp) {
+        rows = ForwardStage(
+            module.name, pp, static_cast<int>(dp),
+            {.unit = unit, .train = train, .loss_scale = scale, .inputs = rows, .data = data},
+            loss);
+      }
+      const auto edges = OutgoingEdges(config_, module.name);
+      for (std::size_t i = 0; i < edges.size(); ++i) {
+        arrived[ProjectorName(*edges[i])] = rows.at(i);
+      }
+    }
+  }
+}
+
+void Job::BackwardAll(std::int64_t unit) {
+  for (int dp = 0; dp < config_.Sink().layout.dp; ++dp) {
+    std::map<std::string, Buffer> arrived;  // by name of the edge
+    for (std::size_t m = config_.modules.size(); m-- > 0;) {
+      const ModuleConfig& module = config_.modules[m];
+      if (module.inline_in) continue;
+      Rows gradients;
+      for (const EdgeConfig* edge : OutgoingEdges(config_, module.name)) {
+        gradients.push_back(arrived[ProjectorName(*edge)]);
+      }
+      for (int pp = module.layout.pp; pp-- > 0;) {
+        gradients = BackwardStage(module.name, pp, dp, {.unit = unit, .gradients = gradients});
+      }
+      const auto edges = IncomingEdges(config_, module.name);
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        arrived[ProjectorName(*edges.at(i))] = gradients[i];
+      }
+    }
+  }
+}
+
+LossSums Job::TrainRound(const std::vector<std::vector<Inputs>>& parts, double loss_scale) {
+  LossSums loss;
+  const std::int64_t first = next_unit_;
+  for (const auto& replicas : parts) ForwardAll(next_unit_++, replicas, true, loss_scale, &loss);
+  for (std::int64_t unit = first; unit < next_unit_; ++unit) BackwardAll(unit);
+  return loss;
+}
+
+LossSums Job::Train(const std::vector<Inputs>& whole, double loss_scale) {
+  std::vector<std::vector<Inputs>> parts;
+  const auto dp = static_cast<std::size_t>(config_.Sink().layout.dp);
+  for (const Inputs& inputs : whole) {
+    const auto num_samples = static_cast<std::size_t>(inputs.tokens.num_rows());
+    auto& replicas = parts.emplace_back();
+    for (std::size_t d = 0; d < dp; ++d) {
+      replicas.push_back(Slice(config_, inputs, d * num_samples / dp, (d + 1) * num_samples / dp));
+    }
+  }
+  return TrainRound(parts, loss_scale);
+}
+
+LossSums Job::Evaluate(const Inputs& whole) {
+  LossSums loss;
+  ForwardAll(next_unit_++, {whole}, false, 1.0, &loss);
+  return loss;
+}
+
+double Job::ReduceGradients() {
+  std::vector<double> squares(shards_.size());
+  std::vector<std::function<void()>> work;
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    work.emplace_back([&, i] { squares[i] = shards_[i].program->ReduceGradients(); });
+  }
+  RunThreads(work);
+  return std::accumulate(squares.begin(), squares.end(), 0.0);
+}
+
+void Job::Update(const UpdateStep& step) {
+  for (Shard& shard : shards_) shard.program->Update(step);
+}
+
+namespace {
+
+/// Calls `visit(index in the whole, index in the piece)` for every element of a piece.
+template <class Visit>
+void ForEachElement(const TensorPiece& piece, Visit visit) {
+  const Shape& shape = piece.value.shape();
+  for (std::int64_t i = 0; i < NumElements(shape); ++i) {
+    std::int64_t rest = i;
+    std::int64_t whole = 0;
+    std::int64_t stride = 1;
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      whole += (rest % shape[d] + piece.offsets[d]) * stride;
+      rest /= shape[d];
+      stride *= piece.global_shape[d];
+    }
+    visit(static_cast<std::size_t>(whole), static_cast<std::size_t>(i));
+  }
+}
+
+double ValueAt(const Buffer& buffer, std::size_t i) {
+  return buffer.dtype() == DType::kFloat32 ? static_cast<double>(buffer.as<float>()[i])
+                                           : buffer.as<double>()[i];
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<double>> Job::Tensors(TensorKind kind) const {
+  std::map<std::string, std::vector<double>> whole;
+  for (const Shard& shard : shards_) {
+    for (const TensorPiece& piece : shard.program->Tensors(kind)) {
+      auto& values = whole[piece.name];
+      values.resize(static_cast<std::size_t>(NumElements(piece.global_shape)),
+                    std::numeric_limits<double>::quiet_NaN());
+      ForEachElement(piece, [&](std::size_t to, std::size_t from) {
+        const double value = ValueAt(piece.value, from);
+        if (!std::isnan(values[to]) && values[to] != value) {
+          throw std::logic_error(piece.name + ": copies differ");
+        }
+        values[to] = value;
+      });
+    }
+  }
+  for (const auto& [name, values] : whole) {
+    if (std::ranges::any_of(values, [](double v) { return std::isnan(v); })) {
+      throw std::logic_error(name + ": not covered, or not a number");
+    }
+  }
+  return whole;
+}
+
+std::map<std::string, std::int64_t> Job::OwnedElements() const {
+  std::map<std::string, std::int64_t> owned;
+  for (const Shard& shard : shards_) {
+    for (const TensorPiece& piece : shard.program->Tensors(TensorKind::kParameter)) {
+      if (piece.owner) owned[piece.name] += piece.value.num_elements();
+    }
+  }
+  return owned;
+}
+
+double Difference(const std::map<std::string, std::vector<double>>& a,
+                  const std::map<std::string, std::vector<double>>& b) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  if (a.size() != b.size()) return kInfinite;
+  const auto largest = [](const std::vector<double>& values) {
+    double result = 0.0;
+    for (const double value : values) result = std::max(result, std::abs(value));
+    return result;
+  };
+  double floor = 0.0;
+  for (const auto& [name, values] : a) floor = std::max(floor, 1e-3 * largest(values));
+  double worst = 0.0;
+  for (const auto& [name, values] : a) {
+    const auto found = b.find(name);
+    if (found == b.end() || found->second.size() != values.size()) return kInfinite;
+    const double scale = std::max(largest(values), floor);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double difference = std::abs(values[i] - found->second[i]);
+      if (difference > 0.0) worst = std::max(worst, difference / scale);
+    }
+  }
+  return worst;
+}
+
+}  // namespace troupe

@@ -1,0 +1,83 @@
+// Runs the torch programs of a small job without actors: threads for the ranks of a stage, plain
+// loops for everything else, so that a test sees the programs alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/config.hpp"
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+/// A tiny vit "vision" and llama "language" in float64, one rank each, with a projector between.
+/// Vocabulary 21 and hidden sizes are chosen so that uneven cuts occur.
+Config SmallConfig();
+
+ModuleConfig& ModuleOf(Config& config, const std::string& name);
+
+/// Sets tp, pp and dp of a module and gives it that many ranks.
+void SetLayout(Config& config, const std::string& module, Layout layout);
+
+/// `images_per_sample` images before the text of each sample; values depend on `seed`. With
+/// `labelled` false no token has a label.
+Inputs MakeInputs(const Config& config, const std::vector<int>& images_per_sample, int seed,
+                  bool labelled = true);
+
+/// The samples [begin, end) of `whole` as one data-parallel shard gets them.
+Inputs Slice(const Config& config, const Inputs& whole, std::size_t begin, std::size_t end);
+
+/// All shards of a job whose modules have equal dp (or one module of dp 1 feeding another).
+class Job {
+ public:
+  explicit Job(const Config& config);
+
+  /// Forward and backward of some microbatches, all forwards first; replica d gets parts[u][d].
+  LossSums TrainRound(const std::vector<std::vector<Inputs>>& parts, double loss_scale);
+  LossSums Train(const std::vector<Inputs>& whole, double loss_scale);
+  LossSums Evaluate(const Inputs& whole);
+  /// Sum over all shards of the squared norm.
+  double ReduceGradients();
+  void Update(const UpdateStep& step);
+
+  /// Whole tensors by name, every piece compared where pieces overlap and every element covered.
+  std::map<std::string, std::vector<double>> Tensors(TensorKind kind) const;
+  /// Per name, how many elements some owner speaks for.
+  std::map<std::string, std::int64_t> OwnedElements() const;
+  StageProgram& Program(const std::string& module, int pp = 0, int dp = 0, int tp = 0);
+  std::size_t num_undefined_input_gradients() const { return num_undefined_; }
+
+ private:
+  struct Shard {
+    ShardAddress address;
+    std::unique_ptr<StageProgram> program;
+  };
+  using Rows = std::vector<Buffer>;
+
+  std::vector<StageProgram*> StageOf(const std::string& module, int pp, int dp);
+  Rows ForwardStage(const std::string& module, int pp, int dp, ForwardPass pass, LossSums* loss);
+  Rows BackwardStage(const std::string& module, int pp, int dp, const BackwardPass& pass);
+  void ForwardAll(std::int64_t unit, const std::vector<Inputs>& parts, bool train, double scale,
+                  LossSums* loss);
+  void BackwardAll(std::int64_t unit);
+
+  Config config_;
+  std::vector<Shard> shards_;
+  std::int64_t next_unit_ = 0;
+  std::size_t num_undefined_ = 0;
+};
+
+/// Largest difference over all tensors, relative to the largest value of each, but at least to a
+/// thousandth of the largest of all: the gradient of a key bias is zero but for rounding, since a
+/// softmax ignores what all its inputs share. A missing name or another size is infinite.
+double Difference(const std::map<std::string, std::vector<double>>& a,
+                  const std::map<std::string, std::vector<double>>& b);
+
+/// Runs one function per thread; rethrows the first failure.
+void RunThreads(const std::vector<std::function<void()>>& work);
+
+}  // namespace troupe
