@@ -125,6 +125,7 @@ void OnForwardDone(Self self, std::int64_t unit, const FromSet<ForwardDone>& don
   auto& report = s.rounds.front().report;
   for (const auto& part : done.parts) report.busy_ns += part.busy_ns;
   report.loss += done.parts.front().result.loss;
+  if (s.config.out.empty()) report.loss.sequence_tokens += flight.num_tokens;
 
   for (std::size_t l = 0; l < flight.askers.size(); ++l) {
     if (NeedsBackward(s) && s.config.in[l].carries_gradient) continue;
@@ -157,6 +158,7 @@ void StartForward(Self self, std::int64_t unit) {
     pass.data = std::move(s.fed.front().input.data);
     flight.feed = std::move(s.fed.front().asker);
     s.fed.pop_front();
+    flight.num_tokens = pass.data->num_tokens;
   }
   std::vector<std::vector<Buffer>> inputs;  // by link, then shard
   for (std::size_t l = 0; l < s.arrived.size(); ++l) {

@@ -63,6 +63,7 @@ struct StageState {
     caf::typed_response_promise<InputTaken> feed;
     std::vector<std::vector<Buffer>> gradients;                 ///< by outgoing link
     std::shared_ptr<const RowTable> rows;
+    std::int64_t num_tokens = 0;                                ///< that its data holds
   };
   struct Arrived {
     Activation activation;

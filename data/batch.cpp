@@ -23,6 +23,7 @@ void FillText(std::span<const NumberedSample> samples, std::int64_t pad, Inputs&
     std::copy(sample.labels.begin(), sample.labels.end(), inputs.labels.as<std::int64_t>() + begin);
     std::copy(sample.content.begin(), sample.content.end(),
               inputs.content.as<std::uint8_t>() + begin);
+    inputs.num_tokens += std::ssize(sample.tokens);
     inputs.table.samples.push_back(samples[b].number);
     inputs.table.rows.push_back(shape[1]);
   }

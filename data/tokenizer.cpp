@@ -1,7 +1,7 @@
 #include "data/tokenizer.hpp"
 
-#include <filesystem>
-#include <sentencepiece_processor.h>
+#include <dlfcn.h>
+
 #include <stdexcept>
 
 namespace troupe {
@@ -41,62 +41,29 @@ class ByteTokenizer : public Tokenizer {
   int num_encoders_;
 };
 
-class SentencePieceTokenizer : public Tokenizer {
- public:
-  SentencePieceTokenizer(const std::string& file, int num_encoders) : num_encoders_(num_encoders) {
-    if (!std::filesystem::is_regular_file(file)) {
-      throw std::runtime_error(file + ": expected a sentencepiece model, found no such file");
-    }
-    const auto status = model_.Load(file);
-    if (!status.ok()) {
-      throw std::runtime_error(file + ": expected a sentencepiece model, could not read it as one");
-    }
-    if (model_.bos_id() < 0 || model_.eos_id() < 0) {
-      throw std::runtime_error(file + ": expected a model with bos and eos, it has no " +
-                               (model_.bos_id() < 0 ? "bos" : "eos"));
-    }
-    pad_ = model_.pad_id() >= 0 ? model_.pad_id() : model_.GetPieceSize();
-    first_placeholder_ = model_.GetPieceSize() + (model_.pad_id() >= 0 ? 0 : 1);
-  }
-
-  std::vector<TextToken> Encode(std::string_view text) const override {
-    const auto pieces = model_.EncodeAsImmutableProto({text.data(), text.size()});
-    std::vector<TextToken> tokens;
-    tokens.reserve(pieces.pieces_size());
-    for (const auto& piece : pieces.pieces()) {
-      tokens.push_back({piece.id(), piece.begin(), piece.end()});
-    }
-    return tokens;
-  }
-
-  std::string Decode(std::span<const std::int64_t> ids) const override {
-    std::vector<int> text_ids;
-    for (const std::int64_t id : ids) {
-      if (id >= 0 && id < model_.GetPieceSize()) text_ids.push_back(static_cast<int>(id));
-    }
-    return model_.DecodeIds(text_ids);
-  }
-
-  std::int64_t bos() const override { return model_.bos_id(); }
-  std::int64_t eos() const override { return model_.eos_id(); }
-  std::int64_t pad() const override { return pad_; }
-  std::int64_t placeholder(int encoder) const override { return first_placeholder_ + encoder; }
-  std::int64_t size() const override { return first_placeholder_ + num_encoders_; }
-
- private:
-  sentencepiece::SentencePieceProcessor model_;
-  int num_encoders_;
-  std::int64_t pad_ = 0;
-  std::int64_t first_placeholder_ = 0;
-};
+/// libsentencepiece carries protocol buffers of its own, under the same names as the newer ones that
+/// libtorch brings: linked into one program, each would run the other's code. So it is opened on
+/// demand, with its symbols bound among themselves (data/sentencepiece/).
+std::unique_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int num_encoders) {
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;  // the sanitizer refuses deep binding
+#else
+  constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+  void* library = dlopen("libtroupe_sentencepiece.so", kFlags);
+  if (library == nullptr) throw std::runtime_error(std::string("sentencepiece: ") + dlerror());
+  using Make = const Tokenizer* (*)(const char*, int);
+  const auto make = reinterpret_cast<Make>(dlsym(library, "TroupeMakeSentencePiece"));
+  if (make == nullptr) throw std::runtime_error(std::string("sentencepiece: ") + dlerror());
+  return std::unique_ptr<const Tokenizer>(make(file.c_str(), num_encoders));
+}
 
 }  // namespace
 
 std::unique_ptr<const Tokenizer> MakeTokenizer(const std::string& name, int num_encoders) {
   if (name == "bytes") return std::make_unique<ByteTokenizer>(num_encoders);
   if (name.starts_with(kSentencePiecePrefix)) {
-    return std::make_unique<SentencePieceTokenizer>(name.substr(kSentencePiecePrefix.size()),
-                                                    num_encoders);
+    return OpenSentencePiece(name.substr(kSentencePiecePrefix.size()), num_encoders);
   }
   throw std::runtime_error("tokenizer: expected \"bytes\" or \"sentencepiece:FILE\", got \"" +
                            name + "\"");

@@ -11,8 +11,8 @@ namespace troupe {
 
 enum class DType : std::uint8_t { kFloat32, kFloat64, kInt64, kInt32, kUInt8 };
 
-std::size_t SizeOf(DType dtype);      ///< bytes of one element
-std::string ToString(DType dtype);    ///< "float32"
+std::size_t SizeOf(DType dtype);    ///< bytes of one element
+std::string ToString(DType dtype);  ///< "float32"
 
 /// Outermost first; {} is a scalar.
 using Shape = std::vector<std::int64_t>;
@@ -35,11 +35,15 @@ class Buffer {
   bool defined() const { return data_ != nullptr; }
   std::byte* data() const { return data_; }
   template <class T>
-  T* as() const { return reinterpret_cast<T*>(data_); }
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
   const Shape& shape() const { return shape_; }
   DType dtype() const { return dtype_; }
   std::int64_t num_elements() const { return NumElements(shape_); }
-  std::size_t num_bytes() const { return static_cast<std::size_t>(num_elements()) * SizeOf(dtype_); }
+  std::size_t num_bytes() const {
+    return static_cast<std::size_t>(num_elements()) * SizeOf(dtype_);
+  }
   /// The outermost size; throws std::invalid_argument for a scalar.
   std::int64_t num_rows() const;
   std::size_t row_bytes() const;

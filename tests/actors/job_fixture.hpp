@@ -126,20 +126,28 @@ class JobFixture {
     return done;
   }
 
-  /// "F0 F1 B0 ..." of one stage in one round; every replica and rank must have run the same.
-  std::string Order(const std::string& stage, std::int64_t round = 0) const {
+  /// "F0 F1 B0 ..." of one stage in one round, for each of its replicas and ranks.
+  std::vector<std::string> Orders(const std::string& stage, std::int64_t round = 0) const {
     std::vector<PassRecord> records;
     for (const auto& [rank, ring] : rings) {
       const auto snapshot = ring->Snapshot();
       records.insert(records.end(), snapshot.records.begin(), snapshot.records.end());
     }
-    std::string order;
+    std::vector<std::string> orders;
     for (const PassOrder& entry : PassOrders(records, round)) {
-      if (plan->graph().StageName(entry.stage) != stage) continue;
-      if (order.empty()) order = entry.text;
-      if (order != entry.text) return "replicas differ: " + order + " and " + entry.text;
+      if (plan->graph().StageName(entry.stage) == stage) orders.push_back(entry.text);
     }
-    return order;
+    return orders;
+  }
+
+  /// The same where all replicas and ranks must have run one order.
+  std::string Order(const std::string& stage, std::int64_t round = 0) const {
+    const auto orders = Orders(stage, round);
+    if (orders.empty()) return "";
+    for (const std::string& order : orders) {
+      if (order != orders.front()) return "replicas differ: " + order + " and " + orders.front();
+    }
+    return orders.front();
   }
 
   std::function<ProgramFactory(ProgramFactory)> wrap_program;  ///< puts something between; optional

@@ -417,6 +417,27 @@ TEST_CASE("passes out of order are refused", "[torch]") {
         "vision.s0 dp0 rank 0: gradient reduction while unit 5 awaits its backward");
 }
 
+TEST_CASE("among equally probable tokens the first is the prediction, on any rank", "[torch]") {
+  Config config = SmallConfig();
+  const int tp = GENERATE(1, 2, 4);
+  SetLayout(config, "language", {.tp = tp});
+  Job job(config);
+  // Without a final norm all logits are 0 and all tokens equal.
+  for (int rank = 0; rank < tp; ++rank) {
+    for (const TensorPiece& piece :
+         job.Program("language", 0, 0, rank).Tensors(TensorKind::kParameter)) {
+      if (piece.name == "language.norm.weight") std::fill_n(piece.value.as<double>(), 16, 0.0);
+    }
+  }
+  const Inputs inputs = MakeInputs(config, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 12);
+  const auto* labels = inputs.labels.as<std::int64_t>();
+  const auto zeros = std::count(labels, labels + inputs.labels.num_elements(), 0);
+  REQUIRE(zeros > 0);
+  const LossSums loss = job.Evaluate(inputs);
+  CHECK(loss.correct == zeros);
+  CHECK(loss.loss == Approx(static_cast<double>(loss.tokens) * std::log(21.0)));
+}
+
 TEST_CASE("two runs of one layout have the same bits", "[torch]") {
   Config config = SmallConfig();
   config.run.precision = Precision::kFloat32;

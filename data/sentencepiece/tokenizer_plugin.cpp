@@ -1,0 +1,68 @@
+// The tokenizer of SentencePiece models, as a library that is opened on demand; data/tokenizer.cpp
+// says why it is not linked.
+#include <sentencepiece_processor.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "data/tokenizer.hpp"
+
+namespace troupe {
+namespace {
+
+class SentencePieceTokenizer : public Tokenizer {
+ public:
+  SentencePieceTokenizer(const std::string& file, int num_encoders) : num_encoders_(num_encoders) {
+    if (!std::filesystem::is_regular_file(file)) {
+      throw std::runtime_error(file + ": expected a sentencepiece model, found no such file");
+    }
+    const auto status = model_.Load(file);
+    if (!status.ok()) {
+      throw std::runtime_error(file + ": expected a sentencepiece model, could not read it as one");
+    }
+    if (model_.bos_id() < 0 || model_.eos_id() < 0) {
+      throw std::runtime_error(file + ": expected a model with bos and eos, it has no " +
+                               (model_.bos_id() < 0 ? "bos" : "eos"));
+    }
+    pad_ = model_.pad_id() >= 0 ? model_.pad_id() : model_.GetPieceSize();
+    first_placeholder_ = model_.GetPieceSize() + (model_.pad_id() >= 0 ? 0 : 1);
+  }
+
+  std::vector<TextToken> Encode(std::string_view text) const override {
+    const auto pieces = model_.EncodeAsImmutableProto({text.data(), text.size()});
+    std::vector<TextToken> tokens;
+    tokens.reserve(pieces.pieces_size());
+    for (const auto& piece : pieces.pieces()) {
+      tokens.push_back({piece.id(), piece.begin(), piece.end()});
+    }
+    return tokens;
+  }
+
+  std::string Decode(std::span<const std::int64_t> ids) const override {
+    std::vector<int> text_ids;
+    for (const std::int64_t id : ids) {
+      if (id >= 0 && id < model_.GetPieceSize()) text_ids.push_back(static_cast<int>(id));
+    }
+    return model_.DecodeIds(text_ids);
+  }
+
+  std::int64_t bos() const override { return model_.bos_id(); }
+  std::int64_t eos() const override { return model_.eos_id(); }
+  std::int64_t pad() const override { return pad_; }
+  std::int64_t placeholder(int encoder) const override { return first_placeholder_ + encoder; }
+  std::int64_t size() const override { return first_placeholder_ + num_encoders_; }
+
+ private:
+  sentencepiece::SentencePieceProcessor model_;
+  int num_encoders_;
+  std::int64_t pad_ = 0;
+  std::int64_t first_placeholder_ = 0;
+};
+
+}  // namespace
+}  // namespace troupe
+
+/// Throws what MakeTokenizer throws; the caller owns the result.
+extern "C" const troupe::Tokenizer* TroupeMakeSentencePiece(const char* file, int num_encoders) {
+  return new troupe::SentencePieceTokenizer(file, num_encoders);
+}

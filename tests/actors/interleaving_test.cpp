@@ -1,0 +1,108 @@
+// No order of message delivery breaks a job: two encoders with different replica counts and a
+// pipeline of three stages, run in thousands of random orders.
+#include <sstream>
+
+#include <catch2/catch.hpp>
+
+#include "tests/actors/job_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+Layout LayoutOf(int pp, int dp) {
+  Layout layout;
+  layout.pp = pp;
+  layout.dp = dp;
+  return layout;
+}
+
+/// Encoder 1: pp2 dp3; encoder 2: dp4; language: pp3 dp2, fed by both. 6 samples per microbatch, so
+/// that neither 3 -> 2 nor 4 -> 2 cuts fall together; rows differ by encoder.
+Config TwoEncoders() {
+  Config config = SyntheticConfigOf(
+      {{"encoder1", LayoutOf(2, 3)}, {"encoder2", LayoutOf(1, 4)}, {"language", LayoutOf(3, 2)}},
+      {{"encoder1", "language"}, {"encoder2", "language"}});
+  config.schedule.micro_batch_size = 3;
+  config.edges[0].credits = 3;
+  config.edges[1].credits = 2;
+  config.modules[1].synthetic.rows_per_sample = 2;
+  return config;
+}
+
+/// Empty, or which promise of the stage rule the order breaks.
+std::string BrokenRule(const std::string& order, std::int64_t limit) {
+  std::istringstream words(order);
+  std::int64_t forwards = 0;
+  std::int64_t backwards = 0;
+  for (std::string word; words >> word;) {
+    const std::int64_t unit = std::stoll(word.substr(1));
+    if (word[0] == 'F' && unit != forwards++) return "forwards out of order: " + order;
+    if (word[0] == 'B' && unit != backwards++) return "backwards out of order: " + order;
+    if (backwards > forwards) return "a backward before its forward: " + order;
+    if (forwards - backwards > limit) return "more in flight than allowed: " + order;
+  }
+  return forwards == backwards ? "" : "a forward without backward: " + order;
+}
+
+void RunMany(JobFixture& job, int runs) {
+  const Config config = TwoEncoders();
+  constexpr std::int64_t kMicrobatches = 5;
+  job.inspect = true;
+  REQUIRE(job.Run(config, TrainingRounds(2, kMicrobatches)).failure == "");
+  const auto gradients = job.seen->GradientSums();
+  const auto parameters = job.seen->parameters;
+  const double loss = job.seen->rounds[1].loss.loss;
+  REQUIRE(gradients.size() == 6);
+
+  for (int run = 1; run <= runs; ++run) {
+    INFO("delivery order " << run);
+    const auto seed = static_cast<std::uint64_t>(run);
+    const JobDone done = job.RunShuffled(config, TrainingRounds(2, kMicrobatches), seed);
+    if (!done.failure.empty()) FAIL(done.failure);
+    for (const StagePlan& stage : job.plan->stages()) {
+      const std::string name = job.plan->graph().StageName(stage.stage);
+      for (const std::string& order : job.Orders(name, 1)) {
+        const std::string broken = BrokenRule(order, stage.limit);
+        if (!broken.empty()) FAIL(name << ": " << broken);
+      }
+    }
+    if (job.seen->GradientSums() != gradients) FAIL("other gradients than in delivery order 0");
+    if (job.seen->parameters != parameters) FAIL("other parameters than in delivery order 0");
+    if (job.seen->rounds[1].loss.loss != loss) FAIL("another loss than in delivery order 0");
+  }
+  SUCCEED();
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(JobFixture, "300 random delivery orders give the same sums and keep the rule",
+                 "[actors]") {
+  RunMany(*this, 300);
+}
+
+TEST_CASE_METHOD(JobFixture, "10,000 random delivery orders give the same sums and keep the rule",
+                 "[actors][slow]") {
+  RunMany(*this, 10'000);
+}
+
+TEST_CASE_METHOD(JobFixture, "a lost sample changes a gradient", "[actors]") {
+  // What the sums above can see: without this, equal sums would prove nothing.
+  struct ShortSource : SyntheticSource {
+    using SyntheticSource::SyntheticSource;
+    std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
+                                       std::int64_t unit) override {
+      auto inputs = std::make_shared<Inputs>(*SyntheticSource::Load(module, dp, round, unit));
+      if (module == "encoder2" && dp == 1 && unit == 3) inputs->table.rows[0] = 1;
+      return inputs;
+    }
+  };
+  const Config config = TwoEncoders();
+  inspect = true;
+  REQUIRE(Run(config, TrainingRounds(1, 5)).failure == "");
+  const auto gradients = seen->GradientSums();
+  source = std::make_shared<ShortSource>(config);
+  REQUIRE(Run(config, TrainingRounds(1, 5)).failure == "");
+  CHECK(seen->GradientSums() != gradients);
+}
+
+}  // namespace troupe

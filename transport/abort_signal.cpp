@@ -1,0 +1,54 @@
+#include "transport/abort_signal.hpp"
+
+#include <atomic>
+#include <stop_token>
+#include <utility>
+
+namespace troupe {
+
+struct AbortSignal::State {
+  std::mutex mutex;   // orders those who raise
+  std::string cause;  // written once, before `raised`
+  std::atomic<bool> raised = false;
+  // Calls each subscriber once, and lets one that goes away wait for its call in progress, unless
+  // it goes away inside that call.
+  std::stop_source stop;
+};
+
+AbortSignal::AbortSignal() : state_(std::make_shared<State>()) {}
+
+void AbortSignal::Raise(const std::string& cause) {
+  const std::shared_ptr<State> state = state_;  // a subscriber may destroy this object
+  {
+    const std::lock_guard lock(state->mutex);
+    if (state->raised) return;
+    state->cause = cause;
+    state->raised = true;
+  }
+  state->stop.request_stop();
+}
+
+bool AbortSignal::raised() const { return state_->raised; }
+
+std::string AbortSignal::cause() const { return raised() ? state_->cause : std::string(); }
+
+void AbortSignal::ThrowIfRaised() const {
+  if (raised()) throw Aborted(state_->cause);
+}
+
+std::shared_ptr<void> AbortSignal::Subscribe(std::function<void(const std::string&)> wake) {
+  using Wake = std::function<void(const std::string&)>;
+  struct Subscription {
+    Subscription(std::shared_ptr<State> signal, std::shared_ptr<const Wake> wake)
+        : state(std::move(signal)),
+          callback(state->stop.get_token(), [raw = state.get(), wake = std::move(wake)] {
+            const std::shared_ptr<const Wake> running = wake;  // it may end the subscription
+            (*running)(raw->cause);
+          }) {}
+    std::shared_ptr<State> state;
+    std::stop_callback<std::function<void()>> callback;
+  };
+  return std::make_shared<Subscription>(state_, std::make_shared<const Wake>(std::move(wake)));
+}
+
+}  // namespace troupe

@@ -1,0 +1,190 @@
+#include "transport/buffer.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+// What a tensor without elements points to when its owner has no memory for it, so that it counts
+// as defined.
+alignas(64) std::byte no_elements[64];
+
+std::size_t CheckedNumBytes(const Shape& shape, DType dtype) {
+  for (const std::int64_t size : shape)
+    if (size < 0)
+      throw std::invalid_argument("buffer: expected sizes of at least 0, got " + ToString(shape));
+  std::size_t num_bytes = SizeOf(dtype);
+  bool empty = false;
+  bool overflow = false;
+  for (const std::int64_t size : shape) {
+    empty |= size == 0;
+    overflow |= __builtin_mul_overflow(num_bytes, static_cast<std::size_t>(size), &num_bytes);
+  }
+  if (empty) return 0;
+  if (overflow || num_bytes > static_cast<std::size_t>(PTRDIFF_MAX)) throw std::bad_alloc();
+  return num_bytes;
+}
+
+std::string Describe(const Buffer& buffer) {
+  return ToString(buffer.dtype()) + " " + ToString(buffer.shape());
+}
+
+void CheckSameRows(const Buffer& first, const Buffer& part) {
+  if (!part.defined()) throw std::invalid_argument("concatenation of rows: a part is undefined");
+  const bool same =
+      first.dtype() == part.dtype() && !first.shape().empty() &&
+      first.shape().size() == part.shape().size() &&
+      std::equal(first.shape().begin() + 1, first.shape().end(), part.shape().begin() + 1);
+  if (!same)
+    throw std::invalid_argument("concatenation of rows: expected rows as in " + Describe(first) +
+                                ", got " + Describe(part));
+}
+
+bool ShareOwner(const Buffer& a, const Buffer& b) {
+  return a.owner() != nullptr && !a.owner().owner_before(b.owner()) &&
+         !b.owner().owner_before(a.owner());
+}
+
+bool AreNeighbours(const std::vector<const Buffer*>& parts) {
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const Buffer& before = *parts[i - 1];
+    if (!ShareOwner(before, *parts[i]) || before.data() + before.num_bytes() != parts[i]->data())
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::size_t SizeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return 4;
+    case DType::kFloat64:
+      return 8;
+    case DType::kInt64:
+      return 8;
+    case DType::kInt32:
+      return 4;
+    case DType::kUInt8:
+      return 1;
+  }
+  throw std::invalid_argument("dtype: unknown value " + std::to_string(static_cast<int>(dtype)));
+}
+
+std::string ToString(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return "float32";
+    case DType::kFloat64:
+      return "float64";
+    case DType::kInt64:
+      return "int64";
+    case DType::kInt32:
+      return "int32";
+    case DType::kUInt8:
+      return "uint8";
+  }
+  throw std::invalid_argument("dtype: unknown value " + std::to_string(static_cast<int>(dtype)));
+}
+
+std::int64_t NumElements(const Shape& shape) {
+  // First, since the other sizes may be as large as they like beside a zero.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::string ToString(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+Buffer Buffer::Allocate(Shape shape, DType dtype) {
+  const std::size_t num_bytes = CheckedNumBytes(shape, dtype);
+  std::shared_ptr<void> owner(::operator new(num_bytes > 0 ? num_bytes : 1, kAlignment),
+                              [](void* data) { ::operator delete(data, kAlignment); });
+  void* data = owner.get();
+  return Wrap(std::move(owner), data, std::move(shape), dtype);
+}
+
+Buffer Buffer::Zeros(Shape shape, DType dtype) {
+  Buffer buffer = Allocate(std::move(shape), dtype);
+  std::memset(buffer.data_, 0, buffer.num_bytes());
+  return buffer;
+}
+
+Buffer Buffer::Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype) {
+  const std::size_t num_bytes = CheckedNumBytes(shape, dtype);
+  if (data == nullptr && num_bytes > 0)
+    throw std::invalid_argument("buffer: expected memory for " + ToString(dtype) + " " +
+                                ToString(shape) + ", got a null pointer");
+  Buffer buffer;
+  buffer.owner_ = std::move(owner);
+  buffer.data_ = data != nullptr ? static_cast<std::byte*>(data) : no_elements;
+  buffer.shape_ = std::move(shape);
+  buffer.dtype_ = dtype;
+  return buffer;
+}
+
+std::int64_t Buffer::num_rows() const {
+  if (shape_.empty())
+    throw std::invalid_argument("buffer: expected at least one dimension, got a scalar");
+  return shape_.front();
+}
+
+std::size_t Buffer::row_bytes() const {
+  std::size_t num_bytes = SizeOf(dtype_);
+  for (std::size_t i = 1; i < shape_.size(); ++i) num_bytes *= static_cast<std::size_t>(shape_[i]);
+  return num_bytes;
+}
+
+Buffer Buffer::Rows(std::int64_t begin, std::int64_t end) const {
+  if (begin < 0 || begin > end || end > num_rows())
+    throw std::out_of_range("rows [" + std::to_string(begin) + ", " + std::to_string(end) +
+                            "): expected a part of [0, " + std::to_string(num_rows()) + ")");
+  Buffer rows = *this;
+  rows.data_ += static_cast<std::size_t>(begin) * row_bytes();
+  rows.shape_.front() = end - begin;
+  return rows;
+}
+
+Buffer ConcatenateRows(const std::vector<Buffer>& parts) {
+  if (parts.empty())
+    throw std::invalid_argument("concatenation of rows: expected at least one part, got none");
+  Shape shape = parts.front().shape();
+  std::int64_t num_rows = 0;
+  std::vector<const Buffer*> filled;
+  for (const Buffer& part : parts) {
+    CheckSameRows(parts.front(), part);
+    num_rows += part.num_rows();
+    if (part.num_rows() > 0) filled.push_back(&part);
+  }
+  if (filled.empty()) return parts.front();
+  if (filled.size() == 1) return *filled.front();
+  shape.front() = num_rows;
+  const Buffer& first = *filled.front();
+  if (AreNeighbours(filled))
+    return Buffer::Wrap(first.owner(), first.data(), std::move(shape), first.dtype());
+  Buffer whole = Buffer::Allocate(std::move(shape), first.dtype());
+  std::byte* target = whole.data();
+  for (const Buffer* part : filled) {
+    std::memcpy(target, part->data(), part->num_bytes());
+    target += part->num_bytes();
+  }
+  return whole;
+}
+
+}  // namespace troupe

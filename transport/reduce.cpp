@@ -1,0 +1,93 @@
+#include "transport/reduce.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+namespace troupe {
+namespace {
+
+// Elements whose partial results stay in the first-level cache while all inputs are added.
+constexpr std::int64_t kBlock = 1024;
+
+struct Sum {
+  template <class T>
+  static T Apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      using Unsigned = std::make_unsigned_t<T>;
+      return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+    } else {
+      return a + b;
+    }
+  }
+};
+
+struct Max {
+  template <class T>
+  static T Apply(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return (a < b || b != b) ? b : a;
+    } else {
+      return a < b ? b : a;
+    }
+  }
+};
+
+template <class T, class Op>
+void Combine(const T* a, const T* b, std::int64_t count, T* __restrict output) {
+  for (std::int64_t i = 0; i < count; ++i) output[i] = Op::Apply(a[i], b[i]);
+}
+
+template <class T, class Op>
+void Accumulate(const T* a, std::int64_t count, T* __restrict output) {
+  for (std::int64_t i = 0; i < count; ++i) output[i] = Op::Apply(output[i], a[i]);
+}
+
+template <class T, class Op>
+void ReduceAs(std::span<const std::byte* const> inputs, std::int64_t count, std::byte* output) {
+  T* const result = reinterpret_cast<T*>(output);
+  const auto input = [&](std::size_t member) { return reinterpret_cast<const T*>(inputs[member]); };
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const std::int64_t size = std::min(kBlock, count - begin);
+    Combine<T, Op>(input(0) + begin, input(1) + begin, size, result + begin);
+    for (std::size_t member = 2; member < inputs.size(); ++member)
+      Accumulate<T, Op>(input(member) + begin, size, result + begin);
+  }
+}
+
+template <class T>
+void ReduceBy(std::span<const std::byte* const> inputs, std::int64_t count, ReduceOp op,
+              std::byte* output) {
+  if (op == ReduceOp::kSum) {
+    ReduceAs<T, Sum>(inputs, count, output);
+  } else {
+    ReduceAs<T, Max>(inputs, count, output);
+  }
+}
+
+}  // namespace
+
+void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType dtype, ReduceOp op,
+            std::byte* output) {
+  if (count == 0) return;
+  if (inputs.size() == 1) {
+    std::memcpy(output, inputs[0], static_cast<std::size_t>(count) * SizeOf(dtype));
+    return;
+  }
+  switch (dtype) {
+    case DType::kFloat32:
+      return ReduceBy<float>(inputs, count, op, output);
+    case DType::kFloat64:
+      return ReduceBy<double>(inputs, count, op, output);
+    case DType::kInt64:
+      return ReduceBy<std::int64_t>(inputs, count, op, output);
+    case DType::kInt32:
+      return ReduceBy<std::int32_t>(inputs, count, op, output);
+    case DType::kUInt8:
+      return ReduceBy<std::uint8_t>(inputs, count, op, output);
+  }
+}
+
+}  // namespace troupe
