@@ -18,7 +18,6 @@ constexpr const char* kAbout =
     "  troupe verify configs/shapes.toml    proves its gradients against an unsharded reference\n";
 
 int Main(int argc, char** argv) {
-  RestartWithBestKernels(argv);
   SetupCompute();
   CLI::App app(kAbout, "troupe");
   app.require_subcommand(1);
