@@ -3,17 +3,20 @@ BUILD ?= build/cpu
 CONFIG ?= configs/shapes.toml
 CMAKE_FLAGS ?=
 
-.PHONY: run test build packages asan tsan parity soak bench clean
+.PHONY: run test build configure packages asan tsan parity soak bench clean
 
-run: build
+run: configure
+	cmake --build $(BUILD) --target troupe
 	$(BUILD)/troupe train $(CONFIG)
 
 test: build
 	cd $(BUILD) && ctest --output-on-failure
 
-build: packages
-	cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS)
+build: configure
 	cmake --build $(BUILD)
+
+configure: packages
+	cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS)
 
 packages:
 	tools/install_packages.sh

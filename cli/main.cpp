@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
+#include <string>
 
 #include "cli/commands.hpp"
 #include "configs/config_error.hpp"
@@ -18,6 +19,9 @@ constexpr const char* kAbout =
     "  troupe verify configs/shapes.toml    proves its gradients against an unsharded reference\n";
 
 int Main(int argc, char** argv) {
+  // Only where something is computed: the restart costs a start of libtorch.
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "train" || verb == "verify") RestartWithBestKernels(argv);
   SetupCompute();
   CLI::App app(kAbout, "troupe");
   app.require_subcommand(1);

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Every folder includes only itself and the folders above it in docs/architecture.md; libtorch stays
+# in modules/torch/, CAF in messages/, actors/ and the command line. Prints what does not, exits 1.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+order=(layout configs schedule trace transport modules messages actors data checkpoint cli)
+declare -A place
+for i in "${!order[@]}"; do place[${order[$i]}]=$i; done
+
+bad=0
+complain() { echo "$1"; bad=1; }
+
+for folder in "${order[@]}"; do
+  while IFS=: read -r file line text; do
+    target=$(sed -E 's/.*"([a-z_]+)\/.*/\1/' <<<"$text")
+    [ -n "${place[$target]:-}" ] || { complain "$file:$line: includes $target/, which is no layer"; continue; }
+    [ "${place[$target]}" -le "${place[$folder]}" ] ||
+      complain "$file:$line: $folder/ includes $target/, which is below it"
+  done < <(grep -rnE '^#include "[a-z_]+/' "$folder" --include='*.hpp' --include='*.cpp' || true)
+done
+
+# configs know nothing of what comes after them, and these know nothing of each other.
+for pair in schedule:configs trace:layout trace:configs trace:schedule transport:configs \
+            transport:schedule transport:trace checkpoint:data; do
+  from=${pair%%:*}
+  to=${pair##*:}
+  while IFS=: read -r file line _; do
+    complain "$file:$line: $from/ includes $to/"
+  done < <(grep -rnE "^#include \"$to/" "$from" --include='*.hpp' --include='*.cpp' || true)
+done
+
+while IFS=: read -r file line _; do
+  complain "$file:$line: libtorch outside modules/torch/"
+done < <(grep -rnE '^#include *[<"](torch/|ATen/|c10/)' "${order[@]}" --include='*.hpp' --include='*.cpp' |
+         grep -v '^modules/torch/' || true)
+while IFS=: read -r file line _; do
+  complain "$file:$line: CAF in a layer that must not know it"
+done < <(grep -rnE '^#include *[<"]caf/' layout configs schedule trace transport modules data checkpoint \
+         --include='*.hpp' --include='*.cpp' || true)
+exit $bad
