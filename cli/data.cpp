@@ -8,12 +8,16 @@
 namespace troupe {
 
 void AddData(CLI::App& app, Command& command) {
-  auto* data = app.add_subcommand("data", "Make data sets");
+  auto* data = app.add_subcommand("data",
+                                  "Make data sets.\n"
+                                  "Exit code: 0 done, 1 failed, 2 wrong arguments.");
   data->require_subcommand(1);
   auto* synth = data->add_subcommand(
-      "synth", "Draw coloured shapes with captions, in the LLaVA format.\n"
-               "The same options give the same rows and pixels on every machine; training and "
-               "held-out rows never share an image.");
+      "synth",
+      "Draw coloured shapes with captions, in the LLaVA format.\n"
+      "The same options give the same rows and pixels on every machine; training\n"
+      "and held-out rows never share an image.\n"
+      "Exit code: 0 done, 1 a file cannot be written, 2 wrong arguments.");
   auto options = std::make_shared<SynthOptions>();
   synth->add_option("--out", options->folder, "folder to write into; made if missing")->required();
   synth->add_option("--train", options->num_train, "training rows")->capture_default_str();

@@ -1,10 +1,14 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "configs/config_error.hpp"
+#include "configs/spelling.hpp"
+#include "data/llava.hpp"
 #include "layout/grid.hpp"
 #include "modules/torch/compute.hpp"
 
@@ -18,28 +22,20 @@ constexpr const char* kAbout =
     "  troupe train  configs/shapes.toml    trains it; everything lands in runs/\n"
     "  troupe verify configs/shapes.toml    proves its gradients against an unsharded reference\n";
 
-int Main(int argc, char** argv) {
-  // Only where something is computed: the restart costs a start of libtorch.
-  const std::string verb = argc > 1 ? argv[1] : "";
-  if (verb == "train" || verb == "verify") RestartWithBestKernels(argv);
-  SetupCompute();
-  CLI::App app(kAbout, "troupe");
-  app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::help);
-  Command command;
-  AddTrain(app, command);
-  AddCheck(app, command);
-  AddVerify(app, command);
-  AddData(app, command);
-  AddVersion(app, command);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {
-    return app.exit(asked);
-  } catch (const CLI::ParseError& e) {
-    std::cerr << "troupe: " << e.what() << "\nRun `troupe --help` or `troupe VERB --help`.\n";
-    return kExitBadInput;
+/// CLI11 only says that a verb is missing when it does not know the one that is there.
+std::string UnknownVerb(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  if (std::find(verbs.begin(), verbs.end(), word) != verbs.end() || word.rfind('-', 0) == 0) {
+    return "";
   }
+  const std::string nearest = Nearest(word, verbs);
+  return "\"" + word + "\": unknown verb; " +
+         (nearest.empty() ? "expected " + Alternatives(verbs) : "did you mean " + nearest + "?");
+}
+
+/// Exceptions become one line and an exit code here and nowhere else.
+int Run(const Command& command) {
   try {
     return command();
   } catch (const ConfigErrors& errors) {
@@ -48,10 +44,43 @@ int Main(int argc, char** argv) {
   } catch (const LayoutError& e) {
     std::cerr << e.what() << '\n';
     return kExitBadInput;
+  } catch (const DataError& e) {
+    std::cerr << e.what() << '\n';
+    return kExitBadInput;
   } catch (const std::exception& e) {
     std::cerr << "troupe: " << e.what() << '\n';
     return kExitFailed;
   }
+}
+
+int Main(int argc, char** argv) {
+  SetupCompute();
+  CLI::App app(kAbout, "troupe");
+  app.require_subcommand(1);
+  Command command;
+  AddTrain(app, command);
+  AddCheck(app, command);
+  AddVerify(app, command);
+  AddData(app, command);
+  AddVersion(app, command);
+  if (argc < 2) {
+    std::cerr << app.help();
+    return kExitBadInput;
+  }
+  const std::string unknown = UnknownVerb(app, argv[1]);
+  if (!unknown.empty()) {
+    std::cerr << "troupe: " << unknown << "\nRun `troupe --help`.\n";
+    return kExitBadInput;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
+  } catch (const CLI::ParseError& e) {
+    std::cerr << "troupe: " << e.what() << "\nRun `troupe --help` or `troupe VERB --help`.\n";
+    return kExitBadInput;
+  }
+  return Run(command);
 }
 
 }  // namespace

@@ -27,15 +27,15 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
   namespace fs = std::filesystem;
   std::error_code error;
   fs::create_directories(run.dir, error);
+  if (error) throw std::runtime_error(run.dir + ": cannot create: " + error.message());
   const std::string base = run.dir + "/" + run.name + "-" + Timestamp();
   for (int attempt = 1; path_.empty(); ++attempt) {
     const std::string candidate = attempt == 1 ? base : base + "-" + std::to_string(attempt);
     if (fs::create_directory(candidate, error)) path_ = candidate;
     if (error) throw std::runtime_error(candidate + ": cannot create: " + error.message());
   }
-  ReplaceFile(File("resolved.toml"), [&](OutputFile& file) {
-    file.Write(std::as_bytes(std::span(resolved_toml)));
-  });
+  ReplaceFile(File("resolved.toml"),
+              [&](OutputFile& file) { file.Write(std::as_bytes(std::span(resolved_toml))); });
 }
 
 }  // namespace troupe

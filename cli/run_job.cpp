@@ -1,6 +1,7 @@
 #include "cli/run_job.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include <caf/actor_system.hpp>
@@ -8,6 +9,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include "actors/node_actor.hpp"
+#include "data/llava.hpp"
 #include "data/llava_source.hpp"
 #include "modules/groups.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
@@ -49,7 +51,11 @@ struct SystemConfig : caf::actor_system_config {
 
 std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (AnySynthetic(config)) return std::make_shared<SyntheticSource>(config);
-  return std::make_shared<LlavaSource>(config);
+  try {
+    return std::make_shared<LlavaSource>(config);
+  } catch (const std::runtime_error& e) {
+    throw DataError(e.what());  // a tokenizer's file that cannot be read is bad data, too
+  }
 }
 
 std::string RunInProcess(const JobSetup& setup) {
@@ -64,6 +70,7 @@ std::string RunInProcess(const JobSetup& setup) {
   node.observer = setup.observer;
   node.rounds = setup.rounds;
   node.inspect = setup.inspect;
+  node.rounds_ahead = setup.rounds_ahead;
   node.trace_path = setup.trace_path;
   if (!setup.trace_path.empty()) {
     for (const auto& [rank, set] : setup.plan->lock_steps()) {

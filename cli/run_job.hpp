@@ -18,6 +18,7 @@ struct JobSetup {
   RoundPlan rounds;
   bool inspect = false;       ///< show every tensor to the observer after each step
   std::string trace_path;     ///< empty: no trace file
+  int rounds_ahead = 1;       ///< rounds begun before the current one is complete
   /// Puts something between the runtime and the programs; tests plant faults with it. May be empty.
   std::function<ProgramFactory(ProgramFactory)> wrap_programs;
 };
@@ -26,7 +27,7 @@ struct JobSetup {
 std::string RunInProcess(const JobSetup& setup);
 
 /// Where the modules of `config` get their inputs: the data files, or nothing for synthetic ones.
-/// `llava` is set when there are files. Throws naming what is wrong with them.
+/// Throws DataError naming what is wrong with the files.
 std::shared_ptr<InputSource> OpenInputs(const Config& config);
 
 }  // namespace troupe

@@ -92,15 +92,23 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
   line["content_tokens"] = result.loss.content_tokens;
   line["seconds"] = result.seconds;
   WriteMetrics(line.dump());
-  progress_.ShowLine("held out after " + std::to_string(result.round.step) + " steps: " +
-                     Describe(last_evaluation_));
+  progress_.ShowLine("held out after " + std::to_string(result.round.step) +
+                     " steps: " + Describe(last_evaluation_));
 }
 
 void TrainObserver::OnFinished(const std::vector<TensorPiece>& pieces) {
   const auto tensors = AssembleTensors(pieces);
-  num_tensors_ = tensors.size();
   WriteSafetensors(directory_.File("weights.safetensors"), tensors,
                    {{"steps", std::to_string(config_.run.steps)}});
+  num_tensors_ = tensors.size();
+}
+
+void TrainObserver::Interrupted() {
+  progress_.Finish();
+  if (num_tensors_ > 0) {
+    std::cout << directory_.File("weights.safetensors") << " is whole: training was done\n"
+              << std::flush;
+  }
 }
 
 void TrainObserver::Summarize() {

@@ -28,7 +28,8 @@ class TrainObserver : public JobObserver {
 
   /// Ends the bar and prints what the run came to.
   void Summarize();
-  void Interrupted() { progress_.Finish(); }
+  /// Ends the bar, and says which of the run's files are good although the run failed.
+  void Interrupted();
 
  private:
   void OnStep(const RoundResult& result);

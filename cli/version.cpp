@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
-#include <caf/config.hpp>
 #include <iostream>
+
+#include <caf/config.hpp>
 
 #include "cli/commands.hpp"
 #include "modules/torch/compute.hpp"
@@ -15,7 +16,9 @@ std::string VersionText() {
 }
 
 void AddVersion(CLI::App& app, Command& command) {
-  auto* verb = app.add_subcommand("version", "Print versions of troupe and its libraries");
+  auto* verb = app.add_subcommand("version",
+                                  "Print versions of troupe and its libraries.\n"
+                                  "Exit code: 0.");
   verb->callback([&command] {
     command = [] {
       std::cout << VersionText() << '\n';

@@ -1,0 +1,150 @@
+#include "tests/cli/process.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kBound{60};
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {
+    if (value < 0) throw std::runtime_error("no pipe or terminal for the program");
+  }
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~Descriptor() { Close(); }
+  int get() const { return value_; }
+  void Close() {
+    if (value_ >= 0) close(std::exchange(value_, -1));
+  }
+
+ private:
+  int value_;
+};
+
+struct Ends {
+  Descriptor read;
+  Descriptor write;
+};
+
+Ends Pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe for the program");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+Ends Terminal() {
+  Descriptor master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (grantpt(master.get()) != 0 || unlockpt(master.get()) != 0) {
+    throw std::runtime_error("no terminal for the program");
+  }
+  Descriptor slave(open(ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  return {std::move(master), std::move(slave)};
+}
+
+/// Only what is safe between fork and exec.
+[[noreturn]] void Become(char* const* arguments, int out, int err, std::size_t max_file_bytes) {
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  if (max_file_bytes > 0) {
+    const rlimit limit{max_file_bytes, max_file_bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    signal(SIGXFSZ, SIG_IGN);  // a write then fails, as on a full disk
+  }
+  execv(arguments[0], arguments);
+  _exit(127);
+}
+
+pid_t Start(const std::vector<std::string>& arguments, int out, int err,
+            std::size_t max_file_bytes) {
+  std::vector<std::string> words = {TROUPE_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) Become(pointers.data(), out, err, max_file_bytes);
+  if (child < 0) throw std::runtime_error("cannot fork");
+  return child;
+}
+
+/// Appends what is there; false at the end of the stream. A terminal ends with EIO.
+bool ReadSome(int from, std::string& into) {
+  std::array<char, 4096> bytes;
+  const ssize_t count = read(from, bytes.data(), bytes.size());
+  if (count <= 0) return false;
+  into.append(bytes.data(), static_cast<std::size_t>(count));
+  return true;
+}
+
+/// Reads both streams to their ends, or to the bound.
+void Listen(Descriptor& out, Descriptor& err, pid_t child, std::string interrupt_at,
+            Outcome& outcome) {
+  const auto deadline = Clock::now() + kBound;
+  std::array<pollfd, 2> streams = {pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0}};
+  while (streams[0].fd >= 0 || streams[1].fd >= 0) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0 || poll(streams.data(), 2, static_cast<int>(left.count())) <= 0) {
+      outcome.timed_out = true;
+      kill(child, SIGKILL);
+      return;
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (streams[i].revents == 0) continue;
+      if (!ReadSome(streams[i].fd, i == 0 ? outcome.out : outcome.err)) streams[i].fd = -1;
+    }
+    if (!interrupt_at.empty() && outcome.out.find(interrupt_at) != std::string::npos) {
+      kill(child, SIGINT);
+      interrupt_at.clear();
+    }
+  }
+}
+
+}  // namespace
+
+Outcome RunTroupe(const std::vector<std::string>& arguments, const ProcessOptions& options) {
+  Ends out = options.terminal ? Terminal() : Pipe();
+  Ends err = Pipe();
+  const auto begin = Clock::now();
+  const pid_t child =
+      Start(arguments, out.write.get(), err.write.get(), options.max_file_bytes);
+  out.write.Close();
+  err.write.Close();
+  Outcome outcome;
+  Listen(out.read, err.read, child, options.interrupt_at, outcome);
+  int status = 0;
+  waitpid(child, &status, 0);
+  outcome.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return outcome;
+}
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line.rfind("warning: ", 0) != 0) lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+// Runs the real program as a user does, with a bound on how long it may take.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct ProcessOptions {
+  bool terminal = false;           ///< standard output is a pseudo terminal instead of a pipe
+  std::size_t max_file_bytes = 0;  ///< files cannot grow beyond, as on a full disk; 0 = no bound
+  std::string interrupt_at;        ///< Ctrl-C once the output contains this; empty = never
+};
+
+struct Outcome {
+  int exit_code = 0;       ///< 128 + signal when a signal ended it, as a shell says
+  bool timed_out = false;  ///< it was killed because it did not end
+  std::string out;
+  std::string err;
+  double seconds = 0.0;
+};
+
+/// Runs `troupe` with `arguments` in the working directory and waits for its end, 60 s at most.
+Outcome RunTroupe(const std::vector<std::string>& arguments, const ProcessOptions& options = {});
+
+/// The lines of `text` that are not empty, without the program's warnings about this machine.
+std::vector<std::string> LinesOf(const std::string& text);
+
+}  // namespace troupe

@@ -1,0 +1,113 @@
+#include "tests/parity/features.hpp"
+
+#include <algorithm>
+
+#include "data/llava_source.hpp"
+
+namespace troupe {
+namespace {
+
+using Features = std::set<std::string>;
+
+void AddSizes(const ModuleConfig& module, Features& features) {
+  const std::string role = module.kind == ModuleKind::kLlama ? "language" : "encoder";
+  for (const Axis axis : {Axis::kTensor, Axis::kPipeline, Axis::kData}) {
+    features.insert(role + " " + ToString(axis) + " " + std::to_string(module.layout.size(axis)));
+  }
+  if (!module.layers_per_stage.empty()) features.insert(role + " stated layers");
+  if (module.axis_order != kDefaultAxisOrder) features.insert("axis order");
+  for (std::size_t i = 1; i < module.ranks.size(); ++i) {
+    if (module.ranks[i] != module.ranks[i - 1] + 1) features.insert("ranks not contiguous");
+  }
+}
+
+void AddModule(const Config& config, const ModuleConfig& module, Features& features) {
+  if (!module.inline_in) AddSizes(module, features);
+  if (module.vit.class_token) features.insert("class token");
+  if (module.kind != ModuleKind::kLlama) return;
+  if (module.layout.tp > module.llama.kv_heads) features.insert("tp above kv_heads");
+  if (module.llama.tied_head) {
+    features.insert(module.layout.pp > 1 ? "tied head over stages" : "tied head");
+  }
+  if (config.edges.empty()) features.insert("no encoder");
+}
+
+void AddFrozen(const Config& config, const EdgeConfig& edge, Features& features) {
+  const bool vision = config.Find(edge.from)->frozen;
+  const bool language = config.Find(edge.to)->frozen;
+  if (vision && language) {
+    features.insert("only the projector trains");
+  } else if (vision || language) {
+    features.insert(vision ? "frozen vision" : "frozen language");
+  }
+  if (edge.through && edge.through->frozen) features.insert("frozen projector");
+}
+
+void AddFan(const Config& config, const EdgeConfig& edge, Features& features) {
+  const int from = GridOf(config, *config.Find(edge.from)).layout().dp;
+  const int to = GridOf(config, *config.Find(edge.to)).layout().dp;
+  features.insert("fan " + std::to_string(from) + " to " + std::to_string(to));
+  if (from > config.samples_per_microbatch()) features.insert("more encoder replicas than samples");
+}
+
+void AddEdge(const Config& config, const EdgeConfig& edge, Features& features) {
+  const Placement placement = PlacementOfEdge(config, edge);
+  features.insert(ToString(placement));
+  AddFrozen(config, edge, features);
+  if (!edge.through) features.insert("no projector");
+  if (edge.through && edge.through->on == ProjectorEnd::kTo) features.insert("projector at to");
+  if (edge.credits == 1 && placement == Placement::kDisjoint) features.insert("credits 1");
+  if (placement != Placement::kInline) AddFan(config, edge, features);
+  if (placement != Placement::kColocated) return;
+  features.insert("colocated with language pp " +
+                  std::to_string(config.Find(edge.to)->layout.pp));
+  const std::int64_t window = config.schedule.window;
+  features.insert("window " + (window == 0 ? "step" : std::to_string(window)));
+  if (window > 0 && config.schedule.microbatches % window != 0) features.insert("uneven window");
+}
+
+void AddPlacements(const Config& config, Features& features) {
+  if (config.edges.size() < 2) return;
+  std::set<Placement> placements;
+  for (const EdgeConfig& edge : config.edges) placements.insert(PlacementOfEdge(config, edge));
+  features.insert("two encoders");
+  if (placements.contains(Placement::kColocated) && placements.contains(Placement::kDisjoint)) {
+    features.insert("mixed placements");
+  }
+}
+
+/// What one microbatch brings to the replicas of the language model.
+void AddMicrobatch(const Config& config, LlavaSource& source, const Round& round,
+                   std::int64_t microbatch, Features& features) {
+  const ModuleConfig& language = config.Sink();
+  std::set<bool> any_rows;
+  for (int dp = 0; dp < language.layout.dp; ++dp) {
+    const auto inputs = source.Load(language.name, dp, round, microbatch);
+    for (const auto& [encoder, table] : inputs->expected) {
+      any_rows.insert(table.num_rows() > 0);
+      const std::set<std::int64_t> counts(table.rows.begin(), table.rows.end());
+      if (counts.size() > 1) features.insert("rows differ between samples");
+    }
+  }
+  if (any_rows.size() == 2) features.insert("replica without images");
+}
+
+}  // namespace
+
+Features FeaturesOf(const Config& config, std::int64_t steps) {
+  Features features;
+  for (const ModuleConfig& module : config.modules) AddModule(config, module, features);
+  for (const EdgeConfig& edge : config.edges) AddEdge(config, edge, features);
+  AddPlacements(config, features);
+  features.insert(config.optimizer.clip_norm > 0.0 ? "clipping" : "no clipping");
+  LlavaSource source(config);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const Round round{step, true, step, config.schedule.microbatches, 1.0};
+    for (std::int64_t m = 0; m < round.microbatches; ++m) {
+      AddMicrobatch(config, source, round, m, features);
+    }
+  }
+  return features;
+}
+
+}  // namespace troupe

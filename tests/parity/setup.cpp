@@ -1,0 +1,247 @@
+#include "tests/parity/setup.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include "configs/rank_list.hpp"
+
+namespace troupe {
+namespace {
+
+/// Divided by 1, 2, 3 and 4, as everything that tensor parallelism cuts.
+constexpr std::int64_t kProjectorHidden = 36;
+
+ModuleConfig VisionModule() {
+  ModuleConfig module;
+  module.name = "vision";
+  module.kind = ModuleKind::kVit;
+  module.input = InputConfig{"image", "<image>"};
+  module.optimizer.learning_rate = 1e-3;
+  module.vit = {.image_size = 16,
+                .patch_size = 8,
+                .hidden = 24,
+                .layers = 3,
+                .heads = 4,
+                .mlp_hidden = 48,
+                .feature_layer = -2};
+  return module;
+}
+
+ModuleConfig DetailModule() {
+  ModuleConfig module;
+  module.name = "detail";
+  module.kind = ModuleKind::kVit;
+  module.input = InputConfig{"detail", "<detail>"};
+  module.vit = {.image_size = 24,
+                .patch_size = 8,
+                .hidden = 12,
+                .layers = 2,
+                .heads = 4,
+                .mlp_hidden = 24,
+                .feature_layer = -1};
+  return module;
+}
+
+ModuleConfig LanguageModule(Layout layout) {
+  ModuleConfig module;
+  module.name = "language";
+  module.kind = ModuleKind::kLlama;
+  module.layout = layout;
+  for (int rank = 0; rank < layout.num_ranks(); ++rank) module.ranks.push_back(rank);
+  module.llama = {.vocab = 261,
+                  .hidden = 24,
+                  .layers = 3,
+                  .heads = 4,
+                  .kv_heads = 2,
+                  .mlp_hidden = 48,
+                  .context = 96};
+  return module;
+}
+
+std::string TextOf(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (const std::int64_t number : numbers) {
+    text += (text.empty() ? "" : "+") + std::to_string(number);
+  }
+  return text;
+}
+
+}  // namespace
+
+Setup::Setup(Layout language) : name_("language " + ToString(language) + " alone") {
+  config_.run.name = "parity";
+  config_.run.precision = Precision::kFloat64;
+  config_.run.seed = 11;
+  config_.run.steps = 6;
+  config_.schedule.micro_batch_size = 2;
+  config_.schedule.microbatches = 3;
+  config_.optimizer.learning_rate = 2e-3;
+  config_.optimizer.min_learning_rate = 1e-4;
+  config_.optimizer.warmup_steps = 2;
+  config_.optimizer.weight_decay = 0.1;
+  config_.optimizer.clip_norm = 0.05;  // low enough to act in every step
+  config_.data.train = "data/shapes/train.json";
+  config_.modules.push_back(LanguageModule(language));
+  config_.cluster.ranks = language.num_ranks();
+}
+
+Setup::Setup(Place vision, Layout language) : Setup(language) {
+  AddEncoder(VisionModule(), vision);
+  const ModuleConfig& module = Module("vision");
+  name_ = "vision " + (module.inline_in ? "" : ToString(vision.layout) + " ") +
+          ToString(vision.placement) + " to language " + ToString(language);
+}
+
+Setup::Setup(Place vision, Place detail, Layout language) : Setup(vision, language) {
+  AddEncoder(DetailModule(), detail);
+  config_.data.train = "data/shapes/train_two.json";
+  const auto text = [](const Place& place) {
+    const std::string placement = ToString(place.placement);
+    return place.placement == Placement::kInline ? placement
+                                                 : ToString(place.layout) + " " + placement;
+  };
+  name_ = "vision " + text(vision) + " and detail " + text(detail) + " to language " +
+          ToString(language);
+}
+
+void Setup::AddEncoder(ModuleConfig encoder, const Place& place) {
+  EdgeConfig edge;
+  edge.from = encoder.name;
+  edge.to = "language";
+  edge.through = ProjectorConfig{.hidden = kProjectorHidden, .on = ProjectorEnd::kFrom};
+  config_.edges.push_back(edge);
+  encoder.layout = place.layout;
+  if (place.placement == Placement::kInline) encoder.inline_in = "language";
+  if (place.placement == Placement::kColocated) encoder.ranks = Module("language").ranks;
+  if (place.placement == Placement::kDisjoint) {
+    const int num_ranks = place.layout.num_ranks();
+    for (int i = 0; i < num_ranks; ++i) encoder.ranks.push_back(config_.cluster.ranks++);
+  }
+  config_.modules.push_back(std::move(encoder));
+}
+
+ModuleConfig& Setup::Module(const std::string& name) {
+  for (ModuleConfig& module : config_.modules) {
+    if (module.name == name) return module;
+  }
+  throw std::invalid_argument(name_ + ": no module \"" + name + "\"");
+}
+
+Setup& Setup::Note(const std::string& note) {
+  name_ += ", " + note;
+  return *this;
+}
+
+Setup& Setup::Frozen(const std::string& module) {
+  Module(module).frozen = true;
+  return Note("frozen " + module);
+}
+
+Setup& Setup::FrozenProjector() {
+  for (EdgeConfig& edge : config_.edges) edge.through->frozen = true;
+  return Note("frozen projector");
+}
+
+Setup& Setup::ProjectorAtLanguage() {
+  for (EdgeConfig& edge : config_.edges) edge.through->on = ProjectorEnd::kTo;
+  return Note("projector at language");
+}
+
+Setup& Setup::NoProjector() {
+  config_.edges.front().through.reset();
+  return Note("no projector");
+}
+
+Setup& Setup::ClassToken() {
+  Module("vision").vit.class_token = true;
+  return Note("class token");
+}
+
+Setup& Setup::FeatureLayer(std::int64_t layer) {
+  Module("vision").vit.feature_layer = layer;
+  return Note("feature layer " + std::to_string(layer));
+}
+
+Setup& Setup::TiedHead() {
+  Module("language").llama.tied_head = true;
+  return Note("tied head");
+}
+
+Setup& Setup::NoClip() {
+  config_.optimizer.clip_norm = 0.0;
+  return Note("no clipping");
+}
+
+Setup& Setup::Layers(const std::string& module, std::int64_t layers) {
+  Module(module).vit.layers = layers;
+  Module(module).llama.layers = layers;
+  return Note(module + " of " + std::to_string(layers) + " layers");
+}
+
+Setup& Setup::LayersPerStage(const std::string& module, const std::vector<std::int64_t>& layers) {
+  Module(module).layers_per_stage = layers;
+  return Note(module + " layers " + TextOf(layers));
+}
+
+Setup& Setup::Heads(const std::string& module, std::int64_t heads) {
+  Module(module).vit.heads = heads;
+  return Note(module + " of " + std::to_string(heads) + " heads");
+}
+
+Setup& Setup::Heads(const std::string& module, std::int64_t heads, std::int64_t kv_heads) {
+  Module(module).llama.heads = heads;
+  Module(module).llama.kv_heads = kv_heads;
+  return Note(module + " of " + std::to_string(heads) + "/" + std::to_string(kv_heads) + " heads");
+}
+
+Setup& Setup::PipelineFastest(const std::string& module) {
+  Module(module).axis_order = {Axis::kPipeline, Axis::kData, Axis::kContext, Axis::kTensor};
+  return Note(module + " pipeline fastest");
+}
+
+Setup& Setup::Ranks(const std::string& module, const std::vector<int>& ranks) {
+  Module(module).ranks = ranks;
+  return Note(module + " on ranks " + RanksText(ranks));
+}
+
+Setup& Setup::Credits(int credits) {
+  for (EdgeConfig& edge : config_.edges) edge.credits = credits;
+  return Note("credits " + std::to_string(credits));
+}
+
+Setup& Setup::Context(std::int64_t tokens) {
+  Module("language").llama.context = tokens;
+  return Note("context " + std::to_string(tokens));
+}
+
+Setup& Setup::Samples(std::int64_t micro_batch_size) {
+  config_.schedule.micro_batch_size = micro_batch_size;
+  return Note(std::to_string(micro_batch_size) + (micro_batch_size == 1 ? " sample" : " samples"));
+}
+
+Setup& Setup::Microbatches(std::int64_t microbatches) {
+  config_.schedule.microbatches = microbatches;
+  return Note(std::to_string(microbatches) + " microbatches");
+}
+
+Setup& Setup::Window(std::int64_t microbatches) {
+  config_.schedule.window = microbatches;
+  return Note("window " + std::to_string(microbatches));
+}
+
+Setup& Setup::Seed(std::uint64_t seed) {
+  config_.run.seed = seed;
+  return Note("seed " + std::to_string(seed));
+}
+
+Setup& Setup::Quick() {
+  quick_ = true;
+  return *this;
+}
+
+Setup& Setup::Float32() {
+  float32_ = true;
+  return *this;
+}
+
+}  // namespace troupe

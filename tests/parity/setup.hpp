@@ -1,0 +1,76 @@
+// One configuration of the parity matrix, said in one line: where the encoders are, how every module
+// is cut, and what else is different from the base.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "configs/config.hpp"
+
+namespace troupe {
+
+/// Where an encoder is, and how it is cut.
+struct Place {
+  Placement placement = Placement::kDisjoint;
+  Layout layout = {};
+};
+inline Place Disjoint(Layout layout = {}) { return {Placement::kDisjoint, layout}; }
+inline Place Colocated(Layout layout = {}) { return {Placement::kColocated, layout}; }
+inline Place Inline() { return {Placement::kInline, {}}; }
+
+/// A small model and its layout. The language model has the ranks from 0 on, disjoint encoders those
+/// behind it. Every verb changes one thing and says so in the name.
+///   vision    4 rows per image, hidden 24, 2 of 3 layers built, field "image": 0 to 2 in a sample
+///   detail    9 rows per image, hidden 12, 2 layers, field "detail": 0 or 1 in a sample
+///   language  hidden 24, 3 layers, 4 heads, 2 key/value heads
+/// Training clips, warms up and decays, and the encoder has a learning rate of its own.
+class Setup {
+ public:
+  explicit Setup(Layout language);
+  Setup(Place vision, Layout language);
+  Setup(Place vision, Place detail, Layout language);
+
+  Setup& Frozen(const std::string& module);
+  Setup& FrozenProjector();
+  Setup& ProjectorAtLanguage();
+  Setup& NoProjector();
+  Setup& ClassToken();
+  Setup& FeatureLayer(std::int64_t layer);
+  Setup& TiedHead();
+  Setup& NoClip();
+  Setup& Layers(const std::string& module, std::int64_t layers);
+  Setup& LayersPerStage(const std::string& module, const std::vector<std::int64_t>& layers);
+  Setup& Heads(const std::string& module, std::int64_t heads);
+  Setup& Heads(const std::string& module, std::int64_t heads, std::int64_t kv_heads);
+  Setup& PipelineFastest(const std::string& module);  ///< axis order pp, dp, cp, tp
+  Setup& Ranks(const std::string& module, const std::vector<int>& ranks);
+  Setup& Credits(int credits);
+  Setup& Context(std::int64_t tokens);
+  Setup& Samples(std::int64_t micro_batch_size);
+  Setup& Microbatches(std::int64_t microbatches);
+  Setup& Window(std::int64_t microbatches);
+  Setup& Seed(std::uint64_t seed);
+  /// Part of the default tests.
+  Setup& Quick();
+  /// Compared in float32 as well.
+  Setup& Float32();
+
+  /// "vision dp4 disjoint to language tp2 pp2, tied head"
+  const std::string& name() const { return name_; }
+  const Config& config() const { return config_; }
+  bool quick() const { return quick_; }
+  bool float32() const { return float32_; }
+
+ private:
+  ModuleConfig& Module(const std::string& name);
+  void AddEncoder(ModuleConfig encoder, const Place& place);
+  Setup& Note(const std::string& note);
+
+  Config config_;
+  std::string name_;
+  bool quick_ = false;
+  bool float32_ = false;
+};
+
+}  // namespace troupe
