@@ -29,13 +29,13 @@
 namespace troupe {
 
 struct SourceLeaderConfig {
-  std::string edge;   ///< "vision>language", for errors
-  int shard = 0;      ///< replica of the source module
+  std::string edge;  ///< "vision>language", for errors
+  int shard = 0;     ///< replica of the source module
   int credits = 1;
-  Assignment source;       ///< samples of a microbatch by source replica
-  Assignment destination;  ///< the same samples by destination replica
-  std::map<int, DestinationLeader> peers;        ///< by destination replica
-  std::map<int, EndpointName> peer_endpoints;    ///< by destination replica
+  Assignment source;                           ///< samples of a microbatch by source replica
+  Assignment destination;                      ///< the same samples by destination replica
+  std::map<int, DestinationLeader> peers;      ///< by destination replica
+  std::map<int, EndpointName> peer_endpoints;  ///< by destination replica
   std::shared_ptr<Endpoint> endpoint;
   std::shared_ptr<AbortSignal> abort;
 };
@@ -95,7 +95,7 @@ struct DestinationLeaderState {
     std::map<int, Piece> pieces;  ///< by source replica; their order is the row order
     std::size_t announced = 0;
     std::size_t here = 0;
-    Buffer whole;                 ///< where the pieces are assembled; undefined when there is one
+    Buffer whole;  ///< where the pieces are assembled; undefined when there is one
   };
 
   DestinationLeaderConfig config;

@@ -26,7 +26,8 @@ void OnGradient(Self self, const Gradient& gradient) {
   if (node.empty()) return;  // failed meanwhile
   std::int64_t row = 0;
   for (auto& [source, piece] : node.mapped().pieces) {
-    GradientSlice answer{gradient.unit, BackwardTag(gradient.unit), gradient.shards.empty(), {}, {}};
+    GradientSlice answer{
+        gradient.unit, BackwardTag(gradient.unit), gradient.shards.empty(), {}, {}};
     if (!answer.none) {
       const std::int64_t rows = piece.slice.shape.front();
       const Buffer cut = gradient.shards.front().Rows(row, row + rows);
@@ -115,8 +116,8 @@ void Fetch(Self self, std::int64_t microbatch) {
 DestinationLeader::behavior_type RunDestinationLeader(Self self, DestinationLeaderConfig config) {
   DestinationLeaderState& s = self->state;
   s.config = std::move(config);
-  s.sources = PeersOf(s.config.destination[static_cast<std::size_t>(s.config.shard)],
-                      s.config.source);
+  s.sources =
+      PeersOf(s.config.destination[static_cast<std::size_t>(s.config.shard)], s.config.source);
   return {
       [self, &s](const Slice& slice) -> caf::result<GradientSlice> {
         auto asker = self->make_response_promise<GradientSlice>();

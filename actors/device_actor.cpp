@@ -1,23 +1,17 @@
 #include "actors/device_actor.hpp"
 
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <stdexcept>
 #include <utility>
 
 #include "modules/finite.hpp"
+#include "trace/clock.hpp"
 
 namespace troupe {
 namespace {
 
 using Self = ActorPointer<Device, DeviceState>;
-
-std::int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 /// What a command is, for the trace and for errors.
 struct Work {
@@ -37,9 +31,12 @@ std::string Describe(const DeviceState& s, const Work& work) {
       return text + " forward of microbatch " + std::to_string(work.unit);
     case WorkKind::kBackward:
       return text + " backward of microbatch " + std::to_string(work.unit);
-    case WorkKind::kReduce: return text + " gradient reduction";
-    case WorkKind::kUpdate: return text + " parameter update";
-    case WorkKind::kExchange: return text + " row exchange";
+    case WorkKind::kReduce:
+      return text + " gradient reduction";
+    case WorkKind::kUpdate:
+      return text + " parameter update";
+    case WorkKind::kExchange:
+      return text + " row exchange";
   }
   return text;
 }
@@ -115,19 +112,19 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
   using Kind = WorkKind;
   return {
       [self, &s](const RunForward& run) -> caf::result<ForwardDone> {
-        return Execute<ForwardDone>(self, {Kind::kForward, run.stage, run.round, run.pass.unit}, [&] {
-          ForwardDone done{0, s.programs.at(run.stage)->Forward(run.pass)};
-          RequireFinite(done.result.outputs, "output");
-          if (!std::isfinite(done.result.loss.loss)) {
-            throw std::runtime_error("the loss is " + std::to_string(done.result.loss.loss));
-          }
-          return done;
-        });
+        return Execute<ForwardDone>(
+            self, {Kind::kForward, run.stage, run.round, run.pass.unit}, [&] {
+              ForwardDone done{0, s.programs.at(run.stage)->Forward(run.pass)};
+              RequireFinite(done.result.outputs, "output");
+              if (!std::isfinite(done.result.loss.loss)) {
+                throw std::runtime_error("the loss is " + std::to_string(done.result.loss.loss));
+              }
+              return done;
+            });
       },
       [self, &s](const RunBackward& run) -> caf::result<BackwardDone> {
         return Execute<BackwardDone>(
-            self, {Kind::kBackward, run.stage, run.round, run.pass.unit},
-            [&] {
+            self, {Kind::kBackward, run.stage, run.round, run.pass.unit}, [&] {
               BackwardDone done{0, s.programs.at(run.stage)->Backward(run.pass)};
               RequireFinite(done.result.gradients, "gradient of input");
               return done;
@@ -150,8 +147,7 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
       },
       [self, &s](const RunExchange& run) -> caf::result<ExchangeDone> {
         return Execute<ExchangeDone>(self, {Kind::kExchange, run.stage, run.round, run.unit}, [&] {
-          return ExchangeDone{
-              0, ExchangeRows(*s.config.groups.at(run.group), *run.plan, run.rows)};
+          return ExchangeDone{0, ExchangeRows(*s.config.groups.at(run.group), *run.plan, run.rows)};
         });
       },
       [self, &s](const Inspect& ask) -> caf::result<Inspected> {

@@ -26,7 +26,7 @@ struct DeviceConfig {
   std::function<void()> setup_thread;  ///< first thing on the device's thread; may be empty
   std::map<int, std::shared_ptr<Communicator>> groups;  ///< of exchanges, by group number
   std::shared_ptr<AbortSignal> abort;
-  std::shared_ptr<Ring> ring;          ///< what ran, for the Tracer; may be null
+  std::shared_ptr<Ring> ring;  ///< what ran, for the Tracer; may be null
 };
 
 struct DeviceState {

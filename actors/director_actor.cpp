@@ -1,12 +1,12 @@
 #include "actors/director_actor.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <numeric>
 
 #include "modules/learning_rate.hpp"
+#include "trace/clock.hpp"
 
 namespace troupe {
 namespace {
@@ -15,12 +15,6 @@ using Self = ActorPointer<Director, DirectorState>;
 using OpenRound = DirectorState::OpenRound;
 
 void Pump(Self self);
-
-std::int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 void Fail(Self self, const std::string& cause) {
   DirectorState& s = self->state;
@@ -128,8 +122,8 @@ void OnNorms(Self self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound& open = s.open.at(number);
   RoundResult& result = open.result;
-  result.gradient_norm = std::sqrt(
-      std::accumulate(open.squared_norms.begin(), open.squared_norms.end(), 0.0));
+  result.gradient_norm =
+      std::sqrt(std::accumulate(open.squared_norms.begin(), open.squared_norms.end(), 0.0));
   if (!std::isfinite(result.gradient_norm)) {
     return Fail(self, "step " + std::to_string(result.round.step) + ": the gradient norm is " +
                           std::to_string(result.gradient_norm));
@@ -147,7 +141,8 @@ void BeginUpdates(Self self, const Round& round) {
   DirectorState& s = self->state;
   UpdateRound begin;
   begin.round = round.number;
-  begin.step = {round.step + 1, 1.0, ScheduleFactor(s.config.optimizer, round.step, s.config.steps)};
+  begin.step = {round.step + 1, 1.0,
+                ScheduleFactor(s.config.optimizer, round.step, s.config.steps)};
   begin.wait = s.config.optimizer.clip_norm > 0.0 || s.config.inspect;
   for (std::size_t u = 0; u < s.config.updates.size(); ++u) {
     self->request(s.config.updates[u], caf::infinite, begin)

@@ -35,10 +35,10 @@ namespace troupe {
 struct RoundResult {
   Round round;
   LossSums loss;
-  double gradient_norm = 0.0;     ///< training: of all modules together, before clipping
+  double gradient_norm = 0.0;  ///< training: of all modules together, before clipping
   double clip_coefficient = 1.0;
-  double seconds = 0.0;           ///< since the round before was complete (or the job's start)
-  double busy_seconds = 0.0;      ///< summed over ranks
+  double seconds = 0.0;       ///< since the round before was complete (or the job's start)
+  double busy_seconds = 0.0;  ///< summed over ranks
 };
 
 /// Told by the Director, on its thread, what happens. A throw ends the job with its text.
@@ -64,10 +64,10 @@ struct DirectorConfig {
   std::vector<Update> updates;
   std::vector<std::pair<LockStep, ToSet<Inspect>>> shards;  ///< everyone who has tensors
   RoundPlan rounds;
-  int rounds_ahead = 1;   ///< rounds begun before the current one is complete
-  bool inspect = false;   ///< stop after every step and show all tensors to the observer
+  int rounds_ahead = 1;  ///< rounds begun before the current one is complete
+  bool inspect = false;  ///< stop after every step and show all tensors to the observer
   OptimizerConfig optimizer;
-  std::int64_t steps = 0; ///< of the whole run, for the learning-rate schedule
+  std::int64_t steps = 0;  ///< of the whole run, for the learning-rate schedule
   std::shared_ptr<InputSource> source;
   std::shared_ptr<JobObserver> observer;
   std::shared_ptr<AbortSignal> abort;
@@ -91,7 +91,7 @@ struct DirectorState {
   std::int64_t next_round = 0;
   bool last_begun = false;
   bool finishing = false;
-  std::int64_t completed_ns = 0;           ///< when the latest round was complete
+  std::int64_t completed_ns = 0;  ///< when the latest round was complete
   caf::typed_response_promise<JobDone> asker;
 };
 

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "actors/round_units.hpp"
+#include "modules/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -35,7 +35,8 @@ void Deliver(Self self, const Input& input) {
 /// Loads and delivers the next unit if there is room. The only place that loads.
 void Pump(Self self) {
   FeedState& s = self->state;
-  while (!s.failed && !s.rounds.empty() && s.out.size() < static_cast<std::size_t>(s.config.ahead)) {
+  while (!s.failed && !s.rounds.empty() &&
+         s.out.size() < static_cast<std::size_t>(s.config.ahead)) {
     const Round& round = s.rounds.front();
     Input input{s.unit++, nullptr};
     try {

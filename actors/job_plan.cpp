@@ -51,9 +51,12 @@ bool TiedAcrossStages(const ModuleConfig& module) {
 
 bool ReadsData(const ModuleConfig& module, int pp, bool is_source) {
   switch (module.kind) {
-    case ModuleKind::kVit: return pp == 0;
-    case ModuleKind::kLlama: return pp == 0 || pp == module.layout.pp - 1;
-    case ModuleKind::kSynthetic: return pp == 0 && is_source;
+    case ModuleKind::kVit:
+      return pp == 0;
+    case ModuleKind::kLlama:
+      return pp == 0 || pp == module.layout.pp - 1;
+    case ModuleKind::kSynthetic:
+      return pp == 0 && is_source;
   }
   return false;
 }
@@ -90,8 +93,9 @@ void JobPlan::AddEdges() {
     const EdgeConfig& edge = config_.edges[e];
     const Placement placement = PlacementOfEdge(config_, edge);
     if (placement == Placement::kInline) continue;
-    EdgePlan plan{edge.from + ">" + edge.to, static_cast<int>(e), index_of(edge.from),
-                  index_of(edge.to),         placement,           EdgeCarriesGradient(config_, edge)};
+    EdgePlan plan{
+        edge.from + ">" + edge.to, static_cast<int>(e), index_of(edge.from),
+        index_of(edge.to),         placement,           EdgeCarriesGradient(config_, edge)};
     auto& source = modules_[static_cast<std::size_t>(plan.from)];
     const auto& destination = modules_[static_cast<std::size_t>(plan.to)];
     if (placement == Placement::kColocated) {

@@ -16,9 +16,9 @@ namespace troupe {
 
 /// One boundary edge. Inline edges are not here: they are inside a stage.
 struct EdgePlan {
-  std::string name;    ///< "vision>language"
-  int config_edge = 0; ///< index in Config::edges
-  int from = 0;        ///< index in JobPlan::modules
+  std::string name;     ///< "vision>language"
+  int config_edge = 0;  ///< index in Config::edges
+  int from = 0;         ///< index in JobPlan::modules
   int to = 0;
   Placement placement = Placement::kDisjoint;
   bool carries_gradient = true;
@@ -38,7 +38,7 @@ struct StagePlan {
   int module = 0;  ///< index in JobPlan::modules
   int pp = 0;
   std::int64_t limit = 1;
-  bool trains = false;         ///< has trainable parameters: ends a step with an update
+  bool trains = false;  ///< has trainable parameters: ends a step with an update
   bool runs_backward = false;
   bool reads_data = false;
   std::vector<bool> in_carries_gradient;  ///< by incoming link

@@ -65,8 +65,8 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
   s.transport = std::make_unique<LocalTransport>(s.config.abort);
   self->set_down_handler([self](caf::down_msg& down) { OnDown(self, down); });
   SpawnJob(self);
-  s.abort_subscription = s.config.abort->Subscribe(
-      [director = s.director](const std::string& cause) {
+  s.abort_subscription =
+      s.config.abort->Subscribe([director = s.director](const std::string& cause) {
         caf::anon_send(director, JobFailed{cause});
       });
   return {[self, &s](const RunJob& run) -> caf::result<JobDone> {
@@ -79,8 +79,8 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
               CloseTraceThenStop(self);
             },
             [self, &s](const caf::error& reason) {
-              s.result.failure = s.config.abort->raised() ? s.config.abort->cause()
-                                                          : TextOf(reason);
+              s.result.failure =
+                  s.config.abort->raised() ? s.config.abort->cause() : TextOf(reason);
               CloseTraceThenStop(self);
             });
     return answer;

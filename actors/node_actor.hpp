@@ -27,14 +27,14 @@ namespace troupe {
 struct NodeConfig {
   std::shared_ptr<const JobPlan> plan;
   ProgramFactory make_program;
-  std::function<void()> setup_thread;     ///< first on every device thread; may be empty
+  std::function<void()> setup_thread;  ///< first on every device thread; may be empty
   std::shared_ptr<InputSource> source;
   std::shared_ptr<JobObserver> observer;
   std::shared_ptr<AbortSignal> abort;
   RoundPlan rounds;
-  bool inspect = false;                   ///< show all tensors to the observer after every step
+  bool inspect = false;  ///< show all tensors to the observer after every step
   int rounds_ahead = 1;
-  std::string trace_path;                 ///< empty: no trace file
+  std::string trace_path;                      ///< empty: no trace file
   std::map<int, std::shared_ptr<Ring>> rings;  ///< by rank; may be empty
   /// Devices, feeds and the director get threads of their own. Off under the deterministic
   /// scheduler of tests, where nothing may block.

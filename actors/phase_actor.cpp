@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/round_units.hpp"
+#include "modules/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -82,8 +82,7 @@ void TransformBack(Self self, std::int64_t unit) {
       }
     }
   }
-  auto plan =
-      BackwardExchange(window.route, s.config.encoder, s.config.language, s.config.ranks);
+  auto plan = BackwardExchange(window.route, s.config.encoder, s.config.language, s.config.ranks);
   Exchange(self, unit, std::move(plan), window, std::move(rows),
            [self, unit](const FromSet<ExchangeDone>& done) { AnswerEncoder(self, unit, done); });
 }
@@ -120,9 +119,9 @@ void FeedLanguage(Self self, std::int64_t unit, const FromSet<ExchangeDone>& don
   const std::int64_t samples = s.config.samples_per_microbatch;
   const auto rows_per_sample = RowsPerSample(window, samples);
   const int replicas = s.config.language.layout().dp;
-  window.gradients.assign(static_cast<std::size_t>(replicas),
-                          std::vector<std::vector<Buffer>>(
-                              static_cast<std::size_t>(window.microbatches)));
+  window.gradients.assign(
+      static_cast<std::size_t>(replicas),
+      std::vector<std::vector<Buffer>>(static_cast<std::size_t>(window.microbatches)));
   window.missing_gradients = static_cast<std::size_t>(replicas * window.microbatches);
   for (int replica = 0; replica < replicas; ++replica) {
     const auto ranks = s.config.language.StageRanks(0, replica);
@@ -154,10 +153,10 @@ void Transform(Self self, std::int64_t unit) {
   Window& window = s.windows.at(unit);
   const std::int64_t samples = s.config.samples_per_microbatch;
   const int length = static_cast<int>(window.microbatches);
-  window.route = MakeRoute(
-      RowsPerSample(window, samples),
-      ColocatedAssignment(s.config.encoder, s.config.language, samples, length),
-      WindowAssignment(samples, length, s.config.language.layout().dp));
+  window.route =
+      MakeRoute(RowsPerSample(window, samples),
+                ColocatedAssignment(s.config.encoder, s.config.language, samples, length),
+                WindowAssignment(samples, length, s.config.language.layout().dp));
   std::vector<std::vector<Buffer>> rows(s.config.ranks.size());
   const int last = s.config.encoder.layout().pp - 1;
   for (std::size_t replica = 0; replica < window.activations.size(); ++replica) {

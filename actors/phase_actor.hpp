@@ -34,15 +34,15 @@ namespace troupe {
 
 struct PhaseConfig {
   std::string edge;
-  int stage = 0;                    ///< the encoder's last, as index in the StageGraph
-  int group = 0;                    ///< number of the exchange group
-  std::vector<int> ranks;           ///< of the group; a member's place is its number in the exchange
+  int stage = 0;           ///< the encoder's last, as index in the StageGraph
+  int group = 0;           ///< number of the exchange group
+  std::vector<int> ranks;  ///< of the group; a member's place is its number in the exchange
   Grid encoder = Grid({}, {0});
   Grid language = Grid({}, {0});
   std::int64_t samples_per_microbatch = 1;
-  std::int64_t window = 0;          ///< microbatches per encoder pass; 0 = the whole round
-  std::vector<Downstream> stages;   ///< language first stage, by replica
-  int link = 0;                     ///< the language stage's number for this edge
+  std::int64_t window = 0;         ///< microbatches per encoder pass; 0 = the whole round
+  std::vector<Downstream> stages;  ///< language first stage, by replica
+  int link = 0;                    ///< the language stage's number for this edge
   LockStep devices;
   std::shared_ptr<AbortSignal> abort;
 };
@@ -57,7 +57,7 @@ struct PhaseState {
     std::vector<Activation> activations;  ///< by encoder replica
     std::vector<caf::typed_response_promise<Gradient>> askers;
     std::size_t here = 0;
-    Route route;                          ///< encoder replica -> language replica
+    Route route;  ///< encoder replica -> language replica
     std::vector<std::vector<std::vector<Buffer>>> gradients;  ///< [replica][microbatch][tp x cp]
     std::size_t missing_gradients = 0;
     bool none = false;

@@ -35,8 +35,9 @@ ExchangePlan PlanFor(const Route& route, const std::vector<std::vector<int>>& so
       }
     }
   }
-  std::stable_sort(plan.moves.begin(), plan.moves.end(),
-                   [](const RowMove& a, const RowMove& b) { return a.destination < b.destination; });
+  std::stable_sort(plan.moves.begin(), plan.moves.end(), [](const RowMove& a, const RowMove& b) {
+    return a.destination < b.destination;
+  });
   return plan;
 }
 

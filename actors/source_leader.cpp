@@ -104,7 +104,8 @@ std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activa
   const std::string where = "edge " + s.config.edge + " source " + std::to_string(s.config.shard) +
                             ", microbatch " + std::to_string(activation.unit) + ": ";
   for (std::size_t i = 0; i < std::max(expected.size(), table.samples.size()); ++i) {
-    if (i < expected.size() && i < table.samples.size() && expected[i] == table.samples[i]) continue;
+    if (i < expected.size() && i < table.samples.size() && expected[i] == table.samples[i])
+      continue;
     const auto name = [i](const std::vector<std::int64_t>& samples) {
       return i < samples.size() ? "sample " + std::to_string(samples[i]) : std::string("the end");
     };
@@ -141,8 +142,9 @@ void Send(Self self, SourceLeaderState::Waiting waiting) {
     if (!cut.rows.empty()) {
       s.config.endpoint->Send(s.config.peer_endpoints.at(peer), tag, piece, [] {});
     }
-    Slice slice{microbatch,   s.config.shard, tag, piece.shape(), piece.dtype(),
-                std::make_shared<const RowTable>(std::move(cut.table))};
+    Slice slice{microbatch,    s.config.shard,
+                tag,           piece.shape(),
+                piece.dtype(), std::make_shared<const RowTable>(std::move(cut.table))};
     self->request(s.config.peers.at(peer), caf::infinite, std::move(slice))
         .then([self, peer](const GradientSlice& back) { OnGradientSlice(self, peer, back); },
               [self](const caf::error& reason) { Fail(self, reason); });

@@ -35,10 +35,9 @@ class Spawner {
   /// Spawns an actor that the node owns and watches; `threaded` ones get a thread where allowed.
   template <class Handle, class Run, class ActorConfig>
   Handle Spawn(const std::string& name, bool threaded, Run run, ActorConfig config) {
-    const Handle handle =
-        threaded && s_.config.threads
-            ? self_->template spawn<caf::detached>(run, std::move(config))
-            : self_->spawn(run, std::move(config));
+    const Handle handle = threaded && s_.config.threads
+                              ? self_->template spawn<caf::detached>(run, std::move(config))
+                              : self_->spawn(run, std::move(config));
     self_->monitor(handle);
     s_.children.emplace(handle.address(), name);
     s_.owned.push_back(caf::actor_cast<caf::actor>(handle));
@@ -177,8 +176,10 @@ class Spawner {
     std::map<int, DestinationLeader> leaders;
     for (int dp = 0; dp < to.layout().dp; ++dp) {
       const auto& stage = stages_.at(link.to)[static_cast<std::size_t>(dp)];
-      DestinationLeaderConfig config{edge.name, dp, PlaceOf(link), source, destination, {}, stage,
-                                     s_.transport->Open(destination_name(dp)), s_.config.abort};
+      DestinationLeaderConfig config{
+          edge.name,      dp, PlaceOf(link), source,
+          destination,    {}, stage,         s_.transport->Open(destination_name(dp)),
+          s_.config.abort};
       for (int peer = 0; peer < from.layout().dp; ++peer) {
         config.peer_endpoints[peer] = source_name(peer);
       }
@@ -188,8 +189,10 @@ class Spawner {
     std::vector<OutgoingLink> targets;
     const int credits = plan_.graph().edges()[static_cast<std::size_t>(link.edge)].credits;
     for (int dp = 0; dp < from.layout().dp; ++dp) {
-      SourceLeaderConfig config{edge.name, dp, credits, source, destination, leaders, {},
-                                s_.transport->Open(source_name(dp)), s_.config.abort};
+      SourceLeaderConfig config{
+          edge.name,      dp,      credits, source,
+          destination,    leaders, {},      s_.transport->Open(source_name(dp)),
+          s_.config.abort};
       for (const auto& [peer, unused] : leaders) {
         config.peer_endpoints[peer] = destination_name(peer);
       }
@@ -214,8 +217,7 @@ class Spawner {
     config.link = PlaceOf(link);
     config.devices = LockStepOf(config.ranks.front());
     config.abort = s_.config.abort;
-    phases_.push_back(
-        Spawn<Phase>("phase " + edge.name, false, RunPhase, std::move(config)));
+    phases_.push_back(Spawn<Phase>("phase " + edge.name, false, RunPhase, std::move(config)));
     return phases_.back();
   }
 
@@ -281,10 +283,10 @@ class Spawner {
   Self self_;
   NodeState& s_;
   const JobPlan& plan_;
-  std::map<int, LockStep> lock_steps_;          ///< by set
+  std::map<int, LockStep> lock_steps_;  ///< by set
   std::vector<Update> updates_;
-  std::map<int, Update> update_of_;             ///< by stage
-  std::map<int, std::vector<Stage>> stages_;    ///< by stage, then replica
+  std::map<int, Update> update_of_;           ///< by stage
+  std::map<int, std::vector<Stage>> stages_;  ///< by stage, then replica
   std::vector<Phase> phases_;
   std::vector<Feed> feeds_;
 };

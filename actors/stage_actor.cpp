@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/round_units.hpp"
+#include "modules/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -255,9 +255,9 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         const auto link = static_cast<std::size_t>(activation.link);
         if (activation.unit != s.activations.at(link)) {
-          const auto reason = MakeFailure(s.config.name + ": expected the activation of microbatch " +
-                                          std::to_string(s.activations[link]) + ", got " +
-                                          std::to_string(activation.unit));
+          const auto reason = MakeFailure(
+              s.config.name + ": expected the activation of microbatch " +
+              std::to_string(s.activations[link]) + ", got " + std::to_string(activation.unit));
           Fail(self, reason);
           return reason;
         }

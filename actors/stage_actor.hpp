@@ -43,7 +43,7 @@ struct StageConfig {
   std::string name;        ///< "language.s0 dp1"
   std::vector<int> ranks;  ///< one per shard, tp fastest; the first is the boundary leader's
   LockStep devices;
-  std::int64_t limit = 1;  ///< StageGraph::InFlightLimit
+  std::int64_t limit = 1;                  ///< StageGraph::InFlightLimit
   std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
   bool runs_backward = true;
   bool reads_data = false;  ///< a Feed brings Inputs for every unit
@@ -61,9 +61,9 @@ struct StageState {
     std::vector<caf::typed_response_promise<Gradient>> askers;  ///< one per incoming link
     std::vector<bool> answered;                                 ///< asker i has its answer
     caf::typed_response_promise<InputTaken> feed;
-    std::vector<std::vector<Buffer>> gradients;                 ///< by outgoing link
+    std::vector<std::vector<Buffer>> gradients;  ///< by outgoing link
     std::shared_ptr<const RowTable> rows;
-    std::int64_t num_tokens = 0;                                ///< that its data holds
+    std::int64_t num_tokens = 0;  ///< that its data holds
   };
   struct Arrived {
     Activation activation;
@@ -87,8 +87,8 @@ struct StageState {
   std::int64_t inputs = 0;                   ///< since the start
   std::vector<std::int64_t> gradients;       ///< by outgoing link, since the start
   std::map<std::int64_t, Flight> flights;
-  std::deque<OpenRound> rounds;              ///< the front one is running
-  bool updating = false;                     ///< waiting for the Update at the round's end
+  std::deque<OpenRound> rounds;  ///< the front one is running
+  bool updating = false;         ///< waiting for the Update at the round's end
   bool failed = false;
 };
 

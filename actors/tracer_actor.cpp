@@ -34,9 +34,8 @@ Tracer::behavior_type RunTracer(Self self, TracerConfig config) {
   TracerState& s = self->state;
   s.config = std::move(config);
   s.drained.resize(s.config.rings.size());
-  Guarded(s, [&] {
-    s.writer = std::make_unique<TraceWriter>(s.config.path, s.config.stage_names);
-  });
+  Guarded(s,
+          [&] { s.writer = std::make_unique<TraceWriter>(s.config.path, s.config.stage_names); });
   self->delayed_send(self, s.config.interval, DrainRings{});
   return {
       [self, &s](const DrainRings&) {

@@ -2,7 +2,8 @@
 //   receives  DrainRings  (from itself, every `interval`)
 //             CloseTrace  answers TraceClosed
 //
-// A file that cannot be written does not stop training: the first error is kept and told at the end.
+// A file that cannot be written does not stop training: the first error is kept and told at the
+// end.
 #pragma once
 
 #include <chrono>

@@ -39,7 +39,8 @@ struct UpdateState {
   UpdateConfig config;
   Progress progress = Progress::kBackward;
   std::optional<UpdateRound> round;  ///< the current one, once the Director has begun it
-  std::optional<double> coefficient; ///< known: from ApplyUpdate, or 1 when the round does not wait
+  std::optional<double>
+      coefficient;  ///< known: from ApplyUpdate, or 1 when the round does not wait
   std::int64_t busy_ns = 0;
   bool failed = false;
   caf::typed_response_promise<SquaredNorm> norm_asker;

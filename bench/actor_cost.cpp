@@ -1,9 +1,8 @@
 // What one pass costs when there is nothing to compute. bench/README.md explains the columns.
-#include <sys/resource.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <sys/resource.h>
 #include <thread>
 
 #include "bench/report.hpp"
@@ -75,8 +74,9 @@ void Measure(Report& report, int stages) {
 }
 
 int Main(int argc, char** argv) {
-  Report report(argc, argv, "actor_cost",
-                {"stages", "pass_us", "mad_us", "min_us", "max_us", "cpu_us", "round_trip", "ratio"});
+  Report report(
+      argc, argv, "actor_cost",
+      {"stages", "pass_us", "mad_us", "min_us", "max_us", "cpu_us", "round_trip", "ratio"});
   for (const int stages : {1, 2, 8}) Measure(report, stages);
   return report.Finish();
 }

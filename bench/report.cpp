@@ -1,13 +1,12 @@
 #include "bench/report.hpp"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <stdexcept>
+#include <stdlib.h>
 #include <thread>
 #include <utility>
 

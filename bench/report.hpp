@@ -2,10 +2,9 @@
 // sample. `--json FILE` and `--commit TEXT` are the only arguments they share.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 namespace troupe::bench {
 

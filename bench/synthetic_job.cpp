@@ -1,9 +1,8 @@
 #include "bench/synthetic_job.hpp"
 
-#include <sys/prctl.h>
-
 #include <chrono>
 #include <stdexcept>
+#include <sys/prctl.h>
 
 #include "cli/run_job.hpp"
 
@@ -55,7 +54,10 @@ struct RoundTimer : JobObserver {
     TimedRound round;
     round.seconds = static_cast<double>(NowNs() - begin_ns) * 1e-9;
     round.stages.resize(passes.size());
-    passes.swap(round.stages);
+    // One by one: the programs hold references to these very vectors.
+    for (std::size_t stage = 0; stage < passes.size(); ++stage) {
+      passes[stage].swap(round.stages[stage]);
+    }
     // Units count on from round to round; here each round counts from 0.
     const std::int64_t first = result.round.number * result.round.microbatches;
     for (auto& stage : round.stages) {

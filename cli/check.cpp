@@ -43,10 +43,11 @@ int Check(const CheckArguments& arguments) {
 
 void AddCheck(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
-      "check", "Say what a configuration would run where; starts nothing.\n"
-               "Prints the layout of every module, the stage graph with the distance to the sink,\n"
-               "the routes of every edge and a memory estimate. Mistakes are printed all at once\n"
-               "as file:line:column. Exit code: 0 it can run, 2 it cannot.");
+      "check",
+      "Say what a configuration would run where; starts nothing.\n"
+      "Prints the layout of every module, the stage graph with the distance to the sink,\n"
+      "the routes of every edge and a memory estimate. Mistakes are printed all at once\n"
+      "as file:line:column. Exit code: 0 it can run, 2 it cannot.");
   auto arguments = std::make_shared<CheckArguments>();
   AddConfigArguments(*verb, arguments->config);
   verb->add_option("--explain", arguments->explain,

@@ -14,8 +14,8 @@ namespace troupe {
 /// What the process exits with; docs/cli.md is the user's page.
 enum ExitCode : int {
   kExitDone = 0,
-  kExitFailed = 1,      ///< the run failed, or `verify` found a difference; one line says why
-  kExitBadInput = 2,    ///< configuration, arguments or data: nothing was started
+  kExitFailed = 1,    ///< the run failed, or `verify` found a difference; one line says why
+  kExitBadInput = 2,  ///< configuration, arguments or data: nothing was started
 };
 
 /// A verb, once it is known to be the one that was asked for.

@@ -51,9 +51,12 @@ std::string RankList(const std::vector<int>& ranks) {
 
 const char* KindName(ModuleKind kind) {
   switch (kind) {
-    case ModuleKind::kVit: return "vit";
-    case ModuleKind::kLlama: return "llama";
-    case ModuleKind::kSynthetic: return "synthetic";
+    case ModuleKind::kVit:
+      return "vit";
+    case ModuleKind::kLlama:
+      return "llama";
+    case ModuleKind::kSynthetic:
+      return "synthetic";
   }
   return "?";
 }
@@ -98,8 +101,9 @@ const ModulePlan& ModuleAt(const JobPlan& plan, int index) {
 std::string LayoutTable(const JobPlan& plan) {
   std::vector<Row> rows = {{"module", "kind", "layout", "ranks", "works per", "trains"}};
   for (const ModuleConfig& module : plan.config().modules) {
-    const auto own = std::find_if(plan.modules().begin(), plan.modules().end(),
-                                  [&](const ModulePlan& m) { return m.config->name == module.name; });
+    const auto own =
+        std::find_if(plan.modules().begin(), plan.modules().end(),
+                     [&](const ModulePlan& m) { return m.config->name == module.name; });
     if (own == plan.modules().end()) {
       rows.push_back({module.name, KindName(module.kind), "inline in " + *module.inline_in, "", "",
                       module.frozen ? "no" : "yes"});
@@ -157,10 +161,10 @@ std::string RouteTable(const JobPlan& plan) {
     const Route route = MakeRoute(one_row, source, EvenAssignment(samples, to.layout().dp));
     std::vector<Row> rows;
     for (const Transfer& t : route.transfers) {
-      rows.push_back({"  replica " + std::to_string(t.source), "(rank " +
-                      std::to_string(from.Leader(from.layout().pp - 1, t.source)) + ")",
-                      "samples " + IntervalText(t.samples), "-> replica " +
-                      std::to_string(t.destination),
+      rows.push_back({"  replica " + std::to_string(t.source),
+                      "(rank " + std::to_string(from.Leader(from.layout().pp - 1, t.source)) + ")",
+                      "samples " + IntervalText(t.samples),
+                      "-> replica " + std::to_string(t.destination),
                       "(rank " + std::to_string(to.Leader(0, t.destination)) + ")"});
     }
     text << Table(rows);
@@ -169,8 +173,8 @@ std::string RouteTable(const JobPlan& plan) {
 }
 
 std::string MemoryTable(const JobPlan& plan) {
-  std::vector<Row> rows = {{"stage", "ranks", "parameters", "gradients", "optimizer",
-                            "activations", "per rank"}};
+  std::vector<Row> rows = {
+      {"stage", "ranks", "parameters", "gradients", "optimizer", "activations", "per rank"}};
   std::map<int, std::size_t> total_of_rank;
   for (const StagePlan& stage : plan.stages()) {
     const ModulePlan& module = ModuleAt(plan, stage.module);

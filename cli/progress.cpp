@@ -1,7 +1,5 @@
 #include "cli/progress.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <numeric>
+#include <unistd.h>
 
 #include "modules/learning_rate.hpp"
 

@@ -18,7 +18,7 @@ struct StepMetrics {
   double learning_rate = 0.0;
   double seconds = 0.0;
   double tokens_per_second = 0.0;
-  double bubble = 0.0;    ///< share of the ranks' time in which they ran nothing
+  double bubble = 0.0;            ///< share of the ranks' time in which they ran nothing
   std::int64_t memory_bytes = 0;  ///< resident, of this process
 };
 

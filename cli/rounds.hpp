@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// Evaluates `held_out` samples before the first step, every run.evaluate_every steps, and after the
-/// last; not at all when there are none.
+/// Evaluates `held_out` samples before the first step, every run.evaluate_every steps, and after
+/// the last; not at all when there are none.
 RoundPlan TrainingPlan(const Config& config, std::int64_t held_out);
 
 /// `steps` training rounds and nothing else.

@@ -16,9 +16,9 @@ struct JobSetup {
   std::shared_ptr<InputSource> source;
   std::shared_ptr<JobObserver> observer;
   RoundPlan rounds;
-  bool inspect = false;       ///< show every tensor to the observer after each step
-  std::string trace_path;     ///< empty: no trace file
-  int rounds_ahead = 1;       ///< rounds begun before the current one is complete
+  bool inspect = false;    ///< show every tensor to the observer after each step
+  std::string trace_path;  ///< empty: no trace file
+  int rounds_ahead = 1;    ///< rounds begun before the current one is complete
   /// Puts something between the runtime and the programs; tests plant faults with it. May be empty.
   std::function<ProgramFactory(ProgramFactory)> wrap_programs;
 };

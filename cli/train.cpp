@@ -1,9 +1,8 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <unistd.h>
 
 #include "cli/commands.hpp"
 #include "cli/describe.hpp"
@@ -46,15 +45,15 @@ int Train(const ConfigArguments& arguments) {
   setup.rounds = TrainingPlan(plan->config(), HeldOutSize(*setup.source));
   const RunDirectory directory(plan->config().run, loaded.resolved_toml);
   setup.trace_path = directory.File("trace.bin");
-  const auto observer = std::make_shared<TrainObserver>(
-      plan->config(), directory, static_cast<int>(plan->lock_steps().size()),
-      isatty(STDOUT_FILENO) == 1);
+  const auto observer = std::make_shared<TrainObserver>(plan->config(), directory,
+                                                        static_cast<int>(plan->lock_steps().size()),
+                                                        isatty(STDOUT_FILENO) == 1);
   setup.observer = observer;
 
   const Compute compute = SetupCompute();
   if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
-  std::cout << VersionText() << '\n' << LayoutTable(*plan) << "run directory " << directory.path()
-            << "\n\n"
+  std::cout << VersionText() << '\n'
+            << LayoutTable(*plan) << "run directory " << directory.path() << "\n\n"
             << std::flush;
   const std::string failure = RunInProcess(setup);
   if (!failure.empty()) {
@@ -71,10 +70,11 @@ int Train(const ConfigArguments& arguments) {
 
 void AddTrain(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
-      "train", "Train a configuration in this process, every rank on a thread of its own.\n"
-               "Prints a line per step and leaves a run directory with the resolved\n"
-               "configuration, metrics.jsonl, the trace and the final weights.\n"
-               "Exit code: 0 done, 1 the run failed, 2 configuration or data are wrong.");
+      "train",
+      "Train a configuration in this process, every rank on a thread of its own.\n"
+      "Prints a line per step and leaves a run directory with the resolved\n"
+      "configuration, metrics.jsonl, the trace and the final weights.\n"
+      "Exit code: 0 done, 1 the run failed, 2 configuration or data are wrong.");
   auto arguments = std::make_shared<ConfigArguments>();
   AddConfigArguments(*verb, *arguments);
   verb->callback([&command, arguments] { command = [arguments] { return Train(*arguments); }; });

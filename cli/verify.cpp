@@ -48,8 +48,9 @@ int Verify(VerifyArguments arguments) {
               << " differences from the unsharded reference\n";
     return kExitFailed;
   }
-  std::cout << "every gradient, parameter and moment equals the unsharded reference: worst gradient "
-            << observer->worst(TensorKind::kGradient) << " of its tensor's maximum\n";
+  std::cout
+      << "every gradient, parameter and moment equals the unsharded reference: worst gradient "
+      << observer->worst(TensorKind::kGradient) << " of its tensor's maximum\n";
   return kExitDone;
 }
 
@@ -57,11 +58,12 @@ int Verify(VerifyArguments arguments) {
 
 void AddVerify(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
-      "verify", "Prove a layout: train it and an unsharded reference (a plain libtorch loop) from\n"
-                "the same weights on the same samples, and compare after every step each\n"
-                "parameter's gradient, value and optimizer state with the reference, relative to\n"
-                "that tensor's own maximum. Limits: 1e-5 in float32, 1e-10 in float64 (docs/verify.md).\n"
-                "Exit code: 0 equal, 1 different or failed, 2 configuration or data are wrong.");
+      "verify",
+      "Prove a layout: train it and an unsharded reference (a plain libtorch loop) from\n"
+      "the same weights on the same samples, and compare after every step each\n"
+      "parameter's gradient, value and optimizer state with the reference, relative to\n"
+      "that tensor's own maximum. Limits: 1e-5 in float32, 1e-10 in float64 (docs/verify.md).\n"
+      "Exit code: 0 equal, 1 different or failed, 2 configuration or data are wrong.");
   auto arguments = std::make_shared<VerifyArguments>();
   AddConfigArguments(*verb, arguments->config);
   verb->add_option("--steps", arguments->steps, "training steps to compare")

@@ -10,10 +10,14 @@ namespace {
 
 const char* KindName(TensorKind kind) {
   switch (kind) {
-    case TensorKind::kParameter: return "parameter";
-    case TensorKind::kGradient: return "gradient";
-    case TensorKind::kFirstMoment: return "first moment";
-    case TensorKind::kSecondMoment: return "second moment";
+    case TensorKind::kParameter:
+      return "parameter";
+    case TensorKind::kGradient:
+      return "gradient";
+    case TensorKind::kFirstMoment:
+      return "first moment";
+    case TensorKind::kSecondMoment:
+      return "second moment";
   }
   return "?";
 }
@@ -29,8 +33,8 @@ double LargestRate(const Config& config) {
 
 /// FP32 parameters: absolute room of two learning rates, see Tolerances.
 std::vector<std::string> ParameterFaults(const Comparison& comparison, double room) {
-  std::vector<std::string> faults = Faults({{}, comparison.missing, comparison.extra,
-                                            comparison.malformed}, 0.0);
+  std::vector<std::string> faults =
+      Faults({{}, comparison.missing, comparison.extra, comparison.malformed}, 0.0);
   for (const TensorDifference& tensor : comparison.tensors) {
     Comparison one;
     one.tensors.push_back(tensor);
@@ -58,10 +62,14 @@ double VerifyObserver::worst(TensorKind kind) const {
 double VerifyObserver::LimitOf(TensorKind kind) const {
   const Tolerances tolerances = TolerancesOf(config_.run.precision);
   switch (kind) {
-    case TensorKind::kGradient: return tolerances.gradient;
-    case TensorKind::kParameter: return tolerances.parameter;
-    case TensorKind::kFirstMoment: return tolerances.first_moment;
-    case TensorKind::kSecondMoment: return tolerances.second_moment;
+    case TensorKind::kGradient:
+      return tolerances.gradient;
+    case TensorKind::kParameter:
+      return tolerances.parameter;
+    case TensorKind::kFirstMoment:
+      return tolerances.first_moment;
+    case TensorKind::kSecondMoment:
+      return tolerances.second_moment;
   }
   return 0.0;
 }
@@ -72,8 +80,7 @@ void VerifyObserver::Compare(const Round& round, TensorKind kind,
   for (const TensorDifference& tensor : comparison.tensors) {
     worst_[kind] = std::max(worst_[kind], tensor.worst);
   }
-  const bool loose =
-      kind == TensorKind::kParameter && config_.run.precision == Precision::kFloat32;
+  const bool loose = kind == TensorKind::kParameter && config_.run.precision == Precision::kFloat32;
   const auto faults = loose ? ParameterFaults(comparison, 2.0 * LargestRate(config_))
                             : Faults(comparison, LimitOf(kind));
   for (const std::string& fault : faults) {

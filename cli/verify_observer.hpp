@@ -22,10 +22,10 @@ struct Tolerances {
 };
 
 /// FP64: 1e-10 for everything. FP32: 1e-5 for gradients and first moments, twice that for second
-/// moments (squares). Parameters in FP32 get the room that Adam's division needs: a gradient element
-/// of pure rounding noise (|g| below 1e-7 of its tensor's maximum) may have either sign, and
-/// m / (sqrt(v) + epsilon) is then +1 or -1 whatever its size, so one step may differ by two learning
-/// rates there. `largest_rate` is the largest learning rate of the run.
+/// moments (squares). Parameters in FP32 get the room that Adam's division needs: a gradient
+/// element of pure rounding noise (|g| below 1e-7 of its tensor's maximum) may have either sign,
+/// and m / (sqrt(v) + epsilon) is then +1 or -1 whatever its size, so one step may differ by two
+/// learning rates there. `largest_rate` is the largest learning rate of the run.
 Tolerances TolerancesOf(Precision precision);
 
 class VerifyObserver : public JobObserver {

@@ -6,6 +6,7 @@
 
 #include "data/image.hpp"
 #include "data/sample_order.hpp"
+#include "modules/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -35,13 +36,7 @@ LlavaSource::LlavaSource(const Config& config) : config_(config) {
 void LlavaSource::FindEncoders() {
   for (const ModuleConfig& module : config_.modules) {
     if (module.kind != ModuleKind::kVit || !module.input) continue;
-    Encoder encoder{&module, nullptr};
-    for (const EdgeConfig& edge : config_.edges) {
-      if (edge.from == module.name && PlacementOfEdge(config_, edge) == Placement::kColocated) {
-        encoder.colocated_with = config_.Find(edge.to);
-      }
-    }
-    encoders_.push_back(encoder);
+    encoders_.push_back(&module);
     format_.encoders.push_back(*module.input);
     format_.rows_per_image.push_back(module.vit.rows_per_image());
   }
@@ -77,7 +72,7 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
     return std::make_shared<const Inputs>(LanguageInputs(*found, dp, round, unit));
   }
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
-    if (encoders_[i].module != found || found->inline_in) continue;
+    if (encoders_[i] != found || found->inline_in) continue;
     return std::make_shared<const Inputs>(EncoderInputs(i, dp, round, unit));
   }
   throw std::invalid_argument(module + ": expected a module that reads data by itself");
@@ -109,7 +104,7 @@ Inputs LlavaSource::LoadWhole(const Round& round) {
   FillText(samples, tokenizer_->pad(), inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     AddEdge(samples, i, inputs);
-    inputs.images[encoders_[i].module->name] = LoadImages(SetOf(round).set, samples, i);
+    inputs.images[encoders_[i]->name] = LoadImages(SetOf(round).set, samples, i);
   }
   return inputs;
 }
@@ -139,14 +134,11 @@ LlavaSource::Samples LlavaSource::BuildInterval(const Round& round, std::int64_t
 
 Inputs LlavaSource::LanguageInputs(const ModuleConfig& module, int dp, const Round& round,
                                    std::int64_t microbatch) const {
-  CheckIndex(module.name, "microbatch", microbatch, round.microbatches);
-  const std::int64_t per_microbatch = config_.samples_per_microbatch();
-  const Interval part = PartOf(per_microbatch, GridOf(config_, module).layout().dp, dp);
-  const Samples samples = BuildInterval(round, microbatch * per_microbatch, part);
+  const Samples samples = SamplesOf(module, dp, round, microbatch);
   Inputs inputs;
   FillText(samples, tokenizer_->pad(), inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
-    const ModuleConfig& encoder = *encoders_[i].module;
+    const ModuleConfig& encoder = *encoders_[i];
     const bool joined =
         std::any_of(config_.edges.begin(), config_.edges.end(), [&](const EdgeConfig& edge) {
           return edge.from == encoder.name && edge.to == module.name;
@@ -161,47 +153,37 @@ Inputs LlavaSource::LanguageInputs(const ModuleConfig& module, int dp, const Rou
 
 Inputs LlavaSource::EncoderInputs(std::size_t encoder, int dp, const Round& round,
                                   std::int64_t unit) const {
-  const Samples samples = EncoderSamples(encoder, dp, round, unit);
+  const Samples samples = SamplesOf(*encoders_[encoder], dp, round, unit);
   Inputs inputs;
   inputs.table = EncoderRows(samples, encoder);
-  inputs.images[encoders_[encoder].module->name] = LoadImages(SetOf(round).set, samples, encoder);
+  inputs.images[encoders_[encoder]->name] = LoadImages(SetOf(round).set, samples, encoder);
   return inputs;
 }
 
-LlavaSource::Samples LlavaSource::EncoderSamples(std::size_t encoder, int dp, const Round& round,
-                                                 std::int64_t unit) const {
-  const ModuleConfig& module = *encoders_[encoder].module;
-  const ModuleConfig* host = encoders_[encoder].colocated_with;
-  const Grid grid = GridOf(config_, module);
-  const std::int64_t per_microbatch = config_.samples_per_microbatch();
-  if (host == nullptr) {
-    CheckIndex(module.name, "microbatch", unit, round.microbatches);
-    return BuildInterval(round, unit * per_microbatch,
-                         PartOf(per_microbatch, grid.layout().dp, dp));
-  }
-  const std::int64_t window = WindowOf(config_, round.microbatches);
-  CheckIndex(module.name, "window", unit, (round.microbatches + window - 1) / window);
-  const std::int64_t first = unit * window;
-  const auto length = static_cast<int>(std::min(window, round.microbatches - first));
-  const Assignment assignment =
-      ColocatedAssignment(grid, GridOf(config_, *host), per_microbatch, length);
+LlavaSource::Samples LlavaSource::SamplesOf(const ModuleConfig& module, int dp, const Round& round,
+                                            std::int64_t unit) const {
+  const bool windows = ColocatedEdge(config_, module) != nullptr;
+  CheckIndex(module.name, windows ? "window" : "microbatch", unit,
+             NumUnits(config_, module, round.microbatches));
+  const UnitSamples held = SamplesOfUnit(config_, module, dp, round.microbatches, unit);
   Samples samples;
-  for (const Interval& interval : assignment[static_cast<std::size_t>(dp)]) {
-    Samples part = BuildInterval(round, first * per_microbatch, interval);
+  for (const Interval& interval : held.samples) {
+    const std::int64_t first = held.first_microbatch * config_.samples_per_microbatch();
+    Samples part = BuildInterval(round, first, interval);
     samples.insert(samples.end(), part.begin(), part.end());
   }
   return samples;
 }
 
 void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const {
-  const std::string& name = encoders_[encoder].module->name;
+  const std::string& name = encoders_[encoder]->name;
   inputs.positions[name] = Positions(samples, encoder, inputs.tokens.shape()[1]);
   inputs.expected[name] = EncoderRows(samples, encoder);
 }
 
 Buffer LlavaSource::LoadImages(const LlavaSet& set, const Samples& samples,
                                std::size_t encoder) const {
-  const std::int64_t size = encoders_[encoder].module->vit.image_size;
+  const std::int64_t size = encoders_[encoder]->vit.image_size;
   std::int64_t num_images = 0;
   for (const NumberedSample& each : samples) {
     if (each.sample.row != nullptr) num_images += std::ssize(each.sample.row->images[encoder]);

@@ -47,11 +47,6 @@ class LlavaSource : public InputSource {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
-  struct Encoder {
-    const ModuleConfig* module = nullptr;
-    /// The destination of its colocated edge: it works in windows then. Null otherwise.
-    const ModuleConfig* colocated_with = nullptr;
-  };
   /// A file and the label count of each of its rows, -1 until somebody asked.
   struct CountedSet {
     LlavaSet set;
@@ -73,14 +68,15 @@ class LlavaSource : public InputSource {
   Inputs LanguageInputs(const ModuleConfig& module, int dp, const Round& round,
                         std::int64_t microbatch) const;
   Inputs EncoderInputs(std::size_t encoder, int dp, const Round& round, std::int64_t unit) const;
-  Samples EncoderSamples(std::size_t encoder, int dp, const Round& round, std::int64_t unit) const;
+  Samples SamplesOf(const ModuleConfig& module, int dp, const Round& round,
+                    std::int64_t unit) const;
   /// Positions and expected rows of one encoder for the text already in `inputs`.
   void AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const;
   /// [n, 3, S, S], in (sample, image) order.
   Buffer LoadImages(const LlavaSet& set, const Samples& samples, std::size_t encoder) const;
 
   Config config_;
-  std::vector<Encoder> encoders_;  ///< in the order of the config file
+  std::vector<const ModuleConfig*> encoders_;  ///< in the order of the config file
   std::unique_ptr<const Tokenizer> tokenizer_;
   SampleFormat format_;
   CountedSet train_;

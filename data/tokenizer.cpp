@@ -1,7 +1,6 @@
 #include "data/tokenizer.hpp"
 
 #include <dlfcn.h>
-
 #include <stdexcept>
 
 namespace troupe {
@@ -41,9 +40,9 @@ class ByteTokenizer : public Tokenizer {
   int num_encoders_;
 };
 
-/// libsentencepiece carries protocol buffers of its own, under the same names as the newer ones that
-/// libtorch brings: linked into one program, each would run the other's code. So it is opened on
-/// demand, with its symbols bound among themselves (data/sentencepiece/).
+/// libsentencepiece carries protocol buffers of its own, under the same names as the newer ones
+/// that libtorch brings: linked into one program, each would run the other's code. So it is opened
+/// on demand, with its symbols bound among themselves (data/sentencepiece/).
 std::unique_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int num_encoders) {
 #if defined(__SANITIZE_ADDRESS__)
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;  // the sanitizer refuses deep binding

@@ -17,13 +17,13 @@ struct DrainRings {};
 /// Drain once more and close the file.
 struct CloseTrace {};
 struct TraceClosed {
-  std::string error;          ///< empty, or why the file is not complete
+  std::string error;  ///< empty, or why the file is not complete
   std::int64_t records = 0;
   std::uint64_t dropped = 0;  ///< overwritten in a ring before they were drained
 };
 
-using Tracer = caf::typed_actor<caf::reacts_to<DrainRings>,
-                                caf::replies_to<CloseTrace>::with<TraceClosed>>;
+using Tracer =
+    caf::typed_actor<caf::reacts_to<DrainRings>, caf::replies_to<CloseTrace>::with<TraceClosed>>;
 
 }  // namespace troupe
 

@@ -12,6 +12,11 @@ const EdgeConfig* ColocatedEdge(const Config& config, const ModuleConfig& module
   return nullptr;
 }
 
+std::int64_t NumUnits(const Config& config, const ModuleConfig& module, std::int64_t microbatches) {
+  const bool windows = ColocatedEdge(config, module) != nullptr;
+  return UnitsIn(microbatches, windows ? config.schedule.window : 1);
+}
+
 UnitSamples SamplesOfUnit(const Config& config, const ModuleConfig& module, int dp,
                           std::int64_t microbatches, std::int64_t unit) {
   const std::int64_t samples = config.samples_per_microbatch();

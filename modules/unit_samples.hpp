@@ -13,6 +13,16 @@ namespace troupe {
 /// The edge on which `module` is a colocated encoder, null when it is none.
 const EdgeConfig* ColocatedEdge(const Config& config, const ModuleConfig& module);
 
+/// Units of `microbatches_per_unit` microbatches that cover `microbatches` of them; the last may be
+/// shorter. 0 microbatches per unit means one unit for the whole round.
+inline std::int64_t UnitsIn(std::int64_t microbatches, std::int64_t microbatches_per_unit) {
+  if (microbatches_per_unit == 0) return microbatches == 0 ? 0 : 1;
+  return (microbatches + microbatches_per_unit - 1) / microbatches_per_unit;
+}
+
+/// Units of `module` in a round of `microbatches`.
+std::int64_t NumUnits(const Config& config, const ModuleConfig& module, std::int64_t microbatches);
+
 /// Sample numbers of unit `unit` of a round of `microbatches`, in row order. For most modules a
 /// unit is a microbatch of N = samples_per_microbatch samples, and the numbers are places in it,
 /// [0, N). For a colocated encoder it is a window, and sample n of its m-th microbatch has the

@@ -150,7 +150,8 @@ void SyntheticProgram::Update(const UpdateStep& step) {
 }
 
 std::vector<TensorPiece> SyntheticProgram::Tensors(TensorKind kind) const {
-  if (kind != TensorKind::kParameter && (kind != TensorKind::kGradient || !shape_.trains)) return {};
+  if (kind != TensorKind::kParameter && (kind != TensorKind::kGradient || !shape_.trains))
+    return {};
   TensorPiece piece;
   piece.name = shard_.module + ".s" + std::to_string(shard_.pp) + ".weight";
   piece.global_shape = {1};
@@ -164,7 +165,8 @@ std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, i
                                                     const Round& round, std::int64_t unit) {
   const ModuleConfig& config = *config_.Find(module);
   auto inputs = std::make_shared<Inputs>();
-  for (const Interval& held : SamplesOfUnit(config_, config, dp, round.microbatches, unit).samples) {
+  for (const Interval& held :
+       SamplesOfUnit(config_, config, dp, round.microbatches, unit).samples) {
     for (auto sample = held.begin; sample < held.end; ++sample) {
       inputs->table.samples.push_back(sample);
       inputs->table.rows.push_back(config.synthetic.rows_per_sample);

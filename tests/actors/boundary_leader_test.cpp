@@ -1,11 +1,10 @@
 // The two ends of an edge, with the test in the place of the stages around them.
 #include "actors/boundary_leader.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
+#include <catch2/catch.hpp>
 
 namespace troupe {
 namespace {
@@ -47,18 +46,18 @@ Gradient NegativeOf(const Activation& got) {
 
 FakeStage::behavior_type RunFakeStage(ActorPointer<FakeStage, FakeStageState> self,
                                       std::shared_ptr<Inbox> inbox) {
-  return {[self, inbox](const Activation& activation) -> caf::result<Gradient> {
-            inbox->activations.push_back(activation);
-            auto answer = self->make_response_promise<Gradient>();
-            self->state.askers.push_back(answer);
-            return answer;
-          },
-          [self, inbox](const Reply& reply) {
-            const Activation& got = inbox->activations[self->state.answered++];
-            self->state.askers.front().deliver(reply.none ? Gradient{got.unit, {}}
-                                                          : NegativeOf(got));
-            self->state.askers.pop_front();
-          }};
+  return {
+      [self, inbox](const Activation& activation) -> caf::result<Gradient> {
+        inbox->activations.push_back(activation);
+        auto answer = self->make_response_promise<Gradient>();
+        self->state.askers.push_back(answer);
+        return answer;
+      },
+      [self, inbox](const Reply& reply) {
+        const Activation& got = inbox->activations[self->state.answered++];
+        self->state.askers.front().deliver(reply.none ? Gradient{got.unit, {}} : NegativeOf(got));
+        self->state.askers.pop_front();
+      }};
 }
 
 /// A source stage that sends when told and keeps the answers.
@@ -96,14 +95,17 @@ class EdgeFixture {
       inboxes.push_back(std::make_shared<Inbox>());
       auto stage = Keep(system_.spawn(RunFakeStage, inboxes.back()));
       stages_.push_back(stage);
-      DestinationLeaderConfig config{"e", d, 0, source, destination, {}, stage,
-                                     transport_.Open("d" + std::to_string(d)), abort};
+      DestinationLeaderConfig config{
+          "e",  d, 0, source, destination, {}, stage, transport_.Open("d" + std::to_string(d)),
+          abort};
       for (int s = 0; s < a; ++s) config.peer_endpoints[s] = "s" + std::to_string(s);
       leaders[d] = Keep(system_.spawn(RunDestinationLeader, std::move(config)));
     }
     for (int s = 0; s < a; ++s) {
-      SourceLeaderConfig config{"e", s, credits, source, destination, leaders, {},
-                                transport_.Open("s" + std::to_string(s)), abort};
+      SourceLeaderConfig config{
+          "e",         s,       credits, source,
+          destination, leaders, {},      transport_.Open("s" + std::to_string(s)),
+          abort};
       for (int d = 0; d < b; ++d) config.peer_endpoints[d] = "d" + std::to_string(d);
       auto leader = Keep(system_.spawn(RunSourceLeader, std::move(config)));
       outboxes.push_back(std::make_shared<Outbox>());
@@ -139,9 +141,7 @@ class EdgeFixture {
     caf::anon_send(stages_[d], Reply{none});
     Deliver();
   }
-  void Deliver() {
-    dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).run();
-  }
+  void Deliver() { dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler()).run(); }
   static std::vector<double> Values(const Buffer& buffer) {
     return {buffer.as<double>(), buffer.as<double>() + buffer.num_elements()};
   }
@@ -213,7 +213,8 @@ TEST_CASE_METHOD(EdgeFixture, "credits bound the microbatches under way and all 
   }
 }
 
-TEST_CASE_METHOD(EdgeFixture, "microbatches are delivered in order even when a later one has no rows",
+TEST_CASE_METHOD(EdgeFixture,
+                 "microbatches are delivered in order even when a later one has no rows",
                  "[actors]") {
   Open(2, 1, 2);
   SendFrom(0, 0, {0, 2});

@@ -89,7 +89,9 @@ class JobFixture {
   JobFixture() : system_(config_) {}
 
   /// Runs the job to its end, messages delivered oldest first.
-  JobDone Run(const Config& config, const RoundPlan& rounds) { return RunShuffled(config, rounds, 0); }
+  JobDone Run(const Config& config, const RoundPlan& rounds) {
+    return RunShuffled(config, rounds, 0);
+  }
 
   /// The same with the actor that runs next drawn at random; 0 = oldest first.
   JobDone RunShuffled(const Config& config, const RoundPlan& rounds, std::uint64_t seed) {
@@ -97,8 +99,8 @@ class JobFixture {
     abort = std::make_shared<AbortSignal>();
     NodeConfig node;
     node.plan = std::make_shared<const JobPlan>(config);
-    node.make_program = wrap_program ? wrap_program(MakeSyntheticPrograms(config))
-                                     : MakeSyntheticPrograms(config);
+    node.make_program =
+        wrap_program ? wrap_program(MakeSyntheticPrograms(config)) : MakeSyntheticPrograms(config);
     node.source = source ? source : std::make_shared<SyntheticSource>(config);
     node.observer = seen;
     node.abort = abort;

@@ -45,8 +45,8 @@ TEST_CASE("a frozen encoder runs backward only for its projector", "[actors]") {
     INFO(plan.graph().StageName(stage.stage));
     CHECK(stage.runs_backward);
   }
-  const JobPlan all(Load("shapes", {"modules.vision.frozen=true",
-                                    "edges.vision.language.through.frozen=true"}));
+  const JobPlan all(
+      Load("shapes", {"modules.vision.frozen=true", "edges.vision.language.through.frozen=true"}));
   CHECK_FALSE(all.stages()[0].runs_backward);
   CHECK_FALSE(all.stages()[0].trains);
   CHECK_FALSE(all.edges()[0].carries_gradient);

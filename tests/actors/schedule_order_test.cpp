@@ -40,8 +40,8 @@ TEST_CASE_METHOD(JobFixture, "a chain of 1 to 8 stages runs textbook 1F1B", "[ac
 TEST_CASE_METHOD(JobFixture, "a chain over a boundary warms up like one pipeline", "[actors]") {
   Layout pp2;
   pp2.pp = 2;
-  const Config config = SyntheticConfigOf({{"vision", pp2}, {"language", pp2}},
-                                          {{"vision", "language"}});
+  const Config config =
+      SyntheticConfigOf({{"vision", pp2}, {"language", pp2}}, {{"vision", "language"}});
   REQUIRE(Run(config, TrainingRounds(1, 8)).failure.empty());
   CHECK(Order("vision.s0") == Textbook(4, 8));
   CHECK(Order("vision.s1") == Textbook(3, 8));
@@ -54,9 +54,8 @@ TEST_CASE_METHOD(JobFixture, "the graph of figure 4(a): encoders pp2 and pp1, la
   Layout pp1, pp2, pp3;
   pp2.pp = 2;
   pp3.pp = 3;
-  const Config config =
-      SyntheticConfigOf({{"encoder1", pp2}, {"encoder2", pp1}, {"language", pp3}},
-                        {{"encoder1", "language"}, {"encoder2", "language"}});
+  const Config config = SyntheticConfigOf({{"encoder1", pp2}, {"encoder2", pp1}, {"language", pp3}},
+                                          {{"encoder1", "language"}, {"encoder2", "language"}});
   REQUIRE(Run(config, TrainingRounds(1, 8)).failure.empty());
   CHECK(Order("encoder1.s0") == Textbook(5, 8));
   CHECK(Order("encoder1.s1") == Textbook(4, 8));
@@ -82,9 +81,8 @@ TEST_CASE_METHOD(JobFixture, "a branch into two sinks waits for both gradients",
 TEST_CASE_METHOD(JobFixture, "a diamond joins what it split", "[actors]") {
   Layout pp1, pp2;
   pp2.pp = 2;
-  const Config config =
-      SyntheticConfigOf({{"a", pp1}, {"b", pp2}, {"c", pp1}, {"d", pp1}},
-                        {{"a", "b"}, {"a", "c"}, {"b", "d"}, {"c", "d"}});
+  const Config config = SyntheticConfigOf({{"a", pp1}, {"b", pp2}, {"c", pp1}, {"d", pp1}},
+                                          {{"a", "b"}, {"a", "c"}, {"b", "d"}, {"c", "d"}});
   REQUIRE(Run(config, TrainingRounds(1, 6)).failure.empty());
   CHECK(Order("a.s0") == Textbook(4, 6));
   CHECK(Order("b.s0") == Textbook(3, 6));

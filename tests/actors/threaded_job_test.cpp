@@ -63,8 +63,8 @@ struct ThreadedJob {
  private:
   /// One group of replicas per module and stage.
   std::function<std::shared_ptr<Communicator>(const ShardAddress&)> Replicas(const Config& config) {
-    auto groups = std::make_shared<std::map<std::tuple<std::string, int, int>,
-                                            std::vector<std::shared_ptr<Communicator>>>>();
+    auto groups = std::make_shared<
+        std::map<std::tuple<std::string, int, int>, std::vector<std::shared_ptr<Communicator>>>>();
     for (const ModuleConfig& module : config.modules) {
       for (int pp = 0; pp < module.layout.pp; ++pp) {
         for (int tp = 0; tp < module.layout.tp; ++tp) {
@@ -81,8 +81,8 @@ struct ThreadedJob {
 };
 
 Config ColocatedConfig(Layout vision, Layout language, int ranks) {
-  Config config = SyntheticConfigOf({{"vision", vision}, {"language", language}},
-                                    {{"vision", "language"}});
+  Config config =
+      SyntheticConfigOf({{"vision", vision}, {"language", language}}, {{"vision", "language"}});
   config.modules[1].ranks = config.modules[0].ranks;
   config.cluster.ranks = ranks;
   return config;

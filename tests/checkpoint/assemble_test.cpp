@@ -14,8 +14,7 @@ TensorPiece Piece(std::int64_t row, std::int64_t column, std::int64_t rows, std:
   piece.value = Buffer::Allocate({rows, columns}, DType::kFloat32);
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t c = 0; c < columns; ++c) {
-      piece.value.as<float>()[r * columns + c] =
-          static_cast<float>(100 * (row + r) + column + c);
+      piece.value.as<float>()[r * columns + c] = static_cast<float>(100 * (row + r) + column + c);
     }
   }
   return piece;

@@ -1,17 +1,16 @@
 #include "tests/cli/process.hpp"
 
+#include <array>
+#include <chrono>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sstream>
+#include <stdexcept>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <array>
-#include <chrono>
-#include <sstream>
-#include <stdexcept>
 #include <utility>
 
 namespace troupe {
@@ -125,8 +124,7 @@ Outcome RunTroupe(const std::vector<std::string>& arguments, const ProcessOption
   Ends out = options.terminal ? Terminal() : Pipe();
   Ends err = Pipe();
   const auto begin = Clock::now();
-  const pid_t child =
-      Start(arguments, out.write.get(), err.write.get(), options.max_file_bytes);
+  const pid_t child = Start(arguments, out.write.get(), err.write.get(), options.max_file_bytes);
   out.write.Close();
   err.write.Close();
   Outcome outcome;

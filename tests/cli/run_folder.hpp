@@ -12,8 +12,9 @@ namespace troupe {
 
 /// One LLaVA row about `image` with one question; `id` in quotes of its own.
 inline std::string RowText(const std::string& image, const std::string& question = "<image>What?") {
-  return R"({"id": "a", "image": ")" + image + R"(", "conversations": [{"from": "human", "value": ")" +
-         question + R"("}, {"from": "gpt", "value": "a red circle"}]})";
+  return R"({"id": "a", "image": ")" + image +
+         R"(", "conversations": [{"from": "human", "value": ")" + question +
+         R"("}, {"from": "gpt", "value": "a red circle"}]})";
 }
 
 class RunFolder {

@@ -1,7 +1,8 @@
 #include "modules/finite.hpp"
 
-#include <catch2/catch.hpp>
 #include <limits>
+
+#include <catch2/catch.hpp>
 
 namespace troupe {
 

@@ -1,8 +1,9 @@
 #include "modules/unit_samples.hpp"
 
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <vector>
+
+#include <catch2/catch.hpp>
 
 namespace troupe {
 namespace {

@@ -59,8 +59,7 @@ void AddEdge(const Config& config, const EdgeConfig& edge, Features& features) {
   if (edge.credits == 1 && placement == Placement::kDisjoint) features.insert("credits 1");
   if (placement != Placement::kInline) AddFan(config, edge, features);
   if (placement != Placement::kColocated) return;
-  features.insert("colocated with language pp " +
-                  std::to_string(config.Find(edge.to)->layout.pp));
+  features.insert("colocated with language pp " + std::to_string(config.Find(edge.to)->layout.pp));
   const std::int64_t window = config.schedule.window;
   features.insert("window " + (window == 0 ? "step" : std::to_string(window)));
   if (window > 0 && config.schedule.microbatches % window != 0) features.insert("uneven window");

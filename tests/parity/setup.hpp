@@ -1,5 +1,5 @@
-// One configuration of the parity matrix, said in one line: where the encoders are, how every module
-// is cut, and what else is different from the base.
+// One configuration of the parity matrix, said in one line: where the encoders are, how every
+// module is cut, and what else is different from the base.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ inline Place Disjoint(Layout layout = {}) { return {Placement::kDisjoint, layout
 inline Place Colocated(Layout layout = {}) { return {Placement::kColocated, layout}; }
 inline Place Inline() { return {Placement::kInline, {}}; }
 
-/// A small model and its layout. The language model has the ranks from 0 on, disjoint encoders those
-/// behind it. Every verb changes one thing and says so in the name.
+/// A small model and its layout. The language model has the ranks from 0 on, disjoint encoders
+/// those behind it. Every verb changes one thing and says so in the name.
 ///   vision    4 rows per image, hidden 24, 2 of 3 layers built, field "image": 0 to 2 in a sample
 ///   detail    9 rows per image, hidden 12, 2 layers, field "detail": 0 or 1 in a sample
 ///   language  hidden 24, 3 layers, 4 heads, 2 key/value heads

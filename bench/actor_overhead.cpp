@@ -1,0 +1,220 @@
+// A training step through the actors against a plain loop over the same program on the same inputs.
+// bench/README.md explains the columns.
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "bench/report.hpp"
+#include "cli/run_job.hpp"
+#include "configs/loader.hpp"
+#include "data/llava_source.hpp"
+#include "modules/groups.hpp"
+#include "modules/learning_rate.hpp"
+#include "modules/torch/compute.hpp"
+#include "modules/torch/programs.hpp"
+#include "modules/torch/reference.hpp"
+
+namespace troupe::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSteps = 101;           // the first one warms up and is not counted
+constexpr std::int64_t kBatches = 4;  // different global batches, used in turn
+
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Language and vision model inline on one rank: configs/shapes_inline.toml without its layout.
+Config OneRank(const std::string& precision) {
+  return LoadConfig("configs/shapes_inline.toml",
+                    {"cluster.ranks=1", "modules.language.ranks=\"0\"",
+                     "modules.language.layout={tp=1,pp=1}", "schedule.microbatches=4",
+                     "run.precision=\"" + precision + "\"", "run.steps=" + std::to_string(kSteps)})
+      .config;
+}
+
+/// Inputs that are in memory already, so that decoding images is on nobody's account.
+class Preloaded : public InputSource {
+ public:
+  explicit Preloaded(const Config& config) {
+    LlavaSource source(config);
+    for (std::int64_t batch = 0; batch < kBatches; ++batch) {
+      const Round round{batch, true, batch, config.schedule.microbatches, 1.0};
+      tokens_.push_back(source.CountValidTokens(round));
+      whole_.push_back(source.LoadWhole(round));
+      for (std::int64_t unit = 0; unit < round.microbatches; ++unit) {
+        for (const ModuleConfig& module : config.modules) {
+          if (module.inline_in) continue;
+          inputs_[{module.name, batch, unit}] = source.Load(module.name, 0, round, unit);
+        }
+      }
+    }
+  }
+  std::shared_ptr<const Inputs> Load(const std::string& module, int, const Round& round,
+                                     std::int64_t unit) override {
+    return inputs_.at({module, round.step % kBatches, unit});
+  }
+  std::int64_t CountValidTokens(const Round& round) override {
+    return tokens_[static_cast<std::size_t>(round.step % kBatches)];
+  }
+  const Inputs& Whole(std::int64_t step) const {
+    return whole_[static_cast<std::size_t>(step % kBatches)];
+  }
+
+ private:
+  std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::shared_ptr<const Inputs>>
+      inputs_;
+  std::vector<std::int64_t> tokens_;
+  std::vector<Inputs> whole_;
+};
+
+/// The same program with nothing around it.
+class PlainLoop {
+ public:
+  PlainLoop(const Config& config, std::shared_ptr<Preloaded> source)
+      : config_(config),
+        source_(std::move(source)),
+        program_(MakeTorchPrograms(
+            config, std::make_shared<GroupTable>(config, std::make_shared<AbortSignal>()))(
+            {"language", 0, 0, 0, 0, 0})) {}
+
+  LossSums Step(std::int64_t step) {
+    Round round{step, true, step, config_.schedule.microbatches, 1.0};
+    const double scale = 1.0 / static_cast<double>(source_->CountValidTokens(round));
+    LossSums loss;
+    for (std::int64_t m = 0; m < round.microbatches; ++m, ++unit_) {
+      const auto inputs = source_->Load("language", 0, round, m);
+      loss += program_->Forward({unit_, true, scale, {}, inputs}).loss;
+      program_->Backward({unit_, {}});
+    }
+    const double norm = std::sqrt(program_->ReduceGradients());
+    const double clip = config_.optimizer.clip_norm;
+    program_->Update({step + 1, clip > 0.0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0,
+                      ScheduleFactor(config_.optimizer, step, config_.run.steps)});
+    return loss;
+  }
+
+ private:
+  const Config& config_;
+  std::shared_ptr<Preloaded> source_;
+  std::unique_ptr<StageProgram> program_;
+  std::int64_t unit_ = 0;
+};
+
+/// Seconds per step of every side.
+struct Sides {
+  std::vector<double> actors, plain, again, reference;
+};
+
+/// Between two rounds of the job nothing runs, so every other side takes its step there: all sides
+/// see the same machine, step by step.
+class Interleaved : public JobObserver {
+ public:
+  Interleaved(const Config& config, std::shared_ptr<Preloaded> source, Report& report)
+      : source_(source),
+        report_(report),
+        plain_(config, source),
+        again_(config, source),
+        reference_(config) {}
+
+  void Begin() { begin_ = Clock::now(); }
+
+  void OnRound(const RoundResult& result) override {
+    const double actors = SecondsSince(begin_);
+    SetupComputeThread();
+    const std::int64_t step = result.round.step;
+    LossSums plain_loss;
+    const double plain = Time([&] { plain_loss = plain_.Step(step); });
+    const double again = Time([&] { again_.Step(step); });
+    LossSums reference_loss;
+    const double reference = Time([&] {
+      reference_loss = reference_.Step(source_->Whole(step), result.round.loss_scale, step);
+    });
+    // The same program on the same inputs: not a bit may differ. The reference sums in another
+    // order.
+    const std::string where = "step " + std::to_string(step) + ": the loss of the actors is " +
+                              std::to_string(result.loss.loss) + ", that of ";
+    if (result.loss.loss != plain_loss.loss) {
+      report_.AddFault(where + "the plain loop " + std::to_string(plain_loss.loss));
+    }
+    if (std::abs(result.loss.loss - reference_loss.loss) > 1e-2 * reference_loss.loss) {
+      report_.AddFault(where + "the reference " + std::to_string(reference_loss.loss));
+    }
+    if (step == 0) return;
+    sides.actors.push_back(actors);
+    sides.plain.push_back(plain);
+    sides.again.push_back(again);
+    sides.reference.push_back(reference);
+  }
+
+  Sides sides;
+
+ private:
+  template <class Body>
+  static double Time(Body body) {
+    const auto begin = Clock::now();
+    body();
+    return SecondsSince(begin);
+  }
+
+  std::shared_ptr<Preloaded> source_;
+  Report& report_;
+  PlainLoop plain_;
+  PlainLoop again_;
+  Reference reference_;
+  Clock::time_point begin_;
+};
+
+void AddSide(Report& report, const std::string& name, const std::vector<double>& seconds,
+             const std::vector<double>& plain, const std::string& holds) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < seconds.size(); ++i) ratios.push_back(seconds[i] / plain[i]);
+  const Summary time = Summarize(seconds);
+  const Summary ratio = Summarize(ratios);
+  report.AddRow(
+      {name, Fixed(time.median * 1e3, 3), Fixed(time.mad * 1e3, 3), Fixed(time.min * 1e3, 3),
+       Fixed(time.max * 1e3, 3), Fixed(time.median / Summarize(plain).median, 4),
+       Fixed(ratio.median, 4), Fixed(ratio.mad, 4), holds},
+      {{"side", name}, {"step_s", seconds}, {"ratio_to_plain", ratios}});
+}
+
+int Main(int argc, char** argv) {
+  RestartWithBestKernels(argv);
+  const Compute compute = SetupCompute();
+  Report report(argc, argv, "actor_overhead",
+                {"side", "step_ms", "mad_ms", "min_ms", "max_ms", "of_medians", "pairwise", "mad",
+                 "<= 1.02"});
+  report.AddLine(compute.description);
+  if (!compute.warning.empty()) report.AddLine("WARNING: " + compute.warning);
+
+  JobSetup setup;
+  setup.plan = std::make_shared<const JobPlan>(OneRank("float32"));
+  const Config& config = setup.plan->config();
+  const auto source = std::make_shared<Preloaded>(config);
+  const auto observer = std::make_shared<Interleaved>(config, source, report);
+  setup.source = source;
+  setup.observer = observer;
+  setup.rounds_ahead = 0;
+  setup.rounds = [observer, &config](std::int64_t number) -> std::optional<Round> {
+    if (number >= kSteps) return std::nullopt;
+    observer->Begin();
+    return Round{number, true, number, config.schedule.microbatches, 1.0};
+  };
+  const std::string failure = RunInProcess(setup);
+  if (!failure.empty()) report.AddFault(failure);
+  const Sides& sides = observer->sides;
+  if (sides.plain.empty()) return report.Finish();
+  const double ratio = Summarize(sides.actors).median / Summarize(sides.plain).median;
+  AddSide(report, "actors", sides.actors, sides.plain, ratio <= 1.02 ? "yes" : "NO");
+  AddSide(report, "plain", sides.plain, sides.plain, "");
+  AddSide(report, "plain 2", sides.again, sides.plain, "");
+  AddSide(report, "reference", sides.reference, sides.plain, "");
+  return report.Finish();
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int argc, char** argv) { return troupe::bench::Main(argc, argv); }

@@ -1,0 +1,125 @@
+#include <catch2/catch.hpp>
+
+#include "tests/cli/process.hpp"
+#include "tests/cli/run_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+using Catch::StartsWith;
+
+constexpr const char* kShapes = "configs/shapes.toml";
+
+/// The one line that a wrong command line is answered with, and where to look.
+void RequireRefused(const std::vector<std::string>& arguments, const std::string& line) {
+  const Outcome outcome = RunTroupe(arguments);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.out == "");
+  REQUIRE(!LinesOf(outcome.err).empty());
+  CHECK_THAT(LinesOf(outcome.err).front(), StartsWith(line));
+}
+
+}  // namespace
+
+TEST_CASE("every verb's help names its options and exit codes", "[cli]") {
+  const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> verbs = {
+      {{"train"}, {"CONFIG", "--set"}},
+      {{"check"}, {"CONFIG", "--set", "--explain", "--print-config"}},
+      {{"verify"}, {"CONFIG", "--set", "--steps", "--dtype"}},
+      {{"data"}, {"synth"}},
+      {{"data", "synth"}, {"--out", "--train", "--held-out", "--seed", "--size"}},
+      {{"version"}, {}}};
+  for (auto [arguments, options] : verbs) {
+    arguments.push_back("--help");
+    const Outcome outcome = RunTroupe(arguments);
+    CHECK(outcome.exit_code == 0);
+    for (const std::string& option : options) CHECK_THAT(outcome.out, Contains(option));
+    CHECK_THAT(outcome.out, Contains("Exit code: 0"));
+  }
+}
+
+TEST_CASE("the help of the program names every verb and a way to start", "[cli]") {
+  const Outcome asked = RunTroupe({"--help"});
+  CHECK(asked.exit_code == 0);
+  for (const char* text : {"train ", "check ", "verify ", "data ", "version ", kShapes}) {
+    CHECK_THAT(asked.out, Contains(text));
+  }
+  const Outcome alone = RunTroupe({});
+  CHECK(alone.exit_code == 2);
+  CHECK(alone.err == asked.out);
+}
+
+TEST_CASE("a verb that is not known is named, with the nearest that is", "[cli]") {
+  RequireRefused({"trian", kShapes}, "troupe: \"trian\": unknown verb; did you mean train?");
+  RequireRefused({"deploy"}, "troupe: \"deploy\": unknown verb; expected \"train\", \"check\"");
+}
+
+TEST_CASE("an argument that is missing or not known is named", "[cli]") {
+  RequireRefused({"train"}, "troupe: CONFIG is required");
+  RequireRefused({"check", kShapes, "--wat"}, "troupe: ");
+  RequireRefused({"verify", kShapes, "--steps", "0"}, "troupe: --steps: ");
+  RequireRefused({"verify", kShapes, "--dtype", "half"}, "troupe: --dtype: ");
+  RequireRefused({"data"}, "troupe: A subcommand is required");
+  RequireRefused({"data", "synth"}, "troupe: --out is required");
+}
+
+TEST_CASE("a wrong --set is answered with its column and what was expected", "[cli]") {
+  RequireRefused({"check", kShapes, "--set", "foo"}, "--set:1:1: \"foo\": expected KEY=VALUE");
+  RequireRefused({"check", kShapes, "--set", "run.step=3"},
+                 "--set:1:5: run.step: unknown key; did you mean \"steps\"?");
+  RequireRefused({"check", kShapes, "--set", "run.steps=abc"},
+                 "--set:1:11: run.steps: expected a whole number");
+  RequireRefused({"check", kShapes, "--set", "run.steps="}, "--set:1:11: not valid TOML");
+  RequireRefused({"check", kShapes, "--set"}, "troupe: --set");
+}
+
+TEST_CASE("check --explain says what a key is and which line says so", "[cli]") {
+  const Outcome file = RunTroupe({"check", kShapes, "--explain", "modules.vision.layout.dp"});
+  CHECK(file.exit_code == 0);
+  CHECK_THAT(file.out, StartsWith("modules.vision.layout.dp = 4\n"));
+  CHECK_THAT(file.out, Contains("configs/shapes.toml:"));
+  const Outcome set =
+      RunTroupe({"check", kShapes, "--set", "run.steps=9", "--explain", "run.steps"});
+  CHECK_THAT(set.out, StartsWith("run.steps = 9\n  --set:1:11\n  overrides configs/shapes.toml:"));
+  RequireRefused({"check", kShapes, "--explain", "modules.vision.layout.dq"},
+                 "modules.vision.layout.dq: unknown key; did you mean modules.vision.layout.dp?");
+}
+
+TEST_CASE("what check --print-config prints is a configuration with the same values", "[cli]") {
+  const ScratchFolder folder;
+  for (const char* name : {"shapes", "shapes_colocated", "shapes_inline", "shapes_mixed"}) {
+    const Outcome first =
+        RunTroupe({"check", "configs/" + std::string(name) + ".toml", "--print-config"});
+    REQUIRE(first.exit_code == 0);
+    const Outcome again =
+        RunTroupe({"check", folder.Write("printed.toml", first.out), "--print-config"});
+    INFO(again.err);
+    CHECK(again.out == first.out);
+  }
+}
+
+TEST_CASE("check says where every module, stage and row goes", "[cli]") {
+  const Outcome outcome = RunTroupe({"check", kShapes});
+  WARN("check took " << outcome.seconds << " s");
+  CHECK(outcome.exit_code == 0);
+  for (const char* text : {"vision    vit    dp4      4-7", "language.s1", "to sink",
+                           "vision>language  disjoint, dp 4 -> 1", "on the fullest rank"}) {
+    CHECK_THAT(outcome.out, Contains(text));
+  }
+}
+
+TEST_CASE("data synth makes a set that trains, and refuses what it cannot draw", "[cli]") {
+  const RunFolder folder;
+  const std::string out = folder / "set";
+  REQUIRE(RunTroupe({"data", "synth", "--out", out, "--train", "8", "--held-out", "2"}).exit_code ==
+          0);
+  CHECK(folder.Train({"data.train=" + out + "/train.json", "run.steps=1"}).exit_code == 0);
+  RequireRefused({"data", "synth", "--out", out, "--size", "1"}, "troupe data synth: ");
+  const Outcome blocked = RunTroupe({"data", "synth", "--out", folder / "train.json/set"});
+  CHECK(blocked.exit_code == 1);
+  CHECK_THAT(blocked.err, StartsWith("troupe: " + folder.path()));
+}
+
+}  // namespace troupe

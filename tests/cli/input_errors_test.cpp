@@ -1,0 +1,119 @@
+// What a user does wrong before or in the data: one line that says where, and no hang.
+#include <catch2/catch.hpp>
+
+#include "tests/cli/run_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+using Catch::StartsWith;
+
+/// The run ended by itself with `exit_code` and one line on standard error.
+std::string CauseOf(const Outcome& outcome, int exit_code) {
+  INFO(outcome.out << outcome.err);
+  REQUIRE(!outcome.timed_out);
+  CHECK(outcome.exit_code == exit_code);
+  const auto lines = LinesOf(outcome.err);
+  REQUIRE(lines.size() == 1);
+  return lines.front();
+}
+
+}  // namespace
+
+TEST_CASE("an image that is missing ends the run and names row and file", "[cli]") {
+  const RunFolder folder;
+  folder.WriteRows("[" + RowText("images/none.png") + "]");
+  const std::string cause = CauseOf(folder.Train(), 1);
+  CHECK_THAT(cause, StartsWith("troupe: feed of vision dp"));
+  CHECK_THAT(cause, Contains(": " + (folder / "train.json") + ": row 0 (id \"a\"): " +
+                             (folder / "images/none.png") + ": no such file"));
+}
+
+TEST_CASE("an image that is cut short is refused by name", "[cli]") {
+  const RunFolder folder;
+  folder.WriteImage("cut.png", BytesOf("data/shapes/images/train_0000.png").substr(0, 100));
+  CHECK_THAT(CauseOf(folder.Train(), 1), Contains("images/cut.png: not a usable png: "));
+}
+
+TEST_CASE("an image that claims to be enormous is refused before it is decoded", "[cli]") {
+  std::string bytes = BytesOf("data/shapes/images/train_0000.png");
+  bytes.replace(16, 8, std::string("\x7f\xff\xff\xff\x7f\xff\xff\xff", 8));  // width and height
+  const RunFolder folder;
+  folder.WriteImage("hostile.png", bytes);
+  CHECK_THAT(CauseOf(folder.Train(), 1), Contains("images/hostile.png: "));
+}
+
+TEST_CASE("a text file where an image should be is refused by name", "[cli]") {
+  const RunFolder folder;
+  folder.WriteImage("text.png", "this is not an image\n");
+  CHECK_THAT(CauseOf(folder.Train(), 1),
+             Contains("images/text.png: expected a jpeg or png, the first bytes are neither's"));
+}
+
+TEST_CASE("a bad image ends verify and inline and colocated runs as well", "[cli]") {
+  const RunFolder folder;
+  folder.WriteRows("[" + RowText("images/none.png") + "]");
+  for (const char* config : {"configs/shapes_inline.toml", "configs/shapes_colocated.toml"}) {
+    const auto outcome = RunTroupe(folder.Arguments("train", config));
+    CHECK_THAT(CauseOf(outcome, 1), Contains("images/none.png: no such file"));
+  }
+  const auto verify = RunTroupe(folder.Arguments("verify", "configs/shapes.toml"));
+  CHECK_THAT(CauseOf(verify, 1), Contains("images/none.png: no such file"));
+}
+
+TEST_CASE("images and placeholders that do not match stop a run before it starts", "[cli]") {
+  const RunFolder folder;
+  folder.WriteRows("[" + RowText("images/good.png") + ", " +
+                   RowText("images/good.png", "<image><image>What?") + "]");
+  CHECK(CauseOf(folder.Train(), 2) ==
+        (folder / "train.json") +
+            ": row 1 (id \"a\"): image: the number of files and of placeholders must be the same, "
+            "got 1 in the field and 2 times \"<image>\" in the text");
+  CHECK(folder.Runs().empty());
+}
+
+TEST_CASE("a data file that is missing or no JSON stops a run before it starts", "[cli]") {
+  const RunFolder folder;
+  folder.WriteRows("[{\"id\": \"a\",");
+  CHECK_THAT(CauseOf(folder.Train(), 2),
+             StartsWith((folder / "train.json") + ": parse error at line 1, column "));
+  folder.WriteRows("[]");
+  CHECK(CauseOf(folder.Train(), 2) ==
+        (folder / "train.json") + ": expected at least one row, found none");
+  CHECK(CauseOf(folder.Train({"data.train=" + (folder / "none.json")}), 2) ==
+        (folder / "none.json") + ": expected a JSON file, found none that can be read");
+  CHECK(folder.Runs().empty());
+}
+
+TEST_CASE("a tokenizer that is missing or something else stops a run before it starts", "[cli]") {
+  const RunFolder folder;
+  CHECK(CauseOf(folder.Train({"data.tokenizer=sentencepiece:" + (folder / "none.model")}), 2) ==
+        (folder / "none.model") + ": expected a sentencepiece model, found no such file");
+  CHECK(CauseOf(folder.Train({"data.tokenizer=sentencepiece:" + (folder / "train.json")}), 2) ==
+        (folder / "train.json") + ": expected a sentencepiece model, could not read it as one");
+}
+
+TEST_CASE("a configuration that is missing, misspelt or impossible is refused", "[cli]") {
+  const RunFolder folder;
+  CHECK(CauseOf(RunTroupe({"train", "configs/none.toml"}), 2) ==
+        "configs/none.toml: cannot be read: No such file or directory");
+  CHECK(CauseOf(folder.Train({"modules.vision.hiden=3"}), 2) ==
+        "--set:1:16: modules.vision.hiden: unknown key; did you mean \"hidden\"?");
+  CHECK(CauseOf(folder.Train({"cluster.ranks=9"}), 2) ==
+        "--set:1:15: cluster.ranks: no module uses rank 8, expected each of the 9 in the ranks of "
+        "some module");
+  const Outcome two = folder.Train({"modules.vision.layout.tp=3"});
+  CHECK(two.exit_code == 2);
+  REQUIRE(LinesOf(two.err).size() == 2);
+  CHECK_THAT(two.err, Contains("expected a divisor of modules.vision.heads = 4, got 3") &&
+                          Contains("takes tp 3 * dp 4 = 12 ranks, expected the 4 of \"4-7\""));
+  CHECK(folder.Runs().empty());
+}
+
+TEST_CASE("verify refuses modules that compute nothing", "[cli]") {
+  CHECK_THAT(CauseOf(RunTroupe({"verify", "configs/synthetic_8stages.toml"}), 2),
+             Contains("synthetic modules compute nothing that could be verified"));
+}
+
+}  // namespace troupe

@@ -1,0 +1,212 @@
+// Faults planted in the programs of a real job, in every placement: the job ends with the cause,
+// although the faulty rank's peers wait for it in a collective.
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <unistd.h>
+#include <utility>
+
+#include <catch2/catch.hpp>
+
+#include "checkpoint/safetensors.hpp"
+#include "cli/rounds.hpp"
+#include "cli/run_directory.hpp"
+#include "cli/run_job.hpp"
+#include "cli/train_observer.hpp"
+#include "configs/loader.hpp"
+#include "modules/torch/compute.hpp"
+#include "modules/torch/reference.hpp"
+#include "tests/cli/run_folder.hpp"
+
+namespace troupe {
+namespace {
+
+enum class Fault {
+  kFactory,
+  kForward,
+  kBackward,
+  kReduce,
+  kUpdate,
+  kForeign,  ///< something that is no std::exception
+  kNanOutput,
+  kNanGradient,
+  kNanParameterGradient
+};
+
+/// A copy whose first element is no number; other holders of the bytes must not see it.
+Buffer Poisoned(const Buffer& buffer) {
+  Buffer copy = Buffer::Allocate(buffer.shape(), buffer.dtype());
+  std::copy_n(buffer.data(), buffer.num_bytes(), copy.data());
+  *copy.as<float>() = std::numeric_limits<float>::quiet_NaN();
+  return copy;
+}
+
+class FaultyProgram : public StageProgram {
+ public:
+  FaultyProgram(std::unique_ptr<StageProgram> program, Fault fault)
+      : program_(std::move(program)), fault_(fault) {
+    ThrowIf(Fault::kFactory);
+  }
+  ForwardResult Forward(const ForwardPass& pass) override {
+    if (fault_ == Fault::kForeign) throw 42;
+    ThrowIf(Fault::kForward);
+    ForwardResult result = program_->Forward(pass);
+    if (fault_ == Fault::kNanOutput) result.outputs.at(0) = Poisoned(result.outputs.at(0));
+    return result;
+  }
+  BackwardResult Backward(const BackwardPass& pass) override {
+    ThrowIf(Fault::kBackward);
+    BackwardResult result = program_->Backward(pass);
+    if (fault_ == Fault::kNanGradient) result.gradients.at(0) = Poisoned(result.gradients.at(0));
+    return result;
+  }
+  double ReduceGradients() override {
+    ThrowIf(Fault::kReduce);
+    const double squared_norm = program_->ReduceGradients();
+    return fault_ == Fault::kNanParameterGradient ? std::nan("") : squared_norm;
+  }
+  void Update(const UpdateStep& step) override {
+    ThrowIf(Fault::kUpdate);
+    program_->Update(step);
+  }
+  std::vector<TensorPiece> Tensors(TensorKind kind) const override {
+    return program_->Tensors(kind);
+  }
+  std::size_t state_bytes() const override { return program_->state_bytes(); }
+
+ private:
+  void ThrowIf(Fault fault) const {
+    if (fault_ == fault) throw std::runtime_error("device on fire\nand a second line");
+  }
+
+  std::unique_ptr<StageProgram> program_;
+  Fault fault_;
+};
+
+/// The shard that is faulty.
+struct Place {
+  std::string config;
+  std::string module;
+  int pp = 0;
+  int tp = 0;
+  int dp = 0;
+};
+
+/// Ends this program if a job hangs: the default action of SIGALRM.
+struct Watchdog {
+  Watchdog() { alarm(60); }
+  ~Watchdog() { alarm(0); }
+};
+
+JobSetup SetupOf(const std::string& path, const RunFolder& folder) {
+  static const Compute compute = SetupCompute();
+  std::vector<std::string> settings;
+  for (const std::string& argument : folder.Arguments("train", path)) {
+    if (argument.find('=') != std::string::npos) settings.push_back(argument);
+  }
+  JobSetup setup;
+  setup.plan = std::make_shared<const JobPlan>(LoadConfig(path, settings).config);
+  setup.source = OpenInputs(setup.plan->config());
+  setup.rounds = TrainingPlan(setup.plan->config(), 0);
+  return setup;
+}
+
+struct Unwatched : JobObserver {
+  void OnRound(const RoundResult&) override {}
+};
+
+/// What a job says that has `fault` at `place`.
+std::string FailureOf(const Place& place, Fault fault) {
+  const Watchdog watchdog;
+  const RunFolder folder;
+  JobSetup setup = SetupOf(place.config, folder);
+  setup.observer = std::make_shared<Unwatched>();
+  setup.wrap_programs = [&](ProgramFactory make) -> ProgramFactory {
+    return [=](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
+      auto program = make(shard);
+      const bool here = shard.module == place.module && shard.pp == place.pp &&
+                        shard.tp == place.tp && shard.dp == place.dp;
+      if (!here) return program;
+      return std::make_unique<FaultyProgram>(std::move(program), fault);
+    };
+  };
+  return RunInProcess(setup);
+}
+
+/// One member of a tensor parallel group, so that its peers are left alone in a collective.
+const std::vector<Place> kPlaces = {{"configs/shapes.toml", "language", 0, 1, 0},
+                                    {"configs/shapes_colocated.toml", "language", 0, 1, 0},
+                                    {"configs/shapes_inline.toml", "language", 0, 1, 0}};
+
+}  // namespace
+
+TEST_CASE("a program that throws ends the job with stage, rank, work and cause", "[cli]") {
+  for (const Place& place : kPlaces) {
+    INFO(place.config);
+    const std::string who = "language.s0 dp0 rank 1 ";
+    CHECK(FailureOf(place, Fault::kForward) == who + "forward of microbatch 0: device on fire");
+    CHECK(FailureOf(place, Fault::kBackward) == who + "backward of microbatch 0: device on fire");
+    CHECK(FailureOf(place, Fault::kReduce) == who + "gradient reduction: device on fire");
+    CHECK(FailureOf(place, Fault::kUpdate) == who + "parameter update: device on fire");
+  }
+}
+
+TEST_CASE("a program that cannot be made ends the job with rank and cause", "[cli]") {
+  for (const Place& place : kPlaces) {
+    INFO(place.config);
+    const std::string failure = FailureOf(place, Fault::kFactory);
+    CHECK_THAT(failure, Catch::Contains("rank 1") && Catch::EndsWith(": device on fire"));
+  }
+}
+
+TEST_CASE("a program that throws no exception ends the job all the same", "[cli]") {
+  const std::string failure = FailureOf(kPlaces[0], Fault::kForeign);
+  INFO(failure);
+  CHECK_THAT(failure, Catch::Contains("rank 1"));
+}
+
+TEST_CASE("an output that is not finite is named by stage and microbatch", "[cli]") {
+  const std::string cause = "forward of microbatch 0: output 0 is not finite: nan at row 0";
+  CHECK(FailureOf(kPlaces[0], Fault::kNanOutput) == "language.s0 dp0 rank 1 " + cause);
+  CHECK(FailureOf(kPlaces[2], Fault::kNanOutput) == "language.s0 dp0 rank 1 " + cause);
+  const Place encoder = {"configs/shapes_colocated.toml", "vision", 0, 0, 0};
+  CHECK(FailureOf(encoder, Fault::kNanOutput) ==
+        "vision.s0 dp0 rank 0 forward of microbatch 0: output 0 is not finite: nan at row 0");
+}
+
+TEST_CASE("a gradient that is not finite is named by stage and microbatch", "[cli]") {
+  const std::string cause =
+      "backward of microbatch 0: gradient of input 0 is not finite: nan at row 0";
+  CHECK(FailureOf(kPlaces[0], Fault::kNanGradient) == "language.s0 dp0 rank 1 " + cause);
+  CHECK(FailureOf(kPlaces[1], Fault::kNanGradient) == "language.s0 dp0 rank 1 " + cause);
+  const Place last = {"configs/shapes_inline.toml", "language", 1, 1, 0};
+  CHECK(FailureOf(last, Fault::kNanGradient) == "language.s1 dp0 rank 3 " + cause);
+}
+
+TEST_CASE("a parameter's gradient that is not finite is named by stage", "[cli]") {
+  for (const Place& place : kPlaces) {
+    CHECK(FailureOf(place, Fault::kNanParameterGradient) ==
+          "language.s0 dp0 rank 1 gradient reduction: a parameter's gradient is not finite");
+  }
+}
+
+TEST_CASE("a trace that cannot be written fails the run, but not the weights", "[cli]") {
+  const Watchdog watchdog;
+  const RunFolder folder;
+  for (const std::string& trace : {std::string("/dev/full"), folder / "train.json/trace.bin"}) {
+    JobSetup setup = SetupOf("configs/shapes.toml", folder);
+    const RunDirectory directory(setup.plan->config().run, "");
+    setup.observer =
+        std::make_shared<TrainObserver>(setup.plan->config(), directory, 8, /*terminal=*/false);
+    setup.trace_path = trace;
+    CHECK_THAT(RunInProcess(setup), Catch::StartsWith(trace + ": cannot "));
+    const SafetensorsReader weights(directory.File("weights.safetensors"));
+    for (const TensorPiece& tensor :
+         Reference(setup.plan->config()).Tensors(TensorKind::kParameter)) {
+      INFO(tensor.name);
+      CHECK(weights.Find(tensor.name) != nullptr);
+    }
+  }
+}
+
+}  // namespace troupe

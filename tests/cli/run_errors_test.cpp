@@ -1,0 +1,78 @@
+// What the world does to a run that has started: full disks, divergence, Ctrl-C.
+#include <catch2/catch.hpp>
+
+#include "tests/cli/run_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+using Catch::EndsWith;
+using Catch::StartsWith;
+
+std::string CauseOf(const Outcome& outcome) {
+  INFO(outcome.out << outcome.err);
+  REQUIRE(!outcome.timed_out);
+  CHECK(outcome.exit_code == 1);
+  const auto lines = LinesOf(outcome.err);
+  REQUIRE(lines.size() == 1);
+  return lines.front();
+}
+
+ProcessOptions DiskOf(std::size_t bytes) {
+  ProcessOptions options;
+  options.max_file_bytes = bytes;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a run directory that cannot be made is named", "[cli]") {
+  const RunFolder folder;
+  CHECK(CauseOf(folder.Train({"run.dir=" + (folder / "train.json/runs")})) ==
+        "troupe: " + (folder / "train.json/runs") + ": cannot create: Not a directory");
+}
+
+TEST_CASE("a disk without room for the configuration stops the run before it starts", "[cli]") {
+  const RunFolder folder;
+  CHECK_THAT(CauseOf(folder.Train({}, DiskOf(500))),
+             Contains("/resolved.toml.tmp: cannot write: File too large"));
+}
+
+TEST_CASE("a disk that fills up with metrics ends the run and names the file", "[cli]") {
+  const RunFolder folder;
+  const Outcome outcome = folder.Train({"run.steps=40"}, DiskOf(4000));
+  CHECK_THAT(CauseOf(outcome), EndsWith("/metrics.jsonl: cannot write: File too large"));
+  CHECK_THAT(outcome.out, !Contains("step 40/40"));
+}
+
+TEST_CASE("a disk without room for the weights names the file and leaves no part of it", "[cli]") {
+  const RunFolder folder;
+  CHECK_THAT(CauseOf(folder.Train({}, DiskOf(100000))),
+             EndsWith("/weights.safetensors.tmp: cannot write: File too large"));
+  REQUIRE(folder.Runs().size() == 1);
+  CHECK(!std::filesystem::exists(folder.Runs()[0] + "/weights.safetensors"));
+  CHECK(!std::filesystem::exists(folder.Runs()[0] + "/weights.safetensors.tmp"));
+  CHECK(std::filesystem::exists(folder.Runs()[0] + "/metrics.jsonl"));
+}
+
+TEST_CASE("a run that diverges stops at the stage and microbatch where it shows", "[cli]") {
+  const RunFolder folder;
+  const Outcome outcome =
+      folder.Train({"run.steps=60", "optimizer.learning_rate=1e30", "optimizer.warmup_steps=0"});
+  const std::string cause = CauseOf(outcome);
+  CHECK_THAT(cause, StartsWith("troupe: language.s0 dp0 rank ") &&
+                        Contains(" of microbatch 2: output 0 is not finite: "));
+}
+
+TEST_CASE("Ctrl-C ends a run at once", "[cli]") {
+  const RunFolder folder;
+  ProcessOptions options;
+  options.interrupt_at = "step 2/";
+  const Outcome outcome = folder.Train({"run.steps=100000"}, options);
+  CHECK(!outcome.timed_out);
+  CHECK(outcome.exit_code == 130);
+  CHECK(outcome.seconds < 30);
+}
+
+}  // namespace troupe

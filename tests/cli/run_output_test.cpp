@@ -1,0 +1,120 @@
+// What a run that went well leaves behind and shows.
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include <catch2/catch.hpp>
+
+#include "checkpoint/safetensors.hpp"
+#include "configs/loader.hpp"
+#include "modules/torch/reference.hpp"
+#include "tests/cli/run_folder.hpp"
+#include "trace/trace_file.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+
+std::vector<std::string> FilesOf(const std::string& run) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(run)) {
+    files.push_back(entry.path().filename().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("a run leaves four files, and each can be read", "[cli]") {
+  const RunFolder folder;
+  const Outcome outcome =
+      folder.Train({"run.evaluate_every=2", "data.held_out=" + (folder / "train.json")});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(LinesOf(outcome.err).empty());
+  REQUIRE(folder.Runs().size() == 1);
+  const std::string run = folder.Runs()[0];
+  CHECK(FilesOf(run) == std::vector<std::string>{"metrics.jsonl", "resolved.toml", "trace.bin",
+                                                 "weights.safetensors"});
+
+  const SafetensorsReader weights(run + "/weights.safetensors");
+  const Config config = LoadConfig(run + "/resolved.toml", {}).config;
+  const auto parameters = Reference(config).Tensors(TensorKind::kParameter);
+  CHECK(weights.entries().size() == parameters.size());
+  for (const TensorPiece& parameter : parameters) {
+    INFO(parameter.name);
+    REQUIRE(weights.Find(parameter.name) != nullptr);
+    CHECK(weights.Find(parameter.name)->shape == parameter.global_shape);
+  }
+  const Trace trace = ReadTrace(run + "/trace.bin");
+  CHECK(trace.torn_bytes == 0);
+  CHECK(trace.stage_names.size() == 3);
+
+  std::ifstream metrics(run + "/metrics.jsonl");
+  std::string kinds;
+  for (std::string line; std::getline(metrics, line);) {
+    const auto value = nlohmann::json::parse(line);
+    kinds +=
+        value.at("kind").get<std::string>() + std::to_string(value.at("step").get<int>()) + " ";
+    CHECK(value.at("loss").get<double>() > 0);
+  }
+  CHECK(kinds == "held_out0 step1 step2 held_out2 step3 held_out3 ");
+}
+
+TEST_CASE("the configuration in a run directory repeats the run", "[cli]") {
+  const RunFolder folder;
+  REQUIRE(folder.Train().exit_code == 0);
+  const std::string first = folder.Runs().at(0);
+  REQUIRE(RunTroupe({"train", first + "/resolved.toml"}).exit_code == 0);
+  REQUIRE(folder.Runs().size() == 2);
+  const std::string second = folder.Runs()[0] == first ? folder.Runs()[1] : folder.Runs()[0];
+  CHECK(BytesOf(first + "/resolved.toml") == BytesOf(second + "/resolved.toml"));
+  CHECK(BytesOf(first + "/weights.safetensors") == BytesOf(second + "/weights.safetensors"));
+}
+
+TEST_CASE("a name that is taken gets a number behind it", "[cli]") {
+  const RunFolder folder;
+  REQUIRE(folder.Train({"run.steps=1"}).exit_code == 0);
+  // Directories for this second and those after it: the next run finds its name taken.
+  const std::string first = folder.Runs().at(0);
+  for (int i = 0; i < 60; ++i) {
+    const std::time_t then = std::time(nullptr) + i;
+    std::tm utc{};
+    gmtime_r(&then, &utc);
+    char stamp[32];
+    std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &utc);
+    std::filesystem::create_directory(folder / ("runs/shapes-" + std::string(stamp)));
+  }
+  const Outcome again = folder.Train({"run.steps=1"});
+  CHECK(again.exit_code == 0);
+  const auto runs = folder.Runs();
+  const auto numbered = std::find_if(runs.begin(), runs.end(),
+                                     [](const std::string& r) { return r.ends_with("-2"); });
+  REQUIRE(numbered != runs.end());
+  CHECK(FilesOf(*numbered).size() == 4);
+}
+
+TEST_CASE("a terminal gets a bar, a file gets a line per step", "[cli]") {
+  const RunFolder folder;
+  ProcessOptions terminal;
+  terminal.terminal = true;
+  const Outcome bar = folder.Train({}, terminal);
+  CHECK(bar.exit_code == 0);
+  CHECK_THAT(bar.out, Contains("\r\033[K[====================") && Contains("step 3/3"));
+  const Outcome lines = folder.Train();
+  CHECK_THAT(lines.out, Contains("\nstep 1/3  loss ") && Contains("\nstep 3/3  loss "));
+  CHECK_THAT(lines.out, !Contains("\r") && !Contains("\033"));
+}
+
+TEST_CASE("the first lines of a run appear before its first step is done", "[cli]") {
+  const RunFolder folder;
+  ProcessOptions options;
+  options.interrupt_at = "run directory";
+  const Outcome outcome = folder.Train({"run.steps=100000"}, options);
+  WARN("until the run directory is named: " << outcome.seconds << " s");
+  CHECK(outcome.exit_code == 130);
+}
+
+}  // namespace troupe

@@ -1,0 +1,202 @@
+#include "tests/parity/matrix.hpp"
+
+namespace troupe {
+namespace {
+
+using Setups = std::vector<Setup>;
+
+/// Encoder and language model cut in every direction, each on its own ranks.
+Setups Cuts() {
+  return {
+      Setup(Disjoint(), Layout{}).Quick().Float32(),
+      Setup(Disjoint({.dp = 4}), {.tp = 2, .pp = 2}).Quick().Float32(),
+      Setup(Disjoint({.tp = 2}), Layout{}).Float32(),
+      Setup(Disjoint({.tp = 4}), {.dp = 2}),
+      Setup(Disjoint({.pp = 2}), Layout{}).Float32(),
+      Setup(Disjoint({.pp = 2, .dp = 2}), {.dp = 2}),
+      Setup(Disjoint({.pp = 3}), {.dp = 2}).Layers("vision", 4).Quick(),
+      Setup(Disjoint({.tp = 2, .dp = 2}), {.tp = 2, .dp = 2}).Float32(),
+      Setup(Disjoint({.tp = 2, .pp = 2}), {.pp = 2, .dp = 2}).Float32(),
+      Setup(Disjoint({.tp = 2}), {.tp = 3}).Heads("language", 6, 3),
+      Setup(Disjoint({.tp = 3}), {.tp = 3}).Heads("vision", 6).Heads("language", 6, 1).Quick(),
+      Setup(Disjoint({.dp = 2}), {.tp = 4}).Quick().Float32(),
+      Setup(Disjoint({.tp = 4}), {.tp = 4}).Heads("language", 4, 1),
+      Setup(Disjoint({.dp = 2}), {.pp = 3}).Quick(),
+      Setup(Disjoint(), {.pp = 4}).Layers("language", 4).Quick(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 3}),
+      Setup(Disjoint({.pp = 2}), {.tp = 2, .pp = 3}).Microbatches(5),
+      Setup({.tp = 2, .pp = 2}).Quick(),
+      Setup({.pp = 2, .dp = 3}),
+  };
+}
+
+/// Replicas that do not pair up one to one.
+Setups Fans() {
+  return {
+      Setup(Disjoint({.dp = 2}), {.dp = 4}).Quick(),
+      Setup(Disjoint({.dp = 4}), {.dp = 2}).Quick().Float32(),
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Quick().Float32(),
+      Setup(Disjoint({.dp = 2}), {.dp = 3}).Quick(),
+      Setup(Disjoint({.dp = 4}), Layout{}).Quick(),
+      Setup(Disjoint(), {.dp = 4}).Quick().Float32(),
+      Setup(Disjoint({.dp = 4}), {.dp = 3}).Quick(),
+      Setup(Disjoint({.dp = 3}), {.dp = 4}),
+      Setup(Disjoint({.dp = 3}), Layout{}).Samples(4),
+      Setup(Disjoint(), {.dp = 3}).Samples(3),
+      Setup(Disjoint({.dp = 4}), {.pp = 2, .dp = 2}).Samples(5),
+      Setup(Disjoint({.tp = 2, .dp = 2}), {.dp = 3}).Samples(3).Float32(),
+      Setup(Disjoint({.dp = 3}), {.tp = 2, .dp = 2}).Samples(3),
+      Setup(Disjoint({.dp = 4}), {.pp = 2}).Samples(1).Microbatches(6).Quick(),
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Samples(1).Microbatches(5).Float32(),
+  };
+}
+
+/// What a model may be, beside its sizes.
+Setups Models() {
+  return {
+      Setup(Disjoint({.dp = 2}), {.tp = 2}).TiedHead().Quick(),
+      Setup(Disjoint({.pp = 2}), {.pp = 2}).TiedHead().Quick().Float32(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).TiedHead().Float32(),
+      Setup(Disjoint(), {.pp = 3, .dp = 2}).TiedHead(),
+      Setup(Disjoint({.dp = 2}), {.dp = 2}).ClassToken().Quick(),
+      Setup(Disjoint({.pp = 2}), {.tp = 2}).ClassToken().Float32(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2}).NoProjector().Quick(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2}).FeatureLayer(-1),
+      Setup(Disjoint({.tp = 2}), {.dp = 2}).FeatureLayer(0),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2}).Context(48),
+      Setup(Disjoint({.dp = 2}), {.tp = 2}).ProjectorAtLanguage().Quick().Float32(),
+      Setup(Disjoint({.dp = 4}), {.pp = 2, .dp = 2}).ProjectorAtLanguage(),
+  };
+}
+
+/// What trains, and how far gradients travel.
+Setups Freezing() {
+  return {
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Frozen("vision").Quick().Float32(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Frozen("language").Quick(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).FrozenProjector().Quick(),
+      Setup(Disjoint({.dp = 2}), {.dp = 3}).Frozen("vision").FrozenProjector(),
+      Setup(Disjoint({.pp = 2}), {.pp = 2}).Frozen("vision").Frozen("language").Quick(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2}).Frozen("vision").ProjectorAtLanguage(),
+      Setup(Disjoint({.dp = 3}), {.pp = 2})
+          .Frozen("vision")
+          .Frozen("language")
+          .ProjectorAtLanguage(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).Frozen("vision").Quick(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}).Frozen("language").Float32(),
+      Setup(Colocated({.dp = 2}), {.tp = 2}).Frozen("vision").FrozenProjector().Window(2),
+      Setup(Colocated({.dp = 4}), {.tp = 4}).Frozen("vision").Frozen("language").Window(1),
+      Setup(Inline(), {.tp = 2, .pp = 2}).Frozen("vision").Float32(),
+      Setup(Inline(), {.pp = 2, .dp = 2}).Frozen("language"),
+  };
+}
+
+/// What a user may say about ranks, stages, credits and clipping.
+Setups Arrangements() {
+  return {
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2}).LayersPerStage("language", {2, 1}).Quick(),
+      Setup(Disjoint({.pp = 2}), {.tp = 2})
+          .Layers("vision", 4)
+          .LayersPerStage("vision", {1, 2})
+          .Quick(),
+      Setup(Disjoint({.pp = 2, .dp = 2}), {.pp = 2, .dp = 2})
+          .PipelineFastest("vision")
+          .PipelineFastest("language")
+          .Quick(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 3}).PipelineFastest("language").Float32(),
+      Setup(Disjoint({.dp = 4}), {.tp = 2, .pp = 2})
+          .Ranks("vision", {0, 2, 4, 6})
+          .Ranks("language", {7, 1, 5, 3})
+          .Quick(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).Credits(1).Quick(),
+      Setup(Disjoint({.dp = 4}), {.pp = 2, .dp = 2}).Credits(1).Microbatches(5).Float32(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).NoClip().Quick(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}).NoClip(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).Microbatches(1),
+      Setup(Disjoint({.dp = 2}), {.dp = 2}).Samples(1).Microbatches(6).Seed(5).Float32(),
+      Setup(Colocated({.dp = 4}), {.pp = 2, .dp = 2})
+          .Ranks("vision", {3, 1, 2, 0})
+          .PipelineFastest("language")
+          .Float32(),
+  };
+}
+
+/// Encoder and language model take turns on the same ranks.
+Setups Sharing() {
+  return {
+      Setup(Colocated({.dp = 4}), {.tp = 4}).Quick().Float32(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}).Quick(),
+      Setup(Colocated({.dp = 4}), {.dp = 4}),
+      Setup(Colocated({.tp = 4}), {.dp = 4}).Quick().Float32(),
+      Setup(Colocated({.tp = 2, .dp = 2}), {.tp = 4}),
+      Setup(Colocated({.tp = 2, .dp = 2}), {.dp = 4}).Window(2).Float32(),
+      Setup(Colocated({.tp = 4}), {.tp = 4}),
+      Setup(Colocated({.dp = 4}), {.pp = 2, .dp = 2}).Window(1).Quick().Float32(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).Window(2).Quick(),
+      Setup(Colocated({.dp = 8}), {.tp = 4, .dp = 2}),
+      Setup(Colocated({.dp = 8}), {.tp = 2, .pp = 2, .dp = 2}).Window(3).Microbatches(5),
+      Setup(Colocated({.tp = 2}), {.pp = 2}).Window(1).Float32(),
+      Setup(Colocated({.pp = 2, .dp = 2}), {.pp = 2, .dp = 2}),
+      Setup(Colocated({.pp = 2}), {.dp = 2}).Quick(),
+      Setup(Colocated({.pp = 2, .dp = 2}), {.tp = 2, .dp = 2}).Window(2).Float32(),
+      Setup(Colocated({.pp = 3}), {.dp = 3}).Layers("vision", 4),
+      Setup(Colocated({.dp = 3}), {.tp = 3}).Heads("language", 6, 3).Quick(),
+      Setup(Colocated({.tp = 3}), {.dp = 3}).Heads("vision", 6).Window(2),
+      Setup(Colocated({.dp = 6}), {.pp = 3, .dp = 2}).Window(2),
+      Setup(Colocated({.tp = 3, .dp = 2}), {.tp = 2, .dp = 3}).Heads("vision", 6).Quick().Float32(),
+      Setup(Colocated({.tp = 2, .dp = 3}), {.tp = 3, .dp = 2}).Heads("language", 6, 3).Samples(3),
+      Setup(Colocated({.dp = 4}), {.tp = 4}).Samples(1).Microbatches(6).Window(2).Quick(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).TiedHead().ClassToken(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}).ProjectorAtLanguage().Window(2).Float32(),
+      Setup(Colocated({.dp = 2}), {.pp = 2}).Window(3).Microbatches(7).Samples(1).Quick(),
+  };
+}
+
+/// The encoder inside the language model's first stage.
+Setups Inlined() {
+  return {
+      Setup(Inline(), Layout{}),
+      Setup(Inline(), {.tp = 2, .pp = 2}).Quick().Float32(),
+      Setup(Inline(), {.pp = 2, .dp = 2}),
+      Setup(Inline(), {.tp = 4}).ClassToken().Float32(),
+      Setup(Inline(), {.tp = 2, .pp = 2, .dp = 2}).TiedHead(),
+      Setup(Inline(), {.pp = 3, .dp = 2}).ProjectorAtLanguage(),
+      Setup(Inline(), {.dp = 3}).Samples(1).Microbatches(5),
+  };
+}
+
+/// Two encoders, placed alike and differently.
+Setups Pairs() {
+  return {
+      Setup(Disjoint({.dp = 2}), Disjoint({.tp = 2}), {.tp = 2, .pp = 2}).Quick().Float32(),
+      Setup(Disjoint({.dp = 3}), Disjoint({.dp = 2}), {.dp = 3}).Samples(3),
+      Setup(Disjoint({.pp = 2}), Disjoint(), {.pp = 2}).Microbatches(5).Float32(),
+      Setup(Disjoint({.dp = 2}), Disjoint({.pp = 2}), {.dp = 4}).Credits(1),
+      Setup(Disjoint({.dp = 2}), Disjoint({.tp = 2}), {.tp = 2, .pp = 2}).Frozen("vision"),
+      Setup(Colocated({.dp = 4}), Disjoint({.tp = 2, .dp = 2}), {.tp = 2, .dp = 2})
+          .Quick()
+          .Float32(),
+      Setup(Disjoint({.dp = 2}), Colocated({.dp = 4}), {.tp = 2, .pp = 2}).Window(2).Quick(),
+      Setup(Colocated({.tp = 2, .dp = 2}), Disjoint({.dp = 3}), {.pp = 2, .dp = 2})
+          .Window(1)
+          .Frozen("detail"),
+      Setup(Colocated({.dp = 4}), Colocated({.tp = 2, .dp = 2}), {.tp = 4}).Quick().Float32(),
+      Setup(Colocated({.dp = 2}), Colocated({.pp = 2}), {.pp = 2}).Window(2),
+      Setup(Inline(), Disjoint({.dp = 3}), {.tp = 2, .dp = 2}).Quick(),
+      Setup(Inline(), Colocated({.dp = 4}), {.tp = 2, .dp = 2}).Float32(),
+      Setup(Inline(), Inline(), {.tp = 2, .pp = 2}).ProjectorAtLanguage(),
+  };
+}
+
+}  // namespace
+
+Setups Matrix() {
+  Setups all;
+  for (const Setups& part :
+       {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+}  // namespace troupe

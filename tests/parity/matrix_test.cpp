@@ -1,0 +1,113 @@
+#include "tests/parity/matrix.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "configs/checks.hpp"
+#include "tests/parity/features.hpp"
+#include "tests/parity/proof.hpp"
+
+namespace troupe {
+namespace {
+
+std::set<std::string> Sizes(const std::string& role) {
+  std::set<std::string> sizes;
+  for (const char* axis : {"tp", "pp", "dp"}) {
+    for (int size = 1; size <= 4; ++size) {
+      if (role == "encoder" && std::string(axis) == "pp" && size == 4) continue;
+      sizes.insert(role + " " + axis + " " + std::to_string(size));
+    }
+  }
+  return sizes;
+}
+
+/// What the matrix promises to have.
+std::set<std::string> Promises() {
+  std::set<std::string> promises = {"disjoint",
+                                    "colocated",
+                                    "inline",
+                                    "mixed placements",
+                                    "two encoders",
+                                    "no encoder",
+                                    "frozen vision",
+                                    "frozen language",
+                                    "frozen projector",
+                                    "only the projector trains",
+                                    "projector at to",
+                                    "no projector",
+                                    "class token",
+                                    "tied head",
+                                    "tied head over stages",
+                                    "tp above kv_heads",
+                                    "language stated layers",
+                                    "encoder stated layers",
+                                    "axis order",
+                                    "ranks not contiguous",
+                                    "credits 1",
+                                    "clipping",
+                                    "no clipping",
+                                    "window 1",
+                                    "window 2",
+                                    "window 3",
+                                    "window step",
+                                    "uneven window",
+                                    "colocated with language pp 1",
+                                    "colocated with language pp 2",
+                                    "fan 3 to 2",
+                                    "fan 2 to 3",
+                                    "fan 4 to 1",
+                                    "fan 1 to 4",
+                                    "fan 4 to 3",
+                                    "fan 2 to 4",
+                                    "fan 4 to 2",
+                                    "more encoder replicas than samples",
+                                    "rows differ between samples",
+                                    "replica without images"};
+  for (const char* role : {"encoder", "language"}) promises.merge(Sizes(role));
+  return promises;
+}
+
+std::set<std::string> Missing(const std::set<std::string>& expected,
+                              const std::set<std::string>& found) {
+  std::set<std::string> missing;
+  std::ranges::set_difference(expected, found, std::inserter(missing, missing.end()));
+  return missing;
+}
+
+}  // namespace
+
+TEST_CASE("the matrix is large, and every configuration of it is one a user could write",
+          "[parity]") {
+  const auto matrix = Matrix();
+  CHECK(matrix.size() >= 64);
+  std::set<std::string> names;
+  for (const Setup& setup : matrix) {
+    INFO(setup.name());
+    CHECK(names.insert(setup.name()).second);
+    CHECK(setup.config().cluster.ranks <= 8);
+    Report report(setup.name());
+    CheckConfig(setup.config(), report);
+    for (const ConfigError& error : report.errors()) FAIL_CHECK(ToString(error));
+  }
+  const auto singles = std::ranges::count_if(matrix, &Setup::float32);
+  CHECK(3 * singles >= std::ssize(matrix));
+}
+
+TEST_CASE("the matrix has every promised feature, and its quick third has them all", "[parity]") {
+  std::set<std::string> all;
+  std::set<std::string> quick;
+  for (const Setup& setup : Matrix()) {
+    const auto features = FeaturesOf(setup.config(), kProofSteps);
+    all.insert(features.begin(), features.end());
+    if (setup.quick()) quick.insert(features.begin(), features.end());
+  }
+  CHECK(Missing(Promises(), all) == std::set<std::string>());
+  CHECK(Missing(Promises(), quick) == std::set<std::string>());
+}
+
+}  // namespace troupe

@@ -1,0 +1,69 @@
+// The headline: whatever the layout, the gradients are those of the unsharded model.
+#include <iostream>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "tests/parity/matrix.hpp"
+#include "tests/parity/proof.hpp"
+
+namespace troupe {
+namespace {
+
+/// What the comparisons of one precision came to.
+struct Tally {
+  int configurations = 0;
+  double worst = -1.0;
+  std::string worst_name;
+
+  void Add(const Setup& setup, const Proof& proof) {
+    ++configurations;
+    if (proof.worst_gradient <= worst) return;
+    worst = proof.worst_gradient;
+    worst_name = setup.name();
+  }
+};
+
+void Check(const Setup& setup, Precision precision, Tally& tally) {
+  Config config = setup.config();
+  config.run.precision = precision;
+  const Proof proof = Prove(config);
+  INFO(setup.name());
+  CHECK(proof.Objection() == "");
+  tally.Add(setup, proof);
+}
+
+void Print(const std::string& precision, const Tally& tally) {
+  std::cout << "parity: " << tally.configurations << " configurations, " << kProofSteps
+            << " steps each, in " << precision << ": worst gradient " << tally.worst
+            << " of its tensor's maximum (" << tally.worst_name << ")\n"
+            << std::flush;
+}
+
+}  // namespace
+
+TEST_CASE("a representative third of the layouts has the gradients of the unsharded model",
+          "[parity]") {
+  Tally doubles;
+  Tally singles;
+  for (const Setup& setup : Matrix()) {
+    if (!setup.quick()) continue;
+    Check(setup, Precision::kFloat64, doubles);
+    if (setup.float32()) Check(setup, Precision::kFloat32, singles);
+  }
+  CHECK(doubles.configurations >= 22);
+  CHECK(singles.configurations > 0);
+}
+
+TEST_CASE("every layout of the matrix has the gradients of the unsharded model", "[parity][slow]") {
+  Tally doubles;
+  Tally singles;
+  for (const Setup& setup : Matrix()) {
+    Check(setup, Precision::kFloat64, doubles);
+    if (setup.float32()) Check(setup, Precision::kFloat32, singles);
+  }
+  Print("float64", doubles);
+  Print("float32", singles);
+}
+
+}  // namespace troupe

@@ -1,0 +1,245 @@
+// The proof must fail when a layout is wrong: faults put between the runtime and its programs.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <catch2/catch.hpp>
+
+#include "tests/parity/proof.hpp"
+#include "tests/parity/setup.hpp"
+
+namespace troupe {
+namespace {
+
+/// Passes everything on. `times` counts how often a fault has struck.
+struct Decorator : StageProgram {
+  Decorator(std::unique_ptr<StageProgram> inner, std::shared_ptr<std::atomic<int>> counter)
+      : program(std::move(inner)), times(std::move(counter)) {}
+  ForwardResult Forward(const ForwardPass& pass) override { return program->Forward(pass); }
+  BackwardResult Backward(const BackwardPass& pass) override { return program->Backward(pass); }
+  double ReduceGradients() override { return program->ReduceGradients(); }
+  void Update(const UpdateStep& step) override { program->Update(step); }
+  std::vector<TensorPiece> Tensors(TensorKind kind) const override {
+    return program->Tensors(kind);
+  }
+  std::size_t state_bytes() const override { return program->state_bytes(); }
+
+  std::unique_ptr<StageProgram> program;
+  std::shared_ptr<std::atomic<int>> times;
+};
+
+Buffer Copy(const Buffer& buffer) {
+  Buffer copy = Buffer::Allocate(buffer.shape(), buffer.dtype());
+  std::memcpy(copy.data(), buffer.data(), buffer.num_bytes());
+  return copy;
+}
+
+using Values = std::vector<std::pair<TensorPiece, Buffer>>;
+
+Values SaveGradients(const StageProgram& program) {
+  Values values;
+  for (const TensorPiece& piece : program.Tensors(TensorKind::kGradient)) {
+    values.emplace_back(piece, Copy(piece.value));
+  }
+  return values;
+}
+
+/// The pieces are the program's own memory.
+void RestoreGradients(const Values& values) {
+  for (const auto& [piece, saved] : values) {
+    std::memcpy(piece.value.data(), saved.data(), saved.num_bytes());
+  }
+}
+
+/// Exchanges the rows of the first two samples that have as many, once.
+struct SwapSamples : Decorator {
+  using Decorator::Decorator;
+  ForwardResult Forward(const ForwardPass& pass) override {
+    ForwardResult result = program->Forward(pass);
+    const auto& rows = pass.data->table.rows;
+    for (std::size_t a = 0, at = 0; a + 1 < rows.size() && *times == 0; at += Size(rows[a++])) {
+      if (rows[a] == 0 || rows[a] != rows[a + 1]) continue;
+      Buffer swapped = Copy(result.outputs.at(0));
+      const std::size_t bytes = Size(rows[a]) * swapped.row_bytes();
+      std::byte* first = swapped.data() + at * swapped.row_bytes();
+      std::swap_ranges(first, first + bytes, first + bytes);
+      result.outputs[0] = swapped;
+      ++*times;
+    }
+    return result;
+  }
+  static std::size_t Size(std::int64_t rows) { return static_cast<std::size_t>(rows); }
+};
+
+/// Gives the output of the unit before, once, where its shape allows.
+struct StaleOutput : Decorator {
+  using Decorator::Decorator;
+  ForwardResult Forward(const ForwardPass& pass) override {
+    ForwardResult result = program->Forward(pass);
+    const Buffer fresh = result.outputs.at(0);
+    if (*times == 0 && latest.defined() && latest.shape() == fresh.shape()) {
+      result.outputs[0] = latest;
+      ++*times;
+    }
+    latest = Copy(fresh);
+    return result;
+  }
+  Buffer latest;
+};
+
+/// Twice the gradient that goes upstream, once.
+struct DoubledGradient : Decorator {
+  using Decorator::Decorator;
+  BackwardResult Backward(const BackwardPass& pass) override {
+    BackwardResult result = program->Backward(pass);
+    const Buffer& gradient = result.gradients.at(0);
+    if (gradient.num_elements() == 0 || (*times)++ > 0) return result;
+    Buffer doubled = Copy(gradient);
+    for (std::int64_t i = 0; i < doubled.num_elements(); ++i) doubled.as<double>()[i] *= 2.0;
+    result.gradients[0] = doubled;
+    return result;
+  }
+};
+
+/// Takes part in the reduction over replicas, then keeps what it had before.
+struct UnreducedGradient : Decorator {
+  using Decorator::Decorator;
+  double ReduceGradients() override {
+    const Values before = SaveGradients(*program);
+    const double squares = program->ReduceGradients();
+    RestoreGradients(before);
+    ++*times;
+    return squares;
+  }
+};
+
+/// Steps the optimizer twice with the same gradients.
+struct UpdateTwice : Decorator {
+  using Decorator::Decorator;
+  void Update(const UpdateStep& step) override {
+    const Values gradients = SaveGradients(*program);
+    program->Update(step);
+    RestoreGradients(gradients);
+    program->Update(step);
+    ++*times;
+  }
+};
+
+struct Outcome {
+  Proof proof;
+  int times = 0;  ///< how often the fault struck
+};
+
+/// Proves `setup` with the fault in one shard (at tp 0).
+template <class Fault>
+Outcome ProveWith(const Setup& setup, const std::string& module, int pp, int dp) {
+  const auto times = std::make_shared<std::atomic<int>>(0);
+  const Wrap wrap = [=](ProgramFactory make) -> ProgramFactory {
+    return [=](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
+      auto program = make(shard);
+      const bool here = shard.module == module && shard.pp == pp && shard.dp == dp && shard.tp == 0;
+      if (!here) return program;
+      return std::make_unique<Fault>(std::move(program), times);
+    };
+  };
+  Outcome outcome{Prove(setup.config(), wrap), 0};
+  outcome.times = *times;
+  return outcome;
+}
+
+/// The modules (a projector is one) whose `kind` is said to be wrong in step 1.
+std::set<std::string> ModulesAtFault(const Proof& proof, const std::string& kind) {
+  const std::string prefix = "step 1, " + kind + ": ";
+  std::set<std::string> modules;
+  for (const std::string& fault : proof.faults) {
+    if (!fault.starts_with(prefix)) continue;
+    modules.insert(fault.substr(prefix.size(), fault.find('.') - prefix.size()));
+  }
+  return modules;
+}
+
+/// Stages whose layer is named by a fault of `kind` in step 1.
+bool Names(const Proof& proof, const std::string& kind, const std::string& tensor) {
+  return std::ranges::any_of(proof.faults, [&](const std::string& fault) {
+    return fault.starts_with("step 1, " + kind + ": " + tensor);
+  });
+}
+
+using Modules = std::set<std::string>;
+const Modules kEverything = {"vision", "vision_to_language", "language"};
+
+}  // namespace
+
+TEST_CASE("a decorator that changes nothing keeps the proof", "[parity][faults]") {
+  const Setup setup(Disjoint({.pp = 2, .dp = 2}), {.tp = 2, .pp = 2});
+  CHECK(ProveWith<Decorator>(setup, "vision", 1, 1).proof.Objection() == "");
+}
+
+TEST_CASE("two samples' rows exchanged in an encoder's output break the proof",
+          "[parity][faults]") {
+  const Setup setup =
+      Setup(GENERATE(Disjoint({.dp = 2}), Colocated({.dp = 4})), {.tp = 2, .dp = 2}).Samples(4);
+  const Outcome outcome = ProveWith<SwapSamples>(setup, "vision", 0, 1);
+  CHECK(outcome.times == 1);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
+}
+
+TEST_CASE("the activation of the microbatch before breaks the proof", "[parity][faults]") {
+  const Setup setup = Setup(Disjoint({.dp = 2}), {.pp = 2}).Microbatches(8);
+  const Outcome outcome = ProveWith<StaleOutput>(setup, "vision", 0, 0);
+  CHECK(outcome.times == 1);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
+}
+
+TEST_CASE("a gradient doubled between two stages is found upstream of it only",
+          "[parity][faults]") {
+  const Setup setup(Disjoint({.pp = 2, .dp = 2}), {.pp = 2});
+  const Outcome outcome = ProveWith<DoubledGradient>(setup, "vision", 1, 0);
+  CHECK(outcome.times > 0);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == Modules{"vision"});
+  CHECK(Names(outcome.proof, "gradient", "vision.layers.0."));
+  CHECK_FALSE(Names(outcome.proof, "gradient", "vision.layers.1."));
+}
+
+TEST_CASE("a gradient doubled on an edge is found in the encoder and its projector",
+          "[parity][faults]") {
+  const Setup setup(GENERATE(Disjoint({.dp = 2}), Colocated({.dp = 2})), {.pp = 2});
+  const Outcome outcome = ProveWith<DoubledGradient>(setup, "language", 0, 0);
+  CHECK(outcome.times > 0);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == Modules{"vision", "vision_to_language"});
+}
+
+TEST_CASE("a shard without the gradients of its replicas is found in its module only",
+          "[parity][faults]") {
+  const Setup setup(Disjoint({.dp = 3}), {.tp = 2, .dp = 2});
+  const auto [module, dp] = GENERATE(std::pair<std::string, int>("vision", 2),
+                                     std::pair<std::string, int>("language", 0));
+  const Outcome outcome = ProveWith<UnreducedGradient>(setup, module, 0, dp);
+  CHECK(outcome.times == kProofSteps);
+  CHECK(outcome.proof.failure == "");
+  const Modules expected =
+      module == "vision" ? Modules{"vision", "vision_to_language"} : Modules{"language"};
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == expected);
+}
+
+TEST_CASE("an update that is applied twice is found in its module only", "[parity][faults]") {
+  const Setup setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2});
+  const Outcome outcome = ProveWith<UpdateTwice>(setup, "language", 1, 0);
+  CHECK(outcome.times == kProofSteps);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == Modules{});
+  for (const char* kind : {"parameter", "first moment", "second moment"}) {
+    CHECK(ModulesAtFault(outcome.proof, kind) == Modules{"language"});
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,35 @@
+// Runs one configuration beside the unsharded reference and says whether they agree.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "actors/director_actor.hpp"
+#include "configs/config.hpp"
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+/// Puts something between the runtime and the programs; may be empty.
+using Wrap = std::function<ProgramFactory(ProgramFactory)>;
+
+inline constexpr std::int64_t kProofSteps = 3;
+
+struct Proof {
+  std::string failure;              ///< of the run itself, empty when it came to its end
+  std::vector<std::string> faults;  ///< differences beyond the precision's limits
+  double worst_gradient = 0.0;      ///< relative to its tensor's maximum
+  std::int64_t comparisons = 0;     ///< gradients, parameters, both moments: 4 in each step
+  /// Empty when every step was compared and agreed, else what is wrong, at most five lines.
+  std::string Objection() const;
+};
+
+/// kProofSteps steps, everything compared after each.
+Proof Prove(const Config& config, const Wrap& wrap = {});
+
+/// `steps` training steps without a reference, told to `observer`. Returns the failure.
+std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer);
+
+}  // namespace troupe
