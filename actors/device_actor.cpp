@@ -59,6 +59,17 @@ void Record(const DeviceState& s, const Work& work, std::int64_t begin_ns, std::
 /// One line of the reason; libraries like to append backtraces.
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// What the exception in flight says. Programs are not ours: they may throw anything.
+std::string TextOfThrown() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return FirstLine(e.what());
+  } catch (...) {
+    return "something was thrown that is no exception";
+  }
+}
+
 /// Values that are no numbers stop the job where they appear, not steps later in the loss.
 void RequireFinite(const std::vector<Buffer>& buffers, const char* what) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -82,8 +93,8 @@ caf::result<Answer> Execute(Self self, const Work& work, Body body) {
     return answer;
   } catch (const Aborted& aborted) {
     return MakeFailure(aborted.what());
-  } catch (const std::exception& e) {
-    const std::string cause = Describe(s, work) + ": " + FirstLine(e.what());
+  } catch (...) {
+    const std::string cause = Describe(s, work) + ": " + TextOfThrown();
     s.config.abort->Raise(cause);
     return MakeFailure(cause);
   }
@@ -91,15 +102,16 @@ caf::result<Answer> Execute(Self self, const Work& work, Body body) {
 
 void MakePrograms(Self self) {
   DeviceState& s = self->state;
+  std::string who = "rank " + std::to_string(s.config.rank);
   try {
     if (s.config.setup_thread) s.config.setup_thread();
     for (const auto& [stage, shard] : s.config.shards) {
+      who = ToString(shard);
       s.programs[stage] = s.config.make_program(shard);
     }
   } catch (const Aborted&) {
-  } catch (const std::exception& e) {
-    s.config.abort->Raise("rank " + std::to_string(s.config.rank) +
-                          ": cannot set up: " + FirstLine(e.what()));
+  } catch (...) {
+    s.config.abort->Raise(who + ": cannot set up: " + TextOfThrown());
   }
 }
 

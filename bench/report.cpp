@@ -116,9 +116,10 @@ void Report::PrintConditions() {
 }
 
 void Report::AddRow(const std::vector<std::string>& cells, nlohmann::json record) {
+  if (cells.size() != columns_.size()) throw std::logic_error("a row with other columns");
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::printf("%*s  ", static_cast<int>(std::max<std::size_t>(10, columns_[i].size())),
-                cells.at(i).c_str());
+                cells[i].c_str());
   }
   std::printf("\n");
   std::fflush(stdout);

@@ -1,11 +1,14 @@
 #!/bin/sh
 # Runs every benchmark of BUILD_DIR, prints the tables and writes the samples as JSON into
 # BUILD_DIR/bench/. Fails when an answer was wrong; a number that is only bad does not fail.
+# --full adds the transport's largest sizes, which take as long as everything else.
 set -u
-if [ $# -ne 1 ] || [ ! -d "$1/bench" ]; then
-  echo "usage: bench/run.sh BUILD_DIR (configured and built)" >&2
+if [ $# -lt 1 ] || [ ! -d "$1/bench" ]; then
+  echo "usage: bench/run.sh BUILD_DIR [--full]   (BUILD_DIR configured and built)" >&2
   exit 2
 fi
+filter='-bytes:(8388608|67108864)/'
+if [ "${2:-}" = --full ]; then filter=.; fi
 build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.." || exit 2
 commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
@@ -22,7 +25,7 @@ for name in actor_overhead schedule_overhead actor_cost boundary; do
 done
 if [ -x "$build/bench/bench_transport" ]; then
   echo "== transport (commit $commit)"
-  "$build/bench/bench_transport" --benchmark_out_format=json \
+  "$build/bench/bench_transport" "--benchmark_filter=$filter" --benchmark_out_format=json \
     --benchmark_out="$build/bench/transport.json" || status=1
   # The library reports an answer that is wrong in its output, not in its exit code.
   if grep -q '"error_occurred": true' "$build/bench/transport.json"; then status=1; fi

@@ -1,5 +1,7 @@
 #include "transport/buffer.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +15,11 @@ namespace troupe {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+
+// From this size on memory comes in huge pages where the system lends them: large blocks are fresh
+// from the kernel every time, and touching them page by page takes longer than filling them.
+constexpr std::size_t kLargeBytes = std::size_t{4} << 20;
+constexpr std::align_val_t kLargeAlignment{std::size_t{2} << 20};
 
 // What a tensor without elements points to when its owner has no memory for it, so that it counts
 // as defined.
@@ -32,6 +39,15 @@ std::size_t CheckedNumBytes(const Shape& shape, DType dtype) {
   if (empty) return 0;
   if (overflow || num_bytes > static_cast<std::size_t>(PTRDIFF_MAX)) throw std::bad_alloc();
   return num_bytes;
+}
+
+std::shared_ptr<void> AllocateLarge(std::size_t num_bytes) {
+  std::shared_ptr<void> owner(::operator new(num_bytes, kLargeAlignment),
+                              [](void* data) { ::operator delete(data, kLargeAlignment); });
+#ifdef MADV_HUGEPAGE
+  madvise(owner.get(), num_bytes, MADV_HUGEPAGE);  // a wish: small pages are right, too
+#endif
+  return owner;
 }
 
 std::string Describe(const Buffer& buffer) {
@@ -114,8 +130,13 @@ std::string ToString(const Shape& shape) {
 
 Buffer Buffer::Allocate(Shape shape, DType dtype) {
   const std::size_t num_bytes = CheckedNumBytes(shape, dtype);
-  std::shared_ptr<void> owner(::operator new(num_bytes > 0 ? num_bytes : 1, kAlignment),
-                              [](void* data) { ::operator delete(data, kAlignment); });
+  std::shared_ptr<void> owner;
+  if (num_bytes >= kLargeBytes) {
+    owner = AllocateLarge(num_bytes);
+  } else {
+    owner.reset(::operator new(num_bytes > 0 ? num_bytes : 1, kAlignment),
+                [](void* data) { ::operator delete(data, kAlignment); });
+  }
   void* data = owner.get();
   return Wrap(std::move(owner), data, std::move(shape), dtype);
 }

@@ -130,7 +130,7 @@ Setups Sharing() {
       Setup(Colocated({.tp = 4}), {.dp = 4}).Quick().Float32(),
       Setup(Colocated({.tp = 2, .dp = 2}), {.tp = 4}),
       Setup(Colocated({.tp = 2, .dp = 2}), {.dp = 4}).Window(2).Float32(),
-      Setup(Colocated({.tp = 4}), {.tp = 4}),
+      Setup(Colocated({.tp = 4}), {.tp = 4}).Float32(),
       Setup(Colocated({.dp = 4}), {.pp = 2, .dp = 2}).Window(1).Quick().Float32(),
       Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).Window(2).Quick(),
       Setup(Colocated({.dp = 8}), {.tp = 4, .dp = 2}),
@@ -155,7 +155,7 @@ Setups Sharing() {
 /// The encoder inside the language model's first stage.
 Setups Inlined() {
   return {
-      Setup(Inline(), Layout{}),
+      Setup(Inline(), Layout{}).Float32(),
       Setup(Inline(), {.tp = 2, .pp = 2}).Quick().Float32(),
       Setup(Inline(), {.pp = 2, .dp = 2}),
       Setup(Inline(), {.tp = 4}).ClassToken().Float32(),

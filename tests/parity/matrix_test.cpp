@@ -26,48 +26,22 @@ std::set<std::string> Sizes(const std::string& role) {
   return sizes;
 }
 
-/// What the matrix promises to have.
+/// What the matrix promises to have, beside every size of every axis.
+// clang-format off
+const std::set<std::string> kPromises = {
+    "disjoint", "colocated", "inline", "mixed placements", "two encoders", "no encoder",
+    "frozen vision", "frozen language", "frozen projector", "only the projector trains",
+    "projector at to", "no projector", "class token", "tied head", "tied head over stages",
+    "tp above kv_heads", "language stated layers", "encoder stated layers", "axis order",
+    "ranks not contiguous", "credits 1", "clipping", "no clipping", "window 1", "window 2",
+    "window 3", "window step", "uneven window", "colocated with language pp 1",
+    "colocated with language pp 2", "fan 3 to 2", "fan 2 to 3", "fan 4 to 1", "fan 1 to 4",
+    "fan 4 to 3", "fan 2 to 4", "fan 4 to 2", "more encoder replicas than samples",
+    "rows differ between samples", "replica without images"};
+// clang-format on
+
 std::set<std::string> Promises() {
-  std::set<std::string> promises = {"disjoint",
-                                    "colocated",
-                                    "inline",
-                                    "mixed placements",
-                                    "two encoders",
-                                    "no encoder",
-                                    "frozen vision",
-                                    "frozen language",
-                                    "frozen projector",
-                                    "only the projector trains",
-                                    "projector at to",
-                                    "no projector",
-                                    "class token",
-                                    "tied head",
-                                    "tied head over stages",
-                                    "tp above kv_heads",
-                                    "language stated layers",
-                                    "encoder stated layers",
-                                    "axis order",
-                                    "ranks not contiguous",
-                                    "credits 1",
-                                    "clipping",
-                                    "no clipping",
-                                    "window 1",
-                                    "window 2",
-                                    "window 3",
-                                    "window step",
-                                    "uneven window",
-                                    "colocated with language pp 1",
-                                    "colocated with language pp 2",
-                                    "fan 3 to 2",
-                                    "fan 2 to 3",
-                                    "fan 4 to 1",
-                                    "fan 1 to 4",
-                                    "fan 4 to 3",
-                                    "fan 2 to 4",
-                                    "fan 4 to 2",
-                                    "more encoder replicas than samples",
-                                    "rows differ between samples",
-                                    "replica without images"};
+  std::set<std::string> promises = kPromises;
   for (const char* role : {"encoder", "language"}) promises.merge(Sizes(role));
   return promises;
 }

@@ -3,10 +3,10 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -163,7 +163,7 @@ std::set<std::string> ModulesAtFault(const Proof& proof, const std::string& kind
   return modules;
 }
 
-/// Stages whose layer is named by a fault of `kind` in step 1.
+/// Whether a fault of step 1 names a tensor whose name begins with `tensor`.
 bool Names(const Proof& proof, const std::string& kind, const std::string& tensor) {
   return std::ranges::any_of(proof.faults, [&](const std::string& fault) {
     return fault.starts_with("step 1, " + kind + ": " + tensor);
@@ -205,8 +205,8 @@ TEST_CASE("a gradient doubled between two stages is found upstream of it only",
   CHECK(outcome.times > 0);
   CHECK(outcome.proof.failure == "");
   CHECK(ModulesAtFault(outcome.proof, "gradient") == Modules{"vision"});
-  CHECK(Names(outcome.proof, "gradient", "vision.layers.0."));
-  CHECK_FALSE(Names(outcome.proof, "gradient", "vision.layers.1."));
+  CHECK(Names(outcome.proof, "gradient", "vision.encoder.layers.0."));
+  CHECK_FALSE(Names(outcome.proof, "gradient", "vision.encoder.layers.1."));
 }
 
 TEST_CASE("a gradient doubled on an edge is found in the encoder and its projector",

@@ -85,17 +85,17 @@ Setup::Setup(Layout language) : name_("language " + ToString(language) + " alone
   config_.cluster.ranks = language.num_ranks();
 }
 
-Setup::Setup(Place vision, Layout language) : Setup(language) {
+Setup::Setup(EncoderPlace vision, Layout language) : Setup(language) {
   AddEncoder(VisionModule(), vision);
   const ModuleConfig& module = Module("vision");
   name_ = "vision " + (module.inline_in ? "" : ToString(vision.layout) + " ") +
           ToString(vision.placement) + " to language " + ToString(language);
 }
 
-Setup::Setup(Place vision, Place detail, Layout language) : Setup(vision, language) {
+Setup::Setup(EncoderPlace vision, EncoderPlace detail, Layout language) : Setup(vision, language) {
   AddEncoder(DetailModule(), detail);
   config_.data.train = "data/shapes/train_two.json";
-  const auto text = [](const Place& place) {
+  const auto text = [](const EncoderPlace& place) {
     const std::string placement = ToString(place.placement);
     return place.placement == Placement::kInline ? placement
                                                  : ToString(place.layout) + " " + placement;
@@ -104,7 +104,7 @@ Setup::Setup(Place vision, Place detail, Layout language) : Setup(vision, langua
           ToString(language);
 }
 
-void Setup::AddEncoder(ModuleConfig encoder, const Place& place) {
+void Setup::AddEncoder(ModuleConfig encoder, const EncoderPlace& place) {
   EdgeConfig edge;
   edge.from = encoder.name;
   edge.to = "language";

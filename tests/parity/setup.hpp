@@ -11,13 +11,13 @@
 namespace troupe {
 
 /// Where an encoder is, and how it is cut.
-struct Place {
+struct EncoderPlace {
   Placement placement = Placement::kDisjoint;
   Layout layout = {};
 };
-inline Place Disjoint(Layout layout = {}) { return {Placement::kDisjoint, layout}; }
-inline Place Colocated(Layout layout = {}) { return {Placement::kColocated, layout}; }
-inline Place Inline() { return {Placement::kInline, {}}; }
+inline EncoderPlace Disjoint(Layout layout = {}) { return {Placement::kDisjoint, layout}; }
+inline EncoderPlace Colocated(Layout layout = {}) { return {Placement::kColocated, layout}; }
+inline EncoderPlace Inline() { return {Placement::kInline, {}}; }
 
 /// A small model and its layout. The language model has the ranks from 0 on, disjoint encoders
 /// those behind it. Every verb changes one thing and says so in the name.
@@ -28,8 +28,8 @@ inline Place Inline() { return {Placement::kInline, {}}; }
 class Setup {
  public:
   explicit Setup(Layout language);
-  Setup(Place vision, Layout language);
-  Setup(Place vision, Place detail, Layout language);
+  Setup(EncoderPlace vision, Layout language);
+  Setup(EncoderPlace vision, EncoderPlace detail, Layout language);
 
   Setup& Frozen(const std::string& module);
   Setup& FrozenProjector();
@@ -64,7 +64,7 @@ class Setup {
 
  private:
   ModuleConfig& Module(const std::string& name);
-  void AddEncoder(ModuleConfig encoder, const Place& place);
+  void AddEncoder(ModuleConfig encoder, const EncoderPlace& place);
   Setup& Note(const std::string& note);
 
   Config config_;
