@@ -89,18 +89,20 @@ void Measure(Report& report, const SyntheticGraph& graph, double forward_ms, dou
   if (ratios.empty()) return;
   const Summary ratio = Summarize(ratios);
   const Summary real = Summarize(real_ratios);
-  report.AddRow({graph.name, Fixed(forward_ms, 0), Fixed(backward_ms, 0), Fixed(bound * 1e3, 1),
-                 Fixed(Summarize(seconds).median * 1e3, 2), Fixed(ratio.median, 4),
-                 Fixed(ratio.mad, 4), Fixed(ratio.max, 4), Fixed(real.median, 4),
-                 std::to_string(same_order) + "/" + std::to_string(kRounds),
-                 ratio.median <= 1.02 ? "yes" : "NO"},
-                {{"graph", graph.name},
-                 {"forward_ms", forward_ms},
-                 {"backward_ms", backward_ms},
-                 {"bound_s", bound},
-                 {"step_s", seconds},
-                 {"ratio", ratios},
-                 {"ratio_to_real_passes", real_ratios}});
+  report.AddRow(
+      {graph.name, Fixed(forward_ms, 0), Fixed(backward_ms, 0), Fixed(bound * 1e3, 1),
+       Fixed(Summarize(seconds).median * 1e3, 2), Fixed(ratio.median, 4), Fixed(ratio.mad, 4),
+       Fixed(ratio.min, 4), Fixed(ratio.max, 4), Fixed(real.median, 4), Fixed(real.min, 4),
+       std::to_string(same_order) + "/" + std::to_string(kRounds),
+       ratio.median <= 1.02 ? "yes" : "NO"},
+      {{"graph", graph.name},
+       {"forward_ms", forward_ms},
+       {"backward_ms", backward_ms},
+       {"bound_s", bound},
+       {"step_s", seconds},
+       {"ratio", ratios},
+       {"same_order", same_order},
+       {"ratio_to_real_passes", real_ratios}});
 }
 
 int Main(int argc, char** argv) {

@@ -56,12 +56,24 @@ TEST_CASE("a disk without room for the weights names the file and leaves no part
   CHECK(std::filesystem::exists(folder.Runs()[0] + "/metrics.jsonl"));
 }
 
+TEST_CASE("a disk without room for the trace keeps the weights and says so", "[cli]") {
+  const RunFolder folder;  // a model so small that its trace outgrows its weights
+  const Outcome outcome =
+      folder.Train({"run.steps=60", "modules.vision.hidden=16", "modules.vision.mlp_hidden=16",
+                    "modules.language.hidden=16", "modules.language.mlp_hidden=16"},
+                   DiskOf(150000));
+  CHECK_THAT(CauseOf(outcome), EndsWith("/trace.bin: cannot write: File too large"));
+  CHECK_THAT(outcome.out, Contains("step 60/60") &&
+                              EndsWith("/weights.safetensors is whole: training was done\n"));
+  CHECK(std::filesystem::exists(folder.Runs().at(0) + "/weights.safetensors"));
+}
+
 TEST_CASE("a run that diverges stops at the stage and microbatch where it shows", "[cli]") {
   const RunFolder folder;
   const Outcome outcome =
       folder.Train({"run.steps=60", "optimizer.learning_rate=1e30", "optimizer.warmup_steps=0"});
   const std::string cause = CauseOf(outcome);
-  CHECK_THAT(cause, StartsWith("troupe: language.s0 dp0 rank ") &&
+  CHECK_THAT(cause, StartsWith("troupe: language.s0 dp0 ") &&
                         Contains(" of microbatch 2: output 0 is not finite: "));
 }
 
