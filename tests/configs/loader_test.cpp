@@ -35,7 +35,8 @@ class Folder {
   fs::path path_;
 };
 
-const std::string kShapes = "configs/shapes.toml";
+// The contract of the keys, as users were first shown it.
+const std::string kShapes = "tests/configs/example.toml";
 
 std::string ErrorsOf(const std::string& path, const std::vector<std::string>& overrides = {}) {
   try {
@@ -165,7 +166,7 @@ TEST_CASE("files apply in the order of extends, and the file itself last") {
         "run.steps = 3\n  " + path + ":3:9\n  overrides " +
             (fs::path(path).parent_path() / "sub/b.toml").string() + ":2:9, which said 2\n" +
             "  overrides " + (fs::path(path).parent_path() / "a.toml").string() +
-            ":2:9, which said 1\n  overrides " + base + ":8:9, which said 150\n");
+            ":2:9, which said 1\n  overrides " + base + ":11:9, which said 150\n");
 }
 
 TEST_CASE("edges merge by their two ends, lists replace") {
@@ -206,7 +207,7 @@ TEST_CASE("--set takes TOML values, bare words, numbers as words, and edges by t
   CHECK(config.data.train == "data/x=y.json");
   CHECK(config.optimizer.weight_decay == 1.0);
   CHECK(Explain(loaded, "run.steps") ==
-        "run.steps = 12\n  --set:1:11\n  overrides configs/shapes.toml:8:9, which said 150\n");
+        "run.steps = 12\n  --set:1:11\n  overrides tests/configs/example.toml:11:9, which said 150\n");
 }
 
 TEST_CASE("a wrong --set is reported at its column") {
@@ -236,10 +237,10 @@ TEST_CASE("explain says where a value was written, and that nobody wrote it") {
   const LoadedConfig loaded = LoadConfig("configs/shapes_colocated.toml");
   CHECK(Explain(loaded, "modules.vision.layout.dp") ==
         "modules.vision.layout.dp = 8\n  configs/shapes_colocated.toml:11:17\n"
-        "  overrides configs/shapes.toml:18:17, which said 4\n");
+        "  overrides configs/shapes.toml:19:17, which said 4\n");
   CHECK(Explain(loaded, "run.precision") == "run.precision = \"float32\"\n  default\n");
   CHECK(Explain(loaded, "edges.vision.language.credits") ==
-        "edges.vision.language.credits = 4\n  configs/shapes.toml:50:11\n");
+        "edges.vision.language.credits = 4\n  configs/shapes.toml:51:11\n");
   CHECK_THAT(Explain(loaded, "modules.language.layout"),
              Catch::Contains("modules.language.layout.tp = 4\n") &&
                  Catch::Contains("modules.language.layout.pp = 1\n  default\n"));
