@@ -68,6 +68,7 @@ JobPlan::JobPlan(Config config) : config_(std::move(config)) {
   AddEdges();
   AddStages();
   AddUpdates();
+  if (updates_.empty()) throw LayoutError("nothing trains: every module and projector is frozen");
   JoinLockSteps();
 }
 

@@ -153,7 +153,8 @@ std::string RouteTable(const JobPlan& plan) {
     const Grid& from = ModuleAt(plan, edge.from).grid;
     const Grid& to = ModuleAt(plan, edge.to).grid;
     text << edge.name << "  " << ToString(edge.placement) << ", dp " << from.layout().dp << " -> "
-         << to.layout().dp << (edge.carries_gradient ? "" : ", no gradient comes back") << '\n';
+         << to.layout().dp << (edge.carries_gradient ? "" : ", no gradient comes back")
+         << "; of each microbatch:\n";
     const bool colocated = edge.placement == Placement::kColocated;
     const Assignment source = colocated ? ColocatedAssignment(from, to, samples, 1)
                                         : EvenAssignment(samples, from.layout().dp);
@@ -166,6 +167,15 @@ std::string RouteTable(const JobPlan& plan) {
                       "samples " + IntervalText(t.samples),
                       "-> replica " + std::to_string(t.destination),
                       "(rank " + std::to_string(to.Leader(0, t.destination)) + ")"});
+    }
+    for (std::size_t replica = 0; replica < source.size(); ++replica) {
+      const bool idle = std::none_of(
+          route.transfers.begin(), route.transfers.end(),
+          [&](const Transfer& t) { return static_cast<std::size_t>(t.source) == replica; });
+      if (!idle) continue;
+      const int leader = from.Leader(from.layout().pp - 1, static_cast<int>(replica));
+      rows.push_back({"  replica " + std::to_string(replica),
+                      "(rank " + std::to_string(leader) + ")", "no samples"});
     }
     text << Table(rows);
   }
@@ -180,7 +190,11 @@ std::string MemoryTable(const JobPlan& plan) {
     const ModulePlan& module = ModuleAt(plan, stage.module);
     if (module.config->kind == ModuleKind::kSynthetic) continue;
     const StageMemory memory = EstimateMemory(plan.config(), module.config->name, stage.pp);
-    const std::size_t activations = memory.activations * static_cast<std::size_t>(stage.limit);
+    // A colocated encoder keeps a whole window of microbatches, others those in flight.
+    const std::int64_t kept = module.colocated_encoder
+                                  ? WindowOf(plan.config(), plan.config().schedule.microbatches)
+                                  : std::min(stage.limit, plan.config().schedule.microbatches);
+    const std::size_t activations = memory.activations * static_cast<std::size_t>(kept);
     std::vector<int> ranks;
     for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
       for (const int rank : module.grid.StageRanks(stage.pp, dp)) ranks.push_back(rank);
@@ -191,6 +205,7 @@ std::string MemoryTable(const JobPlan& plan) {
                     Bytes(memory.gradients), Bytes(memory.optimizer), Bytes(activations),
                     Bytes(memory.state() + activations)});
   }
+  if (rows.size() == 1) return {};  // synthetic modules hold nothing
   std::size_t sum = 0;
   std::size_t most = 0;
   for (const auto& [rank, bytes] : total_of_rank) {
@@ -198,7 +213,7 @@ std::string MemoryTable(const JobPlan& plan) {
     most = std::max(most, bytes);
   }
   return Table(rows) + "estimated: " + Bytes(most) + " on the fullest rank, " + Bytes(sum) +
-         " in all\n";
+         " in all, without what the process itself takes\n";
 }
 
 }  // namespace troupe

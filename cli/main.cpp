@@ -54,6 +54,9 @@ int Run(const Command& command) {
 }
 
 int Main(int argc, char** argv) {
+  // Only where something is computed: the restart costs a start of libtorch.
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "train" || verb == "verify") RestartWithBestKernels(argv);
   SetupCompute();
   CLI::App app(kAbout, "troupe");
   app.require_subcommand(1);

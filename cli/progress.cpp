@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <numeric>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "modules/learning_rate.hpp"
@@ -28,6 +29,12 @@ std::string FormatRate(double per_second) {
   if (per_second >= 1e6) return Format("%.2fM", per_second / 1e6);
   if (per_second >= 1e3) return Format("%.1fk", per_second / 1e3);
   return Format("%.0f", per_second);
+}
+
+std::size_t TerminalColumns() {
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col : 80;
 }
 
 std::string Bar(std::int64_t step, std::int64_t steps) {
@@ -90,7 +97,9 @@ void Progress::ShowStep(const StepMetrics& m) {
     std::cout << line << '\n' << std::flush;
     return;
   }
-  std::cout << '\r' << "\033[K" << Bar(m.step, steps_) << line << std::flush;
+  // A line that wraps could not be drawn over: what does not fit is left out from the right.
+  const std::string bar = Bar(m.step, steps_) + line;
+  std::cout << '\r' << "\033[K" << bar.substr(0, TerminalColumns() - 1) << std::flush;
   bar_open_ = true;
 }
 

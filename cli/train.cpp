@@ -24,15 +24,23 @@ std::int64_t HeldOutSize(const InputSource& source) {
   return llava == nullptr ? 0 : llava->held_out_size();
 }
 
+void WarnOfCutRows(const InputSource& source, const Config& config) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr || llava->num_cut_rows() == 0) return;
+  std::cerr << "warning: " << config.data.train << ": " << llava->num_cut_rows() << " of "
+            << llava->train_size() << " rows are longer than the context and lose their end\n";
+}
+
 /// The order in which every stage ran the last training step.
 void PrintLastOrder(const std::string& trace_path) {
   const Trace trace = ReadTrace(trace_path);
   std::int64_t last = -1;
   for (const PassRecord& record : trace.records) {
-    if (record.kind == WorkKind::kBackward) last = std::max(last, record.round);
+    if (record.kind == WorkKind::kUpdate) last = std::max(last, record.round);
   }
   if (last < 0) return;
-  std::cout << "what each stage ran in the last step:\n"
+  std::cout << "what each stage ran in the last step (F forward, B backward of a microbatch; of a "
+               "window of them in a colocated encoder):\n"
             << FormatOrders(PassOrders(trace.records, last), trace.stage_names);
 }
 
@@ -50,6 +58,7 @@ int Train(const ConfigArguments& arguments) {
                                                         isatty(STDOUT_FILENO) == 1);
   setup.observer = observer;
 
+  WarnOfCutRows(*setup.source, plan->config());
   const Compute compute = SetupCompute();
   if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
   std::cout << VersionText() << '\n'

@@ -59,8 +59,18 @@ void LlavaSource::FitLanguageModels() {
 
 void LlavaSource::ReadSet(const std::string& file, CountedSet& into) const {
   into.set = ReadLlava(file, format_.encoders);
-  into.num_labels = std::vector<std::atomic<std::int64_t>>(into.set.rows.size());
-  for (auto& count : into.num_labels) count = -1;
+  for (const LlavaRow& row : into.set.rows) {
+    const Sample sample = BuildSample(into.set, row, format_);
+    into.num_labels.push_back(sample.num_labels());
+    if (sample.cut) ++into.num_cut;
+  }
+  const bool any = std::any_of(into.num_labels.begin(), into.num_labels.end(),
+                               [](std::int64_t count) { return count > 0; });
+  if (!any && !into.set.rows.empty()) {
+    throw DataError(file +
+                    ": expected answers to learn from, no row has one within the context of " +
+                    std::to_string(format_.context) + " tokens");
+  }
 }
 
 std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int dp,
@@ -79,20 +89,13 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
 }
 
 std::int64_t LlavaSource::CountValidTokens(const Round& round) {
-  CountedSet& counted = round.train ? train_ : held_out_;
+  const CountedSet& counted = SetOf(round);
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   std::int64_t total = 0;
   for (std::int64_t k = 0; k < num_samples; ++k) {
     const std::int64_t row = RowOf(round, k);
     if (row < 0) continue;
-    // Two threads may both count a row: they store the same number.
-    auto& cached = counted.num_labels[static_cast<std::size_t>(row)];
-    std::int64_t count = cached.load(std::memory_order_relaxed);
-    if (count < 0) {
-      count = BuildOne(round, k).num_labels();
-      cached.store(count, std::memory_order_relaxed);
-    }
-    total += count;
+    total += counted.num_labels[static_cast<std::size_t>(row)];
   }
   return total;
 }

@@ -6,7 +6,6 @@
 // Which rows a step sees therefore depends on the seed and the global batch, never on a layout.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,8 +25,8 @@ namespace troupe {
 /// Thread-safe.
 class LlavaSource : public InputSource {
  public:
-  /// Reads and checks both JSON files; image files are opened when they are needed. Throws
-  /// DataError, or std::runtime_error for a tokenizer that does not fit.
+  /// Reads both JSON files and checks every row; image files are opened when they are needed.
+  /// Throws DataError, or std::runtime_error for a tokenizer that does not fit.
   explicit LlavaSource(const Config& config);
   LlavaSource(const LlavaSource&) = delete;
   LlavaSource& operator=(const LlavaSource&) = delete;
@@ -43,14 +42,17 @@ class LlavaSource : public InputSource {
   Inputs LoadWhole(const Round& round);
 
   std::int64_t train_size() const { return std::ssize(train_.set.rows); }
+  /// Training rows that are longer than the context and lose their end.
+  std::int64_t num_cut_rows() const { return train_.num_cut; }
   std::int64_t held_out_size() const { return std::ssize(held_out_.set.rows); }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
-  /// A file and the label count of each of its rows, -1 until somebody asked.
+  /// A file and what its rows come to.
   struct CountedSet {
     LlavaSet set;
-    std::vector<std::atomic<std::int64_t>> num_labels;
+    std::vector<std::int64_t> num_labels;  ///< by row
+    std::int64_t num_cut = 0;              ///< rows whose end does not fit the context
   };
   using Samples = std::vector<NumberedSample>;
 

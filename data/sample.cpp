@@ -31,6 +31,7 @@ class SampleWriter {
   Sample Finish() && {
     const std::size_t num_kept =
         std::min(sample_.tokens.size(), static_cast<std::size_t>(format_.context));
+    sample_.cut = num_kept < sample_.tokens.size();
     sample_.tokens.resize(num_kept);
     sample_.labels.assign(num_kept, kNoLabel);
     sample_.content.assign(num_kept, 0);

@@ -33,6 +33,7 @@ struct Sample {
                                       ///< eos included), else kNoLabel
   std::vector<std::uint8_t> content;  ///< [T]: the label is part of a content word
   std::vector<std::vector<std::int64_t>> positions;  ///< by encoder: where its rows go, in order
+  bool cut = false;                                  ///< its end did not fit the context
   const LlavaRow* row = nullptr;  ///< where it comes from; null for an empty sample
 
   std::int64_t num_labels() const;  ///< labels that are not kNoLabel

@@ -34,10 +34,12 @@ const std::string& NameOf(std::int32_t stage, std::span<const std::string> stage
   return stage_names[static_cast<std::size_t>(stage)];
 }
 
-std::string FormatStage(std::span<const PassOrder> devices, const std::string& name) {
+/// `name` is padded so that the orders of all stages begin in one column.
+std::string FormatStage(std::span<const PassOrder> devices, std::string name, std::size_t width) {
   const std::string& text = devices.front().text;
   if (std::all_of(devices.begin(), devices.end(),
                   [&](const PassOrder& order) { return order.text == text; })) {
+    name.resize(std::max(width, name.size()), ' ');
     return name + "  " + text + "\n";
   }
   std::string lines;
@@ -72,11 +74,15 @@ std::vector<PassOrder> PassOrders(std::span<const PassRecord> records, std::int6
 std::string FormatOrders(std::span<const PassOrder> orders,
                          std::span<const std::string> stage_names) {
   std::string text;
+  std::size_t width = 0;
+  for (const PassOrder& order : orders) {
+    width = std::max(width, NameOf(order.stage, stage_names).size());
+  }
   for (std::size_t begin = 0; begin < orders.size();) {
     std::size_t end = begin;
     while (end < orders.size() && orders[end].stage == orders[begin].stage) ++end;
-    text +=
-        FormatStage(orders.subspan(begin, end - begin), NameOf(orders[begin].stage, stage_names));
+    text += FormatStage(orders.subspan(begin, end - begin),
+                        NameOf(orders[begin].stage, stage_names), width);
     begin = end;
   }
   return text;

@@ -90,7 +90,7 @@ TEST_CASE("orders print one line per stage where all devices agree, else all of 
   const std::vector<PassOrder> orders = {
       {0, 0, 4, "F0 B0"}, {0, 1, 5, "F0 B0"}, {1, 0, 0, "F0 F1"}, {1, 0, 1, "F1 F0"}};
   CHECK(FormatOrders(orders, names) ==
-        "vision.s0  F0 B0\n"
+        "vision.s0    F0 B0\n"
         "language.s0 dp0 rank 0  F0 F1\n"
         "language.s0 dp0 rank 1  F1 F0\n");
   CHECK(FormatOrders({}, names).empty());
