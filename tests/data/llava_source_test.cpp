@@ -404,9 +404,31 @@ TEST_CASE("a source that cannot be built says why", "[data]") {
                     "none.json: expected a JSON file, found none that can be read");
   config = Disjoint(data);
   config.modules[1].llama.context = 5;
-  LlavaSource narrow(config);
-  CHECK(ErrorOf([&] { narrow.LoadWhole(TrainRound(0)); }).find("would cut an image") !=
-        std::string::npos);
+  CHECK_THROWS_WITH(LlavaSource(config),
+                    config.data.train +
+                        ": row 1 (id \"r1\"): the context of 5 tokens would cut an "
+                        "image, its last row is token 6");
+}
+
+TEST_CASE("rows without an answer inside the context are refused or counted", "[data]") {
+  const DataSet data;
+  Config config = Disjoint(data);
+  const std::string question(200, 'q');
+  const auto row = [](const std::string& id, const std::string& asked) {
+    return R"({"id": ")" + id + R"(", "conversations": [{"from": "human", "value": ")" + asked +
+           R"("}, {"from": "gpt", "value": "yes"}]})";
+  };
+  config.data.held_out.clear();
+  config.modules[1].llama.context = 40;
+  config.data.train = data.folder().Write("long.json", "[" + row("a", question) + "]");
+  CHECK_THROWS_WITH(LlavaSource(config),
+                    config.data.train +
+                        ": expected answers to learn from, no row has one within "
+                        "the context of 40 tokens");
+  config.data.train =
+      data.folder().Write("mixed.json", "[" + row("a", question) + "," + row("b", "q") + "]");
+  const LlavaSource source(config);
+  CHECK(source.num_cut_rows() == 1);
 }
 
 TEST_CASE("modules, replicas and units that do not exist are refused", "[data]") {
