@@ -1,5 +1,6 @@
 #include "actors/node_actor.hpp"
 
+#include <exception>
 #include <utility>
 
 #include <caf/exit_reason.hpp>
@@ -64,7 +65,17 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
   s.config = std::move(config);
   s.transport = std::make_unique<LocalTransport>(s.config.abort);
   self->set_down_handler([self](caf::down_msg& down) { OnDown(self, down); });
-  SpawnJob(self);
+  try {
+    SpawnJob(self);
+  } catch (const std::exception& e) {  // no thread to be had, most likely
+    s.result.failure = std::string("cannot start: ") + e.what();
+    return {[self, &s](const RunJob&) -> caf::result<JobDone> {
+      s.asker = self->make_response_promise<JobDone>();
+      auto answer = s.asker;
+      StopAll(self);
+      return answer;
+    }};
+  }
   s.abort_subscription =
       s.config.abort->Subscribe([director = s.director](const std::string& cause) {
         caf::anon_send(director, JobFailed{cause});

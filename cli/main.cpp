@@ -1,8 +1,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <iostream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "cli/commands.hpp"
@@ -53,7 +56,26 @@ int Run(const Command& command) {
   }
 }
 
+/// A closed standard stream leaves its number to the next file that is opened, which would then be
+/// written into by every message.
+void OccupyStandardStreams() {
+  for (int file = open("/dev/null", O_RDWR); file >= 0; file = open("/dev/null", O_RDWR)) {
+    if (file <= STDERR_FILENO) continue;
+    close(file);
+    return;
+  }
+}
+
+/// What was printed is part of the result: a full disk behind standard output is a failure.
+int WithOutputWritten(int exit_code) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush();
+  if (written || exit_code != kExitDone) return exit_code;
+  std::cerr << "troupe: standard output: cannot write all of it\n";
+  return kExitFailed;
+}
+
 int Main(int argc, char** argv) {
+  OccupyStandardStreams();
   // Only where something is computed: the restart costs a start of libtorch.
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "train" || verb == "verify") RestartWithBestKernels(argv);
@@ -83,7 +105,7 @@ int Main(int argc, char** argv) {
     std::cerr << "troupe: " << e.what() << "\nRun `troupe --help` or `troupe VERB --help`.\n";
     return kExitBadInput;
   }
-  return Run(command);
+  return WithOutputWritten(Run(command));
 }
 
 }  // namespace

@@ -1,49 +1,38 @@
 #include "cli/rounds.hpp"
 
-#include <utility>
-#include <vector>
-
 namespace troupe {
 namespace {
 
-RoundPlan PlanOf(std::vector<Round> rounds) {
-  return [rounds = std::move(rounds)](std::int64_t number) -> std::optional<Round> {
-    if (number >= std::ssize(rounds)) return std::nullopt;
-    Round round = rounds[static_cast<std::size_t>(number)];
-    round.number = number;
-    return round;
-  };
-}
-
-Round TrainingRound(const Config& config, std::int64_t step) {
-  return {0, true, step, config.schedule.microbatches, 1.0};
+Round TrainingRound(const Config& config, std::int64_t number, std::int64_t step) {
+  return {number, true, step, config.schedule.microbatches, 1.0};
 }
 
 }  // namespace
 
 RoundPlan TrainingPlan(const Config& config, std::int64_t held_out) {
+  if (held_out == 0) return StepsOnly(config, config.run.steps);
   const std::int64_t samples = config.samples_per_microbatch();
-  const Round evaluation{0, false, 0, (held_out + samples - 1) / samples, 1.0};
-  const std::int64_t every = config.run.evaluate_every;
-  std::vector<Round> rounds;
-  const auto evaluate = [&](std::int64_t steps_done) {
-    if (held_out == 0) return;
-    rounds.push_back(evaluation);
-    rounds.back().step = steps_done;
+  const std::int64_t microbatches = (held_out + samples - 1) / samples;
+  const std::int64_t steps = config.run.steps;
+  const std::int64_t every = config.run.evaluate_every > 0 ? config.run.evaluate_every : steps;
+  // Round 0 evaluates; then come blocks of `every` steps and an evaluation, the last one shorter.
+  return [=](std::int64_t number) -> std::optional<Round> {
+    const std::int64_t block = number == 0 ? 0 : (number - 1) / (every + 1);
+    const std::int64_t place = number == 0 ? 0 : (number - 1) % (every + 1);
+    const std::int64_t step = block * every + place;
+    if (number > 0 && place < every && step < steps) return TrainingRound(config, number, step);
+    const std::int64_t steps_before = block * every;
+    if (number > 0 && steps_before >= steps) return std::nullopt;
+    if (step > steps) return std::nullopt;
+    return Round{number, false, step, microbatches, 1.0};
   };
-  evaluate(0);
-  for (std::int64_t step = 0; step < config.run.steps; ++step) {
-    rounds.push_back(TrainingRound(config, step));
-    const bool last = step + 1 == config.run.steps;
-    if (last || (every > 0 && (step + 1) % every == 0)) evaluate(step + 1);
-  }
-  return PlanOf(std::move(rounds));
 }
 
 RoundPlan StepsOnly(const Config& config, std::int64_t steps) {
-  std::vector<Round> rounds;
-  for (std::int64_t step = 0; step < steps; ++step) rounds.push_back(TrainingRound(config, step));
-  return PlanOf(std::move(rounds));
+  return [=](std::int64_t number) -> std::optional<Round> {
+    if (number >= steps) return std::nullopt;
+    return TrainingRound(config, number, number);
+  };
 }
 
 }  // namespace troupe

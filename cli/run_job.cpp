@@ -9,6 +9,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include "actors/node_actor.hpp"
+#include "cli/preflight.hpp"
 #include "data/llava.hpp"
 #include "data/llava_source.hpp"
 #include "modules/groups.hpp"
@@ -60,6 +61,7 @@ std::shared_ptr<InputSource> OpenInputs(const Config& config) {
 
 std::string RunInProcess(const JobSetup& setup) {
   const Config& config = setup.plan->config();
+  CheckResources(static_cast<int>(setup.plan->lock_steps().size()));
   NodeConfig node;
   node.plan = setup.plan;
   node.abort = std::make_shared<AbortSignal>();

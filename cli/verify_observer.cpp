@@ -108,6 +108,10 @@ void VerifyObserver::OnUpdated(const Round& round, TensorKind kind,
 }
 
 void VerifyObserver::OnRound(const RoundResult& result) {
+  if (reference_loss_.tokens == 0) {
+    faults_.push_back("step " + std::to_string(result.round.step + 1) +
+                      ": no sample has a label, nothing was compared");
+  }
   if (result.loss.tokens != reference_loss_.tokens) {
     faults_.push_back("step " + std::to_string(result.round.step + 1) + ": expected " +
                       std::to_string(reference_loss_.tokens) + " valid tokens, got " +

@@ -37,6 +37,10 @@ struct Content {
 static Content ReadText(const std::string& path) {
   std::error_code code;
   if (fs::is_directory(path, code)) return {{}, "expected a file, got a directory"};
+  // Opening a pipe would wait for somebody to write into it.
+  if (fs::exists(path, code) && !fs::is_regular_file(path, code)) {
+    return {{}, "expected a file, got something that is none"};
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return {{}, std::string("cannot be read: ") + std::strerror(errno)};
   std::string text(kMaxFileBytes + 1, '\0');

@@ -121,7 +121,7 @@ bool TreeReader::CheckName(const TomlEntry& module) {
   if (name.empty() || !std::ranges::all_of(name, letter)) {
     report_.AddAt("modules", module.place,
                   "expected a name of letters, digits, _ and -, got " + Quoted(name));
-  } else if (name.find("_to_") != std::string::npos) {
+  } else if (("_" + name + "_").find("_to_") != std::string::npos) {  // a, to_b and a_to, b too
     report_.AddAt("modules", module.place,
                   "expected a name without \"_to_\", which names projectors, got " + Quoted(name));
   }

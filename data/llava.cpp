@@ -28,7 +28,8 @@ std::string Describe(const json& value) {
   return value.is_null() ? "null" : std::string("a value of type ") + value.type_name();
 }
 
-/// Why `image` may not be opened, or nothing. A data set must not reach files outside its folder.
+/// Why `image` may not be opened, or nothing. A data set must not name files outside its folder;
+/// links inside it are the user's own and are followed.
 std::string PathFault(const std::string& image) {
   const std::filesystem::path path(image);
   if (image.empty()) return "expected a path, got an empty one";
@@ -193,8 +194,12 @@ std::vector<TextPiece> SplitAtPlaceholders(std::string_view text,
 }
 
 LlavaSet ReadLlava(const std::string& file, const std::vector<InputConfig>& encoders) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || !std::filesystem::is_regular_file(file)) {
+  // The type first: opening a pipe would wait for somebody to write into it.
+  std::error_code code;
+  const bool regular = std::filesystem::is_regular_file(file, code);
+  std::ifstream stream;
+  if (regular) stream.open(file, std::ios::binary);
+  if (!regular || !stream) {
     throw DataError(file + ": expected a JSON file, found none that can be read");
   }
   LlavaSet set{file, {}};
