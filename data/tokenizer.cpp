@@ -50,6 +50,9 @@ std::unique_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int 
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
   void* library = dlopen("libtroupe_sentencepiece.so", kFlags);
+  // Sanitizers open libraries in the program's stead and then do not know its search path.
+  if (library == nullptr)
+    library = dlopen(TROUPE_BUILD_FOLDER "/libtroupe_sentencepiece.so", kFlags);
   if (library == nullptr) throw std::runtime_error(std::string("sentencepiece: ") + dlerror());
   using Make = const Tokenizer* (*)(const char*, int);
   const auto make = reinterpret_cast<Make>(dlsym(library, "TroupeMakeSentencePiece"));
