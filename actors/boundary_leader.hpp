@@ -88,8 +88,6 @@ struct DestinationLeaderState {
     Slice slice;
     caf::typed_response_promise<GradientSlice> asker;
     Buffer buffer;
-    bool announced = false;
-    bool here = false;
   };
   struct Flight {
     std::map<int, Piece> pieces;  ///< by source replica; their order is the row order

@@ -93,7 +93,6 @@ void Fetch(Self self, std::int64_t microbatch) {
     const std::int64_t rows = piece.slice.shape.front();
     if (rows == 0) {
       piece.buffer = Buffer::Allocate(piece.slice.shape, dtype);
-      piece.here = true;
       ++flight.here;
       continue;
     }
@@ -125,7 +124,6 @@ DestinationLeader::behavior_type RunDestinationLeader(Self self, DestinationLead
         auto& piece = flight.pieces[slice.source];
         piece.slice = slice;
         piece.asker = asker;
-        piece.announced = true;
         if (++flight.announced == s.sources.size()) Fetch(self, slice.microbatch);
         return asker;
       },
@@ -134,7 +132,6 @@ DestinationLeader::behavior_type RunDestinationLeader(Self self, DestinationLead
         if (found == s.flights.end()) return;  // failed meanwhile
         auto& piece = found->second.pieces.at(arrived.peer);
         piece.buffer = arrived.buffer;
-        piece.here = true;
         ++found->second.here;
         Pump(self);
       },
