@@ -1,4 +1,4 @@
-// The base of every actor: keeps the text of exceptions, and tells ThreadSanitizer which messages
+// The base of every actor: keeps the text of exceptions, shows what the actor is doing, and tells ThreadSanitizer which messages
 // order which memory accesses (Debian's CAF is not instrumented, so it cannot see that by itself).
 #pragma once
 
@@ -13,6 +13,9 @@
 #include <caf/sec.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+
+#include "actors/activity.hpp"
+#include "trace/clock.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -34,7 +37,7 @@ inline caf::error MakeFailure(const std::string& text) {
 std::string TextOf(const caf::error& error);
 
 template <class Base>
-class ActorBase : public Base {
+class ActorBase : public Base, public Active {
  public:
   using Base::Base;
   using Base::consume;
@@ -47,10 +50,19 @@ class ActorBase : public Base {
   caf::invoke_message_result consume(caf::mailbox_element& element) override {
     TROUPE_TSAN_ACQUIRE(&element);
     TROUPE_TSAN_ACQUIRE(this);
-    struct Release {
+    struct Handling {
       ActorBase* self;
-      ~Release() { TROUPE_TSAN_RELEASE(self); }
-    } release{this};
+      ~Handling() {
+        Activity& activity = *self->activity();
+        activity.busy_since_ns.store(0, std::memory_order_relaxed);
+        activity.handled.fetch_add(1, std::memory_order_relaxed);
+        TROUPE_TSAN_RELEASE(self);
+      }
+    } handling{this};
+    const caf::type_erased_tuple& content = element.content();
+    this->activity()->message.store(content.empty() ? nullptr : content.type(0).second,
+                                    std::memory_order_relaxed);
+    this->activity()->busy_since_ns.store(NowNs(), std::memory_order_relaxed);
     return Base::consume(element);
   }
   void launch(caf::execution_unit* unit, bool lazy, bool hide) override {

@@ -11,7 +11,8 @@
 // Which samples go where is fixed by the two data-parallel sizes (layout/route.hpp); how many rows
 // they have is said by the row table that travels with the microbatch. The way back uses the pieces
 // recorded on the way there. A slice without rows is announced but not transported. Rows that come
-// from one source are handed on as they are, without a copy.
+// from one source are handed on as they are, without a copy. A slice names its rows; the leader that
+// receives it fetches them into its own process, and only then they count as here.
 #pragma once
 
 #include <deque>
@@ -24,7 +25,7 @@
 #include "layout/route.hpp"
 #include "messages/boundary.hpp"
 #include "transport/abort_signal.hpp"
-#include "transport/endpoint.hpp"
+#include "transport/tensor_store.hpp"
 
 namespace troupe {
 
@@ -34,9 +35,8 @@ struct SourceLeaderConfig {
   int credits = 1;
   Assignment source;                           ///< samples of a microbatch by source replica
   Assignment destination;                      ///< the same samples by destination replica
-  std::map<int, DestinationLeader> peers;      ///< by destination replica
-  std::map<int, EndpointName> peer_endpoints;  ///< by destination replica
-  std::shared_ptr<Endpoint> endpoint;
+  std::map<int, DestinationLeader> peers;  ///< by destination replica
+  std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };
 
@@ -75,9 +75,8 @@ struct DestinationLeaderConfig {
   int link = 0;   ///< the stage's number for this edge
   Assignment source;
   Assignment destination;
-  std::map<int, EndpointName> peer_endpoints;  ///< by source replica
-  Downstream stage;                            ///< the destination module's first stage
-  std::shared_ptr<Endpoint> endpoint;
+  Downstream stage;  ///< the destination module's first stage
+  std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };
 
@@ -87,13 +86,12 @@ struct DestinationLeaderState {
   struct Piece {
     Slice slice;
     caf::typed_response_promise<GradientSlice> asker;
-    Buffer buffer;
+    Buffer buffer;              ///< its rows, once they are in this process
+    std::int64_t num_rows = 0;  ///< recorded for the way back
   };
   struct Flight {
     std::map<int, Piece> pieces;  ///< by source replica; their order is the row order
-    std::size_t announced = 0;
     std::size_t here = 0;
-    Buffer whole;  ///< where the pieces are assembled; undefined when there is one
   };
 
   DestinationLeaderConfig config;
@@ -107,9 +105,5 @@ DestinationLeader::behavior_type RunDestinationLeader(
 
 /// Replicas of the other end that share samples with `shard`, ascending.
 std::vector<int> PeersOf(const std::vector<Interval>& shard, const Assignment& others);
-
-/// The transport's tag of one microbatch in one direction.
-Tag ForwardTag(std::int64_t microbatch);
-Tag BackwardTag(std::int64_t microbatch);
 
 }  // namespace troupe

@@ -26,17 +26,11 @@ void OnGradient(Self self, const Gradient& gradient) {
   if (node.empty()) return;  // failed meanwhile
   std::int64_t row = 0;
   for (auto& [source, piece] : node.mapped().pieces) {
-    GradientSlice answer{
-        gradient.unit, BackwardTag(gradient.unit), gradient.shards.empty(), {}, {}};
-    if (!answer.none) {
-      const std::int64_t rows = piece.slice.shape.front();
-      const Buffer cut = gradient.shards.front().Rows(row, row + rows);
+    GradientSlice answer{gradient.unit, {}};
+    if (!gradient.shards.empty()) {
+      const std::int64_t rows = piece.num_rows;
+      answer.buffer = gradient.shards.front().Rows(row, row + rows);
       row += rows;
-      answer.shape = cut.shape();
-      answer.dtype = cut.dtype();
-      if (rows > 0) {
-        s.config.endpoint->Send(s.config.peer_endpoints.at(source), answer.tag, cut, [] {});
-      }
     }
     piece.asker.deliver(std::move(answer));
   }
@@ -51,10 +45,11 @@ void Deliver(Self self, std::int64_t microbatch) {
     const RowTable& table = *piece.slice.rows;
     rows->samples.insert(rows->samples.end(), table.samples.begin(), table.samples.end());
     rows->rows.insert(rows->rows.end(), table.rows.begin(), table.rows.end());
+    piece.num_rows = piece.buffer.num_rows();
+    piece.slice.buffer = Buffer();
     parts.push_back(std::move(piece.buffer));
   }
-  Buffer whole = flight.whole.defined() ? std::move(flight.whole) : ConcatenateRows(parts);
-  Activation activation{microbatch, s.config.link, {std::move(whole)}, std::move(rows)};
+  Activation activation{microbatch, s.config.link, {ConcatenateRows(parts)}, std::move(rows)};
   self->request(s.config.stage, caf::infinite, std::move(activation))
       .then([self](const Gradient& gradient) { OnGradient(self, gradient); },
             [self](const caf::error& reason) { Fail(self, reason); });
@@ -70,44 +65,43 @@ void Pump(Self self) {
   }
 }
 
-/// All slices of a microbatch are announced, so its size is known: fetch the bytes.
-void Fetch(Self self, std::int64_t microbatch) {
-  DestinationLeaderState& s = self->state;
-  Flight& flight = s.flights.at(microbatch);
-  Shape shape;
-  DType dtype = DType::kFloat32;
-  std::size_t with_rows = 0;
-  std::int64_t total = 0;
-  for (auto& [source, piece] : flight.pieces) {
-    shape = piece.slice.shape;
-    dtype = piece.slice.dtype;
-    total += piece.slice.shape.front();
-    with_rows += piece.slice.shape.front() > 0 ? 1 : 0;
-  }
-  shape.front() = total;
-  if (with_rows != 1) flight.whole = Buffer::Allocate(shape, dtype);
-
-  const auto me = caf::actor_cast<DestinationLeader>(self);
-  std::int64_t row = 0;
-  for (auto& [source, piece] : flight.pieces) {
-    const std::int64_t rows = piece.slice.shape.front();
-    if (rows == 0) {
-      piece.buffer = Buffer::Allocate(piece.slice.shape, dtype);
-      ++flight.here;
-      continue;
-    }
-    const Buffer place = flight.whole.defined() ? flight.whole.Rows(row, row + rows) : Buffer();
-    row += rows;
-    s.config.endpoint->Receive(
-        s.config.peer_endpoints.at(source), piece.slice.tag, place,
-        [me, microbatch, from = source](Buffer buffer) {
-          caf::anon_send(me, SliceArrived{microbatch, from, std::move(buffer)});
-        },
-        [abort = s.config.abort, edge = s.config.edge](const std::string& error) {
-          abort->Raise("edge " + edge + ": " + error);
-        });
-  }
+/// The rows of one source are in this process.
+void OnPiece(Self self, std::int64_t microbatch, int source, const Buffer& buffer) {
+  const auto found = self->state.flights.find(microbatch);
+  if (found == self->state.flights.end()) return;  // failed meanwhile
+  found->second.pieces.at(source).buffer = buffer;
+  ++found->second.here;
   Pump(self);
+}
+
+void Fetch(Self self, const Slice& slice) {
+  DestinationLeaderState& s = self->state;
+  if (slice.buffer.local()) return OnPiece(self, slice.microbatch, slice.source, slice.buffer);
+  const auto me = caf::actor_cast<DestinationLeader>(self);
+  s.config.tensors->Fetch(
+      slice.buffer, "edge " + s.config.edge + ", microbatch " + std::to_string(slice.microbatch),
+      [me, microbatch = slice.microbatch, source = slice.source](Buffer buffer) {
+        caf::anon_send(me, SliceArrived{microbatch, source, std::move(buffer)});
+      },
+      [abort = s.config.abort](const std::string& error) { abort->Raise(error); });
+}
+
+Waits WaitsOf(const DestinationLeaderState& s) {
+  Waits waits;
+  const std::string who =
+      "leader " + s.config.edge + "/destination." + std::to_string(s.config.shard);
+  for (const auto& [microbatch, flight] : s.flights) {
+    if (microbatch < s.delivered) continue;
+    for (const int source : s.sources) {
+      const auto piece = flight.pieces.find(source);
+      if (piece != flight.pieces.end() && piece->second.buffer.defined()) continue;
+      waits.lines.push_back(who + ": " +
+                            (piece == flight.pieces.end() ? "slice" : "bytes of the slice") +
+                            " of microbatch " + std::to_string(microbatch) + " <- leader " +
+                            s.config.edge + "/source." + std::to_string(source));
+    }
+  }
+  return waits;
 }
 
 }  // namespace
@@ -124,17 +118,13 @@ DestinationLeader::behavior_type RunDestinationLeader(Self self, DestinationLead
         auto& piece = flight.pieces[slice.source];
         piece.slice = slice;
         piece.asker = asker;
-        if (++flight.announced == s.sources.size()) Fetch(self, slice.microbatch);
+        Fetch(self, slice);
         return asker;
       },
-      [self, &s](const SliceArrived& arrived) {
-        const auto found = s.flights.find(arrived.microbatch);
-        if (found == s.flights.end()) return;  // failed meanwhile
-        auto& piece = found->second.pieces.at(arrived.peer);
-        piece.buffer = arrived.buffer;
-        ++found->second.here;
-        Pump(self);
+      [self](const SliceArrived& arrived) {
+        OnPiece(self, arrived.microbatch, arrived.peer, arrived.buffer);
       },
+      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -1,5 +1,6 @@
 #include "actors/device_actor.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <stdexcept>
@@ -78,6 +79,30 @@ void RequireFinite(const std::vector<Buffer>& buffers, const char* what) {
   }
 }
 
+/// Whatever of a command's tensors is not in this process yet. Most were brought ahead, by a leader
+/// or the stage; a rank in another process than its stage finds its inputs here.
+void Bring(const DeviceState& s, std::vector<Buffer>& buffers, const char* what) {
+  for (Buffer& buffer : buffers) buffer = s.config.tensors->FetchNow(buffer, what);
+}
+
+std::shared_ptr<const Inputs> Brought(const DeviceState& s, const std::shared_ptr<const Inputs>& in) {
+  const auto here = [](const auto& map) {
+    return std::all_of(map.begin(), map.end(), [](const auto& e) { return e.second.local(); });
+  };
+  if (!in || (in->tokens.local() && in->labels.local() && in->content.local() &&
+              here(in->images) && here(in->positions))) {
+    return in;
+  }
+  auto data = std::make_shared<Inputs>(*in);
+  for (Buffer* buffer : {&data->tokens, &data->labels, &data->content}) {
+    *buffer = s.config.tensors->FetchNow(*buffer, "tokens");
+  }
+  for (auto* map : {&data->images, &data->positions}) {
+    for (auto& [name, buffer] : *map) buffer = s.config.tensors->FetchNow(buffer, "images");
+  }
+  return data;
+}
+
 /// Runs `body`, which returns the answer, and accounts for it. The first failure of the job is
 /// raised here, with its cause; a failure that is only the echo of another passes through.
 template <class Answer, class Body>
@@ -126,7 +151,10 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
       [self, &s](const RunForward& run) -> caf::result<ForwardDone> {
         return Execute<ForwardDone>(
             self, {Kind::kForward, run.stage, run.round, run.pass.unit}, [&] {
-              ForwardDone done{0, s.programs.at(run.stage)->Forward(run.pass)};
+              ForwardPass pass = run.pass;
+              Bring(s, pass.inputs, "input of a forward");
+              pass.data = Brought(s, pass.data);
+              ForwardDone done{0, s.programs.at(run.stage)->Forward(pass)};
               RequireFinite(done.result.outputs, "output");
               if (!std::isfinite(done.result.loss.loss)) {
                 throw std::runtime_error("the loss is " + std::to_string(done.result.loss.loss));
@@ -137,7 +165,9 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
       [self, &s](const RunBackward& run) -> caf::result<BackwardDone> {
         return Execute<BackwardDone>(
             self, {Kind::kBackward, run.stage, run.round, run.pass.unit}, [&] {
-              BackwardDone done{0, s.programs.at(run.stage)->Backward(run.pass)};
+              BackwardPass pass = run.pass;
+              Bring(s, pass.gradients, "gradient of an output");
+              BackwardDone done{0, s.programs.at(run.stage)->Backward(pass)};
               RequireFinite(done.result.gradients, "gradient of input");
               return done;
             });
@@ -159,7 +189,9 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
       },
       [self, &s](const RunExchange& run) -> caf::result<ExchangeDone> {
         return Execute<ExchangeDone>(self, {Kind::kExchange, run.stage, run.round, run.unit}, [&] {
-          return ExchangeDone{0, ExchangeRows(*s.config.groups.at(run.group), *run.plan, run.rows)};
+          std::vector<Buffer> rows = run.rows;
+          Bring(s, rows, "rows of an exchange");
+          return ExchangeDone{0, ExchangeRows(*s.config.groups.at(run.group), *run.plan, rows)};
         });
       },
       [self, &s](const Inspect& ask) -> caf::result<Inspected> {

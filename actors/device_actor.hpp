@@ -16,6 +16,7 @@
 #include "trace/ring.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
+#include "transport/tensor_store.hpp"
 
 namespace troupe {
 
@@ -25,6 +26,7 @@ struct DeviceConfig {
   ProgramFactory make_program;         ///< called on the device's thread
   std::function<void()> setup_thread;  ///< first thing on the device's thread; may be empty
   std::map<int, std::shared_ptr<Communicator>> groups;  ///< of exchanges, by group number
+  std::shared_ptr<TensorStore> tensors;  ///< brings what a command refers to elsewhere
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<Ring> ring;  ///< what ran, for the Tracer; may be null
 };

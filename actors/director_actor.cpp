@@ -40,6 +40,19 @@ bool Tell(Self self, Call call) {
   }
 }
 
+/// The pieces of other processes are brought here. Waits: the Director has a thread of its own.
+bool FetchAll(Self self, std::vector<TensorPiece>& pieces) {
+  try {
+    for (TensorPiece& piece : pieces) {
+      piece.value = self->state.config.tensors->FetchNow(piece.value, piece.name);
+    }
+    return true;
+  } catch (const std::exception& e) {
+    Fail(self, e.what());
+    return false;
+  }
+}
+
 /// Gathers one kind of tensor from every shard, then goes on.
 template <class Then>
 void InspectAll(Self self, TensorKind kind, Then then) {
@@ -54,11 +67,12 @@ void InspectAll(Self self, TensorKind kind, Then then) {
     for (auto& [rank, inspect] : set.parts) inspect.kind = kind;
     self->request(devices, caf::infinite, std::move(set))
         .then(
-            [gather, then](const FromSet<Inspected>& done) {
+            [self, gather, then](const FromSet<Inspected>& done) {
               for (const auto& part : done.parts) {
                 gather->pieces.insert(gather->pieces.end(), part.pieces.begin(), part.pieces.end());
               }
-              if (--gather->missing == 0) then(gather->pieces);
+              if (--gather->missing > 0 || !FetchAll(self, gather->pieces)) return;
+              then(gather->pieces);
             },
             OnError(self));
   }
@@ -219,6 +233,20 @@ void Pump(Self self) {
   if (s.last_begun && s.open.empty() && !s.config.abort->raised()) Finish(self);
 }
 
+Waits WaitsOf(const DirectorState& s) {
+  Waits waits;
+  for (const auto& [number, open] : s.open) {
+    const std::string who = "director: round " + std::to_string(number) + ": ";
+    const auto add = [&](std::size_t missing, const char* what) {
+      if (missing > 0) waits.lines.push_back(who + std::to_string(missing) + " " + what);
+    };
+    add(open.missing_reports, "stage reports");
+    add(open.missing_norms, "gradient norms");
+    add(open.missing_updates, "parameter updates");
+  }
+  return waits;
+}
+
 }  // namespace
 
 Director::behavior_type RunDirector(Self self, DirectorConfig config) {
@@ -237,6 +265,11 @@ Director::behavior_type RunDirector(Self self, DirectorConfig config) {
         return answer;
       },
       [self](const JobFailed& failed) { Fail(self, failed.cause); },
+      [self](const StopSoon&) {
+        self->state.last_begun = true;
+        if (self->state.asker.pending()) Pump(self);
+      },
+      [&s = self->state](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

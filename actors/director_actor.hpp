@@ -1,6 +1,7 @@
 // The whole job: begins rounds, adds up what comes back, decides the end.
 //   receives  RunJob     answers JobDone after the last round, or with the first failure
 //             JobFailed  from the abort signal
+//             StopSoon   complete the rounds that have begun, begin no more
 //   sends     RoundBegin to phases, feeds and stages; a stage's answer is its StageReport
 //             UpdateRound to every update in a training round; the answer is its SquaredNorm
 //             ApplyUpdate with the clip coefficient; the answer is UpdateDone
@@ -28,6 +29,7 @@
 #include "messages/job.hpp"
 #include "messages/round.hpp"
 #include "transport/abort_signal.hpp"
+#include "transport/tensor_store.hpp"
 
 namespace troupe {
 
@@ -70,6 +72,7 @@ struct DirectorConfig {
   std::int64_t steps = 0;  ///< of the whole run, for the learning-rate schedule
   std::shared_ptr<InputSource> source;
   std::shared_ptr<JobObserver> observer;
+  std::shared_ptr<TensorStore> tensors;  ///< brings the tensors that other processes show
   std::shared_ptr<AbortSignal> abort;
 };
 

@@ -58,9 +58,10 @@ void Pump(Self self) {
 Feed::behavior_type RunFeed(Self self, FeedConfig config) {
   self->state.config = std::move(config);
   return {[self](const RoundBegin& begin) {
-    self->state.rounds.push_back(begin.round);
-    Pump(self);
-  }};
+            self->state.rounds.push_back(begin.round);
+            Pump(self);
+          },
+          [](const ReportWaits&) { return Waits{}; }};
 }
 
 }  // namespace troupe

@@ -191,6 +191,36 @@ std::map<int, ShardAddress> JobPlan::ShardsOn(int rank) const {
   return shards;
 }
 
+const Grid& JobPlan::GridOfStage(int stage) const {
+  return ModuleOf(stages_[static_cast<std::size_t>(stage)].module).grid;
+}
+
+std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
+  return GridOfStage(stage).StageRanks(stages_[static_cast<std::size_t>(stage)].pp, dp);
+}
+
+std::string JobPlan::SenderOf(int link, int dp) const {
+  const StageLink& l = graph_.links()[static_cast<std::size_t>(link)];
+  if (l.edge < 0) return "stage " + StageName(l.from, dp);
+  const EdgePlan& edge = edges_[static_cast<std::size_t>(l.edge)];
+  if (edge.placement == Placement::kColocated) return "phase " + edge.name;
+  return "leader " + edge.name + "/destination." + std::to_string(dp);
+}
+
+std::string JobPlan::ReceiverOf(int link, int dp) const {
+  const StageLink& l = graph_.links()[static_cast<std::size_t>(link)];
+  if (l.edge < 0) return "stage " + StageName(l.to, dp);
+  const EdgePlan& edge = edges_[static_cast<std::size_t>(l.edge)];
+  if (edge.placement == Placement::kColocated) return "phase " + edge.name;
+  return "leader " + edge.name + "/source." + std::to_string(dp);
+}
+
+int JobPlan::PlaceOf(int link) const {
+  const int to = graph_.links()[static_cast<std::size_t>(link)].to;
+  const auto& in = graph_.stages()[static_cast<std::size_t>(to)].in;
+  return static_cast<int>(std::find(in.begin(), in.end(), link) - in.begin());
+}
+
 std::string JobPlan::StageName(int stage, int dp) const {
   return graph_.StageName(stage) + " dp" + std::to_string(dp);
 }

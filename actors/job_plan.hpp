@@ -75,6 +75,20 @@ class JobPlan {
   std::map<int, ShardAddress> ShardsOn(int rank) const;
   std::string StageName(int stage, int dp) const;  ///< "vision.s0 dp1"
 
+  const ModulePlan& ModuleOf(int module) const {
+    return modules_[static_cast<std::size_t>(module)];
+  }
+  const Grid& GridOfStage(int stage) const;
+  /// Ranks of one replica of a stage, tp fastest. The first is the boundary leader's, and where the
+  /// stage's own actor lives.
+  std::vector<int> RanksOf(int stage, int dp) const;
+  /// What the actor is called that stage replica `dp` hears from over the graph's link, or speaks to:
+  /// the stage itself inside a module, a leader or a phase at a boundary.
+  std::string SenderOf(int link, int dp) const;
+  std::string ReceiverOf(int link, int dp) const;
+  /// Place of the graph's link among the incoming ones of the stage it leads to.
+  int PlaceOf(int link) const;
+
  private:
   void AddModules();
   void AddEdges();

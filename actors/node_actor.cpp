@@ -7,16 +7,26 @@
 #include <caf/send.hpp>
 #include <caf/system_messages.hpp>
 
-#include "actors/spawn_job.hpp"
+#include "actors/job_builder.hpp"
+#include "actors/spawn_actors.hpp"
+#include "actors/wait_root.hpp"
 
 namespace troupe {
 namespace {
 
-using Self = ActorPointer<Node, NodeState>;
+using Self = NodePointer;
 
+bool First(const NodeState& s) { return s.config.self == 0; }
+
+/// Answers whoever waits for this process, once all its actors (and, on process 0, all other
+/// processes) have ended.
 void AnswerIfAllEnded(Self self) {
   NodeState& s = self->state;
-  if (s.stopping && s.children.empty() && s.asker.pending()) s.asker.deliver(s.result);
+  if (!s.stopping || !s.children.empty() || s.missing_ends > 0) return;
+  if (s.end_asker.pending()) s.end_asker.deliver(ActorsEnded{s.trace_error});
+  if (!s.asker.pending()) return;
+  if (s.result.failure.empty()) s.result.failure = s.trace_error;
+  s.asker.deliver(s.result);
 }
 
 /// Ends everybody. Exit messages are urgent, or they would queue behind work.
@@ -28,6 +38,7 @@ void StopAll(Self self) {
         child, caf::exit_msg{child.address(), caf::exit_reason::user_shutdown});
   }
   s.owned.clear();
+  s.builder.reset();
   s.director = Director();
   s.tracer = Tracer();
   AnswerIfAllEnded(self);
@@ -36,15 +47,37 @@ void StopAll(Self self) {
 void CloseTraceThenStop(Self self) {
   NodeState& s = self->state;
   if (!s.tracer) return StopAll(self);
-  self->request(s.tracer, caf::infinite, CloseTrace{})
+  self->request(s.tracer, s.config.patience, CloseTrace{})
       .then(
           [self, &s](const TraceClosed& closed) {
-            if (!closed.error.empty() && s.result.failure.empty()) {
-              s.result.failure = closed.error;
-            }
+            s.trace_error = closed.error;
             StopAll(self);
           },
           [self](const caf::error&) { StopAll(self); });
+}
+
+/// From now on it is no failure if others go away.
+void LetOthersGo(Self self) {
+  NodeState& s = self->state;
+  if (std::exchange(s.ending, true)) return;
+  if (s.config.ending) s.config.ending();
+}
+
+/// Process 0: the job is over. The others hand in their traces and end first.
+void EndEverywhere(Self self) {
+  NodeState& s = self->state;
+  if (s.ending) return;
+  LetOthersGo(self);
+  const auto ended = [self] {
+    if (--self->state.missing_ends == 0) CloseTraceThenStop(self);
+  };
+  for (const auto& [process, node] : s.nodes) {
+    if (process == s.config.self) continue;
+    ++s.missing_ends;
+    self->request(node, s.config.patience, EndActors{s.result.failure})
+        .then([ended](const ActorsEnded&) { ended(); }, [ended](const caf::error&) { ended(); });
+  }
+  if (s.missing_ends == 0) CloseTraceThenStop(self);
 }
 
 void OnDown(Self self, const caf::down_msg& down) {
@@ -58,44 +91,204 @@ void OnDown(Self self, const caf::down_msg& down) {
   AnswerIfAllEnded(self);
 }
 
+/// The job has failed, here or elsewhere. The first time, everybody else learns of it.
+void OnFailed(Self self, const std::string& cause) {
+  NodeState& s = self->state;
+  s.config.abort->Raise(cause);
+  if (std::exchange(s.failed, true)) return;
+  for (const auto& [process, node] : s.nodes) {
+    if (process != s.config.self) self->send(node, JobFailed{s.config.abort->cause()});
+  }
+  if (s.result.failure.empty()) s.result.failure = s.config.abort->cause();
+  if (s.director) return self->send(s.director, JobFailed{s.config.abort->cause()});
+  if (First(s)) return EndEverywhere(self);
+  self->delayed_send(self, s.config.patience, GiveUp{});
+}
+
+void RunDirectorOf(Self self) {
+  NodeState& s = self->state;
+  self->request(s.director, caf::infinite, RunJob{})
+      .then(
+          [self, &s](const JobDone& done) {
+            if (s.result.failure.empty()) s.result = done;
+            EndEverywhere(self);
+          },
+          [self, &s](const caf::error& reason) {
+            if (s.result.failure.empty()) {
+              s.result.failure =
+                  s.config.abort->raised() ? s.config.abort->cause() : TextOf(reason);
+            }
+            EndEverywhere(self);
+          });
+}
+
+void Build(Self self) {
+  NodeState& s = self->state;
+  s.builder = std::make_shared<JobBuilder>(self, [self, &s](const std::string& error) {
+    if (error.empty() && !s.failed) return RunDirectorOf(self);
+    if (s.result.failure.empty()) {
+      s.result.failure = s.failed ? s.config.abort->cause() : "cannot start: " + error;
+    }
+    s.config.abort->Raise(s.result.failure);
+    EndEverywhere(self);
+  });
+  s.builder->Start();
+}
+
+/// What all actors of this process wait for. Who does not answer soon is left out.
+caf::result<Waits> CollectWaits(Self self) {
+  struct Gather {
+    Waits waits;
+    std::size_t missing = 0;
+    caf::typed_response_promise<Waits> promise;
+  };
+  auto gather = std::make_shared<Gather>();
+  gather->promise = self->make_response_promise<Waits>();
+  const auto answered = [gather] {
+    if (--gather->missing == 0) gather->promise.deliver(gather->waits);
+  };
+  gather->missing = 1;
+  for (const caf::actor& child : self->state.owned) {
+    if (!self->state.waiting.count(child.address())) continue;
+    ++gather->missing;
+    self->request(caf::actor_cast<Waiting>(child), std::chrono::milliseconds(500), ReportWaits{})
+        .then(
+            [gather, answered](const Waits& waits) {
+              auto& lines = gather->waits.lines;
+              lines.insert(lines.end(), waits.lines.begin(), waits.lines.end());
+              answered();
+            },
+            [answered](const caf::error&) { answered(); });
+  }
+  if (self->state.config.group_waits) {
+    for (auto& line : self->state.config.group_waits->List()) gather->waits.lines.push_back(line);
+  }
+  answered();
+  return gather->promise;
+}
+
+/// Asks every process what its actors wait for, then ends the job with the wait behind the others.
+void OnStalled(Self self, const Stalled& stalled) {
+  NodeState& s = self->state;
+  if (s.failed || s.ending) return;
+  struct Gather {
+    std::vector<std::string> lines;
+    std::size_t missing = 0;
+  };
+  auto gather = std::make_shared<Gather>();
+  gather->missing = s.nodes.size();
+  const auto answered = [self, gather, since = stalled.since_ns] {
+    if (--gather->missing > 0 || self->state.ending) return;
+    self->state.config.abort->Raise("nothing has moved anywhere for " +
+                                    std::to_string(since / 1'000'000'000) +
+                                    " s: " + RootOf(gather->lines));
+  };
+  for (const auto& [process, node] : s.nodes) {
+    self->request(node, std::chrono::milliseconds(1000), ReportWaits{})
+        .then(
+            [gather, answered](const Waits& waits) {
+              gather->lines.insert(gather->lines.end(), waits.lines.begin(), waits.lines.end());
+              answered();
+            },
+            [answered](const caf::error&) { answered(); });
+  }
+}
+
+/// Spawns what was asked for. No thread to be had, most likely, when it fails.
+template <class Answer, class Request>
+caf::result<Answer> Make(Self self, const Request& request) {
+  try {
+    return Spawn(self, request);
+  } catch (const std::exception& e) {
+    return MakeFailure(e.what());
+  }
+}
+
+void AnswerIfAllKnown(Self self) {
+  NodeState& s = self->state;
+  if (!s.nodes_asker.pending() || s.nodes.size() < s.config.processes->processes().size()) return;
+  s.nodes_asker.deliver(NodesKnown{s.tensor_addresses});
+}
+
+caf::result<JobDone> OnRunJob(Self self) {
+  NodeState& s = self->state;
+  s.asker = self->make_response_promise<JobDone>();
+  auto answer = s.asker;
+  s.running = true;
+  if (s.failed) {
+    StopAll(self);
+  } else if (First(s)) {
+    Build(self);
+  } else if (s.devices_asker.pending()) {
+    try {
+      s.devices_asker.deliver(Spawn(self, SpawnDevices{}));
+    } catch (const std::exception& e) {
+      s.devices_asker.deliver(MakeFailure(e.what()));
+    }
+  }
+  return answer;
+}
+
 }  // namespace
 
 Node::behavior_type RunNode(Self self, NodeConfig config) {
   NodeState& s = self->state;
   s.config = std::move(config);
-  s.transport = std::make_unique<LocalTransport>(s.config.abort);
+  s.nodes[s.config.self] = Node(self);
+  s.tensor_addresses.resize(s.config.processes->processes().size());
   self->set_down_handler([self](caf::down_msg& down) { OnDown(self, down); });
-  try {
-    SpawnJob(self);
-  } catch (const std::exception& e) {  // no thread to be had, most likely
-    s.result.failure = std::string("cannot start: ") + e.what();
-    return {[self, &s](const RunJob&) -> caf::result<JobDone> {
-      s.asker = self->make_response_promise<JobDone>();
-      auto answer = s.asker;
-      StopAll(self);
-      return answer;
-    }};
-  }
-  s.abort_subscription =
-      s.config.abort->Subscribe([director = s.director](const std::string& cause) {
-        caf::anon_send(director, JobFailed{cause});
+  s.abort_subscription = s.config.abort->Subscribe(
+      [node = caf::actor_cast<caf::actor_addr>(Node(self))](const std::string& cause) {
+        if (const auto strong = caf::actor_cast<caf::actor>(node)) {
+          caf::anon_send(strong, JobFailed{cause});
+        }
       });
-  return {[self, &s](const RunJob& run) -> caf::result<JobDone> {
-    s.asker = self->make_response_promise<JobDone>();
-    auto answer = s.asker;
-    self->request(s.director, caf::infinite, run)
-        .then(
-            [self, &s](const JobDone& done) {
-              s.result = done;
-              CloseTraceThenStop(self);
-            },
-            [self, &s](const caf::error& reason) {
-              s.result.failure =
-                  s.config.abort->raised() ? s.config.abort->cause() : TextOf(reason);
-              CloseTraceThenStop(self);
-            });
-    return answer;
-  }};
+  return {
+      [self, &s](const Introduce& other) -> Introduce {
+        s.nodes[other.process] = caf::actor_cast<Node>(other.node);
+        s.tensor_addresses.at(static_cast<std::size_t>(other.process)) = other.tensor_address;
+        AnswerIfAllKnown(self);
+        return {s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address};
+      },
+      [self, &s](const AwaitNodes&) -> caf::result<NodesKnown> {
+        s.nodes_asker = self->make_response_promise<NodesKnown>();
+        auto answer = s.nodes_asker;
+        AnswerIfAllKnown(self);
+        return answer;
+      },
+      [self](const RunJob&) { return OnRunJob(self); },
+      [self](const JobFailed& failure) { OnFailed(self, failure.cause); },
+      [self, &s](const StopSoon& stop) {
+        if (s.director) return self->send(s.director, stop);
+        const auto first = s.nodes.find(0);
+        if (!First(s) && first != s.nodes.end()) self->send(first->second, stop);
+      },
+      [self](const GiveUp&) { CloseTraceThenStop(self); },
+      [self, &s](const SpawnDevices& request) -> caf::result<DevicesSpawned> {
+        if (s.running) return Make<DevicesSpawned>(self, request);
+        s.devices_asker = self->make_response_promise<DevicesSpawned>();
+        return s.devices_asker;
+      },
+      [self](const SpawnLockStep& request) { return Make<Spawned>(self, request); },
+      [self](const SpawnUpdate& request) { return Make<Spawned>(self, request); },
+      [self](const SpawnStage& request) { return Make<Spawned>(self, request); },
+      [self](const SpawnDestinationLeader& request) { return Make<Spawned>(self, request); },
+      [self](const SpawnSourceLeader& request) { return Make<Spawned>(self, request); },
+      [self](const SpawnPhase& request) { return Make<Spawned>(self, request); },
+      [self](const SpawnFeed& request) { return Make<Spawned>(self, request); },
+      [self](const SpawnTracer& request) { return Make<Spawned>(self, request); },
+      [self](const Stalled& stalled) { OnStalled(self, stalled); },
+      [self](const ReportWaits&) { return CollectWaits(self); },
+      [self, &s](const EndActors& end) -> caf::result<ActorsEnded> {
+        LetOthersGo(self);
+        s.result.told = true;
+        s.end_asker = self->make_response_promise<ActorsEnded>();
+        auto answer = s.end_asker;
+        if (s.result.failure.empty()) s.result.failure = end.failure;
+        CloseTraceThenStop(self);
+        return answer;
+      },
+  };
 }
 
 }  // namespace troupe

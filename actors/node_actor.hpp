@@ -1,59 +1,104 @@
-// One process of the job: spawns the actors of its ranks, watches them, ends them.
-//   receives  RunJob  answers JobDone when every round is complete or the job has failed, and all
-//                     actors of this process have ended
-//   sends     RunJob to the Director, CloseTrace to the Tracer, exit messages to everybody
+// One process of the job: makes the actors of its ranks, watches them, ends them.
+//   receives  Introduce    from the Node of another process; answers the same about itself
+//             AwaitNodes   answers NodesKnown when all have introduced themselves
+//             RunJob       from its own process; answers JobDone when the job is over and all actors
+//                          of this process have ended. On process 0 it starts the job
+//             Spawn...     from the JobBuilder on process 0; answers the actor
+//             JobFailed    from the abort signal of this process, or from another Node
+//             StopSoon     from its own process or another Node: on to the Director
+//             Stalled      from the watchdog of process 0: ends the job with what everybody waits for
+//             ReportWaits  answers what the actors of this process wait for
+//             EndActors    from process 0; answers ActorsEnded
+//   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its own actors
 //
 // An actor that ends unasked fails the job by name. Every actor is owned here and nowhere else, so
-// handles that point at each other cannot keep a finished job alive.
+// handles that point at each other cannot keep a finished job alive. The first cause wins in every
+// process, and every process tells it to all others: a job ends everywhere with one cause.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "actors/actor_base.hpp"
 #include "actors/director_actor.hpp"
 #include "actors/job_plan.hpp"
+#include "cluster/process_plan.hpp"
 #include "messages/job.hpp"
+#include "messages/node.hpp"
 #include "messages/trace.hpp"
 #include "trace/ring.hpp"
 #include "transport/abort_signal.hpp"
-#include "transport/endpoint.hpp"
+#include "transport/data_plane.hpp"
+#include "transport/group_waits.hpp"
+#include "transport/tensor_store.hpp"
 
 namespace troupe {
 
 struct NodeConfig {
   std::shared_ptr<const JobPlan> plan;
+  std::shared_ptr<const ProcessPlan> processes;
+  ProcessId self = 0;
+  std::shared_ptr<TensorStore> tensors;
+  std::shared_ptr<DataPlane> plane;               ///< null when the job is one process
+  std::vector<std::byte> tensor_address;          ///< of the plane, for the others
+  std::function<std::int64_t()> clock_offset_ns;  ///< see TracerConfig; may be empty
+
   ProgramFactory make_program;
   std::function<void()> setup_thread;  ///< first on every device thread; may be empty
   std::shared_ptr<InputSource> source;
-  std::shared_ptr<JobObserver> observer;
   std::shared_ptr<AbortSignal> abort;
-  RoundPlan rounds;
-  bool inspect = false;  ///< show all tensors to the observer after every step
-  int rounds_ahead = 1;
-  std::string trace_path;                      ///< empty: no trace file
-  std::map<int, std::shared_ptr<Ring>> rings;  ///< by rank; may be empty
+  std::map<int, std::shared_ptr<Ring>> rings;  ///< by rank; empty: no trace
+  std::shared_ptr<ActivityTable> actors;       ///< gets every actor of this process; may be null
+  std::shared_ptr<GroupWaits> group_waits;     ///< of this process's exchanges; may be null
+  std::function<void()> ending;  ///< called once, when others may go away from now on; may be empty
   /// Devices, feeds and the director get threads of their own. Off under the deterministic
   /// scheduler of tests, where nothing may block.
   bool threads = true;
+  /// How long a failed job is given to be ended from process 0.
+  std::chrono::milliseconds patience{1500};
+
+  // Process 0 only.
+  std::shared_ptr<JobObserver> observer;
+  RoundPlan rounds;
+  bool inspect = false;  ///< show all tensors to the observer after every step
+  int rounds_ahead = 1;
+  std::string trace_path;  ///< empty: no trace file
 };
+
+class JobBuilder;
 
 struct NodeState {
   static constexpr const char* name = "node";
 
   NodeConfig config;
-  std::unique_ptr<LocalTransport> transport;
+  std::map<ProcessId, Node> nodes;  ///< all that are known, this one included
+  std::vector<std::vector<std::byte>> tensor_addresses;
+  caf::typed_response_promise<NodesKnown> nodes_asker;
+
   std::shared_ptr<void> abort_subscription;
-  Director director;
+  std::shared_ptr<JobBuilder> builder;  ///< process 0
+  Director director;                    ///< process 0
   Tracer tracer;
   std::map<caf::actor_addr, std::string> children;  ///< alive, with their names
   std::vector<caf::actor> owned;
+  std::set<caf::actor_addr> waiting;  ///< of them, those that can be asked what they wait for
+
+  bool running = false;  ///< RunJob has come
+  caf::typed_response_promise<DevicesSpawned> devices_asker;  ///< came before RunJob
+  bool failed = false;
+  bool ending = false;
   bool stopping = false;
+  std::size_t missing_ends = 0;  ///< process 0: Nodes that have not ended
+  bool ended_by_first = false;   ///< process 0 has told us the end, and tells the user
+  std::string trace_error;
   JobDone result;
   caf::typed_response_promise<JobDone> asker;
+  caf::typed_response_promise<ActorsEnded> end_asker;
 };
 
 Node::behavior_type RunNode(ActorPointer<Node, NodeState> self, NodeConfig config);

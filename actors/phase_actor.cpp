@@ -191,6 +191,27 @@ Window& Open(PhaseState& s, std::int64_t unit) {
   return window;
 }
 
+Waits WaitsOf(const PhaseState& s) {
+  Waits waits;
+  for (const auto& [unit, window] : s.windows) {
+    for (std::size_t replica = 0; replica < window.askers.size(); ++replica) {
+      if (window.askers[replica].pending()) continue;
+      waits.lines.push_back("phase " + s.config.edge + ": rows of window " + std::to_string(unit) +
+                            " <- encoder replica " + std::to_string(replica));
+    }
+    for (std::size_t replica = 0; replica < window.gradients.size(); ++replica) {
+      for (std::size_t m = 0; m < window.gradients[replica].size(); ++m) {
+        if (!window.gradients[replica][m].empty()) continue;
+        waits.lines.push_back("phase " + s.config.edge + ": gradient of microbatch " +
+                              std::to_string(window.first_microbatch +
+                                             static_cast<std::int64_t>(m)) +
+                              " <- language replica " + std::to_string(replica));
+      }
+    }
+  }
+  return waits;
+}
+
 }  // namespace
 
 Phase::behavior_type RunPhase(Self self, PhaseConfig config) {
@@ -217,6 +238,7 @@ Phase::behavior_type RunPhase(Self self, PhaseConfig config) {
         s.next_microbatch += round.microbatches;
         if (s.rounds.size() > 4) s.rounds.erase(s.rounds.begin());
       },
+      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -54,20 +54,16 @@ void OnGradientSlice(Self self, int destination, const GradientSlice& slice) {
   SourceLeaderState& s = self->state;
   const auto found = s.flights.find(slice.microbatch);
   if (found == s.flights.end()) return;
-  if (slice.none) found->second.none = true;
-  if (slice.none || slice.shape.empty() || slice.shape[0] == 0) {
-    Buffer empty = slice.none ? Buffer() : Buffer::Allocate(slice.shape, slice.dtype);
-    return OnPiece(self, slice.microbatch, destination, std::move(empty));
-  }
+  if (!slice.buffer.defined()) found->second.none = true;
+  if (slice.buffer.local()) return OnPiece(self, slice.microbatch, destination, slice.buffer);
   const auto me = caf::actor_cast<SourceLeader>(self);
-  s.config.endpoint->Receive(
-      s.config.peer_endpoints.at(destination), slice.tag, Buffer(),
+  s.config.tensors->Fetch(
+      slice.buffer,
+      "edge " + s.config.edge + ", gradient of microbatch " + std::to_string(slice.microbatch),
       [me, destination, microbatch = slice.microbatch](Buffer buffer) {
         caf::anon_send(me, SliceArrived{microbatch, destination, std::move(buffer)});
       },
-      [abort = s.config.abort, edge = s.config.edge](const std::string& error) {
-        abort->Raise("edge " + edge + ": " + error);
-      });
+      [abort = s.config.abort](const std::string& error) { abort->Raise(error); });
 }
 
 /// The rows of this shard that belong to `destination`, and whose they are.
@@ -138,13 +134,8 @@ void Send(Self self, SourceLeaderState::Waiting waiting) {
     Cut cut = CutFor(s, peer, *activation.rows);
     flight.pieces[i].rows = cut.rows;
     const Buffer piece = rows.Rows(cut.rows.begin, cut.rows.end);
-    const Tag tag = ForwardTag(microbatch);
-    if (!cut.rows.empty()) {
-      s.config.endpoint->Send(s.config.peer_endpoints.at(peer), tag, piece, [] {});
-    }
-    Slice slice{microbatch,    s.config.shard,
-                tag,           piece.shape(),
-                piece.dtype(), std::make_shared<const RowTable>(std::move(cut.table))};
+    Slice slice{microbatch, s.config.shard, piece,
+                std::make_shared<const RowTable>(std::move(cut.table))};
     self->request(s.config.peers.at(peer), caf::infinite, std::move(slice))
         .then([self, peer](const GradientSlice& back) { OnGradientSlice(self, peer, back); },
               [self](const caf::error& reason) { Fail(self, reason); });
@@ -165,6 +156,20 @@ void Pump(Self self) {
   }
 }
 
+Waits WaitsOf(const SourceLeaderState& s) {
+  Waits waits;
+  const std::string who = "leader " + s.config.edge + "/source." + std::to_string(s.config.shard);
+  for (const auto& [microbatch, flight] : s.flights) {
+    for (const auto& piece : flight.pieces) {
+      if (piece.answered) continue;
+      waits.lines.push_back(who + ": gradient of microbatch " + std::to_string(microbatch) +
+                            " <- leader " + s.config.edge + "/destination." +
+                            std::to_string(piece.destination));
+    }
+  }
+  return waits;
+}
+
 }  // namespace
 
 std::vector<int> PeersOf(const std::vector<Interval>& shard, const Assignment& others) {
@@ -179,9 +184,6 @@ std::vector<int> PeersOf(const std::vector<Interval>& shard, const Assignment& o
   return peers;
 }
 
-Tag ForwardTag(std::int64_t microbatch) { return static_cast<Tag>(microbatch) * 2; }
-Tag BackwardTag(std::int64_t microbatch) { return static_cast<Tag>(microbatch) * 2 + 1; }
-
 SourceLeader::behavior_type RunSourceLeader(Self self, SourceLeaderConfig config) {
   SourceLeaderState& s = self->state;
   s.config = std::move(config);
@@ -195,6 +197,7 @@ SourceLeader::behavior_type RunSourceLeader(Self self, SourceLeaderConfig config
       [self](const SliceArrived& arrived) {
         OnPiece(self, arrived.microbatch, arrived.peer, arrived.buffer);
       },
+      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

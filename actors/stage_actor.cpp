@@ -103,17 +103,116 @@ const Buffer& ShardOf(const std::vector<Buffer>& shards, std::size_t index) {
   return shards.size() == 1 ? shards.front() : shards.at(index);
 }
 
+/// Fetches the shards that devices of this process will read. Returns how many are on their way:
+/// each of these comes as the message that `arrived` was made for.
+std::size_t Bring(Self self, std::vector<Buffer>& shards, const ShardArrived& arrived,
+                  const std::string& what) {
+  StageState& s = self->state;
+  std::size_t missing = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (shards[i].local() || (shards.size() > 1 && !s.config.here.at(i))) continue;
+    ++missing;
+    ShardArrived message = arrived;
+    message.shard = static_cast<int>(i);
+    s.config.tensors->Fetch(
+        shards[i], s.config.name + ": " + what + " of microbatch " + std::to_string(arrived.unit),
+        [me = caf::actor_cast<Stage>(self), message](Buffer buffer) mutable {
+          message.buffer = std::move(buffer);
+          caf::anon_send(me, std::move(message));
+        },
+        [abort = s.config.abort](const std::string& error) { abort->Raise(error); });
+  }
+  return missing;
+}
+
+/// Counts what is here, in order, and goes on.
+void CountGradients(Self self, std::size_t link) {
+  StageState& s = self->state;
+  for (auto next = s.flights.find(s.gradients[link]);
+       next != s.flights.end() && next->second.announced[link] && next->second.missing[link] == 0;
+       next = s.flights.find(s.gradients[link])) {
+    ++s.gradients[link];
+  }
+  Pump(self);
+}
+
+void CountActivations(Self self, std::size_t link) {
+  StageState& s = self->state;
+  const auto& waiting = s.arrived[link];
+  const auto next = [&] {
+    return static_cast<std::size_t>(s.activations[link] - s.counters.forwards);
+  };
+  while (next() < waiting.size() && waiting[next()].missing == 0) ++s.activations[link];
+  Pump(self);
+}
+
 void OnGradient(Self self, std::size_t link, const Gradient& gradient) {
   StageState& s = self->state;
   if (s.failed) return;
-  if (gradient.unit != s.gradients[link]) {
+  if (gradient.unit != s.told[link]) {
     return Fail(self, MakeFailure(s.config.name + ": expected the gradient of microbatch " +
-                                  std::to_string(s.gradients[link]) + ", got " +
+                                  std::to_string(s.told[link]) + ", got " +
                                   std::to_string(gradient.unit)));
   }
-  ++s.gradients[link];
-  s.flights.at(gradient.unit).gradients[link] = gradient.shards;
-  Pump(self);
+  ++s.told[link];
+  StageState::Flight& flight = s.flights.at(gradient.unit);
+  flight.gradients[link] = gradient.shards;
+  flight.announced[link] = true;
+  flight.missing[link] =
+      Bring(self, flight.gradients[link],
+            {true, static_cast<int>(link), gradient.unit, 0, {}}, "gradient");
+  CountGradients(self, link);
+}
+
+void OnShardArrived(Self self, const ShardArrived& arrived) {
+  StageState& s = self->state;
+  if (s.failed) return;
+  const auto link = static_cast<std::size_t>(arrived.link);
+  const auto shard = static_cast<std::size_t>(arrived.shard);
+  if (arrived.gradient) {
+    StageState::Flight& flight = s.flights.at(arrived.unit);
+    flight.gradients[link][shard] = arrived.buffer;
+    --flight.missing[link];
+    return CountGradients(self, link);
+  }
+  auto& waiting = s.arrived[link].at(static_cast<std::size_t>(arrived.unit - s.counters.forwards));
+  waiting.activation.shards[shard] = arrived.buffer;
+  --waiting.missing;
+  CountActivations(self, link);
+}
+
+/// What keeps the next passes from running, in words.
+Waits WaitsOf(const StageState& s) {
+  Waits waits;
+  if (s.failed || s.rounds.empty()) return waits;
+  const auto add = [&](const std::string& what, std::int64_t unit, const std::string& from) {
+    waits.lines.push_back("stage " + s.config.name + ": " + what + " of microbatch " +
+                          std::to_string(unit) + " <- " + from);
+  };
+  if (s.updating) waits.lines.push_back("stage " + s.config.name + ": its update");
+  if (s.counters.busy) {
+    for (const int rank : s.config.ranks) {
+      waits.lines.push_back("stage " + s.config.name + ": a pass <- device " +
+                            std::to_string(rank));
+    }
+    return waits;
+  }
+  const std::int64_t forward = s.counters.forwards;
+  if (forward < s.counters.horizon && forward - s.counters.backwards < s.config.limit) {
+    for (std::size_t l = 0; l < s.activations.size(); ++l) {
+      if (s.activations[l] > forward) continue;
+      add(s.announced[l] > forward ? "bytes of the activation" : "activation", forward,
+          s.config.in[l].from);
+    }
+    if (s.config.reads_data && s.inputs <= forward) add("input", forward, "its feed");
+  }
+  const std::int64_t backward = s.counters.backwards;
+  for (std::size_t l = 0; l < s.gradients.size() && backward < forward; ++l) {
+    if (s.gradients[l] > backward) continue;
+    add(s.told[l] > backward ? "bytes of the gradient" : "gradient", backward,
+        s.config.out[l].name);
+  }
+  return waits;
 }
 
 /// Forward `unit` is done on all shards: pass its output on and answer whoever needs no gradient.
@@ -149,6 +248,8 @@ void StartForward(Self self, std::int64_t unit) {
   const Round& round = s.rounds.front().round;
   StageState::Flight& flight = s.flights[unit];
   flight.gradients.resize(s.config.out.size());
+  flight.missing.resize(s.config.out.size());
+  flight.announced.resize(s.config.out.size());
 
   ForwardPass pass;
   pass.unit = unit;
@@ -247,24 +348,29 @@ void Pump(Self self) {
 Stage::behavior_type RunStage(Self self, StageConfig config) {
   StageState& s = self->state;
   s.arrived.resize(config.in.size());
+  s.announced.resize(config.in.size());
   s.activations.resize(config.in.size());
+  s.told.resize(config.out.size());
   s.gradients.resize(config.out.size());
   s.config = std::move(config);
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         const auto link = static_cast<std::size_t>(activation.link);
-        if (activation.unit != s.activations.at(link)) {
+        if (activation.unit != s.announced.at(link)) {
           const auto reason = MakeFailure(
               s.config.name + ": expected the activation of microbatch " +
-              std::to_string(s.activations[link]) + ", got " + std::to_string(activation.unit));
+              std::to_string(s.announced[link]) + ", got " + std::to_string(activation.unit));
           Fail(self, reason);
           return reason;
         }
-        ++s.activations[link];
+        ++s.announced[link];
         auto asker = self->make_response_promise<Gradient>();
-        s.arrived[link].push_back({activation, asker});
-        Pump(self);
+        s.arrived[link].push_back({activation, asker, 0});
+        auto& waiting = s.arrived[link].back();
+        waiting.missing = Bring(self, waiting.activation.shards,
+                                {false, activation.link, activation.unit, 0, {}}, "activation");
+        CountActivations(self, link);
         return asker;
       },
       [self, &s](const RoundBegin& begin) -> caf::result<StageReport> {
@@ -283,6 +389,8 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
         Pump(self);
         return asker;
       },
+      [self](const ShardArrived& arrived) { OnShardArrived(self, arrived); },
+      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -7,6 +7,9 @@
 //             Activation{u} on every outgoing link; the answers are the gradients
 //             BackwardsDone to its Update at the end of a training round
 //
+// A message names its tensors; what devices of this process will read is fetched when the message
+// comes, and counts as here only then, so that a transfer overlaps with the passes before it.
+//
 // When to run what: schedule/stage_rule.hpp. A unit that needs no backward here (evaluation, or
 // nothing trains at or upstream of this stage) is retired when its outgoing links have answered.
 //
@@ -21,27 +24,24 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
-#include "messages/device.hpp"
-#include "messages/round.hpp"
+#include "messages/node.hpp"
 #include "schedule/stage_rule.hpp"
 #include "transport/abort_signal.hpp"
+#include "transport/tensor_store.hpp"
 
 namespace troupe {
 
 struct IncomingLink {
   std::string source;            ///< module the rows come from; the stage's own for a pipeline hop
+  std::string from;              ///< the actor that speaks over it, for who asks what we wait for
   bool carries_gradient = true;  ///< something upstream of the link trains
-};
-
-struct OutgoingLink {
-  Downstream to;
-  int link = 0;  ///< the receiver's number for it
 };
 
 struct StageConfig {
   int stage = 0;           ///< index in the StageGraph
   std::string name;        ///< "language.s0 dp1"
   std::vector<int> ranks;  ///< one per shard, tp fastest; the first is the boundary leader's
+  std::vector<bool> here;  ///< by shard: its device is in this process
   LockStep devices;
   std::int64_t limit = 1;                  ///< StageGraph::InFlightLimit
   std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
@@ -50,6 +50,7 @@ struct StageConfig {
   std::vector<IncomingLink> in;
   std::vector<OutgoingLink> out;
   Update update;  ///< invalid when the stage has no trainable parameters
+  std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };
 
@@ -62,12 +63,15 @@ struct StageState {
     std::vector<bool> answered;                                 ///< asker i has its answer
     caf::typed_response_promise<InputTaken> feed;
     std::vector<std::vector<Buffer>> gradients;  ///< by outgoing link
+    std::vector<std::size_t> missing;            ///< by outgoing link: shards on their way here
+    std::vector<bool> announced;                 ///< by outgoing link: the gradient has been told
     std::shared_ptr<const RowTable> rows;
     std::int64_t num_tokens = 0;  ///< that its data holds
   };
   struct Arrived {
     Activation activation;
     caf::typed_response_promise<Gradient> asker;
+    std::size_t missing = 0;  ///< shards on their way here
   };
   struct Fed {
     Input input;
@@ -82,10 +86,12 @@ struct StageState {
   StageConfig config;
   StageCounters counters;
   std::vector<std::deque<Arrived>> arrived;  ///< by incoming link, not yet forwarded
-  std::vector<std::int64_t> activations;     ///< by incoming link, since the start
+  std::vector<std::int64_t> announced;       ///< by incoming link: activations told of so far
+  std::vector<std::int64_t> activations;     ///< by incoming link: of these, here in order
   std::deque<Fed> fed;                       ///< not yet forwarded
   std::int64_t inputs = 0;                   ///< since the start
-  std::vector<std::int64_t> gradients;       ///< by outgoing link, since the start
+  std::vector<std::int64_t> told;            ///< by outgoing link: gradients told of so far
+  std::vector<std::int64_t> gradients;       ///< by outgoing link: of these, here in order
   std::map<std::int64_t, Flight> flights;
   std::deque<OpenRound> rounds;  ///< the front one is running
   bool updating = false;         ///< waiting for the Update at the round's end

@@ -1,6 +1,9 @@
 // Moves what the devices recorded into the run's trace file.
 //   receives  DrainRings  (from itself, every `interval`)
+//             TraceRecords  from the Tracers of other processes: into the same file
 //             CloseTrace  answers TraceClosed
+//
+// One process writes the file; the Tracers of the others send it what they drain, on its clock.
 //
 // A file that cannot be written does not stop training: the first error is kept and told at the
 // end.
@@ -8,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +24,10 @@
 namespace troupe {
 
 struct TracerConfig {
-  std::string path;
+  std::string path;  ///< of the trace file, where there is no collector
+  Tracer collector;  ///< who writes the file, when that is another process
+  /// Add to this process's clock to get the collector's, in ns; asked at every drain. May be empty.
+  std::function<std::int64_t()> clock_offset_ns;
   std::vector<std::string> stage_names;
   std::vector<std::shared_ptr<Ring>> rings;
   std::chrono::milliseconds interval{200};

@@ -86,6 +86,25 @@ void Pump(Self self) {
   if (s.progress == Progress::kReduced && s.coefficient) return Step(self);
 }
 
+Waits WaitsOf(const UpdateState& s) {
+  const std::string who = "update of " + s.config.name + ": ";
+  switch (s.progress) {
+    case Progress::kBackward:
+      if (!s.round) return {};
+      return {{who + "the last backward of " +
+               std::to_string(s.config.replicas - static_cast<int>(s.replica_askers.size())) +
+               " of " + std::to_string(s.config.replicas) + " replicas"}};
+    case Progress::kReducing:
+    case Progress::kStepping:
+      return {{who + "its devices"}};
+    case Progress::kReduced:
+      return {{who + "the clip coefficient <- director"}};
+    case Progress::kStepped:
+      return {};
+  }
+  return {};
+}
+
 }  // namespace
 
 Update::behavior_type RunUpdate(Self self, UpdateConfig config) {
@@ -114,6 +133,7 @@ Update::behavior_type RunUpdate(Self self, UpdateConfig config) {
         Pump(self);
         return asker;
       },
+      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

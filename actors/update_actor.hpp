@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@
 namespace troupe {
 
 struct UpdateConfig {
+  std::string name;                         ///< of its first stage, "language.s0"
   std::vector<std::pair<int, int>> shards;  ///< (rank, stage index) of every shard that takes part
   int replicas = 1;                         ///< stage actors that will say BackwardsDone
   LockStep devices;

@@ -11,6 +11,7 @@
 
 #include "actors/boundary_leader.hpp"
 #include "bench/report.hpp"
+#include "messages/system.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -20,14 +21,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kSamplesPerMicrobatch = 16;  // dp 3 gets 5, 5 and 6 of them
 constexpr int kCredits = 4;
 constexpr int kSamples = 7;
-
-/// What `troupe train` sets: two workers that sleep at once when there is nothing to do.
-struct SystemConfig : caf::actor_system_config {
-  SystemConfig() {
-    set("work-stealing.moderate-poll-attempts", std::size_t{0});
-    set("scheduler.max-threads", std::size_t{2});
-  }
-};
 
 /// The destination module's first stage: answers every activation with the same gradient, in which
 /// each row holds the number of its sample.
@@ -72,10 +65,11 @@ Downstream::behavior_type RunSink(ActorPointer<Downstream, SinkState> self,
                                   std::shared_ptr<AbortSignal> abort) {
   self->state.gradient = Numbered(held, width);
   return {[self, held = std::move(held), abort](const Activation& activation) {
-    const auto fault = RowsFault(activation.shards.front(), held);
-    if (!fault.empty()) abort->Raise("activation: " + fault);
-    return Gradient{activation.unit, {self->state.gradient}};
-  }};
+            const auto fault = RowsFault(activation.shards.front(), held);
+            if (!fault.empty()) abort->Raise("activation: " + fault);
+            return Gradient{activation.unit, {self->state.gradient}};
+          },
+          [](const ReportWaits&) { return Waits{}; }};
 }
 
 /// One edge of `from` source replicas and `to` destination replicas.
@@ -85,25 +79,21 @@ class Boundary {
       : system_(config_),
         driver_(system_),
         width_(num_bytes / kSamplesPerMicrobatch / 4),
-        source_(EvenAssignment(kSamplesPerMicrobatch, from)),
-        transport_(abort_) {
+        source_(EvenAssignment(kSamplesPerMicrobatch, from)) {
     const Assignment destination = EvenAssignment(kSamplesPerMicrobatch, to);
-    std::map<int, EndpointName> source_names, destination_names;
-    for (int s = 0; s < from; ++s) source_names[s] = "source." + std::to_string(s);
-    for (int d = 0; d < to; ++d) destination_names[d] = "destination." + std::to_string(d);
     std::map<int, DestinationLeader> peers;
     for (int d = 0; d < to; ++d) {
       const auto sink = driver_->spawn(RunSink, destination[Index(d)], width_, abort_);
       peers[d] = Own(driver_->spawn(
           RunDestinationLeader,
-          DestinationLeaderConfig{"bench", d, 0, source_, destination, source_names, Own(sink),
-                                  transport_.Open(destination_names[d]), abort_}));
+          DestinationLeaderConfig{"bench", d, 0, source_, destination, Own(sink), tensors_,
+                                  abort_}));
     }
     for (int s = 0; s < from; ++s) {
       leaders_.push_back(Own(driver_->spawn(
           RunSourceLeader,
-          SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers, destination_names,
-                             transport_.Open(source_names[s]), abort_})));
+          SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers, tensors_,
+                             abort_})));
       rows_.push_back(Numbered(source_[Index(s)], width_));
       tables_.push_back(TableOf(source_[Index(s)]));
     }
@@ -174,13 +164,13 @@ class Boundary {
     };
   }
 
-  SystemConfig config_;
+  std::shared_ptr<AbortSignal> abort_ = std::make_shared<AbortSignal>();
+  std::shared_ptr<TensorStore> tensors_ = std::make_shared<TensorStore>(abort_);
+  SystemConfig config_{tensors_, false};
   caf::actor_system system_;
   caf::scoped_actor driver_;
-  std::shared_ptr<AbortSignal> abort_ = std::make_shared<AbortSignal>();
   std::int64_t width_;
   Assignment source_;
-  LocalTransport transport_;
   std::vector<SourceLeader> leaders_;
   std::vector<Buffer> rows_;  ///< by source replica
   std::vector<std::shared_ptr<const RowTable>> tables_;

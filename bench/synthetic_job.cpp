@@ -40,6 +40,9 @@ class TimedProgram : public StageProgram {
   std::vector<TensorPiece> Tensors(TensorKind kind) const override {
     return program_->Tensors(kind);
   }
+  void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
+    program_->SetTensors(kind, pieces);
+  }
   std::size_t state_bytes() const override { return program_->state_bytes(); }
 
  private:

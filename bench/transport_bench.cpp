@@ -1,4 +1,4 @@
-// What the collectives and endpoints of one process cost, against memcpy in the same run.
+// What the collectives of one process cost, against memcpy in the same run.
 //
 // `bytes` is what one member ends up with; in a reduce-scatter, what it puts in. Every sample runs
 // the operation, then memcpy of `bytes` on as many threads at once, so that both see the same
@@ -20,7 +20,6 @@
 #include <benchmark/benchmark.h>
 
 #include "transport/communicator.hpp"
-#include "transport/endpoint.hpp"
 
 namespace {
 
@@ -229,44 +228,10 @@ void BenchBarrier(benchmark::State& state) {
   for (auto _ : state) state.SetIterationTime(crew.Run(200, work));
 }
 
-/// One transfer, sent and received by two threads: into a destination, or as a shared handle.
-void BenchEndpoint(benchmark::State& state, bool into_destination) {
-  const std::int64_t num_bytes = state.range(0);
-  Memory memory(2, num_bytes);
-  LocalTransport transport(nullptr);
-  const auto source = transport.Open("source");
-  const auto destination = transport.Open("destination");
-  Tag sends = 0;
-  Tag receives = 0;
-  Buffer last;
-  const std::function<void(int)> work = [&](int member) {
-    if (member == 0) return source->Send("destination", sends++, memory.inputs[0], nullptr);
-    std::promise<Buffer> promise;
-    destination->Receive(
-        "source", receives++, into_destination ? memory.outputs[1] : Buffer(),
-        [&](Buffer buffer) { promise.set_value(std::move(buffer)); }, nullptr);
-    last = promise.get_future().get();
-  };
-  const std::int64_t count = num_bytes / 4;
-  if (!Check(2, count, work, [&](int, std::int64_t i) { return last.as<float>()[i] == 1.0F; }))
-    return state.SkipWithError("wrong bytes");
-  const bool copied = last.data() == memory.outputs[1].data();
-  if (copied != into_destination) return state.SkipWithError("wrong memory");
-  Compare(state, 2, num_bytes, memory, work);
-}
-
 void Sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"members", "bytes"})
       ->ArgsProduct(
           {{2, 4, 8}, {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20}})
-      ->UseManualTime()
-      ->Unit(benchmark::kMicrosecond)
-      ->Iterations(kSamples);
-}
-
-void EndpointSizes(benchmark::internal::Benchmark* bench) {
-  bench->ArgName("bytes")
-      ->ArgsProduct({{4 << 10, 64 << 10, 1 << 20, 8 << 20, 64 << 20}})
       ->UseManualTime()
       ->Unit(benchmark::kMicrosecond)
       ->Iterations(kSamples);
@@ -285,7 +250,5 @@ BENCHMARK(BenchAllReduce)->Apply(Sizes);
 BENCHMARK(BenchReduceScatter)->Apply(Sizes);
 BENCHMARK(BenchAllGather)->Apply(Sizes);
 BENCHMARK(BenchAllToAll)->Apply(Sizes);
-BENCHMARK_CAPTURE(BenchEndpoint, copied, true)->Apply(EndpointSizes);
-BENCHMARK_CAPTURE(BenchEndpoint, shared, false)->Apply(EndpointSizes);
 
 }  // namespace

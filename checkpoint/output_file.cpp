@@ -17,18 +17,6 @@ namespace {
   throw std::runtime_error(path + ": cannot " + what + ": " + std::strerror(error));
 }
 
-/// A rename is on the disk only once its directory is.
-void SyncDirectoryOf(const std::string& path) {
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  const std::string directory = parent.empty() ? "." : parent.string();
-  const int file = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) Fail(directory, "open", errno);
-  const int error = fsync(file) == 0 ? 0 : errno;
-  close(file);
-  // EINVAL: this file system has no such operation on directories, so there is nothing to wait for.
-  if (error != 0 && error != EINVAL) Fail(directory, "flush", error);
-}
-
 }  // namespace
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
@@ -73,7 +61,18 @@ void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>
     unlink(temporary.c_str());
     throw;
   }
-  SyncDirectoryOf(path);
+  // A rename is on the disk only once its directory is.
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  SyncDirectory(parent.empty() ? "." : parent.string());
+}
+
+void SyncDirectory(const std::string& directory) {
+  const int file = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) Fail(directory, "open", errno);
+  const int error = fsync(file) == 0 ? 0 : errno;
+  close(file);
+  // EINVAL: this file system has no such operation on directories, so there is nothing to wait for.
+  if (error != 0 && error != EINVAL) Fail(directory, "flush", error);
 }
 
 }  // namespace troupe

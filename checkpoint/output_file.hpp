@@ -34,4 +34,8 @@ class OutputFile {
 /// is thrown: what `write` threw, else std::runtime_error with path and reason.
 void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>& write);
 
+/// Blocks until the names in `directory` are on the disk. Throws std::runtime_error with path and
+/// reason.
+void SyncDirectory(const std::string& directory);
+
 }  // namespace troupe

@@ -1,12 +1,12 @@
 #include "checkpoint/safetensors_header.hpp"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
+
+#include "checkpoint/strict_json.hpp"
 
 namespace troupe {
 
@@ -15,64 +15,17 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kMetadataKey = "__metadata__";
-/// Levels of braces and brackets in a header: header, entry, shape.
-constexpr int kMaxDepth = 3;
 constexpr std::size_t kAlignment = 8;
-constexpr std::size_t kMaxQuoted = 80;
 
 [[noreturn]] void Fail(const std::string& what) { throw std::runtime_error(what); }
 
-/// Text from the file, so that it stays one short printable line.
-std::string Quote(const std::string& text) {
-  std::string quoted = Json(text.substr(0, kMaxQuoted))
-                           .dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-  return text.size() > kMaxQuoted ? quoted + "..." : quoted;
-}
-
-std::string NameOf(const std::string& tensor) { return "tensor " + Quote(tensor); }
-
-/// Stops the parser at a repeated key (it would keep the last silently) or at nesting no header has
-/// (before anything is built for it).
-class ParseGuard {
- public:
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= kMaxDepth) Fail("header is nested deeper than " + std::to_string(kMaxDepth));
-      keys_[static_cast<std::size_t>(depth)].clear();
-    } else if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys_[static_cast<std::size_t>(depth) - 1].insert(key).second) {
-        Fail("header has the key " + Quote(key) + " twice");
-      }
-    }
-    return true;
-  }
-
- private:
-  std::array<std::set<std::string>, kMaxDepth> keys_;  ///< by depth, of the innermost object there
-};
-
-Json ParseJson(const std::string& text) {
-  if (text.empty() || text.front() != '{') Fail("header does not begin with '{'");
-  // The parser would take it for the end of the text and leave the rest unread.
-  const std::size_t zero = text.find('\0');
-  if (zero != std::string::npos) Fail("header has a zero byte at byte " + std::to_string(zero + 1));
-  ParseGuard guard;
-  try {
-    return Json::parse(text, [&guard](int depth, Json::parse_event_t event, const Json& parsed) {
-      return guard(depth, event, parsed);
-    });
-  } catch (const Json::parse_error& error) {
-    Fail("header is not valid JSON at byte " + std::to_string(error.byte));
-  }
-}
+std::string NameOf(const std::string& tensor) { return "tensor " + QuoteText(tensor); }
 
 Metadata ParseMetadata(const Json& json) {
   if (!json.is_object()) Fail("__metadata__ is not an object");
   Metadata metadata;
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) Fail("__metadata__ " + Quote(key) + " is not a string");
+    if (!value.is_string()) Fail("__metadata__ " + QuoteText(key) + " is not a string");
     metadata[key] = value.get<std::string>();
   }
   return metadata;
@@ -94,7 +47,7 @@ StoredType ParseType(const Json& json, const std::string& tensor) {
   if (!json.is_string()) Fail(tensor + " dtype is not a string");
   const auto& word = json.get_ref<const std::string&>();
   const auto type = ParseStoredType(word);
-  if (!type) Fail(tensor + " has unknown dtype " + Quote(word));
+  if (!type) Fail(tensor + " has unknown dtype " + QuoteText(word));
   return *type;
 }
 
@@ -171,7 +124,7 @@ std::string Dump(const Json& json) {
 
 SafetensorsHeader ParseHeader(const std::string& json, std::uint64_t num_bytes) {
   SafetensorsHeader header;
-  const Json parsed = ParseJson(json);
+  const Json parsed = ParseStrictJson(json, "header");
   for (const auto& [key, value] : parsed.items()) {
     if (key == kMetadataKey) {
       header.metadata = ParseMetadata(value);
@@ -193,7 +146,7 @@ std::string FormatHeader(const SafetensorsHeader& header) {
   for (const TensorEntry& entry : header.entries) {
     if (entry.name == kMetadataKey) Fail("tensor name __metadata__ is reserved");
     if (!json.emplace(entry.name, EntryJson(entry)).second) {
-      Fail("tensor name " + Quote(entry.name) + " is used twice");
+      Fail("tensor name " + QuoteText(entry.name) + " is used twice");
     }
   }
   std::string text = Dump(json);

@@ -16,6 +16,8 @@ enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,    ///< the run failed, or `verify` found a difference; one line says why
   kExitBadInput = 2,  ///< configuration, arguments or data: nothing was started
+  kExitLost = 3,      ///< a process or machine of the job was lost; starting anew may help
+  kExitNotMet = 4,    ///< the processes of the job did not find each other, or do not fit together
 };
 
 /// A verb, once it is known to be the one that was asked for.
@@ -30,6 +32,9 @@ void AddConfigArguments(CLI::App& app, ConfigArguments& arguments);
 
 // Each sets `command` when its verb is on the command line.
 void AddTrain(CLI::App& app, Command& command);
+void AddNode(CLI::App& app, Command& command);
+void AddKey(CLI::App& app, Command& command);
+void AddNode(CLI::App& app, Command& command);
 void AddCheck(CLI::App& app, Command& command);
 void AddVerify(CLI::App& app, Command& command);
 void AddData(CLI::App& app, Command& command);

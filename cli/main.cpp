@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cluster/variables.hpp"
 #include "configs/config_error.hpp"
 #include "configs/spelling.hpp"
 #include "data/llava.hpp"
 #include "layout/grid.hpp"
 #include "modules/torch/compute.hpp"
+#include "transport/ucx_plane.hpp"
 
 namespace troupe {
 namespace {
@@ -47,6 +49,9 @@ int Run(const Command& command) {
   } catch (const LayoutError& e) {
     std::cerr << e.what() << '\n';
     return kExitBadInput;
+  } catch (const LaunchError& e) {
+    std::cerr << "troupe: " << e.what() << '\n';
+    return kExitBadInput;
   } catch (const DataError& e) {
     std::cerr << e.what() << '\n';
     return kExitBadInput;
@@ -75,15 +80,18 @@ int WithOutputWritten(int exit_code) {
 }
 
 int Main(int argc, char** argv) {
+  RestoreSignalHandlers();
   OccupyStandardStreams();
   // Only where something is computed: the restart costs a start of libtorch.
   const std::string verb = argc > 1 ? argv[1] : "";
-  if (verb == "train" || verb == "verify") RestartWithBestKernels(argv);
+  if (verb == "train" || verb == "verify" || verb == "node") RestartWithBestKernels(argv);
   SetupCompute();
   CLI::App app(kAbout, "troupe");
   app.require_subcommand(1);
   Command command;
   AddTrain(app, command);
+  AddNode(app, command);
+  AddKey(app, command);
   AddCheck(app, command);
   AddVerify(app, command);
   AddData(app, command);

@@ -23,10 +23,16 @@ std::string Timestamp() {
 
 }  // namespace
 
-RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_toml) {
+RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_toml,
+                           const std::string& into)
+    : path_(into) {
   namespace fs = std::filesystem;
   std::error_code error;
-  fs::create_directories(run.dir, error);
+  if (!into.empty()) {
+    fs::create_directories(into, error);
+    if (error) throw std::runtime_error(into + ": cannot create: " + error.message());
+  }
+  if (path_.empty()) fs::create_directories(run.dir, error);
   if (error) throw std::runtime_error(run.dir + ": cannot create: " + error.message());
   const std::string base = run.dir + "/" + run.name + "-" + Timestamp();
   for (int attempt = 1; path_.empty(); ++attempt) {

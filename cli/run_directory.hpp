@@ -15,7 +15,8 @@ class RunDirectory {
  public:
   /// Makes DIR/NAME-YYYYMMDD-HHMMSS (UTC), with -2, -3, ... behind it if that is taken, and writes
   /// resolved.toml. Throws std::runtime_error naming path and reason.
-  RunDirectory(const RunConfig& run, const std::string& resolved_toml);
+  /// `into`: go on in this one instead, made if it is not there.
+  RunDirectory(const RunConfig& run, const std::string& resolved_toml, const std::string& into = "");
 
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }

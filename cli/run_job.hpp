@@ -1,11 +1,16 @@
-// Builds a job from a configuration and runs it in this process.
+// Builds a job from a configuration and runs it: alone, or as one process of several.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "actors/director_actor.hpp"
 #include "actors/job_plan.hpp"
+#include "cli/interrupt.hpp"
+#include "cluster/join.hpp"
+#include "cluster/process_plan.hpp"
+#include "cluster/run_key.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
 
@@ -14,17 +19,41 @@ namespace troupe {
 struct JobSetup {
   std::shared_ptr<const JobPlan> plan;
   std::shared_ptr<InputSource> source;
-  std::shared_ptr<JobObserver> observer;
-  RoundPlan rounds;
+  std::shared_ptr<JobObserver> observer;  ///< process 0
+  RoundPlan rounds;                       ///< process 0
   bool inspect = false;    ///< show every tensor to the observer after each step
   std::string trace_path;  ///< empty: no trace file
   int rounds_ahead = 1;    ///< rounds begun before the current one is complete
   /// Puts something between the runtime and the programs; tests plant faults with it. May be empty.
   std::function<ProgramFactory(ProgramFactory)> wrap_programs;
+  Interrupt* interrupt = nullptr;  ///< who asks for an early end; may be null
+};
+
+/// How it ended.
+struct JobEnd {
+  std::string failure;  ///< one line; empty: every round is complete, or an interrupt ended it
+  bool lost = false;    ///< the failure is that of a process or machine, not of the job
+  bool told = false;    ///< another process tells the user of it
 };
 
 /// Blocks until the job has ended. Returns the cause of its failure, empty when there is none.
 std::string RunInProcess(const JobSetup& setup);
+
+/// This process among the others.
+struct Membership {
+  std::shared_ptr<const ProcessPlan> processes;
+  ProcessId self = 0;
+  RunKey key;
+  Joined joined;
+};
+
+/// The same, with the other processes. They must all call it, with the same plan and plan of
+/// processes. After a failure the caller must end the process without destroying anything else:
+/// threads may be stuck below (QuickExit).
+JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership);
+
+/// Flushes what was printed and ends the process at once.
+[[noreturn]] void QuickExit(int exit_code);
 
 /// Where the modules of `config` get their inputs: the data files, or nothing for synthetic ones.
 /// Throws DataError naming what is wrong with the files.

@@ -28,6 +28,7 @@ void ExpectMultiple(const Named& number, const Named& divisor, Report& report) {
 }
 
 void CheckConfig(const Config& config, Report& report) {
+  CheckCluster(config, report);
   CheckPlacement(config, report);
   CheckModules(config, report);
   CheckGraph(config, report);

@@ -10,6 +10,7 @@
 namespace troupe {
 
 void CheckRun(const Config& config, Report& report);        ///< run, schedule, optimizer, data
+void CheckCluster(const Config& config, Report& report);    ///< cluster, its nodes, transport
 void CheckPlacement(const Config& config, Report& report);  ///< ranks, layouts, inline_in
 void CheckModules(const Config& config, Report& report);    ///< sizes inside each module
 void CheckGraph(const Config& config, Report& report);      ///< what may feed what

@@ -24,10 +24,58 @@ struct RunConfig {
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
 
+/// A machine of the job and how many ranks live on it.
+struct ClusterNode {
+  std::string name;     ///< lower-case letters, digits, '.', '_' and '-'; no two are the same
+  std::string address;  ///< where the other nodes reach it, name or IP; "" = the launcher knows
+  int devices = 0;      ///< ranks are numbered through in the order of the nodes
+  friend bool operator==(const ClusterNode&, const ClusterNode&) = default;
+};
+
+/// Whether the ranks of a node share a process.
+enum class ProcessesPer { kNode, kDevice };
+
+/// Whether connections between processes are encrypted. kAuto: when the join address is neither
+/// loopback nor private.
+enum class ClusterTls { kAuto, kOn, kOff };
+
 struct ClusterConfig {
   std::string backend = "cpu";  ///< "cpu"
   int ranks = 1;                ///< devices in the job
+  /// Filled by the loader, one node when the file says nothing; the devices add up to `ranks`.
+  std::vector<ClusterNode> nodes = {};
+  ProcessesPer processes = ProcessesPer::kNode;
+  std::string join = "";  ///< HOST:PORT where process 0 listens; "" = not said here
+  double join_timeout_s = 60.0;
+  double heartbeat_ms = 250.0;
+  double suspect_after_s = 1.0;   ///< more than two heartbeats
+  double dead_after_s = 4.0;      ///< more than suspect_after_s
+  double stuck_after_s = 5.0;     ///< one handler of an actor
+  double pass_timeout_s = 300.0;  ///< one pass on a device
+  double stall_after_s = 10.0;    ///< nothing moves anywhere in the job
+  ClusterTls tls = ClusterTls::kAuto;
+  std::string tls_ca = "";  ///< PEM files; all three or none
+  std::string tls_certificate = "";
+  std::string tls_key = "";
   friend bool operator==(const ClusterConfig&, const ClusterConfig&) = default;
+};
+
+/// What is checked of a message between processes.
+enum class TransportVerify { kOff, kHeader, kPayload };
+
+struct TransportConfig {
+  TransportVerify verify = TransportVerify::kHeader;
+  std::string ucx_tls = "auto";  ///< "auto", or what UCX_TLS would say
+  std::string net_devices = "";  ///< interfaces; "" = the one of the node's address
+  std::string port_range = "";   ///< "7500-7600"; "" = any
+  std::int64_t spin_us = 0;
+  friend bool operator==(const TransportConfig&, const TransportConfig&) = default;
+};
+
+struct CheckpointConfig {
+  std::int64_t every = 0;  ///< steps between checkpoints; 0 = at an interruption only
+  std::int64_t keep = 2;   ///< newest ones that are kept
+  friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;
 };
 
 /// CLIP-style vision transformer. Layers after the feature layer are not built.
@@ -166,12 +214,14 @@ struct TraceConfig {
 struct Config {
   RunConfig run;
   ClusterConfig cluster;
+  TransportConfig transport;
   std::vector<ModuleConfig> modules;  ///< in the order of the file
   std::vector<EdgeConfig> edges;
   ScheduleConfig schedule;
   OptimizerConfig optimizer;
   DataConfig data;
   TraceConfig trace;
+  CheckpointConfig checkpoint;
 
   const ModuleConfig* Find(const std::string& module) const;
   /// The module whose data parallelism defines the microbatch: the first one that feeds no other.

@@ -19,7 +19,7 @@ struct Refusal {
 std::optional<Refusal> ReadValue(const KeySpec& key, const TomlValue& value, const Target& target);
 
 /// The field behind `key` as TOML; empty when the field is optional and not set, or when the key
-/// holds nothing (`extends`, and what this build does not have).
+/// holds nothing (`extends`, what this build does not have, nodes that are no mere count).
 std::string PrintValue(const KeySpec& key, const Target& target);
 
 }  // namespace troupe

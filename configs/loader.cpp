@@ -5,6 +5,7 @@
 
 #include "configs/checks.hpp"
 #include "configs/merge.hpp"
+#include "configs/nodes.hpp"
 #include "configs/resolved.hpp"
 #include "configs/sources.hpp"
 #include "configs/spelling.hpp"
@@ -35,6 +36,7 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
   Report report(path);
   LoadedConfig loaded;
   loaded.config = ReadTree(tree, report, loaded.origins);
+  FillNodes(loaded.config.cluster);
   CheckConfig(loaded.config, report);
   ThrowIfAny(report.errors());
   loaded.origins = CompleteOrigins(loaded.config, std::move(loaded.origins));

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <type_traits>
+
 #include "configs/key_value.hpp"
+#include "configs/nodes.hpp"
 #include "configs/rank_list.hpp"
 
 namespace troupe {
@@ -50,19 +54,17 @@ struct Printer {
   std::string operator()(const std::optional<double>* field) const {
     return *field ? NumberText(**field) : std::string();
   }
-  std::string operator()(const Precision* field) const {
-    return Word(static_cast<std::size_t>(*field));
-  }
-  std::string operator()(const ModuleKind* field) const {
-    return Word(static_cast<std::size_t>(*field));
-  }
-  std::string operator()(const ProjectorEnd* field) const {
+  template <typename Enum>
+  requires std::is_enum_v<Enum> std::string operator()(const Enum* field) const {
     return Word(static_cast<std::size_t>(*field));
   }
   std::string operator()(const AxisOrder* field) const { return AxesText(*field); }
   std::string operator()(const std::vector<int>* field) const { return Quoted(RanksText(*field)); }
   std::string operator()(const std::vector<std::int64_t>* field) const {
     return StagesText(*field);
+  }
+  std::string operator()(const std::vector<ClusterNode>* field) const {
+    return AreAlike(*field) ? std::to_string(std::max<std::size_t>(field->size(), 1)) : "";
   }
   std::string operator()(const Betas& betas) const {
     std::string text = "[";

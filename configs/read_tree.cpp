@@ -5,6 +5,7 @@
 
 #include "configs/key_value.hpp"
 #include "configs/merge.hpp"
+#include "configs/nodes.hpp"
 #include "configs/schema.hpp"
 #include "configs/spelling.hpp"
 #include "configs/unknown_key.hpp"
@@ -41,6 +42,8 @@ class TreeReader {
   void ReadEntry(const TomlEntry& entry, const Scope& scope);
   void ReadKey(const TomlEntry& entry, const KeySpec& key, const Scope& scope);
   void ReadSubTable(const TomlEntry& entry, const TableSpec& table, const Scope& scope);
+  void ReadNodes(const TomlEntry& nodes, const Scope& cluster);
+  void ReadNode(const TomlValue& value);
   void ReadModules(const TomlEntry& modules);
   void ReadModule(const TomlEntry& entry);
   KindSet ReadKind(const TomlEntry& entry, ModuleConfig& module);
@@ -68,6 +71,7 @@ void TreeReader::ReadTable(const TomlValue& table, const Scope& scope) {
 void TreeReader::ReadEntry(const TomlEntry& entry, const Scope& scope) {
   if (scope.path.empty() && entry.key == "modules") return ReadModules(entry);
   if (scope.path.empty() && entry.key == "edges") return ReadEdges(entry);
+  if (scope.path == "cluster" && entry.key == "nodes") return ReadNodes(entry, scope);
   if (const KeySpec* key = FindKey(scope.path, entry.key, scope.kinds)) {
     return ReadKey(entry, *key, scope);
   }
@@ -99,6 +103,30 @@ void TreeReader::ReadSubTable(const TomlEntry& entry, const TableSpec& table, co
     return;
   }
   ReadTable(entry.value, {std::string(table.path), dotted, scope.target, scope.kinds});
+}
+
+void TreeReader::ReadNodes(const TomlEntry& nodes, const Scope& cluster) {
+  const bool tables = nodes.value.Is(Kind::kArray) && !nodes.value.items.empty();
+  if (!tables) return ReadKey(nodes, *FindKey("cluster", "nodes"), cluster);
+  report_.Know("cluster.nodes", nodes.value.place);
+  origins_["cluster.nodes"] = {nodes.value.place, ToToml(nodes.value), nodes.value.replaced};
+  for (const auto& node : nodes.value.items) ReadNode(node);
+}
+
+void TreeReader::ReadNode(const TomlValue& value) {
+  if (!value.Is(Kind::kTable)) {
+    report_.AddAt("cluster.nodes", value.place,
+                  "expected [[cluster.nodes]] tables, got " + Described(value));
+    return;
+  }
+  const std::size_t index = config_.cluster.nodes.size();
+  ClusterNode& node = config_.cluster.nodes.emplace_back();
+  node.name = DefaultNodeName(index);
+  const TomlEntry* name = value.Find("name");
+  const bool named = name != nullptr && name->value.Is(Kind::kString);
+  const std::string dotted = NodeKey(named ? name->value.string : node.name, index);
+  report_.Know(dotted, value.place);
+  ReadTable(value, {"cluster.nodes.*", dotted, {&config_, nullptr, nullptr, &node}});
 }
 
 void TreeReader::ReadModules(const TomlEntry& modules) {

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <type_traits>
 
 #include "configs/key_value.hpp"
+#include "configs/nodes.hpp"
 #include "configs/rank_list.hpp"
 #include "configs/spelling.hpp"
 
@@ -75,13 +77,12 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
   if (found == key.words.end()) return RefuseWord(key, value);
   const auto index = found - key.words.begin();
   if (auto* const* field = std::get_if<std::string*>(&slot)) **field = value.string;
-  if (auto* const* field = std::get_if<Precision*>(&slot)) **field = static_cast<Precision>(index);
-  if (auto* const* field = std::get_if<ModuleKind*>(&slot)) {
-    **field = static_cast<ModuleKind>(index);
-  }
-  if (auto* const* field = std::get_if<ProjectorEnd*>(&slot)) {
-    **field = static_cast<ProjectorEnd>(index);
-  }
+  std::visit(
+      [&](const auto& field) {
+        using Field = std::remove_pointer_t<std::remove_cvref_t<decltype(field)>>;
+        if constexpr (std::is_enum_v<Field>) *field = static_cast<Field>(index);
+      },
+      slot);
   return {};
 }
 
@@ -166,6 +167,18 @@ static Refused ReadAxes(const KeySpec& key, const TomlValue& value, const Slot& 
   return {};
 }
 
+/// How many devices each has follows from cluster.ranks, which may come later.
+static Refused ReadNodeCount(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  const bool count = value.Is(Kind::kInteger) && value.integer >= 1;
+  if (!count) return Refuse(key, value);
+  if (value.integer > kMaxRanks) {
+    return Refusal{value.place, "expected at most " + std::to_string(kMaxRanks) + " nodes, got " +
+                                    Described(value)};
+  }
+  *std::get<std::vector<ClusterNode>*>(slot) = UnfilledNodes(static_cast<int>(value.integer));
+  return {};
+}
+
 Refused ReadValue(const KeySpec& key, const TomlValue& value, const Target& target) {
   const Slot slot = key.slot == nullptr ? Slot() : key.slot(target);
   switch (key.type) {
@@ -189,6 +202,8 @@ Refused ReadValue(const KeySpec& key, const TomlValue& value, const Target& targ
       return ReadAxes(key, value, slot);
     case ValueType::kFiles:
       return {};
+    case ValueType::kNodes:
+      return ReadNodeCount(key, value, slot);
     case ValueType::kNotInBuild:
       return Refusal{value.place, "not available in this build; expected " + Expected(key)};
     case ValueType::kBoolean:

@@ -3,6 +3,7 @@
 #include "configs/checks.hpp"
 #include "configs/key_value.hpp"
 #include "configs/loader.hpp"
+#include "configs/nodes.hpp"
 
 namespace troupe {
 
@@ -46,6 +47,12 @@ std::vector<ResolvedTable> ResolvedTables(const Config& config) {
       for (auto& edge : copy.edges) {
         ResolveGroup(spec.path, KeyOf(edge), {&copy, nullptr, &edge}, tables);
       }
+    } else if (spec.path == "cluster.nodes.*") {
+      if (AreAlike(copy.cluster.nodes)) continue;  // the count under [cluster] says it all
+      for (std::size_t i = 0; i < copy.cluster.nodes.size(); ++i) {
+        ClusterNode& node = copy.cluster.nodes[i];
+        tables.push_back(Resolve(spec, NodeKey(node.name, i), {&copy, nullptr, nullptr, &node}));
+      }
     } else if (spec.path.find('*') == std::string_view::npos) {
       tables.push_back(Resolve(spec, std::string(spec.path), {&copy, nullptr, nullptr}));
     }
@@ -56,6 +63,7 @@ std::vector<ResolvedTable> ResolvedTables(const Config& config) {
 static std::string Header(const ResolvedTable& table) {
   if (table.dotted.empty()) return {};
   if (table.spec->path == "edges.*.*") return "\n[[edges]]\n";
+  if (table.spec->path == "cluster.nodes.*") return "\n[[cluster.nodes]]\n";
   return "\n[" + table.dotted + "]\n";
 }
 

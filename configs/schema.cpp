@@ -11,7 +11,7 @@ namespace troupe {
 
 static std::vector<KeySpec> AllKeys() {
   std::vector<KeySpec> keys = RunKeys();
-  for (const auto part : {ModuleKeys, VitKeys, LlamaKeys, SyntheticKeys, EdgeKeys}) {
+  for (const auto part : {ClusterKeys, ModuleKeys, VitKeys, LlamaKeys, SyntheticKeys, EdgeKeys}) {
     std::ranges::move(part(), std::back_inserter(keys));
   }
   return keys;
@@ -104,6 +104,8 @@ std::string Expected(const KeySpec& key) {
       return "\"tp\", \"cp\", \"dp\" and \"pp\" once each, fastest first";
     case ValueType::kFiles:
       return "a list of files";
+    case ValueType::kNodes:
+      return "a whole number (nodes) of at least 1, or [[cluster.nodes]] tables";
     case ValueType::kNotInBuild:
       return "no key " + std::string(key.name);
   }

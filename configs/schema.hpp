@@ -27,6 +27,7 @@ enum class ValueType {
   kBetas,      ///< two numbers in [0, 1)
   kAxes,       ///< the four axes in some order
   kFiles,      ///< a list of paths
+  kNodes,      ///< a count; tables of the same name are read as TableSpec says
   kNotInBuild  ///< known, and refused whatever it holds
 };
 
@@ -41,11 +42,12 @@ inline constexpr KindSet kEveryKind = kVitOnly | kLlamaOnly | kSyntheticOnly;
 /// The words of `kind`, in the order of ModuleKind.
 std::span<const std::string> KindWords();
 
-/// The structs that the keys of a table fill; module and edge only where the table is theirs.
+/// The structs that the keys of a table fill; all but config only where the table is theirs.
 struct Target {
   Config* config = nullptr;
   ModuleConfig* module = nullptr;
   EdgeConfig* edge = nullptr;
+  ClusterNode* node = nullptr;
 };
 
 struct Betas {
@@ -56,8 +58,9 @@ struct Betas {
 /// The field behind a key. monostate: the key has one legal value and is stored nowhere.
 using Slot = std::variant<std::monostate, std::string*, std::optional<std::string>*, bool*, int*,
                           std::int64_t*, std::uint64_t*, double*, std::optional<double>*,
-                          Precision*, ModuleKind*, ProjectorEnd*, AxisOrder*, std::vector<int>*,
-                          std::vector<std::int64_t>*, Betas>;
+                          Precision*, ModuleKind*, ProjectorEnd*, ProcessesPer*, ClusterTls*,
+                          TransportVerify*, AxisOrder*, std::vector<int>*,
+                          std::vector<std::int64_t>*, std::vector<ClusterNode>*, Betas>;
 
 /// Bounds of a number. Whole numbers stop at 2^31 - 1 so that products of three stay in 64 bits.
 struct Range {
@@ -67,7 +70,7 @@ struct Range {
   bool below_high = false;  ///< high itself is refused
 };
 inline constexpr double kMaxCount = 2'147'483'647.0;
-/// A rank is a thread of this process: more are a slip of the pen, and lists are sized by it.
+/// A rank is a worker thread: more are a slip of the pen, and lists are sized by it.
 inline constexpr int kMaxRanks = 65'536;
 
 struct KeySpec {
@@ -86,7 +89,7 @@ struct KeySpec {
 };
 
 struct TableSpec {
-  std::string_view path;   ///< dotted; * stands for a module's name, in edges for from and to
+  std::string_view path;   ///< dotted; * stands for a module's or node's name, for from and to
   std::string_view title;  ///< as errors and docs write it
   std::string_view meaning = {};
   KindSet kinds = kEveryKind;

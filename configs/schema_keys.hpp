@@ -7,8 +7,9 @@
 
 namespace troupe {
 
-std::vector<KeySpec> RunKeys();     ///< top level, run, cluster, schedule, optimizer, data, trace
-std::vector<KeySpec> ModuleKeys();  ///< of every module, its layout, input and optimizer
+std::vector<KeySpec> RunKeys();      ///< top level, run, schedule, optimizer, data, trace
+std::vector<KeySpec> ClusterKeys();  ///< cluster, its nodes, transport, checkpoint
+std::vector<KeySpec> ModuleKeys();   ///< of every module, its layout, input and optimizer
 std::vector<KeySpec> VitKeys();
 std::vector<KeySpec> LlamaKeys();
 std::vector<KeySpec> SyntheticKeys();

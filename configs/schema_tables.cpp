@@ -13,6 +13,13 @@ std::span<const TableSpec> Tables() {
       {"run", "[run]", "What the run is called and how long it lasts.", kEveryKind, false, Always,
        Nothing},
       {"cluster", "[cluster]", "The devices of the job.", kEveryKind, false, Always, Nothing},
+      {"cluster.nodes.*", "[[cluster.nodes]]",
+       "The machines of the job, where they are not all alike; in place of the count `nodes`. "
+       "Files "
+       "that extend each other replace the list as a whole.",
+       kEveryKind, false, Always, Nothing},
+      {"transport", "[transport]", "How tensors travel between processes.", kEveryKind, false,
+       Always, Nothing},
       {"modules.*", "[modules.NAME]", "A part of the model, with its own layout on its own ranks.",
        kEveryKind, false, Always, Nothing},
       {"modules.*.layout", "[modules.NAME.layout]",
@@ -46,6 +53,8 @@ std::span<const TableSpec> Tables() {
        Always, Nothing},
       {"trace", "[trace]", "What is recorded while the run goes on.", kEveryKind, false, Always,
        Nothing},
+      {"checkpoint", "[checkpoint]", "What is kept of a run, to go on from.", kEveryKind, false,
+       Always, Nothing},
   });
   return kTables;
 }

@@ -1,5 +1,5 @@
-// What the two ends of a boundary say to each other. The bytes go over transport/; a message
-// announces them. See layout/route.hpp for which rows go where.
+// What the two ends of a boundary say to each other. A message carries handles; whoever needs the
+// bytes fetches them (transport/tensor_store.hpp). See layout/route.hpp for which rows go where.
 #pragma once
 
 #include <cstdint>
@@ -10,43 +10,37 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/pipeline.hpp"
-#include "transport/endpoint.hpp"
+#include "transport/buffer.hpp"
 
 namespace troupe {
 
-/// Rows of `microbatch` that source shard `source` gives to the receiving leader. If there are any,
-/// they have been handed to the transport under `tag`.
+/// Rows of `microbatch` that source shard `source` gives to the receiving leader; there may be none.
 struct Slice {
   std::int64_t microbatch = 0;
   int source = 0;
-  Tag tag = 0;
-  Shape shape;  ///< [rows, ...] of the bytes under `tag`
-  DType dtype = DType::kFloat32;
+  Buffer buffer;                         ///< [rows, ...]
   std::shared_ptr<const RowTable> rows;  ///< the address of every row, in order
 };
+inline auto Fields(Slice& x) { return std::tie(x.microbatch, x.source, x.buffer, x.rows); }
 
-/// The answer: the gradient of those rows has been handed to the transport under `tag`.
+/// The answer: the gradient of those rows. Undefined: nothing upstream trains, there is none.
 struct GradientSlice {
   std::int64_t microbatch = 0;
-  Tag tag = 0;
-  bool none = false;  ///< nothing upstream trains: no bytes follow
-  Shape shape;
-  DType dtype = DType::kFloat32;
+  Buffer buffer;
 };
+inline auto Fields(GradientSlice& x) { return std::tie(x.microbatch, x.buffer); }
 
-/// The transport has put the bytes of one slice where they belong (a leader tells itself).
+/// The bytes of one slice are in this process (a leader tells itself).
 struct SliceArrived {
   std::int64_t microbatch = 0;
   int peer = 0;  ///< the shard at the other end
   Buffer buffer;
 };
+inline auto Fields(SliceArrived& x) { return std::tie(x.microbatch, x.peer, x.buffer); }
 
 using SourceLeader = Downstream::extend<caf::reacts_to<SliceArrived>>;
 using DestinationLeader =
-    caf::typed_actor<caf::replies_to<Slice>::with<GradientSlice>, caf::reacts_to<SliceArrived>>;
+    caf::typed_actor<caf::replies_to<Slice>::with<GradientSlice>, caf::reacts_to<SliceArrived>,
+                     caf::replies_to<ReportWaits>::with<Waits>>;
 
 }  // namespace troupe
-
-TROUPE_LOCAL_MESSAGE(troupe::Slice)
-TROUPE_LOCAL_MESSAGE(troupe::GradientSlice)
-TROUPE_LOCAL_MESSAGE(troupe::SliceArrived)

@@ -9,7 +9,8 @@
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
-#include "messages/local.hpp"
+#include "messages/fields.hpp"
+#include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
 #include "transport/row_exchange.hpp"
 
@@ -23,39 +24,47 @@ struct RunForward {
   std::int64_t round = 0;
   ForwardPass pass;
 };
+inline auto Fields(RunForward& x) { return std::tie(x.stage, x.round, x.pass); }
 struct ForwardDone {
   std::int64_t busy_ns = 0;
   ForwardResult result;
 };
+inline auto Fields(ForwardDone& x) { return std::tie(x.busy_ns, x.result); }
 
 struct RunBackward {
   int stage = 0;
   std::int64_t round = 0;
   BackwardPass pass;
 };
+inline auto Fields(RunBackward& x) { return std::tie(x.stage, x.round, x.pass); }
 struct BackwardDone {
   std::int64_t busy_ns = 0;
   BackwardResult result;
 };
+inline auto Fields(BackwardDone& x) { return std::tie(x.busy_ns, x.result); }
 
 /// Sum the gradients over whoever holds the same parameters. Collective.
 struct ReduceGradients {
   int stage = 0;
   std::int64_t round = 0;
 };
+inline auto Fields(ReduceGradients& x) { return std::tie(x.stage, x.round); }
 struct GradientsReduced {
   std::int64_t busy_ns = 0;
   double squared_norm = 0.0;
 };
+inline auto Fields(GradientsReduced& x) { return std::tie(x.busy_ns, x.squared_norm); }
 
 struct UpdateParameters {
   int stage = 0;
   std::int64_t round = 0;
   UpdateStep step;
 };
+inline auto Fields(UpdateParameters& x) { return std::tie(x.stage, x.round, x.step); }
 struct ParametersUpdated {
   std::int64_t busy_ns = 0;
 };
+inline auto Fields(ParametersUpdated& x) { return std::tie(x.busy_ns); }
 
 /// Move rows among the ranks of a colocated group. Collective over the whole group.
 struct RunExchange {
@@ -66,19 +75,23 @@ struct RunExchange {
   std::shared_ptr<const ExchangePlan> plan;
   std::vector<Buffer> rows;  ///< this rank's rows, in pieces laid one behind the other
 };
+inline auto Fields(RunExchange& x) { return std::tie(x.stage, x.group, x.round, x.unit, x.plan, x.rows); }
 struct ExchangeDone {
   std::int64_t busy_ns = 0;
   Buffer rows;
 };
+inline auto Fields(ExchangeDone& x) { return std::tie(x.busy_ns, x.rows); }
 
 /// Hand out the tensors of one shard. They are the live memory: look, do not keep.
 struct Inspect {
   int stage = 0;
   TensorKind kind = TensorKind::kParameter;
 };
+inline auto Fields(Inspect& x) { return std::tie(x.stage, x.kind); }
 struct Inspected {
   std::vector<TensorPiece> pieces;
 };
+inline auto Fields(Inspected& x) { return std::tie(x.pieces); }
 
 using Device = caf::typed_actor<caf::replies_to<RunForward>::with<ForwardDone>,
                                 caf::replies_to<RunBackward>::with<BackwardDone>,
@@ -92,11 +105,19 @@ template <class Command>
 struct ToSet {
   std::vector<std::pair<int, Command>> parts;  ///< rank, what it runs
 };
+template <class Command>
+auto Fields(ToSet<Command>& x) {
+  return std::tie(x.parts);
+}
 /// Their answers, in the order of the parts.
 template <class Answer>
 struct FromSet {
   std::vector<Answer> parts;
 };
+template <class Answer>
+auto Fields(FromSet<Answer>& x) {
+  return std::tie(x.parts);
+}
 
 /// Issues every command to all its ranks before the next one, so that ranks which share
 /// collectives see them in one order.
@@ -109,22 +130,3 @@ using LockStep =
                      caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>>;
 
 }  // namespace troupe
-
-TROUPE_LOCAL_MESSAGE(troupe::RunForward)
-TROUPE_LOCAL_MESSAGE(troupe::ForwardDone)
-TROUPE_LOCAL_MESSAGE(troupe::RunBackward)
-TROUPE_LOCAL_MESSAGE(troupe::BackwardDone)
-TROUPE_LOCAL_MESSAGE(troupe::ReduceGradients)
-TROUPE_LOCAL_MESSAGE(troupe::GradientsReduced)
-TROUPE_LOCAL_MESSAGE(troupe::UpdateParameters)
-TROUPE_LOCAL_MESSAGE(troupe::ParametersUpdated)
-TROUPE_LOCAL_MESSAGE(troupe::RunExchange)
-TROUPE_LOCAL_MESSAGE(troupe::ExchangeDone)
-TROUPE_LOCAL_MESSAGE(troupe::Inspect)
-TROUPE_LOCAL_MESSAGE(troupe::Inspected)
-namespace caf {
-template <class T>
-struct allowed_unsafe_message_type<troupe::ToSet<T>> : std::true_type {};
-template <class T>
-struct allowed_unsafe_message_type<troupe::FromSet<T>> : std::true_type {};
-}  // namespace caf

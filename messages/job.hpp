@@ -2,33 +2,37 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
-#include "messages/local.hpp"
+#include "messages/waits.hpp"
+#include "messages/wire.hpp"
 
 namespace troupe {
 
 /// Run all rounds. Answered when the last one is complete and reported.
 struct RunJob {};
+inline auto Fields(RunJob&) { return std::tie(); }
 struct JobDone {
   std::string failure;  ///< empty: every round is complete; else the first cause, one line
+  bool told = false;    ///< process 0 knows of the failure, and tells the user
 };
+inline auto Fields(JobDone& x) { return std::tie(x.failure, x.told); }
 
 /// Somebody raised the abort signal.
 struct JobFailed {
   std::string cause;
 };
+inline auto Fields(JobFailed& x) { return std::tie(x.cause); }
 
-using Director =
-    caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>>;
+/// Somebody asked the job to end early: finish the rounds that have begun, then no more.
+struct StopSoon {};
+inline auto Fields(StopSoon&) { return std::tie(); }
 
-/// The owner of all actors of a process: ends them when told.
-using Node = caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>>;
+using Director = caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>,
+                                  caf::reacts_to<JobFailed>, caf::reacts_to<StopSoon>,
+                                  caf::replies_to<ReportWaits>::with<Waits>>;
 
 }  // namespace troupe
-
-TROUPE_LOCAL_MESSAGE(troupe::RunJob)
-TROUPE_LOCAL_MESSAGE(troupe::JobDone)
-TROUPE_LOCAL_MESSAGE(troupe::JobFailed)

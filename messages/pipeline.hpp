@@ -9,7 +9,9 @@
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
-#include "messages/local.hpp"
+#include "messages/fields.hpp"
+#include "messages/waits.hpp"
+#include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
 #include "transport/buffer.hpp"
 
@@ -23,6 +25,7 @@ struct Activation {
   std::vector<Buffer> shards;
   std::shared_ptr<const RowTable> rows;  ///< which samples the rows belong to
 };
+inline auto Fields(Activation& x) { return std::tie(x.unit, x.link, x.shards, x.rows); }
 
 /// The answer to an Activation: d(loss)/d(activation), as one buffer per shard of the asker or a
 /// single one for all. Empty: nobody upstream of the link trains, so there is no gradient.
@@ -30,11 +33,10 @@ struct Gradient {
   std::int64_t unit = 0;
   std::vector<Buffer> shards;
 };
+inline auto Fields(Gradient& x) { return std::tie(x.unit, x.shards); }
 
 /// Whoever takes activations: the next stage, a boundary leader, a Phase.
-using Downstream = caf::typed_actor<caf::replies_to<Activation>::with<Gradient>>;
+using Downstream = caf::typed_actor<caf::replies_to<Activation>::with<Gradient>,
+                                    caf::replies_to<ReportWaits>::with<Waits>>;
 
 }  // namespace troupe
-
-TROUPE_LOCAL_MESSAGE(troupe::Activation)
-TROUPE_LOCAL_MESSAGE(troupe::Gradient)

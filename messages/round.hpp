@@ -10,7 +10,8 @@
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
-#include "messages/local.hpp"
+#include "messages/fields.hpp"
+#include "messages/wire.hpp"
 #include "messages/pipeline.hpp"
 #include "modules/stage_program.hpp"
 
@@ -19,6 +20,7 @@ namespace troupe {
 struct RoundBegin {
   Round round;
 };
+inline auto Fields(RoundBegin& x) { return std::tie(x.round); }
 
 /// A stage's answer to RoundBegin, once its last unit of the round is behind it.
 struct StageReport {
@@ -26,6 +28,7 @@ struct StageReport {
   std::int64_t busy_ns = 0;  ///< summed over the stage's shards
   LossSums loss;
 };
+inline auto Fields(StageReport& x) { return std::tie(x.round, x.busy_ns, x.loss); }
 
 /// Inputs of one unit, from the Feed. The answer says that the unit's forward has run, which is
 /// the Feed's leave to bring another.
@@ -33,14 +36,30 @@ struct Input {
   std::int64_t unit = 0;
   std::shared_ptr<const Inputs> data;
 };
+inline auto Fields(Input& x) { return std::tie(x.unit, x.data); }
 struct InputTaken {
   std::int64_t unit = 0;
 };
+inline auto Fields(InputTaken& x) { return std::tie(x.unit); }
+
+/// The bytes of one shard of an activation or gradient are in this process (a stage tells itself).
+struct ShardArrived {
+  bool gradient = false;
+  int link = 0;  ///< incoming for an activation, outgoing for a gradient
+  std::int64_t unit = 0;
+  int shard = 0;
+  Buffer buffer;
+};
+inline auto Fields(ShardArrived& x) {
+  return std::tie(x.gradient, x.link, x.unit, x.shard, x.buffer);
+}
 
 using Stage = Downstream::extend<caf::replies_to<RoundBegin>::with<StageReport>,
-                                 caf::replies_to<Input>::with<InputTaken>>;
+                                 caf::replies_to<Input>::with<InputTaken>,
+                                 caf::reacts_to<ShardArrived>>;
 
-using Feed = caf::typed_actor<caf::reacts_to<RoundBegin>>;
+using Feed =
+    caf::typed_actor<caf::reacts_to<RoundBegin>, caf::replies_to<ReportWaits>::with<Waits>>;
 using Phase = Downstream::extend<caf::reacts_to<RoundBegin>>;
 
 /// From a stage replica to its Update: my last backward of `round` is done. The answer comes when
@@ -48,9 +67,11 @@ using Phase = Downstream::extend<caf::reacts_to<RoundBegin>>;
 struct BackwardsDone {
   std::int64_t round = 0;
 };
+inline auto Fields(BackwardsDone& x) { return std::tie(x.round); }
 struct Updated {
   std::int64_t round = 0;
 };
+inline auto Fields(Updated& x) { return std::tie(x.round); }
 
 /// From the Director to an Update: this round ends in an optimizer step. Answered with this
 /// update's share of the squared gradient norm once every replica's gradients are summed.
@@ -59,10 +80,12 @@ struct UpdateRound {
   UpdateStep step;
   bool wait = false;  ///< do not step before ApplyUpdate: the coefficient is not known yet
 };
+inline auto Fields(UpdateRound& x) { return std::tie(x.round, x.step, x.wait); }
 struct SquaredNorm {
   std::int64_t round = 0;
   double value = 0.0;
 };
+inline auto Fields(SquaredNorm& x) { return std::tie(x.round, x.value); }
 
 /// From the Director: the coefficient is known. Answered when the parameters have stepped. Sent
 /// (and answered) also when the step did not wait.
@@ -70,24 +93,16 @@ struct ApplyUpdate {
   std::int64_t round = 0;
   double clip_coefficient = 1.0;
 };
+inline auto Fields(ApplyUpdate& x) { return std::tie(x.round, x.clip_coefficient); }
 struct UpdateDone {
   std::int64_t round = 0;
   std::int64_t busy_ns = 0;
 };
+inline auto Fields(UpdateDone& x) { return std::tie(x.round, x.busy_ns); }
 
 using Update = caf::typed_actor<caf::replies_to<BackwardsDone>::with<Updated>,
                                 caf::replies_to<UpdateRound>::with<SquaredNorm>,
-                                caf::replies_to<ApplyUpdate>::with<UpdateDone>>;
+                                caf::replies_to<ApplyUpdate>::with<UpdateDone>,
+                                caf::replies_to<ReportWaits>::with<Waits>>;
 
 }  // namespace troupe
-
-TROUPE_LOCAL_MESSAGE(troupe::RoundBegin)
-TROUPE_LOCAL_MESSAGE(troupe::StageReport)
-TROUPE_LOCAL_MESSAGE(troupe::Input)
-TROUPE_LOCAL_MESSAGE(troupe::InputTaken)
-TROUPE_LOCAL_MESSAGE(troupe::BackwardsDone)
-TROUPE_LOCAL_MESSAGE(troupe::Updated)
-TROUPE_LOCAL_MESSAGE(troupe::UpdateRound)
-TROUPE_LOCAL_MESSAGE(troupe::SquaredNorm)
-TROUPE_LOCAL_MESSAGE(troupe::ApplyUpdate)
-TROUPE_LOCAL_MESSAGE(troupe::UpdateDone)

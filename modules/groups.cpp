@@ -1,8 +1,12 @@
 #include "modules/groups.hpp"
 
+#include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "transport/group.hpp"
 
 namespace troupe {
 namespace {
@@ -24,9 +28,16 @@ void ForEachShard(const Layout& layout, Visit visit) {
 /// A module's shards by coordinates, as its groups are handed out.
 class ModuleShards {
  public:
-  ModuleShards(const Layout& layout, std::shared_ptr<AbortSignal> abort)
-      : layout_(layout), abort_(std::move(abort)) {
-    shards_.resize(static_cast<std::size_t>(layout.num_ranks()));
+  ModuleShards(const Config& config, const ModuleConfig& module, const ProcessPlan& processes,
+               DataPlane* plane, std::shared_ptr<AbortSignal> abort, GroupWaits* waits)
+      : name_(module.name),
+        layout_(module.layout),
+        grid_(GridOf(config, module)),
+        processes_(processes),
+        plane_(plane),
+        abort_(std::move(abort)),
+        waits_(waits) {
+    shards_.resize(static_cast<std::size_t>(layout_.num_ranks()));
   }
 
   ShardGroups& At(const Coordinates& at) {
@@ -34,17 +45,30 @@ class ModuleShards {
         ((at.pp * layout_.dp + at.dp) * layout_.cp + at.cp) * layout_.tp + at.tp)];
   }
 
-  /// Makes one group and gives member i its view.
-  void Join(View view, const std::vector<Coordinates>& members) {
-    auto communicators = MakeLocalGroup(static_cast<int>(members.size()), abort_);
+  /// Makes one group of `kind` and gives member i its view, if it lives here.
+  void Join(const char* kind, View view, const std::vector<Coordinates>& members) {
+    std::vector<ProcessId> homes;
+    for (const Coordinates& at : members) homes.push_back(processes_.HomeOf(grid_.RankAt(at)));
+    const ProcessId self = plane_ == nullptr ? 0 : plane_->self();
+    if (std::find(homes.begin(), homes.end(), self) == homes.end()) return;
+    const Coordinates& first = members.front();
+    const std::string name = std::string(kind) + " " + name_ + ".s" + std::to_string(first.pp) +
+                             " dp" + std::to_string(first.dp) + " cp" + std::to_string(first.cp) +
+                             " tp" + std::to_string(first.tp);
+    auto communicators = MakeGroup(name, homes, plane_, abort_, waits_);
     for (std::size_t i = 0; i < members.size(); ++i) {
       At(members[i]).*view = std::move(communicators[i]);
     }
   }
 
  private:
+  std::string name_;
   Layout layout_;
+  Grid grid_;
+  const ProcessPlan& processes_;
+  DataPlane* plane_;
   std::shared_ptr<AbortSignal> abort_;
+  GroupWaits* waits_;
   std::vector<ShardGroups> shards_;
 };
 
@@ -60,19 +84,29 @@ void JoinAll(ModuleShards& shards, const ModuleConfig& module) {
   const int sharing = KeyValueSharing(module);
   const bool tied = module.kind == ModuleKind::kLlama && module.llama.tied_head && layout.pp > 1;
   ForEachShard(layout, [&](const Coordinates& at) {
-    if (at.tp == 0) shards.Join(&ShardGroups::tensor, Along(at, &Coordinates::tp, layout.tp));
-    if (at.dp == 0) shards.Join(&ShardGroups::data, Along(at, &Coordinates::dp, layout.dp));
+    if (at.tp == 0) {
+      shards.Join("tensor", &ShardGroups::tensor, Along(at, &Coordinates::tp, layout.tp));
+    }
+    if (at.dp == 0) shards.Join("data", &ShardGroups::data, Along(at, &Coordinates::dp, layout.dp));
     if (at.tp % sharing == 0) {
-      shards.Join(&ShardGroups::key_value, Along(at, &Coordinates::tp, sharing));
+      shards.Join("key-value", &ShardGroups::key_value, Along(at, &Coordinates::tp, sharing));
     }
     if (tied && at.pp == 0) {
       Coordinates last = at;
       last.pp = layout.pp - 1;
-      shards.Join(&ShardGroups::tied, {at, last});
+      shards.Join("tied", &ShardGroups::tied, {at, last});
     } else if (!tied || at.pp < layout.pp - 1) {
-      shards.Join(&ShardGroups::tied, {at});
+      shards.Join("tied", &ShardGroups::tied, {at});
     }
   });
+}
+
+int HighestRank(const Config& config) {
+  int highest = 0;
+  for (const ModuleConfig& module : config.modules) {
+    for (const int rank : module.ranks) highest = std::max(highest, rank);
+  }
+  return highest;
 }
 
 }  // namespace
@@ -84,10 +118,14 @@ int KeyValueSharing(const ModuleConfig& module) {
   return tp > kv_heads && kv_heads > 0 && tp % kv_heads == 0 ? tp / kv_heads : 1;
 }
 
-GroupTable::GroupTable(const Config& config, const std::shared_ptr<AbortSignal>& abort) {
+GroupTable::GroupTable(const Config& config, const std::shared_ptr<AbortSignal>& abort)
+    : GroupTable(config, ProcessPlan::Single(HighestRank(config) + 1), nullptr, abort) {}
+
+GroupTable::GroupTable(const Config& config, const ProcessPlan& processes, DataPlane* plane,
+                       const std::shared_ptr<AbortSignal>& abort, GroupWaits* waits) {
   for (const ModuleConfig& module : config.modules) {
     if (module.inline_in) continue;
-    ModuleShards shards(module.layout, abort);
+    ModuleShards shards(config, module, processes, plane, abort, waits);
     JoinAll(shards, module);
     ForEachShard(module.layout, [&](const Coordinates& at) {
       groups_.emplace(Key{module.name, at.pp, at.dp, at.cp, at.tp}, std::move(shards.At(at)));

@@ -8,10 +8,13 @@
 #include <string>
 #include <tuple>
 
+#include "cluster/process_plan.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
+#include "transport/data_plane.hpp"
+#include "transport/group_waits.hpp"
 
 namespace troupe {
 
@@ -26,7 +29,12 @@ struct ShardGroups {
 /// Thread-safe.
 class GroupTable {
  public:
-  /// Groups of all modules that are not inline; `abort` ends every wait in them.
+  /// Groups of all modules that are not inline; `abort` ends every wait in them. Every process of
+  /// the job makes the same table; it holds the views of its own ranks. `plane` may be null when
+  /// `processes` are one, and must outlive the views; so must `waits`, which may be null.
+  GroupTable(const Config& config, const ProcessPlan& processes, DataPlane* plane,
+             const std::shared_ptr<AbortSignal>& abort, GroupWaits* waits = nullptr);
+  /// All ranks in this process.
   GroupTable(const Config& config, const std::shared_ptr<AbortSignal>& abort);
 
   /// Hands the shard its views. Throws std::logic_error for a shard that is unknown or was served

@@ -116,6 +116,11 @@ class StageProgram {
   virtual void Update(const UpdateStep& step) = 0;
   /// This shard's pieces of one kind, trainable parameters only except for kParameter.
   virtual std::vector<TensorPiece> Tensors(TensorKind kind) const = 0;
+  /// Overwrites this shard's pieces of one kind; they must be exactly those that Tensors(kind)
+  /// lists (name, offsets, shape, dtype), in any order; throws std::invalid_argument naming the
+  /// first that is missing, unknown or different, and changes nothing then. Not while a pass is in
+  /// flight. Replicas and others that hold the same piece must be given the same values.
+  virtual void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) = 0;
   /// Bytes of parameters, gradients and optimizer state.
   virtual std::size_t state_bytes() const = 0;
 };

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-order=(layout configs schedule trace transport modules messages actors data checkpoint cli)
+order=(layout configs schedule trace transport cluster modules messages actors data checkpoint cli)
 declare -A place
 for i in "${!order[@]}"; do place[${order[$i]}]=$i; done
 
@@ -36,6 +36,6 @@ done < <(grep -rnE '^#include *[<"](torch/|ATen/|c10/)' "${order[@]}" --include=
          grep -v '^modules/torch/' || true)
 while IFS=: read -r file line _; do
   complain "$file:$line: CAF in a layer that must not know it"
-done < <(grep -rnE '^#include *[<"]caf/' layout configs schedule trace transport modules data checkpoint \
+done < <(grep -rnE '^#include *[<"]caf/' layout configs schedule trace transport cluster modules data checkpoint \
          --include='*.hpp' --include='*.cpp' || true)
 exit $bad

@@ -6,11 +6,13 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache mold                # the build
   libcaf-dev                                       # actors
+  libucx-dev ucx-utils pkg-config                  # tensors between processes
+  libssl-dev                                       # who may join a job
   libtorch-dev libopenblas0-pthread                # tensors; the reference BLAS is 25 times slower
   libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
   libjpeg62-turbo-dev libpng-dev libstb-dev        # images
   libsentencepiece-dev
-  catch2 libbenchmark-dev                          # tests and benchmarks
+  catch2 libbenchmark-dev iproute2                 # tests and benchmarks
 )
 
 missing=()

@@ -160,6 +160,17 @@ Buffer Buffer::Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType 
   return buffer;
 }
 
+Buffer Buffer::Remote(std::shared_ptr<void> owner, std::int64_t offset, Shape shape, DType dtype) {
+  static_cast<void>(CheckedNumBytes(shape, dtype));
+  Buffer buffer;
+  buffer.owner_ = std::move(owner);
+  buffer.shape_ = std::move(shape);
+  buffer.dtype_ = dtype;
+  buffer.remote_ = true;
+  buffer.remote_offset_ = offset;
+  return buffer;
+}
+
 std::int64_t Buffer::num_rows() const {
   if (shape_.empty())
     throw std::invalid_argument("buffer: expected at least one dimension, got a scalar");
@@ -177,7 +188,12 @@ Buffer Buffer::Rows(std::int64_t begin, std::int64_t end) const {
     throw std::out_of_range("rows [" + std::to_string(begin) + ", " + std::to_string(end) +
                             "): expected a part of [0, " + std::to_string(num_rows()) + ")");
   Buffer rows = *this;
-  rows.data_ += static_cast<std::size_t>(begin) * row_bytes();
+  const std::size_t skipped = static_cast<std::size_t>(begin) * row_bytes();
+  if (remote_) {
+    rows.remote_offset_ += static_cast<std::int64_t>(skipped);
+  } else {
+    rows.data_ += skipped;
+  }
   rows.shape_.front() = end - begin;
   return rows;
 }
@@ -190,6 +206,7 @@ Buffer ConcatenateRows(const std::vector<Buffer>& parts) {
   std::vector<const Buffer*> filled;
   for (const Buffer& part : parts) {
     CheckSameRows(parts.front(), part);
+    if (!part.local()) throw std::invalid_argument("concatenation of rows: a part is in another process");
     num_rows += part.num_rows();
     if (part.num_rows() > 0) filled.push_back(&part);
   }

@@ -32,7 +32,15 @@ class Buffer {
   /// Memory that `owner` keeps alive; the last handle to go releases `owner`, on its thread.
   static Buffer Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype);
 
-  bool defined() const { return data_ != nullptr; }
+  /// A handle to bytes of another process: shape and dtype are known, data() is null until
+  /// TensorStore::Fetch brings them. `owner` is what the store keeps of it.
+  static Buffer Remote(std::shared_ptr<void> owner, std::int64_t offset, Shape shape, DType dtype);
+
+  bool defined() const { return data_ != nullptr || remote_; }
+  /// Whether the bytes are in this process (or there is no tensor at all).
+  bool local() const { return !remote_; }
+  /// Of a handle that is not local: bytes from the start of what its owner names.
+  std::int64_t remote_offset() const { return remote_offset_; }
   std::byte* data() const { return data_; }
   template <class T>
   T* as() const {
@@ -47,7 +55,8 @@ class Buffer {
   /// The outermost size; throws std::invalid_argument for a scalar.
   std::int64_t num_rows() const;
   std::size_t row_bytes() const;
-  /// Rows [begin, end) of the outermost dimension, sharing the bytes. Throws std::out_of_range.
+  /// Rows [begin, end) of the outermost dimension, sharing the bytes, local or not. Throws
+  /// std::out_of_range.
   Buffer Rows(std::int64_t begin, std::int64_t end) const;
   /// Handles and views that share these bytes.
   long use_count() const { return owner_.use_count(); }
@@ -58,6 +67,8 @@ class Buffer {
   std::byte* data_ = nullptr;
   Shape shape_;
   DType dtype_ = DType::kFloat32;
+  bool remote_ = false;
+  std::int64_t remote_offset_ = 0;
 };
 
 /// Buffers of equal row shape laid one behind the other: a view of the first when it is the only

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "modules/freezing.hpp"
+#include "modules/tensor_pieces.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -168,6 +169,13 @@ std::vector<TensorPiece> SyntheticProgram::Tensors(TensorKind kind) const {
   piece.value = kind == TensorKind::kParameter ? weight_ : gradient_;
   piece.owner = shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0;
   return {piece};
+}
+
+void SyntheticProgram::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) {
+  if (!flights_.empty()) {
+    throw std::logic_error("tensors are set while a unit is still in flight");
+  }
+  OverwritePieces(ToString(shard_), Tensors(kind), pieces);
 }
 
 std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, int dp,

@@ -37,6 +37,7 @@ class SyntheticProgram : public StageProgram {
   double ReduceGradients() override;
   void Update(const UpdateStep& step) override;
   std::vector<TensorPiece> Tensors(TensorKind kind) const override;
+  void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override;
   std::size_t state_bytes() const override { return 2 * sizeof(double); }
 
   double gradient() const { return *gradient_.as<double>(); }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "modules/freezing.hpp"
+#include "modules/tensor_pieces.hpp"
 #include "modules/torch/tensors.hpp"
 
 namespace troupe {
@@ -183,6 +184,16 @@ double TorchStage::ReduceGradients() {
 void TorchStage::Update(const UpdateStep& step) {
   RequireNothingInFlight("optimizer step");
   store_.Update(*config_, step);
+}
+
+void TorchStage::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) {
+  if (kind == TensorKind::kGradient) {
+    throw std::invalid_argument(name_ + ": expected parameters or moments to set, got gradients");
+  }
+  RequireNothingInFlight("change of tensors");
+  // The pieces are views of the flat tensors, and so are the leaves that graphs are built on: no
+  // operation of the library takes part, so there is none that could be recorded.
+  OverwritePieces(name_, store_.Pieces(kind), pieces);
 }
 
 }  // namespace troupe

@@ -26,6 +26,8 @@ class TorchStage : public StageProgram {
   /// Throws std::logic_error while a backward is owed: it would run with the wrong weights.
   void Update(const UpdateStep& step) override;
   std::vector<TensorPiece> Tensors(TensorKind kind) const override { return store_.Pieces(kind); }
+  /// All kinds but gradients. Throws std::logic_error while a backward is owed.
+  void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override;
   std::size_t state_bytes() const override { return store_.num_bytes(); }
 
  private:

@@ -20,8 +20,8 @@ struct Emit {
 
 }  // namespace
 }  // namespace troupe
-TROUPE_LOCAL_MESSAGE(troupe::Reply)
-TROUPE_LOCAL_MESSAGE(troupe::Emit)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::Reply)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::Emit)
 namespace troupe {
 namespace {
 
@@ -57,7 +57,8 @@ FakeStage::behavior_type RunFakeStage(ActorPointer<FakeStage, FakeStageState> se
         const Activation& got = inbox->activations[self->state.answered++];
         self->state.askers.front().deliver(reply.none ? Gradient{got.unit, {}} : NegativeOf(got));
         self->state.askers.pop_front();
-      }};
+      },
+      [](const ReportWaits&) { return Waits{}; }};
 }
 
 /// A source stage that sends when told and keeps the answers.
@@ -95,18 +96,12 @@ class EdgeFixture {
       inboxes.push_back(std::make_shared<Inbox>());
       auto stage = Keep(system_.spawn(RunFakeStage, inboxes.back()));
       stages_.push_back(stage);
-      DestinationLeaderConfig config{
-          "e",  d, 0, source, destination, {}, stage, transport_.Open("d" + std::to_string(d)),
-          abort};
-      for (int s = 0; s < a; ++s) config.peer_endpoints[s] = "s" + std::to_string(s);
+      DestinationLeaderConfig config{"e", d, 0, source, destination, stage, tensors_, abort};
       leaders[d] = Keep(system_.spawn(RunDestinationLeader, std::move(config)));
     }
     for (int s = 0; s < a; ++s) {
-      SourceLeaderConfig config{
-          "e",         s,       credits, source,
-          destination, leaders, {},      transport_.Open("s" + std::to_string(s)),
-          abort};
-      for (int d = 0; d < b; ++d) config.peer_endpoints[d] = "d" + std::to_string(d);
+      SourceLeaderConfig config{"e",         s,       credits,  source,
+                                destination, leaders, tensors_, abort};
       auto leader = Keep(system_.spawn(RunSourceLeader, std::move(config)));
       outboxes.push_back(std::make_shared<Outbox>());
       emitters_.push_back(Keep(system_.spawn(RunEmitter, Downstream(leader), outboxes.back())));
@@ -162,7 +157,7 @@ class EdgeFixture {
 
   Config config_;
   caf::actor_system system_;
-  LocalTransport transport_{abort};
+  std::shared_ptr<TensorStore> tensors_ = std::make_shared<TensorStore>(abort);
   std::vector<Emitter> emitters_;
   std::vector<FakeStage> stages_;
   std::vector<caf::actor> actors_;

@@ -104,6 +104,9 @@ class JobFixture {
     node.source = source ? source : std::make_shared<SyntheticSource>(config);
     node.observer = seen;
     node.abort = abort;
+    node.tensors = std::make_shared<TensorStore>(abort);
+    node.processes = std::make_shared<const ProcessPlan>(
+        ProcessPlan::Single(node.plan->lock_steps().rbegin()->first + 1));
     node.rounds = rounds;
     node.inspect = inspect;
     node.threads = false;

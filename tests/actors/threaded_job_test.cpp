@@ -143,6 +143,9 @@ TEST_CASE("a program that throws on one rank ends the job with its cause", "[act
     std::vector<TensorPiece> Tensors(TensorKind kind) const override {
       return program->Tensors(kind);
     }
+    void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
+      program->SetTensors(kind, pieces);
+    }
     std::size_t state_bytes() const override { return program->state_bytes(); }
     std::unique_ptr<StageProgram> program;
   };

@@ -89,6 +89,7 @@ const std::vector<Hostile> kEntries = {
      "data_offsets holds something other than integers from 0 to 2^63 - 1"},
     {With("\"F32\"", "[2]", "[0.0,8.0]"),
      "data_offsets holds something other than integers from 0 to 2^63 - 1"},
+    {With("\"F32\"", "[1e999]", "[0,8]"), "header holds a number that is too large"},
     {With("\"F32\"", "[2]", "[0,8,8]"), "has 3 data_offsets, expected 2"},
     {With("\"F32\"", "[2]", "[8,0]"), "lies at bytes 8 to 0, expected 8 bytes"},
     {With("\"F32\"", "[3]", "[0,8]"), "lies at bytes 0 to 8, expected 12 bytes"},

@@ -25,7 +25,8 @@ std::vector<fs::path> BrokenFiles() {
   for (const auto& entry : fs::directory_iterator("tests/configs/broken")) {
     if (entry.path().extension() == ".toml") files.push_back(entry.path());
   }
-  std::ranges::sort(files);
+  const auto number = [](const fs::path& path) { return std::stoi(path.stem().string()); };
+  std::ranges::sort(files, {}, number);
   return files;
 }
 
@@ -44,7 +45,8 @@ static std::string DefaultText(const KeySpec& key) {
   Config config;
   ModuleConfig module;
   EdgeConfig edge;
-  const Target target{&config, &module, &edge};
+  ClusterNode node;
+  const Target target{&config, &module, &edge, &node};
   FindTable(key.table)->create(target);
   const std::string value = PrintValue(key, target);
   return value.empty() ? "none" : "`" + value + "`";

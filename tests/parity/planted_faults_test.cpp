@@ -27,6 +27,9 @@ struct Decorator : StageProgram {
   std::vector<TensorPiece> Tensors(TensorKind kind) const override {
     return program->Tensors(kind);
   }
+  void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
+    program->SetTensors(kind, pieces);
+  }
   std::size_t state_bytes() const override { return program->state_bytes(); }
 
   std::unique_ptr<StageProgram> program;

@@ -1,0 +1,60 @@
+// What the actors of a process are doing right now, for those who must not ask them: an actor that
+// is stuck does not answer.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// One actor's; written by the thread that runs it.
+struct Activity {
+  std::atomic<std::int64_t> busy_since_ns = 0;              ///< steady clock; 0: no handler runs
+  std::atomic<const std::type_info*> message = nullptr;  ///< what the handler was called with
+  std::atomic<std::uint64_t> handled = 0;
+};
+
+/// A base of every actor, so that its owner finds its Activity.
+class Active {
+ public:
+  virtual ~Active() = default;
+  const std::shared_ptr<Activity>& activity() const { return activity_; }
+
+ private:
+  std::shared_ptr<Activity> activity_ = std::make_shared<Activity>();
+};
+
+/// The actors of one process. Thread-safe.
+class ActivityTable {
+ public:
+  struct Entry {
+    std::string name;       ///< "stage vision.s0 dp1"
+    bool long_runs = false;  ///< has a thread of its own: its handlers may take long
+    std::shared_ptr<const Activity> activity;
+  };
+
+  void Add(Entry entry);
+  std::vector<Entry> List() const;
+
+  /// Handled by all of them so far, and how many are in a handler.
+  struct Sum {
+    std::uint64_t handled = 0;
+    int busy = 0;
+  };
+  Sum Total() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+/// "Activation" of troupe::Activation; "a message" of null.
+std::string MessageName(const std::type_info* type);
+
+}  // namespace troupe

@@ -1,0 +1,33 @@
+// How the actor systems of two processes are connected: by sockets that have proved to belong to
+// the job (cluster/join.hpp). CAF's own ports stay closed; nobody else can speak to its protocol.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include <caf/actor_system.hpp>
+
+#include "cluster/socket.hpp"
+#include "messages/node.hpp"
+
+namespace troupe {
+
+class Connections {
+ public:
+  /// `node` is what whoever connects gets to speak to. The system must have been made with
+  /// SystemConfig(…, spans_processes = true).
+  Connections(caf::actor_system& system, const Node& node);
+  ~Connections();
+
+  /// This end waits to be spoken to; the other end calls Connect.
+  void Accept(Socket socket);
+  /// The Node at the other end. Throws std::runtime_error when it does not answer in time.
+  Node Connect(Socket socket, std::chrono::milliseconds timeout);
+
+ private:
+  class Door;
+  caf::actor_system& system_;
+  std::shared_ptr<void> door_;  ///< a Door, counted by CAF
+};
+
+}  // namespace troupe

@@ -1,0 +1,230 @@
+#include "actors/job_builder.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace troupe {
+
+JobBuilder::JobBuilder(NodePointer self, std::function<void(const std::string&)> built)
+    : self_(self),
+      config_(self->state.config),
+      plan_(*self->state.config.plan),
+      built_(std::move(built)) {}
+
+void JobBuilder::Start() {
+  steps_.push_back([this] { Devices(); });
+  steps_.push_back([this] { LockSteps(); });
+  steps_.push_back([this] { Updates(); });
+  const auto& order = plan_.graph().TopologicalOrder();
+  for (auto stage = order.rbegin(); stage != order.rend(); ++stage) {
+    steps_.push_back([this, s = *stage] { Receivers(s); });
+    steps_.push_back([this, s = *stage] { SourceLeaders(s); });
+    steps_.push_back([this, s = *stage] { Stages(s); });
+  }
+  steps_.push_back([this] { Feeds(); });
+  steps_.push_back([this] { Tracers(); });
+  steps_.push_back([this] { TheDirector(); });
+  Next();
+}
+
+void JobBuilder::Next() {
+  while (open_ == 0 && !issuing_ && !failed_) {
+    if (steps_.empty()) return built_("");
+    const Step step = std::move(steps_.front());
+    steps_.pop_front();
+    issuing_ = true;
+    step();
+    issuing_ = false;
+  }
+}
+
+template <class Answer, class Request, class Take>
+void JobBuilder::Ask(ProcessId process, Request request, Take take) {
+  ++open_;
+  const auto me = shared_from_this();
+  self_->request(self_->state.nodes.at(process), caf::infinite, std::move(request))
+      .then(
+          [me, take](Answer& answer) {
+            take(answer);
+            --me->open_;
+            me->Next();
+          },
+          [me](const caf::error& reason) {
+            if (std::exchange(me->failed_, true)) return;
+            me->built_(TextOf(reason));
+          });
+}
+
+template <class Handle, class Request, class Take>
+void JobBuilder::AskForActor(ProcessId process, Request request, Take take) {
+  Ask<Spawned>(process, std::move(request), [take](Spawned& spawned) {
+    take(caf::actor_cast<Handle>(spawned.actor));
+  });
+}
+
+ProcessId JobBuilder::HomeOfStage(int stage, int dp) const {
+  return config_.processes->HomeOf(plan_.RanksOf(stage, dp).front());
+}
+
+void JobBuilder::Devices() {
+  for (const auto& [process, node] : self_->state.nodes) {
+    Ask<DevicesSpawned>(process, SpawnDevices{}, [this](DevicesSpawned& spawned) {
+      devices_.insert(spawned.devices.begin(), spawned.devices.end());
+    });
+  }
+}
+
+void JobBuilder::LockSteps() {
+  std::map<int, SpawnLockStep> requests;
+  for (const auto& [rank, set] : plan_.lock_steps()) {
+    requests[set].set = set;
+    requests[set].devices[rank] = devices_.at(rank);
+  }
+  for (auto& [set, request] : requests) {
+    const ProcessId home = config_.processes->HomeOf(request.devices.begin()->first);
+    AskForActor<LockStep>(home, std::move(request),
+                          [this, s = set](LockStep handle) { lock_steps_[s] = handle; });
+  }
+}
+
+void JobBuilder::Updates() {
+  for (std::size_t u = 0; u < plan_.updates().size(); ++u) {
+    const int first = plan_.RanksOf(plan_.updates()[u].stages.front(), 0).front();
+    const int index = static_cast<int>(u);
+    AskForActor<Update>(config_.processes->HomeOf(first), SpawnUpdate{index, LockStepOf(first)},
+                        [this, index](Update handle) { updates_[index] = handle; });
+  }
+}
+
+/// What stands at the far end of the stage's outgoing edges: their destination leaders, or a phase.
+void JobBuilder::Receivers(int stage) {
+  for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
+    const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
+    if (link.edge < 0) continue;
+    const auto& receivers = stages_.at(link.to);
+    if (plan_.edges()[static_cast<std::size_t>(link.edge)].placement == Placement::kDisjoint) {
+      for (const auto& [dp, receiver] : receivers) {
+        AskForActor<DestinationLeader>(
+            HomeOfStage(link.to, dp), SpawnDestinationLeader{index, dp, receiver},
+            [this, i = index, d = dp](DestinationLeader handle) { destinations_[i][d] = handle; });
+      }
+      continue;
+    }
+    const int first = plan_.GridOfStage(link.to).ranks().front();
+    SpawnPhase request{index, LockStepOf(first), {}};
+    for (const auto& [dp, receiver] : receivers) request.stages.push_back(receiver);
+    AskForActor<Phase>(HomeOfStage(link.to, 0), std::move(request),
+                       [this, i = index](Phase handle) { phases_[i] = handle; });
+  }
+}
+
+void JobBuilder::SourceLeaders(int stage) {
+  for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
+    const auto peers = destinations_.find(index);
+    if (peers == destinations_.end()) continue;
+    for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
+      AskForActor<SourceLeader>(
+          HomeOfStage(stage, dp), SpawnSourceLeader{index, dp, peers->second},
+          [this, i = index, dp](SourceLeader handle) { sources_[i][dp] = handle; });
+    }
+  }
+}
+
+/// Whom replica `dp` of the stage speaks to, in the order of its outgoing links.
+std::vector<OutgoingLink> JobBuilder::TargetsOf(int stage, int dp) const {
+  std::vector<OutgoingLink> targets;
+  for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
+    const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
+    const std::string name = plan_.ReceiverOf(index, dp);
+    if (link.edge < 0) {
+      targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index), name});
+      continue;
+    }
+    const auto phase = phases_.find(index);
+    if (phase != phases_.end()) {
+      targets.push_back({phase->second, dp, name});
+    } else {
+      targets.push_back({sources_.at(index).at(dp), 0, name});
+    }
+  }
+  return targets;
+}
+
+void JobBuilder::Stages(int stage) {
+  Update update;
+  for (const auto& [index, handle] : updates_) {
+    const auto& stages = plan_.updates()[static_cast<std::size_t>(index)].stages;
+    if (std::find(stages.begin(), stages.end(), stage) != stages.end()) update = handle;
+  }
+  for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
+    SpawnStage request{stage, dp, LockStepOf(plan_.RanksOf(stage, dp).front()),
+                       TargetsOf(stage, dp), update};
+    AskForActor<Stage>(HomeOfStage(stage, dp), std::move(request),
+                       [this, stage, dp](Stage handle) { stages_[stage][dp] = handle; });
+  }
+}
+
+void JobBuilder::Feeds() {
+  for (std::size_t m = 0; m < plan_.modules().size(); ++m) {
+    for (int dp = 0; dp < plan_.modules()[m].grid.layout().dp; ++dp) {
+      std::map<ProcessId, SpawnFeed> requests;
+      for (const auto& [stage, replicas] : stages_) {
+        const StagePlan& plan = plan_.stages()[static_cast<std::size_t>(stage)];
+        if (plan.module != static_cast<int>(m) || !plan.reads_data) continue;
+        SpawnFeed& request = requests[HomeOfStage(stage, dp)];
+        request.module = static_cast<int>(m);
+        request.dp = dp;
+        request.stages.push_back(replicas.at(dp));
+      }
+      for (auto& [home, request] : requests) {
+        AskForActor<Feed>(home, std::move(request),
+                          [this](Feed handle) { feeds_.push_back(handle); });
+      }
+    }
+  }
+}
+
+void JobBuilder::Tracers() {
+  if (config_.trace_path.empty()) return;
+  // Process 0 is this one: its tracer is there before the others are asked for.
+  const auto collector = caf::actor_cast<Tracer>(Spawn(self_, SpawnTracer{}).actor);
+  for (const auto& [process, node] : self_->state.nodes) {
+    if (process == config_.self) continue;
+    Ask<Spawned>(process, SpawnTracer{collector}, [](Spawned&) {});
+  }
+}
+
+void JobBuilder::TheDirector() {
+  DirectorConfig config;
+  for (const auto& [stage, replicas] : stages_) {
+    for (const auto& [dp, handle] : replicas) config.stages.push_back(handle);
+  }
+  config.feeds = feeds_;
+  for (const auto& [link, phase] : phases_) config.phases.push_back(phase);
+  for (const auto& [index, update] : updates_) config.updates.push_back(update);
+  std::map<int, ToSet<Inspect>> sets;
+  for (const auto& [rank, set] : plan_.lock_steps()) {
+    for (const auto& [stage, shard] : plan_.ShardsOn(rank)) {
+      sets[set].parts.emplace_back(rank, Inspect{stage, TensorKind::kParameter});
+    }
+  }
+  for (auto& [set, inspect] : sets) config.shards.emplace_back(lock_steps_.at(set), inspect);
+  config.rounds = config_.rounds;
+  config.rounds_ahead = config_.rounds_ahead;
+  config.inspect = config_.inspect;
+  config.optimizer = plan_.config().optimizer;
+  config.steps = plan_.config().run.steps;
+  config.source = config_.source;
+  config.observer = config_.observer;
+  config.tensors = config_.tensors;
+  config.abort = config_.abort;
+  const Director director =
+      config_.threads ? self_->spawn<caf::detached>(RunDirector, std::move(config))
+                      : self_->spawn(RunDirector, std::move(config));
+  Adopt(self_, caf::actor_cast<caf::actor>(director), "director", true);
+  self_->state.waiting.insert(director.address());
+  self_->state.director = director;
+}
+
+}  // namespace troupe

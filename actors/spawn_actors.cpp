@@ -1,0 +1,244 @@
+#include "actors/spawn_actors.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/boundary_leader.hpp"
+#include "actors/device_actor.hpp"
+#include "actors/feed_actor.hpp"
+#include "actors/lock_step_actor.hpp"
+#include "actors/phase_actor.hpp"
+#include "actors/stage_actor.hpp"
+#include "actors/tracer_actor.hpp"
+#include "actors/update_actor.hpp"
+#include "transport/group.hpp"
+
+namespace troupe {
+namespace {
+
+/// Spawns an actor that the node owns; `threaded` ones get a thread of their own where allowed.
+template <class Handle, class Run, class ActorConfig>
+Handle Make(NodePointer self, const std::string& name, bool threaded, Run run,
+            ActorConfig config) {
+  const Handle handle = threaded && self->state.config.threads
+                            ? self->template spawn<caf::detached>(run, std::move(config))
+                            : self->spawn(run, std::move(config));
+  Adopt(self, caf::actor_cast<caf::actor>(handle), name, threaded);
+  if constexpr (std::is_convertible_v<Handle, Waiting>) {
+    self->state.waiting.insert(handle.address());
+  }
+  return handle;
+}
+
+template <class Handle>
+Spawned Answer(const Handle& handle) {
+  return {caf::actor_cast<caf::actor>(handle)};
+}
+
+const JobPlan& PlanOf(NodePointer self) { return *self->state.config.plan; }
+
+const StageLink& LinkOf(const JobPlan& plan, int link) {
+  return plan.graph().links()[static_cast<std::size_t>(link)];
+}
+const EdgePlan& EdgeOf(const JobPlan& plan, const StageLink& link) {
+  return plan.edges()[static_cast<std::size_t>(link.edge)];
+}
+
+/// The communicators of this process's ranks for the exchanges of colocated edges. Every process
+/// walks all edges, in one order.
+void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
+  const NodeState& s = self->state;
+  const JobPlan& plan = PlanOf(self);
+  for (std::size_t e = 0; e < plan.edges().size(); ++e) {
+    const EdgePlan& edge = plan.edges()[e];
+    if (edge.placement != Placement::kColocated) continue;
+    const auto& ranks = plan.ModuleOf(edge.to).grid.ranks();
+    std::vector<ProcessId> homes;
+    for (const int rank : ranks) homes.push_back(s.config.processes->HomeOf(rank));
+    if (std::find(homes.begin(), homes.end(), s.config.self) == homes.end()) continue;
+    auto members =
+        MakeGroup("exchange " + edge.name, homes, s.config.plane.get(), s.config.abort,
+                  s.config.group_waits.get());
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (homes[i] != s.config.self) continue;
+      devices.at(ranks[i]).groups[static_cast<int>(e)] = std::move(members[i]);
+    }
+  }
+}
+
+}  // namespace
+
+void Adopt(NodePointer self, const caf::actor& child, const std::string& name, bool threaded) {
+  self->monitor(child);
+  if (self->state.config.actors) {
+    const auto* active = dynamic_cast<const Active*>(caf::actor_cast<caf::abstract_actor*>(child));
+    self->state.config.actors->Add({name, threaded, active->activity()});
+  }
+  self->state.children.emplace(child.address(), name);
+  self->state.owned.push_back(child);
+}
+
+DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
+  const NodeState& s = self->state;
+  const JobPlan& plan = PlanOf(self);
+  std::map<int, DeviceConfig> configs;
+  for (const auto& [rank, unused] : plan.lock_steps()) {
+    if (s.config.processes->HomeOf(rank) != s.config.self) continue;
+    DeviceConfig& config = configs[rank];
+    config.rank = rank;
+    config.shards = plan.ShardsOn(rank);
+    config.make_program = s.config.make_program;
+    config.setup_thread = s.config.setup_thread;
+    config.tensors = s.config.tensors;
+    config.abort = s.config.abort;
+    const auto ring = s.config.rings.find(rank);
+    if (ring != s.config.rings.end()) config.ring = ring->second;
+  }
+  JoinExchanges(self, configs);
+  DevicesSpawned spawned;
+  for (auto& [rank, config] : configs) {
+    spawned.devices[rank] =
+        Make<Device>(self, "device " + std::to_string(rank), true, RunDevice, std::move(config));
+  }
+  return spawned;
+}
+
+Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
+  return Answer(Make<LockStep>(self, "lock step " + std::to_string(request.set), false,
+                               RunLockStep, request.devices));
+}
+
+Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
+  const JobPlan& plan = PlanOf(self);
+  const UpdatePlan& update = plan.updates()[static_cast<std::size_t>(request.update)];
+  UpdateConfig config;
+  config.name = plan.graph().StageName(update.stages.front());
+  config.devices = request.devices;
+  config.abort = self->state.config.abort;
+  config.replicas = 0;
+  for (const int stage : update.stages) {
+    const Grid& grid = plan.GridOfStage(stage);
+    config.replicas += grid.layout().dp;
+    for (int dp = 0; dp < grid.layout().dp; ++dp) {
+      for (const int rank : plan.RanksOf(stage, dp)) config.shards.emplace_back(rank, stage);
+    }
+  }
+  return Answer(
+      Make<Update>(self, "update of " + config.name, false, RunUpdate, std::move(config)));
+}
+
+Spawned Spawn(NodePointer self, const SpawnStage& request) {
+  const NodeState& s = self->state;
+  const JobPlan& plan = PlanOf(self);
+  const StagePlan& stage = plan.stages()[static_cast<std::size_t>(request.stage)];
+  StageConfig config;
+  config.stage = request.stage;
+  config.name = plan.StageName(request.stage, request.dp);
+  config.ranks = plan.RanksOf(request.stage, request.dp);
+  for (const int rank : config.ranks) {
+    config.here.push_back(s.config.processes->HomeOf(rank) == s.config.self);
+  }
+  config.devices = request.devices;
+  config.limit = stage.limit;
+  config.microbatches_per_unit = plan.ModuleOf(stage.module).microbatches_per_unit;
+  config.runs_backward = stage.runs_backward;
+  config.reads_data = stage.reads_data;
+  for (std::size_t l = 0; l < stage.in_source.size(); ++l) {
+    const int link = plan.graph().stages()[static_cast<std::size_t>(request.stage)].in[l];
+    config.in.push_back({stage.in_source[l], plan.SenderOf(link, request.dp),
+                         stage.in_carries_gradient[l]});
+  }
+  config.out = request.out;
+  config.update = request.update;
+  config.tensors = s.config.tensors;
+  config.abort = s.config.abort;
+  return Answer(Make<Stage>(self, "stage " + config.name, false, RunStage, std::move(config)));
+}
+
+Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
+  const JobPlan& plan = PlanOf(self);
+  const StageLink& link = LinkOf(plan, request.link);
+  const EdgePlan& edge = EdgeOf(plan, link);
+  const std::int64_t samples = plan.config().samples_per_microbatch();
+  DestinationLeaderConfig config;
+  config.edge = edge.name;
+  config.shard = request.dp;
+  config.link = plan.PlaceOf(request.link);
+  config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
+  config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
+  config.stage = request.stage;
+  config.tensors = self->state.config.tensors;
+  config.abort = self->state.config.abort;
+  return Answer(Make<DestinationLeader>(
+      self, "leader " + edge.name + "/destination." + std::to_string(request.dp), false,
+      RunDestinationLeader, std::move(config)));
+}
+
+Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
+  const JobPlan& plan = PlanOf(self);
+  const StageLink& link = LinkOf(plan, request.link);
+  const EdgePlan& edge = EdgeOf(plan, link);
+  const std::int64_t samples = plan.config().samples_per_microbatch();
+  SourceLeaderConfig config;
+  config.edge = edge.name;
+  config.shard = request.dp;
+  config.credits = plan.graph().edges()[static_cast<std::size_t>(link.edge)].credits;
+  config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
+  config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
+  config.peers = request.peers;
+  config.tensors = self->state.config.tensors;
+  config.abort = self->state.config.abort;
+  return Answer(Make<SourceLeader>(
+      self, "leader " + edge.name + "/source." + std::to_string(request.dp), false,
+      RunSourceLeader, std::move(config)));
+}
+
+Spawned Spawn(NodePointer self, const SpawnPhase& request) {
+  const JobPlan& plan = PlanOf(self);
+  const StageLink& link = LinkOf(plan, request.link);
+  const EdgePlan& edge = EdgeOf(plan, link);
+  PhaseConfig config;
+  config.edge = edge.name;
+  config.stage = link.from;
+  config.group = link.edge;
+  config.encoder = plan.ModuleOf(edge.from).grid;
+  config.language = plan.ModuleOf(edge.to).grid;
+  config.ranks = config.language.ranks();
+  config.samples_per_microbatch = plan.config().samples_per_microbatch();
+  config.window = plan.config().schedule.window;
+  config.stages = request.stages;
+  config.link = plan.PlaceOf(request.link);
+  config.devices = request.devices;
+  config.abort = self->state.config.abort;
+  return Answer(Make<Phase>(self, "phase " + edge.name, false, RunPhase, std::move(config)));
+}
+
+Spawned Spawn(NodePointer self, const SpawnFeed& request) {
+  const ModulePlan& module = PlanOf(self).ModuleOf(request.module);
+  FeedConfig config;
+  config.module = module.config->name;
+  config.dp = request.dp;
+  config.microbatches_per_unit = module.microbatches_per_unit;
+  config.stages = request.stages;
+  config.source = self->state.config.source;
+  config.abort = self->state.config.abort;
+  return Answer(Make<Feed>(self, "feed " + config.module + " dp" + std::to_string(config.dp), true,
+                           RunFeed, std::move(config)));
+}
+
+Spawned Spawn(NodePointer self, const SpawnTracer& request) {
+  NodeState& s = self->state;
+  const JobPlan& plan = PlanOf(self);
+  TracerConfig config;
+  config.path = s.config.trace_path;
+  config.collector = request.collector;
+  config.clock_offset_ns = s.config.clock_offset_ns;
+  for (std::size_t i = 0; i < plan.graph().stages().size(); ++i) {
+    config.stage_names.push_back(plan.graph().StageName(static_cast<int>(i)));
+  }
+  for (const auto& [rank, ring] : s.config.rings) config.rings.push_back(ring);
+  s.tracer = Make<Tracer>(self, "tracer", false, RunTracer, std::move(config));
+  return Answer(s.tracer);
+}
+
+}  // namespace troupe

@@ -1,0 +1,104 @@
+#include "actors/watchdog.hpp"
+
+#include <array>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "trace/clock.hpp"
+
+namespace troupe {
+namespace {
+
+std::string Seconds(std::int64_t ns) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ns) * 1e-9);
+  return text.data();
+}
+
+}  // namespace
+
+Vitals VitalsOf(const ActivityTable& actors, const GroupWaits* waits) {
+  const ActivityTable::Sum sum = actors.Total();
+  // A device that waits in a collective is in a handler, but does nothing.
+  const auto waiting = waits == nullptr ? 0 : static_cast<int>(waits->List().size());
+  return {sum.handled, sum.busy > waiting};
+}
+
+struct Watchdog::State {
+  WatchdogConfig config;
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool stop = false;
+  std::uint64_t last_actions = 0;
+  std::int64_t quiet_since_ns = 0;
+  bool told = false;
+  std::thread thread;
+
+  void LookForStuck(std::int64_t now) {
+    for (const auto& entry : config.actors->List()) {
+      const std::int64_t since = entry.activity->busy_since_ns.load(std::memory_order_relaxed);
+      const auto limit = entry.long_runs ? config.pass_timeout : config.stuck_after;
+      if (since == 0 || now - since < limit.count()) continue;
+      std::string cause = entry.name + " on " + config.process + " is stuck: its handler of " +
+                          MessageName(entry.activity->message.load(std::memory_order_relaxed)) +
+                          " has run for " + Seconds(now - since);
+      const auto waits = config.waits ? config.waits->List() : std::vector<std::string>();
+      if (entry.long_runs && !waits.empty()) cause += " (" + waits.front() + ")";
+      config.abort->Raise(cause);
+    }
+  }
+
+  void LookForStall(std::int64_t now) {
+    if (!config.stalled) return;
+    Vitals all = VitalsOf(*config.actors, config.waits.get());
+    if (config.others) {
+      const Vitals others = config.others();
+      all.actions += others.actions;
+      all.busy = all.busy || others.busy;
+    }
+    if (all.busy || all.actions != last_actions || quiet_since_ns == 0) {
+      last_actions = all.actions;
+      quiet_since_ns = now;
+      told = false;
+    } else if (now - quiet_since_ns > config.stall_after.count() && !std::exchange(told, true)) {
+      config.stalled(std::chrono::nanoseconds(now - quiet_since_ns));
+    }
+  }
+
+  void Loop() {
+    std::unique_lock lock(mutex);
+    std::int64_t before = NowNs();
+    while (!wake.wait_for(lock, config.interval, [this] { return stop; })) {
+      lock.unlock();
+      const std::int64_t now = NowNs();
+      // This process was stopped for a while: nobody is to blame for that time.
+      const bool slept = now - before > 4 * std::chrono::nanoseconds(config.interval).count();
+      before = now;
+      if (slept) {
+        quiet_since_ns = 0;
+      } else if (!config.abort->raised()) {
+        LookForStuck(now);
+        LookForStall(now);
+      }
+      lock.lock();
+    }
+  }
+};
+
+Watchdog::Watchdog(WatchdogConfig config) : state_(std::make_unique<State>()) {
+  state_->config = std::move(config);
+  state_->thread = std::thread([state = state_.get()] { state->Loop(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->wake.notify_all();
+  state_->thread.join();
+}
+
+}  // namespace troupe

@@ -1,0 +1,51 @@
+// Notices, on a thread of its own, what no message can tell: an actor that does not come back from
+// a handler, a pass that does not end, and a job in which nothing moves any more.
+//
+//   a handler runs longer than     stuck_after; devices, feeds and the director: pass_timeout
+//   nothing moves for              stall_after: no process handles messages or runs anything but
+//                                  waits in collectives (asked only where `stalled` is set)
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "actors/activity.hpp"
+#include "cluster/watch.hpp"
+#include "transport/abort_signal.hpp"
+#include "transport/group_waits.hpp"
+
+namespace troupe {
+
+struct WatchdogConfig {
+  std::string process;  ///< "n1", for texts
+  std::chrono::milliseconds interval{250};
+  std::chrono::nanoseconds stuck_after{std::chrono::seconds(5)};
+  std::chrono::nanoseconds pass_timeout{std::chrono::seconds(300)};
+  std::chrono::nanoseconds stall_after{std::chrono::seconds(10)};
+  std::shared_ptr<ActivityTable> actors;
+  std::shared_ptr<GroupWaits> waits;  ///< of this process's ranks in collectives; may be null
+  std::shared_ptr<AbortSignal> abort;
+  /// What the other processes do, together; may be empty. See Watch::Last.
+  std::function<Vitals()> others;
+  /// Called once when the job has stalled; empty where somebody else looks.
+  std::function<void(std::chrono::nanoseconds since)> stalled;
+};
+
+/// What this process says of itself in heartbeats.
+Vitals VitalsOf(const ActivityTable& actors, const GroupWaits* waits);
+
+class Watchdog {
+ public:
+  explicit Watchdog(WatchdogConfig config);
+  ~Watchdog();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,187 @@
+#include "checkpoint/manifest.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <stdexcept>
+
+#include "checkpoint/output_file.hpp"
+#include "checkpoint/strict_json.hpp"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr const char* kFormat = "troupe-sharded-1";
+constexpr std::size_t kMaxName = 255;  ///< bytes; what file systems allow
+
+[[noreturn]] void Fail(const std::string& what) { throw std::runtime_error(what); }
+
+std::string PathOf(const std::string& folder, const std::string& name) {
+  return (fs::path(folder) / name).string();
+}
+
+/// A name that cannot lead out of the folder.
+bool IsFileName(const std::string& name) {
+  return !name.empty() && name.size() <= kMaxName && name.front() != '.' &&
+         name.find_first_of("/\\") == std::string::npos;
+}
+
+const Json& Member(const Json& json, const char* key) {
+  if (!json.contains(key)) Fail(std::string("has no ") + key);
+  return json[key];
+}
+
+std::string ParseText(const Json& json, const char* key) {
+  const Json& text = Member(json, key);
+  if (!text.is_string()) Fail(std::string(key) + " is not a string");
+  return text.get<std::string>();
+}
+
+std::int64_t ParseCount(const Json& json, const char* key) {
+  const Json& number = Member(json, key);
+  if (!number.is_number_unsigned() || number.get<std::uint64_t>() > INT64_MAX) {
+    Fail(std::string(key) + " is not an integer from 0 to 2^63 - 1");
+  }
+  return number.get<std::int64_t>();
+}
+
+CheckpointFile ParseFile(const Json& json) {
+  if (!json.is_object() || json.size() != 2) Fail("files holds something other than name, bytes");
+  CheckpointFile file{.name = ParseText(json, "name"),
+                      .bytes = static_cast<std::uint64_t>(ParseCount(json, "bytes"))};
+  if (!IsFileName(file.name)) Fail("expected the name of a file, got " + QuoteText(file.name));
+  return file;
+}
+
+CheckpointManifest ParseManifest(const std::string& text) {
+  const Json json = ParseStrictJson(text, "manifest");
+  if (const std::string format = ParseText(json, "format"); format != kFormat) {
+    Fail(std::string("expected format \"") + kFormat + "\", got " + QuoteText(format));
+  }
+  if (json.size() != 4) Fail("has keys besides format, step, config and files");
+  CheckpointManifest manifest{
+      .step = ParseCount(json, "step"), .config_hash = ParseText(json, "config"), .files = {}};
+  const Json& files = Member(json, "files");
+  if (!files.is_array() || files.empty()) Fail("files is not a list of files");
+  std::set<std::string> names;
+  for (const Json& item : files) {
+    manifest.files.push_back(ParseFile(item));
+    const std::string& name = manifest.files.back().name;
+    if (!names.insert(name).second) Fail("lists " + QuoteText(name) + " twice");
+  }
+  return manifest;
+}
+
+std::string FormatManifest(const CheckpointManifest& manifest) {
+  Json files = Json::array();
+  for (const CheckpointFile& file : manifest.files) {
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}});
+  }
+  const Json json = {{"format", kFormat},
+                     {"step", manifest.step},
+                     {"config", manifest.config_hash},
+                     {"files", files}};
+  try {
+    return json.dump(1) + "\n";
+  } catch (const Json::type_error&) {
+    Fail("a text is not valid UTF-8");
+  }
+}
+
+/// Of a regular file; nothing when there is none.
+std::optional<std::uint64_t> SizeOfFile(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  if (error) return std::nullopt;
+  return bytes;
+}
+
+std::string ReadText(const std::string& path) {
+  // Opening a pipe would wait for somebody to write into it.
+  if (!fs::is_regular_file(path)) Fail("not a regular file");
+  const std::uint64_t bytes = fs::file_size(path);
+  if (bytes > kMaxManifestBytes) {
+    Fail("file has " + std::to_string(bytes) + " bytes, expected at most " +
+         std::to_string(kMaxManifestBytes));
+  }
+  std::string text(bytes, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file) Fail("cannot read");
+  return text;
+}
+
+}  // namespace
+
+std::string ShardFileName(const ShardAddress& shard) {
+  return shard.module + ".s" + std::to_string(shard.pp) + "-dp" + std::to_string(shard.dp) + "-cp" +
+         std::to_string(shard.cp) + "-tp" + std::to_string(shard.tp) + ".safetensors";
+}
+
+CheckpointManifest MakeManifest(const std::string& folder, std::int64_t step,
+                                const std::string& config_hash,
+                                const std::vector<ShardAddress>& shards) {
+  CheckpointManifest manifest{.step = step, .config_hash = config_hash, .files = {}};
+  for (const ShardAddress& shard : shards) {
+    const std::string name = ShardFileName(shard);
+    const std::string path = PathOf(folder, name);
+    const auto bytes = SizeOfFile(path);
+    if (!bytes) Fail(path + ": not there, expected the checkpoint of " + ToString(shard));
+    manifest.files.push_back({.name = name, .bytes = *bytes});
+  }
+  return manifest;
+}
+
+void WriteManifest(const std::string& folder, const CheckpointManifest& manifest) {
+  const std::string path = PathOf(folder, "manifest.json");
+  std::string text;
+  try {
+    text = FormatManifest(manifest);
+    ParseManifest(text);
+  } catch (const std::runtime_error& error) {
+    Fail(path + ": " + error.what());
+  }
+  if (const auto fault = FirstFault(folder, manifest)) Fail(*fault);
+  // Other processes renamed the files into place; and the folder's name, and that of the one around
+  // it, may be as new as they are.
+  fs::path directory = fs::absolute(folder).lexically_normal();
+  if (!directory.has_filename()) directory = directory.parent_path();
+  for (int level = 0; level < 3; ++level) {
+    SyncDirectory(directory.string());
+    directory = directory.parent_path();
+  }
+  ReplaceFile(path, [&text](OutputFile& file) { file.Write(std::as_bytes(std::span(text))); });
+}
+
+std::optional<CheckpointManifest> ReadManifest(const std::string& folder) {
+  const std::string path = PathOf(folder, "manifest.json");
+  try {
+    if (!fs::exists(path)) return std::nullopt;
+    return ParseManifest(ReadText(path));
+  } catch (const fs::filesystem_error& error) {
+    Fail(path + ": cannot read: " + error.code().message());
+  } catch (const std::runtime_error& error) {
+    Fail(path + ": " + error.what());
+  }
+}
+
+std::optional<std::string> FirstFault(const std::string& folder,
+                                      const CheckpointManifest& manifest) {
+  for (const CheckpointFile& file : manifest.files) {
+    const std::string path = PathOf(folder, file.name);
+    const std::string expected = ", expected " + std::to_string(file.bytes) + " bytes";
+    const auto bytes = SizeOfFile(path);
+    if (!bytes) return path + ": not there" + expected;
+    if (*bytes != file.bytes) return path + ": " + std::to_string(*bytes) + " bytes" + expected;
+  }
+  return std::nullopt;
+}
+
+}  // namespace troupe

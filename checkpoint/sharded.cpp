@@ -1,0 +1,212 @@
+#include "checkpoint/sharded.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "checkpoint/safetensors.hpp"
+#include "checkpoint/strict_json.hpp"
+#include "modules/tensor_pieces.hpp"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<TensorKind, 3> kStored = {TensorKind::kParameter, TensorKind::kFirstMoment,
+                                               TensorKind::kSecondMoment};
+constexpr const char* kOtherLayout = ": the checkpoint was written in another layout";
+
+std::string StoredName(TensorKind kind, const std::string& name) {
+  return ToString(kind) + "/" + name;
+}
+
+/// The one text that says where a piece lies: what is written is compared as it stands.
+std::string PlaceOf(const TensorPiece& piece) {
+  return nlohmann::json({{"global_shape", piece.global_shape}, {"offsets", piece.offsets}}).dump();
+}
+
+/// A piece of the program and the file that has its value.
+struct Wanted {
+  TensorKind kind;
+  TensorPiece piece;  ///< as the program holds it
+  std::string stored_name;
+  std::shared_ptr<const SafetensorsReader> source = nullptr;  ///< once it is found
+};
+
+std::vector<Wanted> AllWanted(const StageProgram& program) {
+  std::vector<Wanted> all;
+  for (const TensorKind kind : kStored) {
+    for (TensorPiece& piece : program.Tensors(kind)) {
+      std::string stored_name = StoredName(kind, piece.name);
+      all.push_back(
+          {.kind = kind, .piece = std::move(piece), .stored_name = std::move(stored_name)});
+    }
+  }
+  return all;
+}
+
+/// Why `entry` is not the piece; empty when it is.
+std::string Mismatch(const SafetensorsReader& file, const TensorEntry& entry,
+                     const Wanted& wanted) {
+  const auto found = file.metadata().find(wanted.stored_name);
+  const std::string place = found == file.metadata().end() ? "" : found->second;
+  const std::string expected = PlaceOf(wanted.piece);
+  const StoredType type = StoredTypeOf(wanted.piece.value.dtype());
+  if (entry.type == type && entry.shape == wanted.piece.value.shape() && place == expected) {
+    return "";
+  }
+  std::string shape = ToString(entry.shape);
+  if (entry.shape.size() > 8) shape = std::to_string(entry.shape.size()) + " dimensions";
+  return "tensor " + wanted.stored_name + ": expected " + ToString(wanted.piece.value.shape()) +
+         " of " + ToString(type) + " at " + expected + ", but " + file.path() + " has " + shape +
+         " of " + ToString(entry.type) + " at " + (place.empty() ? "no place" : QuoteText(place)) +
+         kOtherLayout;
+}
+
+/// The checkpoint's files as its manifest lists them.
+class Folder {
+ public:
+  explicit Folder(std::string path) : path_(std::move(path)) {
+    auto manifest = ReadManifest(path_);
+    if (!manifest) throw std::runtime_error(path_ + ": no manifest.json: no complete checkpoint");
+    for (const CheckpointFile& file : manifest->files) bytes_[file.name] = file.bytes;
+  }
+
+  const std::string& path() const { return path_; }
+  const std::map<std::string, std::uint64_t>& files() const { return bytes_; }
+
+  std::shared_ptr<const SafetensorsReader> Open(const std::string& name) const {
+    CheckpointManifest one;
+    one.files = {{.name = name, .bytes = bytes_.at(name)}};
+    const auto fault = FirstFault(path_, one);
+    if (fault) throw std::runtime_error(*fault);
+    return std::make_shared<const SafetensorsReader>((fs::path(path_) / name).string());
+  }
+
+ private:
+  std::string path_;
+  std::map<std::string, std::uint64_t> bytes_;  ///< by name
+};
+
+/// The shard's own file must have exactly what the shard owns.
+void FindOwned(const Folder& folder, const ShardAddress& shard, std::vector<Wanted>& all) {
+  const std::string name = ShardFileName(shard);
+  if (!folder.files().contains(name)) {
+    throw std::runtime_error(folder.path() + ": expected a file " + name +
+                             ", the manifest lists none" + kOtherLayout);
+  }
+  const auto file = folder.Open(name);
+  std::map<std::string, const TensorEntry*> entries;
+  for (const TensorEntry& entry : file->entries()) entries.emplace(entry.name, &entry);
+  for (Wanted& wanted : all) {
+    if (!wanted.piece.owner) continue;
+    const auto found = entries.find(wanted.stored_name);
+    if (found == entries.end()) {
+      throw std::runtime_error("tensor " + wanted.stored_name + ": expected " +
+                               Describe(wanted.piece) + " in " + file->path() + ", which has none" +
+                               kOtherLayout);
+    }
+    const std::string mismatch = Mismatch(*file, *found->second, wanted);
+    if (!mismatch.empty()) throw std::runtime_error(mismatch);
+    wanted.source = file;
+    entries.erase(found);
+  }
+  if (!entries.empty()) {
+    throw std::runtime_error(file->path() + ": has tensor " + QuoteText(entries.begin()->first) +
+                             ", which " + ToString(shard) + " does not own" + kOtherLayout);
+  }
+}
+
+/// Names of files in the order in which owners are likely: replica 0 of the same stage and tp rank,
+/// the rest of the stage, the rest of the module, others.
+std::vector<std::string> OtherFiles(const Folder& folder, const ShardAddress& shard) {
+  ShardAddress first = shard;
+  first.dp = 0;
+  first.cp = 0;
+  const std::string module = shard.module + ".s";
+  const std::string stage = module + std::to_string(shard.pp) + "-";
+  const auto distance = [&](const std::string& name) {
+    if (name == ShardFileName(first)) return 0;
+    if (name.starts_with(stage)) return 1;
+    return name.starts_with(module) ? 2 : 3;
+  };
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : folder.files()) {
+    if (name != ShardFileName(shard)) names.push_back(name);
+  }
+  std::ranges::stable_sort(names, {}, distance);
+  return names;
+}
+
+/// Looks for copies of pieces that other shards own, opening no more files than needed.
+void FindCopied(const Folder& folder, const ShardAddress& shard, std::vector<Wanted>& all) {
+  std::map<std::string, Wanted*> missing;
+  for (Wanted& wanted : all) {
+    if (!wanted.source) missing.emplace(wanted.stored_name, &wanted);
+  }
+  std::map<std::string, std::string> mismatches;  // by stored name: the nearest that is there
+  for (const std::string& name : OtherFiles(folder, shard)) {
+    if (missing.empty()) return;
+    const auto file = folder.Open(name);
+    for (const TensorEntry& entry : file->entries()) {
+      const auto found = missing.find(entry.name);
+      if (found == missing.end()) continue;
+      std::string mismatch = Mismatch(*file, entry, *found->second);
+      if (!mismatch.empty()) {
+        mismatches.emplace(entry.name, std::move(mismatch));
+        continue;
+      }
+      found->second->source = file;
+      missing.erase(found);
+    }
+  }
+  if (missing.empty()) return;
+  const Wanted& wanted = *missing.begin()->second;
+  const auto mismatch = mismatches.find(wanted.stored_name);
+  if (mismatch != mismatches.end()) throw std::runtime_error(mismatch->second);
+  throw std::runtime_error("tensor " + wanted.stored_name + ": expected " + Describe(wanted.piece) +
+                           " in a file of " + folder.path() + ", none has it" + kOtherLayout);
+}
+
+}  // namespace
+
+void WriteShard(const StageProgram& program, const ShardAddress& shard, const std::string& folder) {
+  std::vector<NamedTensor> tensors;
+  Metadata metadata = {{"shard", ToString(shard)}};
+  for (const TensorKind kind : kStored) {
+    for (const TensorPiece& piece : program.Tensors(kind)) {
+      if (!piece.owner) continue;
+      const std::string name = StoredName(kind, piece.name);
+      metadata[name] = PlaceOf(piece);
+      tensors.push_back({.name = name, .value = piece.value});
+    }
+  }
+  fs::create_directories(folder);
+  WriteSafetensors((fs::path(folder) / ShardFileName(shard)).string(), tensors, metadata);
+}
+
+void ReadShard(StageProgram& program, const ShardAddress& shard, const std::string& folder) {
+  std::vector<Wanted> all = AllWanted(program);
+  const Folder files(folder);
+  FindOwned(files, shard, all);
+  FindCopied(files, shard, all);
+  for (const TensorKind kind : kStored) {
+    std::vector<TensorPiece> pieces;
+    for (const Wanted& wanted : all) {
+      if (wanted.kind != kind) continue;
+      pieces.push_back(wanted.piece);
+      pieces.back().value = wanted.source->Read(wanted.stored_name);
+    }
+    program.SetTensors(kind, pieces);
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,74 @@
+#include "checkpoint/strict_json.hpp"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+
+namespace troupe {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// Header, entry, shape; manifest, list, file.
+constexpr int kMaxDepth = 3;
+constexpr std::size_t kMaxQuoted = 80;
+
+/// Stops the parser at a repeated key or at nesting that is not expected (before anything is built
+/// for it).
+class ParseGuard {
+ public:
+  explicit ParseGuard(const std::string& what) : what_(what) {}
+
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      if (depth >= kMaxDepth) Fail(" is nested deeper than " + std::to_string(kMaxDepth));
+      keys_[static_cast<std::size_t>(depth)].clear();
+    } else if (event == Event::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys_[static_cast<std::size_t>(depth) - 1].insert(key).second) {
+        Fail(" has the key " + QuoteText(key) + " twice");
+      }
+    }
+    return true;
+  }
+
+ private:
+  [[noreturn]] void Fail(const std::string& why) const { throw std::runtime_error(what_ + why); }
+
+  const std::string& what_;
+  std::array<std::set<std::string>, kMaxDepth> keys_;  ///< by depth, of the innermost object there
+};
+
+}  // namespace
+
+nlohmann::json ParseStrictJson(const std::string& text, const std::string& what) {
+  if (text.empty() || text.front() != '{') {
+    throw std::runtime_error(what + " does not begin with '{'");
+  }
+  // The parser would take it for the end of the text and leave the rest unread.
+  const std::size_t zero = text.find('\0');
+  if (zero != std::string::npos) {
+    throw std::runtime_error(what + " has a zero byte at byte " + std::to_string(zero + 1));
+  }
+  ParseGuard guard(what);
+  try {
+    return Json::parse(text, [&guard](int depth, Json::parse_event_t event, const Json& parsed) {
+      return guard(depth, event, parsed);
+    });
+  } catch (const Json::parse_error& error) {
+    throw std::runtime_error(what + " is not valid JSON at byte " + std::to_string(error.byte));
+  } catch (const Json::out_of_range&) {
+    throw std::runtime_error(what + " holds a number that is too large");
+  }
+}
+
+std::string QuoteText(const std::string& text) {
+  std::string quoted = Json(text.substr(0, kMaxQuoted))
+                           .dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  return text.size() > kMaxQuoted ? quoted + "..." : quoted;
+}
+
+}  // namespace troupe

@@ -1,0 +1,287 @@
+#include "cli/cluster_run.hpp"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <unistd.h>
+#include <utility>
+
+#include "cli/launcher.hpp"
+#include "cli/run_directory.hpp"
+#include "cluster/environment.hpp"
+#include "cluster/host_identity.hpp"
+#include "cluster/join_address.hpp"
+#include "configs/resolved.hpp"
+
+extern char** environ;
+
+namespace troupe {
+namespace {
+
+std::string ConfigLines(const Config& config) {
+  std::string lines;
+  for (const ResolvedTable& table : ResolvedTables(config)) {
+    for (const ResolvedKey& key : table.keys) {
+      lines += (table.dotted.empty() ? "" : table.dotted + ".") + key.name + " = " + key.value + "\n";
+    }
+  }
+  return lines;
+}
+
+ProcessPlan PlanOf(const ClusterArguments& arguments, const ClusterConfig& cluster) {
+  return arguments.local_processes > 0 ? ProcessPlan::Local(cluster, arguments.local_processes)
+                                       : ProcessPlan(cluster);
+}
+
+/// The arguments that make a child do the same work.
+std::vector<std::string> WorkWords(const WorkArguments& work) {
+  std::vector<std::string> words = {"node", work.config.path, "--child"};
+  for (const std::string& set : work.config.overrides) {
+    words.push_back("--set");
+    words.push_back(set);
+  }
+  if (work.verify) {
+    words.insert(words.end(), {"--verify", "--steps", std::to_string(work.steps)});
+    if (!work.dtype.empty()) words.insert(words.end(), {"--dtype", work.dtype});
+  }
+  return words;
+}
+
+/// Runs children until they succeed, fail for good, or have been restarted as often as allowed.
+template <class MakeChildren>
+int RunWithRestarts(const ClusterArguments& arguments, Interrupt& interrupt,
+                    MakeChildren make_children) {
+  for (int attempt = 0;; ++attempt) {
+    const int exit_code = RunChildren(make_children(attempt), interrupt);
+    if (exit_code != kExitLost || attempt == arguments.restarts || interrupt.signal() != 0) {
+      return exit_code;
+    }
+    std::cerr << "troupe: starting anew, " << attempt + 1 << " of " << arguments.restarts
+              << " times\n"
+              << std::flush;
+  }
+}
+
+/// Where a job that may be restarted goes on: named before its first process starts.
+std::string LastingDirectory(const ClusterArguments& arguments) {
+  if (arguments.restarts == 0 || arguments.work.verify) return arguments.into;
+  const LoadedConfig loaded =
+      LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
+  return RunDirectory(loaded.config.run, loaded.resolved_toml, arguments.into).path();
+}
+
+int RunLocal(const ClusterArguments& arguments, Interrupt& interrupt) {
+  const LoadedConfig loaded =
+      LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
+  const ProcessPlan plan = ProcessPlan::Local(loaded.config.cluster, arguments.local);
+  const std::string into = LastingDirectory(arguments);
+  const Meeting meeting;
+  return RunWithRestarts(arguments, interrupt, [&](int attempt) {
+    const std::string address = Meeting::FreeAddress();
+    std::vector<ChildProcess> children;
+    for (const PlannedProcess& process : plan.processes()) {
+      ChildProcess child{process.name, WorkWords(arguments.work)};
+      child.arguments.insert(
+          child.arguments.end(),
+          {"--node", std::to_string(process.process) + "/" + std::to_string(plan.num_processes()),
+           "--join", address, "--address", "127.0.0.1", "--key-file", meeting.key_file(),
+           "--local-processes", std::to_string(arguments.local), "--attempt",
+           std::to_string(attempt)});
+      if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
+      children.push_back(std::move(child));
+    }
+    return children;
+  });
+}
+
+/// The processes of one node, or this process again under a supervisor that restarts it.
+int RunNodeChildren(const ClusterArguments& arguments, const ProcessPlan& plan,
+                    const NodeChoice& choice, const Address& seed, Interrupt& interrupt) {
+  std::vector<PlannedProcess> mine;
+  for (const PlannedProcess& process : plan.processes()) {
+    const bool is_mine = choice.launched_per == LaunchedPer::kNode
+                             ? process.node == choice.node
+                             : process.process == choice.node;
+    if (is_mine) mine.push_back(process);
+  }
+  const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
+  return RunWithRestarts(arguments, interrupt, [&](int attempt) {
+    std::vector<ChildProcess> children;
+    for (const PlannedProcess& process : mine) {
+      ChildProcess child{process.name, WorkWords(arguments.work)};
+      child.arguments.insert(
+          child.arguments.end(),
+          {"--node", std::to_string(process.process) + "/" + std::to_string(plan.num_processes()),
+           "--join", ToString(seed), "--key-file", arguments.key_file, "--attempt",
+           std::to_string(attempt)});
+      if (!arguments.address.empty()) {
+        child.arguments.insert(child.arguments.end(), {"--address", arguments.address});
+      }
+      if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
+      children.push_back(std::move(child));
+    }
+    return children;
+  });
+}
+
+int ExitCodeOf(int exit_code, const Interrupt& interrupt) {
+  return exit_code == kExitDone && interrupt.signal() != 0 ? 128 + interrupt.signal() : exit_code;
+}
+
+int RunAlone(Work& work, const std::string& into, Interrupt& interrupt) {
+  work.OpenRunDirectory(into);
+  work.Announce();
+  JobSetup setup = work.Setup(true);
+  setup.interrupt = &interrupt;
+  JobEnd end;
+  end.failure = RunInProcess(setup);
+  return ExitCodeOf(work.Finish(end), interrupt);
+}
+
+/// A run directory that nothing was written into but the configuration.
+void RemoveUnused(const std::string& directory) {
+  if (directory.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove(directory + "/resolved.toml", ignored);
+  std::filesystem::remove(directory, ignored);
+}
+
+RunKey ReadKey(const std::string& path) {
+  if (path.empty()) {
+    throw LaunchError(
+        "a job of several processes needs a run key, the same file on every node: make one with "
+        "`troupe key FILE`, then say --key-file FILE or set TROUPE_KEY_FILE");
+  }
+  try {
+    return RunKey::ReadFile(path);
+  } catch (const std::runtime_error& e) {
+    throw LaunchError(e.what());
+  }
+}
+
+int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
+                ProcessId self, const Address& seed, Interrupt& interrupt) {
+  const Config& config = work.plan().config();
+  const PlannedProcess& me = plan.processes()[static_cast<std::size_t>(self)];
+  const RunKey key = ReadKey(arguments.key_file);
+  JoinOptions options;
+  options.self.process = self;
+  options.self.num_processes = plan.num_processes();
+  options.self.name = me.name;
+  options.self.build = VersionText();
+  options.self.config = ConfigLines(config);
+  options.self.host = HostIdentity();
+  options.self.attempt = arguments.attempt;
+  options.self.pid = getpid();
+  options.self.address.host = arguments.address;
+  if (options.self.address.host.empty() && !config.cluster.nodes.empty() &&
+      me.node < static_cast<int>(config.cluster.nodes.size())) {
+    options.self.address.host = config.cluster.nodes[static_cast<std::size_t>(me.node)].address;
+  }
+  if (self == 0) options.self.address = seed;
+  options.seed = seed;
+  options.timeout = std::chrono::milliseconds(
+      static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
+  options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
+  if (self == 0) {
+    options.run_directory = work.OpenRunDirectory(arguments.into);
+    work.Announce();
+  }
+  interrupt.OnSignal([](int signal) { QuickExit(128 + signal); });  // nothing has begun yet
+  Joined joined;
+  try {
+    joined = Join(key, options);
+  } catch (const JoinError& e) {
+    if (self == 0 && arguments.into.empty()) RemoveUnused(options.run_directory);
+    std::cerr << "troupe: " << e.what() << '\n';
+    return kExitNotMet;
+  }
+  interrupt.OnSignal(nullptr);
+  JobSetup setup = work.Setup(self == 0);
+  if (self != 0) setup.rounds = nullptr;
+  setup.interrupt = &interrupt;
+  Membership member{std::make_shared<const ProcessPlan>(plan), self, key, std::move(joined)};
+  const JobEnd end = RunAmongProcesses(setup, std::move(member));
+  const int exit_code =
+      self == 0 ? work.Finish(end)
+                : (end.failure.empty() ? static_cast<int>(kExitDone) : ReportFailure(end));
+  if (!end.failure.empty()) QuickExit(exit_code);
+  return ExitCodeOf(exit_code, interrupt);
+}
+
+}  // namespace
+
+Variables ReadVariables() {
+  Variables variables;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const auto equals = text.find('=');
+    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
+void AddLocalArguments(CLI::App& app, ClusterArguments& arguments) {
+  app.add_option("--local", arguments.local,
+                 "run in K processes of this machine instead of one: a cluster to try things on")
+      ->type_name("K")
+      ->check(CLI::Range(1, 256));
+}
+
+void AddVerifyArguments(CLI::App& app, WorkArguments& arguments) {
+  app.add_option("--steps", arguments.steps, "verify: training steps to compare")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--dtype", arguments.dtype,
+                 "verify: precision of both sides; float64 leaves rounding no room to hide a fault")
+      ->check(CLI::IsMember({"float32", "float64"}));
+}
+
+int RunHere(const ClusterArguments& arguments) {
+  Interrupt interrupt;
+  if (arguments.local > 1 || arguments.restarts > 0) {
+    ClusterArguments local = arguments;
+    local.local = std::max(local.local, 1);
+    return ExitCodeOf(RunLocal(local, interrupt), interrupt);
+  }
+  const auto work = OpenWork(arguments.work);
+  const ProcessPlan plan(work->plan().config().cluster);
+  if (arguments.local == 0 && plan.num_nodes() > 1) {
+    throw LaunchError(arguments.work.config.path + " plans " + std::to_string(plan.num_nodes()) +
+                      " nodes (" + plan.Names() + "): run `troupe node " +
+                      arguments.work.config.path +
+                      "` on each, or try it here with --local " +
+                      std::to_string(plan.num_processes()));
+  }
+  return RunAlone(*work, arguments.into, interrupt);
+}
+
+int RunNodeOfJob(const ClusterArguments& given) {
+  ClusterArguments arguments = given;
+  // Who starts a child says everything; the launcher's variables are about its parent.
+  const Variables variables = arguments.child ? Variables() : ReadVariables();
+  if (arguments.child) EndWithParent();
+  Interrupt interrupt;
+  if (arguments.key_file.empty()) {
+    if (const std::string* path = FindVariable(variables, "TROUPE_KEY_FILE")) {
+      arguments.key_file = *path;
+    }
+  }
+  const LoadedConfig loaded =
+      LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
+  const ProcessPlan plan = PlanOf(arguments, loaded.config.cluster);
+  const NodeChoice choice = ChooseNode(variables, arguments.node, plan);
+  if (plan.num_processes() == 1) {
+    const auto work = OpenWork(arguments.work);
+    return RunAlone(*work, arguments.into, interrupt);
+  }
+  const Address seed = ChooseJoin(variables, arguments.join, loaded.config.cluster).address;
+  if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !arguments.child)) {
+    static_cast<void>(ReadKey(arguments.key_file));
+    return ExitCodeOf(RunNodeChildren(arguments, plan, choice, seed, interrupt), interrupt);
+  }
+  const auto work = OpenWork(arguments.work);
+  return RunAsMember(*work, arguments, plan, choice.node, seed, interrupt);
+}
+
+}  // namespace troupe

@@ -1,0 +1,105 @@
+#include "cli/job_parts.hpp"
+
+#include <iostream>
+#include <utility>
+
+#include "messages/system.hpp"
+#include "modules/groups.hpp"
+#include "modules/synthetic/synthetic_program.hpp"
+#include "modules/torch/compute.hpp"
+#include "modules/torch/programs.hpp"
+
+namespace troupe {
+namespace {
+
+/// Passes per device that a ring holds before the Tracer must have drained it.
+constexpr std::size_t kRingRecords = 1 << 14;
+
+ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> groups) {
+  auto torch = MakeTorchPrograms(config, groups);
+  auto synthetic = MakeSyntheticPrograms(config, [groups](const ShardAddress& shard) {
+    return std::shared_ptr<Communicator>(groups->Take(shard).data);
+  });
+  return [config, torch, synthetic](const ShardAddress& shard) {
+    const bool computes = config.Find(shard.module)->kind != ModuleKind::kSynthetic;
+    return computes ? torch(shard) : synthetic(shard);
+  };
+}
+
+}  // namespace
+
+std::chrono::nanoseconds Seconds(double seconds) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+/// What a Node needs wherever it runs.
+NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> processes,
+                  ProcessId self, std::shared_ptr<DataPlane> plane,
+                  std::shared_ptr<AbortSignal> abort, std::shared_ptr<TensorStore> tensors) {
+  const Config& config = setup.plan->config();
+  NodeConfig node;
+  node.plan = setup.plan;
+  node.processes = processes;
+  node.self = self;
+  node.tensors = std::move(tensors);
+  node.plane = plane;
+  node.abort = abort;
+  node.group_waits = [&] {
+    std::vector<std::string> names;
+    for (const auto& process : processes->processes()) names.push_back(process.name);
+    return std::make_shared<GroupWaits>(std::move(names));
+  }();
+  node.make_program =
+      MakePrograms(config, std::make_shared<GroupTable>(config, *processes, plane.get(), abort,
+                                                        node.group_waits.get()));
+  if (setup.wrap_programs) node.make_program = setup.wrap_programs(node.make_program);
+  node.setup_thread = SetupComputeThread;
+  node.source = setup.source;
+  node.observer = setup.observer;
+  node.rounds = setup.rounds;
+  node.inspect = setup.inspect;
+  node.rounds_ahead = setup.rounds_ahead;
+  node.trace_path = setup.trace_path;
+  node.actors = std::make_shared<ActivityTable>();
+  if (config.trace.messages && !setup.inspect) {
+    for (const int rank : processes->processes()[static_cast<std::size_t>(self)].ranks) {
+      if (setup.plan->lock_steps().count(rank) == 0) continue;
+      node.rings[rank] = std::make_shared<Ring>(kRingRecords);
+    }
+  }
+  return node;
+}
+
+WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
+  WatchdogConfig watchdog;
+  watchdog.process = node.processes->processes()[static_cast<std::size_t>(node.self)].name;
+  watchdog.stuck_after = Seconds(config.cluster.stuck_after_s);
+  watchdog.pass_timeout = Seconds(config.cluster.pass_timeout_s);
+  watchdog.stall_after = Seconds(config.cluster.stall_after_s);
+  watchdog.actors = node.actors;
+  watchdog.waits = node.group_waits;
+  watchdog.abort = node.abort;
+  return watchdog;
+}
+
+void ListenToUser(const JobSetup& setup, const Node& node) {
+  if (setup.interrupt == nullptr) return;
+  setup.interrupt->OnSignal([node, asked = false](int signal) mutable {
+    if (std::exchange(asked, true)) QuickExit(128 + signal);
+    std::cerr << "troupe: finishing the step under way; once more ends at once\n" << std::flush;
+    caf::anon_send(node, StopSoon{});
+  });
+}
+
+JobEnd Await(caf::scoped_actor& self, const Node& node) {
+  JobEnd end;
+  self->request(node, caf::infinite, RunJob{})
+      .receive(
+          [&](const JobDone& done) {
+            end.failure = done.failure;
+            end.told = done.told;
+          },
+          [&](const caf::error& reason) { end.failure = TextOf(reason); });
+  return end;
+}
+
+}  // namespace troupe

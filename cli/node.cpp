@@ -1,0 +1,73 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "cli/cluster_run.hpp"
+#include "cli/commands.hpp"
+#include "cluster/run_key.hpp"
+
+namespace troupe {
+namespace {
+
+/// What one process is told by the one that starts it; not for people.
+void AddChildArguments(CLI::App& verb, ClusterArguments& arguments) {
+  verb.add_flag("--child", arguments.child)->group("");
+  verb.add_option("--local-processes", arguments.local_processes)->group("");
+  verb.add_option("--attempt", arguments.attempt)->group("");
+  verb.add_option("--into", arguments.into)->group("");
+}
+
+}  // namespace
+
+void AddNode(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand(
+      "node",
+      "Run one node's part of a job: the same command on each node. Which node this is comes\n"
+      "from --node or from the launcher's variables (srun, mpirun, torchrun, Kubernetes\n"
+      "indexed jobs); where node 0 is, from --join, cluster.join or the launcher. Sources that\n"
+      "disagree are an error (docs/launching.md).\n"
+      "Exit code: as for train, and 4 when the processes did not find each other or do not fit\n"
+      "together.");
+  auto arguments = std::make_shared<ClusterArguments>();
+  AddConfigArguments(*verb, arguments->work.config);
+  verb->add_option("--node", arguments->node, "which of how many, counted from 0: 1/4")
+      ->type_name("I/N");
+  verb->add_option("--join", arguments->join, "where node 0 listens")->type_name("HOST:PORT");
+  verb->add_option("--address", arguments->address,
+                   "this node's own address, where others reach it (default: the one it reaches\n"
+                   "node 0 from)")
+      ->type_name("HOST");
+  verb->add_option("--key-file", arguments->key_file,
+                   "the run key, the same on every node (or TROUPE_KEY_FILE); see `troupe key`")
+      ->type_name("FILE");
+  verb->add_option("--restarts", arguments->restarts,
+                   "times to start anew, from the newest checkpoint, when a process is lost; the\n"
+                   "same on every node")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  verb->add_flag("--verify", arguments->work.verify, "prove the layout instead of training it");
+  AddVerifyArguments(*verb, arguments->work);
+  AddChildArguments(*verb, *arguments);
+  verb->callback(
+      [&command, arguments] { command = [arguments] { return RunNodeOfJob(*arguments); }; });
+}
+
+void AddKey(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand(
+      "key",
+      "Make a run key: a file that only you can read, for the nodes of a job to prove that they\n"
+      "belong together. Every node needs a copy.\n"
+      "Exit code: 0 made, 1 it could not be written.");
+  auto path = std::make_shared<std::string>();
+  verb->add_option("FILE", *path, "must not exist yet")->required();
+  verb->callback([&command, path] {
+    command = [path] {
+      RunKey::Generate().WriteFile(*path);
+      std::cout << *path << ": a new run key\n";
+      return static_cast<int>(kExitDone);
+    };
+  });
+}
+
+}  // namespace troupe

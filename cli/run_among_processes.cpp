@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <atomic>
+#include <iostream>
+#include <span>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include <caf/actor_system.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include "actors/connections.hpp"
+#include "cli/commands.hpp"
+#include "cli/job_parts.hpp"
+#include "cli/preflight.hpp"
+#include "cli/run_job.hpp"
+#include "cluster/transport_choice.hpp"
+#include "cluster/watch.hpp"
+#include "messages/system.hpp"
+#include "transport/ucx_plane.hpp"
+
+namespace troupe {
+namespace {
+
+/// For the actors of another process to answer while a job starts.
+constexpr std::chrono::seconds kGreetingTime{20};
+
+/// What a lost process's line begins with; see JobEnd::lost.
+constexpr const char* kLost = "lost ";
+
+Verify VerifyOf(TransportVerify verify) {
+  switch (verify) {
+    case TransportVerify::kOff:
+      return Verify::kOff;
+    case TransportVerify::kHeader:
+      return Verify::kHeader;
+    case TransportVerify::kPayload:
+      return Verify::kPayload;
+  }
+  return Verify::kHeader;
+}
+
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(seconds));
+}
+
+/// How long a process of a failed job may take to end by itself: a device can be deep in a library.
+constexpr std::chrono::seconds kUnwinding{4};
+
+/// What CAF runs.
+struct Parts {
+  explicit Parts(const std::shared_ptr<TensorStore>& tensors)
+      : config(tensors, true), system(config), self(system) {}
+  SystemConfig config;
+  caf::actor_system system;
+  caf::scoped_actor self;
+  std::unique_ptr<Connections> connections;
+  std::unique_ptr<Watchdog> watchdog;
+};
+
+/// One run of one process among others.
+class SpanningRun {
+ public:
+  SpanningRun(const JobSetup& setup, Membership membership)
+      : setup_(setup),
+        config_(setup.plan->config()),
+        member_(std::move(membership)),
+        abort_(std::make_shared<AbortSignal>()),
+        tensors_(std::make_shared<TensorStore>(abort_)) {}
+
+  JobEnd Run() {
+    CheckResources(static_cast<int>(Self().ranks.size()));
+    OpenPlane();
+    NodeConfig node = NodeOf(setup_, member_.processes, member_.self, plane_, abort_, tensors_);
+    actors_ = node.actors;
+    waits_ = node.group_waits;
+    node.tensor_address = plane_->address();
+    node.ending = [this] {
+      ending_ = true;
+      plane_->Leave();
+    };
+    StartWatch();
+    node.clock_offset_ns = [this] {
+      return member_.self == 0 ? 0 : watch_->Last(0).clock_offset_ns;
+    };
+    WatchdogConfig watchdog = WatchdogOf(config_, node);
+    watchdog.others = [this] { return Others(); };
+
+    // Destroyed only after a success: when a job has failed, threads below may still be stuck.
+    auto parts = std::make_unique<Parts>(tensors_);
+    caf::scoped_actor& self = parts->self;
+    const Node handle = parts->system.spawn(RunNode, std::move(node));
+    parts->connections = std::make_unique<Connections>(parts->system, handle);
+    MeetNodes(*parts->connections, self, handle);
+    if (member_.self == 0) {
+      std::cout << "tensors between processes over " << plane_->transports() << "\n\n"
+                << std::flush;
+      watchdog.stalled = [handle](std::chrono::nanoseconds since) {
+        caf::anon_send(handle, Stalled{since.count()});
+      };
+    }
+    const auto guard = EndWhatIsStuck();
+    parts->watchdog = std::make_unique<Watchdog>(std::move(watchdog));
+    ListenToUser(setup_, handle);
+    JobEnd end = Await(self, handle);
+    ended_->store(true);
+    if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
+    end.lost = IsLoss(end.failure);
+    if (!end.failure.empty()) {
+      static_cast<void>(parts.release());
+      return end;
+    }
+    watch_->Leave();
+    self->send_exit(handle, caf::exit_reason::user_shutdown);
+    tensors_->Detach();
+    plane_->Close();
+    return end;
+  }
+
+ private:
+  static bool IsLoss(const std::string& cause) { return cause.rfind(kLost, 0) == 0; }
+  const PlannedProcess& Self() const {
+    return member_.processes->processes()[static_cast<std::size_t>(member_.self)];
+  }
+  const std::string& NameOf(ProcessId process) const {
+    return member_.processes->processes()[static_cast<std::size_t>(process)].name;
+  }
+
+  void OpenPlane();
+  void StartWatch();
+  Vitals Others() const;
+  void MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node);
+
+  /// A failed job whose process does not end by itself is ended by force, its cause told.
+  std::shared_ptr<void> EndWhatIsStuck() {
+    return abort_->Subscribe([ended = ended_](const std::string& cause) {
+      std::thread([ended, cause] {
+        std::this_thread::sleep_for(kUnwinding);
+        if (ended->load()) return;
+        std::cerr << "troupe: " << cause << "\n";
+        QuickExit(IsLoss(cause) ? kExitLost : kExitFailed);
+      }).detach();
+    });
+  }
+
+  const JobSetup& setup_;
+  const Config& config_;
+  Membership member_;
+  std::shared_ptr<AbortSignal> abort_;
+  std::shared_ptr<TensorStore> tensors_;
+  std::shared_ptr<ActivityTable> actors_;
+  std::shared_ptr<GroupWaits> waits_;
+  std::shared_ptr<UcxPlane> plane_;
+  std::unique_ptr<Watch> watch_;
+  std::atomic<bool> ending_ = false;
+  std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+void SpanningRun::OpenPlane() {
+  UcxOptions options;
+  std::vector<std::string> hosts;
+  for (const Hello& hello : member_.joined.roster.members) {
+    options.names.push_back(hello.name);
+    hosts.push_back(hello.host);
+  }
+  const TransportConfig& transport = config_.transport;
+  options.self = member_.self;
+  options.tls = transport.ucx_tls == "auto" ? ChooseTransports(hosts) : transport.ucx_tls;
+  options.net_devices = transport.net_devices;
+  if (options.net_devices.empty() && options.tls.find("tcp") != std::string::npos) {
+    const auto self = static_cast<std::size_t>(member_.self);
+    options.net_devices = InterfaceOf(member_.joined.roster.members[self].address.host);
+  }
+  options.port_range = transport.port_range;
+  const std::uint64_t nonce = member_.joined.roster.nonce;
+  const auto secret =
+      member_.key.Derive("tensors").Authenticate(std::as_bytes(std::span(&nonce, 1)));
+  std::copy(secret.begin(), secret.end(), options.secret.begin());
+  options.verify = VerifyOf(transport.verify);
+  options.spin = std::chrono::microseconds(transport.spin_us);
+  options.abort = abort_;
+  options.store = tensors_.get();
+  options.peer_failed = [this](ProcessId process, const std::string& reason) {
+    if (ending_) return;
+    // The heartbeat of a process that was killed is cut, too, and says it in better words: it gets
+    // a moment to do so.
+    std::thread([abort = abort_, text = kLost + NameOf(process) +
+                                        ": the connection of its tensors failed: " + reason] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      abort->Raise(text);
+    }).detach();
+  };
+  plane_ = std::make_shared<UcxPlane>(std::move(options));
+  tensors_->Attach(plane_.get());
+}
+
+void SpanningRun::StartWatch() {
+  std::vector<WatchedPeer> peers;
+  for (Peer& peer : member_.joined.peers) {
+    peers.push_back({peer.process, NameOf(peer.process), std::move(peer.heartbeat)});
+  }
+  WatchOptions options;
+  options.interval = Milliseconds(config_.cluster.heartbeat_ms * 1e-3);
+  options.suspect_after = Milliseconds(config_.cluster.suspect_after_s);
+  options.dead_after = Milliseconds(config_.cluster.dead_after_s);
+  WatchEvents events;
+  events.suspected = [this](ProcessId of, const std::string& line) {
+    // One process tells the user: the first, and of the first the second.
+    if (ending_ || member_.self != (of == 0 ? 1 : 0)) return;
+    std::cerr << ("troupe: warning: " + line + "\n") << std::flush;
+  };
+  events.recovered = events.suspected;
+  events.lost = [this](ProcessId, Loss, const std::string& line) {
+    if (!ending_) abort_->Raise(kLost + line);
+  };
+  watch_ = std::make_unique<Watch>(
+      std::move(peers), options, [this] { return VitalsOf(*actors_, waits_.get()); },
+      std::move(events));
+}
+
+Vitals SpanningRun::Others() const {
+  Vitals all;
+  for (const Peer& peer : member_.joined.peers) {
+    const Vitals vitals = watch_->Last(peer.process).vitals;
+    all.actions += vitals.actions;
+    all.busy = all.busy || vitals.busy;
+  }
+  return all;
+}
+
+/// Connects the actor systems of all processes, then their tensors.
+void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node) {
+  const auto me = caf::actor_cast<caf::actor>(node);
+  for (Peer& peer : member_.joined.peers) {
+    if (peer.process > member_.self) connections.Accept(std::move(peer.control));
+  }
+  const auto fail = [](const caf::error& reason) {
+    throw std::runtime_error("the processes do not answer each other: " + TextOf(reason));
+  };
+  for (Peer& peer : member_.joined.peers) {
+    if (peer.process > member_.self) continue;
+    const Node other = connections.Connect(std::move(peer.control), kGreetingTime);
+    self->request(other, kGreetingTime, Introduce{member_.self, me, plane_->address()})
+        .receive([&](const Introduce& answer) { caf::anon_send(node, answer); }, fail);
+  }
+  self->request(node, kGreetingTime, AwaitNodes{})
+      .receive(
+          [&](NodesKnown& known) {
+            known.tensor_addresses[static_cast<std::size_t>(member_.self)] = plane_->address();
+            plane_->Connect(std::move(known.tensor_addresses));
+          },
+          fail);
+}
+
+}  // namespace
+
+JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership) {
+  // Not destroyed after a failure, see the header.
+  auto* const run = new SpanningRun(setup, std::move(membership));
+  JobEnd end = run->Run();
+  if (end.failure.empty()) delete run;
+  return end;
+}
+
+}  // namespace troupe

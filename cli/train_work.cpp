@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <unistd.h>
+
+#include "cli/describe.hpp"
+#include "cli/rounds.hpp"
+#include "cli/run_directory.hpp"
+#include "cli/train_observer.hpp"
+#include "cli/work_kinds.hpp"
+#include "data/llava_source.hpp"
+#include "modules/torch/compute.hpp"
+#include "trace/order.hpp"
+#include "trace/trace_file.hpp"
+
+namespace troupe {
+namespace {
+
+std::int64_t HeldOutSize(const InputSource& source) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  return llava == nullptr ? 0 : llava->held_out_size();
+}
+
+void WarnOfCutRows(const InputSource& source, const Config& config) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr || llava->num_cut_rows() == 0) return;
+  std::cerr << "warning: " << config.data.train << ": " << llava->num_cut_rows() << " of "
+            << llava->train_size() << " rows are longer than the context and lose their end\n";
+}
+
+/// The order in which every stage ran the last training step.
+void PrintLastOrder(const std::string& trace_path) {
+  const Trace trace = ReadTrace(trace_path);
+  std::int64_t last = -1;
+  for (const PassRecord& record : trace.records) {
+    if (record.kind == WorkKind::kUpdate) last = std::max(last, record.round);
+  }
+  if (last < 0) return;
+  std::cout << "what each stage ran in the last step (F forward, B backward of a microbatch; of a "
+               "window of them in a colocated encoder):\n"
+            << FormatOrders(PassOrders(trace.records, last), trace.stage_names);
+}
+
+class TrainWork : public Work {
+ public:
+  explicit TrainWork(const WorkArguments& arguments)
+      : loaded_(LoadConfig(arguments.config.path, arguments.config.overrides)),
+        plan_(std::make_shared<const JobPlan>(loaded_.config)),
+        source_(OpenInputs(plan_->config())) {}
+
+  const LoadedConfig& loaded() const override { return loaded_; }
+  const JobPlan& plan() const override { return *plan_; }
+
+  std::string OpenRunDirectory(const std::string& into) override {
+    directory_.emplace(plan_->config().run, loaded_.resolved_toml, into);
+    return directory_->path();
+  }
+
+  void Announce() override {
+    WarnOfCutRows(*source_, plan_->config());
+    const Compute compute = SetupCompute();
+    if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
+    std::cout << VersionText() << '\n'
+              << LayoutTable(*plan_) << "run directory " << directory_->path() << "\n\n"
+              << std::flush;
+  }
+
+  JobSetup Setup(bool first) override {
+    JobSetup setup;
+    setup.plan = plan_;
+    setup.source = source_;
+    if (!first) return setup;
+    setup.rounds = TrainingPlan(plan_->config(), HeldOutSize(*source_));
+    setup.trace_path = directory_->File("trace.bin");
+    observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
+                                                static_cast<int>(plan_->lock_steps().size()),
+                                                isatty(STDOUT_FILENO) == 1);
+    setup.observer = observer_;
+    return setup;
+  }
+
+  int Finish(const JobEnd& end) override {
+    if (!end.failure.empty()) {
+      observer_->Interrupted();
+      return ReportFailure(end);
+    }
+    observer_->Summarize();
+    PrintLastOrder(directory_->File("trace.bin"));
+    return kExitDone;
+  }
+
+ private:
+  const LoadedConfig loaded_;
+  const std::shared_ptr<const JobPlan> plan_;
+  const std::shared_ptr<InputSource> source_;
+  std::optional<RunDirectory> directory_;
+  std::shared_ptr<TrainObserver> observer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Work> OpenTraining(const WorkArguments& arguments) {
+  return std::make_unique<TrainWork>(arguments);
+}
+
+}  // namespace troupe

@@ -1,0 +1,18 @@
+#include "cli/work.hpp"
+
+#include <iostream>
+
+#include "cli/work_kinds.hpp"
+
+namespace troupe {
+
+std::unique_ptr<Work> OpenWork(WorkArguments arguments) {
+  return arguments.verify ? OpenVerification(arguments) : OpenTraining(arguments);
+}
+
+int ReportFailure(const JobEnd& end) {
+  if (!end.told) std::cerr << "troupe: " << end.failure << '\n';
+  return end.lost ? kExitLost : kExitFailed;
+}
+
+}  // namespace troupe

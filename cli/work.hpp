@@ -1,0 +1,45 @@
+// The two kinds of work on a configuration that one or several processes do: training it, and
+// proving its gradients.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "cli/commands.hpp"
+#include "cli/run_job.hpp"
+#include "configs/loader.hpp"
+
+namespace troupe {
+
+struct WorkArguments {
+  ConfigArguments config;
+  bool verify = false;     ///< else train
+  std::int64_t steps = 3;  ///< verify: steps to compare
+  std::string dtype;       ///< verify: precision of both sides; empty: the configuration's
+};
+
+/// One process's part of the work.
+class Work {
+ public:
+  virtual ~Work() = default;
+  virtual const LoadedConfig& loaded() const = 0;
+  virtual const JobPlan& plan() const = 0;
+  /// Process 0: makes the run directory (or goes on in `into`, if that is not empty). Empty where
+  /// the work leaves nothing behind.
+  virtual std::string OpenRunDirectory(const std::string& into) = 0;
+  /// Process 0: says what is about to run.
+  virtual void Announce() = 0;
+  /// `first`: for process 0, with everything that shows progress.
+  virtual JobSetup Setup(bool first) = 0;
+  /// Process 0: prints what came out of it. Returns the exit code.
+  virtual int Finish(const JobEnd& end) = 0;
+};
+
+/// Loads the configuration and opens the data. Throws ConfigErrors, DataError, LayoutError.
+std::unique_ptr<Work> OpenWork(WorkArguments arguments);
+
+/// What a failed job exits with; prints its cause unless somebody else does.
+int ReportFailure(const JobEnd& end);
+
+}  // namespace troupe

@@ -1,0 +1,156 @@
+#include "cluster/dialer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <poll.h>
+#include <utility>
+
+#include "cluster/acceptor.hpp"
+#include "cluster/text.hpp"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kRetryAfter{100};
+// A host that does not answer at all; the kernel alone would try for two minutes.
+constexpr milliseconds kConnectTime{5000};
+// A member can lose its place to strangers in the wrong moment, but not again and again.
+constexpr int kMostRejections = 3;
+
+}  // namespace
+
+Dialer::Dialer(const RunKey& join_key, DialOptions options)
+    : join_key_(join_key), options_(std::move(options)), next_(options_.not_before) {}
+
+void Dialer::AddTo(PollSet& polls) const {
+  if (status_ != Status::kTrying || !socket_) return;
+  const bool writes = !handshake_ || !output_.empty();
+  polls.Add(socket_.fd(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN));
+}
+
+Deadline Dialer::NextDeadline() const { return next_; }
+
+Dialer::Status Dialer::Serve(const PollSet& polls, Deadline now) {
+  if (status_ != Status::kTrying) return status_;
+  if (!socket_) {
+    if (now >= next_) Begin(now);
+    return status_;
+  }
+  const bool ready = polls.Ready(socket_.fd()) != 0;
+  if (ready && !handshake_) {
+    const int error = socket_.ConnectResult();
+    if (error != 0) {
+      Retry(SystemWords(error), now);
+      return status_;
+    }
+    Opening opening;
+    opening.purpose = options_.purpose;
+    opening.from = options_.self;
+    opening.to = options_.other;
+    opening.run = options_.run;
+    FillRandom(opening.nonce);
+    handshake_ = Handshake::Initiate(join_key_, opening);
+    output_ = handshake_->TakeOutput();
+    next_ = now + kHandshakeTime;
+  }
+  if (ready) Exchange(now);
+  if (status_ == Status::kTrying && socket_ && now >= next_)
+    Retry(handshake_ ? "it accepts connections, but does not answer" : "connection timed out", now);
+  return status_;
+}
+
+void Dialer::Begin(Deadline now) {
+  try {
+    // Anew every round: a name may be given to another machine while we wait.
+    if (addresses_.empty()) addresses_ = Resolve(options_.address);
+    const ResolvedAddress address = addresses_.front();
+    addresses_.erase(addresses_.begin());
+    socket_ = Socket::StartConnect(address);
+    next_ = now + kConnectTime;
+  } catch (const std::runtime_error& error) {
+    Retry(error.what(), now);
+  }
+}
+
+void Dialer::Retry(const std::string& error, Deadline now) {
+  error_ = error;
+  socket_ = Socket();
+  handshake_.reset();
+  output_.clear();
+  next_ = addresses_.empty() ? now + kRetryAfter : now;
+}
+
+void Dialer::Fail(const std::string& error) {
+  status_ = Status::kFailed;
+  error_ = error;
+  socket_ = Socket();
+}
+
+void Dialer::Rejected(Deadline now) {
+  const std::string error =
+      ToString(options_.address) + " does not have this run key (or is no Troupe job)";
+  if (++num_rejected_ < kMostRejections) {
+    Retry(error, now);
+  } else {
+    Fail(error);
+  }
+}
+
+void Dialer::Write() {
+  while (!output_.empty()) {
+    const std::size_t n = socket_.TryWrite(output_);
+    if (n == 0) return;
+    output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+}
+
+void Dialer::Exchange(Deadline now) {
+  std::array<std::byte, Opening::kBytes> bytes;
+  std::string over;
+  try {
+    Write();
+    while (handshake_->wanted() > 0) {
+      const auto n = socket_.TryRead(std::span(bytes).first(handshake_->wanted()));
+      if (!n) return;
+      if (*n == 0) {
+        over = "it closed the connection";
+        break;
+      }
+      handshake_->Receive(std::span(bytes).first(*n));
+      const auto output = handshake_->TakeOutput();
+      output_.insert(output_.end(), output.begin(), output.end());
+      Write();
+    }
+  } catch (const std::exception& error) {
+    over = error.what();
+  }
+  if (over.empty()) {
+    Conclude(now);
+  } else if (handshake_->opened()) {
+    Rejected(now);
+  } else {
+    Retry(over, now);
+  }
+}
+
+void Dialer::Conclude(Deadline now) {
+  switch (handshake_->status()) {
+    case Handshake::Status::kProven:
+      status_ = Status::kConnected;
+      error_.clear();
+      return;
+    case Handshake::Status::kStranger:
+      return Fail(ToString(options_.address) + " does not have this run key (or is no Troupe job)");
+    case Handshake::Status::kVersion:
+      return Fail(handshake_->problem());
+    case Handshake::Status::kDisagrees:
+      if (options_.purpose != Purpose::kJoin) return Retry(handshake_->problem(), now);
+      return Fail(ToString(options_.address) + ": " + handshake_->problem());
+    case Handshake::Status::kRunning:
+      return;
+  }
+}
+
+}  // namespace troupe

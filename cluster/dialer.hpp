@@ -1,0 +1,77 @@
+// The connecting side: tries one address until the other proves the run key, or a deadline.
+//
+//   refused, unreachable, unknown name    tries again: the other may not listen yet
+//   silent, closed before it said who     tries again: its places may have been taken
+//   closed after our proof                tries again, twice, for the same reason; then it fails
+//   no Troupe process, wrong proof        fails
+//   another wire version                  fails
+//   not the process it should be          fails when joining, else tries again
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/handshake.hpp"
+#include "cluster/poll_set.hpp"
+#include "cluster/socket.hpp"
+
+namespace troupe {
+
+struct DialOptions {
+  Address address;
+  Purpose purpose = Purpose::kJoin;
+  ProcessId self = 0;
+  ProcessId other = 0;
+  std::uint64_t run = 0;
+  Deadline not_before{};  ///< of the first attempt
+};
+
+/// One thread, no waiting (but for resolving a name): a loop adds its descriptor to a PollSet,
+/// waits and calls Serve.
+class Dialer {
+ public:
+  enum class Status { kTrying, kConnected, kFailed };
+
+  Dialer(const RunKey& join_key, DialOptions options);
+
+  void AddTo(PollSet& polls) const;
+  /// When Serve has something to do even if nothing is ready.
+  Deadline NextDeadline() const;
+  Status Serve(const PollSet& polls, Deadline now);
+
+  Status status() const { return status_; }
+  const DialOptions& options() const { return options_; }
+  /// When failed: a whole sentence. While trying: what stopped the last attempt, "connection
+  /// refused"; empty before one has failed.
+  const std::string& error() const { return error_; }
+  /// An attempt ended as it does for those without the key, whatever later ones came to.
+  bool rejected() const { return num_rejected_ > 0; }
+  /// When connected, once.
+  Socket TakeSocket() { return std::move(socket_); }
+  const RunKey& session() const { return handshake_->session(); }
+
+ private:
+  void Begin(Deadline now);
+  void Retry(const std::string& error, Deadline now);
+  void Fail(const std::string& error);
+  void Rejected(Deadline now);
+  void Exchange(Deadline now);
+  void Conclude(Deadline now);
+  void Write();
+
+  RunKey join_key_;
+  DialOptions options_;
+  Status status_ = Status::kTrying;
+  std::string error_;
+  int num_rejected_ = 0;                    ///< closed after our proof
+  std::vector<ResolvedAddress> addresses_;  ///< left of this round
+  Socket socket_;                           ///< empty between attempts
+  std::optional<Handshake> handshake_;      ///< once connected
+  std::vector<std::byte> output_;
+  Deadline next_{};  ///< between attempts: of the next; in one: its end
+};
+
+}  // namespace troupe

@@ -1,0 +1,156 @@
+#include "cluster/handshake.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "cluster/bytes.hpp"
+
+namespace troupe {
+namespace {
+
+// The bytes after the name are the ones that a transfer as text would change.
+constexpr std::array<char, 8> kMagic = {'T', 'R', 'O', 'U', 'P', 'E', '\r', '\n'};
+
+std::string VersionProblem(const Opening& a, const Opening& b) {
+  const Opening& low = a.from < b.from ? a : b;
+  const Opening& high = a.from < b.from ? b : a;
+  const auto speaks = [](const Opening& opening) {
+    return "process " + std::to_string(opening.from) + " speaks wire version " +
+           std::to_string(opening.version);
+  };
+  return speaks(high) + ", " + speaks(low) + ": they are different builds of troupe";
+}
+
+}  // namespace
+
+std::vector<std::byte> EncodeOpening(const Opening& opening) {
+  ByteWriter writer;
+  writer.Raw(std::as_bytes(std::span(kMagic)));
+  writer.U32(opening.version);
+  writer.U32(static_cast<std::uint32_t>(opening.purpose));
+  writer.I32(opening.from);
+  writer.I32(opening.to);
+  writer.U64(opening.run);
+  writer.Raw(opening.nonce);
+  return writer.Take();
+}
+
+Handshake Handshake::Initiate(const RunKey& join_key, const Opening& self) {
+  Handshake result(join_key, self, true);
+  result.output_ = EncodeOpening(self);
+  return result;
+}
+
+Handshake Handshake::Accept(const RunKey& join_key, const Opening& self) {
+  return Handshake(join_key, self, false);
+}
+
+Handshake::Handshake(const RunKey& join_key, const Opening& self, bool initiator)
+    : key_(join_key), self_(self), initiator_(initiator) {}
+
+std::size_t Handshake::wanted() const {
+  if (status_ != Status::kRunning) return 0;
+  return (opened() ? std::tuple_size_v<RunKey::Digest> : Opening::kBytes) - input_.size();
+}
+
+void Handshake::Receive(std::span<const std::byte> bytes) {
+  if (bytes.size() > wanted()) throw WireError("a handshake was given more than it wanted");
+  input_.insert(input_.end(), bytes.begin(), bytes.end());
+  if (!opened()) {
+    // Whoever does not even begin like us is not waited for.
+    const std::size_t begun = std::min(input_.size(), kMagic.size());
+    if (!std::equal(input_.begin(), input_.begin() + static_cast<std::ptrdiff_t>(begun),
+                    std::as_bytes(std::span(kMagic)).begin())) {
+      status_ = Status::kStranger;
+      return;
+    }
+  }
+  if (status_ != Status::kRunning || wanted() != 0) return;
+  if (opened()) {
+    ReadProof();
+  } else {
+    ReadOpening();
+  }
+}
+
+std::vector<std::byte> Handshake::TakeOutput() { return std::exchange(output_, {}); }
+
+void Handshake::ReadOpening() {
+  std::copy(input_.begin(), input_.end(), other_bytes_.begin());
+  input_.clear();
+  ByteReader reader(other_bytes_);
+  reader.Raw(kMagic.size());
+  Opening other;
+  other.version = reader.U32();
+  other.purpose = static_cast<Purpose>(reader.U32());
+  other.from = reader.I32();
+  other.to = reader.I32();
+  other.run = reader.U64();
+  const auto nonce = reader.Raw(other.nonce.size());
+  std::copy(nonce.begin(), nonce.end(), other.nonce.begin());
+  other_ = other;
+  if (initiator_) {
+    const RunKey::Digest proof = ProofOf(true);
+    output_.assign(proof.begin(), proof.end());
+  } else {
+    self_.purpose = other.purpose;
+    self_.to = other.from;
+    if (self_.purpose == Purpose::kJoin) self_.run = 0;
+    output_ = EncodeOpening(self_);
+  }
+}
+
+void Handshake::ReadProof() {
+  RunKey::Digest claimed{};
+  std::copy(input_.begin(), input_.end(), claimed.begin());
+  input_.clear();
+  if (!EqualDigests(claimed, ProofOf(!initiator_))) {
+    status_ = Status::kStranger;
+    return;
+  }
+  if (!initiator_) {
+    const RunKey::Digest proof = ProofOf(false);
+    output_.assign(proof.begin(), proof.end());
+  }
+  const auto transcript = Transcript("session");
+  session_ = key_.Derive({reinterpret_cast<const char*>(transcript.data()), transcript.size()});
+  Judge();
+}
+
+void Handshake::Judge() {
+  status_ = Status::kProven;
+  const Opening& asked = initiator_ ? self_ : *other_;
+  const Opening& answered = initiator_ ? *other_ : self_;
+  if (asked.version != answered.version) {
+    status_ = Status::kVersion;
+    problem_ = VersionProblem(asked, answered);
+  } else if (asked.to != answered.from) {
+    status_ = Status::kDisagrees;
+    problem_ = "process " + std::to_string(asked.to) + " was expected, process " +
+               std::to_string(answered.from) + " answers";
+  } else if (asked.from != answered.to || asked.purpose != answered.purpose ||
+             asked.purpose < Purpose::kJoin || asked.purpose > Purpose::kHeartbeat) {
+    status_ = Status::kDisagrees;
+    problem_ = "the two sides do not agree what the connection is for";
+  } else if (asked.run != answered.run || (asked.purpose != Purpose::kJoin && asked.run == 0)) {
+    status_ = Status::kDisagrees;
+    problem_ = "process " + std::to_string(answered.from) + " is not yet or no longer in this run";
+  }
+}
+
+RunKey::Digest Handshake::ProofOf(bool initiator) const {
+  return key_.Authenticate(Transcript(initiator ? "initiator" : "acceptor"));
+}
+
+std::vector<std::byte> Handshake::Transcript(const std::string& label) const {
+  ByteWriter writer;
+  writer.Text(label);
+  const auto own = EncodeOpening(self_);
+  writer.Raw(initiator_ ? std::span<const std::byte>(own)
+                        : std::span<const std::byte>(other_bytes_));
+  writer.Raw(initiator_ ? std::span<const std::byte>(other_bytes_)
+                        : std::span<const std::byte>(own));
+  return writer.Take();
+}
+
+}  // namespace troupe

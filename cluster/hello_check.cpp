@@ -1,0 +1,111 @@
+#include "cluster/hello_check.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "cluster/text.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kMostKeys = 8;
+constexpr std::size_t kLongestValue = 80;
+
+/// Key to value, of lines "key = value".
+std::map<std::string, std::string> ReadLines(const std::string& config) {
+  std::map<std::string, std::string> values;
+  std::istringstream lines(config);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find(" = ");
+    if (equals == std::string::npos) {
+      if (!line.empty()) values[line];
+    } else {
+      values[line.substr(0, equals)] = line.substr(equals + 3);
+    }
+  }
+  return values;
+}
+
+std::string Shortened(const std::string& value) {
+  return value.size() <= kLongestValue ? value : value.substr(0, kLongestValue) + "...";
+}
+
+std::string Who(const Claim& claim) { return claim.hello.name + " (" + claim.from + ")"; }
+
+std::string WhoExactly(const Claim& claim) {
+  return claim.hello.name + " (" + claim.from + ", pid " + std::to_string(claim.hello.pid) + ")";
+}
+
+std::optional<std::string> CheckNumbers(const Hello& first, const std::vector<Claim>& claims) {
+  for (const Claim& claim : claims) {
+    const Hello& hello = claim.hello;
+    if (hello.num_processes != first.num_processes)
+      return Who(claim) + " expects " + std::to_string(hello.num_processes) + " processes, " +
+             first.name + " " + std::to_string(first.num_processes);
+    if (hello.process < 0 || hello.process >= first.num_processes)
+      return Who(claim) + " says that it is process " + std::to_string(hello.process) +
+             ", expected 0 to " + std::to_string(first.num_processes - 1);
+    if (hello.process == 0)
+      return "two say that they are process 0: " + first.name + " and " + WhoExactly(claim);
+  }
+  for (std::size_t i = 0; i < claims.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (claims[i].hello.process == claims[j].hello.process)
+        return "two say that they are process " + std::to_string(claims[i].hello.process) + ": " +
+               WhoExactly(claims[j]) + " and " + WhoExactly(claims[i]);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string DescribeDifferences(const std::string& config, const std::string& first_config,
+                                const std::string& first_name) {
+  const auto values = ReadLines(config);
+  const auto first_values = ReadLines(first_config);
+  std::set<std::string> keys;
+  for (const auto& [key, value] : values) {
+    const auto other = first_values.find(key);
+    if (other == first_values.end() || other->second != value) keys.insert(key);
+  }
+  for (const auto& [key, value] : first_values)
+    if (!values.contains(key)) keys.insert(key);
+  std::string text;
+  std::size_t num_told = 0;
+  for (const std::string& key : keys) {
+    if (num_told++ == kMostKeys) break;
+    const auto value = values.find(key);
+    const auto first_value = first_values.find(key);
+    text += (text.empty() ? "" : "; ") + key +
+            (value == values.end() ? " is not set, " : " is " + Shortened(value->second) + ", ") +
+            first_name +
+            (first_value == first_values.end() ? " does not set it"
+                                               : " has " + Shortened(first_value->second));
+  }
+  if (keys.size() > kMostKeys) text += "; and " + std::to_string(keys.size() - kMostKeys) + " more";
+  return text;
+}
+
+std::optional<std::string> FindMismatch(const Hello& first, const std::vector<Claim>& claims) {
+  if (const auto problem = CheckNumbers(first, claims)) return problem;
+  std::vector<const Claim*> sorted;
+  for (const Claim& claim : claims) sorted.push_back(&claim);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Claim* a, const Claim* b) { return a->hello.process < b->hello.process; });
+  for (const Claim* claim : sorted)
+    if (claim->hello.build != first.build)
+      return Who(*claim) + " is built from " + claim->hello.build + ", " + first.name + " from " +
+             first.build;
+  for (const Claim* claim : sorted) {
+    if (claim->hello.config == first.config) continue;
+    const std::string differences =
+        DescribeDifferences(claim->hello.config, first.config, first.name);
+    return "the configuration of " + Who(*claim) + " differs from that of " + first.name + ": " +
+           (differences.empty() ? "the order of its lines" : differences);
+  }
+  return std::nullopt;
+}
+
+}  // namespace troupe

@@ -1,0 +1,63 @@
+#include "cluster/join.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "cluster/join_parts.hpp"
+
+namespace troupe {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLongestMeshTime{30'000};
+constexpr std::chrono::seconds kFirstProgress{2};
+constexpr std::chrono::seconds kProgressEvery{5};
+
+Joined JoinAlone(const JoinOptions& options) {
+  Joined joined;
+  joined.roster.members = {options.self};
+  FillRandom(std::as_writable_bytes(std::span(&joined.roster.nonce, 1)));
+  joined.roster.run_directory = options.run_directory;
+  return joined;
+}
+
+}  // namespace
+
+std::string NameOf(const JoinOptions& options, ProcessId process) {
+  const auto index = static_cast<std::size_t>(process);
+  if (process == options.self.process) return options.self.name;
+  return index < options.names.size() ? options.names[index] : "n" + std::to_string(process);
+}
+
+std::chrono::milliseconds MeshTime(const JoinOptions& options) {
+  return std::min(options.timeout, kLongestMeshTime);
+}
+
+Progress::Progress(const JoinOptions& options)
+    : options_(options), next_(steady_clock::now() + kFirstProgress) {}
+
+void Progress::Tell(Deadline now, const std::function<std::string()>& line) {
+  if (now < next_) return;
+  next_ = now + kProgressEvery;
+  if (options_.say) options_.say(line());
+}
+
+Joined Join(const RunKey& key, const JoinOptions& options) {
+  const Hello& self = options.self;
+  if (self.process < 0 || self.process >= self.num_processes)
+    throw JoinError(self.name + ": expected a process from 0 to " +
+                    std::to_string(self.num_processes - 1) + ", got " +
+                    std::to_string(self.process));
+  try {
+    if (self.num_processes == 1) return JoinAlone(options);
+    return self.process == 0 ? JoinAsFirst(key, options) : JoinAsMember(key, options);
+  } catch (const JoinError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw JoinError(error.what());
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+// How the processes of a job find each other: everybody connects to process 0, shows the run key,
+// says who it is; when all are there and agree, each pair of processes gets its connections.
+//
+//   1  every process listens on its own address; process 0 on the join address
+//   2  process p connects to process 0: mutual proof of the run key, then a Hello, authenticated
+//   3  process 0 checks that the Hellos fit together and answers all with a Roster or one refusal,
+//      the same for everybody
+//   4  process p connects to every q < p, once per purpose, with the same mutual proof
+//   5  everybody says "ready" to process 0, which says "go"; then nobody listens any more
+//
+// The wire is in docs/wire.md. Whoever cannot prove the key within two seconds is cut off, and at
+// most a handful at a time may try.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cluster/run_key.hpp"
+#include "cluster/socket.hpp"
+#include "transport/data_plane.hpp"
+
+namespace troupe {
+
+/// What one process says of itself. Differences between processes are refused by name.
+struct Hello {
+  ProcessId process = 0;
+  int num_processes = 1;
+  std::string name;    ///< "n1", "n1.d0"
+  std::string build;   ///< version and commit: must be equal
+  std::string config;  ///< the resolved configuration, one "key = value" a line: must be equal
+  std::string host;    ///< identity of the machine: see cluster/host_identity.hpp
+  std::int64_t attempt = 0;  ///< restarts before this one: must be equal
+  Address address;           ///< where it listens
+  std::int64_t pid = 0;
+};
+
+/// What everybody knows once the job has met.
+struct Roster {
+  std::vector<Hello> members;  ///< by process
+  std::uint64_t nonce = 0;     ///< of this run
+  std::string run_directory;   ///< process 0's, as it wrote it
+};
+
+/// One other process, connected.
+struct Peer {
+  ProcessId process = 0;
+  Socket control;    ///< for the actor systems; the lower number accepted, the higher connected
+  Socket heartbeat;  ///< for cluster/watch.hpp
+};
+
+struct Joined {
+  Roster roster;
+  std::vector<Peer> peers;  ///< everybody but this process, ascending
+};
+
+/// A job that could not meet. The text is the same on every process that can still be told.
+struct JoinError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct JoinOptions {
+  /// Its address.host is the interface to listen on. Empty: process 0 listens on the seed's host,
+  /// the others on the address that their connection to process 0 has here. Port 0 = any; process 0
+  /// listens on the seed's port.
+  Hello self;
+  Address seed;               ///< where process 0 listens
+  std::string run_directory;  ///< process 0 only
+  std::chrono::milliseconds timeout{60'000};
+  std::function<void(const std::string& line)> say;  ///< progress: "waiting for n2"; may be empty
+  std::vector<std::string> names;  ///< by process, for those not heard of yet; empty: n0, n1, ...
+  /// Called once, on the calling thread, with where this process listens; may be empty.
+  std::function<void(const Address& address)> listening;
+};
+
+/// Blocks until the job has met: at most options.timeout for everybody to come, and as long again,
+/// but no more than 30 s, for the connections between all. Only resolving the seed's name can take
+/// longer. Throws JoinError naming who is missing, who differs and in what, who cannot reach whom,
+/// or what the system refused. A job of one process meets at once, without any socket.
+///
+/// A process that joins with another `attempt` than process 0 is told to come back and does so
+/// until its timeout: what is left of the attempt before may overlap with this one.
+Joined Join(const RunKey& key, const JoinOptions& options);
+
+}  // namespace troupe

@@ -1,0 +1,73 @@
+#include "cluster/join_channel.hpp"
+
+#include <array>
+#include <poll.h>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+Side Other(Side side) { return side == Side::kInitiator ? Side::kAcceptor : Side::kInitiator; }
+
+}  // namespace
+
+JoinChannel::JoinChannel(Socket socket, const RunKey& session, Side self)
+    : socket_(std::move(socket)), sealer_(session, self), opener_(session, Other(self)) {
+  try {
+    local_ = socket_.local_address();
+    peer_ = socket_.peer_address();
+  } catch (const SocketError& error) {
+    end_ = error.what();
+  }
+}
+
+short JoinChannel::events() const {
+  return static_cast<short>(output_.empty() ? POLLIN : POLLIN | POLLOUT);
+}
+
+void JoinChannel::Send(const JoinMessage& message) {
+  const auto frame = sealer_.Seal(Encode(message));
+  output_.insert(output_.end(), frame.begin(), frame.end());
+}
+
+void JoinChannel::Serve() {
+  if (!open()) return;
+  try {
+    ReadSome();
+    if (open()) WriteSome();
+  } catch (const std::exception& error) {
+    end_ = error.what();
+  }
+}
+
+std::optional<JoinMessage> JoinChannel::Next() {
+  if (input_.empty()) return std::nullopt;
+  JoinMessage message = std::move(input_.front());
+  input_.pop_front();
+  return message;
+}
+
+void JoinChannel::WriteSome() {
+  while (!output_.empty()) {
+    const std::size_t n = socket_.TryWrite(output_);
+    if (n == 0) return;
+    output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+}
+
+void JoinChannel::ReadSome() {
+  std::array<std::byte, 16384> bytes;
+  // Not for ever, even if the other side never stops.
+  for (int round = 0; round < 256; ++round) {
+    const auto n = socket_.TryRead(bytes);
+    if (!n) return;
+    if (*n == 0) {
+      end_ = "it closed the connection";
+      return;
+    }
+    opener_.Receive(std::span(bytes).first(*n));
+    while (const auto payload = opener_.Next()) input_.push_back(DecodeJoinMessage(*payload));
+  }
+}
+
+}  // namespace troupe

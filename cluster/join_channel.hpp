@@ -1,0 +1,52 @@
+// A proven connection on which join messages go both ways, without waiting.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/join_message.hpp"
+#include "cluster/sealed_frame.hpp"
+#include "cluster/socket.hpp"
+
+namespace troupe {
+
+class JoinChannel {
+ public:
+  JoinChannel(Socket socket, const RunKey& session, Side self);
+
+  int fd() const { return socket_.fd(); }
+  /// What to poll for.
+  short events() const;
+  /// Sends when Serve() is next called. Throws WireError when it is too large.
+  void Send(const JoinMessage& message);
+  /// Writes and reads what is possible. Never throws: whatever goes wrong closes the channel.
+  void Serve();
+  /// What has come, in order; also after the end.
+  std::optional<JoinMessage> Next();
+  bool open() const { return end_.empty(); }
+  /// Why it is closed: "it closed the connection". Empty while it is open.
+  const std::string& end() const { return end_; }
+  bool flushed() const { return output_.empty(); }
+  /// Nothing is sent after what is being sent.
+  void FinishWriting() { socket_.FinishWriting(); }
+
+  Address local_address() const { return local_; }
+  Address peer_address() const { return peer_; }
+
+ private:
+  void WriteSome();
+  void ReadSome();
+
+  Socket socket_;
+  Address local_;
+  Address peer_;
+  FrameSealer sealer_;
+  FrameOpener opener_;
+  std::vector<std::byte> output_;
+  std::deque<JoinMessage> input_;
+  std::string end_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,280 @@
+// Process 0's side of the meeting: gathers the Hellos, checks that they fit together, answers all.
+#include <algorithm>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "cluster/acceptor.hpp"
+#include "cluster/hello_check.hpp"
+#include "cluster/join_channel.hpp"
+#include "cluster/join_parts.hpp"
+#include "cluster/mesh.hpp"
+#include "cluster/text.hpp"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Until those that are on their way can be told, too, that the job does not fit together.
+constexpr milliseconds kMismatchGrace{1000};
+// Of one that has proven the key, to say who it is.
+constexpr milliseconds kHelloTime{10'000};
+constexpr milliseconds kFarewellTime{1000};
+constexpr milliseconds kRound{250};
+
+/// A connection that has proven the key.
+struct Guest {
+  JoinChannel channel;
+  ProcessId process;
+  std::string from;
+  Deadline came;
+  std::optional<Hello> hello = std::nullopt;
+  bool ready = false;
+  bool leaving = false;  ///< has been told to come back later
+};
+
+class First {
+ public:
+  First(const RunKey& key, const JoinOptions& options)
+      : options_(options),
+        self_(options.self),
+        began_(steady_clock::now()),
+        acceptor_(
+            Socket::Listen({self_.address.host.empty() ? options.seed.host : self_.address.host,
+                            options.seed.port}),
+            key.Derive("join"), 0, options.say),
+        mesh_(0, self_.num_processes) {
+    self_.address = acceptor_.address();
+    if (options.listening) options.listening(self_.address);
+  }
+
+  Joined Run() {
+    Gather();
+    Joined joined{MakeRoster(), {}};
+    Meet(joined.roster);
+    joined.peers = mesh_.Take();
+    return joined;
+  }
+
+ private:
+  void Gather();
+  void Meet(const Roster& roster);
+  Roster MakeRoster() const;
+  void Round(Deadline until);
+  void Welcome(Arrival arrival, Deadline now);
+  void Hear(Guest& guest, const Hello& hello);
+  std::vector<Claim> Claims() const;
+  std::vector<std::string> Absent() const;
+  std::string AbsenceText() const;
+  void CheckMeeting() const;
+  /// To those that have been heard; of a Refusal all that have the key may know.
+  void SendAll(const JoinMessage& message);
+  void Farewell(bool until_closed);
+  [[noreturn]] void Refuse(const std::string& text);
+
+  const JoinOptions& options_;
+  Hello self_;
+  Deadline began_;
+  Acceptor acceptor_;
+  Mesh mesh_;
+  std::list<Guest> guests_;
+  PollSet polls_;
+  bool meeting_ = false;         ///< the Roster is out
+  std::string version_problem_;  ///< of somebody with the key
+  std::string mesh_failure_;     ///< as a member has reported it
+};
+
+void First::Gather() {
+  const Deadline deadline = began_ + options_.timeout;
+  Progress progress(options_);
+  std::optional<Deadline> mismatch_since;
+  for (;;) {
+    const Deadline now = steady_clock::now();
+    auto mismatch = FindMismatch(self_, Claims());
+    if (!mismatch && !version_problem_.empty()) mismatch = version_problem_;
+    const auto absent = Absent();
+    if (mismatch) {
+      if (!mismatch_since) mismatch_since = now;
+      if (absent.empty() || now >= std::min(*mismatch_since + kMismatchGrace, deadline))
+        Refuse(*mismatch);
+    } else {
+      mismatch_since.reset();
+      if (absent.empty()) return;
+    }
+    if (now >= deadline) Refuse(AbsenceText());
+    progress.Tell(now, [&] {
+      const auto num_processes = static_cast<std::size_t>(self_.num_processes);
+      return "waiting for " + Enumerate(absent) + " (" +
+             std::to_string(num_processes - absent.size()) + " of " +
+             std::to_string(num_processes) + " are here)";
+    });
+    Round(std::min(deadline, now + kRound));
+  }
+}
+
+void First::Meet(const Roster& roster) {
+  acceptor_.set_run(roster.nonce);
+  meeting_ = true;
+  SendAll(roster);
+  // Each member finds out by itself what it cannot reach, and says so, before we give up.
+  const Deadline deadline = steady_clock::now() + MeshTime(options_) + kReportTime;
+  Progress progress(options_);
+  for (;;) {
+    const Deadline now = steady_clock::now();
+    if (!mesh_failure_.empty()) Refuse(mesh_failure_);
+    std::vector<std::string> unready;
+    for (const Guest& guest : guests_) {
+      if (!guest.hello) continue;
+      if (!guest.channel.open())
+        Refuse(guest.hello->name + " left while the job was meeting: " + guest.channel.end());
+      if (!guest.ready) unready.push_back(guest.hello->name);
+    }
+    if (unready.empty() && mesh_.complete()) break;
+    if (now >= deadline)
+      Refuse(Enumerate(unready) + " did not get ready within " +
+             InSeconds(MeshTime(options_) + kReportTime) + " after everybody had come");
+    progress.Tell(now, [&] { return "connecting: " + Enumerate(unready) + " not yet ready"; });
+    Round(std::min(deadline, now + kRound));
+  }
+  SendAll(Go{});
+  Farewell(/*until_closed=*/false);
+}
+
+Roster First::MakeRoster() const {
+  Roster roster;
+  roster.members.resize(static_cast<std::size_t>(self_.num_processes));
+  roster.members[0] = self_;
+  for (const Guest& guest : guests_)
+    if (guest.hello) roster.members[static_cast<std::size_t>(guest.hello->process)] = *guest.hello;
+  while (roster.nonce == 0) FillRandom(std::as_writable_bytes(std::span(&roster.nonce, 1)));
+  roster.run_directory = options_.run_directory;
+  return roster;
+}
+
+void First::Round(Deadline until) {
+  Deadline now = steady_clock::now();
+  polls_.Clear();
+  acceptor_.AddTo(polls_, now);
+  for (const Guest& guest : guests_)
+    if (guest.channel.open()) polls_.Add(guest.channel.fd(), guest.channel.events());
+  polls_.Wait(std::min(until, acceptor_.NextDeadline(now)));
+  now = steady_clock::now();
+  // Guests first: one that has gone makes place for the same process coming back.
+  for (Guest& guest : guests_) {
+    guest.channel.Serve();
+    while (const auto message = guest.channel.Next()) {
+      if (const auto* hello = std::get_if<Hello>(&*message)) Hear(guest, *hello);
+      if (!guest.hello || !meeting_) continue;
+      if (const auto* failure = std::get_if<MeshFailure>(&*message)) mesh_failure_ = failure->text;
+      if (std::holds_alternative<Ready>(*message)) guest.ready = true;
+    }
+  }
+  guests_.remove_if([&](const Guest& guest) {
+    if (guest.hello) return !guest.channel.open() && !meeting_;
+    return !guest.channel.open() || now >= guest.came + kHelloTime;
+  });
+  for (Arrival& arrival : acceptor_.Serve(polls_, now)) Welcome(std::move(arrival), now);
+}
+
+void First::Welcome(Arrival arrival, Deadline now) {
+  if (!arrival.problem.empty()) {
+    version_problem_ = arrival.problem;
+  } else if (arrival.other.purpose != Purpose::kJoin) {
+    mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket));
+  } else {
+    JoinChannel channel(std::move(arrival.socket), arrival.session, Side::kAcceptor);
+    std::string from = channel.peer_address().host;
+    guests_.push_back({std::move(channel), arrival.other.from, std::move(from), now});
+  }
+}
+
+void First::Hear(Guest& guest, const Hello& hello) {
+  if (guest.hello || guest.leaving || hello.process != guest.process) return;
+  if (meeting_ || hello.attempt != self_.attempt) {
+    guest.channel.Send(NotNow{meeting_ ? "the job has met without it"
+                                       : hello.name + " is at attempt " +
+                                             std::to_string(hello.attempt) + ", " + self_.name +
+                                             " at attempt " + std::to_string(self_.attempt)});
+    guest.leaving = true;
+    return;
+  }
+  // The same process again: it has lost its first connection, and we have not noticed.
+  for (Guest& other : guests_)
+    if (other.hello && other.hello->process == hello.process && other.hello->host == hello.host &&
+        other.hello->pid == hello.pid)
+      other.hello.reset();
+  guest.hello = hello;
+}
+
+std::vector<Claim> First::Claims() const {
+  std::vector<Claim> claims;
+  for (const Guest& guest : guests_)
+    if (guest.hello) claims.push_back({*guest.hello, guest.from});
+  return claims;
+}
+
+std::vector<std::string> First::Absent() const {
+  std::vector<bool> here(static_cast<std::size_t>(self_.num_processes), false);
+  here[0] = true;
+  for (const Guest& guest : guests_)
+    if (guest.hello && guest.hello->process > 0 && guest.hello->process < self_.num_processes)
+      here[static_cast<std::size_t>(guest.hello->process)] = true;
+  std::vector<std::string> absent;
+  for (std::size_t i = 0; i < here.size(); ++i)
+    if (!here[i]) absent.push_back(NameOf(options_, static_cast<ProcessId>(i)));
+  return absent;
+}
+
+std::string First::AbsenceText() const {
+  std::vector<std::string> heard;
+  for (const Claim& claim : Claims()) heard.push_back(claim.hello.name);
+  std::sort(heard.begin(), heard.end());
+  std::string text = Enumerate(Absent()) + " did not join within " + InSeconds(options_.timeout) +
+                     " (" + ToString({options_.seed.host, self_.address.port}) + " heard of " +
+                     (heard.empty() ? "nobody" : Enumerate(heard));
+  if (const auto num_refused = acceptor_.num_refused(); num_refused > 0)
+    text += "; " + std::to_string(num_refused) + " connections could not prove the run key";
+  return text + ")";
+}
+
+void First::SendAll(const JoinMessage& message) {
+  for (Guest& guest : guests_)
+    if (guest.channel.open() && !guest.leaving &&
+        (guest.hello || std::holds_alternative<Refusal>(message)))
+      guest.channel.Send(message);
+}
+
+void First::Farewell(bool until_closed) {
+  const Deadline deadline = steady_clock::now() + kFarewellTime;
+  const auto owed = [&](const Guest& guest) {
+    return guest.channel.open() && (until_closed || !guest.channel.flushed());
+  };
+  for (Guest& guest : guests_) guest.channel.Serve();
+  while (std::any_of(guests_.begin(), guests_.end(), owed) && steady_clock::now() < deadline) {
+    polls_.Clear();
+    for (const Guest& guest : guests_)
+      if (owed(guest)) polls_.Add(guest.channel.fd(), guest.channel.events());
+    polls_.Wait(deadline);
+    for (Guest& guest : guests_) {
+      guest.channel.Serve();
+      while (guest.channel.Next()) continue;
+    }
+  }
+}
+
+void First::Refuse(const std::string& text) {
+  SendAll(Refusal{text});
+  // Closed while something it sent is unread, a connection would lose what we sent, too.
+  Farewell(/*until_closed=*/true);
+  throw JoinError(text);
+}
+
+}  // namespace
+
+Joined JoinAsFirst(const RunKey& key, const JoinOptions& options) {
+  return First(key, options).Run();
+}
+
+}  // namespace troupe

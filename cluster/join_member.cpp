@@ -1,0 +1,279 @@
+// Everybody else's side of the meeting: finds process 0, then connects to all that it names.
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unistd.h>
+#include <utility>
+
+#include "cluster/acceptor.hpp"
+#include "cluster/dialer.hpp"
+#include "cluster/join_channel.hpp"
+#include "cluster/join_parts.hpp"
+#include "cluster/mesh.hpp"
+#include "cluster/text.hpp"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kComeBackAfter{300};
+constexpr milliseconds kRound{250};
+// What process 0 may take beyond its own deadlines to tell us of its decision.
+constexpr milliseconds kPatience{5000};
+// Two connections per peer, all processes at once: gentle on the places of each acceptor.
+constexpr std::size_t kMostDials = 8;
+
+class Member {
+ public:
+  Member(const RunKey& key, const JoinOptions& options)
+      : options_(options),
+        self_(options.self),
+        key_(key.Derive("join")),
+        deadline_(steady_clock::now() + options.timeout),
+        mesh_(self_.process, self_.num_processes),
+        progress_(options) {
+    if (!self_.address.host.empty()) Listen(self_.address);
+    Dial(steady_clock::now());
+  }
+
+  Joined Run() {
+    while (!gone_) {
+      const Deadline now = steady_clock::now();
+      CheckDeadlines(now);
+      progress_.Tell(now, [&] { return ProgressText(); });
+      Round(now + kRound);
+    }
+    return {std::move(*roster_), mesh_.Take()};
+  }
+
+ private:
+  void Listen(const Address& address);
+  void Dial(Deadline not_before);
+  void Round(Deadline until);
+  void FindFirst(Deadline now);
+  void Introduce(Deadline now);
+  void Listen();
+  void Hear(const JoinMessage& message, Deadline now);
+  void BeginMesh(Roster roster, Deadline now);
+  void ServeMesh(Deadline now);
+  void Report(const std::string& text);
+  void CheckDeadlines(Deadline now);
+  std::string UnreachableText() const;
+  std::string ProgressText() const;
+  std::string NameOfPeer(ProcessId process) const;
+
+  const JoinOptions& options_;
+  Hello self_;
+  RunKey key_;
+  Deadline deadline_;  ///< to be heard by process 0
+  Mesh mesh_;
+  Progress progress_;
+  PollSet polls_;
+  std::optional<Acceptor> acceptor_;
+  std::optional<Dialer> dialer_;        ///< while there is no channel
+  std::optional<JoinChannel> channel_;  ///< to process 0
+  std::string last_problem_;            ///< why the last channel ended; a whole sentence
+  Deadline verdict_by_{};               ///< while there is a channel
+  std::optional<Roster> roster_;
+  Deadline mesh_by_{};                            ///< with a roster
+  std::deque<DialOptions> dials_;                 ///< not begun
+  std::vector<std::unique_ptr<Dialer>> dialers_;  ///< begun
+  bool reported_ = false;                         ///< ready, or what failed
+  bool gone_ = false;                             ///< process 0 has said Go
+};
+
+void Member::Listen(const Address& address) {
+  acceptor_.emplace(Socket::Listen(address), key_, self_.process, options_.say);
+  self_.address = acceptor_->address();
+  if (options_.listening) options_.listening(self_.address);
+}
+
+void Member::Dial(Deadline not_before) {
+  channel_.reset();
+  dialer_.emplace(key_,
+                  DialOptions{options_.seed, Purpose::kJoin, self_.process, 0, 0, not_before});
+}
+
+void Member::Round(Deadline until) {
+  Deadline now = steady_clock::now();
+  polls_.Clear();
+  if (acceptor_) {
+    acceptor_->AddTo(polls_, now);
+    until = std::min(until, acceptor_->NextDeadline(now));
+  }
+  if (channel_) polls_.Add(channel_->fd(), channel_->events());
+  if (dialer_) {
+    dialer_->AddTo(polls_);
+    until = std::min(until, dialer_->NextDeadline());
+  }
+  for (const auto& dialer : dialers_) {
+    dialer->AddTo(polls_);
+    until = std::min(until, dialer->NextDeadline());
+  }
+  polls_.Wait(until);
+  now = steady_clock::now();
+  if (dialer_) FindFirst(now);
+  if (channel_) {
+    channel_->Serve();
+    while (channel_ && !gone_) {
+      const auto message = channel_->Next();
+      if (!message) break;
+      Hear(*message, now);
+    }
+  }
+  if (channel_ && !channel_->open() && !gone_) {
+    last_problem_ = ToString(options_.seed) + ": " + channel_->end();
+    if (roster_)
+      throw JoinError(NameOfPeer(0) + " (" + ToString(options_.seed) +
+                      ") left while the job was meeting: " + channel_->end());
+    Dial(now + kComeBackAfter);
+  }
+  if (acceptor_)
+    for (Arrival& arrival : acceptor_->Serve(polls_, now))
+      if (roster_ && arrival.problem.empty() && arrival.other.purpose != Purpose::kJoin &&
+          arrival.other.from > self_.process)
+        mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket));
+  if (roster_ && !gone_) ServeMesh(now);
+}
+
+void Member::FindFirst(Deadline now) {
+  switch (dialer_->Serve(polls_, now)) {
+    case Dialer::Status::kTrying:
+      return;
+    case Dialer::Status::kFailed:
+      throw JoinError(dialer_->error());
+    case Dialer::Status::kConnected:
+      Introduce(now);
+  }
+}
+
+void Member::Introduce(Deadline now) {
+  channel_.emplace(dialer_->TakeSocket(), dialer_->session(), Side::kInitiator);
+  dialer_.reset();
+  if (!channel_->open()) return;
+  if (!acceptor_) Listen({channel_->local_address().host, self_.address.port});
+  const std::string& host = self_.address.host;
+  if (host == "0.0.0.0" || host == "::") self_.address.host = channel_->local_address().host;
+  channel_->Send(self_);
+  verdict_by_ = std::max(deadline_, now + options_.timeout) + kPatience;
+}
+
+void Member::Hear(const JoinMessage& message, Deadline now) {
+  if (const auto* refusal = std::get_if<Refusal>(&message)) throw JoinError(refusal->text);
+  if (const auto* not_now = std::get_if<NotNow>(&message); not_now && !roster_) {
+    last_problem_ = not_now->text;
+    Dial(now + kComeBackAfter);
+  }
+  if (const auto* roster = std::get_if<Roster>(&message); roster && !roster_)
+    BeginMesh(*roster, now);
+  if (std::holds_alternative<Go>(message)) {
+    if (!roster_ || !mesh_.complete())
+      throw JoinError(NameOfPeer(0) + " says go before " + self_.name + " is ready");
+    gone_ = true;
+  }
+}
+
+void Member::BeginMesh(Roster roster, Deadline now) {
+  if (roster.members.size() != static_cast<std::size_t>(self_.num_processes))
+    throw JoinError("expected a roster of " + std::to_string(self_.num_processes) + ", got " +
+                    std::to_string(roster.members.size()));
+  for (std::size_t i = 0; i < roster.members.size(); ++i) {
+    Hello& member = roster.members[i];
+    if (member.process != static_cast<ProcessId>(i))
+      throw JoinError("expected process " + std::to_string(i) + " in the roster, got " +
+                      std::to_string(member.process));
+    member.num_processes = self_.num_processes;
+    member.build = self_.build;
+    member.config = self_.config;
+    member.attempt = self_.attempt;
+  }
+  // Where we have reached process 0, whatever it calls itself.
+  roster.members[0].address = channel_->peer_address();
+  acceptor_->set_run(roster.nonce);
+  for (ProcessId peer = 0; peer < self_.process; ++peer)
+    for (const Purpose purpose : {Purpose::kControl, Purpose::kHeartbeat})
+      dials_.push_back({roster.members[static_cast<std::size_t>(peer)].address, purpose,
+                        self_.process, peer, roster.nonce, now});
+  mesh_by_ = now + MeshTime(options_);
+  verdict_by_ = mesh_by_ + kReportTime + kPatience;
+  roster_ = std::move(roster);
+}
+
+void Member::ServeMesh(Deadline now) {
+  while (dialers_.size() < kMostDials && !dials_.empty()) {
+    dialers_.push_back(std::make_unique<Dialer>(key_, dials_.front()));
+    dials_.pop_front();
+  }
+  for (const auto& dialer : dialers_) {
+    const Dialer::Status status = dialer->Serve(polls_, now);
+    const DialOptions& options = dialer->options();
+    if (status == Dialer::Status::kConnected)
+      mesh_.Put(options.other, options.purpose, dialer->TakeSocket());
+    if (status == Dialer::Status::kFailed || (status == Dialer::Status::kTrying && now >= mesh_by_))
+      Report(self_.name + " cannot reach " + NameOfPeer(options.other) + " at " +
+             ToString(options.address) +
+             (now >= mesh_by_ ? " within " + InSeconds(MeshTime(options_)) : "") + ": " +
+             (dialer->error().empty() ? "connection timed out" : dialer->error()));
+  }
+  std::erase_if(dialers_,
+                [](const auto& dialer) { return dialer->status() != Dialer::Status::kTrying; });
+  if (mesh_.complete() && !reported_) {
+    channel_->Send(Ready{});
+    reported_ = true;
+  }
+  if (now >= mesh_by_ && !mesh_.complete() && !reported_) {
+    std::vector<std::string> missing;
+    for (const ProcessId peer : mesh_.Missing()) missing.push_back(NameOfPeer(peer));
+    Report(self_.name + " was not reached by " + Enumerate(missing) + " within " +
+           InSeconds(MeshTime(options_)));
+  }
+}
+
+void Member::Report(const std::string& text) {
+  if (!std::exchange(reported_, true)) channel_->Send(MeshFailure{text});
+}
+
+void Member::CheckDeadlines(Deadline now) {
+  if (!channel_ && now >= deadline_) throw JoinError(UnreachableText());
+  if (channel_ && now >= verdict_by_)
+    throw JoinError(NameOfPeer(0) + " at " + ToString(options_.seed) +
+                    " has not said how to go on, although it should have by now (stopped?)");
+}
+
+std::string Member::UnreachableText() const {
+  if (!last_problem_.empty())
+    return self_.name + " did not join within " + InSeconds(options_.timeout) + ": " +
+           last_problem_;
+  if (dialer_->rejected())
+    return ToString(options_.seed) + " does not have this run key (or is no Troupe job)";
+  return "cannot reach " + ToString(options_.seed) + " within " + InSeconds(options_.timeout) +
+         ": " + (dialer_->error().empty() ? "connection timed out" : dialer_->error()) +
+         " (is process 0 running, is the address right?)";
+}
+
+std::string Member::ProgressText() const {
+  const std::string first = NameOfPeer(0) + " at " + ToString(options_.seed);
+  if (!channel_)
+    return "waiting for " + first + (dialer_->error().empty() ? "" : ": " + dialer_->error());
+  if (!roster_) return "waiting for the others; " + first + " knows of us";
+  std::vector<std::string> missing;
+  for (const ProcessId peer : mesh_.Missing()) missing.push_back(NameOfPeer(peer));
+  return missing.empty() ? "waiting for the others to be connected"
+                         : "connecting: no connection yet with " + Enumerate(missing);
+}
+
+std::string Member::NameOfPeer(ProcessId process) const {
+  return roster_ ? roster_->members[static_cast<std::size_t>(process)].name
+                 : NameOf(options_, process);
+}
+
+}  // namespace
+
+Joined JoinAsMember(const RunKey& key, const JoinOptions& options) {
+  return Member(key, options).Run();
+}
+
+}  // namespace troupe

@@ -1,0 +1,36 @@
+#include "cluster/mesh.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+Mesh::Mesh(ProcessId self, int num_processes) : self_(self) {
+  for (ProcessId process = 0; process < num_processes; ++process)
+    peers_.push_back({process, Socket(), Socket()});
+}
+
+void Mesh::Put(ProcessId peer, Purpose purpose, Socket socket) {
+  if (peer < 0 || peer == self_ || peer >= static_cast<int>(peers_.size())) return;
+  if (socket.closed_by_peer()) return;
+  Peer& place = peers_[static_cast<std::size_t>(peer)];
+  (purpose == Purpose::kControl ? place.control : place.heartbeat) = std::move(socket);
+}
+
+bool Mesh::complete() const { return Missing().empty(); }
+
+std::vector<ProcessId> Mesh::Missing() const {
+  std::vector<ProcessId> missing;
+  for (const Peer& peer : peers_)
+    if (peer.process != self_ && (!peer.control || !peer.heartbeat))
+      missing.push_back(peer.process);
+  return missing;
+}
+
+std::vector<Peer> Mesh::Take() {
+  std::vector<Peer> peers;
+  for (Peer& peer : peers_)
+    if (peer.process != self_) peers.push_back(std::move(peer));
+  return peers;
+}
+
+}  // namespace troupe

@@ -1,0 +1,156 @@
+#include "cluster/run_key.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <stdexcept>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cluster/text.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kLongestFile = 4096;
+
+/// Closes what it owns.
+class File {
+ public:
+  File(const std::string& path, int flags, mode_t mode = 0)
+      : fd_(open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void Fail(const std::string& path, const std::string& what) {
+  throw std::runtime_error("run key " + path + ": " + what);
+}
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+/// A string that is wiped when it goes.
+struct Secret {
+  std::string text;
+  ~Secret() { OPENSSL_cleanse(text.data(), text.size()); }
+};
+
+void CheckOwnersOnly(const File& file, const std::string& path) {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) Fail(path, "cannot be examined: " + SystemWords(errno));
+  if (!S_ISREG(status.st_mode)) Fail(path, "expected a plain file");
+  if ((status.st_mode & 077) != 0)
+    Fail(path, "readable or writable by others than its owner, expected mode 0600 (chmod 600)");
+  if (status.st_size > static_cast<off_t>(kLongestFile))
+    Fail(path, "expected 64 hex digits, got " + std::to_string(status.st_size) + " bytes");
+}
+
+void ReadAll(const File& file, const std::string& path, std::string& text) {
+  text.resize(kLongestFile + 1);
+  std::size_t num_read = 0;
+  while (num_read < text.size()) {
+    const ssize_t n = read(file.get(), text.data() + num_read, text.size() - num_read);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) Fail(path, "cannot be read: " + SystemWords(errno));
+    if (n == 0) break;
+    num_read += static_cast<std::size_t>(n);
+  }
+  text.resize(num_read);
+}
+
+}  // namespace
+
+void FillRandom(std::span<std::byte> bytes) {
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) !=
+      1)
+    throw std::runtime_error("the system's random source gives nothing");
+}
+
+RunKey RunKey::Generate() {
+  std::array<std::byte, kBytes> bytes{};
+  FillRandom(bytes);
+  return RunKey(bytes);
+}
+
+RunKey RunKey::ReadFile(const std::string& path) {
+  // Without O_NONBLOCK, opening a FIFO would wait for its other end.
+  const File file(path, O_RDONLY | O_NONBLOCK);
+  if (file.get() < 0) Fail(path, "cannot be opened: " + SystemWords(errno));
+  CheckOwnersOnly(file, path);
+  Secret secret;
+  ReadAll(file, path, secret.text);
+  std::string& text = secret.text;
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  if (text.size() != 2 * kBytes)
+    Fail(path, "expected 64 hex digits, got " + std::to_string(text.size()) + " characters");
+  std::array<std::byte, kBytes> bytes{};
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    const int high = HexDigit(text[2 * i]);
+    const int low = HexDigit(text[2 * i + 1]);
+    if (high < 0 || low < 0)
+      Fail(path, "expected 64 hex digits, got another character at or after place " +
+                     std::to_string(2 * i));
+    bytes[i] = static_cast<std::byte>(high * 16 + low);
+  }
+  return RunKey(bytes);
+}
+
+void RunKey::WriteFile(const std::string& path) const {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  Secret secret;
+  secret.text.reserve(2 * kBytes + 1);
+  for (const std::byte b : bytes_) {
+    secret.text += kDigits[std::to_integer<unsigned>(b) >> 4];
+    secret.text += kDigits[std::to_integer<unsigned>(b) & 15];
+  }
+  secret.text += '\n';
+  const File file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (file.get() < 0) Fail(path, "cannot be created: " + SystemWords(errno));
+  const std::string& text = secret.text;
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = write(file.get(), text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) Fail(path, "cannot be written: " + SystemWords(errno));
+    done += static_cast<std::size_t>(n);
+  }
+  if (fsync(file.get()) != 0) Fail(path, "cannot be written: " + SystemWords(errno));
+}
+
+RunKey RunKey::Derive(std::string_view purpose) const {
+  static constexpr std::string_view kLabel = "troupe derived key: ";
+  std::string message(kLabel);
+  message += purpose;
+  return RunKey(Authenticate(std::as_bytes(std::span(message))));
+}
+
+RunKey::Digest RunKey::Authenticate(std::span<const std::byte> message) const {
+  Digest digest{};
+  unsigned int size = 0;
+  if (HMAC(EVP_sha256(), bytes_.data(), static_cast<int>(kBytes),
+           reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+           reinterpret_cast<unsigned char*>(digest.data()), &size) == nullptr ||
+      size != digest.size())
+    throw std::runtime_error("libcrypto cannot compute HMAC-SHA256");
+  return digest;
+}
+
+bool EqualDigests(const RunKey::Digest& a, const RunKey::Digest& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace troupe

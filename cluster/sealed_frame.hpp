@@ -1,0 +1,52 @@
+// Frames after the handshake: each with its length, its number and an HMAC with the session's key,
+// so that none can be forged, changed, repeated, left out or sent back. Layout: docs/wire.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cluster/bytes.hpp"
+#include "cluster/run_key.hpp"
+
+namespace troupe {
+
+inline constexpr std::size_t kLargestPayload = std::size_t{1} << 20;
+
+/// Who speaks: what one side seals only the other opens.
+enum class Side : std::uint8_t { kInitiator = 1, kAcceptor = 2 };
+
+class FrameSealer {
+ public:
+  FrameSealer(const RunKey& session, Side self) : session_(session), self_(self) {}
+  /// Throws WireError when the payload is larger than kLargestPayload.
+  std::vector<std::byte> Seal(std::span<const std::byte> payload);
+
+ private:
+  RunKey session_;
+  Side self_;
+  std::uint64_t sequence_ = 0;
+};
+
+/// After a WireError it must not be used again.
+class FrameOpener {
+ public:
+  FrameOpener(const RunKey& session, Side other) : session_(session), other_(other) {}
+  /// Bytes as they come, in any pieces. Take all frames with Next() before the next call: what is
+  /// kept then is less than one frame.
+  void Receive(std::span<const std::byte> bytes);
+  /// The payload of the next whole frame. Throws WireError on a length above kLargestPayload (as
+  /// soon as it is read), on a wrong number, on a wrong HMAC.
+  std::optional<std::vector<std::byte>> Next();
+
+ private:
+  RunKey session_;
+  Side other_;
+  std::uint64_t sequence_ = 0;
+  std::vector<std::byte> input_;
+  std::size_t begin_ = 0;  ///< of the next frame in input_
+};
+
+}  // namespace troupe

@@ -1,0 +1,264 @@
+#include "cluster/socket.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <climits>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <thread>
+#include <unistd.h>
+
+#include "cluster/text.hpp"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kRetryAfter{50};
+
+Address FromSystem(const sockaddr_storage& storage) {
+  char host[INET6_ADDRSTRLEN] = "";
+  if (storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+    inet_ntop(AF_INET, &v4.sin_addr, host, sizeof host);
+    return {host, ntohs(v4.sin_port)};
+  }
+  if (storage.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+    inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof host);
+    return {host, ntohs(v6.sin6_port)};
+  }
+  return {"local", 0};
+}
+
+std::string PeerOf(int fd) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return "the other side";
+  return ToString(FromSystem(storage));
+}
+
+[[noreturn]] void Fail(const std::string& tried, int error) {
+  throw SocketError(tried + ": " + SystemWords(error), error);
+}
+
+void SetOption(int fd, int level, int option, int value, const char* name) {
+  if (setsockopt(fd, level, option, &value, sizeof value) != 0)
+    Fail(std::string("cannot set ") + name, errno);
+}
+
+/// Until one of `events` or an error is there: false when the deadline comes first.
+bool WaitFor(int fd, short events, Deadline deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
+    pollfd entry{fd, events, 0};
+    const int n = poll(&entry, 1, static_cast<int>(std::clamp<long long>(left, 0, INT_MAX)));
+    if (n > 0) return true;
+    if (n < 0 && errno != EINTR) Fail("cannot wait for " + PeerOf(fd), errno);
+    if (n == 0 && left <= 0) return false;
+  }
+}
+
+Socket NewSocket(int family) {
+  Socket result(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!result) Fail("cannot make a socket", errno);
+  return result;
+}
+
+/// One round over all addresses; the last errno, 0 with a connection in `result`.
+int ConnectOnce(const std::vector<ResolvedAddress>& addresses, Deadline deadline, Socket& result) {
+  int error = ETIMEDOUT;
+  for (const ResolvedAddress& address : addresses) {
+    Socket attempt;
+    try {
+      attempt = Socket::StartConnect(address);
+    } catch (const SocketError& failure) {
+      error = failure.code;
+      continue;
+    }
+    if (!WaitFor(attempt.fd(), POLLOUT, deadline)) return ETIMEDOUT;
+    error = attempt.ConnectResult();
+    if (error == 0) {
+      result = std::move(attempt);
+      return 0;
+    }
+  }
+  return error;
+}
+
+}  // namespace
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  Socket old(std::exchange(fd_, std::exchange(other.fd_, -1)));
+  return *this;
+}
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Socket Socket::Listen(const Address& address) {
+  const std::string tried = "cannot listen on " + ToString(address);
+  int error = EADDRNOTAVAIL;
+  std::vector<ResolvedAddress> addresses;
+  try {
+    addresses = Resolve(address);
+  } catch (const std::runtime_error& failure) {
+    throw SocketError(tried + ": " + failure.what(), EADDRNOTAVAIL);
+  }
+  for (const ResolvedAddress& resolved : addresses) {
+    Socket listener = NewSocket(resolved.storage.ss_family);
+    SetOption(listener.fd_, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    if (resolved.storage.ss_family == AF_INET6)
+      SetOption(listener.fd_, IPPROTO_IPV6, IPV6_V6ONLY, address.host == "::" ? 0 : 1,
+                "IPV6_V6ONLY");
+    if (bind(listener.fd_, reinterpret_cast<const sockaddr*>(&resolved.storage), resolved.length) ==
+            0 &&
+        listen(listener.fd_, SOMAXCONN) == 0)
+      return listener;
+    error = errno;
+    // A taken port is an error even where the name has another address.
+    if (error == EADDRINUSE) break;
+  }
+  Fail(tried, error);
+}
+
+Socket Socket::Accept(Deadline deadline) {
+  for (;;) {
+    Socket accepted = TryAccept();
+    if (accepted || !WaitFor(fd_, POLLIN, deadline)) return accepted;
+  }
+}
+
+Socket Socket::Connect(const Address& address, Deadline deadline) {
+  const auto began = steady_clock::now();
+  for (;;) {
+    std::string error;
+    int code = EADDRNOTAVAIL;
+    try {
+      Socket result;
+      code = ConnectOnce(Resolve(address), deadline, result);
+      if (code == 0) return result;
+      error = SystemWords(code);
+    } catch (const SocketError&) {
+      throw;
+    } catch (const std::runtime_error& failure) {
+      error = failure.what();
+    }
+    if (steady_clock::now() + kRetryAfter >= deadline)
+      throw SocketError(
+          "cannot reach " + ToString(address) + " within " +
+              InSeconds(std::chrono::round<milliseconds>(std::max(deadline, began) - began)) +
+              ": " + error,
+          code);
+    std::this_thread::sleep_for(kRetryAfter);
+  }
+}
+
+void Socket::Write(std::span<const std::byte> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const std::size_t n = TryWrite(bytes);
+    bytes = bytes.subspan(n);
+    if (n == 0 && !WaitFor(fd_, POLLOUT, deadline))
+      Fail("cannot write " + std::to_string(bytes.size()) + " bytes to " + PeerOf(fd_), ETIMEDOUT);
+  }
+}
+
+void Socket::Read(std::span<std::byte> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const auto n = TryRead(bytes);
+    if (n == 0)
+      throw SocketError("cannot read " + std::to_string(bytes.size()) + " bytes from " +
+                            PeerOf(fd_) + ": it closed the connection",
+                        ENOTCONN);
+    bytes = bytes.subspan(n.value_or(0));
+    if (!n && !WaitFor(fd_, POLLIN, deadline))
+      Fail("cannot read " + std::to_string(bytes.size()) + " bytes from " + PeerOf(fd_), ETIMEDOUT);
+  }
+}
+
+Socket Socket::StartConnect(const ResolvedAddress& address) {
+  Socket result = NewSocket(address.storage.ss_family);
+  SetOption(result.fd_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  if (connect(result.fd_, reinterpret_cast<const sockaddr*>(&address.storage), address.length) !=
+          0 &&
+      errno != EINPROGRESS && errno != EINTR)
+    Fail("cannot connect to " + ToString(FromSystem(address.storage)), errno);
+  return result;
+}
+
+int Socket::ConnectResult() const {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  if (error != 0) return error;
+  try {
+    // A free port of this machine can be given to the very connection that tries it.
+    return local_address() == peer_address() ? ECONNREFUSED : 0;
+  } catch (const SocketError& failure) {
+    return failure.code;
+  }
+}
+
+Socket Socket::TryAccept() {
+  Socket accepted(accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!accepted) {
+    // Linux passes on what is wrong with the connection that was to be accepted: it is gone.
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED ||
+        errno == EPROTO || errno == ENETDOWN || errno == EHOSTUNREACH || errno == ENETUNREACH)
+      return {};
+    Fail("cannot accept on " + ToString(local_address()), errno);
+  }
+  SetOption(accepted.fd_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  return accepted;
+}
+
+std::optional<std::size_t> Socket::TryRead(std::span<std::byte> bytes) {
+  for (;;) {
+    const ssize_t n = recv(fd_, bytes.data(), bytes.size(), 0);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
+    if (errno != EINTR) Fail("cannot read from " + PeerOf(fd_), errno);
+  }
+}
+
+std::size_t Socket::TryWrite(std::span<const std::byte> bytes) {
+  for (;;) {
+    const ssize_t n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno != EINTR) Fail("cannot write to " + PeerOf(fd_), errno);
+  }
+}
+
+void Socket::FinishWriting() noexcept {
+  if (fd_ >= 0) shutdown(fd_, SHUT_WR);
+}
+
+bool Socket::closed_by_peer() const {
+  char byte = 0;
+  const ssize_t n = recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+Address Socket::local_address() const {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
+    Fail("cannot ask for a socket's own address", errno);
+  return FromSystem(storage);
+}
+
+Address Socket::peer_address() const {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
+    Fail("cannot ask for the address of the other side", errno);
+  return FromSystem(storage);
+}
+
+}  // namespace troupe

@@ -1,0 +1,56 @@
+#include "cluster/transport_choice.hpp"
+
+#include <arpa/inet.h>
+#include <array>
+#include <cstring>
+#include <ifaddrs.h>
+#include <memory>
+#include <netinet/in.h>
+
+#include "cluster/host_identity.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr const char* kSharedMemory = "posix,sysv,cma";
+
+std::string TextOf(const sockaddr* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* bytes = nullptr;
+  if (address == nullptr) return "";
+  if (address->sa_family == AF_INET) {
+    bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+  } else if (address->sa_family == AF_INET6) {
+    bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  } else {
+    return "";
+  }
+  if (inet_ntop(address->sa_family, bytes, text.data(), text.size()) == nullptr) return "";
+  return text.data();
+}
+
+}  // namespace
+
+std::string ChooseTransports(const std::vector<std::string>& hosts) {
+  bool all_share = true;
+  for (const std::string& a : hosts) {
+    for (const std::string& b : hosts) {
+      if (&a == &b || SharesMemory(a, b)) continue;
+      if (SameMachine(a, b)) return "tcp";
+      all_share = false;
+    }
+  }
+  return all_share ? kSharedMemory : std::string(kSharedMemory) + ",tcp";
+}
+
+std::string InterfaceOf(const std::string& address) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return "";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (TextOf(entry->ifa_addr) == address) return entry->ifa_name;
+  }
+  return "";
+}
+
+}  // namespace troupe

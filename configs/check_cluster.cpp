@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <set>
+#include <string_view>
+
+#include "configs/checks.hpp"
+#include "configs/nodes.hpp"
+#include "configs/toml_value.hpp"
+
+namespace troupe {
+
+static bool IsDigits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// 0 when it is no port.
+static int PortOf(std::string_view text) {
+  if (!IsDigits(text) || text.size() > 5) return 0;
+  const int port = std::stoi(std::string(text));
+  return port <= 65'535 ? port : 0;
+}
+
+/// Letters of names and addresses; whether it exists is found out when it is used.
+static bool IsHost(std::string_view host) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("._-:%").find(c) != std::string_view::npos;
+  };
+  // One colon stands before a port, an IPv6 address has two at least.
+  return !host.empty() && std::ranges::all_of(host, letter) && std::ranges::count(host, ':') != 1;
+}
+
+/// HOST:PORT, an IPv6 address in brackets.
+static bool IsHostAndPort(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || PortOf(text.substr(colon + 1)) == 0) return false;
+  std::string_view host = text.substr(0, colon);
+  const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (brackets) host = host.substr(1, host.size() - 2);
+  return IsHost(host) && brackets == (host.find(':') != std::string_view::npos);
+}
+
+static void CheckNodeNames(const std::vector<ClusterNode>& nodes, Report& report) {
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::string key = NodeKey(nodes[i].name, i, "name");
+    if (!report.Good({key})) continue;
+    if (!IsNodeName(nodes[i].name)) {
+      report.Add(key,
+                 "expected lower-case letters, digits, ., _ and -, a letter or digit first, "
+                 "got " +
+                     Quoted(nodes[i].name));
+    } else if (!seen.insert(nodes[i].name).second) {
+      report.Add(key, "two nodes are called " + Quoted(nodes[i].name) +
+                          ", expected a name of its own for each");
+    }
+  }
+}
+
+static void CheckNodeAddresses(const std::vector<ClusterNode>& nodes, Report& report) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::string key = NodeKey(nodes[i].name, i, "address");
+    if (nodes[i].address.empty() || IsHost(nodes[i].address) || !report.Good({key})) continue;
+    report.Add(key,
+               "expected a name or an IP address without a port, got " + Quoted(nodes[i].address));
+  }
+}
+
+/// "4 + 3 = 7", cut short where nobody would read on.
+static std::string SumText(const std::vector<ClusterNode>& nodes, std::int64_t sum) {
+  static constexpr std::size_t kShown = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(nodes.size(), kShown); ++i) {
+    if (i > 0) text += " + ";
+    text += std::to_string(nodes[i].devices);
+  }
+  if (nodes.size() > kShown) text += " + ...";
+  return (nodes.size() > 1 ? text + " = " : "") + std::to_string(sum);
+}
+
+static void CheckDevices(const ClusterConfig& cluster, Report& report) {
+  const std::string nodes_key = "cluster.nodes";
+  const std::string ranks_key = "cluster.ranks";
+  const auto& nodes = cluster.nodes;
+  if (!report.Good({nodes_key, ranks_key}) || !report.Knows(ranks_key)) return;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!report.Good({NodeKey(nodes[i].name, i, "devices")})) return;
+  }
+  const auto sum = std::accumulate(
+      nodes.begin(), nodes.end(), std::int64_t{0},
+      [](std::int64_t total, const ClusterNode& node) { return total + node.devices; });
+  if (sum == 0) {  // the count does not divide the ranks
+    return ExpectMultiple({ranks_key, cluster.ranks}, {nodes_key, std::ssize(nodes)}, report);
+  }
+  if (sum == cluster.ranks) return;
+  if (report.Later(nodes_key, ranks_key) == nodes_key) {
+    report.Add(nodes_key, "gives " + SumText(nodes, sum) + " devices, expected cluster.ranks = " +
+                              std::to_string(cluster.ranks));
+  } else {
+    report.Add(ranks_key, "expected the " + SumText(nodes, sum) +
+                              " devices of cluster.nodes, got " + std::to_string(cluster.ranks));
+  }
+}
+
+/// Something must be missing for longer than it may be late.
+static void CheckSilence(const ClusterConfig& cluster, Report& report) {
+  const std::string heartbeat = "cluster.heartbeat_ms";
+  const std::string suspect = "cluster.suspect_after_s";
+  const std::string dead = "cluster.dead_after_s";
+  const double least_s = 2.0 * cluster.heartbeat_ms / 1000.0;
+  if (report.Good({heartbeat, suspect}) && cluster.suspect_after_s <= least_s) {
+    if (report.Later(suspect, heartbeat) == suspect) {
+      report.Add(suspect, "expected more than two heartbeats = " + NumberText(least_s) +
+                              " s (cluster.heartbeat_ms = " + NumberText(cluster.heartbeat_ms) +
+                              "), got " + NumberText(cluster.suspect_after_s));
+    } else {
+      report.Add(heartbeat, "expected less than half of cluster.suspect_after_s = " +
+                                NumberText(cluster.suspect_after_s) + " s, got " +
+                                NumberText(cluster.heartbeat_ms));
+    }
+  }
+  if (report.Good({suspect, dead}) && cluster.dead_after_s <= cluster.suspect_after_s) {
+    const bool blame_dead = report.Later(dead, suspect) == dead;
+    report.Add(blame_dead ? dead : suspect,
+               (blame_dead ? "expected more than " + suspect : "expected less than " + dead) +
+                   " = " + NumberText(blame_dead ? cluster.suspect_after_s : cluster.dead_after_s) +
+                   ", got " +
+                   NumberText(blame_dead ? cluster.dead_after_s : cluster.suspect_after_s));
+  }
+}
+
+static void CheckTls(const ClusterConfig& cluster, Report& report) {
+  struct File {
+    std::string key;
+    const std::string& path;
+  };
+  const File files[] = {{"cluster.tls_ca", cluster.tls_ca},
+                        {"cluster.tls_certificate", cluster.tls_certificate},
+                        {"cluster.tls_key", cluster.tls_key}};
+  const auto given = std::ranges::find_if(files, [](const File& f) { return !f.path.empty(); });
+  if (given == std::end(files)) return;
+  for (const auto& file : files) {
+    if (!file.path.empty() || !report.Good({file.key})) continue;
+    report.Add(given->key, "names a file, expected " + file.key + " to name one too, got \"\"");
+  }
+}
+
+static void CheckTransport(const TransportConfig& transport, Report& report) {
+  if (transport.ucx_tls.empty() && report.Good({"transport.ucx_tls"})) {
+    report.Add("transport.ucx_tls", "expected \"auto\" or a list of UCX transports, got \"\"");
+  }
+  const std::string_view range = transport.port_range;
+  if (range.empty() || !report.Good({"transport.port_range"})) return;
+  const auto dash = std::min(range.find('-'), range.size());
+  const int low = PortOf(range.substr(0, dash));
+  const int high = dash == range.size() ? 0 : PortOf(range.substr(dash + 1));
+  if (low >= 1 && low <= high) return;
+  report.Add(
+      "transport.port_range",
+      "expected LOW-HIGH, such as \"7500-7600\", with ports from 1 to 65535, got " + Quoted(range));
+}
+
+void CheckCluster(const Config& config, Report& report) {
+  const ClusterConfig& cluster = config.cluster;
+  CheckNodeNames(cluster.nodes, report);
+  CheckNodeAddresses(cluster.nodes, report);
+  CheckDevices(cluster, report);
+  CheckSilence(cluster, report);
+  CheckTls(cluster, report);
+  if (!cluster.join.empty() && !IsHostAndPort(cluster.join) && report.Good({"cluster.join"})) {
+    report.Add("cluster.join",
+               "expected HOST:PORT, such as \"n0:7420\" or \"[fd00::1]:7420\", got " +
+                   Quoted(cluster.join));
+  }
+  CheckTransport(config.transport, report);
+}
+
+}  // namespace troupe

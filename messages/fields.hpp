@@ -1,0 +1,42 @@
+// What travels of the structs that messages are made of (messages/wire.hpp).
+#pragma once
+
+#include <tuple>
+
+#include "layout/route.hpp"
+#include "modules/stage_program.hpp"
+#include "transport/row_exchange.hpp"
+
+namespace troupe {
+
+inline auto Fields(Interval& x) { return std::tie(x.begin, x.end); }
+inline auto Fields(RowTable& x) { return std::tie(x.samples, x.rows); }
+inline auto Fields(Inputs& x) {
+  return std::tie(x.table, x.num_tokens, x.tokens, x.labels, x.content, x.images, x.positions,
+                  x.expected);
+}
+inline auto Fields(LossSums& x) {
+  return std::tie(x.loss, x.tokens, x.correct, x.content_tokens, x.content_correct,
+                  x.sequence_tokens);
+}
+inline auto Fields(ForwardPass& x) {
+  return std::tie(x.unit, x.train, x.loss_scale, x.inputs, x.data);
+}
+inline auto Fields(ForwardResult& x) { return std::tie(x.outputs, x.loss); }
+inline auto Fields(BackwardPass& x) { return std::tie(x.unit, x.gradients); }
+inline auto Fields(BackwardResult& x) { return std::tie(x.gradients); }
+inline auto Fields(UpdateStep& x) { return std::tie(x.step, x.clip_coefficient, x.schedule); }
+inline auto Fields(TensorPiece& x) {
+  return std::tie(x.name, x.global_shape, x.offsets, x.value, x.owner);
+}
+inline auto Fields(Round& x) {
+  return std::tie(x.number, x.train, x.step, x.microbatches, x.loss_scale);
+}
+inline auto Fields(RowMove& x) {
+  return std::tie(x.source, x.destination, x.source_rows, x.destination_rows);
+}
+inline auto Fields(ExchangePlan& x) {
+  return std::tie(x.moves, x.rows_out, x.row_shape, x.dtype);
+}
+
+}  // namespace troupe

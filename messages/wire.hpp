@@ -1,0 +1,216 @@
+// How a message becomes bytes when its receiver lives in another process.
+//
+// A message is a struct with a free function Fields(message), a std::tie of everything that
+// travels. Floating-point numbers travel as their bits (CAF 0.17.6 garbles NaN and infinity, and an
+// infinity stops its network thread for good). A Buffer travels as a reference to bytes that stay
+// where they are (transport/tensor_store.hpp). In one process nothing of this runs: messages are
+// delivered as they are.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <caf/deserializer.hpp>
+#include <caf/error.hpp>
+#include <caf/sec.hpp>
+#include <caf/serializer.hpp>
+
+#include "transport/buffer.hpp"
+#include "transport/tensor_store.hpp"
+
+namespace troupe {
+
+/// A struct that can travel: Fields(x) gives references to its members.
+template <class T>
+concept Travels = requires(T& x) { Fields(x); };
+
+namespace wire {
+
+/// The store of the process that writes or reads.
+TensorStore& StoreOf(caf::execution_unit* context);
+
+caf::error Broken(const char* what);
+
+/// No container of a genuine message is longer.
+constexpr std::uint64_t kLongest = std::uint64_t{1} << 28;
+
+template <class F>
+inline constexpr bool kWrites = F::reads_state;  // CAF's words: a serializer reads our state
+
+template <class T>
+inline constexpr bool kIsVector = false;
+template <class E>
+inline constexpr bool kIsVector<std::vector<E>> = true;
+template <class T>
+inline constexpr bool kIsMap = false;
+template <class K, class V>
+inline constexpr bool kIsMap<std::map<K, V>> = true;
+template <class T>
+inline constexpr bool kIsPair = false;
+template <class A, class B>
+inline constexpr bool kIsPair<std::pair<A, B>> = true;
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class E>
+inline constexpr bool kIsOptional<std::optional<E>> = true;
+template <class T>
+inline constexpr bool kIsShared = false;
+template <class E>
+inline constexpr bool kIsShared<std::shared_ptr<const E>> = true;
+
+template <class F, class T>
+caf::error Cross(F& f, T& value);
+
+/// Crosses values one after the other, up to the first error.
+template <class F, class... Ts>
+caf::error CrossAll(F& f, Ts&... values) {
+  caf::error error;
+  static_cast<void>(((error = Cross(f, values), !error) && ...));
+  return error;
+}
+
+template <class F, class T>
+caf::error CrossAs(F& f, T& value, auto in_between) {
+  if constexpr (kWrites<F>) in_between = static_cast<decltype(in_between)>(value);
+  if (auto error = Cross(f, in_between)) return error;
+  if constexpr (!kWrites<F>) value = static_cast<T>(in_between);
+  return {};
+}
+
+template <class F>
+caf::error CrossSize(F& f, std::uint64_t& size) {
+  if (auto error = f(size)) return error;
+  return size > kLongest ? Broken("a container is too long") : caf::error();
+}
+
+template <class F, class E>
+caf::error CrossVector(F& f, std::vector<E>& values) {
+  auto size = static_cast<std::uint64_t>(values.size());
+  if (auto error = CrossSize(f, size)) return error;
+  if constexpr (!kWrites<F>) {
+    values.clear();
+    if constexpr (sizeof(E) == 1) values.resize(size);
+  }
+  if constexpr (sizeof(E) == 1) {
+    return size > 0 ? f.apply_raw(size, values.data()) : caf::error();
+  } else {
+    for (std::uint64_t i = 0; i < size; ++i) {
+      if constexpr (!kWrites<F>) values.emplace_back();  // grows as far as the bytes really go
+      if (auto error = Cross(f, values[i])) return error;
+    }
+    return {};
+  }
+}
+
+template <class F, class K, class V>
+caf::error CrossMap(F& f, std::map<K, V>& values) {
+  auto size = static_cast<std::uint64_t>(values.size());
+  if (auto error = CrossSize(f, size)) return error;
+  if constexpr (kWrites<F>) {
+    for (auto& [key, value] : values) {
+      K copy = key;
+      if (auto error = CrossAll(f, copy, value)) return error;
+    }
+  } else {
+    values.clear();
+    for (std::uint64_t i = 0; i < size; ++i) {
+      K key{};
+      if (auto error = Cross(f, key)) return error;
+      if (auto error = Cross(f, values[std::move(key)])) return error;
+    }
+  }
+  return {};
+}
+
+template <class F, class E>
+caf::error CrossOptional(F& f, std::optional<E>& value) {
+  bool there = value.has_value();
+  if (auto error = f(there)) return error;
+  if constexpr (!kWrites<F>) {
+    value.reset();
+    if (there) value.emplace();
+  }
+  return there ? Cross(f, *value) : caf::error();
+}
+
+template <class F, class E>
+caf::error CrossShared(F& f, std::shared_ptr<const E>& value) {
+  bool there = value != nullptr;
+  if (auto error = f(there)) return error;
+  if constexpr (kWrites<F>) {
+    return there ? Cross(f, const_cast<E&>(*value)) : caf::error();
+  } else {
+    value.reset();
+    if (!there) return {};
+    auto fresh = std::make_shared<E>();
+    auto error = Cross(f, *fresh);
+    value = std::move(fresh);
+    return error;
+  }
+}
+
+template <class F>
+caf::error CrossBuffer(F& f, Buffer& buffer) {
+  TensorReference reference;
+  if constexpr (kWrites<F>) reference = StoreOf(f.context()).Refer(buffer);
+  if (auto error = CrossAll(f, reference.home, reference.key, reference.weight, reference.offset,
+                            reference.shape, reference.dtype)) {
+    return error;
+  }
+  if constexpr (!kWrites<F>) {
+    try {
+      buffer = StoreOf(f.context()).Resolve(reference);
+    } catch (const std::exception& e) {
+      return Broken(e.what());
+    }
+  }
+  return {};
+}
+
+template <class F, class T>
+caf::error Cross(F& f, T& value) {
+  if constexpr (std::is_same_v<T, double>) {
+    auto bits = std::bit_cast<std::uint64_t>(value);
+    if (auto error = f(bits)) return error;
+    value = std::bit_cast<double>(bits);
+    return {};
+  } else if constexpr (std::is_enum_v<T>) {
+    return CrossAs(f, value, std::underlying_type_t<T>{});
+  } else if constexpr (kIsVector<T>) {
+    return CrossVector(f, value);
+  } else if constexpr (kIsMap<T>) {
+    return CrossMap(f, value);
+  } else if constexpr (kIsPair<T>) {
+    return CrossAll(f, value.first, value.second);
+  } else if constexpr (kIsOptional<T>) {
+    return CrossOptional(f, value);
+  } else if constexpr (kIsShared<T>) {
+    return CrossShared(f, value);
+  } else if constexpr (std::is_same_v<T, Buffer>) {
+    return CrossBuffer(f, value);
+  } else if constexpr (Travels<T>) {
+    return std::apply([&f](auto&... fields) { return CrossAll(f, fields...); }, Fields(value));
+  } else {
+    static_assert(!std::is_floating_point_v<T>);
+    return f(value);  // integers, strings, handles of actors
+  }
+}
+
+}  // namespace wire
+
+/// What CAF calls. Printing inspectors (void results) print nothing.
+template <class F, Travels T>
+typename F::result_type inspect(F& f, T& message) {
+  if constexpr (!std::is_void_v<typename F::result_type>) return wire::Cross(f, message);
+}
+
+}  // namespace troupe

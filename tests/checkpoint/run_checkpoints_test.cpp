@@ -1,0 +1,158 @@
+#include "checkpoint/run_checkpoints.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "checkpoint/sharded.hpp"
+#include "tests/checkpoint/fake_program.hpp"
+#include "tests/checkpoint/temporary_directory.hpp"
+
+using Catch::Matchers::StartsWith;
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run with checkpoints of one shard.
+class Run {
+ public:
+  const std::string& folder() const { return folder_; }
+  std::string FolderOf(std::int64_t step) const { return CheckpointFolder(folder_, step); }
+
+  void WriteShardOf(std::int64_t step) const {
+    WriteShard(FakeProgram(shards_[0], 1, true), shards_[0], FolderOf(step));
+  }
+  void Write(std::int64_t step) const {
+    WriteShardOf(step);
+    WriteManifest(FolderOf(step), MakeManifest(FolderOf(step), step, "abc", shards_));
+  }
+  std::string ShardOf(std::int64_t step) const {
+    return FolderOf(step) + "/" + ShardFileName(shards_[0]);
+  }
+  /// Names in its folder of checkpoints.
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_ + "/checkpoints")) {
+      names.push_back(entry.path().filename().string());
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+ private:
+  const TemporaryDirectory directory_;
+  const std::string folder_ = directory_.File("run");
+  const std::vector<ShardAddress> shards_ = FakeShards(1, 1);
+};
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("the folder of a checkpoint sorts by its step", "[checkpoint]") {
+  CHECK(CheckpointFolder("runs/a", 120) == "runs/a/checkpoints/step-00000120");
+  CHECK(CheckpointFolder("runs/a", 1234567890) == "runs/a/checkpoints/step-1234567890");
+}
+
+TEST_CASE("a run without checkpoints has no newest one", "[checkpoint]") {
+  const Run run;
+  CHECK_FALSE(NewestCheckpoint(run.folder()));
+  RemoveOldCheckpoints(run.folder(), 1);
+  fs::create_directories(run.folder() + "/checkpoints");
+  CHECK_FALSE(NewestCheckpoint(run.folder()));
+}
+
+TEST_CASE("the newest checkpoint is that of the highest step", "[checkpoint]") {
+  const Run run;
+  for (const std::int64_t step : {100'000'000, 120, 99'999'999}) run.Write(step);
+  CHECK(NewestCheckpoint(run.folder()) == run.FolderOf(100'000'000));
+}
+
+TEST_CASE("what an interruption left is not taken for a checkpoint", "[checkpoint]") {
+  const Run run;
+  run.Write(120);
+  run.Write(130);
+  const std::string manifest = run.FolderOf(130) + "/manifest.json";
+  SECTION("between the shards and the manifest") { run.WriteShardOf(140); }
+  SECTION("before the manifest took its name") {
+    run.WriteShardOf(140);
+    fs::copy_file(manifest, run.FolderOf(140) + "/manifest.json.tmp");
+  }
+  SECTION("with a manifest of another step") {
+    run.WriteShardOf(140);
+    fs::copy_file(manifest, run.FolderOf(140) + "/manifest.json");
+  }
+  SECTION("with a broken manifest") {
+    run.WriteShardOf(140);
+    WriteBytes(run.FolderOf(140) + "/manifest.json", ReadBytes(manifest).substr(0, 40));
+  }
+  SECTION("with a file that is gone") {
+    run.Write(140);
+    fs::remove(run.ShardOf(140));
+  }
+  SECTION("with a file that is too short") {
+    run.Write(140);
+    fs::resize_file(run.ShardOf(140), 512);
+  }
+  SECTION("under another name") {
+    run.Write(140);
+    fs::rename(run.FolderOf(140), run.folder() + "/checkpoints/step-140");
+  }
+  SECTION("behind a link") {
+    run.Write(140);
+    fs::rename(run.FolderOf(140), run.folder() + "/elsewhere");
+    fs::create_directory_symlink(run.folder() + "/elsewhere", run.FolderOf(140));
+  }
+  CHECK(NewestCheckpoint(run.folder()) == run.FolderOf(130));
+}
+
+TEST_CASE("old checkpoints are removed beyond the newest few", "[checkpoint]") {
+  const Run run;
+  for (const std::int64_t step : {10, 20, 30, 40}) run.Write(step);
+  RemoveOldCheckpoints(run.folder(), 5);
+  CHECK(run.Names().size() == 4);
+  RemoveOldCheckpoints(run.folder(), 2);
+  CHECK(run.Names() == Names{"step-00000030", "step-00000040"});
+  CHECK(NewestCheckpoint(run.folder()) == run.FolderOf(40));
+  CHECK_THROWS_AS(RemoveOldCheckpoints(run.folder(), 0), std::invalid_argument);
+  CHECK(run.Names().size() == 2);
+}
+
+TEST_CASE("incomplete checkpoints go once a newer one is complete, and count for nothing",
+          "[checkpoint]") {
+  const Run run;
+  run.WriteShardOf(5);
+  RemoveOldCheckpoints(run.folder(), 1);
+  CHECK(run.Names() == Names{"step-00000005"});  // it may be being written
+  run.Write(10);
+  run.WriteShardOf(20);
+  run.Write(30);
+  run.WriteShardOf(40);
+  WriteBytes(run.folder() + "/checkpoints/notes", "not ours");
+  RemoveOldCheckpoints(run.folder(), 2);
+  CHECK(run.Names() == Names{"notes", "step-00000010", "step-00000030", "step-00000040"});
+}
+
+TEST_CASE("a checkpoint loses its manifest before anything else", "[checkpoint]") {
+  const Run run;
+  run.Write(10);
+  run.Write(20);
+  // A folder inside that cannot be emptied stops the removal half way. Root could; it is skipped.
+  const std::string locked = run.FolderOf(10) + "/locked";
+  fs::create_directory(locked);
+  WriteBytes(locked + "/a", "a");
+  fs::permissions(locked, fs::perms::owner_read | fs::perms::owner_exec);
+  if (geteuid() != 0) {
+    CHECK_THROWS_AS(RemoveOldCheckpoints(run.folder(), 1), std::runtime_error);
+    CHECK(fs::exists(locked));
+    CHECK_FALSE(fs::exists(run.FolderOf(10) + "/manifest.json"));
+  }
+  fs::permissions(locked, fs::perms::owner_all);
+  RemoveOldCheckpoints(run.folder(), 1);
+  CHECK(run.Names() == Names{"step-00000020"});
+}
+
+}  // namespace
+}  // namespace troupe

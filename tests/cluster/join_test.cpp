@@ -1,0 +1,311 @@
+#include "cluster/join.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "cluster/dialer.hpp"
+#include "cluster/join_channel.hpp"
+#include "tests/cluster/meeting.hpp"
+
+using namespace troupe;
+using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
+using std::chrono::steady_clock;
+using testing::Meeting;
+using testing::Outcome;
+
+namespace {
+
+Deadline Soon() { return steady_clock::now() + 5s; }
+
+/// Everybody talks to everybody on both connections, and hears who it is.
+void CheckMesh(std::vector<Outcome>& outcomes) {
+  for (Outcome& outcome : outcomes)
+    for (Peer& peer : outcome.joined->peers)
+      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
+        const std::array<std::byte, 2> hello{static_cast<std::byte>(&outcome - outcomes.data()),
+                                             static_cast<std::byte>(socket == &peer.control)};
+        socket->Write(hello, Soon());
+      }
+  for (Outcome& outcome : outcomes)
+    for (Peer& peer : outcome.joined->peers)
+      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
+        std::array<std::byte, 2> hello{};
+        socket->Read(hello, Soon());
+        CHECK(std::to_integer<int>(hello[0]) == peer.process);
+        CHECK(std::to_integer<int>(hello[1]) == (socket == &peer.control ? 1 : 0));
+      }
+}
+
+/// A proven connection to process 0, to misbehave on.
+JoinChannel DialAs(const Meeting& meeting, ProcessId process) {
+  Dialer dialer(meeting.key().Derive("join"), {meeting.seed(), Purpose::kJoin, process, 0, 0, {}});
+  PollSet polls;
+  while (dialer.status() == Dialer::Status::kTrying) {
+    polls.Clear();
+    dialer.AddTo(polls);
+    polls.Wait(dialer.NextDeadline());
+    dialer.Serve(polls, steady_clock::now());
+  }
+  REQUIRE(dialer.status() == Dialer::Status::kConnected);
+  return JoinChannel(dialer.TakeSocket(), dialer.session(), Side::kInitiator);
+}
+
+std::optional<JoinMessage> NextOf(JoinChannel& channel) {
+  PollSet polls;
+  const Deadline deadline = Soon();
+  while (channel.open() && steady_clock::now() < deadline) {
+    channel.Serve();
+    if (auto message = channel.Next()) return message;
+    if (!channel.open()) break;
+    polls.Clear();
+    polls.Add(channel.fd(), channel.events());
+    polls.Wait(deadline);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("a job of one process has met already") {
+  Meeting meeting(1);
+  JoinOptions options = meeting.Options(0);
+  options.seed = {"no such host.", 1};
+  const Joined joined = Join(meeting.key(), options);
+  CHECK(joined.peers.empty());
+  CHECK(joined.roster.members.size() == 1);
+  CHECK(joined.roster.run_directory == "runs/x");
+}
+
+TEST_CASE("processes in any order meet, know each other and are connected twice per pair") {
+  Meeting meeting(4);
+  meeting.Start(0);
+  for (const ProcessId process : {3, 1, 2}) meeting.Start(process);
+  auto& outcomes = meeting.Finish();
+  for (const Outcome& outcome : outcomes) REQUIRE(outcome.error.empty());
+  std::vector<Outcome> by_process(4);
+  by_process[0] = std::move(outcomes[0]);
+  by_process[3] = std::move(outcomes[1]);
+  by_process[1] = std::move(outcomes[2]);
+  by_process[2] = std::move(outcomes[3]);
+  std::set<std::uint64_t> nonces;
+  for (const Outcome& outcome : by_process) {
+    CHECK(outcome.joined->peers.size() == 3);
+    const Roster& roster = outcome.joined->roster;
+    nonces.insert(roster.nonce);
+    CHECK(roster.run_directory == "runs/x");
+    REQUIRE(roster.members.size() == 4);
+    for (ProcessId process = 0; process < 4; ++process) {
+      const Hello& member = roster.members[static_cast<std::size_t>(process)];
+      CHECK(member.process == process);
+      CHECK(member.name == "n" + std::to_string(process));
+      CHECK(member.pid == 100 + process);
+      CHECK(member.config == "a = 1\nb = 2\n");
+      CHECK(member.address.host == "127.0.0.1");
+      CHECK(member.address.port != 0);
+      // After go, nobody listens any more.
+      CHECK_THROWS(Socket::Connect(member.address, steady_clock::now() + 1ms));
+    }
+  }
+  CHECK(nonces.size() == 1);
+  CheckMesh(by_process);
+}
+
+TEST_CASE("a member may come before process 0") {
+  const Address address = Socket::Listen({"127.0.0.1", 0}).local_address();
+  Meeting meeting(2);
+  meeting.Start(1, [&](JoinOptions& options) { options.seed = address; });
+  meeting.Start(0, [&](JoinOptions& options) { options.seed = address; });
+  for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == "");
+}
+
+TEST_CASE("who is missing is named to everybody who is there") {
+  Meeting meeting(4, 600ms);
+  meeting.Start(0, [](JoinOptions& options) { options.names = {"n0", "n1", "n2", "n3.d1"}; });
+  meeting.Start(1);
+  for (const Outcome& outcome : meeting.Finish())
+    CHECK(outcome.error ==
+          "n2, n3.d1 did not join within 0.6 s (" + ToString(meeting.seed()) + " heard of n1)");
+}
+
+TEST_CASE("a process 0 that nobody finds says so, and so does a member that does not find it") {
+  Meeting meeting(2, 300ms);
+  meeting.Start(0);
+  CHECK(meeting.Finish()[0].error ==
+        "n1 did not join within 0.3 s (" + ToString(meeting.seed()) + " heard of nobody)");
+  Meeting other(2, 300ms);
+  const Address address = Socket::Listen({"127.0.0.1", 0}).local_address();
+  other.Start(1, [&](JoinOptions& options) { options.seed = address; });
+  CHECK(other.Finish()[0].error == "cannot reach " + ToString(address) +
+                                       " within 0.3 s: connection refused (is process 0 "
+                                       "running, is the address right?)");
+}
+
+TEST_CASE("a taken port is refused at once") {
+  const Socket taken = Socket::Listen({"127.0.0.1", 0});
+  Meeting meeting(2);
+  JoinOptions options = meeting.Options(0);
+  options.seed = taken.local_address();
+  CHECK_THROWS_WITH(
+      Join(meeting.key(), options),
+      "cannot listen on " + ToString(taken.local_address()) + ": address already in use");
+}
+
+TEST_CASE("who differs is named to everybody, with the difference") {
+  Meeting meeting(3);
+  meeting.Start(0);
+  meeting.Start(1);
+  meeting.Start(2, [](JoinOptions& options) { options.self.config = "a = 1\nb = 3\n"; });
+  for (const Outcome& outcome : meeting.Finish())
+    CHECK(outcome.error ==
+          "the configuration of n2 (127.0.0.1) differs from that of n0: b is 3, n0 has 2");
+  Meeting builds(2);
+  builds.Start(0);
+  builds.Start(1, [](JoinOptions& options) { options.self.build = "0.2"; });
+  for (const Outcome& outcome : builds.Finish())
+    CHECK(outcome.error == "n1 (127.0.0.1) is built from 0.2, n0 from 0.1 abc");
+}
+
+TEST_CASE("one with a number that is taken comes too late for a job that has met") {
+  Meeting meeting(2, 1s);
+  meeting.Start(0);
+  meeting.Start(1);
+  meeting.Start(1, [](JoinOptions& options) { options.self.pid = 7; });
+  const auto& outcomes = meeting.Finish();
+  INFO(outcomes[0].error << " | " << outcomes[1].error << " | " << outcomes[2].error);
+  const auto twice = Contains("two say that they are process 1: n1 (127.0.0.1, pid ");
+  // Unless both come in the same moment, the first makes the job complete.
+  if (outcomes[0].error.empty()) {
+    CHECK(outcomes[1].error.empty() != outcomes[2].error.empty());
+  } else {
+    for (const Outcome& outcome : outcomes) CHECK_THAT(outcome.error, twice);
+  }
+}
+
+TEST_CASE("who has the key but has not said who it is learns nothing of the job") {
+  Meeting meeting(2);
+  meeting.Start(0);
+  JoinChannel silent = DialAs(meeting, 1);
+  meeting.Start(1);
+  for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == "");
+  CHECK_FALSE(NextOf(silent));
+  CHECK_FALSE(silent.open());
+}
+
+TEST_CASE("a number that is taken twice is an error as long as another is missing") {
+  Meeting meeting(3);
+  meeting.Start(0);
+  meeting.Start(1);
+  meeting.Start(1, [](JoinOptions& options) { options.self.pid = 7; });
+  for (const Outcome& outcome : meeting.Finish())
+    CHECK_THAT(outcome.error, Contains("two say that they are process 1: n1 (127.0.0.1, pid "));
+}
+
+TEST_CASE("another key is told to the one who has it, and does not end the job") {
+  Meeting meeting(2);
+  meeting.Start(0);
+  const auto stranger = meeting.Start(1, {}, RunKey::Generate());
+  while (meeting.said().size() < 3) std::this_thread::sleep_for(1ms);
+  meeting.Start(1);
+  const auto& outcomes = meeting.Finish();
+  CHECK(outcomes[0].error == "");
+  CHECK(outcomes[stranger].error ==
+        ToString(meeting.seed()) + " does not have this run key (or is no Troupe job)");
+  CHECK(meeting.said()[0] ==
+        "n0: refused a connection from 127.0.0.1: it could not prove the run key");
+}
+
+TEST_CASE("another attempt is told to come back, and does") {
+  Meeting meeting(2, 1500ms);
+  meeting.Start(0, [](JoinOptions& options) { options.self.attempt = 2; });
+  const auto old = meeting.Start(1, [](JoinOptions& options) {
+    options.self.attempt = 1;
+    options.timeout = 400ms;
+  });
+  std::this_thread::sleep_for(100ms);
+  meeting.Start(1, [](JoinOptions& options) { options.self.attempt = 2; });
+  const auto& outcomes = meeting.Finish();
+  CHECK(outcomes[0].error == "");
+  CHECK(outcomes[2].error == "");
+  CHECK(outcomes[old].error == "n1 did not join within 0.4 s: n1 is at attempt 1, n0 at attempt 2");
+}
+
+TEST_CASE("a member that leaves while it waits is missing, and may come back") {
+  Meeting meeting(3);
+  meeting.Start(0);
+  {
+    JoinChannel gone = DialAs(meeting, 1);
+    gone.Send(meeting.Options(1).self);
+    gone.Serve();
+  }
+  meeting.Start(2);
+  meeting.Start(1, [](JoinOptions& options) { options.self.pid = 7; });
+  for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == "");
+}
+
+TEST_CASE("a member that leaves after the roster ends the job for all, by its name") {
+  Meeting meeting(3);
+  meeting.Start(0);
+  meeting.Start(1);
+  JoinChannel member = DialAs(meeting, 2);
+  Hello hello = meeting.Options(2).self;
+  hello.address = {"127.0.0.1", 1};
+  member.Send(hello);
+  REQUIRE(std::holds_alternative<Roster>(NextOf(member).value()));
+  member = JoinChannel(Socket(), meeting.key(), Side::kInitiator);
+  for (const Outcome& outcome : meeting.Finish())
+    CHECK(outcome.error == "n2 left while the job was meeting: it closed the connection");
+}
+
+TEST_CASE("a pair that cannot be connected is named to everybody") {
+  Meeting meeting(3, 500ms);
+  const Address nobody = Socket::Listen({"127.0.0.1", 0}).local_address();
+  meeting.Start(0);
+  // Process 1 is where nobody listens.
+  JoinChannel member = DialAs(meeting, 1);
+  Hello hello = meeting.Options(1).self;
+  hello.address = nobody;
+  member.Send(hello);
+  meeting.Start(2);
+  REQUIRE(std::holds_alternative<Roster>(NextOf(member).value()));
+  const auto refusal = NextOf(member);
+  member = JoinChannel(Socket(), meeting.key(), Side::kInitiator);
+  REQUIRE(refusal);
+  const std::string text = std::get<Refusal>(*refusal).text;
+  CHECK(text == "n2 cannot reach n1 at " + ToString(nobody) + " within 0.5 s: connection refused");
+  for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == text);
+}
+
+TEST_CASE("a member whose process 0 goes away while it waits says so") {
+  Socket listener = Socket::Listen({"127.0.0.1", 0});
+  Meeting meeting(2, 700ms);
+  meeting.Start(1, [&](JoinOptions& options) { options.seed = listener.local_address(); });
+  { const Socket accepted = listener.Accept(Soon()); }
+  const Address address = listener.local_address();
+  listener = Socket();
+  CHECK_THAT(meeting.Finish()[0].error,
+             Contains("cannot reach " + ToString(address) + " within 0.7 s"));
+}
+
+TEST_CASE("another wire version is refused by both numbers to everybody") {
+  Meeting meeting(2);
+  meeting.Start(0);
+  Opening opening;
+  opening.version = 9;
+  opening.from = 1;
+  FillRandom(opening.nonce);
+  Handshake handshake = Handshake::Initiate(meeting.key().Derive("join"), opening);
+  Socket socket = Socket::Connect(meeting.seed(), Soon());
+  while (handshake.status() == Handshake::Status::kRunning) {
+    socket.Write(handshake.TakeOutput(), Soon());
+    std::vector<std::byte> bytes(handshake.wanted());
+    socket.Read(bytes, Soon());
+    handshake.Receive(bytes);
+  }
+  CHECK(handshake.status() == Handshake::Status::kVersion);
+  CHECK(meeting.Finish()[0].error == handshake.problem());
+  CHECK_THAT(handshake.problem(), Contains("process 1 speaks wire version 9, process 0"));
+}

@@ -1,0 +1,103 @@
+// Processes of a job as threads of a test: each joins on its own, on the loopback, at a free port.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cluster/join.hpp"
+
+namespace troupe::testing {
+
+/// How one process's Join ended.
+struct Outcome {
+  std::optional<Joined> joined;
+  std::string error;
+};
+
+class Meeting {
+ public:
+  explicit Meeting(int num_processes, std::chrono::milliseconds timeout = std::chrono::seconds(20))
+      : num_processes_(num_processes), timeout_(timeout), outcomes_(64) {}
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  ~Meeting() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  /// As process 0 sees it; not before Start(0).
+  Address seed() const { return seed_; }
+
+  JoinOptions Options(ProcessId process) const {
+    JoinOptions options;
+    options.self.process = process;
+    options.self.num_processes = num_processes_;
+    options.self.name = "n" + std::to_string(process);
+    options.self.build = "0.1 abc";
+    options.self.config = "a = 1\nb = 2\n";
+    options.self.host = "boot=1";
+    options.self.pid = 100 + process;
+    options.seed = seed_;
+    options.run_directory = process == 0 ? "runs/x" : "";
+    options.timeout = timeout_;
+    return options;
+  }
+
+  /// Starts a process; `change` may make it different. Returns its place among the outcomes.
+  /// Process 0 is listening when this returns.
+  std::size_t Start(ProcessId process, const std::function<void(JoinOptions&)>& change = {},
+                    const std::optional<RunKey>& key = std::nullopt) {
+    JoinOptions options = Options(process);
+    if (process == 0 && seed_.port == 0) options.seed = {"127.0.0.1", 0};
+    if (change) change(options);
+    options.say = [this, name = options.self.name](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      said_.push_back(name + ": " + line);
+    };
+    auto listening = std::make_shared<std::promise<Address>>();
+    auto where = listening->get_future();
+    if (process == 0)
+      options.listening = [listening](const Address& address) { listening->set_value(address); };
+    const std::size_t place = threads_.size();
+    threads_.emplace_back([this, options, place, run_key = key.value_or(key_)] {
+      try {
+        outcomes_[place].joined = Join(run_key, options);
+      } catch (const JoinError& error) {
+        outcomes_[place].error = error.what();
+      }
+    });
+    if (process == 0) seed_ = where.get();
+    return place;
+  }
+
+  /// Waits for all that were started.
+  std::vector<Outcome>& Finish() {
+    for (std::thread& thread : threads_) thread.join();
+    outcomes_.resize(threads_.size());
+    threads_.clear();
+    return outcomes_;
+  }
+
+  std::vector<std::string> said() const {
+    const std::lock_guard lock(mutex_);
+    return said_;
+  }
+  const RunKey& key() const { return key_; }
+
+ private:
+  int num_processes_;
+  std::chrono::milliseconds timeout_;
+  RunKey key_ = RunKey::Generate();
+  Address seed_{"127.0.0.1", 0};
+  std::vector<Outcome> outcomes_;
+  mutable std::mutex mutex_;
+  std::vector<std::string> said_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace troupe::testing

@@ -1,0 +1,158 @@
+#include "checkpoint/sharded.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "checkpoint/run_checkpoints.hpp"
+#include "tests/checkpoint/temporary_directory.hpp"
+#include "tests/torch/job.hpp"
+
+namespace troupe {
+namespace {
+
+using Whole = std::map<std::string, std::vector<double>>;
+
+void TrainSteps(const Config& config, Job& job, int begin, int end) {
+  for (int step = begin; step < end; ++step) {
+    job.Train({MakeInputs(config, {1, 0, 2, 1}, step), MakeInputs(config, {0, 1, 1, 2}, step + 9)},
+              1.0 / 17.0);
+    job.ReduceGradients();
+    job.Update({.step = step + 1, .clip_coefficient = 0.5, .schedule = 1.0 / (step + 1)});
+  }
+}
+
+/// What training depends on, by kind.
+std::vector<Whole> StateOf(const Job& job) {
+  return {job.Tensors(TensorKind::kParameter), job.Tensors(TensorKind::kFirstMoment),
+          job.Tensors(TensorKind::kSecondMoment)};
+}
+
+/// All shards of `config`; no part of a checkpoint depends on their ranks.
+std::vector<ShardAddress> ShardsOf(const Config& config) {
+  std::vector<ShardAddress> shards;
+  for (const ModuleConfig& module : config.modules) {
+    if (module.inline_in) continue;
+    for (int pp = 0; pp < module.layout.pp; ++pp) {
+      for (int dp = 0; dp < module.layout.dp; ++dp) {
+        for (int tp = 0; tp < module.layout.tp; ++tp) {
+          shards.push_back({.module = module.name, .pp = pp, .dp = dp, .tp = tp});
+        }
+      }
+    }
+  }
+  return shards;
+}
+
+void ForEachShard(const Config& config, Job& job,
+                  const std::function<void(StageProgram&, const ShardAddress&)>& visit) {
+  for (const ShardAddress& shard : ShardsOf(config)) {
+    visit(job.Program(shard.module, shard.pp, shard.dp, shard.tp), shard);
+  }
+}
+
+void Save(const Config& config, Job& job, const std::string& run, std::int64_t step) {
+  const std::string folder = CheckpointFolder(run, step);
+  ForEachShard(config, job, [&](StageProgram& program, const ShardAddress& shard) {
+    WriteShard(program, shard, folder);
+  });
+  WriteManifest(folder, MakeManifest(folder, step, "", ShardsOf(config)));
+}
+
+void Restore(const Config& config, Job& job, const std::string& run) {
+  const auto folder = NewestCheckpoint(run);
+  REQUIRE(folder);
+  ForEachShard(config, job, [&](StageProgram& program, const ShardAddress& shard) {
+    ReadShard(program, shard, *folder);
+  });
+}
+
+/// Trains, saves, starts again from other values, restores, trains on.
+void RequireSameAfterInterruption(const Config& config) {
+  const TemporaryDirectory directory;
+  Job uninterrupted(config);
+  TrainSteps(config, uninterrupted, 0, 4);
+
+  {
+    Job before(config);
+    TrainSteps(config, before, 0, 1);
+    Save(config, before, directory.File("run"), 1);
+    TrainSteps(config, before, 1, 2);
+    Save(config, before, directory.File("run"), 2);
+  }
+  Config other_values = config;
+  other_values.run.seed += 1;
+  Job after(other_values);
+  Restore(config, after, directory.File("run"));
+  TrainSteps(config, after, 2, 4);
+
+  const std::vector<Whole> expected = StateOf(uninterrupted);
+  const std::vector<Whole> state = StateOf(after);
+  for (std::size_t kind = 0; kind < expected.size(); ++kind) {
+    INFO("kind " << kind);
+    REQUIRE(state[kind].size() == expected[kind].size());
+    for (const auto& [name, values] : expected[kind]) {
+      INFO(name);
+      CHECK((state[kind].at(name) == values));  // bit for bit
+    }
+  }
+}
+
+TEST_CASE("training goes on from a checkpoint as if nothing had happened", "[torch]") {
+  // Tied head: the last stage holds the embedding that the first one owns.
+  Config config = SmallConfig();
+  config.run.precision = GENERATE(Precision::kFloat32, Precision::kFloat64);
+  ModuleOf(config, "language").llama.tied_head = true;
+  SetLayout(config, "vision", {.tp = 2, .dp = 2});
+  SetLayout(config, "language", {.tp = 2, .pp = GENERATE(1, 2), .dp = 2});
+  RequireSameAfterInterruption(config);
+}
+
+TEST_CASE("training goes on with key/value heads that ranks share, and with frozen layers",
+          "[torch]") {
+  Config config = SmallConfig();
+  ModuleOf(config, "vision").frozen = true;
+  SetLayout(config, "vision", {.tp = 2, .pp = 2, .dp = 2});
+  SetLayout(config, "language", {.tp = 4, .dp = 2});
+  RequireSameAfterInterruption(config);
+}
+
+TEST_CASE("an inline encoder is restored with the stage it runs in", "[torch]") {
+  Config config = SmallConfig();
+  ModuleConfig& vision = ModuleOf(config, "vision");
+  vision.inline_in = "language";
+  vision.ranks.clear();
+  SetLayout(config, "language", {.tp = 2, .pp = 2});
+  RequireSameAfterInterruption(config);
+}
+
+TEST_CASE("tensors are not set under a pass in flight, and gradients never", "[torch]") {
+  const Config config = SmallConfig();
+  Job job(config);
+  StageProgram& vision = job.Program("vision");
+  const auto parameters = vision.Tensors(TensorKind::kParameter);
+  CHECK_THROWS_WITH(vision.SetTensors(TensorKind::kGradient, {}),
+                    "vision.s0 dp0 rank 0: expected parameters or moments to set, got gradients");
+  vision.SetTensors(TensorKind::kParameter, parameters);
+  const auto data = std::make_shared<const Inputs>(MakeInputs(config, {1}, 3));
+  vision.Forward({.unit = 3, .train = true, .inputs = {}, .data = data});
+  CHECK_THROWS_WITH(vision.SetTensors(TensorKind::kParameter, parameters),
+                    "vision.s0 dp0 rank 0: change of tensors while unit 3 awaits its backward");
+}
+
+TEST_CASE("a checkpoint of another layout of the model is refused", "[torch]") {
+  const TemporaryDirectory directory;
+  Config config = SmallConfig();
+  Job job(config);
+  Save(config, job, directory.File("run"), 1);
+  SetLayout(config, "language", {.tp = 2});
+  Job other(config);
+  CHECK_THROWS_WITH(Restore(config, other, directory.File("run")),
+                    Catch::Matchers::EndsWith("the checkpoint was written in another layout"));
+}
+
+}  // namespace
+}  // namespace troupe

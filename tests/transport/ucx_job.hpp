@@ -1,0 +1,148 @@
+// Several UCX planes in one process, connected with each other, and what their callbacks said.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/transport/crew.hpp"
+#include "transport/ucx_plane.hpp"
+
+namespace troupe::testing {
+
+/// Counts callbacks of any thread and keeps their errors, until somebody has waited for them.
+class Outcomes {
+ public:
+  explicit Outcomes(std::shared_ptr<AbortSignal> abort)
+      : subscription_(abort->Subscribe([this](const std::string&) { changed_.notify_all(); })),
+        abort_(std::move(abort)) {}
+
+  std::function<void()> Good() {
+    return [this] { End(""); };
+  }
+  std::function<void(const std::string&)> Bad() {
+    return [this](const std::string& error) { End(error); };
+  }
+  void End(const std::string& error) {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+    if (!error.empty()) errors_.push_back(error);
+    changed_.notify_all();
+  }
+  /// Whether `count` more have ended, good or bad, within 10 s.
+  bool Await(int count) {
+    std::unique_lock lock(mutex_);
+    const bool all = changed_.wait_for(lock, std::chrono::seconds(10),
+                                       [&] { return count_ >= taken_ + count; });
+    taken_ += count;
+    return all;
+  }
+  int count() const {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  std::vector<std::string> TakeErrors() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(errors_, {});
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+  int taken_ = 0;
+  std::vector<std::string> errors_;
+  std::shared_ptr<void> subscription_;
+  std::shared_ptr<AbortSignal> abort_;
+};
+
+struct UcxJobOptions {
+  int processes = 2;
+  std::string tls = "posix,sysv,cma";
+  Verify verify = Verify::kHeader;
+  int odd_secret = -1;   ///< the process that has another secret
+  bool connected = true;  ///< wait until UCX has connected everybody
+};
+
+inline UcxOptions PlaneOptions(ProcessId self, int processes, const std::string& tls) {
+  UcxOptions options;
+  options.self = self;
+  for (int i = 0; i < processes; ++i) options.names.push_back("n" + std::to_string(i));
+  options.tls = tls;
+  options.net_devices = "lo";
+  options.secret.fill(std::byte{42});
+  return options;
+}
+
+class UcxJob {
+ public:
+  explicit UcxJob(const UcxJobOptions& wanted = {}) {
+    for (int i = 0; i < wanted.processes; ++i) {
+      stores.push_back(std::make_unique<TensorStore>(abort));
+      UcxOptions options = PlaneOptions(i, wanted.processes, wanted.tls);
+      options.verify = wanted.verify;
+      if (i == wanted.odd_secret) options.secret.fill(std::byte{7});
+      options.abort = abort;
+      options.store = stores.back().get();
+      options.peer_failed = [this, i](ProcessId peer, const std::string& reason) {
+        failures.End("n" + std::to_string(i) + " lost n" + std::to_string(peer) + ": " + reason);
+      };
+      planes.push_back(std::make_unique<UcxPlane>(options));
+      stores.back()->Attach(planes.back().get());
+      addresses.push_back(planes.back()->address());
+    }
+    for (const auto& plane : planes) plane->Connect(addresses);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (const auto& plane : planes)
+      while (wanted.connected && plane->stats().peers_connected + 1 < planes.size()) {
+        if (std::chrono::steady_clock::now() > end) throw std::runtime_error("not connected");
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+  }
+  /// As processes end: all say so, then all close.
+  ~UcxJob() {
+    for (const auto& plane : planes) plane->Leave();
+    for (const auto& store : stores) store->Detach();
+    std::vector<std::thread> threads;
+    for (const auto& plane : planes) threads.emplace_back([&plane] { plane->Close(); });
+    for (std::thread& thread : threads) thread.join();
+  }
+  UcxPlane& operator[](std::size_t process) { return *planes[process]; }
+  TensorStore& store(std::size_t process) { return *stores[process]; }
+
+  std::shared_ptr<AbortSignal> abort = std::make_shared<AbortSignal>();
+  Outcomes sends{abort};
+  Outcomes receives{abort};
+  Outcomes failures{abort};  ///< peers that were reported
+  std::vector<std::vector<std::byte>> addresses;
+  std::vector<std::unique_ptr<TensorStore>> stores;
+  std::vector<std::unique_ptr<UcxPlane>> planes;
+};
+
+/// Bytes that differ by seed and by place.
+inline Buffer Pattern(std::int64_t num_bytes, std::uint64_t seed) {
+  Buffer buffer = Buffer::Allocate({num_bytes}, DType::kUInt8);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15 + 1;
+  for (std::int64_t i = 0; i < num_bytes; ++i) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    buffer.data()[i] = static_cast<std::byte>(state >> 56);
+  }
+  return buffer;
+}
+
+/// Ones all over, so that what has not been written shows.
+inline Buffer Blank(std::int64_t num_bytes) {
+  Buffer buffer = Buffer::Allocate({num_bytes}, DType::kUInt8);
+  std::fill_n(buffer.data(), num_bytes, std::byte{1});
+  return buffer;
+}
+
+inline bool SameBytes(const Buffer& a, const Buffer& b) {
+  return a.num_bytes() == b.num_bytes() &&
+         std::equal(a.data(), a.data() + a.num_bytes(), b.data());
+}
+
+}  // namespace troupe::testing

@@ -1,0 +1,294 @@
+// One member's view of a group that spans processes.
+//
+// Members of one process meet in their local group first (who are alone there skip that), their
+// leader talks to the other leaders, and then the local group shares what came of it. No message is
+// open on the plane while a member is in the local group, so a local failure leaves none behind.
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "transport/spanning_exchange.hpp"
+#include "transport/spanning_group.hpp"
+#include "transport/spanning_pieces.hpp"
+
+namespace troupe {
+namespace {
+
+void Copy(void* to, const void* from, std::size_t num_bytes) {
+  if (num_bytes > 0 && to != from) std::memmove(to, from, num_bytes);
+}
+
+Buffer Scratch(std::size_t num_bytes) {
+  return Buffer::Allocate({static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
+}
+
+GroupCall CallOf(LocalOperation operation, std::int64_t count) {
+  GroupCall call;
+  call.operation = operation;
+  call.count = count;
+  return call;
+}
+
+GroupCall ReductionOf(LocalOperation operation, std::int64_t count, DType dtype, ReduceOp op) {
+  GroupCall call = CallOf(operation, count);
+  call.dtype = dtype;
+  call.op = op;
+  return call;
+}
+
+std::string CountError(const GroupCall& call) {
+  if (call.count >= 0) return {};
+  return ToString(call) + ": expected a count of at least 0";
+}
+
+std::string SizeError(const char* what, std::size_t expected, std::size_t got) {
+  if (expected == got) return {};
+  return std::string("all-to-all: expected ") + std::to_string(expected) + " " + what + ", got " +
+         std::to_string(got);
+}
+
+class SpanningCommunicator final : public Communicator {
+ public:
+  /// `local` is the view of this member in the group of its process, null if it is alone there.
+  SpanningCommunicator(std::shared_ptr<const SpanningGroup> group, int rank,
+                       std::unique_ptr<Communicator> local)
+      : group_(std::move(group)),
+        rank_(rank),
+        leads_(rank == group_->own().leader()),
+        local_(std::move(local)),
+        exchange_(group_, rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_->size(); }
+
+  void Barrier() override;
+  void Broadcast(void* data, std::size_t num_bytes, int root) override;
+  void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) override;
+  void AllGather(const void* input, std::size_t num_bytes, void* output) override;
+  void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
+                     void* output) override;
+  void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
+                std::span<const std::size_t> receive_bytes) override;
+
+ private:
+  /// Carries out one operation: `body`, after the members of this process have agreed on `call`.
+  /// `error` says why this member's arguments are illegal, if they are.
+  template <class Body>
+  void Perform(const GroupCall& call, const std::string& error, Body body);
+  /// Throws std::logic_error on all members of this process if their calls differ.
+  void AgreeLocally(const GroupCall& call);
+  template <class Body>
+  void Locally(Body body);
+  void ReduceScatterDirectly(const std::byte* input, std::size_t num_bytes, const GroupCall& call,
+                             std::byte* output);
+  void ReduceScatterByParty(const std::byte* input, std::size_t num_bytes, const GroupCall& call,
+                            std::byte* output);
+
+  const std::vector<int>& mates() const { return group_->own().members; }
+  std::string operation() const { return NameOf(call_) + " " + std::to_string(number_); }
+
+  const std::shared_ptr<const SpanningGroup> group_;
+  const int rank_;
+  const bool leads_;
+  const std::unique_ptr<Communicator> local_;
+  SpanningExchange exchange_;
+  std::uint64_t number_ = 0;  // of the operation in progress, from 1 on
+  GroupCall call_;            // that operation
+};
+
+template <class Body>
+void SpanningCommunicator::Perform(const GroupCall& call, const std::string& error, Body body) {
+  ++number_;
+  call_ = call;
+  group_->abort->ThrowIfRaised();
+  try {
+    if (!error.empty())
+      throw std::invalid_argument(group_->Prefix() + "member " + std::to_string(rank_) + ": " +
+                                  error);
+    AgreeLocally(call);
+    exchange_.Begin(call, number_);
+    body();
+  } catch (const Aborted&) {
+    exchange_.Drain();
+    throw;
+  } catch (const std::exception& failure) {
+    // The others wait for this member, and the plane's memory is free only after an abort.
+    group_->abort->Raise(failure.what());
+    exchange_.Drain();
+    throw;
+  }
+}
+
+template <class Body>
+void SpanningCommunicator::Locally(Body body) {
+  if (local_ == nullptr) return;
+  std::string text;
+  if (group_->waits != nullptr)
+    text = operation() + " of " + group_->name + ": member " + std::to_string(rank_) +
+           " waits for the others in its process";
+  const WaitNote note(group_->waits, std::move(text));
+  try {
+    body(*local_);
+  } catch (const Aborted&) {
+    group_->abort->ThrowIfRaised();
+    throw Aborted(group_->Prefix() + operation() + ": a member left this process before this call");
+  }
+}
+
+void SpanningCommunicator::AgreeLocally(const GroupCall& call) {
+  std::vector<GroupCall> calls(mates().size());
+  Locally([&](Communicator& local) { local.AllGather(&call, sizeof(call), calls.data()); });
+  if (local_ == nullptr) return;
+  for (std::size_t i = 1; i < calls.size(); ++i)
+    if (!SameCall(calls[0], calls[i]))
+      throw std::logic_error(group_->Prefix() + "member " + std::to_string(mates()[0]) +
+                             " called " + ToString(calls[0]) + ", member " +
+                             std::to_string(mates()[i]) + " called " + ToString(calls[i]));
+}
+
+void SpanningCommunicator::Barrier() {
+  Perform(CallOf(LocalOperation::kBarrier, 0), {}, [&] {
+    if (leads_) exchange_.Barrier();
+    Locally([](Communicator& local) { local.Barrier(); });
+  });
+}
+
+void SpanningCommunicator::Broadcast(void* data, std::size_t num_bytes, int root) {
+  GroupCall call = CallOf(LocalOperation::kBroadcast, static_cast<std::int64_t>(num_bytes));
+  call.root = root;
+  std::string error;
+  if (root < 0 || root >= size())
+    error = "broadcast: expected a root in [0, " + std::to_string(size()) + "), got " +
+            std::to_string(root);
+  Perform(call, error, [&] {
+    const auto party =
+        std::find_if(group_->parties.begin(), group_->parties.end(),
+                     [&](const Party& other) { return other.process == group_->home(root); });
+    const auto place = std::find(mates().begin(), mates().end(), root);
+    const bool leader_lacks = place != mates().end() && root != group_->own().leader();
+    const auto share = [&](int from) {
+      Locally([&](Communicator& local) { local.Broadcast(data, num_bytes, from); });
+    };
+    if (leader_lacks) share(static_cast<int>(place - mates().begin()));
+    if (leads_)
+      exchange_.Broadcast(static_cast<std::byte*>(data), num_bytes,
+                          static_cast<std::size_t>(party - group_->parties.begin()));
+    if (leader_lacks) {
+      // So that nobody in this process returns before the others may, too.
+      Locally([](Communicator& local) { local.Barrier(); });
+    } else {
+      share(0);
+    }
+  });
+}
+
+void SpanningCommunicator::AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) {
+  const GroupCall call = ReductionOf(LocalOperation::kAllReduce, count, dtype, op);
+  Perform(call, CountError(call), [&] {
+    const std::size_t num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
+    Locally([&](Communicator& local) { local.AllReduce(data, count, dtype, op); });
+    if (leads_) exchange_.AllReduce(static_cast<std::byte*>(data), count, dtype, op);
+    Locally([&](Communicator& local) { local.Broadcast(data, num_bytes, 0); });
+  });
+}
+
+void SpanningCommunicator::AllGather(const void* input, std::size_t num_bytes, void* output) {
+  const GroupCall call = CallOf(LocalOperation::kAllGather, static_cast<std::int64_t>(num_bytes));
+  Perform(call, {}, [&] {
+    auto* const target = static_cast<std::byte*>(output);
+    const auto row = [&](int member) {
+      return target + static_cast<std::size_t>(member) * num_bytes;
+    };
+    if (local_ == nullptr) {
+      Copy(row(rank_), input, num_bytes);
+    } else {
+      const Buffer rows = Scratch(mates().size() * num_bytes);
+      Locally([&](Communicator& local) { local.AllGather(input, num_bytes, rows.data()); });
+      for (std::size_t i = 0; i < mates().size(); ++i)
+        Copy(row(mates()[i]), rows.data() + i * num_bytes, num_bytes);
+    }
+    if (leads_) exchange_.AllGather(target, num_bytes);
+    const std::size_t all_bytes = group_->homes.size() * num_bytes;
+    Locally([&](Communicator& local) { local.Broadcast(output, all_bytes, 0); });
+  });
+}
+
+void SpanningCommunicator::ReduceScatter(const void* input, std::int64_t count, DType dtype,
+                                         ReduceOp op, void* output) {
+  const GroupCall call = ReductionOf(LocalOperation::kReduceScatter, count, dtype, op);
+  Perform(call, CountError(call), [&] {
+    const std::size_t num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
+    const auto* const source = static_cast<const std::byte*>(input);
+    auto* const target = static_cast<std::byte*>(output);
+    if (group_->parties.size() == group_->homes.size()) {
+      ReduceScatterDirectly(source, num_bytes, call, target);
+    } else {
+      ReduceScatterByParty(source, num_bytes, call, target);
+    }
+  });
+}
+
+void SpanningCommunicator::ReduceScatterDirectly(const std::byte* input, std::size_t num_bytes,
+                                                 const GroupCall& call, std::byte* output) {
+  std::vector<ByteRange> slices;
+  for (std::size_t i = 0; i < group_->parties.size(); ++i)
+    slices.push_back({i * num_bytes, (i + 1) * num_bytes});
+  exchange_.ReduceScatter(input, slices, call.dtype, call.op, output);
+}
+
+void SpanningCommunicator::ReduceScatterByParty(const std::byte* input, std::size_t num_bytes,
+                                                const GroupCall& call, std::byte* output) {
+  // The rows of each party together, so that its slice is one piece however its members are mixed.
+  const Buffer sums = Scratch(group_->homes.size() * num_bytes);
+  std::vector<ByteRange> slices;
+  std::size_t end = 0;
+  for (const Party& party : group_->parties) {
+    slices.push_back({end, end + party.size() * num_bytes});
+    for (const int member : party.members) {
+      Copy(sums.data() + end, input + static_cast<std::size_t>(member) * num_bytes, num_bytes);
+      end += num_bytes;
+    }
+  }
+  const ByteRange own = slices[group_->self];
+  Locally([&](Communicator& local) {
+    local.AllReduce(sums.data(), call.count * size(), call.dtype, call.op);
+  });
+  const Buffer rows = Scratch(own.size());
+  if (leads_) exchange_.ReduceScatter(sums.data(), slices, call.dtype, call.op, rows.data());
+  Locally([&](Communicator& local) { local.Broadcast(rows.data(), own.size(), 0); });
+  const auto place = std::find(mates().begin(), mates().end(), rank_) - mates().begin();
+  Copy(output, rows.data() + static_cast<std::size_t>(place) * num_bytes, num_bytes);
+}
+
+void SpanningCommunicator::AllToAll(const void* input, std::span<const std::size_t> send_bytes,
+                                    void* output, std::span<const std::size_t> receive_bytes) {
+  const std::size_t members = group_->homes.size();
+  std::string error = SizeError("send sizes", members, send_bytes.size());
+  if (error.empty()) error = SizeError("receive sizes", members, receive_bytes.size());
+  Perform(CallOf(LocalOperation::kAllToAll, 0), error, [&] {
+    const auto* const source = static_cast<const std::byte*>(input);
+    auto* const target = static_cast<std::byte*>(output);
+    if (local_ == nullptr) KeepPiece(*group_, rank_, source, send_bytes, target, receive_bytes);
+    Locally([&](Communicator& local) {
+      ExchangePieces(*group_, local, source, send_bytes, target, receive_bytes);
+    });
+    exchange_.AllToAll(source, send_bytes, target, receive_bytes);
+  });
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> MakeSpanningGroup(
+    std::shared_ptr<const SpanningGroup> group) {
+  const std::vector<int>& members = group->own().members;
+  std::vector<std::unique_ptr<Communicator>> locals(members.size());
+  if (members.size() > 1) locals = MakeLocalGroup(static_cast<int>(members.size()), group->abort);
+  std::vector<std::unique_ptr<Communicator>> result(group->homes.size());
+  for (std::size_t i = 0; i < members.size(); ++i)
+    result[static_cast<std::size_t>(members[i])] =
+        std::make_unique<SpanningCommunicator>(group, members[i], std::move(locals[i]));
+  return result;
+}
+
+}  // namespace troupe

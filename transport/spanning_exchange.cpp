@@ -1,0 +1,162 @@
+#include "transport/spanning_exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+Buffer WrapBytes(std::byte* data, std::size_t num_bytes) {
+  return Buffer::Wrap(nullptr, data, {static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
+}
+
+constexpr auto kCallBytes = static_cast<std::int64_t>(sizeof(GroupCall));
+
+std::string Member(int member) { return "member " + std::to_string(member); }
+
+}  // namespace
+
+SpanningExchange::SpanningExchange(std::shared_ptr<const SpanningGroup> group, int member)
+    : group_(std::move(group)),
+      member_(member),
+      messages_(std::make_shared<OpenMessages>(
+          group_, member, [this](std::size_t peer) { ThrowDifference(peer); })),
+      calls_(Buffer::Allocate({group_->size(), kCallBytes}, DType::kUInt8)) {
+  subscription_ =
+      group_->abort->Subscribe([messages = messages_](const std::string&) { messages->Wake(); });
+}
+
+void SpanningExchange::Begin(const GroupCall& call, std::uint64_t number) {
+  call_ = call;
+  number_ = number;
+  data_stream_ = DataStream(group_->stream, call, 0);
+  peers_.clear();
+  messages_->Begin(NameOf(call) + " " + std::to_string(number));
+}
+
+Label SpanningExchange::CallLabel(int from, int to) const {
+  const auto pair = static_cast<std::uint64_t>(from * group_->size() + to);
+  return {group_->stream, SequenceOf(number_, pair)};
+}
+
+void SpanningExchange::MeetLeaders() {
+  for (std::size_t party = 0; party < num_parties(); ++party)
+    if (party != group_->self) peers_.push_back({leader(party), call_});
+  ReceiveCalls();
+}
+
+void SpanningExchange::ReceiveCalls() {
+  const auto num_peers = static_cast<std::int64_t>(peers_.size());
+  const Buffer expected = Buffer::Allocate({num_peers, kCallBytes}, DType::kUInt8);
+  const OpenMessages::Batch batch = messages_->NewBatch();
+  for (std::int64_t i = 0; i < num_peers; ++i) {
+    const Peer& peer = peers_[static_cast<std::size_t>(i)];
+    GroupCall theirs = peer.mine;
+    std::swap(theirs.send_bytes, theirs.receive_bytes);
+    std::memcpy(expected.Rows(i, i + 1).data(), &theirs, sizeof(theirs));
+    messages_->ReceiveExpected(batch, peer.member, CallLabel(peer.member, member_),
+                               calls_.Rows(i, i + 1), expected.Rows(i, i + 1));
+  }
+}
+
+void SpanningExchange::SendCalls() {
+  for (const Peer& peer : peers_)
+    messages_->Send(peer.member, CallLabel(member_, peer.member),
+                    reinterpret_cast<const std::byte*>(&peer.mine), sizeof(peer.mine));
+}
+
+void SpanningExchange::ThrowDifference(std::size_t index) const {
+  const Peer& peer = peers_[index];
+  GroupCall theirs;
+  std::memcpy(&theirs, calls_.data() + index * sizeof(theirs), sizeof(theirs));
+  if (!SameCall(peer.mine, theirs)) {
+    const std::string own = Member(member_) + " called " + ToString(peer.mine);
+    const std::string other = Member(peer.member) + " called " + ToString(theirs);
+    throw std::logic_error(group_->Prefix() + (member_ < peer.member ? own : other) + ", " +
+                           (member_ < peer.member ? other : own));
+  }
+  const bool comes = theirs.send_bytes != peer.mine.receive_bytes;
+  throw std::invalid_argument(
+      group_->Prefix() + "all-to-all: " + Member(comes ? peer.member : member_) + " sends " +
+      std::to_string(comes ? theirs.send_bytes : peer.mine.send_bytes) + " bytes to " +
+      Member(comes ? member_ : peer.member) + ", which expects " +
+      std::to_string(comes ? peer.mine.receive_bytes : theirs.receive_bytes));
+}
+
+void SpanningExchange::Barrier() {
+  MeetLeaders();
+  SendCalls();
+  messages_->WaitForAll();
+}
+
+void SpanningExchange::Broadcast(std::byte* data, std::size_t num_bytes, std::size_t root) {
+  MeetLeaders();
+  const OpenMessages::Batch batch = messages_->NewBatch();
+  if (root != group_->self)
+    messages_->Receive(batch, leader(root), DataLabel(0), WrapBytes(data, num_bytes));
+  SendCalls();
+  if (root == group_->self)
+    for (const Peer& peer : peers_) messages_->Send(peer.member, DataLabel(0), data, num_bytes);
+  messages_->WaitForAll();
+}
+
+void SpanningExchange::AllGather(std::byte* output, std::size_t num_bytes) {
+  MeetLeaders();
+  const OpenMessages::Batch batch = messages_->NewBatch();
+  const auto start = [&](const MemberRun& run) {
+    return output + static_cast<std::size_t>(run.first) * num_bytes;
+  };
+  const auto size = [&](const MemberRun& run) {
+    return static_cast<std::size_t>(run.count) * num_bytes;
+  };
+  const auto label = [&](const MemberRun& run) {
+    return DataLabel(static_cast<std::uint64_t>(run.first));
+  };
+  for (std::size_t party = 0; party < num_parties(); ++party) {
+    if (party == group_->self) continue;
+    for (const MemberRun& run : group_->parties[party].runs)
+      messages_->Receive(batch, leader(party), label(run), WrapBytes(start(run), size(run)));
+  }
+  SendCalls();
+  for (const Peer& peer : peers_)
+    for (const MemberRun& run : group_->own().runs)
+      messages_->Send(peer.member, label(run), start(run), size(run));
+  messages_->WaitForAll();
+}
+
+void SpanningExchange::AllToAll(const std::byte* input, std::span<const std::size_t> send_bytes,
+                                std::byte* output, std::span<const std::size_t> receive_bytes) {
+  const auto label = [&](int from, int to, std::size_t num_bytes) {
+    const auto pair = static_cast<std::uint64_t>(from * group_->size() + to);
+    return Label{DataStream(group_->stream, call_, num_bytes), SequenceOf(number_, pair)};
+  };
+  const auto remote = [&](int member) { return group_->home(member) != group_->own().process; };
+  for (int member = 0; member < group_->size(); ++member) {
+    if (!remote(member)) continue;
+    Peer peer{member, call_};
+    peer.mine.send_bytes = send_bytes[static_cast<std::size_t>(member)];
+    peer.mine.receive_bytes = receive_bytes[static_cast<std::size_t>(member)];
+    peers_.push_back(peer);
+  }
+  ReceiveCalls();
+  const OpenMessages::Batch batch = messages_->NewBatch();
+  for (int member = 0; member < group_->size(); ++member) {
+    const std::size_t num_bytes = receive_bytes[static_cast<std::size_t>(member)];
+    if (remote(member))
+      messages_->Receive(batch, member, label(member, member_, num_bytes),
+                         WrapBytes(output, num_bytes));
+    output += num_bytes;
+  }
+  SendCalls();
+  for (int member = 0; member < group_->size(); ++member) {
+    const std::size_t num_bytes = send_bytes[static_cast<std::size_t>(member)];
+    if (remote(member))
+      messages_->Send(member, label(member_, member, num_bytes), input, num_bytes);
+    input += num_bytes;
+  }
+  messages_->WaitForAll();
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+// A group whose members live in several processes: who lives where, and what the members in this
+// process share. Constant once made.
+//
+// The members of one process are a party. They meet in a local group; the lowest of them, their
+// leader, speaks for them to the other leaders. Parties are ordered by their leaders.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/abort_signal.hpp"
+#include "transport/communicator.hpp"
+#include "transport/data_plane.hpp"
+#include "transport/group_waits.hpp"
+
+namespace troupe {
+
+/// Members [first, first + count) of a group.
+struct MemberRun {
+  int first = 0;
+  int count = 0;
+};
+
+struct Party {
+  ProcessId process = 0;
+  std::vector<int> members;     ///< ascending
+  std::vector<MemberRun> runs;  ///< the same, as few runs as possible, ascending
+
+  int leader() const { return members.front(); }
+  std::size_t size() const { return members.size(); }
+};
+
+/// The parties of a group, ordered by leader. homes[i] is the process of member i.
+std::vector<Party> PartiesOf(const std::vector<ProcessId>& homes);
+
+struct SpanningGroup {
+  std::string name;
+  std::vector<ProcessId> homes;
+  std::vector<Party> parties;
+  std::size_t self = 0;      ///< this process's place among the parties
+  std::uint64_t stream = 0;  ///< of the descriptions of calls; data streams derive from it
+  DataPlane* plane = nullptr;
+  std::shared_ptr<AbortSignal> abort;
+  GroupWaits* waits = nullptr;  ///< may be null
+
+  int size() const { return static_cast<int>(homes.size()); }
+  const Party& own() const { return parties[self]; }
+  ProcessId home(int member) const { return homes[static_cast<std::size_t>(member)]; }
+  std::string Prefix() const { return "group " + name + ": "; }
+  /// "member 1 (n1)", or without names "member 1 (process 1)".
+  std::string Describe(int member) const;
+};
+
+/// The views of the members of this process, which has at least one; others are null.
+std::vector<std::unique_ptr<Communicator>> MakeSpanningGroup(
+    std::shared_ptr<const SpanningGroup> group);
+
+}  // namespace troupe

@@ -1,0 +1,85 @@
+// How tensors cross processes: a message carries a reference, the bytes move when they are fetched.
+//
+//   Refer    a buffer that leaves in a message: it stays here, pinned, until everybody who got the
+//            reference has let go of it
+//   Resolve  the reference on the other side: a handle that is not local(); at home the buffer
+//            itself, so that a handle which went around comes back as what it was
+//   Fetch    the bytes of such a handle into memory of this process
+//
+// References are counted by weight: a reference that is passed on gives half of its weight away, one
+// that is dropped returns its weight to its home, which lets go when all of it is back. So no
+// message is needed to pass a reference on, and none can be late.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "transport/abort_signal.hpp"
+#include "transport/buffer.hpp"
+#include "transport/data_plane.hpp"
+
+namespace troupe {
+
+/// A buffer as it travels in a message.
+struct TensorReference {
+  ProcessId home = -1;       ///< who holds the bytes; -1 = an undefined buffer
+  std::uint64_t key = 0;     ///< names the allocation at home
+  std::uint64_t weight = 0;  ///< this reference's share of it
+  std::int64_t offset = 0;   ///< bytes from the allocation's first referred byte
+  Shape shape;
+  DType dtype = DType::kFloat32;
+};
+
+/// What a store needs of the processes it talks to. The UCX plane is one.
+class TensorCarrier {
+ public:
+  virtual ~TensorCarrier() = default;
+  virtual ProcessId self() const = 0;
+  /// Brings `destination.num_bytes()` bytes from `offset` of allocation `key` at `home`. Callbacks
+  /// as in DataPlane::Receive.
+  virtual void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
+                    std::string what, std::function<void()> received,
+                    std::function<void(const std::string& error)> failed) = 0;
+  /// Returns weight to `home`. Never waits, never throws.
+  virtual void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) = 0;
+};
+
+/// Thread-safe. One per process; a process that is alone has one without a carrier.
+class TensorStore {
+ public:
+  explicit TensorStore(std::shared_ptr<AbortSignal> abort);
+  ~TensorStore();
+
+  /// Set once, before the first reference leaves. The carrier must outlive all remote handles or
+  /// be Detach()ed first.
+  void Attach(TensorCarrier* carrier);
+  /// From now on returned weights go nowhere and fetches fail: the job has ended.
+  void Detach();
+
+  TensorReference Refer(const Buffer& buffer);
+  /// Throws std::invalid_argument for a reference that says impossible things.
+  Buffer Resolve(const TensorReference& reference);
+
+  /// Calls `here` with a local buffer: at once, on this thread, with `buffer` itself if it is local
+  /// or undefined; else later, on the carrier's thread.
+  void Fetch(const Buffer& buffer, std::string what, std::function<void(Buffer)> here,
+             std::function<void(const std::string& error)> failed);
+  /// The same, waiting. Throws Aborted when the job's signal is raised meanwhile, and
+  /// std::runtime_error with the plane's words.
+  Buffer FetchNow(const Buffer& buffer, const std::string& what);
+
+  /// For the carrier, on behalf of another process. Throws std::out_of_range naming the key.
+  Buffer Pinned(std::uint64_t key, std::int64_t offset, std::int64_t num_bytes) const;
+  void TakeBack(std::uint64_t key, std::uint64_t weight);
+
+  /// Allocations that others still refer to. 0 after an orderly end.
+  std::size_t num_pinned() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace troupe

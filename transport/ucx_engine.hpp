@@ -1,0 +1,142 @@
+// The data plane as its thread sees it: what is open with whom, and how it ends. All of it runs on
+// the pump's thread; ucx_plane.hpp is the door for everybody else.
+//
+//   a receive   is one UCX receive of the payload, and one of the header unless Verify::kOff. When
+//               both have ended and are right, `received`. When anything is wrong, both are
+//               cancelled and `failed` is called once UCX lets go of the memory, or after kGrace,
+//               since a peer that has stopped in mid-transfer never makes it let go.
+//   a send      is one of the header and one of the payload, and owns the buffer until both end. A
+//               send that ends badly never gives its buffer back: the peer may still be reading it.
+//   a pull      is a receive, and a control message that asks for it
+//   a peer      works until its endpoint fails; then its receives fail and what goes to it is
+//               dropped. Its endpoint is settled when the peer's hello is here and our answer is out:
+//               UCX aborts the process when an endpoint is closed while it is being connected.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/ucx_handles.hpp"
+#include "transport/ucx_plane.hpp"
+#include "transport/ucx_pump.hpp"
+#include "transport/ucx_wire.hpp"
+#include "transport/wire_key.hpp"
+
+namespace troupe {
+
+/// Of the plane, readable by every thread.
+struct UcxCounters {
+  std::atomic<std::uint64_t> bytes_sent = 0, bytes_received = 0;
+  std::atomic<std::uint64_t> messages_sent = 0, messages_received = 0;
+  std::atomic<std::uint64_t> fetches_in_flight = 0;
+  std::atomic<std::uint64_t> peers_connected = 0;
+  std::atomic<std::uint64_t> strangers = 0;
+};
+
+/// A receive, as DataPlane::Receive has it.
+struct Reception {
+  ProcessId from = 0;
+  Label label;
+  Buffer destination;
+  std::string what;
+  std::function<void()> received;
+  std::function<void(const std::string& error)> failed;
+};
+
+class UcxEngine {
+ public:
+  using Clock = UcxPump::Clock;
+  static constexpr std::chrono::milliseconds kGrace{200};
+
+  UcxEngine(const UcxOptions& options, const WireSalt& salt, UcxWorker& worker, UcxPump& pump,
+            std::shared_ptr<UcxCounters> counters);
+  UcxEngine(const UcxEngine&) = delete;
+  UcxEngine& operator=(const UcxEngine&) = delete;
+  ~UcxEngine();
+
+  /// Opens an endpoint to everybody else. Throws UcxError, std::invalid_argument.
+  void Connect(const std::vector<std::vector<std::byte>>& addresses);
+  /// "sysv + cma", or by peers where they differ.
+  std::string DescribeLanes() const;
+  void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent);
+  void Receive(Reception reception);
+  /// `reception.label` is set here.
+  void Pull(std::uint64_t key, std::int64_t offset, Reception reception);
+  void Return(ProcessId home, std::uint64_t key, std::uint64_t weight);
+  /// Endpoints that fail from now on have closed in order.
+  void Leave() { leaving_ = true; }
+  /// Every open receive fails with `cause`, and so does every later one.
+  void Abort(const std::string& cause);
+  /// Abort, when UCX will not be called any more: what it holds stays with it.
+  void Abandon(const std::string& cause);
+  /// Ends everything, endpoints as soon as they are settled; quiet() tells when.
+  void BeginClose();
+  /// Whether every endpoint has been closed or can be.
+  bool settled() const;
+  /// Whether UCX holds nothing of ours.
+  bool quiet() const;
+  /// Housekeeping, after each round of the pump; when it wants to be called next.
+  std::optional<Clock::time_point> AfterRound();
+
+ private:
+  struct Receiving;
+  struct Sending;
+  struct Posting;
+  struct Peer;
+
+  void AdvanceSend(Sending& sending);
+  void Advance(Receiving& receiving);
+  void Inspect(Receiving& receiving);
+  void InspectHeader(Receiving& receiving);
+  void Fail(Receiving& receiving, const std::string& error);
+  void FailAll(Peer& peer, const std::function<std::string(const Reception&)>& error);
+  void Report(Receiving& receiving);
+  void Retire(Receiving& receiving);
+  /// Why nothing can be received from `peer`, or empty.
+  std::string WhyNot(const Peer& peer, const Reception& reception) const;
+  void CloseSettled();
+  void PeerFailed(ProcessId process, const std::string& reason);
+
+  void SendControl(ProcessId to, ControlMessage message);
+  void PostControl(ProcessId to, ControlMessage message);
+  void EndControl(Posting& posting);
+  void Greet(ProcessId from);
+  void OnControl(std::span<const std::byte> bytes);
+  void Handle(const ControlMessage& message);
+  void HandlePull(const ControlMessage& message);
+  void HandleRefusal(const ControlMessage& message);
+  void HandleReturn(const ControlMessage& message);
+  Peer& PeerAt(ProcessId process);
+
+  const UcxOptions options_;
+  UcxWorker& worker_;
+  UcxPump& pump_;
+  const std::shared_ptr<UcxCounters> counters_;
+  WireKey key_;  // of what this process sends
+  std::uint64_t header_counter_ = 0;
+  std::uint64_t control_counter_ = 0;
+  std::uint64_t pull_counter_ = 0;
+
+  bool connected_ = false;
+  bool leaving_ = false;
+  bool closing_ = false;
+  std::string abort_cause_;
+  std::vector<ControlMessage> early_;  // arrived before Connect()
+
+  std::vector<std::unique_ptr<Peer>> peers_;  // by process; null at our own place
+  std::unordered_map<Sending*, std::unique_ptr<Sending>> sending_;
+  std::unordered_map<Posting*, std::unique_ptr<Posting>> posting_;
+  std::vector<Receiving*> dying_;  // have an error, and UCX has not let go yet
+  // Ended inside a callback of their own; destroyed after the round.
+  std::vector<std::unique_ptr<Receiving>> retired_receiving_;
+  std::vector<std::unique_ptr<Sending>> retired_sending_;
+  std::vector<std::unique_ptr<Posting>> retired_posting_;
+  std::vector<Buffer> quarantine_;  // of sends that ended badly
+};
+
+}  // namespace troupe

@@ -1,0 +1,94 @@
+#include "transport/ucx_pump.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace troupe {
+
+void UcxPump::Start(Hooks hooks) {
+  hooks_ = std::move(hooks);
+  thread_ = std::thread([this] { Run(); });
+}
+
+bool UcxPump::Post(Command command) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return false;
+  commands_.push_back(std::move(command));
+  // After the push, so that no wake-up is lost; under the lock, so that the worker is still there.
+  // One signal is enough for all that is taken at once, and the thread itself looks before it
+  // sleeps.
+  if (commands_.size() == 1 && !OnThread()) worker_.Signal();
+  return true;
+}
+
+void UcxPump::Stop() {
+  if (!thread_.joinable()) return;  // the worker may be gone
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    worker_.Signal();
+  }
+  thread_.join();
+}
+
+void UcxPump::Run() {
+  id_ = std::this_thread::get_id();
+  try {
+    Loop();
+  } catch (const std::exception& error) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    hooks_.died(error.what());
+  }
+}
+
+void UcxPump::Loop() {
+  const int descriptor = worker_.EventDescriptor();
+  Clock::time_point last = Clock::now();
+  for (;;) {
+    bool busy = RunCommands();
+    busy |= worker_.Progress();
+    const std::optional<Clock::time_point> until = hooks_.after_round();
+    if (busy) {
+      if (spin_.count() > 0) last = Clock::now();
+      continue;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (!commands_.empty()) continue;
+      if (stopping_) return;
+    }
+    if (spin_.count() > 0 && Clock::now() - last < spin_) continue;
+    // A signal or an event before this makes it fail, one after it ends the sleep.
+    if (!worker_.Arm()) continue;
+    Sleep(descriptor, until);
+  }
+}
+
+bool UcxPump::RunCommands() {
+  {
+    const std::lock_guard lock(mutex_);
+    running_.swap(commands_);
+  }
+  if (running_.empty()) return false;
+  for (Command& command : running_) command();
+  running_.clear();
+  return true;
+}
+
+void UcxPump::Sleep(int descriptor, std::optional<Clock::time_point> until) {
+  int timeout_ms = -1;
+  if (until) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now());
+    timeout_ms = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  }
+  pollfd event{descriptor, POLLIN, 0};
+  ::poll(&event, 1, timeout_ms);  // UCX's own timers end it, too
+}
+
+}  // namespace troupe
