@@ -1,7 +1,10 @@
 #include "actors/activity.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <cxxabi.h>
+#include <stdexcept>
+#include <thread>
 
 namespace troupe {
 
@@ -18,10 +21,39 @@ std::vector<ActivityTable::Entry> ActivityTable::List() const {
 ActivityTable::Sum ActivityTable::Total() const {
   Sum sum;
   for (const Entry& entry : List()) {
+    if (entry.by_clock) continue;
     sum.handled += entry.activity->handled.load(std::memory_order_relaxed);
     sum.busy += entry.activity->busy_since_ns.load(std::memory_order_relaxed) != 0 ? 1 : 0;
   }
   return sum;
+}
+
+PlantedFault PlantedFault::Parse(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == '@') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  const bool known = parts[0] == "sleep" || parts[0] == "lose" || parts[0] == "throw";
+  if (parts.size() != 4 || !known) {
+    throw std::invalid_argument("\"" + text + "\": expected sleep|lose|throw@ACTOR@MESSAGE@COUNT");
+  }
+  const Kind kind = parts[0] == "sleep" ? Kind::kSleep
+                    : parts[0] == "lose" ? Kind::kLose
+                                         : Kind::kThrow;
+  return {kind, parts[1], parts[2], std::stoull(parts[3])};
+}
+
+bool Active::MeetsFault(const std::type_info* message) {
+  if (MessageName(message) != fault_->message || --fault_->count > 0) return false;
+  const PlantedFault fault = *fault_;
+  fault_.reset();
+  if (fault.kind == PlantedFault::Kind::kSleep) std::this_thread::sleep_for(std::chrono::hours(1));
+  if (fault.kind == PlantedFault::Kind::kThrow) throw std::runtime_error("a planted fault");
+  return fault.kind == PlantedFault::Kind::kLose;
 }
 
 std::string MessageName(const std::type_info* type) {

@@ -20,14 +20,33 @@ struct Activity {
   std::atomic<std::uint64_t> handled = 0;
 };
 
+/// A fault for tests to plant: what happens to the n-th message of a kind that an actor gets.
+struct PlantedFault {
+  enum class Kind { kSleep, kLose, kThrow };
+  Kind kind = Kind::kSleep;
+  std::string actor;    ///< "stage language.s0 dp0"
+  std::string message;  ///< "Activation"
+  std::uint64_t count = 1;
+  /// Reads "sleep@stage language.s0 dp0@Activation@5". Throws std::invalid_argument.
+  static PlantedFault Parse(const std::string& text);
+};
+
 /// A base of every actor, so that its owner finds its Activity.
 class Active {
  public:
   virtual ~Active() = default;
   const std::shared_ptr<Activity>& activity() const { return activity_; }
+  /// Before the actor gets its first message, or from its own thread.
+  void Plant(const PlantedFault& fault) { fault_ = std::make_unique<PlantedFault>(fault); }
+
+ protected:
+  /// Whether the message about to be handled is to be lost. May sleep for good, or throw.
+  bool MeetsFault(const std::type_info* message);
+  bool has_fault() const { return fault_ != nullptr; }
 
  private:
   std::shared_ptr<Activity> activity_ = std::make_shared<Activity>();
+  std::unique_ptr<PlantedFault> fault_;
 };
 
 /// The actors of one process. Thread-safe.
@@ -36,6 +55,7 @@ class ActivityTable {
   struct Entry {
     std::string name;       ///< "stage vision.s0 dp1"
     bool long_runs = false;  ///< has a thread of its own: its handlers may take long
+    bool by_clock = false;   ///< works now and then whatever happens: says nothing about progress
     std::shared_ptr<const Activity> activity;
   };
 

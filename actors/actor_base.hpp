@@ -60,9 +60,12 @@ class ActorBase : public Base, public Active {
       }
     } handling{this};
     const caf::type_erased_tuple& content = element.content();
-    this->activity()->message.store(content.empty() ? nullptr : content.type(0).second,
-                                    std::memory_order_relaxed);
+    const std::type_info* const message = content.empty() ? nullptr : content.type(0).second;
+    this->activity()->message.store(message, std::memory_order_relaxed);
     this->activity()->busy_since_ns.store(NowNs(), std::memory_order_relaxed);
+    if (this->has_fault() && this->MeetsFault(message)) {
+      return caf::invoke_message_result::consumed;
+    }
     return Base::consume(element);
   }
   void launch(caf::execution_unit* unit, bool lazy, bool hide) override {

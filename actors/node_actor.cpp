@@ -277,6 +277,7 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
       [self](const SpawnPhase& request) { return Make<Spawned>(self, request); },
       [self](const SpawnFeed& request) { return Make<Spawned>(self, request); },
       [self](const SpawnTracer& request) { return Make<Spawned>(self, request); },
+      [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
       [self](const ReportWaits&) { return CollectWaits(self); },
       [self, &s](const EndActors& end) -> caf::result<ActorsEnded> {

@@ -6,6 +6,7 @@
 //             Spawn...     from the JobBuilder on process 0; answers the actor
 //             JobFailed    from the abort signal of this process, or from another Node
 //             StopSoon     from its own process or another Node: on to the Director
+//             PeerLost     from the watch: nobody asks that process for anything any more
 //             Stalled      from the watchdog of process 0: ends the job with what everybody waits for
 //             ReportWaits  answers what the actors of this process wait for
 //             EndActors    from process 0; answers ActorsEnded
@@ -56,6 +57,7 @@ struct NodeConfig {
   std::shared_ptr<ActivityTable> actors;       ///< gets every actor of this process; may be null
   std::shared_ptr<GroupWaits> group_waits;     ///< of this process's exchanges; may be null
   std::function<void()> ending;  ///< called once, when others may go away from now on; may be empty
+  std::vector<PlantedFault> faults;  ///< of tests
   /// Devices, feeds and the director get threads of their own. Off under the deterministic
   /// scheduler of tests, where nothing may block.
   bool threads = true;

@@ -70,9 +70,12 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
 
 void Adopt(NodePointer self, const caf::actor& child, const std::string& name, bool threaded) {
   self->monitor(child);
+  auto* const active = dynamic_cast<Active*>(caf::actor_cast<caf::abstract_actor*>(child));
   if (self->state.config.actors) {
-    const auto* active = dynamic_cast<const Active*>(caf::actor_cast<caf::abstract_actor*>(child));
-    self->state.config.actors->Add({name, threaded, active->activity()});
+    self->state.config.actors->Add({name, threaded, name == "tracer", active->activity()});
+  }
+  for (const PlantedFault& fault : self->state.config.faults) {
+    if (fault.actor == name) active->Plant(fault);
   }
   self->state.children.emplace(child.address(), name);
   self->state.owned.push_back(child);
@@ -123,8 +126,8 @@ Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
       for (const int rank : plan.RanksOf(stage, dp)) config.shards.emplace_back(rank, stage);
     }
   }
-  return Answer(
-      Make<Update>(self, "update of " + config.name, false, RunUpdate, std::move(config)));
+  const std::string name = "update of " + config.name;  // before the config moves
+  return Answer(Make<Update>(self, name, false, RunUpdate, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnStage& request) {
@@ -152,7 +155,8 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   config.update = request.update;
   config.tensors = s.config.tensors;
   config.abort = s.config.abort;
-  return Answer(Make<Stage>(self, "stage " + config.name, false, RunStage, std::move(config)));
+  const std::string name = "stage " + config.name;
+  return Answer(Make<Stage>(self, name, false, RunStage, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
@@ -222,8 +226,8 @@ Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   config.stages = request.stages;
   config.source = self->state.config.source;
   config.abort = self->state.config.abort;
-  return Answer(Make<Feed>(self, "feed " + config.module + " dp" + std::to_string(config.dp), true,
-                           RunFeed, std::move(config)));
+  const std::string name = "feed " + config.module + " dp" + std::to_string(config.dp);
+  return Answer(Make<Feed>(self, name, true, RunFeed, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnTracer& request) {

@@ -176,10 +176,11 @@ std::optional<std::string> FirstFault(const std::string& folder,
                                       const CheckpointManifest& manifest) {
   for (const CheckpointFile& file : manifest.files) {
     const std::string path = PathOf(folder, file.name);
-    const std::string expected = ", expected " + std::to_string(file.bytes) + " bytes";
     const auto bytes = SizeOfFile(path);
-    if (!bytes) return path + ": not there" + expected;
-    if (*bytes != file.bytes) return path + ": " + std::to_string(*bytes) + " bytes" + expected;
+    if (bytes == file.bytes) continue;
+    std::string fault = path + ": ";
+    fault += bytes ? std::to_string(*bytes) + " bytes" : "not there";
+    return fault += ", expected " + std::to_string(file.bytes) + " bytes";
   }
   return std::nullopt;
 }

@@ -40,6 +40,10 @@ std::vector<std::string> WorkWords(const WorkArguments& work) {
     words.push_back("--set");
     words.push_back(set);
   }
+  for (const std::string& fault : work.faults) {
+    words.push_back("--plant-fault");
+    words.push_back(fault);
+  }
   if (work.verify) {
     words.insert(words.end(), {"--verify", "--steps", std::to_string(work.steps)});
     if (!work.dtype.empty()) words.insert(words.end(), {"--dtype", work.dtype});
@@ -182,7 +186,10 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   options.seed = seed;
   options.timeout = std::chrono::milliseconds(
       static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
-  options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
+  // Among processes of one launcher the first one's account is enough.
+  if (self == 0 || !arguments.child) {
+    options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
+  }
   if (self == 0) {
     options.run_directory = work.OpenRunDirectory(arguments.into);
     work.Announce();
@@ -200,6 +207,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   JobSetup setup = work.Setup(self == 0);
   if (self != 0) setup.rounds = nullptr;
   setup.interrupt = &interrupt;
+  setup.quiet = arguments.child;
   Membership member{std::make_shared<const ProcessPlan>(plan), self, key, std::move(joined)};
   const JobEnd end = RunAmongProcesses(setup, std::move(member));
   const int exit_code =

@@ -29,6 +29,8 @@ struct ConfigArguments {
   std::vector<std::string> overrides;  ///< "key=value"
 };
 void AddConfigArguments(CLI::App& app, ConfigArguments& arguments);
+/// --plant-fault, for tests of what happens then; not shown to people.
+void AddFaultArgument(CLI::App& app, std::vector<std::string>& faults);
 
 // Each sets `command` when its verb is on the command line.
 void AddTrain(CLI::App& app, Command& command);

@@ -14,4 +14,8 @@ void AddConfigArguments(CLI::App& app, ConfigArguments& arguments) {
       ->allow_extra_args(false);
 }
 
+void AddFaultArgument(CLI::App& app, std::vector<std::string>& faults) {
+  app.add_option("--plant-fault", faults)->allow_extra_args(false)->group("");
+}
+
 }  // namespace troupe

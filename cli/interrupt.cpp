@@ -1,63 +1,84 @@
 #include "cli/interrupt.hpp"
 
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
-#include <ctime>
+#include <cstring>
+#include <fcntl.h>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 namespace troupe {
 namespace {
 
-sigset_t Signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
+/// Where the handler writes: a handler has no other way to know. -1 while nobody listens. (Blocking
+/// the signals and waiting for them would not do: libraries have started threads before us.)
+std::atomic<int> handler_pipe = -1;
+
+void Handle(int signal) {
+  const int kept = errno;
+  const auto byte = static_cast<unsigned char>(signal);
+  static_cast<void>(!write(handler_pipe.load(), &byte, 1));
+  errno = kept;
 }
 
 }  // namespace
 
 struct Interrupt::State {
-  std::atomic<bool> stop = false;
+  std::array<int, 2> pipe{-1, -1};
+  struct sigaction before_int {};
+  struct sigaction before_term {};
   std::atomic<int> first = 0;
   std::mutex mutex;
   std::function<void(int)> call;
   std::vector<int> waiting;  ///< came before there was somebody to tell
-  sigset_t before{};
   std::thread thread;
 
   void Loop() {
-    const sigset_t set = Signals();
-    while (!stop) {
-      const timespec interval{0, 100'000'000};
-      const int signal = sigtimedwait(&set, nullptr, &interval);
-      if (signal <= 0) continue;
+    unsigned char byte = 0;
+    while (true) {
+      const ssize_t got = read(pipe[0], &byte, 1);
+      if (got < 0 && errno == EINTR) continue;
+      if (got != 1 || byte == 0) return;
       int none = 0;
-      first.compare_exchange_strong(none, signal);
+      first.compare_exchange_strong(none, byte);
       const std::lock_guard lock(mutex);
       if (call) {
-        call(signal);
+        call(byte);
       } else {
-        waiting.push_back(signal);
+        waiting.push_back(byte);
       }
     }
   }
 };
 
 Interrupt::Interrupt() : state_(std::make_unique<State>()) {
-  const sigset_t set = Signals();
-  pthread_sigmask(SIG_BLOCK, &set, &state_->before);
+  if (pipe2(state_->pipe.data(), O_CLOEXEC) != 0) {
+    throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  handler_pipe = state_->pipe[1];
+  struct sigaction action {};
+  action.sa_handler = Handle;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, &state_->before_int);
+  sigaction(SIGTERM, &action, &state_->before_term);
   state_->thread = std::thread([state = state_.get()] { state->Loop(); });
 }
 
 Interrupt::~Interrupt() {
-  state_->stop = true;
+  sigaction(SIGINT, &state_->before_int, nullptr);
+  sigaction(SIGTERM, &state_->before_term, nullptr);
+  const unsigned char end = 0;
+  static_cast<void>(!write(state_->pipe[1], &end, 1));
   state_->thread.join();
-  pthread_sigmask(SIG_SETMASK, &state_->before, nullptr);
+  handler_pipe = -1;
+  close(state_->pipe[0]);
+  close(state_->pipe[1]);
 }
 
 void Interrupt::OnSignal(std::function<void(int)> call) {
@@ -68,10 +89,5 @@ void Interrupt::OnSignal(std::function<void(int)> call) {
 }
 
 int Interrupt::signal() const { return state_->first; }
-
-void UnblockSignals() {
-  const sigset_t set = Signals();
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-}
 
 }  // namespace troupe

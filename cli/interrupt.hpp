@@ -7,8 +7,7 @@
 
 namespace troupe {
 
-/// While it lives, SIGINT and SIGTERM are taken by a thread of its own. Threads that are started
-/// later inherit that; so make it before them, in main's thread.
+/// While it lives, SIGINT and SIGTERM are told on a thread of its own. One at a time.
 class Interrupt {
  public:
   Interrupt();
@@ -17,6 +16,7 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   /// Called with the signal's number for each that comes, on the thread; at once if one has come.
+  /// May be called once more with nullptr, to be told no more.
   void OnSignal(std::function<void(int signal)> call);
   /// The first that came, 0 if none.
   int signal() const;
@@ -25,8 +25,5 @@ class Interrupt {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-/// In a program that was started by `troupe`: signals are taken as by anybody else again.
-void UnblockSignals();
 
 }  // namespace troupe

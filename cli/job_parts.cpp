@@ -55,6 +55,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.setup_thread = SetupComputeThread;
   node.source = setup.source;
   node.observer = setup.observer;
+  node.faults = setup.faults;
   node.rounds = setup.rounds;
   node.inspect = setup.inspect;
   node.rounds_ahead = setup.rounds_ahead;
@@ -83,9 +84,11 @@ WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
 
 void ListenToUser(const JobSetup& setup, const Node& node) {
   if (setup.interrupt == nullptr) return;
-  setup.interrupt->OnSignal([node, asked = false](int signal) mutable {
+  setup.interrupt->OnSignal([node, &setup, asked = false](int signal) mutable {
     if (std::exchange(asked, true)) QuickExit(128 + signal);
-    std::cerr << "troupe: finishing the step under way; once more ends at once\n" << std::flush;
+    if (!setup.quiet) {
+      std::cerr << "finishing the step under way; once more ends at once\n" << std::flush;
+    }
     caf::anon_send(node, StopSoon{});
   });
 }

@@ -29,7 +29,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// When one has failed, the others have this long to follow, and this long once they are asked to.
-constexpr std::chrono::seconds kFollow{15};
+constexpr std::chrono::seconds kFollow{6};
+constexpr std::chrono::milliseconds kStopped{500};
 constexpr std::chrono::seconds kPlea{5};
 
 struct Child {
@@ -38,6 +39,7 @@ struct Child {
   int err = -1;  ///< read end of its standard error; -1 once closed
   std::string partial;
   bool running = true;
+  bool stopped = false;  ///< by a signal, once; it may have gone on since
   int status = 0;  ///< as waitpid gives it
 };
 
@@ -177,10 +179,17 @@ void Launched::Line(const Child& child, const std::string& line) {
 
 void Launched::Reap() {
   for (Child& child : children_) {
-    if (!child.running || waitpid(child.pid, &child.status, WNOHANG) != child.pid) continue;
+    if (!child.running || waitpid(child.pid, &child.status, WNOHANG | WUNTRACED) != child.pid) {
+      continue;
+    }
+    if (WIFSTOPPED(child.status)) {
+      child.stopped = true;  // until the job fails for it, it may go on
+      continue;
+    }
     child.running = false;
     const int code = WIFEXITED(child.status) ? WEXITSTATUS(child.status) : kExitLost;
-    if (code == kExitDone) continue;
+    // Who was made to end is no cause.
+    if (code == kExitDone || pleas_ > 0 || (child.stopped && !causes_.empty())) continue;
     if (WIFSIGNALED(child.status)) {
       causes_.insert(causes_.begin(), {"troupe: lost " + child.name + ": killed by signal " +
                                            std::to_string(WTERMSIG(child.status)) + " (" +
@@ -196,6 +205,10 @@ void Launched::Reap() {
 void Launched::HurryUp() {
   if (failed_at_ == Clock::time_point{} || !AnyRunning()) return;
   const auto since = Clock::now() - failed_at_;
+  for (const Child& child : children_) {
+    // A stopped process cannot follow.
+    if (child.running && child.stopped && since > kStopped) kill(child.pid, SIGKILL);
+  }
   if (pleas_ == 0 && since > kFollow) {
     ++pleas_;
     Signal(SIGTERM);
@@ -222,8 +235,7 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt)
   Launched launched(children);
   interrupt.OnSignal([&launched, count = 0](int signal) mutable {
     if (count++ == 0) {
-      std::cerr << "\ntroupe: finishing the step under way; once more ends at once\n"
-                << std::flush;
+      std::cerr << "finishing the step under way; once more ends at once\n" << std::flush;
     }
     launched.Signal(signal);
   });

@@ -30,6 +30,7 @@ void AddNode(CLI::App& app, Command& command) {
       "together.");
   auto arguments = std::make_shared<ClusterArguments>();
   AddConfigArguments(*verb, arguments->work.config);
+  AddFaultArgument(*verb, arguments->work.faults);
   verb->add_option("--node", arguments->node, "which of how many, counted from 0: 1/4")
       ->type_name("I/N");
   verb->add_option("--join", arguments->join, "where node 0 listens")->type_name("HOST:PORT");

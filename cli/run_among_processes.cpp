@@ -89,7 +89,9 @@ class SpanningRun {
     // Destroyed only after a success: when a job has failed, threads below may still be stuck.
     auto parts = std::make_unique<Parts>(tensors_);
     caf::scoped_actor& self = parts->self;
-    const Node handle = parts->system.spawn(RunNode, std::move(node));
+    const auto owned = std::make_shared<const Node>(parts->system.spawn(RunNode, std::move(node)));
+    const Node& handle = *owned;
+    node_ = owned;
     parts->connections = std::make_unique<Connections>(parts->system, handle);
     MeetNodes(*parts->connections, self, handle);
     if (member_.self == 0) {
@@ -152,6 +154,7 @@ class SpanningRun {
   std::shared_ptr<GroupWaits> waits_;
   std::shared_ptr<UcxPlane> plane_;
   std::unique_ptr<Watch> watch_;
+  std::weak_ptr<const Node> node_;
   std::atomic<bool> ending_ = false;
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
 };
@@ -210,8 +213,10 @@ void SpanningRun::StartWatch() {
     std::cerr << ("troupe: warning: " + line + "\n") << std::flush;
   };
   events.recovered = events.suspected;
-  events.lost = [this](ProcessId, Loss, const std::string& line) {
-    if (!ending_) abort_->Raise(kLost + line);
+  events.lost = [this](ProcessId process, Loss, const std::string& line) {
+    if (ending_) return;
+    if (const auto node = node_.lock()) caf::anon_send(*node, PeerLost{process});
+    abort_->Raise(kLost + line);
   };
   watch_ = std::make_unique<Watch>(
       std::move(peers), options, [this] { return VitalsOf(*actors_, waits_.get()); },

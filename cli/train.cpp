@@ -18,6 +18,7 @@ void AddTrain(CLI::App& app, Command& command) {
       "was lost, 130 or 143 interrupted and saved (docs/cli.md).");
   auto arguments = std::make_shared<ClusterArguments>();
   AddConfigArguments(*verb, arguments->work.config);
+  AddFaultArgument(*verb, arguments->work.faults);
   AddLocalArguments(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
                    "with --local: times to start anew, from the newest checkpoint, when a\n"

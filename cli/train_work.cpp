@@ -47,7 +47,8 @@ class TrainWork : public Work {
   explicit TrainWork(const WorkArguments& arguments)
       : loaded_(LoadConfig(arguments.config.path, arguments.config.overrides)),
         plan_(std::make_shared<const JobPlan>(loaded_.config)),
-        source_(OpenInputs(plan_->config())) {}
+        source_(OpenInputs(plan_->config())),
+        faults_(FaultsOf(arguments)) {}
 
   const LoadedConfig& loaded() const override { return loaded_; }
   const JobPlan& plan() const override { return *plan_; }
@@ -70,6 +71,7 @@ class TrainWork : public Work {
     JobSetup setup;
     setup.plan = plan_;
     setup.source = source_;
+    setup.faults = faults_;
     if (!first) return setup;
     setup.rounds = TrainingPlan(plan_->config(), HeldOutSize(*source_));
     setup.trace_path = directory_->File("trace.bin");
@@ -94,6 +96,7 @@ class TrainWork : public Work {
   const LoadedConfig loaded_;
   const std::shared_ptr<const JobPlan> plan_;
   const std::shared_ptr<InputSource> source_;
+  const std::vector<PlantedFault> faults_;
   std::optional<RunDirectory> directory_;
   std::shared_ptr<TrainObserver> observer_;
 };

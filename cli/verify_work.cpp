@@ -22,7 +22,8 @@ class VerifyWork : public Work {
       : loaded_(LoadFor(arguments)),
         plan_(std::make_shared<const JobPlan>(loaded_.config)),
         source_(std::dynamic_pointer_cast<LlavaSource>(OpenInputs(plan_->config()))),
-        steps_(arguments.steps) {
+        steps_(arguments.steps),
+        faults_(FaultsOf(arguments)) {
     if (!source_) {
       throw DataError(arguments.config.path +
                       ": synthetic modules compute nothing that could be verified");
@@ -38,6 +39,7 @@ class VerifyWork : public Work {
     JobSetup setup;
     setup.plan = plan_;
     setup.source = source_;
+    setup.faults = faults_;
     setup.inspect = true;
     if (!first) return setup;
     observer_ = std::make_shared<VerifyObserver>(plan_->config(), source_);
@@ -65,6 +67,7 @@ class VerifyWork : public Work {
   const std::shared_ptr<const JobPlan> plan_;
   const std::shared_ptr<LlavaSource> source_;
   const std::int64_t steps_;
+  const std::vector<PlantedFault> faults_;
   std::shared_ptr<VerifyObserver> observer_;
 };
 

@@ -10,6 +10,12 @@ std::unique_ptr<Work> OpenWork(WorkArguments arguments) {
   return arguments.verify ? OpenVerification(arguments) : OpenTraining(arguments);
 }
 
+std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {
+  std::vector<PlantedFault> faults;
+  for (const std::string& text : arguments.faults) faults.push_back(PlantedFault::Parse(text));
+  return faults;
+}
+
 int ReportFailure(const JobEnd& end) {
   if (!end.told) std::cerr << "troupe: " << end.failure << '\n';
   return end.lost ? kExitLost : kExitFailed;

@@ -16,6 +16,7 @@ struct WorkArguments {
   ConfigArguments config;
   bool verify = false;     ///< else train
   std::int64_t steps = 3;  ///< verify: steps to compare
+  std::vector<std::string> faults;  ///< of tests, see PlantedFault
   std::string dtype;       ///< verify: precision of both sides; empty: the configuration's
 };
 
@@ -38,6 +39,9 @@ class Work {
 
 /// Loads the configuration and opens the data. Throws ConfigErrors, DataError, LayoutError.
 std::unique_ptr<Work> OpenWork(WorkArguments arguments);
+
+/// Throws CLI-like std::invalid_argument for a malformed one.
+std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments);
 
 /// What a failed job exits with; prints its cause unless somebody else does.
 int ReportFailure(const JobEnd& end);

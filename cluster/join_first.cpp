@@ -228,9 +228,12 @@ std::vector<std::string> First::Absent() const {
 }
 
 std::string First::AbsenceText() const {
+  auto claims = Claims();
+  std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
+    return a.hello.process < b.hello.process;
+  });
   std::vector<std::string> heard;
-  for (const Claim& claim : Claims()) heard.push_back(claim.hello.name);
-  std::sort(heard.begin(), heard.end());
+  for (const Claim& claim : claims) heard.push_back(claim.hello.name);
   std::string text = Enumerate(Absent()) + " did not join within " + InSeconds(options_.timeout) +
                      " (" + ToString({options_.seed.host, self_.address.port}) + " heard of " +
                      (heard.empty() ? "nobody" : Enumerate(heard));

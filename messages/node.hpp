@@ -128,6 +128,12 @@ struct ActorsEnded {
 };
 inline auto Fields(ActorsEnded& x) { return std::tie(x.trace_error); }
 
+/// From the watch of the same process: this one will not answer any more.
+struct PeerLost {
+  int process = 0;
+};
+inline auto Fields(PeerLost& x) { return std::tie(x.process); }
+
 /// From the watchdog of process 0: nothing has moved anywhere for so long.
 struct Stalled {
   std::int64_t since_ns = 0;
@@ -143,7 +149,7 @@ inline auto Fields(GiveUp&) { return std::tie(); }
 using Node = caf::typed_actor<
     caf::replies_to<Introduce>::with<Introduce>, caf::replies_to<AwaitNodes>::with<NodesKnown>,
     caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>, caf::reacts_to<StopSoon>,
-    caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>,
+    caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>, caf::reacts_to<PeerLost>,
     caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
     caf::replies_to<SpawnLockStep>::with<Spawned>, caf::replies_to<SpawnUpdate>::with<Spawned>,
     caf::replies_to<SpawnStage>::with<Spawned>,

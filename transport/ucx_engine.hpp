@@ -7,7 +7,8 @@
 //               since a peer that has stopped in mid-transfer never makes it let go.
 //   a send      is one of the header and one of the payload, and owns the buffer until both end. A
 //               send that ends badly never gives its buffer back: the peer may still be reading it.
-//   a pull      is a receive, and a control message that asks for it
+//   a pull      is cut into slices, each a receive and a control message that asks for it: UCX copies
+//               a whole message of shared memory at once, and meanwhile nothing else would move
 //   a peer      works until its endpoint fails; then its receives fail and what goes to it is
 //               dropped. Its endpoint is settled when the peer's hello is here and our answer is out:
 //               UCX aborts the process when an endpoint is closed while it is being connected.
@@ -52,6 +53,8 @@ class UcxEngine {
  public:
   using Clock = UcxPump::Clock;
   static constexpr std::chrono::milliseconds kGrace{200};
+  static constexpr std::size_t kSliceBytes = std::size_t{4} << 20;
+  static constexpr int kSlicesInFlight = 4;  ///< of one pull
 
   UcxEngine(const UcxOptions& options, const WireSalt& salt, UcxWorker& worker, UcxPump& pump,
             std::shared_ptr<UcxCounters> counters);
@@ -65,7 +68,7 @@ class UcxEngine {
   std::string DescribeLanes() const;
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent);
   void Receive(Reception reception);
-  /// `reception.label` is set here.
+  /// `reception.label` is not used.
   void Pull(std::uint64_t key, std::int64_t offset, Reception reception);
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight);
   /// Endpoints that fail from now on have closed in order.
@@ -88,6 +91,7 @@ class UcxEngine {
   struct Sending;
   struct Posting;
   struct Peer;
+  struct Slices;
 
   void AdvanceSend(Sending& sending);
   void Advance(Receiving& receiving);
@@ -102,6 +106,8 @@ class UcxEngine {
   void CloseSettled();
   void PeerFailed(ProcessId process, const std::string& reason);
 
+  void PullNext(const std::shared_ptr<Slices>& slices);
+  void PullSlice(std::uint64_t key, std::int64_t offset, Reception reception);
   void SendControl(ProcessId to, ControlMessage message);
   void PostControl(ProcessId to, ControlMessage message);
   void EndControl(Posting& posting);

@@ -1,4 +1,5 @@
 // Pulls, refusals and returned weight: what UcxEngine says in active messages.
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -15,6 +16,52 @@ constexpr std::size_t kMaxEarly = 4096;
 }  // namespace
 
 void UcxEngine::Pull(std::uint64_t key, std::int64_t offset, Reception reception) {
+  if (reception.destination.num_bytes() <= kSliceBytes)
+    return PullSlice(key, offset, std::move(reception));
+  const auto slices = std::make_shared<Slices>();
+  slices->key = key;
+  slices->offset = offset;
+  slices->whole = std::move(reception);
+  PullNext(slices);
+}
+
+void UcxEngine::PullNext(const std::shared_ptr<Slices>& slices) {
+  const Buffer& whole = slices->whole.destination;
+  while (slices->error.empty() && slices->open < kSlicesInFlight &&
+         slices->asked < whole.num_bytes()) {
+    const std::size_t size = std::min(kSliceBytes, whole.num_bytes() - slices->asked);
+    const auto offset = slices->offset + static_cast<std::int64_t>(slices->asked);
+    Reception slice{slices->whole.from,
+                    {},
+                    Buffer::Wrap(whole.owner(), whole.data() + slices->asked,
+                                 {static_cast<std::int64_t>(size)}, DType::kUInt8),
+                    slices->whole.what,
+                    [this, slices] {
+                      --slices->open;
+                      PullNext(slices);
+                    },
+                    [this, slices](const std::string& error) {
+                      --slices->open;
+                      if (slices->error.empty()) slices->error = error;
+                      PullNext(slices);
+                    }};
+    slices->asked += size;
+    ++slices->open;
+    PullSlice(slices->key, offset, std::move(slice));
+  }
+  // Not before the last one that is open has ended: then nobody writes into the memory any more.
+  if (slices->open > 0) return;
+  const auto received = std::exchange(slices->whole.received, nullptr);
+  const auto failed = std::exchange(slices->whole.failed, nullptr);
+  if (received == nullptr) return;  // said already, by a slice that was refused on the spot
+  if (slices->error.empty()) {
+    received();
+  } else {
+    failed(slices->error);
+  }
+}
+
+void UcxEngine::PullSlice(std::uint64_t key, std::int64_t offset, Reception reception) {
   ControlMessage message;
   message.kind = ControlKind::kPull;
   message.key = key;

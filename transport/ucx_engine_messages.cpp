@@ -76,7 +76,6 @@ void UcxEngine::Receive(Reception reception) {
     refusal = reception.what + ": expected a label that is not open, got one that waits for " +
               peer.receiving.at(tag)->reception.what;
   if (!refusal.empty()) {
-    if (reception.label.stream == kPullStream) --counters_->fetches_in_flight;
     reception.failed(refusal);
     return;
   }
@@ -172,7 +171,6 @@ void UcxEngine::FailAll(Peer& peer, const std::function<std::string(const Recept
 void UcxEngine::Report(Receiving& receiving) {
   if (std::exchange(receiving.reported, true)) return;
   Reception& reception = receiving.reception;
-  if (reception.label.stream == kPullStream) --counters_->fetches_in_flight;
   const auto received = std::exchange(reception.received, nullptr);
   const auto failed = std::exchange(reception.failed, nullptr);
   if (!receiving.error.empty()) return failed(receiving.error);

@@ -234,13 +234,23 @@ void UcxPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buff
   CheckPeer(home, "pull");
   CheckBuffer(destination, "pull");
   Parts& parts = *parts_;
-  const auto reception = std::make_shared<Reception>(
-      Reception{home, {}, std::move(destination), what, std::move(received), std::move(failed)});
   ++parts.counters->fetches_in_flight;
+  const auto reception = std::make_shared<Reception>();
+  reception->from = home;
+  reception->destination = std::move(destination);
+  reception->what = what;
+  reception->received = [counters = parts.counters, received = std::move(received)] {
+    --counters->fetches_in_flight;
+    received();
+  };
+  reception->failed = [counters = parts.counters,
+                       failed = std::move(failed)](const std::string& error) {
+    --counters->fetches_in_flight;
+    failed(error);
+  };
   if (!parts.pump->Post([&parts, key, offset, reception] {
         parts.engine->Pull(key, offset, std::move(*reception));
       })) {
-    --parts.counters->fetches_in_flight;
     reception->failed(what + ": the data plane of this process is closed");
   }
 }

@@ -123,8 +123,9 @@ TEST_CASE("tensors are fetched from where they are, views included, and released
     for (const Verify verify : {Verify::kHeader, Verify::kPayload}) {
       INFO(tls);
       UcxJob job({.processes = 3, .tls = tls, .verify = verify});
-      const Buffer flat = Pattern(6 * 300000, 5);
-      const Buffer matrix = Buffer::Wrap(flat.owner(), flat.data(), {6, 300000}, DType::kUInt8);
+      constexpr std::int64_t kWidth = 4000000;  // all of it comes in several slices
+      const Buffer flat = Pattern(6 * kWidth, 5);
+      const Buffer matrix = Buffer::Wrap(flat.owner(), flat.data(), {6, kWidth}, DType::kUInt8);
       Buffer handle = job.store(1).Resolve(job.store(0).Refer(matrix));
       Buffer rows = job.store(2).Resolve(job.store(1).Refer(handle.Rows(2, 5)));
       CHECK(SameBytes(job.store(1).FetchNow(handle, "whole"), matrix));
