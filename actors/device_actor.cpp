@@ -199,6 +199,20 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
           return Inspected{s.programs.at(ask.stage)->Tensors(ask.kind)};
         });
       },
+      [self, &s](const SaveShard& save) -> caf::result<ShardStored> {
+        return Execute<ShardStored>(self, {Kind::kUpdate, save.stage, 0, 0, false}, [&] {
+          s.config.storage.save(*s.programs.at(save.stage), s.config.shards.at(save.stage),
+                                save.folder);
+          return ShardStored{};
+        });
+      },
+      [self, &s](const LoadShard& load) -> caf::result<ShardStored> {
+        return Execute<ShardStored>(self, {Kind::kUpdate, load.stage, 0, 0, false}, [&] {
+          s.config.storage.load(*s.programs.at(load.stage), s.config.shards.at(load.stage),
+                                load.folder);
+          return ShardStored{};
+        });
+      },
   };
 }
 

@@ -1,5 +1,6 @@
 // One rank: a thread bound to one device, which executes commands in the order given.
-//   receives  RunForward, RunBackward, ReduceGradients, UpdateParameters, RunExchange, Inspect
+//   receives  RunForward, RunBackward, ReduceGradients, UpdateParameters, RunExchange, Inspect,
+//             SaveShard, LoadShard
 //   answers   what was asked, when it is done
 //
 // It never decides. A command that throws raises the job's abort signal with one line that names
@@ -20,12 +21,19 @@
 
 namespace troupe {
 
+/// How shards are stored (checkpoint/sharded.hpp, below us in the order of folders). Both may throw.
+struct ShardStorage {
+  std::function<void(const StageProgram&, const ShardAddress&, const std::string& folder)> save;
+  std::function<void(StageProgram&, const ShardAddress&, const std::string& folder)> load;
+};
+
 struct DeviceConfig {
   int rank = 0;
   std::map<int, ShardAddress> shards;  ///< by stage index: what lives on this rank
   ProgramFactory make_program;         ///< called on the device's thread
   std::function<void()> setup_thread;  ///< first thing on the device's thread; may be empty
   std::map<int, std::shared_ptr<Communicator>> groups;  ///< of exchanges, by group number
+  ShardStorage storage;
   std::shared_ptr<TensorStore> tensors;  ///< brings what a command refers to elsewhere
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<Ring> ring;  ///< what ran, for the Tracer; may be null

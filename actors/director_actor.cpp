@@ -15,6 +15,7 @@ using Self = ActorPointer<Director, DirectorState>;
 using OpenRound = DirectorState::OpenRound;
 
 void Pump(Self self);
+void Finish(Self self);
 
 void Fail(Self self, const std::string& cause) {
   DirectorState& s = self->state;
@@ -78,6 +79,16 @@ void InspectAll(Self self, TensorKind kind, Then then) {
   }
 }
 
+/// A checkpoint follows this round. Nothing may have begun after it.
+bool Due(const DirectorState& s, const Round& round) {
+  const Checkpoints& checkpoints = s.config.checkpoints;
+  return checkpoints.folder && checkpoints.every > 0 && round.train &&
+         (round.step + 1) % checkpoints.every == 0;
+}
+
+template <class Then>
+void Checkpoint(Self self, Then then);
+
 void Complete(Self self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound done = std::move(s.open.at(number));
@@ -87,7 +98,44 @@ void Complete(Self self, std::int64_t number) {
   done.result.seconds = static_cast<double>(now - s.completed_ns) * 1e-9;
   s.completed_ns = now;
   if (!Tell(self, [&](JobObserver& observer) { observer.OnRound(done.result); })) return;
+  if (done.result.round.train) s.steps_done = done.result.round.step + 1;
+  if (Due(s, done.result.round)) return Checkpoint(self, [self] { Pump(self); });
   Pump(self);
+}
+
+/// The same command to every shard of the job, then goes on.
+template <class Command, class Then>
+void TellShards(Self self, const std::string& folder, Then then) {
+  DirectorState& s = self->state;
+  auto missing = std::make_shared<std::size_t>(s.config.shards.size());
+  for (const auto& [devices, inspects] : s.config.shards) {
+    ToSet<Command> set;
+    for (const auto& [rank, inspect] : inspects.parts) {
+      set.parts.emplace_back(rank, Command{inspect.stage, folder});
+    }
+    self->request(devices, caf::infinite, std::move(set))
+        .then(
+            [missing, then](const FromSet<ShardStored>&) {
+              if (--*missing == 0) then();
+            },
+            OnError(self));
+  }
+}
+
+/// Every shard writes its file, then the manifest makes them a checkpoint.
+template <class Then>
+void Checkpoint(Self self, Then then) {
+  DirectorState& s = self->state;
+  std::string folder;
+  if (!Tell(self, [&](JobObserver&) { folder = s.config.checkpoints.folder(s.steps_done); })) return;
+  s.storing = true;
+  TellShards<SaveShard>(self, folder, [self, &s, folder, then] {
+    s.storing = false;
+    s.checkpoint_at = s.steps_done;
+    if (Tell(self, [&](JobObserver&) { s.config.checkpoints.complete(folder, s.steps_done); })) {
+      then();
+    }
+  });
 }
 
 /// Shows parameters and moments after the step, one kind after the other, then completes.
@@ -210,6 +258,11 @@ void Begin(Self self, Round round) {
 void Finish(Self self) {
   DirectorState& s = self->state;
   if (std::exchange(s.finishing, true)) return;
+  if (s.stopped_early && s.config.checkpoints.folder && s.steps_done > 0 &&
+      s.checkpoint_at != s.steps_done) {
+    s.finishing = false;
+    return Checkpoint(self, [self] { Finish(self); });
+  }
   InspectAll(self, TensorKind::kParameter, [=](const std::vector<TensorPiece>& pieces) {
     if (Tell(self, [&](JobObserver& o) { o.OnFinished(pieces); })) {
       self->state.asker.deliver(JobDone{});
@@ -220,8 +273,13 @@ void Finish(Self self) {
 /// Begins rounds while there is room. The only place that does.
 void Pump(Self self) {
   DirectorState& s = self->state;
+  if (s.storing) return;
   const int ahead = s.config.inspect ? 0 : s.config.rounds_ahead;
-  while (!s.last_begun && static_cast<int>(s.open.size()) <= ahead) {
+  const auto due = [&s] {
+    return std::any_of(s.open.begin(), s.open.end(),
+                       [&](const auto& open) { return Due(s, open.second.result.round); });
+  };
+  while (!s.last_begun && !due() && static_cast<int>(s.open.size()) <= ahead) {
     const auto round = s.config.rounds(s.next_round);
     if (!round) {
       s.last_begun = true;
@@ -231,6 +289,19 @@ void Pump(Self self) {
     Begin(self, *round);
   }
   if (s.last_begun && s.open.empty() && !s.config.abort->raised()) Finish(self);
+}
+
+/// Begins with what a checkpoint holds, if there is one.
+void Start(Self self) {
+  DirectorState& s = self->state;
+  const auto begin = [self] {
+    self->state.storing = false;
+    self->state.completed_ns = NowNs();
+    Pump(self);
+  };
+  if (s.config.checkpoints.resume.empty()) return begin();
+  s.storing = true;
+  TellShards<LoadShard>(self, s.config.checkpoints.resume, begin);
 }
 
 Waits WaitsOf(const DirectorState& s) {
@@ -259,14 +330,14 @@ Director::behavior_type RunDirector(Self self, DirectorConfig config) {
         if (s.config.abort->raised()) {
           Fail(self, s.config.abort->cause());
         } else {
-          s.completed_ns = NowNs();
-          Pump(self);
+          Start(self);
         }
         return answer;
       },
       [self](const JobFailed& failed) { Fail(self, failed.cause); },
       [self](const StopSoon&) {
         self->state.last_begun = true;
+        self->state.stopped_early = true;
         if (self->state.asker.pending()) Pump(self);
       },
       [&s = self->state](const ReportWaits&) { return WaitsOf(s); },

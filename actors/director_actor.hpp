@@ -8,6 +8,7 @@
 //
 //   begin r      when fewer than `rounds_ahead` + 1 rounds are open
 //   coefficient  when all squared norms of r are here
+//   checkpoint   when the last round of a due step is complete, before the next one begins
 //   complete r   when all stage reports (and, training, all UpdateDone) of r are here
 //
 // Without clipping no update waits for the Director, so rounds flow into each other and there is no
@@ -59,6 +60,14 @@ class JobObserver {
 /// The rounds of a run: training steps with held-out evaluations between. nullopt after the last.
 using RoundPlan = std::function<std::optional<Round>(std::int64_t number)>;
 
+/// Where checkpoints go. Both calls may throw, which ends the job.
+struct Checkpoints {
+  std::int64_t every = 0;  ///< training steps between them; 0: only where the user ends the job early
+  std::string resume;      ///< folder to start from; empty: from the initial values
+  std::function<std::string(std::int64_t steps)> folder;  ///< of a new one; empty: none are written
+  std::function<void(const std::string& folder, std::int64_t steps)> complete;  ///< all shards are in
+};
+
 struct DirectorConfig {
   std::vector<Stage> stages;
   std::vector<Feed> feeds;
@@ -68,6 +77,7 @@ struct DirectorConfig {
   RoundPlan rounds;
   int rounds_ahead = 1;  ///< rounds begun before the current one is complete
   bool inspect = false;  ///< stop after every step and show all tensors to the observer
+  Checkpoints checkpoints;
   OptimizerConfig optimizer;
   std::int64_t steps = 0;  ///< of the whole run, for the learning-rate schedule
   std::shared_ptr<InputSource> source;
@@ -94,6 +104,10 @@ struct DirectorState {
   std::int64_t next_round = 0;
   bool last_begun = false;
   bool finishing = false;
+  bool storing = false;             ///< shards are being saved or loaded: no round begins
+  bool stopped_early = false;       ///< StopSoon has come
+  std::int64_t steps_done = 0;      ///< training steps of the latest complete round
+  std::int64_t checkpoint_at = -1;  ///< steps of the latest checkpoint
   std::int64_t completed_ns = 0;  ///< when the latest round was complete
   caf::typed_response_promise<JobDone> asker;
 };

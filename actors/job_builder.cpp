@@ -213,6 +213,7 @@ void JobBuilder::TheDirector() {
   config.rounds = config_.rounds;
   config.rounds_ahead = config_.rounds_ahead;
   config.inspect = config_.inspect;
+  config.checkpoints = config_.checkpoints;
   config.optimizer = plan_.config().optimizer;
   config.steps = plan_.config().run.steps;
   config.source = config_.source;

@@ -51,7 +51,9 @@ LockStep::behavior_type RunLockStep(Self self, std::map<int, Device> devices) {
           Handler<ReduceGradients, GradientsReduced>(self),
           Handler<UpdateParameters, ParametersUpdated>(self),
           Handler<RunExchange, ExchangeDone>(self),
-          Handler<Inspect, Inspected>(self)};
+          Handler<Inspect, Inspected>(self),
+          Handler<SaveShard, ShardStored>(self),
+          Handler<LoadShard, ShardStored>(self)};
 }
 
 }  // namespace troupe

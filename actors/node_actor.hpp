@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
+#include "actors/device_actor.hpp"
 #include "actors/director_actor.hpp"
 #include "actors/job_plan.hpp"
 #include "cluster/process_plan.hpp"
@@ -57,6 +58,7 @@ struct NodeConfig {
   std::shared_ptr<ActivityTable> actors;       ///< gets every actor of this process; may be null
   std::shared_ptr<GroupWaits> group_waits;     ///< of this process's exchanges; may be null
   std::function<void()> ending;  ///< called once, when others may go away from now on; may be empty
+  ShardStorage storage;
   std::vector<PlantedFault> faults;  ///< of tests
   /// Devices, feeds and the director get threads of their own. Off under the deterministic
   /// scheduler of tests, where nothing may block.
@@ -69,6 +71,7 @@ struct NodeConfig {
   RoundPlan rounds;
   bool inspect = false;  ///< show all tensors to the observer after every step
   int rounds_ahead = 1;
+  Checkpoints checkpoints;
   std::string trace_path;  ///< empty: no trace file
 };
 

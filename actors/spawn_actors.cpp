@@ -92,6 +92,7 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
     config.shards = plan.ShardsOn(rank);
     config.make_program = s.config.make_program;
     config.setup_thread = s.config.setup_thread;
+    config.storage = s.config.storage;
     config.tensors = s.config.tensors;
     config.abort = s.config.abort;
     const auto ring = s.config.rings.find(rank);

@@ -3,7 +3,10 @@
 // over the same transport, four at a time. Both on this machine, in turn.
 //
 //   bench_data_plane [--tls posix,sysv,cma] [--net lo] [--verify off|header|payload]
-//                    [--spin MICROSECONDS]
+//                    [--spin MICROSECONDS] [--buffers 1..4]
+//
+// ucx_perftest has one buffer on each side, which stays in the caches where it fits; real tensors
+// do not. --buffers 1 compares like with like.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,6 +46,7 @@ struct Arguments {
   std::string net = "lo";
   Verify verify = Verify::kHeader;
   std::chrono::microseconds spin{0};
+  std::size_t buffers = kWindow;  // in turn
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -56,12 +60,14 @@ Arguments Parse(int argc, char** argv) {
       arguments.net = value;
     } else if (name == "--spin") {
       arguments.spin = std::chrono::microseconds(std::stoi(value));
+    } else if (name == "--buffers") {
+      arguments.buffers = static_cast<std::size_t>(std::clamp(std::stoi(value), 1, kWindow));
     } else if (name == "--verify" && (value == "off" || value == "header" || value == "payload")) {
       arguments.verify = value == "off"      ? Verify::kOff
                          : value == "header" ? Verify::kHeader
                                              : Verify::kPayload;
     } else {
-      throw std::invalid_argument(name + " " + value + ": expected --tls, --net, --spin or --verify");
+      throw std::invalid_argument(name + " " + value + ": expected --tls, --net, --spin, --buffers or --verify");
     }
   }
   return arguments;
@@ -142,8 +148,9 @@ void RunHome(const Arguments& arguments, int control) {
 /// Pulls `count` tensors, kWindow at a time, in turn into the same buffers; seconds.
 class Puller {
  public:
-  Puller(Side& side, const Keys& keys, std::int64_t size) : side_(side), keys_(keys) {
-    for (int i = 0; i < kWindow; ++i) buffers_.push_back(Buffer::Zeros({size}, DType::kUInt8));
+  Puller(Side& side, const Keys& keys, std::int64_t size, std::size_t buffers)
+      : side_(side), keys_(keys) {
+    for (std::size_t i = 0; i < buffers; ++i) buffers_.push_back(Buffer::Zeros({size}, DType::kUInt8));
   }
 
   double Run(int count) {
@@ -158,7 +165,7 @@ class Puller {
   }
 
   bool right() const {
-    for (std::size_t i = 0; i < kWindow; ++i) {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
       const std::byte* data = buffers_[i].data();
       const auto expected = static_cast<std::byte>(i + 1);
       if (std::any_of(data, data + buffers_[i].num_bytes(),
@@ -172,7 +179,7 @@ class Puller {
   void Start(std::size_t i) {
     ++started_;
     side_.plane.Pull(
-        1, keys_[i], 0, buffers_[i], "benchmark",
+        1, keys_[i % buffers_.size()], 0, buffers_[i % buffers_.size()], "benchmark",
         [this, i] {
           const std::lock_guard lock(mutex_);
           if (++ended_ == count_) done_.notify_all();
@@ -235,12 +242,13 @@ double Perftest(const Arguments& arguments, std::int64_t size, int port) {
 std::vector<std::vector<double>> RunPuller(const Arguments& arguments, int control) {
   std::vector<std::vector<double>> all;
   Side side(arguments, 0, control);
-  std::printf("two processes, window %d, over %s, medians of %d (ucx_perftest: %d)\n", kWindow,
-              side.plane.transports().c_str(), kRepeats, kPerftestRepeats);
+  std::printf("two processes, window %d, buffers %zu, over %s, medians of %d (ucx_perftest: %d)\n",
+              kWindow, arguments.buffers, side.plane.transports().c_str(), kRepeats,
+              kPerftestRepeats);
   for (const std::int64_t size : kSizes) {
     Keys keys;
     std::memcpy(keys.data(), Read(control).data(), sizeof keys);
-    Puller puller(side, keys, size);
+    Puller puller(side, keys, size, arguments.buffers);
     const int count = CountOf(size);
     puller.Run(std::max(kWindow, count / 4));
     std::vector<double> speeds;

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <utility>
 
+#include "checkpoint/sharded.hpp"
 #include "messages/system.hpp"
 #include "modules/groups.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
@@ -56,6 +57,8 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.source = setup.source;
   node.observer = setup.observer;
   node.faults = setup.faults;
+  node.checkpoints = setup.checkpoints;
+  node.storage = {WriteShard, ReadShard};
   node.rounds = setup.rounds;
   node.inspect = setup.inspect;
   node.rounds_ahead = setup.rounds_ahead;

@@ -28,6 +28,13 @@ RoundPlan TrainingPlan(const Config& config, std::int64_t held_out) {
   };
 }
 
+RoundPlan ResumeAfter(const RoundPlan& plan, std::int64_t steps) {
+  std::int64_t first = 0;
+  for (auto round = plan(first); round && round->step < steps; round = plan(first)) ++first;
+  // An evaluation after exactly `steps` steps comes before the next training round and is repeated.
+  return [=](std::int64_t number) { return plan(first + number); };
+}
+
 RoundPlan StepsOnly(const Config& config, std::int64_t steps) {
   return [=](std::int64_t number) -> std::optional<Round> {
     if (number >= steps) return std::nullopt;

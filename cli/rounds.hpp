@@ -10,6 +10,9 @@ namespace troupe {
 /// the last; not at all when there are none.
 RoundPlan TrainingPlan(const Config& config, std::int64_t held_out);
 
+/// The same rounds from the first one on that comes after `steps` training steps.
+RoundPlan ResumeAfter(const RoundPlan& plan, std::int64_t steps);
+
 /// `steps` training rounds and nothing else.
 RoundPlan StepsOnly(const Config& config, std::int64_t steps);
 

@@ -7,7 +7,9 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/output_file.hpp"
+#include "checkpoint/run_checkpoints.hpp"
 
 namespace troupe {
 namespace {
@@ -31,6 +33,10 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
   if (!into.empty()) {
     fs::create_directories(into, error);
     if (error) throw std::runtime_error(into + ": cannot create: " + error.message());
+    if (const auto newest = NewestCheckpoint(into)) {
+      checkpoint_ = *newest;
+      steps_done_ = ReadManifest(checkpoint_)->step;
+    }
   }
   if (path_.empty()) fs::create_directories(run.dir, error);
   if (error) throw std::runtime_error(run.dir + ": cannot create: " + error.message());
@@ -42,6 +48,14 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
   }
   ReplaceFile(File("resolved.toml"),
               [&](OutputFile& file) { file.Write(std::as_bytes(std::span(resolved_toml))); });
+}
+
+std::string RunDirectory::NewTraceFile() const {
+  std::string file = File("trace.bin");
+  for (int start = 2; std::filesystem::exists(file); ++start) {
+    file = File("trace-" + std::to_string(start) + ".bin");
+  }
+  return file;
 }
 
 }  // namespace troupe

@@ -3,8 +3,10 @@
 //   metrics.jsonl         one object per training step and evaluation
 //   trace.bin             what every device ran and when (trace/trace_file.hpp)
 //   weights.safetensors   the final parameters, whole tensors by name
+//   checkpoints/          shards of parameters and optimizer state (checkpoint/run_checkpoints.hpp)
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "configs/config.hpp"
@@ -18,11 +20,19 @@ class RunDirectory {
   /// `into`: go on in this one instead, made if it is not there.
   RunDirectory(const RunConfig& run, const std::string& resolved_toml, const std::string& into = "");
 
+  /// The newest complete checkpoint, empty when there is none; and how many steps it is from.
+  const std::string& checkpoint() const { return checkpoint_; }
+  std::int64_t steps_done() const { return steps_done_; }
+
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
+  /// "trace.bin", or "trace-2.bin" for the second start of a run, ...: the first that is not there.
+  std::string NewTraceFile() const;
 
  private:
   std::string path_;
+  std::string checkpoint_;
+  std::int64_t steps_done_ = 0;
 };
 
 }  // namespace troupe

@@ -26,6 +26,7 @@ struct JobSetup {
   int rounds_ahead = 1;    ///< rounds begun before the current one is complete
   /// Puts something between the runtime and the programs; tests plant faults with it. May be empty.
   std::function<ProgramFactory(ProgramFactory)> wrap_programs;
+  Checkpoints checkpoints;           ///< process 0
   std::vector<PlantedFault> faults;  ///< of tests
   bool quiet = false;  ///< somebody else tells the user what a signal does
   Interrupt* interrupt = nullptr;  ///< who asks for an early end; may be null

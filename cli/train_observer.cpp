@@ -6,9 +6,11 @@
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 
 #include "checkpoint/assemble.hpp"
+#include "checkpoint/output_file.hpp"
 #include "checkpoint/safetensors.hpp"
 
 namespace troupe {
@@ -30,6 +32,21 @@ std::string Describe(const Evaluation& e) {
   return text.data();
 }
 
+/// A run that goes on after `steps` steps forgets what it had measured beyond them.
+std::string KeepMetrics(const std::string& path, std::int64_t steps) {
+  std::ifstream old(path);
+  std::string kept;
+  for (std::string line; steps > 0 && std::getline(old, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) continue;
+    const std::int64_t step = json.value("step", std::int64_t{0});
+    if (step < steps || (step == steps && json.value("kind", "") == "step")) kept += line + '\n';
+  }
+  old.close();
+  ReplaceFile(path, [&](OutputFile& file) { file.Write(std::as_bytes(std::span(kept))); });
+  return path;
+}
+
 }  // namespace
 
 TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks,
@@ -38,7 +55,8 @@ TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory
       directory_(directory),
       num_ranks_(num_ranks),
       progress_(config.run.steps, terminal),
-      metrics_(directory.File("metrics.jsonl")) {
+      metrics_(KeepMetrics(directory.File("metrics.jsonl"), directory.steps_done()),
+               std::ios::app) {
   if (!metrics_) throw std::runtime_error(directory.File("metrics.jsonl") + ": cannot create");
 }
 

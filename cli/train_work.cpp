@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <unistd.h>
 
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/run_checkpoints.hpp"
 #include "cli/describe.hpp"
 #include "cli/rounds.hpp"
 #include "cli/run_directory.hpp"
@@ -63,8 +66,12 @@ class TrainWork : public Work {
     const Compute compute = SetupCompute();
     if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
     std::cout << VersionText() << '\n'
-              << LayoutTable(*plan_) << "run directory " << directory_->path() << "\n\n"
-              << std::flush;
+              << LayoutTable(*plan_) << "run directory " << directory_->path() << '\n';
+    if (!directory_->checkpoint().empty()) {
+      std::cout << "going on after step " << directory_->steps_done() << ", from "
+                << directory_->checkpoint() << '\n';
+    }
+    std::cout << '\n' << std::flush;
   }
 
   JobSetup Setup(bool first) override {
@@ -74,7 +81,12 @@ class TrainWork : public Work {
     setup.faults = faults_;
     if (!first) return setup;
     setup.rounds = TrainingPlan(plan_->config(), HeldOutSize(*source_));
-    setup.trace_path = directory_->File("trace.bin");
+    setup.checkpoints = CheckpointsOf();
+    if (!setup.checkpoints.resume.empty()) {
+      setup.rounds = ResumeAfter(setup.rounds, directory_->steps_done());
+    }
+    trace_path_ = directory_->NewTraceFile();
+    if (plan_->config().trace.messages) setup.trace_path = trace_path_;
     observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
                                                 static_cast<int>(plan_->lock_steps().size()),
                                                 isatty(STDOUT_FILENO) == 1);
@@ -88,16 +100,37 @@ class TrainWork : public Work {
       return ReportFailure(end);
     }
     observer_->Summarize();
-    PrintLastOrder(directory_->File("trace.bin"));
+    if (plan_->config().trace.messages) PrintLastOrder(trace_path_);
     return kExitDone;
   }
 
  private:
+  Checkpoints CheckpointsOf() const {
+    const std::string run = std::filesystem::absolute(directory_->path()).string();
+    std::vector<ShardAddress> shards;
+    for (const auto& [rank, set] : plan_->lock_steps()) {
+      for (const auto& [stage, shard] : plan_->ShardsOn(rank)) shards.push_back(shard);
+    }
+    Checkpoints checkpoints;
+    checkpoints.every = plan_->config().checkpoint.every;
+    if (!directory_->checkpoint().empty()) {
+      checkpoints.resume = std::filesystem::absolute(directory_->checkpoint()).string();
+    }
+    checkpoints.folder = [run](std::int64_t steps) { return CheckpointFolder(run, steps); };
+    checkpoints.complete = [run, shards, keep = plan_->config().checkpoint.keep](
+                               const std::string& folder, std::int64_t steps) {
+      WriteManifest(folder, MakeManifest(folder, steps, "", shards));
+      RemoveOldCheckpoints(run, keep);
+    };
+    return checkpoints;
+  }
+
   const LoadedConfig loaded_;
   const std::shared_ptr<const JobPlan> plan_;
   const std::shared_ptr<InputSource> source_;
   const std::vector<PlantedFault> faults_;
   std::optional<RunDirectory> directory_;
+  std::string trace_path_;
   std::shared_ptr<TrainObserver> observer_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -93,12 +94,28 @@ struct Inspected {
 };
 inline auto Fields(Inspected& x) { return std::tie(x.pieces); }
 
+/// Write the shard's parameters and optimizer state into `folder`, or read them from there.
+struct SaveShard {
+  int stage = 0;
+  std::string folder;
+};
+inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder); }
+struct LoadShard {
+  int stage = 0;
+  std::string folder;
+};
+inline auto Fields(LoadShard& x) { return std::tie(x.stage, x.folder); }
+struct ShardStored {};
+inline auto Fields(ShardStored&) { return std::tie(); }
+
 using Device = caf::typed_actor<caf::replies_to<RunForward>::with<ForwardDone>,
                                 caf::replies_to<RunBackward>::with<BackwardDone>,
                                 caf::replies_to<ReduceGradients>::with<GradientsReduced>,
                                 caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
                                 caf::replies_to<RunExchange>::with<ExchangeDone>,
-                                caf::replies_to<Inspect>::with<Inspected>>;
+                                caf::replies_to<Inspect>::with<Inspected>,
+                                caf::replies_to<SaveShard>::with<ShardStored>,
+                                caf::replies_to<LoadShard>::with<ShardStored>>;
 
 /// The same command to several ranks, as one decision.
 template <class Command>
@@ -127,6 +144,8 @@ using LockStep =
                      caf::replies_to<ToSet<ReduceGradients>>::with<FromSet<GradientsReduced>>,
                      caf::replies_to<ToSet<UpdateParameters>>::with<FromSet<ParametersUpdated>>,
                      caf::replies_to<ToSet<RunExchange>>::with<FromSet<ExchangeDone>>,
-                     caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>>;
+                     caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>,
+                     caf::replies_to<ToSet<SaveShard>>::with<FromSet<ShardStored>>,
+                     caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardStored>>>;
 
 }  // namespace troupe

@@ -29,6 +29,9 @@ void RegisterAll(SystemConfig& config) {
   Register<ToSet<UpdateParameters>, FromSet<ParametersUpdated>>(config, {"Us", "UsDone"});
   Register<ToSet<RunExchange>, FromSet<ExchangeDone>>(config, {"Es", "EsDone"});
   Register<ToSet<Inspect>, FromSet<Inspected>>(config, {"Is", "IsDone"});
+  Register<ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>(
+      config, {"Saves", "Loads", "StoredS"});
+  Register<SaveShard, LoadShard, ShardStored>(config, {"Save", "Load", "Stored"});
   Register<RunForward, ForwardDone, RunBackward, BackwardDone>(config,
                                                                {"F", "FDone", "B", "BDone"});
   Register<ReduceGradients, GradientsReduced>(config, {"R", "RDone"});
