@@ -183,6 +183,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
     options.self.address.host = config.cluster.nodes[static_cast<std::size_t>(me.node)].address;
   }
   if (self == 0) options.self.address = seed;
+  for (const PlannedProcess& process : plan.processes()) options.names.push_back(process.name);
   options.seed = seed;
   options.timeout = std::chrono::milliseconds(
       static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));

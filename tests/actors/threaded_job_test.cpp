@@ -27,6 +27,9 @@ struct ThreadedJob {
     node.source = std::make_shared<SyntheticSource>(config);
     node.observer = seen;
     node.abort = abort;
+    node.tensors = std::make_shared<TensorStore>(abort);
+    node.processes =
+        std::make_shared<const ProcessPlan>(ProcessPlan::Single(plan->lock_steps().rbegin()->first + 1));
     node.rounds = rounds;
     node.inspect = inspect;
     for (const auto& [rank, set] : plan->lock_steps()) {

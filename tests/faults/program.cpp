@@ -166,7 +166,8 @@ std::vector<Line> Program::lines() const {
 std::string Program::Transcript() const {
   std::string text;
   for (const Line& line : lines()) text += (line.error ? "! " : "| ") + line.text + "\n";
-  return text;
+  const Ending ending = WaitForEnd(std::chrono::milliseconds(0));
+  return text + (ending.ended ? "exit " + std::to_string(ending.exit_code) : "runs on") + "\n";
 }
 
 std::vector<pid_t> ChildrenOf(pid_t pid) {

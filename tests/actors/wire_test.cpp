@@ -1,0 +1,106 @@
+// Messages as bytes and back.
+#include <cmath>
+#include <limits>
+
+#include <caf/actor_system.hpp>
+#include <caf/binary_deserializer.hpp>
+#include <caf/binary_serializer.hpp>
+#include <catch2/catch.hpp>
+
+#include "messages/node.hpp"
+#include "messages/system.hpp"
+
+namespace troupe {
+namespace {
+
+/// One process that writes and reads for itself.
+struct WireFixture {
+  std::shared_ptr<TensorStore> tensors = std::make_shared<TensorStore>(nullptr);
+  SystemConfig config{tensors, false};
+  caf::actor_system system{config};
+  caf::scoped_execution_unit unit{&system};
+
+  template <class T>
+  std::vector<char> Write(T message) {
+    std::vector<char> bytes;
+    caf::binary_serializer sink(&unit, bytes);
+    REQUIRE(!sink(message));
+    return bytes;
+  }
+  template <class T>
+  caf::error Read(const std::vector<char>& bytes, T& message) {
+    caf::binary_deserializer source(&unit, bytes);
+    return source(message);
+  }
+  template <class T>
+  T RoundTrip(const T& message) {
+    T read;
+    REQUIRE(!Read(Write(message), read));
+    return read;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(WireFixture, "numbers travel bit for bit, those that are none included",
+                 "[messages]") {
+  for (const double value : {0.0, -0.0, 1.0 / 3.0, std::numeric_limits<double>::infinity(),
+                             -std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::quiet_NaN(),
+                             std::numeric_limits<double>::denorm_min()}) {
+    const SquaredNorm read = RoundTrip(SquaredNorm{7, value});
+    CHECK(std::bit_cast<std::uint64_t>(read.value) == std::bit_cast<std::uint64_t>(value));
+    CHECK(read.round == 7);
+  }
+}
+
+TEST_CASE_METHOD(WireFixture, "a buffer travels as a reference and comes home as itself",
+                 "[messages]") {
+  const Buffer whole = Buffer::Zeros({6, 2}, DType::kFloat32);
+  Activation activation{3, 1, {whole.Rows(2, 5), Buffer()}, nullptr};
+  auto rows = std::make_shared<RowTable>();
+  rows->samples = {4, 5};
+  rows->rows = {0, 3};
+  activation.rows = rows;
+  const Activation read = RoundTrip(activation);
+  CHECK(read.unit == 3);
+  CHECK(read.link == 1);
+  REQUIRE(read.shards.size() == 2);
+  CHECK(read.shards[0].data() == whole.Rows(2, 5).data());
+  CHECK(read.shards[0].shape() == Shape{3, 2});
+  CHECK(!read.shards[1].defined());
+  CHECK(*read.rows == *rows);
+}
+
+TEST_CASE_METHOD(WireFixture, "commands for a set travel with everything in them", "[messages]") {
+  auto data = std::make_shared<Inputs>();
+  data->num_tokens = 12;
+  data->tokens = Buffer::Zeros({2, 6}, DType::kInt64);
+  data->images["vision"] = Buffer::Zeros({1, 3, 4, 4}, DType::kFloat32);
+  data->expected["vision"] = {{0, 1}, {4, 0}};
+  ToSet<RunForward> set;
+  set.parts.emplace_back(5, RunForward{2, 9, {17, true, 0.25, {data->tokens}, data}});
+  const auto read = RoundTrip(set);
+  REQUIRE(read.parts.size() == 1);
+  CHECK(read.parts[0].first == 5);
+  const RunForward& run = read.parts[0].second;
+  CHECK(run.stage == 2);
+  CHECK(run.pass.unit == 17);
+  CHECK(run.pass.loss_scale == 0.25);
+  CHECK(run.pass.inputs.at(0).data() == data->tokens.data());
+  CHECK(run.pass.data->images.at("vision").data() == data->images["vision"].data());
+  CHECK(run.pass.data->expected.at("vision") == data->expected["vision"]);
+}
+
+TEST_CASE_METHOD(WireFixture, "bytes that are cut short or lie about their length are refused",
+                 "[messages]") {
+  const auto bytes = Write(JobFailed{"stage language.s0 dp0: something went wrong"});
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    JobFailed read;
+    CHECK(Read({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length)}, read));
+  }
+  Waits waits;
+  CHECK(Read(std::vector<char>(12, '\xff'), waits));  // a list of 2^64 - 1 lines
+}
+
+}  // namespace troupe

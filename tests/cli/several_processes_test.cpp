@@ -1,0 +1,91 @@
+// The same numbers in several processes as in one.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/cli/process.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+struct Layouts {
+  const char* config;
+  std::vector<std::string> sets;
+};
+
+/// What `troupe verify` proves, in `processes` processes.
+void CheckVerified(const Layouts& layout, int processes) {
+  std::vector<std::string> arguments = {"verify", layout.config, "--steps", "2", "--dtype",
+                                        "float64", "--local", std::to_string(processes)};
+  for (const std::string& set : layout.sets) {
+    arguments.push_back("--set");
+    arguments.push_back(set);
+  }
+  const Outcome outcome = RunTroupe(arguments);
+  INFO(layout.config << " in " << processes << " processes\n" << outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.out.find("equals the unsharded reference") != std::string::npos);
+}
+
+const std::vector<Layouts> kLayouts = {
+    {"configs/shapes.toml", {}},
+    {"configs/shapes_colocated.toml", {}},
+    {"configs/shapes_mixed.toml", {}},
+    {"configs/shapes_two_encoders.toml", {}},
+    {"configs/shapes_inline.toml", {}},
+    {"configs/shapes_frozen.toml", {}},
+    {"configs/shapes.toml", {"modules.language.layout={ tp = 1, pp = 4 }"}},
+    {"configs/shapes.toml", {"modules.language.layout={ tp = 4, pp = 1 }"}},
+    {"configs/shapes.toml",
+     {"modules.language.layout={ dp = 4 }", "schedule.micro_batch_size=2"}},
+    {"configs/shapes.toml",
+     {"modules.language.layout={ tp = 2, dp = 2 }", "modules.vision.layout={ dp = 2, pp = 2 }",
+      "schedule.micro_batch_size=4"}},
+    {"configs/shapes.toml", {"modules.language.ranks=\"0,2,4,6\"", "modules.vision.ranks=\"1,3,5,7\""}},
+    {"configs/shapes_colocated.toml", {"schedule.window=2"}},
+};
+
+std::string ReadAll(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("layouts are proved in two and in four processes", "[cli]") {
+  CheckVerified(kLayouts[0], 2);
+  CheckVerified(kLayouts[1], 4);
+  CheckVerified(kLayouts[2], 4);
+}
+
+TEST_CASE("twelve layouts are proved in two, four and eight processes", "[cli][.][slow]") {
+  for (const Layouts& layout : kLayouts) {
+    for (const int processes : {2, 4, 8}) CheckVerified(layout, processes);
+  }
+}
+
+TEST_CASE("where no sum changes its order, processes do not change a bit", "[cli]") {
+  std::vector<std::string> weights;
+  for (const char* processes : {"1", "2", "8"}) {
+    const ScratchFolder folder;
+    const Outcome outcome =
+        RunTroupe({"train", "configs/shapes.toml", "--set", "run.steps=3", "--set",
+                   "run.dir=" + (folder / "runs"), "--local", processes});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    for (const auto& run : std::filesystem::directory_iterator(folder / "runs")) {
+      weights.push_back(ReadAll(run.path() / "weights.safetensors"));
+    }
+    REQUIRE(weights.back().size() > 10'000);
+  }
+  REQUIRE(weights.size() == 3);
+  CHECK(weights[0] == weights[1]);
+  CHECK(weights[0] == weights[2]);
+}
+
+}  // namespace troupe

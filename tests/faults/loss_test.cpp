@@ -1,0 +1,50 @@
+// A host or its process is lost while four of them train.
+#include "tests/faults/checks.hpp"
+
+using namespace troupe::testing;
+using namespace std::chrono_literals;
+
+TEST_CASE("a killed process is named by all others within a second") {
+  if (NoBed()) return;
+  Bed bed;
+  bed.AwaitStep(2);
+  bed.Kill(2);
+  CheckNamed(bed, 2, "n2 ended without a goodbye", 1.0);
+  CHECK(bed[2].WaitForEnd(1s).exit_code == 128 + SIGKILL);
+}
+
+TEST_CASE("a host whose cable is pulled is named within five seconds, and knows it of itself") {
+  if (NoBed()) return;
+  Bed bed;
+  bed.AwaitStep(2);
+  bed.LinkDown(1);
+  CheckNamed(bed, 1, "n1 vanished: its host has not answered", 5.0);
+  const auto line = bed.WaitForLine(1, "this node is cut off: none of n0, n2, n3 answers", 5s);
+  const Ending ending = bed[1].WaitForEnd(kPatience);
+  INFO(bed.Transcript());
+  REQUIRE(line);
+  CHECK(bed.SinceFault(line->at) < 5.0);
+  CHECK(ending.exit_code == kExitLost);
+}
+
+TEST_CASE("a process that is stopped for three seconds is told of, comes back and trains on") {
+  if (NoBed()) return;
+  Bed bed({.settings = {"run.steps=12"}});
+  bed.AwaitStep(2);
+  bed.Stop(3);
+  std::this_thread::sleep_for(3s);  // the fault itself
+  CHECK(bed.WaitForLine(0, "warning: n3 is silent for 1.0 s: its host answers", 100ms));
+  bed.Continue(3);
+  CHECK(bed.WaitForLine(0, "warning: n3 is back after", 5s));
+  for (const Ending& ending : bed.WaitAll(kPatience)) CHECK(ending.exit_code == 0);
+  INFO(bed.Transcript());
+  CHECK(bed.job().Losses().size() == 12);
+}
+
+TEST_CASE("a process that is stopped for good is named within ten seconds") {
+  if (NoBed()) return;
+  Bed bed;
+  bed.AwaitStep(2);
+  bed.Stop(0);
+  CheckNamed(bed, 0, "n0 is stopped: its host answers", 10.0);
+}
