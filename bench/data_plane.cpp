@@ -7,10 +7,6 @@
 //
 // ucx_perftest has one buffer on each side, which stays in the caches where it fits; real tensors
 // do not. --buffers 1 compares like with like.
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -21,7 +17,10 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "transport/ucx_plane.hpp"
@@ -67,7 +66,8 @@ Arguments Parse(int argc, char** argv) {
                          : value == "header" ? Verify::kHeader
                                              : Verify::kPayload;
     } else {
-      throw std::invalid_argument(name + " " + value + ": expected --tls, --net, --spin, --buffers or --verify");
+      throw std::invalid_argument(name + " " + value +
+                                  ": expected --tls, --net, --spin, --buffers or --verify");
     }
   }
   return arguments;
@@ -150,7 +150,8 @@ class Puller {
  public:
   Puller(Side& side, const Keys& keys, std::int64_t size, std::size_t buffers)
       : side_(side), keys_(keys) {
-    for (std::size_t i = 0; i < buffers; ++i) buffers_.push_back(Buffer::Zeros({size}, DType::kUInt8));
+    for (std::size_t i = 0; i < buffers; ++i)
+      buffers_.push_back(Buffer::Zeros({size}, DType::kUInt8));
   }
 
   double Run(int count) {
@@ -287,9 +288,8 @@ int Main(int argc, char** argv) {
     const auto [low, high] = std::minmax_element(ours[i].begin(), ours[i].end());
     const double mine = Median(ours[i]);
     const double other = Median(theirs);
-    std::printf("%12lld %12.2f %9.2f .. %6.2f %14.2f %7.2f\n",
-                static_cast<long long>(kSizes[i]), mine, *low, *high, other,
-                other > 0 ? mine / other : 0.0);
+    std::printf("%12lld %12.2f %9.2f .. %6.2f %14.2f %7.2f\n", static_cast<long long>(kSizes[i]),
+                mine, *low, *high, other, other > 0 ? mine / other : 0.0);
   }
   return 0;
 }

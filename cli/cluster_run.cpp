@@ -28,8 +28,16 @@ std::string ConfigLines(const Config& config) {
   return lines;
 }
 
+ProcessPlan LocalPlan(const ClusterConfig& cluster, int processes) {
+  try {
+    return ProcessPlan::Local(cluster, processes);
+  } catch (const std::invalid_argument& e) {
+    throw LaunchError(std::string("--local: ") + e.what());
+  }
+}
+
 ProcessPlan PlanOf(const ClusterArguments& arguments, const ClusterConfig& cluster) {
-  return arguments.local_processes > 0 ? ProcessPlan::Local(cluster, arguments.local_processes)
+  return arguments.local_processes > 0 ? LocalPlan(cluster, arguments.local_processes)
                                        : ProcessPlan(cluster);
 }
 
@@ -77,7 +85,7 @@ std::string LastingDirectory(const ClusterArguments& arguments) {
 int RunLocal(const ClusterArguments& arguments, Interrupt& interrupt) {
   const LoadedConfig loaded =
       LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
-  const ProcessPlan plan = ProcessPlan::Local(loaded.config.cluster, arguments.local);
+  const ProcessPlan plan = LocalPlan(loaded.config.cluster, arguments.local);
   const std::string into = LastingDirectory(arguments);
   const Meeting meeting;
   return RunWithRestarts(arguments, interrupt, [&](int attempt) {

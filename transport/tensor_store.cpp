@@ -89,8 +89,9 @@ struct TensorStore::State : std::enable_shared_from_this<TensorStore::State> {
   const Buffer& Find(std::uint64_t key, std::int64_t offset, std::size_t num_bytes) const {
     const auto found = pins.find(key);
     if (found == pins.end())
-      throw std::out_of_range(Name(key) + ": expected one that is still referred to, got a number "
-                                          "that was never given out or is back already");
+      throw std::out_of_range(Name(key) +
+                              ": expected one that is still referred to, got a number "
+                              "that was never given out or is back already");
     const std::size_t size = found->second.buffer.num_bytes();
     if (offset < 0 || num_bytes > size || static_cast<std::size_t>(offset) > size - num_bytes)
       throw std::out_of_range(Name(key) + ": expected a part of its " + std::to_string(size) +
@@ -103,10 +104,9 @@ struct TensorStore::State : std::enable_shared_from_this<TensorStore::State> {
   Buffer Subtract(std::uint64_t key, std::uint64_t weight) {
     const auto found = pins.find(key);
     if (found == pins.end() || weight > found->second.weight)
-      throw std::out_of_range(
-          Name(key) + ": expected back at most weight " +
-          std::to_string(found == pins.end() ? 0 : found->second.weight) + ", got " +
-          std::to_string(weight));
+      throw std::out_of_range(Name(key) + ": expected back at most weight " +
+                              std::to_string(found == pins.end() ? 0 : found->second.weight) +
+                              ", got " + std::to_string(weight));
     found->second.weight -= weight;
     if (found->second.weight > 0) return Buffer();
     Buffer released = std::move(found->second.buffer);
@@ -118,9 +118,9 @@ struct TensorStore::State : std::enable_shared_from_this<TensorStore::State> {
   mutable std::mutex mutex;
   std::condition_variable calls_ended;
   TensorCarrier* carrier = nullptr;
-  int num_calls = 0;     // of the carrier, in progress
+  int num_calls = 0;  // of the carrier, in progress
   bool detached = false;
-  ProcessId self = 0;    // a process that is alone is number 0
+  ProcessId self = 0;  // a process that is alone is number 0
   bool alone = true;
   std::uint64_t next_key = 1;
   std::unordered_map<std::uint64_t, Pin> pins;
@@ -229,8 +229,9 @@ void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<vo
   const auto& share = *static_cast<State::Share*>(buffer.owner().get());
   const bool carried = state_->WithCarrier([&](TensorCarrier& carrier) {
     // The handle stays until the bytes are here, so its home cannot let go of them meanwhile.
-    carrier.Pull(share.home, share.key, buffer.remote_offset(), destination, what,
-                 [buffer, destination, here = std::move(here)] { here(destination); }, failed);
+    carrier.Pull(
+        share.home, share.key, buffer.remote_offset(), destination, what,
+        [buffer, destination, here = std::move(here)] { here(destination); }, failed);
   });
   if (carried) return;
   const std::string cause = state_->abort->cause();

@@ -67,8 +67,8 @@ std::string UcxEngine::DescribeLanes() const {
   for (const auto& peer : peers_) {
     if (peer == nullptr || peer->endpoint == nullptr) continue;
     const std::string lanes = Join(peer->endpoint->Lanes(), " + ");
-    auto kind = std::find_if(kinds.begin(), kinds.end(),
-                             [&](const auto& it) { return it.first == lanes; });
+    auto kind =
+        std::find_if(kinds.begin(), kinds.end(), [&](const auto& it) { return it.first == lanes; });
     if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {lanes, {}});
     kind->second.push_back(peer->name);
   }
@@ -126,8 +126,8 @@ bool UcxEngine::settled() const {
 bool UcxEngine::quiet() const {
   const bool closed = std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
     return peer == nullptr ||
-           (peer->receiving.empty() &&
-            (peer->endpoint == nullptr || (peer->endpoint->closed() && !peer->endpoint->closing())));
+           (peer->receiving.empty() && (peer->endpoint == nullptr ||
+                                        (peer->endpoint->closed() && !peer->endpoint->closing())));
   });
   return closed && sending_.empty() && posting_.empty();
 }

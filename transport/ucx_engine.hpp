@@ -7,11 +7,12 @@
 //               since a peer that has stopped in mid-transfer never makes it let go.
 //   a send      is one of the header and one of the payload, and owns the buffer until both end. A
 //               send that ends badly never gives its buffer back: the peer may still be reading it.
-//   a pull      is cut into slices, each a receive and a control message that asks for it: UCX copies
+//   a pull      is cut into slices, each a receive and a control message that asks for it: UCX
+//   copies
 //               a whole message of shared memory at once, and meanwhile nothing else would move
 //   a peer      works until its endpoint fails; then its receives fail and what goes to it is
-//               dropped. Its endpoint is settled when the peer's hello is here and our answer is out:
-//               UCX aborts the process when an endpoint is closed while it is being connected.
+//               dropped. Its endpoint is settled when the peer's hello is here and our answer is
+//               out: UCX aborts the process when an endpoint is closed while it is being connected.
 #pragma once
 
 #include <atomic>

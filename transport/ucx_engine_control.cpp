@@ -143,8 +143,9 @@ void UcxEngine::Handle(const ControlMessage& message) {
   // Even from one who has another secret: this is about how far UCX has come with its endpoint.
   if (possible && message.kind == ControlKind::kHello) Greet(message.from);
   const bool known = possible &&
-                     PeerAt(message.from).key->Verify(message.mac, WirePurpose::kControl,
-                                                      message.counter, SignedPart(message), {}) &&
+                     PeerAt(message.from)
+                         .key->Verify(message.mac, WirePurpose::kControl, message.counter,
+                                      SignedPart(message), {}) &&
                      PeerAt(message.from).window.Accept(message.counter);
   if (!known) {
     ++counters_->strangers;
@@ -188,8 +189,7 @@ void UcxEngine::HandleRefusal(const ControlMessage& message) {
   Receiving& receiving = *found->second;
   Fail(receiving, receiving.reception.what + ": " + peer.name + " does not have " +
                       std::to_string(message.num_bytes) + " bytes at byte " +
-                      std::to_string(message.offset) + " of tensor " +
-                      std::to_string(message.key) +
+                      std::to_string(message.offset) + " of tensor " + std::to_string(message.key) +
                       " (it has let go of it, or the reference is wrong)");
   Advance(receiving);
 }

@@ -63,8 +63,7 @@ void UcxEngine::AdvanceSend(Sending& sending) {
 std::string UcxEngine::WhyNot(const Peer& peer, const Reception& reception) const {
   if (!abort_cause_.empty()) return abort_cause_;
   if (closing_) return reception.what + ": the data plane of this process is closed";
-  if (!peer.failure.empty())
-    return reception.what + ": " + peer.name + " is gone: " + peer.failure;
+  if (!peer.failure.empty()) return reception.what + ": " + peer.name + " is gone: " + peer.failure;
   return {};
 }
 
@@ -85,9 +84,8 @@ void UcxEngine::Receive(Reception reception) {
   peer.receiving.emplace(tag, std::move(owned));
   worker_.Receive(receiving.payload, BytesOf(receiving.reception.destination), tag);
   if (options_.verify != Verify::kOff)
-    worker_.Receive(
-        receiving.head, std::as_writable_bytes(std::span(&receiving.header, 1)),
-        peer.key->Tag(WirePurpose::kHeader, options_.self, receiving.reception.label));
+    worker_.Receive(receiving.head, std::as_writable_bytes(std::span(&receiving.header, 1)),
+                    peer.key->Tag(WirePurpose::kHeader, options_.self, receiving.reception.label));
   Advance(receiving);
 }
 

@@ -179,8 +179,7 @@ void UcxEndpoint::Send(UcxRequest& request, std::span<const std::byte> bytes, st
   request.Settle(ucp_tag_send_nbx(handle_, bytes.data(), bytes.size(), tag, &parameters));
 }
 
-void UcxEndpoint::SendMessage(UcxRequest& request, unsigned id,
-                              std::span<const std::byte> header) {
+void UcxEndpoint::SendMessage(UcxRequest& request, unsigned id, std::span<const std::byte> header) {
   const ucp_request_param_t parameters = request.Begin();
   request.Settle(
       ucp_am_send_nbx(handle_, id, header.data(), header.size(), nullptr, 0, &parameters));

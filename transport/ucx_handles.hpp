@@ -5,8 +5,6 @@
 // free for all.
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +13,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <ucp/api/ucp.h>
 
 namespace troupe {
 

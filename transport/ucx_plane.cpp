@@ -56,8 +56,7 @@ struct UcxPlane::Parts {
     auto next = engine->AfterRound();
     if (!close_begin || close_ended) return next;
     const auto now = UcxPump::Clock::now();
-    const bool hurry =
-        (options.abort != nullptr && options.abort->raised()) || !engine->settled();
+    const bool hurry = (options.abort != nullptr && options.abort->raised()) || !engine->settled();
     if (engine->quiet() || now >= *close_begin + (hurry ? kAbortedCloseTime : kCloseTime)) {
       close_ended = true;
       closed.set_value();
@@ -75,7 +74,7 @@ struct UcxPlane::Parts {
   std::atomic<bool> connected = false;
   std::atomic<bool> dead = false;  // the pump's thread ended by an error
   bool close_called = false;
-  bool left_behind = false;  // the pump's thread did not answer
+  bool left_behind = false;                               // the pump's thread did not answer
   std::optional<UcxPump::Clock::time_point> close_begin;  // of the pump's thread
   bool close_ended = false;                               // likewise
   std::promise<void> closed;
@@ -92,8 +91,8 @@ UcxPlane::UcxPlane(UcxOptions options) : parts_(std::make_unique<Parts>(std::mov
   Parts& parts = *parts_;
   parts.address = Pack({parts.salt, parts.worker->Address()});
   const auto died = [&parts](const std::string& error) {
-    const std::string cause =
-        parts.options.names[static_cast<std::size_t>(parts.options.self)] + ": data plane: " + error;
+    const std::string cause = parts.options.names[static_cast<std::size_t>(parts.options.self)] +
+                              ": data plane: " + error;
     parts.dead = true;
     parts.engine->Abandon(cause);
     if (parts.options.abort != nullptr) parts.options.abort->Raise(cause);
@@ -156,8 +155,8 @@ void UcxPlane::Close() {
     parts.engine->BeginClose();
   });
   // The thread keeps the deadline. Should it be stuck, in somebody's callback, this one does.
-  const bool answered = !posted || closed.wait_for(kCloseTime + kAbortedCloseTime) ==
-                                       std::future_status::ready;
+  const bool answered =
+      !posted || closed.wait_for(kCloseTime + kAbortedCloseTime) == std::future_status::ready;
   parts.subscription.reset();
   parts.left_behind = !answered && !parts.dead;
   if (parts.left_behind) return;

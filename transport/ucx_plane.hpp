@@ -35,15 +35,15 @@ namespace troupe {
 
 struct UcxOptions {
   ProcessId self = 0;
-  std::vector<std::string> names;  ///< of all processes, for errors: {"n0", "n1"}
-  std::string tls;                 ///< as UCX_TLS: "posix,sysv,cma", "tcp"; empty = UCX's choice
-  std::string net_devices;         ///< as UCX_NET_DEVICES: "eth0"; empty = all
-  std::string port_range;          ///< "7500-7600"; empty = any
-  WireSecret secret{};             ///< derived from the run key; the same on all processes
+  std::vector<std::string> names;     ///< of all processes, for errors: {"n0", "n1"}
+  std::string tls;                    ///< as UCX_TLS: "posix,sysv,cma", "tcp"; empty = UCX's choice
+  std::string net_devices;            ///< as UCX_NET_DEVICES: "eth0"; empty = all
+  std::string port_range;             ///< "7500-7600"; empty = any
+  WireSecret secret{};                ///< derived from the run key; the same on all processes
   Verify verify = Verify::kHeader;    ///< the same on all processes
   std::chrono::microseconds spin{0};  ///< to look for work before sleeping: worth a core, or 0
   std::shared_ptr<AbortSignal> abort;  ///< may be null
-  TensorStore* store = nullptr;  ///< whose tensors others may pull; must outlive the plane
+  TensorStore* store = nullptr;        ///< whose tensors others may pull; must outlive the plane
   /// The connection of a process has failed, which it will not survive. On the plane's thread.
   std::function<void(ProcessId process, const std::string& reason)> peer_failed;
 };

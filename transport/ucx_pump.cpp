@@ -1,9 +1,8 @@
 #include "transport/ucx_pump.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <exception>
+#include <poll.h>
 #include <utility>
 
 namespace troupe {

@@ -1,5 +1,7 @@
 #include "transport/wire_key.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -7,9 +9,6 @@
 #include <openssl/hmac.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
-
-#include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -74,9 +73,9 @@ struct WireKey::Contexts {
     mac.reset(EVP_CIPHER_CTX_new());
     CheckCrypto(mac != nullptr, "EVP_CIPHER_CTX_new");
     const DerivedKey key = Derive(secret, "troupe data plane mac", salt, sender);
-    CheckCrypto(EVP_EncryptInit_ex(mac.get(), EVP_aes_256_gcm(), nullptr, Bytes(key.data()),
-                                   nullptr) == 1,
-                "EVP_EncryptInit_ex(aes-256-gcm)");
+    CheckCrypto(
+        EVP_EncryptInit_ex(mac.get(), EVP_aes_256_gcm(), nullptr, Bytes(key.data()), nullptr) == 1,
+        "EVP_EncryptInit_ex(aes-256-gcm)");
   }
 
   void Absorb(std::span<const std::byte> bytes) {

@@ -155,7 +155,10 @@ LocalBed::LocalBed(const BedOptions& options) {
   std::vector<std::string> more = {"--local", std::to_string(options.nodes)};
   const auto faults = FaultWords(options.faults);
   more.insert(more.end(), faults.begin(), faults.end());
-  program_ = std::make_unique<Program>(job_.Train(options.settings, more));
+  std::vector<std::string> words = {"env", "TMPDIR=" + job_.path()};
+  const auto train = job_.Train(options.settings, more);
+  words.insert(words.end(), train.begin(), train.end());
+  program_ = std::make_unique<Program>(std::move(words));
 }
 
 LocalBed::~LocalBed() {

@@ -32,6 +32,7 @@ class Job {
                                 const std::vector<std::string>& more = {}) const;
   /// `name` in the folder.
   std::string File(const std::string& name) const { return folder_.File(name); }
+  const std::string& path() const { return path_; }
   /// The run directories made so far.
   std::vector<std::string> Runs() const;
   /// Losses of the training steps in the only run's metrics.jsonl. Throws std::runtime_error when
@@ -40,6 +41,7 @@ class Job {
 
  private:
   ScratchFolder folder_;
+  std::string path_ = folder_.File("");
 };
 
 struct BedOptions {
@@ -92,14 +94,14 @@ class Bed {
   Clock::time_point fault_at_{};
 };
 
-/// `troupe train --local`: works everywhere.
+/// `troupe train --local`: works everywhere. Its temporary files are in the job's folder, too.
 class LocalBed {
  public:
   explicit LocalBed(const BedOptions& options = {});
   /// The launcher's children do not end with it at once; this makes them.
   ~LocalBed();
 
-  Program& program() { return *program_; }
+  Program& program() const { return *program_; }
   const Job& job() const { return job_; }
   /// The processes of the job, in their order.
   std::vector<pid_t> Processes() const { return ChildrenOf(program_->pid()); }

@@ -28,7 +28,8 @@ class FakeCarrier : public TensorCarrier {
       return;
     }
     const auto num_bytes = static_cast<std::int64_t>(destination.num_bytes());
-    const Buffer bytes = stores_->at(static_cast<std::size_t>(home))->Pinned(key, offset, num_bytes);
+    const Buffer bytes =
+        stores_->at(static_cast<std::size_t>(home))->Pinned(key, offset, num_bytes);
     std::memcpy(destination.data(), bytes.data(), bytes.num_bytes());
     received();
   }

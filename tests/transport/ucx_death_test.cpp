@@ -1,5 +1,6 @@
 // What a plane notices of a process that is killed. The other process is this program once more,
 // with the test "[.peer]", since UCX must not be used on both sides of a fork.
+#include <cstring>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -7,8 +8,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstring>
 
 #include <catch2/catch.hpp>
 
@@ -155,8 +154,7 @@ TEST_CASE("a killed process is reported by name within a second, and its receive
     Pair pair(tls);
     // Once around, so that everything is connected.
     CHECK(pair.store.FetchNow(pair.handle.Rows(0, 8), "test").num_bytes() == 8);
-    pair.plane->Receive(1, {1, 1}, Blank(8), "edge a>b", pair.receives.Good(),
-                        pair.receives.Bad());
+    pair.plane->Receive(1, {1, 1}, Blank(8), "edge a>b", pair.receives.Good(), pair.receives.Bad());
     const auto begin = std::chrono::steady_clock::now();
     pair.peer.Kill();
     REQUIRE(pair.failures.Await(1));
@@ -174,8 +172,7 @@ TEST_CASE("a process killed while its bytes are on the way fails the fetch") {
     INFO(tls);
     Pair pair(tls);
     pair.store.Fetch(
-        pair.handle, "fetch", [&](const Buffer&) { pair.receives.End(""); },
-        pair.receives.Bad());
+        pair.handle, "fetch", [&](const Buffer&) { pair.receives.End(""); }, pair.receives.Bad());
     pair.peer.Kill();
     REQUIRE(pair.receives.Await(1));
     // Unless the bytes were faster.
@@ -192,8 +189,7 @@ TEST_CASE("after an abort a stopped process does not keep us from closing") {
     CHECK(pair.store.FetchNow(pair.handle.Rows(0, 8), "test").num_bytes() == 8);
     pair.peer.Stop();
     pair.store.Fetch(
-        pair.handle, "fetch", [&](const Buffer&) { pair.receives.End(""); },
-        pair.receives.Bad());
+        pair.handle, "fetch", [&](const Buffer&) { pair.receives.End(""); }, pair.receives.Bad());
     pair.plane->Send(1, {1, 1}, Pattern(1 << 20, 1), nullptr);
     for (std::uint64_t i = 0; i < 100; ++i) pair.plane->Send(1, {2, i}, Pattern(64, i), nullptr);
     const auto begin = std::chrono::steady_clock::now();

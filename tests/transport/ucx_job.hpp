@@ -35,8 +35,8 @@ class Outcomes {
   /// Whether `count` more have ended, good or bad, within 10 s.
   bool Await(int count) {
     std::unique_lock lock(mutex_);
-    const bool all = changed_.wait_for(lock, std::chrono::seconds(10),
-                                       [&] { return count_ >= taken_ + count; });
+    const bool all =
+        changed_.wait_for(lock, std::chrono::seconds(10), [&] { return count_ >= taken_ + count; });
     taken_ += count;
     return all;
   }
@@ -63,7 +63,7 @@ struct UcxJobOptions {
   int processes = 2;
   std::string tls = "posix,sysv,cma";
   Verify verify = Verify::kHeader;
-  int odd_secret = -1;   ///< the process that has another secret
+  int odd_secret = -1;    ///< the process that has another secret
   bool connected = true;  ///< wait until UCX has connected everybody
 };
 
@@ -141,8 +141,7 @@ inline Buffer Blank(std::int64_t num_bytes) {
 }
 
 inline bool SameBytes(const Buffer& a, const Buffer& b) {
-  return a.num_bytes() == b.num_bytes() &&
-         std::equal(a.data(), a.data() + a.num_bytes(), b.data());
+  return a.num_bytes() == b.num_bytes() && std::equal(a.data(), a.data() + a.num_bytes(), b.data());
 }
 
 }  // namespace troupe::testing

@@ -151,7 +151,8 @@ TEST_CASE("a pull of what is not there is refused, with the name of who was aske
   REQUIRE(job.receives.Await(2));
   const std::vector<std::string> errors = job.receives.TakeErrors();
   REQUIRE(errors.size() == 2);
-  CHECK_THAT(errors[0], Catch::Contains("edge a>b: n0 does not have 4 bytes at byte 0 of tensor 77"));
+  CHECK_THAT(errors[0],
+             Catch::Contains("edge a>b: n0 does not have 4 bytes at byte 0 of tensor 77"));
   CHECK_THAT(errors[1], Catch::Contains("edge b>c: n0 does not have 4 bytes at byte 98"));
   CHECK(job[1].stats().fetches_in_flight == 0);
   job.store(0).Resolve(reference);
@@ -162,8 +163,7 @@ TEST_CASE("a message of another length fails the receive, and nothing is written
     UcxJob job({.verify = verify});
     for (const std::int64_t size : {99, 101, 100000}) {
       const Buffer whole = Blank(200);
-      const Buffer destination =
-          Buffer::Wrap(whole.owner(), whole.data(), {100}, DType::kUInt8);
+      const Buffer destination = Buffer::Wrap(whole.owner(), whole.data(), {100}, DType::kUInt8);
       const Label label{3, static_cast<std::uint64_t>(size)};
       job[1].Receive(0, label, destination, "edge a>b", job.receives.Good(), job.receives.Bad());
       job[0].Send(1, label, Pattern(size, 1), nullptr);
@@ -184,7 +184,8 @@ TEST_CASE("a label that is open is refused, and the first receive is unharmed") 
   job[1].Receive(0, {1, 1}, destination, "first", job.receives.Good(), job.receives.Bad());
   job[1].Receive(0, {1, 1}, Blank(8), "second", job.receives.Good(), job.receives.Bad());
   REQUIRE(job.receives.Await(1));
-  CHECK_THAT(job.receives.TakeErrors().at(0), Catch::Contains("second") && Catch::Contains("first"));
+  CHECK_THAT(job.receives.TakeErrors().at(0),
+             Catch::Contains("second") && Catch::Contains("first"));
   job[0].Send(1, {1, 1}, Pattern(8, 4), nullptr);
   REQUIRE(job.receives.Await(1));
   CHECK(SameBytes(destination, Pattern(8, 4)));

@@ -1,4 +1,5 @@
-// What somebody who speaks UCX, and in the worst case knows where a message goes, can do to a plane.
+// What somebody who speaks UCX, and in the worst case knows where a message goes, can do to a
+// plane.
 #include <cstring>
 
 #include <catch2/catch.hpp>
@@ -22,8 +23,7 @@ namespace {
 class Forger {
  public:
   Forger(UcxJob& job, ProcessId victim)
-      : endpoint_(worker_,
-                  Unpack(job.addresses[static_cast<std::size_t>(victim)], "victim").worker,
+      : endpoint_(worker_, Unpack(job.addresses[static_cast<std::size_t>(victim)], "victim").worker,
                   "victim", [](ucs_status_t) {}),
         key(PlaneOptions(0, 2, "").secret, Unpack(job.addresses[0], "n0").salt, 0) {}
   ~Forger() {
@@ -224,7 +224,8 @@ TEST_CASE("a window takes every counter once, in nearly any order") {
   ReplayWindow window;
   CHECK_FALSE(window.Accept(0));
   for (const std::uint64_t counter : {1, 3, 2, 70, 8, 71, 69}) CHECK(window.Accept(counter));
-  for (const std::uint64_t counter : {1, 2, 3, 7, 8, 69, 70, 71}) CHECK_FALSE(window.Accept(counter));
+  for (const std::uint64_t counter : {1, 2, 3, 7, 8, 69, 70, 71})
+    CHECK_FALSE(window.Accept(counter));
   CHECK(window.Accept(1000));
   CHECK(window.Accept(937));
   CHECK_FALSE(window.Accept(936));

@@ -1,0 +1,153 @@
+// Of doctor_checks.hpp what is about two processes, and the table.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "cli/doctor_checks.hpp"
+
+namespace troupe {
+namespace {
+
+/// Half of what one gigabit can: below, moving tensors takes longer than computing them.
+constexpr double kSlowBytesPerSecond = 60e6;
+constexpr double kClocksApart_s = 1.0;
+
+std::string Number(const char* format, double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+std::string DurationText(double seconds) {
+  if (seconds < 1e-3) return Number("%.0f us", seconds * 1e6);
+  if (seconds < 1.0) return Number("%.1f ms", seconds * 1e3);
+  return Number("%.1f s", seconds);
+}
+
+std::string RateText(std::uint64_t bytes, double seconds) {
+  const double rate = static_cast<double>(bytes) / std::max(seconds, 1e-9);
+  return rate < 1e9 ? Number("%.0f MB/s", rate / 1e6) : Number("%.1f GB/s", rate / 1e9);
+}
+
+const char* Word(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kOk:
+      return "ok";
+    case Verdict::kWarning:
+      return "warning";
+    case Verdict::kFailure:
+      return "failure";
+  }
+  return "?";
+}
+
+std::string Padded(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string Count(std::ptrdiff_t count, const char* thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Finding Well(std::string name, std::string line) {
+  return {std::move(name), Verdict::kOk, std::move(line), ""};
+}
+Finding Warns(std::string name, std::string line, std::string advice) {
+  return {std::move(name), Verdict::kWarning, std::move(line), std::move(advice)};
+}
+Finding Fails(std::string name, std::string line, std::string advice) {
+  return {std::move(name), Verdict::kFailure, std::move(line), std::move(advice)};
+}
+
+std::string BytesText(std::uint64_t bytes) {
+  static constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024.0 && unit + 1 < kUnits.size()) {
+    value /= 1024.0;
+    ++unit;
+  }
+  return Number(unit == 0 ? "%.0f " : "%.1f ", value) + kUnits[unit];
+}
+
+bool AnyFailure(const Findings& findings) {
+  return std::ranges::any_of(
+      findings, [](const Finding& finding) { return finding.verdict == Verdict::kFailure; });
+}
+
+std::string FindingsTable(Findings findings) {
+  std::ranges::stable_sort(findings, {}, &Finding::verdict);
+  std::size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.name.size());
+  std::string text;
+  for (const Finding& finding : findings) {
+    const std::string head = Padded(Word(finding.verdict), 9) + Padded(finding.name, width + 2);
+    text += head + finding.line + "\n";
+    if (!finding.advice.empty()) text += std::string(head.size(), ' ') + "-> " + finding.advice + "\n";
+  }
+  const auto failures = std::ranges::count(findings, Verdict::kFailure, &Finding::verdict);
+  const auto warnings = std::ranges::count(findings, Verdict::kWarning, &Finding::verdict);
+  return text + (failures == 0 ? "nothing found that would fail" : "the job would fail") + ": " +
+         Count(std::ssize(findings), "check") + ", " + Count(warnings, "warning") + ", " +
+         Count(failures, "failure") + "\n";
+}
+
+Finding CheckPath(const PathFacts& facts, double suspect_after_s) {
+  std::string line = facts.node + " answers within " + DurationText(facts.round_trip_s);
+  if (facts.mtu_there > 0) line += ", MTU " + std::to_string(facts.mtu_there);
+  if (facts.round_trip_s > suspect_after_s) {
+    return Fails("path", line, "the network is slower than cluster.suspect_after_s allows");
+  }
+  if (facts.round_trip_s > suspect_after_s / 4) {
+    return Warns("path", line, "raise cluster.suspect_after_s: a busy moment would look like a loss");
+  }
+  if (facts.mtu_there > 0 && facts.mtu_back > 0 && facts.mtu_there != facts.mtu_back) {
+    return Warns("path", line + " there and " + std::to_string(facts.mtu_back) + " back",
+                 "give both ends and the switches between the same MTU: large packets may be lost");
+  }
+  return Well("path", line);
+}
+
+Finding CheckClockDifference(const PathFacts& facts) {
+  const std::string sure = ", known to " + DurationText(facts.best_round_trip_s / 2);
+  const std::string line = facts.node + "'s clock is " +
+                           DurationText(std::abs(facts.clock_ahead_s)) +
+                           (facts.clock_ahead_s < 0 ? " behind" : " ahead") + sure;
+  if (std::abs(facts.clock_ahead_s) < kClocksApart_s) return Well("clock", line);
+  return Warns("clock", line, "synchronise the clocks: times in logs and names of runs would not fit");
+}
+
+Finding CheckTransfer(const TransferFacts& facts) {
+  const std::string what = BytesText(facts.bytes);
+  if (!facts.intact) {
+    return Fails("tensors", what + " between here and " + facts.node + " arrived changed",
+                 "the network or a machine's memory is faulty; transport.verify = \"payload\" "
+                 "notices it in a job");
+  }
+  const std::string line = what + " to " + facts.node + " in " + DurationText(facts.there_s) +
+                           " (" + RateText(facts.bytes, facts.there_s) + "), back in " +
+                           DurationText(facts.back_s) + " (" +
+                           RateText(facts.bytes, facts.back_s) + ")";
+  const double slowest = std::max(facts.there_s, facts.back_s);
+  if (static_cast<double>(facts.bytes) / std::max(slowest, 1e-9) >= kSlowBytesPerSecond) {
+    return Well("tensors", line);
+  }
+  return Warns("tensors", line, "less than half a gigabit link: is it the right interface "
+                                "(transport.net_devices, cluster.nodes)?");
+}
+
+Finding CheckSharedDirectory(const std::string& node, const std::string& directory,
+                             const std::string& error, bool writes_checkpoints) {
+  if (error.empty()) return Well("shared", node + " reads and writes the same " + directory);
+  const std::string line = node + " does not share " + directory + ": " + error;
+  const std::string advice = "put run.dir on a file system that all nodes mount: each writes its "
+                             "part of a checkpoint there";
+  return writes_checkpoints ? Fails("shared", line, advice) : Warns("shared", line, advice);
+}
+
+}  // namespace troupe
