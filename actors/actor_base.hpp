@@ -85,6 +85,9 @@ class ActorBase : public Base, public Active {
     });
     // An error that arrives as a stray message must not end a long-lived actor.
     this->set_error_handler([](caf::error&) {});
+    // What nobody handles (an answer that outlived its question, when a job is torn down) goes
+    // without CAF's print to standard error; a request gets an error all the same.
+    this->set_default_handler(caf::drop);
     Base::initialize();
     TROUPE_TSAN_RELEASE(this);
   }

@@ -23,6 +23,11 @@ for name in actor_overhead schedule_overhead actor_cost boundary; do
   fi
   "$program" --commit "$commit" --json "$build/bench/$name.json" || status=1
 done
+for tls in posix,sysv,cma tcp; do
+  [ -x "$build/bench/bench_data_plane" ] || continue
+  "$build/bench/bench_data_plane" --tls "$tls" --buffers 1 || status=1
+done
+if [ -x "$build/troupe" ]; then bench/processes.sh "$build" || status=1; fi
 if [ -x "$build/bench/bench_transport" ]; then
   echo "== transport (commit $commit)"
   "$build/bench/bench_transport" "--benchmark_filter=$filter" --benchmark_out_format=json \

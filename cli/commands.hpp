@@ -17,7 +17,8 @@ enum ExitCode : int {
   kExitFailed = 1,    ///< the run failed, or `verify` found a difference; one line says why
   kExitBadInput = 2,  ///< configuration, arguments or data: nothing was started
   kExitLost = 3,      ///< a process or machine of the job was lost; starting anew may help
-  kExitNotMet = 4,    ///< the processes of the job did not find each other, or do not fit together
+  kExitNotMet = 4,    ///< the processes of the job did not find each other, or do not fit together;
+                      ///< `doctor` found what would fail
 };
 
 /// A verb, once it is known to be the one that was asked for.
@@ -38,6 +39,7 @@ void AddNode(CLI::App& app, Command& command);
 void AddKey(CLI::App& app, Command& command);
 void AddNode(CLI::App& app, Command& command);
 void AddCheck(CLI::App& app, Command& command);
+void AddDoctor(CLI::App& app, Command& command);
 void AddVerify(CLI::App& app, Command& command);
 void AddData(CLI::App& app, Command& command);
 void AddVersion(CLI::App& app, Command& command);

@@ -93,6 +93,7 @@ int Main(int argc, char** argv) {
   AddNode(app, command);
   AddKey(app, command);
   AddCheck(app, command);
+  AddDoctor(app, command);
   AddVerify(app, command);
   AddData(app, command);
   AddVersion(app, command);

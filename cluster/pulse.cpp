@@ -94,7 +94,8 @@ Silence Pulse::Measure(Time now) const {
   Silence silence{now - heard_, true};
   tcp_info info{};
   socklen_t length = sizeof info;
-  if (open() && getsockopt(fd(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0)
+  const int wire = peer_.wire ? peer_.wire.fd() : fd();
+  if (open() && getsockopt(wire, IPPROTO_TCP, TCP_INFO, &info, &length) == 0)
     silence.host_answers = HostAnswers(
         info.tcpi_unacked > 0, std::chrono::milliseconds(info.tcpi_last_ack_recv), silence.length);
   return silence;
@@ -111,6 +112,7 @@ void Pulse::Close(bool drain) {
     }
   }
   peer_.socket = Socket();
+  peer_.wire = Socket();
   output_.clear();
 }
 

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <cerrno>
 #include <climits>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -157,6 +158,19 @@ Socket Socket::Connect(const Address& address, Deadline deadline) {
           code);
     std::this_thread::sleep_for(kRetryAfter);
   }
+}
+
+std::pair<Socket, Socket> Socket::Pair() {
+  int ends[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    Fail("cannot make a pair of sockets", errno);
+  return {Socket(ends[0]), Socket(ends[1])};
+}
+
+Socket Socket::Duplicate() const {
+  Socket result(fcntl(fd_, F_DUPFD_CLOEXEC, 0));
+  if (!result) Fail("cannot duplicate a socket", errno);
+  return result;
 }
 
 void Socket::Write(std::span<const std::byte> bytes, Deadline deadline) {

@@ -63,6 +63,12 @@ class Socket {
   /// listen yet, its name may not be known yet.
   static Socket Connect(const Address& address, Deadline deadline);
 
+  /// Two ends of one connection within this process.
+  static std::pair<Socket, Socket> Pair();
+  /// Another descriptor of the same connection: to be asked what it is, while its owner uses it.
+  /// The connection ends with the last of them, or with FinishWriting of any.
+  Socket Duplicate() const;
+
   void Write(std::span<const std::byte> bytes, Deadline deadline);
   void Read(std::span<std::byte> bytes, Deadline deadline);
 

@@ -4,13 +4,13 @@
 #include <atomic>
 #include <mutex>
 #include <poll.h>
-#include <signal.h>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include "cluster/poll_set.hpp"
 #include "cluster/pulse.hpp"
+#include "cluster/signals_blocked.hpp"
 #include "cluster/silence.hpp"
 #include "cluster/wake_up.hpp"
 
@@ -32,22 +32,6 @@ void Check(const WatchOptions& options) {
         std::to_string(options.suspect_after.count()) + " and " +
         std::to_string(options.dead_after.count()) + " ms");
 }
-
-/// Signals are for the threads that the program has set up for them.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 

@@ -31,6 +31,8 @@ struct WatchedPeer {
   ProcessId process = 0;
   std::string name;  ///< "n1", "n1.d0"
   Socket socket;
+  /// The TCP socket to ask for what its host acknowledges, when `socket` is none (TLS).
+  Socket wire = {};
 };
 
 /// What a process says of itself in every heartbeat.

@@ -1,0 +1,280 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "actors/job_plan.hpp"
+#include "cli/cluster_run.hpp"
+#include "cli/commands.hpp"
+#include "cli/doctor_facts.hpp"
+#include "cli/doctor_machine.hpp"
+#include "cli/doctor_meeting.hpp"
+#include "cli/launcher.hpp"
+#include "cli/meeting_options.hpp"
+#include "cluster/environment.hpp"
+#include "cluster/join_address.hpp"
+#include "configs/config_error.hpp"
+#include "configs/loader.hpp"
+
+namespace troupe {
+namespace {
+
+struct DoctorArguments {
+  ConfigArguments config;
+  std::optional<std::string> node;
+  std::optional<std::string> join;
+  std::string key_file;
+  std::string address;
+  int local = 0;  ///< processes to start here
+  // Said by the process that starts this one.
+  bool child = false;
+  int local_processes = 0;  ///< the plan is --local's
+};
+
+/// Doctors meet doctors only: whoever starts to train meanwhile is refused by name.
+std::string DoctorBuild() { return "doctor of " + VersionText(); }
+
+int Print(const Findings& findings) {
+  std::cout << FindingsTable(findings) << std::flush;
+  return AnyFailure(findings) ? kExitNotMet : kExitDone;
+}
+
+std::string RanksText(const MachinePart& part, const ProcessPlan& plan) {
+  return std::to_string(part.num_ranks()) + " of " + std::to_string(plan.num_ranks()) +
+         " ranks here, in " + std::to_string(part.processes.size()) + " of " +
+         std::to_string(part.num_processes) + " processes (" + plan.Names() + ")";
+}
+
+std::vector<PlannedProcess> OfNode(const ProcessPlan& plan, int node) {
+  std::vector<PlannedProcess> processes;
+  for (const PlannedProcess& process : plan.processes()) {
+    if (process.node == node) processes.push_back(process);
+  }
+  return processes;
+}
+
+/// The node that this machine is by its addresses.
+std::optional<int> NodeHere(const ClusterConfig& cluster) {
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    const std::string& address = cluster.nodes[i].address;
+    if (!address.empty() && IsHere(address)) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
+/// Which node: as --node and the launcher say, else by addresses, else not known.
+std::optional<int> WhichNode(const DoctorArguments& arguments, const ProcessPlan& plan,
+                             const ClusterConfig& cluster, const Variables& variables) {
+  if (plan.num_nodes() == 1) return 0;
+  try {
+    const NodeChoice choice = ChooseNode(variables, arguments.node, plan);
+    if (choice.launched_per == LaunchedPer::kNode) return choice.node;
+    return plan.processes()[static_cast<std::size_t>(choice.node)].node;
+  } catch (const LaunchError&) {
+    if (arguments.node) throw;
+    return NodeHere(cluster);
+  }
+}
+
+MachinePart PartOfNode(const ProcessPlan& plan, std::optional<int> node) {
+  MachinePart part;
+  part.num_processes = plan.num_processes();
+  part.node = node;
+  part.processes = OfNode(plan, node.value_or(0));
+  // Not known: the node with most ranks, which needs most.
+  for (int other = 0; !node && other < plan.num_nodes(); ++other) {
+    MachinePart candidate;
+    candidate.processes = OfNode(plan, other);
+    if (candidate.num_ranks() > part.num_ranks()) part.processes = candidate.processes;
+  }
+  part.first = node == 0;
+  return part;
+}
+
+int DoctorThisMachine(const DoctorArguments& arguments, const Config& config,
+                      const Variables& variables) {
+  const ProcessPlan plan(config.cluster);
+  MachinePart part = PartOfNode(plan, WhichNode(arguments, plan, config.cluster, variables));
+  part.key_file = arguments.key_file;
+  if (plan.num_processes() > 1) {
+    try {
+      part.join = ChooseJoin(variables, arguments.join, config.cluster).address;
+      part.first = part.first || (!part.node && IsHere(part.join->host));
+    } catch (const LaunchError& e) {
+      part.no_join = e.what();
+    }
+  }
+  Findings findings = {Well("config", arguments.config.path + ": " + RanksText(part, plan))};
+  if (!part.node) {
+    findings.push_back(Warns("node", "not known which of " + plan.Names() +
+                                         " this machine is; taken for the largest",
+                             "say --node I/N"));
+  }
+  std::ranges::move(CheckMachine(config, part), std::back_inserter(findings));
+  return Print(findings);
+}
+
+/// One process each, as `train` would start them.
+int StartAll(const DoctorArguments& arguments, const ProcessPlan& plan,
+             const std::vector<PlannedProcess>& mine, const std::vector<std::string>& more) {
+  std::vector<ChildProcess> children;
+  for (const PlannedProcess& process : mine) {
+    ChildProcess child{process.name, {"doctor", arguments.config.path, "--child"}};
+    for (const std::string& set : arguments.config.overrides) {
+      child.arguments.insert(child.arguments.end(), {"--set", set});
+    }
+    child.arguments.insert(
+        child.arguments.end(),
+        {"--node", std::to_string(process.process) + "/" + std::to_string(plan.num_processes())});
+    child.arguments.insert(child.arguments.end(), more.begin(), more.end());
+    children.push_back(std::move(child));
+  }
+  Interrupt interrupt;
+  const int exit_code = RunChildren(children, interrupt);
+  return interrupt.signal() != 0 ? 128 + interrupt.signal() : exit_code;
+}
+
+int DoctorLocal(const DoctorArguments& arguments, const ProcessPlan& plan) {
+  const Meeting meeting;
+  return StartAll(arguments, plan, plan.processes(),
+                  {"--join", Meeting::FreeAddress(), "--address", "127.0.0.1", "--key-file",
+                   meeting.key_file(), "--local-processes", std::to_string(arguments.local)});
+}
+
+/// What the process finds on its machine, if it is the one that looks: the first of its node.
+Findings OwnFindings(const DoctorArguments& arguments, const Config& config,
+                     const ProcessPlan& plan, ProcessId self) {
+  const int node = plan.processes()[static_cast<std::size_t>(self)].node;
+  MachinePart part = PartOfNode(plan, node);
+  const bool local = arguments.local_processes > 0;
+  if (local) part.processes = plan.processes();
+  if (part.processes.front().process != self) return {};
+  part.meets = true;
+  part.key_file = arguments.key_file;
+  Findings findings;
+  if (self == 0) {
+    findings.push_back(Well("config", arguments.config.path + ": " + RanksText(part, plan)));
+  }
+  Config seen = config;
+  if (local) seen.cluster.nodes.clear();  // they are all here, whatever they are called
+  std::ranges::move(CheckMachine(local ? seen : config, part), std::back_inserter(findings));
+  return findings;
+}
+
+int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
+                   const ProcessPlan& plan, ProcessId self, const Address& seed) {
+  Findings own = OwnFindings(arguments, config, plan, self);
+  std::optional<RunKey> key;
+  try {
+    key = RunKey::ReadFile(arguments.key_file);
+  } catch (const std::runtime_error&) {
+    own.push_back(Fails("meeting", "not tried without a run key", "see key"));
+    return Print(own);
+  }
+  DoctorMember member{config, plan, self, *key,
+                      JoinOptionsOf(config, plan, self, seed, arguments.address, DoctorBuild()),
+                      std::move(own)};
+  if (self == 0) member.join.run_directory = config.run.dir;
+  // Among processes of one launcher the first one's account is enough.
+  if (self == 0 || !arguments.child) {
+    member.join.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
+  }
+  DoctorOutcome outcome = MeetAndMeasure(std::move(member));
+  if (self == 0) return Print(outcome.findings);
+  // Beside the first process's table, which has them, they would be there twice.
+  const bool seen = outcome.told && arguments.local_processes > 0;
+  std::erase_if(outcome.findings,
+                [](const Finding& finding) { return finding.verdict != Verdict::kFailure; });
+  if (!outcome.findings.empty() && !seen) Print(outcome.findings);
+  return outcome.fails ? kExitNotMet : kExitDone;
+}
+
+int DoctorNode(const DoctorArguments& arguments, const Config& config,
+               const Variables& variables) {
+  const ProcessPlan plan = arguments.local_processes > 0
+                               ? ProcessPlan::Local(config.cluster, arguments.local_processes)
+                               : ProcessPlan(config.cluster);
+  if (plan.num_processes() == 1) return DoctorThisMachine(arguments, config, variables);
+  const NodeChoice choice = ChooseNode(variables, arguments.node, plan);
+  const Address seed = ChooseJoin(variables, arguments.join, config.cluster).address;
+  if (choice.launched_per == LaunchedPer::kProcess) {
+    return DoctorAsMember(arguments, config, plan, choice.node, seed);
+  }
+  std::vector<std::string> more = {"--join", ToString(seed), "--key-file", arguments.key_file};
+  if (!arguments.address.empty()) {
+    more.insert(more.end(), {"--address", arguments.address});
+  }
+  return StartAll(arguments, plan, OfNode(plan, choice.node), more);
+}
+
+int Doctor(DoctorArguments arguments) {
+  // Who starts a child says everything; the launcher's variables are about its parent.
+  const Variables variables = arguments.child ? Variables() : ReadVariables();
+  if (arguments.child) EndWithParent();
+  if (arguments.key_file.empty()) {
+    if (const std::string* path = FindVariable(variables, "TROUPE_KEY_FILE")) {
+      arguments.key_file = *path;
+    }
+  }
+  Config config;
+  try {
+    config = LoadConfig(arguments.config.path, arguments.config.overrides).config;
+    static_cast<void>(JobPlan(config));
+  } catch (const ConfigErrors& e) {
+    return Print({Fails("config", e.what(), "`troupe check` on it says where to look")});
+  } catch (const LayoutError& e) {
+    return Print({Fails("config", e.what(), "`troupe check` on it says where to look")});
+  }
+  if (arguments.local > 1) {
+    return DoctorLocal(arguments, ProcessPlan::Local(config.cluster, arguments.local));
+  }
+  if (arguments.join || arguments.local_processes > 0) {
+    return DoctorNode(arguments, config, variables);
+  }
+  return DoctorThisMachine(arguments, config, variables);
+}
+
+}  // namespace
+
+void AddDoctor(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand(
+      "doctor",
+      "Say what would fail before a job starts; trains nothing and leaves nothing behind.\n"
+      "Of this machine: configuration, data, disk, memory, cores, limits, clock, names, ports,\n"
+      "run key, transports. With --join, the same command on every node at the same time (or\n"
+      "--local K here): the processes meet as they would to train, compare versions,\n"
+      "configurations, clocks and the run directory, and measure the network between the first\n"
+      "and each other. The first prints what all have found, the others what fails with them.\n"
+      "One line per check, failures last, with what to do about each.\n"
+      "Exit code: 0 nothing would fail (there may be warnings), 2 wrong arguments, 4 something\n"
+      "would fail.");
+  auto arguments = std::make_shared<DoctorArguments>();
+  AddConfigArguments(*verb, arguments->config);
+  auto* local = verb->add_option("--local", arguments->local,
+                                 "meet in K processes of this machine instead of on nodes");
+  local->type_name("K")->check(CLI::Range(1, 256));
+  verb->add_option("--node", arguments->node,
+                   "which of how many this is, counted from 0: 1/4 (default: the launcher's\n"
+                   "variables, then the addresses in cluster.nodes)")
+      ->type_name("I/N")
+      ->excludes(local);
+  verb->add_option("--join", arguments->join, "meet the other nodes: where node 0 listens")
+      ->type_name("HOST:PORT")
+      ->excludes(local);
+  verb->add_option("--address", arguments->address,
+                   "this node's own address, where others reach it (default: the one it reaches\n"
+                   "node 0 from)")
+      ->type_name("HOST");
+  verb->add_option("--key-file", arguments->key_file,
+                   "the run key, the same on every node (or TROUPE_KEY_FILE); see `troupe key`")
+      ->type_name("FILE");
+  verb->add_flag("--child", arguments->child)->group("");
+  verb->add_option("--local-processes", arguments->local_processes)->group("");
+  verb->callback([&command, arguments] { command = [arguments] { return Doctor(*arguments); }; });
+}
+
+}  // namespace troupe

@@ -1,0 +1,218 @@
+#include "cli/doctor_facts.hpp"
+
+#include <ucp/api/ucp.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cmath>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sched.h>
+#include <sstream>
+#include <stdexcept>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <sys/uio.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "cluster/text.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The first number in a file; nothing if there is none ("max").
+std::optional<std::uint64_t> NumberIn(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t number = 0;
+  if (file >> number) return number;
+  return std::nullopt;
+}
+
+/// Where control groups of version 2 keep this process's files; in a container often the root.
+std::vector<std::string> GroupFolders() {
+  std::vector<std::string> folders;
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("0::", 0) != 0) continue;
+    for (fs::path path = line.substr(3); path.has_relative_path(); path = path.parent_path()) {
+      folders.push_back("/sys/fs/cgroup" + path.string());
+    }
+  }
+  folders.push_back("/sys/fs/cgroup");
+  return folders;
+}
+
+/// Bytes between what a group uses and what it may use.
+std::optional<std::uint64_t> LeftIn(const std::string& limit_file, const std::string& used_file) {
+  const auto limit = NumberIn(limit_file);
+  const auto used = NumberIn(used_file);
+  // Version 1 says "no limit" with a number near 2^63.
+  if (!limit || !used || *limit > std::uint64_t{1} << 60) return std::nullopt;
+  return *limit > *used ? *limit - *used : 0;
+}
+
+/// What create_directories would make on the way to `directory`, deepest first.
+std::vector<fs::path> MissingFolders(fs::path directory) {
+  std::vector<fs::path> missing;
+  std::error_code ignored;
+  if (!directory.has_filename()) directory = directory.parent_path();
+  while (!directory.empty() && !fs::exists(directory, ignored)) {
+    missing.push_back(directory);
+    directory = directory.parent_path();
+  }
+  return missing;
+}
+
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+void WriteProbe(const std::string& directory) {
+  std::string path = directory + "/.doctor-XXXXXX";
+  const File file(mkostemp(path.data(), O_CLOEXEC));
+  if (file.get() < 0) {
+    throw std::runtime_error(directory + ": cannot create a file: " + SystemWords(errno));
+  }
+  const char bytes[4096] = {};
+  const bool written = write(file.get(), bytes, sizeof bytes) == static_cast<ssize_t>(sizeof bytes);
+  const int error = errno;
+  unlink(path.c_str());
+  if (!written) throw std::runtime_error(directory + ": cannot write: " + SystemWords(error));
+}
+
+}  // namespace
+
+std::uint64_t TryDirectory(const std::string& directory) {
+  const std::vector<fs::path> made = MissingFolders(directory);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) throw std::runtime_error(directory + ": cannot create: " + error.message());
+  std::string problem;
+  try {
+    WriteProbe(directory);
+  } catch (const std::runtime_error& e) {
+    problem = e.what();
+  }
+  const std::uint64_t free = FreeBytes(directory).value_or(0);
+  for (const fs::path& folder : made) fs::remove(folder, error);  // only while empty
+  if (!problem.empty()) throw std::runtime_error(problem);
+  return free;
+}
+
+std::optional<std::uint64_t> FreeBytes(const std::string& path) {
+  struct statvfs status {};
+  if (statvfs(path.c_str(), &status) != 0) return std::nullopt;
+  return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+MemoryFacts ReadMemory() {
+  MemoryFacts facts;
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t kib = 0;
+    if (words >> name >> kib && name == "MemAvailable:") facts.available = kib << 10;
+  }
+  const auto keep_least = [&](std::optional<std::uint64_t> left) {
+    if (left && (!facts.group_left || *left < *facts.group_left)) facts.group_left = left;
+  };
+  for (const std::string& folder : GroupFolders()) {
+    keep_least(LeftIn(folder + "/memory.max", folder + "/memory.current"));
+  }
+  keep_least(LeftIn("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                    "/sys/fs/cgroup/memory/memory.usage_in_bytes"));
+  return facts;
+}
+
+int UsableCores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  int count = sched_getaffinity(0, sizeof cores, &cores) == 0
+                  ? CPU_COUNT(&cores)
+                  : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  for (const std::string& folder : GroupFolders()) {
+    std::ifstream file(folder + "/cpu.max");
+    double quota = 0.0;
+    double period = 0.0;
+    if (file >> quota >> period && period > 0.0) {
+      count = std::min(count, static_cast<int>(std::ceil(quota / period)));
+    }
+  }
+  return std::max(count, 1);
+}
+
+std::uint64_t DescriptorLimit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+std::optional<int> PtraceScope() {
+  const auto number = NumberIn("/proc/sys/kernel/yama/ptrace_scope");
+  if (!number) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+bool MayTrace() {
+  constexpr unsigned kCapSysPtrace = 19;
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("CapEff:", 0) != 0) continue;
+    return (std::strtoull(line.c_str() + 7, nullptr, 16) >> kCapSysPtrace & 1) != 0;
+  }
+  return false;
+}
+
+std::string TryReadingProcess() {
+  std::uint64_t source = 1;
+  std::uint64_t destination = 0;
+  const iovec local{&destination, sizeof destination};
+  const iovec remote{&source, sizeof source};
+  if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof source) return "";
+  return SystemWords(errno);
+}
+
+ClockFacts ReadClock() {
+  timex state{};
+  const int answer = adjtimex(&state);
+  if (answer < 0) return {false, SystemWords(errno)};
+  return {answer != TIME_ERROR && (state.status & STA_UNSYNC) == 0, ""};
+}
+
+std::vector<std::string> NvidiaDevices() {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/dev", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("nvidia", 0) != 0 || name.size() == 6) continue;
+    if (std::isdigit(static_cast<unsigned char>(name[6])) != 0) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string TryReading(const std::string& path) {
+  const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  return file.get() < 0 ? SystemWords(errno) : "";
+}
+
+std::string UcxVersion() { return ucp_get_version_string(); }
+
+}  // namespace troupe

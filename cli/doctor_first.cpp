@@ -1,0 +1,279 @@
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "cli/doctor_parts.hpp"
+#include "cli/doctor_shared.hpp"
+#include "cli/doctor_talk.hpp"
+#include "cli/doctor_transfer.hpp"
+#include "cli/meeting_options.hpp"
+
+namespace troupe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kPings = 20;
+
+Deadline In(std::chrono::seconds time) { return Clock::now() + time; }
+
+double Since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double WallClock() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// One other process.
+struct Other {
+  ProcessId process = 0;
+  std::string name;
+  Socket* socket = nullptr;
+  std::vector<std::byte> address;  ///< of its plane; empty: it has none
+  bool connected = true;           ///< its plane
+  bool lost = false;
+};
+
+class First {
+ public:
+  First(const DoctorMember& member, Joined joined) : member_(member), joined_(std::move(joined)) {
+    for (Peer& peer : joined_.peers) {
+      others_.push_back({peer.process,
+                         joined_.roster.members[static_cast<std::size_t>(peer.process)].name,
+                         &peer.control,
+                         {}});
+    }
+    findings_ = member.own;
+    const std::string names = member.plan.Names();
+    findings_.push_back(Well("meeting", names + ": all " +
+                                            std::to_string(member.plan.num_processes()) +
+                                            " are there, of one build and configuration"));
+  }
+
+  DoctorOutcome Run() {
+    OpenPlane();
+    ForEach([this](Other& other) { HearReport(other); });
+    LookAndConnect();
+    ForEach([this](Other& other) { Measure(other); });
+    End();
+    const bool fails = AnyFailure(findings_);
+    return {std::move(findings_), fails, true};
+  }
+
+ private:
+  /// With everybody who is still there; who fails to answer is lost.
+  template <class Function>
+  void ForEach(Function function) {
+    for (Other& other : others_) {
+      if (other.lost) continue;
+      try {
+        function(other);
+      } catch (const std::exception& e) {
+        other.lost = true;
+        findings_.push_back(Fails("meeting", "lost " + other.name + ": " + e.what(),
+                                  "look at what it says there"));
+      }
+    }
+  }
+
+  void OpenPlane() {
+    try {
+      end_ = std::make_unique<TransferEnd>(
+          PlaneOptionsOf(member_.config, joined_.roster, 0, member_.key));
+    } catch (const std::exception& e) {
+      findings_.push_back(Fails("transport", e.what(),
+                                "see transport.ucx_tls, transport.net_devices and "
+                                "transport.port_range"));
+    }
+  }
+
+  void HearReport(Other& other) {
+    const auto bytes = HearKind(*other.socket, Talk::kReport, In(kAnswerTime));
+    ByteReader reader(bytes);
+    std::ptrdiff_t num_well = 0;
+    for (Finding& finding : ReadFindings(reader)) {
+      if (finding.verdict == Verdict::kOk) {
+        ++num_well;
+        continue;
+      }
+      finding.line = other.name + ": " + finding.line;
+      findings_.push_back(std::move(finding));
+    }
+    if (num_well > 0) {
+      findings_.push_back(
+          Well("machine", other.name + ": " + std::to_string(num_well) + " checks of its own"));
+    }
+    const auto address = reader.Raw(reader.U32());
+    other.address.assign(address.begin(), address.end());
+  }
+
+  /// Of all planes by process; none when one is missing: planes connect all or nothing.
+  std::vector<std::vector<std::byte>> Addresses() const {
+    if (!end_) return {};
+    std::vector<std::vector<std::byte>> addresses = {end_->address()};
+    for (const Other& other : others_) {
+      if (other.address.empty()) return {};
+      addresses.push_back(other.address);
+    }
+    return addresses;
+  }
+
+  void LookAndConnect() {
+    char name[32];
+    std::snprintf(name, sizeof name, ".doctor-%016llx",
+                  static_cast<unsigned long long>(joined_.roster.nonce));
+    std::unique_ptr<SharedToken> token;
+    try {
+      token = std::make_unique<SharedToken>(member_.config.run.dir, name);
+    } catch (const std::runtime_error&) {
+      // Why it cannot be written is among this machine's findings.
+    }
+    const auto addresses = Addresses();
+    ByteWriter writer;
+    writer.Text(token ? name : "");
+    writer.U32(static_cast<std::uint32_t>(addresses.size()));
+    for (const auto& address : addresses) {
+      writer.U32(static_cast<std::uint32_t>(address.size()));
+      writer.Raw(address);
+    }
+    const auto look = writer.Take();
+    ForEach([&](Other& other) { Say(*other.socket, Talk::kLook, look, In(kAnswerTime)); });
+    connected_ = !addresses.empty() && Connect(addresses);
+    ForEach([&](Other& other) { HearLooked(other, token != nullptr); });
+  }
+
+  bool Connect(const std::vector<std::vector<std::byte>>& addresses) {
+    try {
+      end_->Connect(addresses);
+      return true;
+    } catch (const std::exception& e) {
+      findings_.push_back(Fails("transport", e.what(), "see transport.ucx_tls and "
+                                                       "transport.net_devices"));
+      return false;
+    }
+  }
+
+  void HearLooked(Other& other, bool looked) {
+    const auto bytes = HearKind(*other.socket, Talk::kLooked, In(kAnswerTime));
+    ByteReader reader(bytes);
+    const std::string directory = reader.Text();
+    const std::string connecting = reader.Text();
+    if (looked) {
+      findings_.push_back(CheckSharedDirectory(other.name, member_.config.run.dir, directory,
+                                               member_.config.checkpoint.every > 0));
+    }
+    if (connecting.empty()) return;
+    other.connected = false;
+    findings_.push_back(Fails("transport", other.name + ": " + connecting,
+                              "see transport.ucx_tls and transport.net_devices"));
+  }
+
+  void Measure(Other& other) {
+    const PathFacts path = Ping(other);
+    findings_.push_back(CheckPath(path, member_.config.cluster.suspect_after_s));
+    findings_.push_back(CheckClockDifference(path));
+    if (!connected_ || !other.connected) {
+      findings_.push_back(Warns("tensors", other.name + ": not tried, they are not connected",
+                                "see the failures of transport"));
+      return;
+    }
+    try {
+      Transfer(other, kOpeningBytes);
+      findings_.push_back(CheckTransfer(Transfer(other, kMeasuredBytes)));
+    } catch (const SocketError&) {
+      throw;
+    } catch (const std::runtime_error& e) {
+      findings_.push_back(Fails("tensors", other.name + ": " + e.what(),
+                                "is a firewall between them? transport.port_range and "
+                                "transport.net_devices say what must pass"));
+    }
+  }
+
+  PathFacts Ping(Other& other) {
+    PathFacts facts;
+    facts.node = other.name;
+    std::vector<double> times;
+    for (int ping = 0; ping < kPings; ++ping) {
+      const double wall = WallClock();
+      const auto begin = Clock::now();
+      Say(*other.socket, Talk::kPing, {}, In(kAnswerTime));
+      const auto bytes = HearKind(*other.socket, Talk::kPong, In(kAnswerTime));
+      const double time = Since(begin);
+      ByteReader reader(bytes);
+      const double theirs = static_cast<double>(reader.I64()) * 1e-9;
+      facts.mtu_back = reader.I32();
+      if (times.empty() || time < *std::ranges::min_element(times)) {
+        facts.clock_ahead_s = theirs - (wall + time / 2);
+      }
+      times.push_back(time);
+    }
+    std::ranges::sort(times);
+    facts.best_round_trip_s = times.front();
+    facts.round_trip_s = times[times.size() / 2];
+    facts.mtu_there = PathMtu(*other.socket);
+    return facts;
+  }
+
+  /// Throws std::runtime_error when something did not arrive.
+  TransferFacts Transfer(Other& other, std::int64_t num_bytes) {
+    TransferFacts facts{other.name, static_cast<std::uint64_t>(num_bytes)};
+    ByteWriter take;
+    take.I64(num_bytes);
+    const auto size = take.Take();
+    Say(*other.socket, Talk::kTake, size, In(kAnswerTime));
+    static_cast<void>(HearKind(*other.socket, Talk::kReady, In(kAnswerTime)));
+    auto begin = Clock::now();
+    end_->Send(other.process, num_bytes);
+    const auto got = HearKind(*other.socket, Talk::kGot, In(kTransferTime + kAnswerTime));
+    facts.there_s = Since(begin);
+    const auto checked = HearKind(*other.socket, Talk::kChecked, In(kAnswerTime));
+    const std::string error = ByteReader(got).Text();
+    if (!error.empty()) throw std::runtime_error(error);
+
+    end_->Post(other.process, num_bytes);
+    begin = Clock::now();
+    Say(*other.socket, Talk::kGive, size, In(kAnswerTime));
+    end_->Await();
+    facts.back_s = Since(begin);
+    facts.intact = ByteReader(checked).U8() == 1 && end_->Intact(other.process);
+    return facts;
+  }
+
+  void End() {
+    if (connected_) {
+      findings_.push_back(Well("transport", "tensors between processes over " + end_->transports()));
+    }
+    if (end_) end_->Leave();
+    const auto say = [&](Talk kind) {
+      ForEach([&](Other& other) {
+        ByteWriter writer;
+        writer.U8(AnyFailure(findings_) ? 1 : 0);
+        Say(*other.socket, kind, writer.Take(), In(kAnswerTime));
+      });
+    };
+    say(Talk::kEnd);
+    ForEach([](Other& other) {
+      static_cast<void>(HearKind(*other.socket, Talk::kLeft, In(kAnswerTime)));
+    });
+    say(Talk::kBye);
+  }
+
+  const DoctorMember& member_;
+  Joined joined_;
+  std::vector<Other> others_;
+  Findings findings_;
+  std::unique_ptr<TransferEnd> end_;
+  bool connected_ = false;
+};
+
+}  // namespace
+
+DoctorOutcome MeasureAsFirst(const DoctorMember& member, Joined joined) {
+  return First(member, std::move(joined)).Run();
+}
+
+}  // namespace troupe

@@ -1,0 +1,214 @@
+#include "cli/doctor_machine.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "actors/job_plan.hpp"
+#include "cli/commands.hpp"
+#include "cli/doctor_facts.hpp"
+#include "cli/preflight.hpp"
+#include "cli/run_job.hpp"
+#include "cluster/host_identity.hpp"
+#include "cluster/run_key.hpp"
+#include "cluster/transport_choice.hpp"
+#include "modules/memory_estimate.hpp"
+#include "transport/ucx_plane.hpp"
+
+namespace troupe {
+namespace {
+
+/// Estimated bytes by rank, and what a run leaves on disk.
+struct Needs {
+  std::map<int, std::uint64_t> memory;
+  DiskNeed disk;
+};
+
+Needs NeedsOf(const JobPlan& plan) {
+  const Config& config = plan.config();
+  Needs needs;
+  for (const StagePlan& stage : plan.stages()) {
+    const ModulePlan& module = plan.ModuleOf(stage.module);
+    if (module.config->kind == ModuleKind::kSynthetic) continue;
+    const StageMemory memory = EstimateMemory(config, module.config->name, stage.pp);
+    // A colocated encoder keeps a whole window of microbatches, others those in flight.
+    const std::int64_t kept = module.colocated_encoder
+                                  ? WindowOf(config, config.schedule.microbatches)
+                                  : std::min(stage.limit, config.schedule.microbatches);
+    const auto tp = static_cast<std::uint64_t>(module.grid.layout().tp);
+    needs.disk.weights += tp * memory.parameters;
+    needs.disk.checkpoint += tp * (memory.parameters + memory.optimizer);
+    for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
+      for (const int rank : module.grid.StageRanks(stage.pp, dp)) {
+        needs.memory[rank] +=
+            memory.state() + memory.activations * static_cast<std::uint64_t>(kept);
+      }
+    }
+  }
+  needs.disk.kept = config.checkpoint.keep;
+  return needs;
+}
+
+Finding CheckData(const Config& config) {
+  try {
+    static_cast<void>(OpenInputs(config));
+  } catch (const std::exception& e) {
+    return Fails("data", e.what(), "correct [data], or put the file there on this machine");
+  }
+  const bool synthetic = std::ranges::any_of(config.modules, [](const ModuleConfig& module) {
+    return module.kind == ModuleKind::kSynthetic;
+  });
+  if (synthetic) return Well("data", "synthetic modules read none");
+  return Well("data", config.data.train +
+                          (config.data.held_out.empty() ? "" : ", " + config.data.held_out) +
+                          ", tokenizer " + config.data.tokenizer);
+}
+
+Finding CheckRunDirectory(const Config& config, const DiskNeed& need) {
+  try {
+    return CheckDisk(config.run.dir, TryDirectory(config.run.dir), need);
+  } catch (const std::runtime_error& e) {
+    return Fails("disk", e.what(), "set run.dir to where you may write");
+  }
+}
+
+Finding CheckThreads(int ranks) {
+  try {
+    CheckResources(ranks);
+  } catch (const std::runtime_error& e) {
+    return Fails("threads", e.what(), "raise that limit, or plan fewer ranks for this machine");
+  }
+  return Well("threads", "threads and address space for " + std::to_string(ranks) +
+                             (ranks == 1 ? " rank" : " ranks"));
+}
+
+Finding CheckKey(const std::string& path) {
+  if (path.empty()) {
+    return Warns("key", "no run key given: a job of several processes needs one",
+                 "make it with `troupe key FILE`, copy it to every node, then say --key-file FILE "
+                 "or set TROUPE_KEY_FILE");
+  }
+  try {
+    static_cast<void>(RunKey::ReadFile(path));
+  } catch (const std::runtime_error& e) {
+    return Fails("key", e.what(), "a key that only you can read: `troupe key FILE` makes one, "
+                                  "chmod 600 FILE makes a copy so");
+  }
+  return Well("key", path);
+}
+
+Findings CheckTlsFiles(const ClusterConfig& cluster) {
+  Findings findings;
+  for (const std::string& path : {cluster.tls_ca, cluster.tls_certificate, cluster.tls_key}) {
+    const std::string error = path.empty() ? "" : TryReading(path);
+    if (!error.empty()) {
+      findings.push_back(Fails("tls", path + ": cannot be read: " + error,
+                               "correct cluster.tls_ca, tls_certificate and tls_key"));
+    }
+  }
+  if (findings.empty() && !cluster.tls_ca.empty()) {
+    findings.push_back(Well("tls", cluster.tls_ca + ", " + cluster.tls_certificate + ", " +
+                                       cluster.tls_key + " can be read"));
+  }
+  return findings;
+}
+
+/// Opens the tensors' worker as a job would, alone.
+Finding CheckTransport(const Config& config, const MachinePart& part) {
+  UcxOptions options;
+  options.names = {"here", "elsewhere"};
+  options.tls = config.transport.ucx_tls;
+  if (options.tls == "auto") {
+    options.tls = ChooseTransports({HostIdentity(), HostIdentity()});
+    const bool elsewhere = static_cast<int>(part.processes.size()) < part.num_processes;
+    if (elsewhere) options.tls = part.processes.size() > 1 ? options.tls + ",tcp" : "tcp";
+  }
+  options.net_devices = config.transport.net_devices;
+  options.port_range = config.transport.port_range;
+  const std::string line = "UCX " + UcxVersion() + " over " + options.tls +
+                           (options.net_devices.empty() ? "" : " on " + options.net_devices);
+  try {
+    UcxPlane plane(std::move(options));
+    plane.Close();
+  } catch (const std::exception& e) {
+    return Fails("transport", line + ": " + e.what(),
+                 "`ucx_info -d` lists what there is; see transport.ucx_tls and "
+                 "transport.net_devices");
+  }
+  return Well("transport", line);
+}
+
+void CheckPorts(const Config& config, const MachinePart& part, Findings& findings) {
+  const std::string& range = config.transport.port_range;
+  const int here = static_cast<int>(part.processes.size());
+  if (!range.empty()) findings.push_back(CheckPortRange(range, FreePorts(range, here), here));
+  if (part.meets) return;  // which tries it
+  if (!part.join) {
+    findings.push_back(Warns("ports", part.no_join, "say --join HOST:PORT or set cluster.join"));
+  } else if (part.first) {
+    findings.push_back(
+        CheckJoinPort(ToString(*part.join), TryListening(part.join->host, part.join->port)));
+  }
+}
+
+/// What only a job of several processes needs.
+void CheckCluster(const Config& config, const MachinePart& part, Findings& findings) {
+  std::vector<NodeFacts> nodes;
+  for (const ClusterNode& node : config.cluster.nodes) nodes.push_back(LookUp(node));
+  if (nodes.size() > 1) std::ranges::move(CheckNames(nodes, part.node), back_inserter(findings));
+  CheckPorts(config, part, findings);
+  findings.push_back(CheckKey(part.key_file));
+  std::ranges::move(CheckTlsFiles(config.cluster), back_inserter(findings));
+  const int here = static_cast<int>(part.processes.size());
+  const std::string& tls = config.transport.ucx_tls;
+  if (here > 1 && (tls == "auto" || tls.find("posix") != std::string::npos)) {
+    findings.push_back(CheckSharedMemory(FreeBytes("/dev/shm"), here));
+  }
+  if (here > 1 && (tls == "auto" || tls.find("cma") != std::string::npos)) {
+    findings.push_back(CheckCma(PtraceScope(), TryReadingProcess(), MayTrace()));
+  }
+  if (!part.meets) findings.push_back(CheckTransport(config, part));
+}
+
+}  // namespace
+
+int MachinePart::num_ranks() const {
+  int count = 0;
+  for (const PlannedProcess& process : processes) count += static_cast<int>(process.ranks.size());
+  return count;
+}
+
+Findings CheckMachine(const Config& config, const MachinePart& part) {
+  const Needs needs = NeedsOf(JobPlan(config));
+  const int ranks = part.num_ranks();
+  std::uint64_t memory = 0;
+  for (const PlannedProcess& process : part.processes) {
+    for (const int rank : process.ranks) {
+      if (const auto need = needs.memory.find(rank); need != needs.memory.end()) {
+        memory += need->second;
+      }
+    }
+  }
+  Findings findings;
+  findings.push_back(Well("versions", VersionText() + ", UCX " + UcxVersion()));
+  findings.push_back(CheckData(config));
+  // Where the nodes meet, one of them makes it and the others look for it.
+  if (part.first || !part.meets) findings.push_back(CheckRunDirectory(config, needs.disk));
+  findings.push_back(
+      CheckMemory(memory, static_cast<int>(part.processes.size()), ReadMemory()));
+  findings.push_back(CheckCores(ranks, UsableCores()));
+  findings.push_back(CheckThreads(ranks));
+  findings.push_back(CheckDescriptors(DescriptorLimit(), part.num_processes));
+  findings.push_back(CheckClock(ReadClock()));
+  findings.push_back(CheckDevices(NvidiaDevices(), config.cluster.backend));
+  if (part.num_processes > 1) {
+    CheckCluster(config, part, findings);
+  } else {
+    findings.push_back(Well("cluster", "one process: no ports, no key and no transport needed"));
+  }
+  return findings;
+}
+
+}  // namespace troupe

@@ -1,0 +1,24 @@
+#include "cli/doctor_meeting.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "cli/doctor_parts.hpp"
+
+namespace troupe {
+
+DoctorOutcome MeetAndMeasure(DoctorMember member) {
+  Joined joined;
+  try {
+    joined = Join(member.key, member.join);
+  } catch (const std::exception& e) {
+    member.own.push_back(Fails("meeting", e.what(),
+                               "the same command must run on every node at the same time; see "
+                               "--join, --address and the firewall for what it names"));
+    return {std::move(member.own), true, false};
+  }
+  return member.self == 0 ? MeasureAsFirst(member, std::move(joined))
+                          : AnswerAsMember(member, std::move(joined));
+}
+
+}  // namespace troupe

@@ -1,0 +1,156 @@
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "cli/doctor_parts.hpp"
+#include "cli/doctor_shared.hpp"
+#include "cli/doctor_talk.hpp"
+#include "cli/doctor_transfer.hpp"
+#include "cli/meeting_options.hpp"
+
+namespace troupe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Deadline In(std::chrono::seconds time) { return Clock::now() + time; }
+
+std::int64_t WallClock() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Answers the first process until it ends the meeting.
+class Member {
+ public:
+  Member(const DoctorMember& member, Joined joined)
+      : member_(member), joined_(std::move(joined)), first_(joined_.peers.front().control) {
+    outcome_.findings = member.own;
+  }
+
+  DoctorOutcome Run() {
+    try {
+      Report();
+      while (!ended_) Answer(Hear(first_, In(Patience())));
+    } catch (const std::exception& e) {
+      outcome_.findings.push_back(
+          Fails("meeting", "lost the first process: " + std::string(e.what()),
+                "look at what it says there"));
+    }
+    outcome_.fails = outcome_.fails || AnyFailure(outcome_.findings);
+    return std::move(outcome_);
+  }
+
+ private:
+  /// The first process measures the others before or after this one.
+  std::chrono::seconds Patience() const {
+    return 2 * kAnswerTime + 4 * kTransferTime * static_cast<int>(joined_.peers.size());
+  }
+
+  void Report() {
+    std::vector<std::byte> address;
+    try {
+      end_ = std::make_unique<TransferEnd>(
+          PlaneOptionsOf(member_.config, joined_.roster, member_.self, member_.key));
+      address = end_->address();
+    } catch (const std::exception& e) {
+      outcome_.findings.push_back(Fails("transport", e.what(),
+                                        "see transport.ucx_tls, transport.net_devices and "
+                                        "transport.port_range"));
+    }
+    ByteWriter writer;
+    WriteFindings(writer, outcome_.findings);
+    writer.U32(static_cast<std::uint32_t>(address.size()));
+    writer.Raw(address);
+    Say(first_, Talk::kReport, writer.Take(), In(kAnswerTime));
+    outcome_.told = true;
+  }
+
+  void Answer(const TalkMessage& message) {
+    ByteReader reader(message.content);
+    switch (message.kind) {
+      case Talk::kLook:
+        return Look(reader);
+      case Talk::kPing:
+        return Pong();
+      case Talk::kTake:
+        return Take(reader.I64());
+      case Talk::kGive:
+        return end_->Send(0, reader.I64());
+      case Talk::kEnd:
+        return End(reader.U8() != 0);
+      default:
+        throw WireError("got a message of kind " +
+                        std::to_string(static_cast<int>(message.kind)) + " at the wrong time");
+    }
+  }
+
+  void Look(ByteReader& reader) {
+    const std::string token = reader.Text();
+    const std::string mark = "p" + std::to_string(member_.self);
+    std::vector<std::vector<std::byte>> addresses(reader.U32());
+    for (auto& address : addresses) {
+      const auto bytes = reader.Raw(reader.U32());
+      address.assign(bytes.begin(), bytes.end());
+    }
+    ByteWriter writer;
+    writer.Text(token.empty() ? "" : LookForToken(member_.config.run.dir, token, mark));
+    std::string error;
+    try {
+      if (end_ && !addresses.empty()) end_->Connect(std::move(addresses));
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
+    writer.Text(error);
+    Say(first_, Talk::kLooked, writer.Take(), In(kAnswerTime));
+  }
+
+  void Pong() {
+    ByteWriter writer;
+    writer.I64(WallClock());
+    writer.I32(PathMtu(first_));
+    Say(first_, Talk::kPong, writer.Take(), In(kAnswerTime));
+  }
+
+  void Take(std::int64_t num_bytes) {
+    end_->Post(0, num_bytes);
+    Say(first_, Talk::kReady, {}, In(kAnswerTime));
+    ByteWriter got;
+    std::string error;
+    try {
+      end_->Await();
+    } catch (const std::runtime_error& e) {
+      error = e.what();
+    }
+    got.Text(error);
+    Say(first_, Talk::kGot, got.Take(), In(kAnswerTime));
+    ByteWriter checked;
+    checked.U8(error.empty() && end_->Intact(0) ? 1 : 0);
+    Say(first_, Talk::kChecked, checked.Take(), In(kAnswerTime));
+  }
+
+  void End(bool fails) {
+    outcome_.fails = fails;
+    ended_ = true;
+    if (end_) end_->Leave();
+    Say(first_, Talk::kLeft, {}, In(kAnswerTime));
+    static_cast<void>(HearKind(first_, Talk::kBye, In(Patience())));
+  }
+
+  const DoctorMember& member_;
+  Joined joined_;
+  Socket& first_;
+  std::unique_ptr<TransferEnd> end_;
+  DoctorOutcome outcome_;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+DoctorOutcome AnswerAsMember(const DoctorMember& member, Joined joined) {
+  return Member(member, std::move(joined)).Run();
+}
+
+}  // namespace troupe

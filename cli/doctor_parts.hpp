@@ -1,0 +1,16 @@
+// The two sides of the doctor's meeting.
+#pragma once
+
+#include <chrono>
+
+#include "cli/doctor_meeting.hpp"
+
+namespace troupe {
+
+/// How long an answer that needs no network but the connection itself may take.
+inline constexpr std::chrono::seconds kAnswerTime{30};
+
+DoctorOutcome MeasureAsFirst(const DoctorMember& member, Joined joined);
+DoctorOutcome AnswerAsMember(const DoctorMember& member, Joined joined);
+
+}  // namespace troupe

@@ -1,0 +1,82 @@
+#include "cli/doctor_talk.hpp"
+
+#include <algorithm>
+#include <array>
+#include <netinet/in.h>
+#include <span>
+#include <string>
+#include <sys/socket.h>
+#include <utility>
+
+namespace troupe {
+
+/// Addresses of many planes and findings fit; a length beyond is no length.
+static constexpr std::uint32_t kLongest = 1 << 24;
+
+void Say(Socket& socket, Talk kind, std::vector<std::byte> content, Deadline deadline) {
+  ByteWriter writer;
+  writer.U32(static_cast<std::uint32_t>(content.size() + 1));
+  writer.U8(static_cast<std::uint8_t>(kind));
+  writer.Raw(content);
+  socket.Write(writer.Take(), deadline);
+}
+
+TalkMessage Hear(Socket& socket, Deadline deadline) {
+  std::array<std::byte, 4> head{};
+  socket.Read(head, deadline);
+  const std::uint32_t length = ByteReader(head).U32();
+  if (length == 0 || length > kLongest) {
+    throw WireError("expected a message of at most " + std::to_string(kLongest) + " bytes, got " +
+                    std::to_string(length));
+  }
+  std::vector<std::byte> bytes(length);
+  socket.Read(bytes, deadline);
+  const auto kind = std::to_integer<std::uint8_t>(bytes.front());
+  if (kind > static_cast<std::uint8_t>(Talk::kBye)) {
+    throw WireError("got a message of kind " + std::to_string(kind) + ", which there is not");
+  }
+  bytes.erase(bytes.begin());
+  return {static_cast<Talk>(kind), std::move(bytes)};
+}
+
+std::vector<std::byte> HearKind(Socket& socket, Talk kind, Deadline deadline) {
+  TalkMessage message = Hear(socket, deadline);
+  if (message.kind == kind) return std::move(message.content);
+  throw WireError("expected message " + std::to_string(static_cast<int>(kind)) + ", got " +
+                  std::to_string(static_cast<int>(message.kind)));
+}
+
+void WriteFindings(ByteWriter& writer, const Findings& findings) {
+  writer.U32(static_cast<std::uint32_t>(findings.size()));
+  for (const Finding& finding : findings) {
+    writer.Text(finding.name);
+    writer.U8(static_cast<std::uint8_t>(finding.verdict));
+    writer.Text(finding.line);
+    writer.Text(finding.advice);
+  }
+}
+
+Findings ReadFindings(ByteReader& reader) {
+  Findings findings;
+  for (std::uint32_t left = reader.U32(); left > 0; --left) {
+    Finding finding;
+    finding.name = reader.Text();
+    const std::uint8_t verdict = reader.U8();
+    finding.verdict = static_cast<Verdict>(
+        std::min(verdict, static_cast<std::uint8_t>(Verdict::kFailure)));
+    finding.line = reader.Text();
+    finding.advice = reader.Text();
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+int PathMtu(const Socket& socket) {
+  int mtu = 0;
+  socklen_t length = sizeof mtu;
+  if (getsockopt(socket.fd(), IPPROTO_IP, IP_MTU, &mtu, &length) == 0) return mtu;
+  length = sizeof mtu;
+  return getsockopt(socket.fd(), IPPROTO_IPV6, IPV6_MTU, &mtu, &length) == 0 ? mtu : 0;
+}
+
+}  // namespace troupe

@@ -1,0 +1,66 @@
+#include "cli/doctor_transfer.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+const char* const kStream = "doctor";
+
+/// Another one at every place and for every sender.
+std::uint64_t Word(ProcessId sender, std::int64_t place) {
+  return (static_cast<std::uint64_t>(place) + 1) * 0x9e3779b97f4a7c15u +
+         static_cast<std::uint64_t>(sender);
+}
+
+Buffer Words(std::int64_t num_bytes) {
+  return Buffer::Allocate({num_bytes / static_cast<std::int64_t>(sizeof(std::uint64_t))},
+                          DType::kInt64);
+}
+
+}  // namespace
+
+TransferEnd::TransferEnd(UcxOptions options)
+    : self_(options.self), outgoing_(Words(kMeasuredBytes)) {
+  auto* words = outgoing_.as<std::uint64_t>();
+  for (std::int64_t i = 0; i < outgoing_.num_elements(); ++i) words[i] = Word(self_, i);
+  plane_ = std::make_unique<UcxPlane>(std::move(options));
+}
+
+void TransferEnd::Send(ProcessId to, std::int64_t num_bytes) {
+  if (num_bytes > kMeasuredBytes) throw std::invalid_argument("more bytes than are there");
+  plane_->Send(to, {StreamOf(kStream), ++num_sent_[to]},
+               outgoing_.Rows(0, num_bytes / static_cast<std::int64_t>(sizeof(std::uint64_t))), {});
+}
+
+void TransferEnd::Post(ProcessId from, std::int64_t num_bytes) {
+  if (num_bytes > kMeasuredBytes) throw std::invalid_argument("more bytes than there will be");
+  incoming_ = Words(num_bytes);
+  const auto promise = std::make_shared<std::promise<std::string>>();
+  arrival_ = promise->get_future();
+  plane_->Receive(
+      from, {StreamOf(kStream), ++num_posted_[from]}, incoming_, "the doctor's measurement",
+      [promise] { promise->set_value(""); },
+      [promise](const std::string& error) { promise->set_value(error); });
+}
+
+void TransferEnd::Await() {
+  if (arrival_.wait_for(kTransferTime) != std::future_status::ready) {
+    throw std::runtime_error(std::to_string(incoming_.num_bytes() >> 10) +
+                             " KiB did not arrive within " + std::to_string(kTransferTime.count()) +
+                             " s");
+  }
+  const std::string error = arrival_.get();
+  if (!error.empty()) throw std::runtime_error(error);
+}
+
+bool TransferEnd::Intact(ProcessId from) const {
+  const auto* words = incoming_.as<std::uint64_t>();
+  for (std::int64_t i = 0; i < incoming_.num_elements(); ++i) {
+    if (words[i] != Word(from, i)) return false;
+  }
+  return true;
+}
+
+}  // namespace troupe

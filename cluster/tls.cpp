@@ -1,0 +1,100 @@
+#include "cluster/tls.hpp"
+
+#include <ctime>
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <stdexcept>
+#include <utility>
+
+#include "cluster/poll_set.hpp"
+#include "cluster/tls_context.hpp"
+#include "cluster/tls_session.hpp"
+
+namespace troupe {
+namespace {
+
+using std::chrono::steady_clock;
+
+// What is left to send when a process ends is a goodbye or two.
+constexpr std::chrono::seconds kFarewellTime{1};
+
+[[noreturn]] void Refuse(const std::string& what, const std::string& path,
+                         const std::string& words) {
+  throw std::runtime_error("TLS " + what + " " + path + ": " + words);
+}
+
+/// A key with a password would make OpenSSL ask for it on the terminal.
+int NoPassword(char*, int, int, void*) { return -1; }
+
+void CheckValidNow(const TlsFiles& files, const X509* certificate) {
+  const ASN1_TIME* from = X509_get0_notBefore(certificate);
+  const ASN1_TIME* until = X509_get0_notAfter(certificate);
+  std::time_t now = std::time(nullptr);
+  if (X509_cmp_time(until, &now) < 0)
+    Refuse("certificate", files.certificate,
+           "it has expired: it was valid until " + TimeWords(until));
+  if (X509_cmp_time(from, &now) > 0)
+    Refuse("certificate", files.certificate,
+           "it is not valid yet: it will be from " + TimeWords(from));
+}
+
+TlsHandle<SSL_CTX> MakeContext(const TlsFiles& files) {
+  ERR_clear_error();
+  TlsHandle<SSL_CTX> result(SSL_CTX_new(TLS_method()));
+  SSL_CTX* context = result.get();
+  if (context == nullptr || SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1)
+    throw std::runtime_error("TLS: " + TlsWords());
+  SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // A small record, header and body, in one read.
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_default_passwd_cb(context, NoPassword);
+
+  if (SSL_CTX_load_verify_locations(context, files.ca.c_str(), nullptr) != 1)
+    Refuse("CA", files.ca, TlsWords());
+  if (SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1)
+    Refuse("certificate", files.certificate, TlsWords());
+  CheckValidNow(files, SSL_CTX_get0_certificate(context));
+  // OpenSSL itself compares it with the certificate.
+  if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
+    Refuse("key", files.key, TlsWords() + " (certificate " + files.certificate + ")");
+  if (SSL_CTX_build_cert_chain(context, SSL_BUILD_CHAIN_FLAG_CHECK) != 1)
+    Refuse("certificate", files.certificate, "it is not signed by CA " + files.ca + ": " +
+                                                 TlsWords());
+  return result;
+}
+
+}  // namespace
+
+TlsContext::TlsContext(TlsFiles files) : files_(std::move(files)) {
+  auto context = MakeContext(files_);
+  state_ = std::make_unique<State>(MakeSocketMethod(), std::move(context));
+}
+
+TlsContext::~TlsContext() { Flush(steady_clock::now() + kFarewellTime); }
+
+void TlsContext::Flush(Deadline deadline) const { state_->relay.Flush(deadline); }
+
+Socket SecureSocket(const TlsContext& context, Socket plain, bool initiator,
+                    const std::string& peer, Deadline deadline) {
+  const auto began = steady_clock::now();
+  TlsHandshake handshake(context, std::move(plain),
+                         initiator ? Side::kInitiator : Side::kAcceptor, peer);
+  PollSet polls;
+  while (handshake.Advance() == TlsHandshake::Status::kRunning) {
+    if (steady_clock::now() >= deadline) {
+      handshake.GiveUp(std::chrono::ceil<std::chrono::milliseconds>(deadline - began));
+      break;
+    }
+    polls.Clear();
+    polls.Add(handshake.fd(), handshake.events());
+    polls.Wait(deadline);
+  }
+  if (!handshake.problem().empty()) throw std::runtime_error(handshake.problem());
+  return handshake.Take().socket;
+}
+
+}  // namespace troupe

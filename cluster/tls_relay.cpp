@@ -1,0 +1,87 @@
+#include "cluster/tls_relay.hpp"
+
+#include <algorithm>
+#include <poll.h>
+#include <utility>
+
+#include "cluster/poll_set.hpp"
+#include "cluster/signals_blocked.hpp"
+
+namespace troupe {
+
+using std::chrono::steady_clock;
+
+TlsRelay::TlsRelay() {
+  const SignalsBlocked blocked;
+  thread_ = std::thread([this] { Run(); });
+}
+
+TlsRelay::~TlsRelay() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_up_.Signal();
+  thread_.join();
+}
+
+void TlsRelay::Add(TlsSession session, Socket application) {
+  {
+    const std::lock_guard lock(mutex_);
+    // Of a relay that has ended, the other end just sees it closed.
+    if (!ended_) added_.emplace_back(std::move(session), std::move(application));
+  }
+  wake_up_.Signal();
+}
+
+void TlsRelay::Flush(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t mine = ++flushes_asked_;
+  wake_up_.Signal();
+  changed_.wait_until(lock, deadline, [&] { return ended_ || flushes_done_ >= mine; });
+}
+
+void TlsRelay::Run() {
+  PollSet polls;
+  try {
+    while (Orders()) Round(polls);
+  } catch (const std::exception&) {
+    // The system cannot even poll: what is encrypted here cannot go on, and everybody sees it end.
+  }
+  for (TlsLink& link : links_) link.Close();
+  links_.clear();
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  added_.clear();
+  changed_.notify_all();
+}
+
+bool TlsRelay::Orders() {
+  const std::lock_guard lock(mutex_);
+  links_.splice(links_.end(), added_);
+  flush_ = flushes_asked_;
+  if (flushes_done_ != flushed_) {
+    flushes_done_ = flushed_;
+    changed_.notify_all();
+  }
+  return !stopping_;
+}
+
+void TlsRelay::Round(PollSet& polls) {
+  bool at_once = flush_ != flushed_;
+  polls.Clear();
+  polls.Add(wake_up_.fd(), POLLIN);
+  for (const TlsLink& link : links_) {
+    link.AddTo(polls);
+    at_once = at_once || link.more();
+  }
+  polls.Wait(at_once ? steady_clock::now() : Deadline::max());
+  if (polls.Ready(wake_up_.fd()) != 0) wake_up_.Clear();
+  for (TlsLink& link : links_)
+    if (link.Ready(polls) || link.more() || flush_ != flushed_) link.Serve(polls);
+  links_.remove_if([](const TlsLink& link) { return link.over(); });
+  if (std::all_of(links_.begin(), links_.end(), [](const TlsLink& l) { return l.flushed(); }))
+    flushed_ = flush_;
+}
+
+}  // namespace troupe

@@ -1,0 +1,247 @@
+#include "cluster/tls_session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <poll.h>
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+TlsSession::Wire& WireOf(BIO* bio) { return *static_cast<TlsSession::Wire*>(BIO_get_data(bio)); }
+
+int ReadWire(BIO* bio, char* data, int size) {
+  BIO_clear_retry_flags(bio);
+  TlsSession::Wire& wire = WireOf(bio);
+  try {
+    const std::span bytes(reinterpret_cast<std::byte*>(data), static_cast<std::size_t>(size));
+    const auto n = wire.socket.TryRead(bytes);
+    if (!n) {
+      BIO_set_retry_read(bio);
+      return -1;
+    }
+    if (*n == 0) wire.ended = true;
+    if (*n > 0 && wire.first_byte < 0) wire.first_byte = std::to_integer<int>(bytes[0]);
+    return static_cast<int>(*n);
+  } catch (const std::exception& error) {
+    wire.error = error.what();
+    return -1;
+  }
+}
+
+int WriteWire(BIO* bio, const char* data, int size) {
+  BIO_clear_retry_flags(bio);
+  TlsSession::Wire& wire = WireOf(bio);
+  try {
+    const std::size_t n = wire.socket.TryWrite(
+        {reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(size)});
+    if (n > 0) return static_cast<int>(n);
+    BIO_set_retry_write(bio);
+    return -1;
+  } catch (const std::exception& error) {
+    wire.error = error.what();
+    return -1;
+  }
+}
+
+long ControlWire(BIO* bio, int command, long, void*) {
+  switch (command) {
+    case BIO_CTRL_FLUSH:
+      return 1;
+    case BIO_CTRL_EOF:
+      return WireOf(bio).ended ? 1 : 0;
+    default:
+      return 0;
+  }
+}
+
+/// What the other side's alert says of us.
+std::string AlertProblem(int reason) {
+  switch (reason) {
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+      return "it does not accept this process's certificate: not signed by its CA";
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+      return "it holds this process's certificate for expired (are the clocks right?)";
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+      return "it wants a certificate of this process";
+    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+      return "it does not speak TLS 1.3";
+    default:
+      return "";
+  }
+}
+
+bool IsTlsRecord(int first_byte) { return first_byte == 0x15 || first_byte == 0x16; }
+
+}  // namespace
+
+std::string TlsWords() {
+  const unsigned long error = ERR_peek_last_error();
+  // Of files the system's words are in front of OpenSSL's own.
+  const unsigned long first = ERR_peek_error();
+  const char* words = ERR_reason_error_string(ERR_SYSTEM_ERROR(first) ? first : error);
+  std::string result = words != nullptr ? words : "OpenSSL error " + std::to_string(error);
+  ERR_clear_error();
+  return result;
+}
+
+std::string TimeWords(const ASN1_TIME* time) {
+  std::tm utc{};
+  if (time == nullptr || ASN1_TIME_to_tm(time, &utc) != 1) return "an unknown time";
+  char text[64] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &utc);
+  return text;
+}
+
+TlsHandle<BIO_METHOD> MakeSocketMethod() {
+  TlsHandle<BIO_METHOD> method(BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket"));
+  if (!method || BIO_meth_set_read(method.get(), ReadWire) != 1 ||
+      BIO_meth_set_write(method.get(), WriteWire) != 1 ||
+      BIO_meth_set_ctrl(method.get(), ControlWire) != 1)
+    throw std::runtime_error("TLS: " + TlsWords());
+  return method;
+}
+
+TlsSession::TlsSession(SSL_CTX* context, const BIO_METHOD* method, Socket plain, Side self,
+                       std::string ca)
+    : wire_(std::make_unique<Wire>()), ssl_(SSL_new(context)), ca_(std::move(ca)) {
+  wire_->socket = std::move(plain);
+  BIO* bio = BIO_new(method);
+  if (!ssl_ || bio == nullptr) {
+    BIO_free(bio);
+    throw std::runtime_error("TLS: " + TlsWords());
+  }
+  BIO_set_data(bio, wire_.get());
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl_.get(), bio, bio);
+  if (self == Side::kInitiator) {
+    SSL_set_connect_state(ssl_.get());
+  } else {
+    SSL_set_accept_state(ssl_.get());
+  }
+}
+
+TlsSession::~TlsSession() = default;
+TlsSession::TlsSession(TlsSession&&) noexcept = default;
+
+bool TlsSession::heard() const { return wire_->first_byte >= 0; }
+const Socket& TlsSession::socket() const { return wire_->socket; }
+
+TlsSession::Status TlsSession::Handshake() {
+  ERR_clear_error();
+  return Judge(SSL_do_handshake(ssl_.get()));
+}
+
+TlsSession::Transfer TlsSession::Read(std::span<std::byte> bytes) {
+  ERR_clear_error();
+  Transfer transfer;
+  transfer.status =
+      Judge(SSL_read_ex(ssl_.get(), bytes.data(), bytes.size(), &transfer.num_bytes));
+  return transfer;
+}
+
+TlsSession::Transfer TlsSession::Write(std::span<const std::byte> bytes) {
+  ERR_clear_error();
+  Transfer transfer;
+  transfer.status =
+      Judge(SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &transfer.num_bytes));
+  return transfer;
+}
+
+TlsSession::Status TlsSession::SayGoodbye() {
+  ERR_clear_error();
+  const int result = SSL_shutdown(ssl_.get());
+  // 0: sent, the other side's has not come, and need not.
+  return result >= 0 ? Status::kDone : Judge(result);
+}
+
+void TlsSession::FinishWriting() noexcept { wire_->socket.FinishWriting(); }
+
+void TlsSession::Drain() noexcept {
+  std::array<std::byte, 16384> ignored;
+  try {
+    // Not for ever, even if the other side never stops.
+    for (int round = 0; round < 64; ++round)
+      if (wire_->socket.TryRead(ignored).value_or(0) == 0) return;
+  } catch (const SocketError&) {
+    // Nothing is left to be cut off.
+  }
+}
+
+RunKey::Digest TlsSession::Export(const std::string& label) const {
+  RunKey::Digest secret{};
+  ERR_clear_error();
+  if (SSL_export_keying_material(ssl_.get(), reinterpret_cast<unsigned char*>(secret.data()),
+                                 secret.size(), label.data(), label.size(), nullptr, 0, 0) != 1)
+    throw std::runtime_error("TLS: " + TlsWords());
+  return secret;
+}
+
+TlsSession::Status TlsSession::Judge(int result) {
+  if (result == 1) return Status::kDone;
+  const int error = SSL_get_error(ssl_.get(), result);
+  switch (error) {
+    case SSL_ERROR_WANT_READ:
+      wants_ = POLLIN;
+      return Status::kAgain;
+    case SSL_ERROR_WANT_WRITE:
+      wants_ = POLLOUT;
+      return Status::kAgain;
+    case SSL_ERROR_ZERO_RETURN:
+      return Status::kEnd;
+    default:
+      Diagnose(error);
+      return Status::kBroken;
+  }
+}
+
+void TlsSession::Diagnose(int error) {
+  const unsigned long code = ERR_peek_last_error();
+  const int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
+  const long verified = SSL_get_verify_result(ssl_.get());
+  const bool reset = error == SSL_ERROR_SYSCALL && !wire_->error.empty();
+  lost_ = false;
+  if (reset) {
+    lost_ = true;
+    problem_ = wire_->error;
+  } else if (wire_->ended) {
+    lost_ = true;
+    problem_ = "it closed the connection";
+  } else if (wire_->first_byte >= 0 && !IsTlsRecord(wire_->first_byte)) {
+    problem_ = "it does not speak TLS";
+  } else if (reason == SSL_R_UNSUPPORTED_PROTOCOL) {
+    problem_ = "it does not speak TLS 1.3";
+  } else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
+    problem_ = "it shows no certificate";
+  } else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+    problem_ = CertificateProblem(verified);
+  } else {
+    problem_ = AlertProblem(reason);
+    if (problem_.empty()) problem_ = TlsWords();
+  }
+  ERR_clear_error();
+}
+
+std::string TlsSession::CertificateProblem(long verified) const {
+  switch (verified) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return "its certificate is not signed by CA " + ca_;
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return "its certificate expired (are the clocks right?)";
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return "its certificate is not valid yet (are the clocks right?)";
+    default:
+      return std::string("its certificate is refused: ") + X509_verify_cert_error_string(verified);
+  }
+}
+
+}  // namespace troupe
