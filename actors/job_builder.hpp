@@ -29,6 +29,8 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   JobBuilder(NodePointer self, std::function<void(const std::string& error)> built);
   /// `built` is called with an empty text when the Director exists, or with what went wrong.
   void Start();
+  /// Nothing more is asked for, and nobody is told.
+  void Cancel() { failed_ = true; }
 
  private:
   using Step = std::function<void()>;

@@ -38,6 +38,7 @@ void StopAll(Self self) {
         child, caf::exit_msg{child.address(), caf::exit_reason::user_shutdown});
   }
   s.owned.clear();
+  if (s.builder) s.builder->Cancel();
   s.builder.reset();
   s.director = Director();
   s.tracer = Tracer();
@@ -74,7 +75,8 @@ void EndEverywhere(Self self) {
   for (const auto& [process, node] : s.nodes) {
     if (process == s.config.self) continue;
     ++s.missing_ends;
-    self->request(node, s.config.patience, EndActors{s.result.failure})
+    self->request(node, s.result.failure.empty() ? s.config.patience : s.config.patience / 5,
+                  EndActors{s.result.failure})
         .then([ended](const ActorsEnded&) { ended(); }, [ended](const caf::error&) { ended(); });
   }
   if (s.missing_ends == 0) CloseTraceThenStop(self);
@@ -102,7 +104,9 @@ void OnFailed(Self self, const std::string& cause) {
   if (s.result.failure.empty()) s.result.failure = s.config.abort->cause();
   if (s.director) return self->send(s.director, JobFailed{s.config.abort->cause()});
   if (First(s)) return EndEverywhere(self);
-  self->delayed_send(self, s.config.patience, GiveUp{});
+  // Process 0 ends everybody, unless it is the one that was lost.
+  if (s.nodes.count(0) == 0) return CloseTraceThenStop(self);
+  self->delayed_send(self, s.config.patience / 2, GiveUp{});
 }
 
 void RunDirectorOf(Self self) {
@@ -282,7 +286,6 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
       [self](const ReportWaits&) { return CollectWaits(self); },
       [self, &s](const EndActors& end) -> caf::result<ActorsEnded> {
         LetOthersGo(self);
-        s.result.told = true;
         s.end_asker = self->make_response_promise<ActorsEnded>();
         auto answer = s.end_asker;
         if (s.result.failure.empty()) s.result.failure = end.failure;

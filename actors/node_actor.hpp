@@ -99,7 +99,6 @@ struct NodeState {
   bool ending = false;
   bool stopping = false;
   std::size_t missing_ends = 0;  ///< process 0: Nodes that have not ended
-  bool ended_by_first = false;   ///< process 0 has told us the end, and tells the user
   std::string trace_error;
   JobDone result;
   caf::typed_response_promise<JobDone> asker;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <caf/send.hpp>
+
 #include "actors/boundary_leader.hpp"
 #include "actors/device_actor.hpp"
 #include "actors/feed_actor.hpp"
@@ -70,6 +72,12 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
 
 void Adopt(NodePointer self, const caf::actor& child, const std::string& name, bool threaded) {
   self->monitor(child);
+  // A job can fail while it is still being built: who comes too late goes at once.
+  if (self->state.stopping) {
+    caf::anon_send_exit(child, caf::exit_reason::user_shutdown);
+    self->state.children.emplace(child.address(), name);
+    return;
+  }
   auto* const active = dynamic_cast<Active*>(caf::actor_cast<caf::abstract_actor*>(child));
   if (self->state.config.actors) {
     self->state.config.actors->Add({name, threaded, name == "tracer", active->activity()});

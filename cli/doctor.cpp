@@ -44,9 +44,10 @@ int Print(const Findings& findings) {
 }
 
 std::string RanksText(const MachinePart& part, const ProcessPlan& plan) {
+  if (part.num_processes == 1) return std::to_string(plan.num_ranks()) + " ranks in one process";
   return std::to_string(part.num_ranks()) + " of " + std::to_string(plan.num_ranks()) +
-         " ranks here, in " + std::to_string(part.processes.size()) + " of " +
-         std::to_string(part.num_processes) + " processes (" + plan.Names() + ")";
+         " ranks here, in " + std::to_string(part.processes.size()) + " of the processes " +
+         plan.Names();
 }
 
 std::vector<PlannedProcess> OfNode(const ProcessPlan& plan, int node) {
@@ -172,7 +173,7 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
   try {
     key = RunKey::ReadFile(arguments.key_file);
   } catch (const std::runtime_error&) {
-    own.push_back(Fails("meeting", "not tried without a run key", "see key"));
+    own.push_back(Fails("meeting", "not tried without a run key", "see the line about the key"));
     return Print(own);
   }
   DoctorMember member{config, plan, self, *key,

@@ -18,8 +18,12 @@ constexpr std::uint64_t kOwnDescriptors = 64;
 
 std::string Ranks(int ranks) { return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"); }
 
+std::string AddressText(const NodeFacts& node) {
+  return node.address == node.resolved ? node.address : node.address + " = " + node.resolved;
+}
+
 Finding CheckOwnName(const NodeFacts& node) {
-  return Fails("names", node.name + " is " + node.address + " = " + node.resolved +
+  return Fails("names", node.name + " is " + AddressText(node) +
                             ", which is no address of this machine",
                "say --node of the node this is, or correct cluster.nodes");
 }
@@ -123,7 +127,7 @@ Findings CheckNames(const std::vector<NodeFacts>& nodes, std::optional<int> self
     } else if (self == static_cast<int>(i) && !node.here()) {
       findings.push_back(CheckOwnName(node));
     } else if (HidesBehindLoopback(node, nodes)) {
-      findings.push_back(Fails("names", node.name + " is " + node.address + " = " + node.resolved +
+      findings.push_back(Fails("names", node.name + " is " + AddressText(node) +
                                             " here: others would not reach what listens there",
                                "give it its network address in /etc/hosts or in cluster.nodes"));
     } else {

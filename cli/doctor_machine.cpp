@@ -140,17 +140,19 @@ Finding CheckTransport(const Config& config, const MachinePart& part) {
   return Well("transport", line);
 }
 
-void CheckPorts(const Config& config, const MachinePart& part, Findings& findings) {
+Findings CheckPorts(const Config& config, const MachinePart& part) {
+  Findings findings;
   const std::string& range = config.transport.port_range;
   const int here = static_cast<int>(part.processes.size());
   if (!range.empty()) findings.push_back(CheckPortRange(range, FreePorts(range, here), here));
-  if (part.meets) return;  // which tries it
+  if (part.meets) return findings;  // which tries the join port
   if (!part.join) {
     findings.push_back(Warns("ports", part.no_join, "say --join HOST:PORT or set cluster.join"));
   } else if (part.first) {
     findings.push_back(
         CheckJoinPort(ToString(*part.join), TryListening(part.join->host, part.join->port)));
   }
+  return findings;
 }
 
 /// What only a job of several processes needs.
@@ -158,7 +160,8 @@ void CheckCluster(const Config& config, const MachinePart& part, Findings& findi
   std::vector<NodeFacts> nodes;
   for (const ClusterNode& node : config.cluster.nodes) nodes.push_back(LookUp(node));
   if (nodes.size() > 1) std::ranges::move(CheckNames(nodes, part.node), back_inserter(findings));
-  CheckPorts(config, part, findings);
+  const Findings ports = CheckPorts(config, part);
+  std::ranges::copy(ports, back_inserter(findings));
   findings.push_back(CheckKey(part.key_file));
   std::ranges::move(CheckTlsFiles(config.cluster), back_inserter(findings));
   const int here = static_cast<int>(part.processes.size());
@@ -169,7 +172,8 @@ void CheckCluster(const Config& config, const MachinePart& part, Findings& findi
   if (here > 1 && (tls == "auto" || tls.find("cma") != std::string::npos)) {
     findings.push_back(CheckCma(PtraceScope(), TryReadingProcess(), MayTrace()));
   }
-  if (!part.meets) findings.push_back(CheckTransport(config, part));
+  // Without a port it could not be opened, which the line about ports has said.
+  if (!part.meets && !AnyFailure(ports)) findings.push_back(CheckTransport(config, part));
 }
 
 }  // namespace

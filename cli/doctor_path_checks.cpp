@@ -118,8 +118,8 @@ Finding CheckClockDifference(const PathFacts& facts) {
   const std::string line = facts.node + "'s clock is " +
                            DurationText(std::abs(facts.clock_ahead_s)) +
                            (facts.clock_ahead_s < 0 ? " behind" : " ahead") + sure;
-  if (std::abs(facts.clock_ahead_s) < kClocksApart_s) return Well("clock", line);
-  return Warns("clock", line, "synchronise the clocks: times in logs and names of runs would not fit");
+  if (std::abs(facts.clock_ahead_s) < kClocksApart_s) return Well("clocks", line);
+  return Warns("clocks", line, "synchronise the clocks: times in logs and names of runs would not fit");
 }
 
 Finding CheckTransfer(const TransferFacts& facts) {

@@ -100,10 +100,7 @@ JobEnd Await(caf::scoped_actor& self, const Node& node) {
   JobEnd end;
   self->request(node, caf::infinite, RunJob{})
       .receive(
-          [&](const JobDone& done) {
-            end.failure = done.failure;
-            end.told = done.told;
-          },
+          [&](const JobDone& done) { end.failure = done.failure; },
           [&](const caf::error& reason) { end.failure = TextOf(reason); });
   return end;
 }

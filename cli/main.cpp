@@ -90,11 +90,11 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   Command command;
   AddTrain(app, command);
-  AddNode(app, command);
-  AddKey(app, command);
   AddCheck(app, command);
-  AddDoctor(app, command);
   AddVerify(app, command);
+  AddNode(app, command);
+  AddDoctor(app, command);
+  AddKey(app, command);
   AddData(app, command);
   AddVersion(app, command);
   if (argc < 2) {

@@ -101,13 +101,14 @@ class SpanningRun {
         caf::anon_send(handle, Stalled{since.count()});
       };
     }
-    const auto guard = EndWhatIsStuck();
+    const auto guard = TellFailure();
     parts->watchdog = std::make_unique<Watchdog>(std::move(watchdog));
     ListenToUser(setup_, handle);
     JobEnd end = Await(self, handle);
     ended_->store(true);
     if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
     end.lost = IsLoss(end.failure);
+    end.told = abort_->raised();
     if (!end.failure.empty()) {
       static_cast<void>(parts.release());
       return end;
@@ -133,14 +134,13 @@ class SpanningRun {
   Vitals Others() const;
   void MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node);
 
-  /// A failed job whose process does not end by itself is ended by force, its cause told.
-  std::shared_ptr<void> EndWhatIsStuck() {
+  /// A failure is told at once, in every process; whatever does not end by itself then is ended.
+  std::shared_ptr<void> TellFailure() {
     return abort_->Subscribe([ended = ended_](const std::string& cause) {
+      std::cerr << ("troupe: " + cause + "\n") << std::flush;
       std::thread([ended, cause] {
         std::this_thread::sleep_for(kUnwinding);
-        if (ended->load()) return;
-        std::cerr << "troupe: " << cause << "\n";
-        QuickExit(IsLoss(cause) ? kExitLost : kExitFailed);
+        if (!ended->load()) QuickExit(IsLoss(cause) ? kExitLost : kExitFailed);
       }).detach();
     });
   }

@@ -36,7 +36,7 @@ struct JobSetup {
 struct JobEnd {
   std::string failure;  ///< one line; empty: every round is complete, or an interrupt ended it
   bool lost = false;    ///< the failure is that of a process or machine, not of the job
-  bool told = false;    ///< another process tells the user of it
+  bool told = false;    ///< the user knows of it already
 };
 
 /// Blocks until the job has ended. Returns the cause of its failure, empty when there is none.

@@ -25,6 +25,7 @@ Dialer::Dialer(const RunKey& join_key, DialOptions options)
     : join_key_(join_key), options_(std::move(options)), next_(options_.not_before) {}
 
 void Dialer::AddTo(PollSet& polls) const {
+  if (securing_) polls.Add(securing_->fd(), securing_->events());
   if (status_ != Status::kTrying || !socket_) return;
   const bool writes = !handshake_ || !output_.empty();
   polls.Add(socket_.fd(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN));
@@ -34,6 +35,10 @@ Deadline Dialer::NextDeadline() const { return next_; }
 
 Dialer::Status Dialer::Serve(const PollSet& polls, Deadline now) {
   if (status_ != Status::kTrying) return status_;
+  if (securing_) {
+    if (polls.Ready(securing_->fd()) != 0 || now >= next_) Secure(now);
+    return status_;
+  }
   if (!socket_) {
     if (now >= next_) Begin(now);
     return status_;
@@ -50,13 +55,14 @@ Dialer::Status Dialer::Serve(const PollSet& polls, Deadline now) {
     opening.from = options_.self;
     opening.to = options_.other;
     opening.run = options_.run;
+    opening.tls = options_.tls.context != nullptr;
     FillRandom(opening.nonce);
     handshake_ = Handshake::Initiate(join_key_, opening);
     output_ = handshake_->TakeOutput();
     next_ = now + kHandshakeTime;
   }
   if (ready) Exchange(now);
-  if (status_ == Status::kTrying && socket_ && now >= next_)
+  if (status_ == Status::kTrying && socket_ && !securing_ && now >= next_)
     Retry(handshake_ ? "it accepts connections, but does not answer" : "connection timed out", now);
   return status_;
 }
@@ -78,6 +84,7 @@ void Dialer::Retry(const std::string& error, Deadline now) {
   error_ = error;
   socket_ = Socket();
   handshake_.reset();
+  securing_.reset();
   output_.clear();
   next_ = addresses_.empty() ? now + kRetryAfter : now;
 }
@@ -86,6 +93,7 @@ void Dialer::Fail(const std::string& error) {
   status_ = Status::kFailed;
   error_ = error;
   socket_ = Socket();
+  securing_.reset();
 }
 
 void Dialer::Rejected(Deadline now) {
@@ -138,18 +146,70 @@ void Dialer::Exchange(Deadline now) {
 void Dialer::Conclude(Deadline now) {
   switch (handshake_->status()) {
     case Handshake::Status::kProven:
-      status_ = Status::kConnected;
-      error_.clear();
-      return;
+      return Proven(now);
     case Handshake::Status::kStranger:
       return Fail(ToString(options_.address) + " does not have this run key (or is no Troupe job)");
     case Handshake::Status::kVersion:
       return Fail(handshake_->problem());
+    case Handshake::Status::kTlsDiffers: {
+      const std::string own = options_.tls.NameOf(options_.self);
+      const std::string other = options_.tls.NameOf(options_.other);
+      return Fail(handshake_->other().tls ? TlsDifference(other, own)
+                                          : TlsDifference(own, other));
+    }
     case Handshake::Status::kDisagrees:
       if (options_.purpose != Purpose::kJoin) return Retry(handshake_->problem(), now);
       return Fail(ToString(options_.address) + ": " + handshake_->problem());
     case Handshake::Status::kRunning:
       return;
+  }
+}
+
+void Dialer::Proven(Deadline now) {
+  if (options_.tls.context == nullptr) {
+    status_ = Status::kConnected;
+    error_.clear();
+    return;
+  }
+  next_ = now + kHandshakeTime;
+  try {
+    securing_.emplace(*options_.tls.context, std::move(socket_), Side::kInitiator,
+                      options_.tls.NameOf(options_.other), &handshake_->session());
+  } catch (const std::runtime_error& error) {
+    return Retry(error.what(), now);
+  }
+  Secure(now);
+}
+
+void Dialer::Secure(Deadline now) {
+  switch (securing_->Advance()) {
+    case TlsHandshake::Status::kRunning:
+      if (now < next_) return;
+      securing_->GiveUp(kHandshakeTime);
+      return TlsFailed(now);
+    case TlsHandshake::Status::kFailed:
+      return TlsFailed(now);
+    case TlsHandshake::Status::kDone:
+      break;
+  }
+  try {
+    SecuredSocket secured = securing_->Take();
+    socket_ = std::move(secured.socket);
+    wire_ = std::move(secured.wire);
+  } catch (const SocketError& error) {
+    return Retry(error.what(), now);
+  }
+  securing_.reset();
+  status_ = Status::kConnected;
+  error_.clear();
+}
+
+void Dialer::TlsFailed(Deadline now) {
+  const std::string problem = securing_->problem();
+  if (securing_->lost() && ++num_tls_lost_ < kMostRejections) {
+    Retry(problem, now);
+  } else {
+    Fail(problem);
   }
 }
 

@@ -5,6 +5,7 @@
 //   closed after our proof                tries again, twice, for the same reason; then it fails
 //   no Troupe process, wrong proof        fails
 //   another wire version                  fails
+//   TLS on one side only, or refused      fails; broken while it is begun: tries again, twice
 //   not the process it should be          fails when joining, else tries again
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "cluster/handshake.hpp"
 #include "cluster/poll_set.hpp"
 #include "cluster/socket.hpp"
+#include "cluster/tls.hpp"
 
 namespace troupe {
 
@@ -27,6 +29,7 @@ struct DialOptions {
   ProcessId other = 0;
   std::uint64_t run = 0;
   Deadline not_before{};  ///< of the first attempt
+  TlsUse tls = {};
 };
 
 /// One thread, no waiting (but for resolving a name): a loop adds its descriptor to a PollSet,
@@ -51,6 +54,8 @@ class Dialer {
   bool rejected() const { return num_rejected_ > 0; }
   /// When connected, once.
   Socket TakeSocket() { return std::move(socket_); }
+  /// With TLS, the TCP socket below, to be asked. When connected, once.
+  Socket TakeWire() { return std::move(wire_); }
   const RunKey& session() const { return handshake_->session(); }
 
  private:
@@ -60,6 +65,9 @@ class Dialer {
   void Rejected(Deadline now);
   void Exchange(Deadline now);
   void Conclude(Deadline now);
+  void Proven(Deadline now);
+  void Secure(Deadline now);
+  void TlsFailed(Deadline now);
   void Write();
 
   RunKey join_key_;
@@ -71,6 +79,9 @@ class Dialer {
   Socket socket_;                           ///< empty between attempts
   std::optional<Handshake> handshake_;      ///< once connected
   std::vector<std::byte> output_;
+  std::optional<TlsHandshake> securing_;    ///< once the key is proven
+  Socket wire_;
+  int num_tls_lost_ = 0;
   Deadline next_{};  ///< between attempts: of the next; in one: its end
 };
 

@@ -11,6 +11,9 @@ namespace {
 // The bytes after the name are the ones that a transfer as text would change.
 constexpr std::array<char, 8> kMagic = {'T', 'R', 'O', 'U', 'P', 'E', '\r', '\n'};
 
+// Of the purpose's 32 bits. The layout of an Opening is for ever, and full.
+constexpr std::uint32_t kTlsBit = 0x100;
+
 std::string VersionProblem(const Opening& a, const Opening& b) {
   const Opening& low = a.from < b.from ? a : b;
   const Opening& high = a.from < b.from ? b : a;
@@ -23,11 +26,15 @@ std::string VersionProblem(const Opening& a, const Opening& b) {
 
 }  // namespace
 
+std::string TlsDifference(const std::string& wants, const std::string& does_not) {
+  return wants + " wants TLS, " + does_not + " does not: set cluster.tls alike";
+}
+
 std::vector<std::byte> EncodeOpening(const Opening& opening) {
   ByteWriter writer;
   writer.Raw(std::as_bytes(std::span(kMagic)));
   writer.U32(opening.version);
-  writer.U32(static_cast<std::uint32_t>(opening.purpose));
+  writer.U32(static_cast<std::uint32_t>(opening.purpose) | (opening.tls ? kTlsBit : 0));
   writer.I32(opening.from);
   writer.I32(opening.to);
   writer.U64(opening.run);
@@ -82,7 +89,9 @@ void Handshake::ReadOpening() {
   reader.Raw(kMagic.size());
   Opening other;
   other.version = reader.U32();
-  other.purpose = static_cast<Purpose>(reader.U32());
+  const std::uint32_t purpose = reader.U32();
+  other.purpose = static_cast<Purpose>(purpose & ~kTlsBit);
+  other.tls = (purpose & kTlsBit) != 0;
   other.from = reader.I32();
   other.to = reader.I32();
   other.run = reader.U64();
@@ -124,6 +133,12 @@ void Handshake::Judge() {
   if (asked.version != answered.version) {
     status_ = Status::kVersion;
     problem_ = VersionProblem(asked, answered);
+  } else if (asked.tls != answered.tls) {
+    status_ = Status::kTlsDiffers;
+    const Opening& wants = asked.tls ? asked : answered;
+    const Opening& does_not = asked.tls ? answered : asked;
+    problem_ = TlsDifference("process " + std::to_string(wants.from),
+                             "process " + std::to_string(does_not.from));
   } else if (asked.to != answered.from) {
     status_ = Status::kDisagrees;
     problem_ = "process " + std::to_string(asked.to) + " was expected, process " +

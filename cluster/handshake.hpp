@@ -43,6 +43,7 @@ struct Opening {
   ProcessId to = 0;
   std::uint64_t run = 0;  ///< Roster::nonce, 0 while there is none
   Nonce nonce{};
+  bool tls = false;  ///< what follows the handshake is to be TLS
 };
 
 /// One side of one handshake.
@@ -54,11 +55,12 @@ class Handshake {
     kStranger,   ///< the other has not the key, or is no Troupe process at all
     kDisagrees,  ///< the other has the key, but is not who it should be: see problem()
     kVersion,    ///< the other has the key and speaks another wire version: see problem()
+    kTlsDiffers,  ///< the other has the key, and one of the two wants TLS: see problem()
   };
 
   /// `self.nonce` must be fresh random bytes. `join_key` is RunKey::Derive("join").
   static Handshake Initiate(const RunKey& join_key, const Opening& self);
-  /// Of `self` counts: version, from, run, nonce. A join is accepted from anybody, the rest from
+  /// Of `self` counts: version, from, run, nonce, tls. A join is accepted from anybody, the rest from
   /// those that know the run.
   static Handshake Accept(const RunKey& join_key, const Opening& self);
 
@@ -70,7 +72,7 @@ class Handshake {
   std::vector<std::byte> TakeOutput();
 
   Status status() const { return status_; }
-  /// For kDisagrees and kVersion; the same text on both sides.
+  /// For kDisagrees, kVersion and kTlsDiffers; the same text on both sides.
   const std::string& problem() const { return problem_; }
   /// True once the other's Opening is here.
   bool opened() const { return other_.has_value(); }
@@ -98,6 +100,9 @@ class Handshake {
   std::array<std::byte, Opening::kBytes> other_bytes_{};
   std::optional<RunKey> session_;
 };
+
+/// "n2 wants TLS, n0 does not: set cluster.tls alike"
+std::string TlsDifference(const std::string& wants, const std::string& does_not);
 
 /// For tests and for the handshake itself.
 std::vector<std::byte> EncodeOpening(const Opening& opening);

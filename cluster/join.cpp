@@ -27,8 +27,13 @@ Joined JoinAlone(const JoinOptions& options) {
 
 std::string NameOf(const JoinOptions& options, ProcessId process) {
   const auto index = static_cast<std::size_t>(process);
+  if (process < 0) return "process " + std::to_string(process);
   if (process == options.self.process) return options.self.name;
   return index < options.names.size() ? options.names[index] : "n" + std::to_string(process);
+}
+
+TlsUse TlsOf(const JoinOptions& options) {
+  return {options.tls, [&options](ProcessId process) { return NameOf(options, process); }};
 }
 
 std::chrono::milliseconds MeshTime(const JoinOptions& options) {

@@ -6,6 +6,7 @@
 //   3  process 0 checks that the Hellos fit together and answers all with a Roster or one refusal,
 //      the same for everybody
 //   4  process p connects to every q < p, once per purpose, with the same mutual proof
+//   (with TLS, every one of these connections is secured directly after the proof)
 //   5  everybody says "ready" to process 0, which says "go"; then nobody listens any more
 //
 // The wire is in docs/wire.md. Whoever cannot prove the key within two seconds is cut off, and at
@@ -25,6 +26,8 @@
 #include "transport/data_plane.hpp"
 
 namespace troupe {
+
+class TlsContext;
 
 /// What one process says of itself. Differences between processes are refused by name.
 struct Hello {
@@ -51,6 +54,8 @@ struct Peer {
   ProcessId process = 0;
   Socket control;    ///< for the actor systems; the lower number accepted, the higher connected
   Socket heartbeat;  ///< for cluster/watch.hpp
+  /// With TLS, the TCP socket below `heartbeat`: for WatchedPeer::wire.
+  Socket heartbeat_wire = {};
 };
 
 struct Joined {
@@ -75,6 +80,9 @@ struct JoinOptions {
   std::vector<std::string> names;  ///< by process, for those not heard of yet; empty: n0, n1, ...
   /// Called once, on the calling thread, with where this process listens; may be empty.
   std::function<void(const Address& address)> listening;
+  /// Secures every connection, from directly after the proof of the run key on. All processes or
+  /// none. It must outlive the connections.
+  const TlsContext* tls = nullptr;
 };
 
 /// Blocks until the job has met: at most options.timeout for everybody to come, and as long again,

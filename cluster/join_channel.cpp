@@ -11,11 +11,13 @@ Side Other(Side side) { return side == Side::kInitiator ? Side::kAcceptor : Side
 
 }  // namespace
 
-JoinChannel::JoinChannel(Socket socket, const RunKey& session, Side self)
+JoinChannel::JoinChannel(Socket socket, const RunKey& session, Side self,
+                         const Socket& wire)
     : socket_(std::move(socket)), sealer_(session, self), opener_(session, Other(self)) {
   try {
-    local_ = socket_.local_address();
-    peer_ = socket_.peer_address();
+    const Socket& asked = wire ? wire : socket_;
+    local_ = asked.local_address();
+    peer_ = asked.peer_address();
   } catch (const SocketError& error) {
     end_ = error.what();
   }

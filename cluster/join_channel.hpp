@@ -14,7 +14,8 @@ namespace troupe {
 
 class JoinChannel {
  public:
-  JoinChannel(Socket socket, const RunKey& session, Side self);
+  /// `wire`: with TLS, the TCP socket below, to be asked for the addresses.
+  JoinChannel(Socket socket, const RunKey& session, Side self, const Socket& wire = {});
 
   int fd() const { return socket_.fd(); }
   /// What to poll for.

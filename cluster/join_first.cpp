@@ -44,7 +44,7 @@ class First {
         acceptor_(
             Socket::Listen({self_.address.host.empty() ? options.seed.host : self_.address.host,
                             options.seed.port}),
-            key.Derive("join"), 0, options.say),
+            key.Derive("join"), 0, options.say, TlsOf(options)),
         mesh_(0, self_.num_processes) {
     self_.address = acceptor_.address();
     if (options.listening) options.listening(self_.address);
@@ -82,7 +82,7 @@ class First {
   std::list<Guest> guests_;
   PollSet polls_;
   bool meeting_ = false;         ///< the Roster is out
-  std::string version_problem_;  ///< of somebody with the key
+  std::string key_holder_problem_;  ///< of somebody with the key
   std::string mesh_failure_;     ///< as a member has reported it
 };
 
@@ -93,7 +93,7 @@ void First::Gather() {
   for (;;) {
     const Deadline now = steady_clock::now();
     auto mismatch = FindMismatch(self_, Claims());
-    if (!mismatch && !version_problem_.empty()) mismatch = version_problem_;
+    if (!mismatch && !key_holder_problem_.empty()) mismatch = key_holder_problem_;
     const auto absent = Absent();
     if (mismatch) {
       if (!mismatch_since) mismatch_since = now;
@@ -180,11 +180,13 @@ void First::Round(Deadline until) {
 
 void First::Welcome(Arrival arrival, Deadline now) {
   if (!arrival.problem.empty()) {
-    version_problem_ = arrival.problem;
+    key_holder_problem_ = arrival.problem;
   } else if (arrival.other.purpose != Purpose::kJoin) {
-    mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket));
+    mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket),
+              std::move(arrival.wire));
   } else {
-    JoinChannel channel(std::move(arrival.socket), arrival.session, Side::kAcceptor);
+    JoinChannel channel(std::move(arrival.socket), arrival.session, Side::kAcceptor,
+                        arrival.wire);
     std::string from = channel.peer_address().host;
     guests_.push_back({std::move(channel), arrival.other.from, std::move(from), now});
   }

@@ -86,7 +86,7 @@ class Member {
 };
 
 void Member::Listen(const Address& address) {
-  acceptor_.emplace(Socket::Listen(address), key_, self_.process, options_.say);
+  acceptor_.emplace(Socket::Listen(address), key_, self_.process, options_.say, TlsOf(options_));
   self_.address = acceptor_->address();
   if (options_.listening) options_.listening(self_.address);
 }
@@ -94,7 +94,8 @@ void Member::Listen(const Address& address) {
 void Member::Dial(Deadline not_before) {
   channel_.reset();
   dialer_.emplace(key_,
-                  DialOptions{options_.seed, Purpose::kJoin, self_.process, 0, 0, not_before});
+                  DialOptions{options_.seed, Purpose::kJoin, self_.process, 0, 0, not_before,
+                              TlsOf(options_)});
 }
 
 void Member::Round(Deadline until) {
@@ -135,7 +136,8 @@ void Member::Round(Deadline until) {
     for (Arrival& arrival : acceptor_->Serve(polls_, now))
       if (roster_ && arrival.problem.empty() && arrival.other.purpose != Purpose::kJoin &&
           arrival.other.from > self_.process)
-        mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket));
+        mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket),
+                  std::move(arrival.wire));
   if (roster_ && !gone_) ServeMesh(now);
 }
 
@@ -151,7 +153,8 @@ void Member::FindFirst(Deadline now) {
 }
 
 void Member::Introduce(Deadline now) {
-  channel_.emplace(dialer_->TakeSocket(), dialer_->session(), Side::kInitiator);
+  channel_.emplace(dialer_->TakeSocket(), dialer_->session(), Side::kInitiator,
+                   dialer_->TakeWire());
   dialer_.reset();
   if (!channel_->open()) return;
   if (!acceptor_) Listen({channel_->local_address().host, self_.address.port});
@@ -196,7 +199,7 @@ void Member::BeginMesh(Roster roster, Deadline now) {
   for (ProcessId peer = 0; peer < self_.process; ++peer)
     for (const Purpose purpose : {Purpose::kControl, Purpose::kHeartbeat})
       dials_.push_back({roster.members[static_cast<std::size_t>(peer)].address, purpose,
-                        self_.process, peer, roster.nonce, now});
+                        self_.process, peer, roster.nonce, now, TlsOf(options_)});
   mesh_by_ = now + MeshTime(options_);
   verdict_by_ = mesh_by_ + kReportTime + kPatience;
   roster_ = std::move(roster);
@@ -211,7 +214,7 @@ void Member::ServeMesh(Deadline now) {
     const Dialer::Status status = dialer->Serve(polls_, now);
     const DialOptions& options = dialer->options();
     if (status == Dialer::Status::kConnected)
-      mesh_.Put(options.other, options.purpose, dialer->TakeSocket());
+      mesh_.Put(options.other, options.purpose, dialer->TakeSocket(), dialer->TakeWire());
     if (status == Dialer::Status::kFailed || (status == Dialer::Status::kTrying && now >= mesh_by_))
       Report(self_.name + " cannot reach " + NameOfPeer(options.other) + " at " +
              ToString(options.address) +

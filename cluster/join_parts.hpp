@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cluster/join.hpp"
+#include "cluster/tls.hpp"
 
 namespace troupe {
 
@@ -15,6 +16,8 @@ Joined JoinAsMember(const RunKey& key, const JoinOptions& options);
 
 /// How a process is called that has not said its name.
 std::string NameOf(const JoinOptions& options, ProcessId process);
+/// For the connections of this Join; refers to `options`.
+TlsUse TlsOf(const JoinOptions& options);
 
 /// How long the connections between all may take once everybody is here.
 std::chrono::milliseconds MeshTime(const JoinOptions& options);

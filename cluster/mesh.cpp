@@ -6,14 +6,19 @@ namespace troupe {
 
 Mesh::Mesh(ProcessId self, int num_processes) : self_(self) {
   for (ProcessId process = 0; process < num_processes; ++process)
-    peers_.push_back({process, Socket(), Socket()});
+    peers_.push_back({process, Socket(), Socket(), Socket()});
 }
 
-void Mesh::Put(ProcessId peer, Purpose purpose, Socket socket) {
+void Mesh::Put(ProcessId peer, Purpose purpose, Socket socket, Socket wire) {
   if (peer < 0 || peer == self_ || peer >= static_cast<int>(peers_.size())) return;
   if (socket.closed_by_peer()) return;
   Peer& place = peers_[static_cast<std::size_t>(peer)];
-  (purpose == Purpose::kControl ? place.control : place.heartbeat) = std::move(socket);
+  if (purpose == Purpose::kControl) {
+    place.control = std::move(socket);
+  } else {
+    place.heartbeat = std::move(socket);
+    place.heartbeat_wire = std::move(wire);
+  }
 }
 
 bool Mesh::complete() const { return Missing().empty(); }

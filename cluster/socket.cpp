@@ -39,7 +39,9 @@ Address FromSystem(const sockaddr_storage& storage) {
 std::string PeerOf(int fd) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return "the other side";
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0 ||
+      storage.ss_family == AF_UNIX)
+    return "the other side";
   return ToString(FromSystem(storage));
 }
 

@@ -61,9 +61,10 @@ TlsHandle<SSL_CTX> MakeContext(const TlsFiles& files) {
   // OpenSSL itself compares it with the certificate.
   if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
     Refuse("key", files.key, TlsWords() + " (certificate " + files.certificate + ")");
-  if (SSL_CTX_build_cert_chain(context, SSL_BUILD_CHAIN_FLAG_CHECK) != 1)
-    Refuse("certificate", files.certificate, "it is not signed by CA " + files.ca + ": " +
-                                                 TlsWords());
+  if (SSL_CTX_build_cert_chain(
+          context, SSL_BUILD_CHAIN_FLAG_UNTRUSTED | SSL_BUILD_CHAIN_FLAG_NO_ROOT) != 1)
+    Refuse("certificate", files.certificate,
+           "it is not signed by CA " + files.ca + ": " + TlsWords());
   return result;
 }
 
@@ -71,7 +72,8 @@ TlsHandle<SSL_CTX> MakeContext(const TlsFiles& files) {
 
 TlsContext::TlsContext(TlsFiles files) : files_(std::move(files)) {
   auto context = MakeContext(files_);
-  state_ = std::make_unique<State>(MakeSocketMethod(), std::move(context));
+  auto method = MakeSocketMethod();
+  state_ = std::make_unique<State>(std::move(method), std::move(context));
 }
 
 TlsContext::~TlsContext() { Flush(steady_clock::now() + kFarewellTime); }

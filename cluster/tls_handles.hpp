@@ -17,7 +17,8 @@ struct TlsFree {
 template <typename T>
 using TlsHandle = std::unique_ptr<T, TlsFree>;
 
-/// What OpenSSL last said on this thread, "key values mismatch"; forgets it, and all before it.
+/// What OpenSSL last said on this thread, "key values mismatch", or of files what the system said;
+/// forgets it, and all before it.
 std::string TlsWords();
 
 /// A point in time as OpenSSL has it: "2024-05-01 12:00:00 UTC".

@@ -38,7 +38,7 @@ struct TlsHandshake::State {
   void Fail(const std::string& what, bool is_lost);
   RunKey::Digest ProofOf(Side side) const;
 
-  const TlsContext::State& context;
+  TlsContext::State& context;
   Side self;
   std::string peer;
   std::optional<RunKey> session_key;
@@ -121,7 +121,7 @@ RunKey::Digest TlsHandshake::State::ProofOf(Side side) const {
 TlsHandshake::TlsHandshake(const TlsContext& context, Socket plain, Side self,
                            const std::string& peer, const RunKey* session) {
   std::string called = peer + AddressOf(plain);
-  const TlsContext::State& shared = *context.state_;
+  TlsContext::State& shared = *context.state_;
   state_ = std::make_unique<State>(
       State{shared, self, std::move(called), session ? std::optional(*session) : std::nullopt,
             TlsSession(shared.context.get(), shared.method.get(), std::move(plain), self,

@@ -1,5 +1,6 @@
 #include "cluster/tls_link.hpp"
 
+#include <array>
 #include <poll.h>
 #include <utility>
 
@@ -136,14 +137,27 @@ void TlsLink::Conclude() {
     application_ = Socket();
     to_application_.Clear();
   }
-  if (broken_) writes_ = false;
   if (broken_ || peer_gone_) {
+    writes_ = false;
     over_ = to_application_.empty();
+    if (over_) End();
     return;
   }
   if (application_ || writes_) return;
   if (!std::exchange(finished_, true)) session_.FinishWriting();
   over_ = !reads_;
+}
+
+void TlsLink::End() {
+  session_.FinishWriting();
+  // Closed with something unread, this end would be a reset to the application, not an end.
+  std::array<std::byte, 4096> ignored;
+  try {
+    for (int round = 0; application_ && round < 256; ++round)
+      if (application_.TryRead(ignored).value_or(0) == 0) return;
+  } catch (const SocketError&) {
+    // It has closed its end, too.
+  }
 }
 
 void TlsLink::Close() noexcept {

@@ -35,7 +35,9 @@ class TlsLink {
   /// There is more to do without anything becoming ready.
   bool more() const { return more_ && !to_application_.full(); }
   /// All the application had written by the last Serve is with the kernel.
-  bool flushed() const { return quiet_ && (to_wire_.empty() || !writes_); }
+  bool flushed() const { return quiet_ && !blocked(); }
+  /// It waits for the peer to take what the application wrote.
+  bool blocked() const { return writes_ && !to_wire_.empty(); }
   /// Nothing more to do: to be destroyed.
   bool over() const { return over_; }
   /// The process ends: tells the peer so, as far as that is possible at once.
@@ -47,7 +49,8 @@ class TlsLink {
   void FromApplication();
   void ToWire();
   void Conclude();
-  bool wire_polled() const { return reads_ || writes_; }
+  /// The wire has ended: tells both sides.
+  void End();
 
   TlsSession session_;
   Socket application_;  ///< empty once it has closed its end
@@ -58,12 +61,12 @@ class TlsLink {
   bool broken_ = false;            ///< the wire's both directions
   bool peer_gone_ = false;         ///< TCP's end after close_notify
   bool wants_write_ = false;       ///< the wire's buffer is full
-  bool more_ = false;              ///< OpenSSL may hold bytes that had no room
+  bool more_ = true;               ///< OpenSSL may hold bytes, for which there was no room
   bool quiet_ = false;             ///< at the last look nothing more came of the application
   bool application_ended_ = false;  ///< it writes no more
-  bool application_gone_ = false;   ///< it reads no more
-  bool end_told_ = false;           ///< to the application
-  bool finished_ = false;           ///< TCP's end is sent
+  bool application_gone_ = false;  ///< it reads no more
+  bool end_told_ = false;          ///< to the application
+  bool finished_ = false;          ///< TCP's end is sent
   bool over_ = false;
 };
 

@@ -68,17 +68,21 @@ bool TlsRelay::Orders() {
 }
 
 void TlsRelay::Round(PollSet& polls) {
-  bool at_once = flush_ != flushed_;
+  const bool flushing = flush_ != flushed_;
+  bool more = false;
+  bool blocked = false;
   polls.Clear();
   polls.Add(wake_up_.fd(), POLLIN);
   for (const TlsLink& link : links_) {
     link.AddTo(polls);
-    at_once = at_once || link.more();
+    more = more || link.more();
+    blocked = blocked || link.blocked();
   }
+  const bool at_once = more || (flushing && !blocked);
   polls.Wait(at_once ? steady_clock::now() : Deadline::max());
   if (polls.Ready(wake_up_.fd()) != 0) wake_up_.Clear();
   for (TlsLink& link : links_)
-    if (link.Ready(polls) || link.more() || flush_ != flushed_) link.Serve(polls);
+    if (link.Ready(polls) || link.more() || flushing) link.Serve(polls);
   links_.remove_if([](const TlsLink& link) { return link.over(); });
   if (std::all_of(links_.begin(), links_.end(), [](const TlsLink& l) { return l.flushed(); }))
     flushed_ = flush_;

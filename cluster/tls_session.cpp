@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cluster/text.hpp"
+
 namespace troupe {
 namespace {
 
@@ -80,11 +82,18 @@ bool IsTlsRecord(int first_byte) { return first_byte == 0x15 || first_byte == 0x
 }  // namespace
 
 std::string TlsWords() {
-  const unsigned long error = ERR_peek_last_error();
+  const char* details = "";
+  const unsigned long error = ERR_peek_last_error_all(nullptr, nullptr, nullptr, &details, nullptr);
   // Of files the system's words are in front of OpenSSL's own.
   const unsigned long first = ERR_peek_error();
-  const char* words = ERR_reason_error_string(ERR_SYSTEM_ERROR(first) ? first : error);
+  const char* words = ERR_reason_error_string(error);
   std::string result = words != nullptr ? words : "OpenSSL error " + std::to_string(error);
+  if (ERR_SYSTEM_ERROR(first)) {
+    result = SystemWords(ERR_GET_REASON(first));
+  } else if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED && *details != 0) {
+    const std::string text = details;
+    result = text.substr(text.find(':') + 1);
+  }
   ERR_clear_error();
   return result;
 }

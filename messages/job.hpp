@@ -17,9 +17,8 @@ struct RunJob {};
 inline auto Fields(RunJob&) { return std::tie(); }
 struct JobDone {
   std::string failure;  ///< empty: every round is complete; else the first cause, one line
-  bool told = false;    ///< process 0 knows of the failure, and tells the user
 };
-inline auto Fields(JobDone& x) { return std::tie(x.failure, x.told); }
+inline auto Fields(JobDone& x) { return std::tie(x.failure); }
 
 /// Somebody raised the abort signal.
 struct JobFailed {

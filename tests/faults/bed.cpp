@@ -93,8 +93,8 @@ Bed::Bed(BedOptions options)
     : options_(std::move(options)), network_(options_.nodes + options_.strangers) {
   const std::string join = Network::AddressOf(0) + ":" + std::to_string(kPort);
   for (int node = 0; node < options_.nodes; ++node) {
-    const auto words = job_.Node(node, options_.nodes, join, options_.settings,
-                                 FaultWords(options_.faults));
+    const auto words =
+        job_.Node(node, options_.nodes, join, options_.settings, FaultWords(options_.faults));
     programs_.push_back(std::make_unique<Program>(network_.On(node, words)));
   }
 }

@@ -48,7 +48,7 @@ struct BedOptions {
   int nodes = 4;
   std::vector<std::string> settings = {};  ///< KEY=VALUE on top of the usual ones
   std::vector<std::string> faults = {};    ///< as --plant-fault takes them, in every process
-  int strangers = 0;                  ///< hosts beside those of the job, numbered after them
+  int strangers = 0;                       ///< hosts beside those of the job, numbered after them
 };
 
 /// `troupe node` on each of several hosts: 0 .. nodes - 1, called n0, n1, ... Where the fault that

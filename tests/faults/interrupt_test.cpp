@@ -15,7 +15,8 @@ namespace {
 
 /// Objects of /dev/shm that no process has mapped.
 std::set<std::string> UnusedObjects() {
-  const std::string mapped = Shell("cat /proc/[0-9]*/maps 2>/dev/null | grep -o '/dev/shm/.*' || :");
+  const std::string mapped =
+      Shell("cat /proc/[0-9]*/maps 2>/dev/null | grep -o '/dev/shm/.*' || :");
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
     if (mapped.find(entry.path().string()) == std::string::npos) names.insert(entry.path());
@@ -78,6 +79,7 @@ struct Interrupted {
 
 TEST_CASE("Ctrl-C saves what two processes have trained and leaves nothing else behind") {
   Interrupted job;
+  CHECK(ListeningPorts(job.bed.program().pid()).empty());
   for (const pid_t process : job.processes) {
     // They share memory: no port is needed for tensors, and nobody joins any more.
     CHECK(ListeningPorts(process).empty());

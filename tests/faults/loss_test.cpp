@@ -36,8 +36,30 @@ TEST_CASE("a process that is stopped for three seconds is told of, comes back an
   CHECK(bed.WaitForLine(0, "warning: n3 is silent for 1.0 s: its host answers", 100ms));
   bed.Continue(3);
   CHECK(bed.WaitForLine(0, "warning: n3 is back after", 5s));
-  for (const Ending& ending : bed.WaitAll(kPatience)) CHECK(ending.exit_code == 0);
+  const auto endings = bed.WaitAll(kPatience);
   INFO(bed.Transcript());
+  for (const Ending& ending : endings) {
+    REQUIRE(ending.ended);
+    CHECK(ending.exit_code == 0);
+  }
+  CHECK(bed.job().Losses().size() == 12);
+}
+
+TEST_CASE("a cable that is out for two seconds does not end the training") {
+  if (NoBed()) return;
+  Bed bed({.settings = {"run.steps=12"}});
+  bed.AwaitStep(2);
+  bed.LinkDown(2);
+  std::this_thread::sleep_for(2s);  // the fault itself
+  CHECK(bed.WaitForLine(0, "warning: n2 is silent for 1.0 s: its host does not answer", 100ms));
+  bed.LinkUp(2);
+  CHECK(bed.WaitForLine(0, "warning: n2 is back after", 5s));
+  const auto endings = bed.WaitAll(kPatience);
+  INFO(bed.Transcript());
+  for (const Ending& ending : endings) {
+    REQUIRE(ending.ended);
+    CHECK(ending.exit_code == 0);
+  }
   CHECK(bed.job().Losses().size() == 12);
 }
 

@@ -29,8 +29,7 @@ double NamedAfterLastStep(const LocalBed& bed, const std::string& text) {
 
 TEST_CASE("sleeping actors and lost messages are named as what everything else waits for") {
   // Both at a time: most of it is waiting.
-  const LocalBed sleeping(
-      {.nodes = 2, .faults = {"sleep@stage language.s0 dp0@Activation@10"}});
+  const LocalBed sleeping({.nodes = 2, .faults = {"sleep@stage language.s0 dp0@Activation@10"}});
   const LocalBed lost(
       {.nodes = 2, .faults = {"lose@leader vision>language/destination.0@Slice@37"}});
   CHECK(NamedAfterLastStep(sleeping,

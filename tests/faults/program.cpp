@@ -136,8 +136,7 @@ void Program::Listen() {
   changed_.notify_all();
 }
 
-std::optional<Line> Program::WaitForLine(const std::string& text,
-                                         std::chrono::milliseconds timeout,
+std::optional<Line> Program::WaitForLine(const std::string& text, std::chrono::milliseconds timeout,
                                          Clock::time_point since) const {
   const auto deadline = Clock::now() + timeout;
   std::unique_lock lock(mutex_);

@@ -15,13 +15,13 @@ namespace troupe::testing {
 /// is thrown here.
 void OnHost(const std::string& name, const std::function<void()>& action);
 
-/// Of all 65535 ports of `address`, those that accept a connection from that host, ascending. A port
-/// that answers nothing for 10 s throws std::runtime_error.
+/// Of all 65535 ports of `address`, those that accept a connection from the host with the namespace
+/// `from`, ascending. A port that answers nothing for 10 s throws std::runtime_error.
 std::vector<int> OpenPorts(const std::string& from, const std::string& address);
 
-/// The TCP ports at which anybody listens on that host, ascending.
+/// The TCP ports at which anybody listens on the host with that namespace, ascending.
 std::vector<int> ListeningPorts(const std::string& name);
-/// The TCP ports at which `process` listens.
+/// The TCP ports at which `process` of this host listens, ascending.
 std::vector<int> ListeningPorts(pid_t process);
 
 /// Bytes that are the same for the same seed.

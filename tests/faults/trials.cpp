@@ -38,7 +38,8 @@ Expected ExpectedOf(std::size_t kind, int victim, int node) {
     case kStopped:
       return {"lost " + NameOf(victim) + " is stopped"};
     case kCableOut:
-      return {node == victim ? "lost this node is cut off" : "lost " + NameOf(victim) + " vanished"};
+      return {node == victim ? "lost this node is cut off"
+                             : "lost " + NameOf(victim) + " vanished"};
     case kSleeping:
       return {"stage language.s1 dp0 on n1 is stuck: its handler of Activation", kExitFailed};
     case kLost:
@@ -106,9 +107,9 @@ void Judge(const Bed& bed, int victim, int node, TrialResult& result) {
   if (!line || !Says(ending.last_line, expected)) {
     return note(Flaw::kMisnamed, " says: " + ending.last_line);
   }
-  const double seconds =
-      kind < kSleeping ? bed.SinceFault(line->at)
-                       : std::chrono::duration<double>(line->at - LastStep(bed)).count();
+  const double seconds = kind < kSleeping
+                             ? bed.SinceFault(line->at)
+                             : std::chrono::duration<double>(line->at - LastStep(bed)).count();
   if (seconds > limit) note(Flaw::kLate, " is late: " + std::to_string(seconds) + " s");
   result.seconds = std::max(result.seconds, seconds);
 }
@@ -117,12 +118,12 @@ void Judge(const Bed& bed, int victim, int node, TrialResult& result) {
 
 const std::vector<FaultKind>& FaultKinds() {
   static const std::vector<FaultKind> kinds = {
-      {"killed", 1.0, ""},
-      {"stopped for good", 10.0, ""},
-      {"cable pulled", 5.0, ""},
-      {"sleeping stage", 10.0, "sleep@stage language.s1 dp0@Activation@"},
-      {"lost message", 15.0, "lose@leader vision>language/destination.0@Slice@"},
-      {"throwing stage", 5.0, "throw@stage language.s0 dp0@Activation@"},
+      {"killed", 1.0, "", 0},
+      {"stopped for good", 10.0, "", 0},
+      {"cable pulled", 5.0, "", 0},
+      {"sleeping stage", 10.0, "sleep@stage language.s1 dp0@Activation@", 4},
+      {"lost message", 15.0, "lose@leader vision>language/destination.0@Slice@", 16},
+      {"throwing stage", 5.0, "throw@stage language.s0 dp0@Activation@", 4},
   };
   return kinds;
 }
@@ -131,7 +132,9 @@ TrialResult RunTrial(const Trial& trial) {
   const FaultKind& kind = FaultKinds()[trial.kind];
   std::mt19937_64 random(trial.seed);
   const int victim = static_cast<int>(random() % kNodes);
-  const std::string count = std::to_string(5 + random() % 60);
+  // Not before the second step is over: what is measured begins with a step that was printed.
+  const std::uint64_t per_step = std::max<std::uint64_t>(kind.messages_per_step, 1);
+  const std::string count = std::to_string(2 * per_step + 1 + random() % (12 * per_step));
   TrialResult result;
   result.trial = trial;
   result.what = kind.name;

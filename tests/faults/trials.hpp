@@ -13,6 +13,7 @@ struct FaultKind {
   std::string name;     ///< "killed", as the table calls it
   double limit_s = 0;   ///< from the fault to the last process that names it
   std::string planted;  ///< as --plant-fault takes it up to the count; empty: done to a process
+  std::uint64_t messages_per_step = 0;  ///< of those that are counted
 };
 
 /// All kinds, in the order of the table.
@@ -39,7 +40,8 @@ struct TrialResult {
 /// Four hosts, one fault.
 TrialResult RunTrial(const Trial& trial);
 
-/// One line per kind: trials, how many were as they must be, how many had which flaw, the worst time.
+/// One line per kind: trials, how many were as they must be, how many had which flaw, the worst
+/// time of those processes that named it.
 std::string TableOf(const std::vector<TrialResult>& results);
 
 }  // namespace troupe::testing

@@ -1,11 +1,12 @@
-// About three quarters of an hour: ./test_faults "[slow]"
+// About half an hour on two cores: ./test_faults "[slow]"
+#include "tests/faults/trials.hpp"
+
 #include <atomic>
 #include <iostream>
 #include <mutex>
 #include <thread>
 
 #include "tests/faults/checks.hpp"
-#include "tests/faults/trials.hpp"
 
 using namespace troupe::testing;
 

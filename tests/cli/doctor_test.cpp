@@ -1,0 +1,322 @@
+// The doctor's verdicts on made-up machines, and the program on real ones with one thing wrong.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <sys/stat.h>
+
+#include "cli/doctor_checks.hpp"
+#include "cli/doctor_shared.hpp"
+#include "cluster/run_key.hpp"
+#include "cluster/socket.hpp"
+#include "tests/cli/process.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+
+constexpr const char* kShapes = "configs/shapes.toml";
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+NodeFacts Node(const std::string& name, const std::string& resolved,
+               const std::string& interface = "") {
+  return {name, name + ".lan", resolved, "", interface, 1500};
+}
+
+Verdict WorstOf(const Findings& findings) {
+  Verdict worst = Verdict::kOk;
+  for (const Finding& finding : findings) worst = std::max(worst, finding.verdict);
+  return worst;
+}
+
+/// The doctor on configs/shapes.toml.
+Outcome Examine(std::vector<std::string> more) {
+  more.insert(more.begin(), {"doctor", kShapes});
+  Outcome outcome = RunTroupe(more);
+  INFO(outcome.out << outcome.err);
+  CHECK(!outcome.timed_out);
+  return outcome;
+}
+
+/// It found exactly one failure: of this kind, with these words.
+void RequireOnlyFailure(const Outcome& outcome, const std::string& name, const std::string& words) {
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 4);
+  std::vector<std::string> failures;
+  for (const std::string& line : LinesOf(outcome.out)) {
+    if (line.rfind("failure ", 0) == 0) failures.push_back(line);
+  }
+  REQUIRE(failures.size() == 1);
+  CHECK_THAT(failures.front(), Contains(" " + name + " ") && Contains(words));
+  CHECK_THAT(outcome.out, Contains("\n") && Contains(" -> "));
+  CHECK_THAT(LinesOf(outcome.out).back(), Contains("the job would fail"));
+}
+
+}  // namespace
+
+TEST_CASE("failures stand last in the table, each with its advice below", "[cli]") {
+  const Findings findings = {Fails("ports", "7420 is taken", "choose another"),
+                             Well("clock", "synchronised"),
+                             Warns("cores", "8 ranks on 2 cores", "it works")};
+  CHECK(FindingsTable(findings) ==
+        "ok       clock  synchronised\n"
+        "warning  cores  8 ranks on 2 cores\n"
+        "                -> it works\n"
+        "failure  ports  7420 is taken\n"
+        "                -> choose another\n"
+        "the job would fail: 3 checks, 1 warning, 1 failure\n");
+  CHECK(AnyFailure(findings));
+  CHECK(!AnyFailure({findings[1], findings[2]}));
+}
+
+TEST_CASE("a disk without room for the checkpoints that are kept is a failure", "[cli]") {
+  const DiskNeed need{kGiB, kGiB, 2};
+  CHECK(CheckDisk("runs", 3 * kGiB, need).verdict == Verdict::kOk);
+  const Finding full = CheckDisk("runs", 3 * kGiB - 1, need);
+  CHECK(full.verdict == Verdict::kFailure);
+  CHECK_THAT(full.line, Contains("weights and 2 checkpoints take 3.0 GiB"));
+}
+
+TEST_CASE("memory is measured against the machine and the control group, whichever is less",
+          "[cli]") {
+  CHECK(CheckMemory(kGiB, 1, {8 * kGiB, std::nullopt}).verdict == Verdict::kOk);
+  CHECK(CheckMemory(9 * kGiB, 1, {8 * kGiB, std::nullopt}).verdict == Verdict::kFailure);
+  const Finding grouped = CheckMemory(4 * kGiB, 1, {8 * kGiB, 2 * kGiB});
+  CHECK(grouped.verdict == Verdict::kFailure);
+  CHECK_THAT(grouped.line, Contains("2.0 GiB left to the control group's limit"));
+  // What a process takes itself counts, and close to the edge is a warning.
+  CHECK(CheckMemory(0, 64, {8 * kGiB, std::nullopt}).verdict == Verdict::kFailure);
+  CHECK(CheckMemory(15 * kGiB / 2 - kGiB / 4, 1, {8 * kGiB, {}}).verdict == Verdict::kWarning);
+}
+
+TEST_CASE("ranks that share cores are a warning", "[cli]") {
+  CHECK(CheckCores(4, 4).verdict == Verdict::kOk);
+  CHECK(CheckCores(5, 4).verdict == Verdict::kWarning);
+}
+
+TEST_CASE("every other process costs open files", "[cli]") {
+  CHECK(CheckDescriptors(1024, 100).verdict == Verdict::kOk);
+  const Finding few = CheckDescriptors(256, 100);
+  CHECK(few.verdict == Verdict::kFailure);
+  CHECK_THAT(few.advice, Contains("ulimit -n "));
+}
+
+TEST_CASE("shared memory must hold a worker of every process here", "[cli]") {
+  CHECK(CheckSharedMemory(64'000'000, 14).verdict == Verdict::kOk);
+  CHECK(CheckSharedMemory(64'000'000, 15).verdict == Verdict::kFailure);
+  CHECK(CheckSharedMemory(std::nullopt, 1).verdict == Verdict::kFailure);
+}
+
+TEST_CASE("processes that may not read each other are a warning", "[cli]") {
+  CHECK(CheckCma(std::nullopt, "", false).verdict == Verdict::kOk);
+  CHECK(CheckCma(1, "", false).verdict == Verdict::kOk);
+  CHECK(CheckCma(2, "", true).verdict == Verdict::kOk);
+  CHECK(CheckCma(2, "", false).verdict == Verdict::kWarning);
+  CHECK(CheckCma(3, "", true).verdict == Verdict::kWarning);
+  CHECK(CheckCma(0, "operation not permitted", true).verdict == Verdict::kWarning);
+}
+
+TEST_CASE("a clock that is not synchronised, or does not say, is a warning", "[cli]") {
+  CHECK(CheckClock({true, ""}).verdict == Verdict::kOk);
+  CHECK(CheckClock({false, ""}).verdict == Verdict::kWarning);
+  CHECK_THAT(CheckClock({false, "not permitted"}).line, Contains("not permitted"));
+}
+
+TEST_CASE("names that do not resolve are failures, each by its own", "[cli]") {
+  NodeFacts lost = Node("n1", "");
+  lost.error = "Name or service not known";
+  const Findings findings = CheckNames({Node("n0", "10.0.0.1", "eth0"), lost}, 0);
+  REQUIRE(findings.size() == 2);
+  CHECK(findings[0].verdict == Verdict::kFailure);
+  CHECK(findings[0].line == "n1: Name or service not known");
+  CHECK(findings[1].line == "n0 is 10.0.0.1 (here, eth0, MTU 1500)");
+}
+
+TEST_CASE("a machine that has not the address of its node is told so", "[cli]") {
+  const std::vector<NodeFacts> nodes = {Node("n0", "10.0.0.1", "eth0"), Node("n1", "10.0.0.2")};
+  CHECK(WorstOf(CheckNames(nodes, 0)) == Verdict::kOk);
+  CHECK(WorstOf(CheckNames(nodes, std::nullopt)) == Verdict::kOk);
+  CHECK(WorstOf(CheckNames(nodes, 1)) == Verdict::kFailure);
+}
+
+TEST_CASE("a node behind the loopback address cannot be reached by others", "[cli]") {
+  const NodeFacts hidden = Node("n0", "127.0.1.1", "lo");
+  CHECK(WorstOf(CheckNames({hidden, Node("n1", "10.0.0.2")}, 0)) == Verdict::kFailure);
+  CHECK(WorstOf(CheckNames({hidden, Node("n1", "127.0.0.1", "lo")}, 0)) == Verdict::kOk);
+}
+
+TEST_CASE("nodes without addresses are left to the launcher", "[cli]") {
+  NodeFacts unnamed;
+  unnamed.name = "n0";
+  const Findings findings = CheckNames({unnamed, unnamed}, 0);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].verdict == Verdict::kOk);
+}
+
+TEST_CASE("a port range needs a free port for each process", "[cli]") {
+  CHECK(CheckPortRange("7500-7501", 2, 2).verdict == Verdict::kOk);
+  CHECK(CheckPortRange("7500-7501", 1, 2).verdict == Verdict::kFailure);
+}
+
+TEST_CASE("no device is a line, not a failure", "[cli]") {
+  CHECK(CheckDevices({}, "cpu").verdict == Verdict::kOk);
+  CHECK_THAT(CheckDevices({"nvidia0", "nvidia1"}, "cpu").line, Contains("nvidia0, nvidia1"));
+}
+
+TEST_CASE("a path is judged by what its silence would look like", "[cli]") {
+  PathFacts path{"n1", 2e-4, 1e-4, 0.0, 1500, 1500};
+  CHECK(CheckPath(path, 1.0).verdict == Verdict::kOk);
+  path.mtu_back = 9000;
+  CHECK(CheckPath(path, 1.0).verdict == Verdict::kWarning);
+  path.round_trip_s = 0.3;
+  CHECK_THAT(CheckPath(path, 1.0).advice, Contains("suspect_after_s"));
+  path.round_trip_s = 1.1;
+  CHECK(CheckPath(path, 1.0).verdict == Verdict::kFailure);
+}
+
+TEST_CASE("clocks more than a second apart are a warning, whichever is ahead", "[cli]") {
+  PathFacts path{"n1", 2e-4, 1e-4, 0.5, 0, 0};
+  CHECK(CheckClockDifference(path).line == "n1's clock is 500.0 ms ahead, known to 50 us");
+  path.clock_ahead_s = -90.0;
+  const Finding behind = CheckClockDifference(path);
+  CHECK(behind.verdict == Verdict::kWarning);
+  CHECK_THAT(behind.line, Contains("90.0 s behind"));
+}
+
+TEST_CASE("a transfer is judged by its slower direction and by what arrived", "[cli]") {
+  TransferFacts facts{"n1", 64 << 20, 0.064, 0.032, true};
+  CHECK(CheckTransfer(facts).line ==
+        "64.0 MiB to n1 in 64.0 ms (1.0 GB/s), back in 32.0 ms (2.1 GB/s)");
+  facts.back_s = 5.0;
+  CHECK(CheckTransfer(facts).verdict == Verdict::kWarning);
+  facts.intact = false;
+  CHECK(CheckTransfer(facts).verdict == Verdict::kFailure);
+}
+
+TEST_CASE("a run directory of its own is a failure once checkpoints are written", "[cli]") {
+  CHECK(CheckSharedDirectory("n1", "runs", "", true).verdict == Verdict::kOk);
+  CHECK(CheckSharedDirectory("n1", "runs", "not there", true).verdict == Verdict::kFailure);
+  CHECK(CheckSharedDirectory("n1", "runs", "not there", false).verdict == Verdict::kWarning);
+}
+
+TEST_CASE("a token is seen in a shared directory only, and leaves nothing behind", "[cli]") {
+  const ScratchFolder folder;
+  {
+    const SharedToken token(folder / "a/b", ".doctor-1");
+    CHECK(LookForToken(folder / "a/b", ".doctor-1", "p1") == "");
+    CHECK(std::filesystem::exists(folder / "a/b/.doctor-1/p1"));
+    CHECK_THAT(LookForToken(folder / "elsewhere", ".doctor-1", "p1"), Contains("not there"));
+  }
+  CHECK(!std::filesystem::exists(folder / "a"));
+  std::filesystem::create_directory(folder / "kept");
+  { const SharedToken token(folder / "kept", ".doctor-1"); }
+  CHECK(std::filesystem::is_empty(folder / "kept"));
+}
+
+TEST_CASE("the doctor finds nothing wrong where a configuration runs, and leaves nothing behind",
+          "[cli]") {
+  const ScratchFolder folder;
+  const Outcome outcome = Examine({"--set", "run.dir=" + (folder / "new/runs")});
+  CHECK(outcome.exit_code == 0);
+  for (const char* name : {"config ", "versions ", "data ", "disk ", "memory ", "cores ",
+                           "threads ", "files ", "clock ", "gpu ", "cluster "}) {
+    CHECK_THAT(outcome.out, Contains(name));
+  }
+  CHECK_THAT(LinesOf(outcome.out).back(), Contains("nothing found that would fail"));
+  CHECK(!std::filesystem::exists(folder / "new"));
+}
+
+TEST_CASE("the doctor names a port that is taken", "[cli]") {
+  const Socket taken = Socket::Listen({"127.0.0.1", 0});
+  const std::string join = ToString(taken.local_address());
+  const std::vector<std::string> two = {"--set", "cluster.nodes=2", "--set", "cluster.join=" + join};
+  std::vector<std::string> as_first = two;
+  as_first.insert(as_first.end(), {"--node", "0/2"});
+  RequireOnlyFailure(Examine(as_first), "ports", join + ": address already in use");
+  RequireOnlyFailure(Examine(two), "ports", join);  // the address says that node 0 is here
+}
+
+TEST_CASE("the doctor names data that is missing", "[cli]") {
+  RequireOnlyFailure(Examine({"--set", "data.train=none.json"}), "data", "none.json: expected");
+}
+
+TEST_CASE("the doctor names a run directory that cannot be made", "[cli]") {
+  const ScratchFolder folder;
+  folder.Write("file", "");
+  const std::string path = folder / "file/runs";
+  RequireOnlyFailure(Examine({"--set", "run.dir=" + path}), "disk", path + ": cannot create: ");
+}
+
+TEST_CASE("the doctor names nodes that do not resolve", "[cli]") {
+  const ScratchFolder folder;
+  folder.Write("two.toml", "extends = [\"" + std::filesystem::absolute(kShapes).string() +
+                               "\"]\n[cluster]\njoin = \"127.0.0.1:1\"\n"
+                               "[[cluster.nodes]]\naddress = \"127.0.0.1\"\ndevices = 4\n"
+                               "[[cluster.nodes]]\naddress = \"none.invalid\"\ndevices = 4\n");
+  const Outcome outcome = RunTroupe({"doctor", folder / "two.toml", "--node", "0/2"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 4);
+  CHECK_THAT(outcome.out, Contains("n1: cannot resolve none.invalid: ") &&
+                              Contains("-> add none.invalid to DNS or /etc/hosts"));
+}
+
+TEST_CASE("the doctor names a key file that others can read", "[cli]") {
+  const ScratchFolder folder;
+  RunKey::Generate().WriteFile(folder / "key");
+  const std::vector<std::string> arguments = {"--set",      "cluster.nodes=2", "--node", "1/2",
+                                              "--key-file", folder / "key",    "--set",
+                                              "cluster.join=127.0.0.1:7420"};
+  CHECK(Examine(arguments).exit_code == 0);
+  REQUIRE(chmod((folder / "key").c_str(), 0644) == 0);
+  RequireOnlyFailure(Examine(arguments), "key", folder / "key");
+}
+
+TEST_CASE("the doctor names what is wrong with a configuration", "[cli]") {
+  RequireOnlyFailure(Examine({"--set", "run.step=3"}), "config", "did you mean \"steps\"?");
+}
+
+TEST_CASE("processes that the doctor starts here meet, and it measures what lies between them",
+          "[cli]") {
+  const ScratchFolder folder;
+  const Outcome outcome = Examine({"--local", "2", "--set", "run.dir=" + (folder / "runs")});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("n0, n1: all 2 are there"));
+  CHECK_THAT(outcome.out, Contains("n1 reads and writes the same " + (folder / "runs")));
+  CHECK_THAT(outcome.out, Contains("64.0 MiB to n1 in ") && Contains("B/s), back in "));
+  CHECK_THAT(outcome.out, Contains("tensors between processes over "));
+  CHECK(!std::filesystem::exists(folder / "runs"));
+}
+
+TEST_CASE("nodes with different configurations both exit with what differs", "[cli]") {
+  const ScratchFolder folder;
+  RunKey::Generate().WriteFile(folder / "key");
+  const std::string join = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
+  const auto node = [&](const std::string& number, const std::string& steps) {
+    return RunTroupe({"doctor", kShapes, "--set", "cluster.nodes=2", "--set",
+                      "run.dir=" + (folder / "runs"), "--set", "run.steps=" + steps, "--join", join,
+                      "--node", number, "--key-file", folder / "key"});
+  };
+  auto second = std::async(std::launch::async, node, "1/2", "8");
+  const Outcome first = node("0/2", "7");
+  RequireOnlyFailure(first, "meeting", "run.steps is 8, n0 has 7");
+  RequireOnlyFailure(second.get(), "meeting", "run.steps is 8, n0 has 7");
+}
+
+TEST_CASE("the doctor's arguments are checked and explained", "[cli]") {
+  const Outcome help = RunTroupe({"doctor", "--help"});
+  CHECK(help.exit_code == 0);
+  for (const char* word : {"CONFIG", "--set", "--node", "--join", "--address", "--key-file",
+                           "--local", "Exit code: 0"}) {
+    CHECK_THAT(help.out, Contains(word));
+  }
+  CHECK(RunTroupe({"doctor"}).exit_code == 2);
+  CHECK(RunTroupe({"doctor", kShapes, "--local", "2", "--node", "0/2"}).exit_code == 2);
+  CHECK(RunTroupe({"doctor", kShapes, "--node", "5/2"}).exit_code == 2);
+  const Outcome unjoined = RunTroupe({"doctor", kShapes, "--set", "cluster.nodes=2", "--join", "x"});
+  CHECK(unjoined.exit_code == 2);
+}
+
+}  // namespace troupe
