@@ -1,16 +1,21 @@
 #include "cli/cluster_run.hpp"
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <filesystem>
 #include <iostream>
+#include <memory>
+#include <netdb.h>
 #include <unistd.h>
 #include <utility>
 
 #include "cli/launcher.hpp"
 #include "cli/run_directory.hpp"
+#include "cluster/address_class.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/host_identity.hpp"
 #include "cluster/join_address.hpp"
+#include "cluster/tls.hpp"
 #include "configs/resolved.hpp"
 
 extern char** environ;
@@ -158,6 +163,38 @@ void RemoveUnused(const std::string& directory) {
   std::filesystem::remove(directory, ignored);
 }
 
+/// The address that a join address stands for, as digits where it can be resolved.
+std::string ResolvedHost(const Address& seed) {
+  try {
+    const auto resolved = Resolve(seed);
+    std::array<char, NI_MAXHOST> host{};
+    const auto& first = resolved.front();
+    if (getnameinfo(reinterpret_cast<const sockaddr*>(&first.storage), first.length, host.data(),
+                    host.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
+      return host.data();
+    }
+  } catch (const std::runtime_error&) {  // joining will say so
+  }
+  return seed.host;
+}
+
+/// What secures the connections between processes; null where nothing does.
+std::unique_ptr<TlsContext> OpenTls(const ClusterConfig& cluster, const Address& seed) {
+  if (!TlsIsOn(cluster.tls, ResolvedHost(seed))) return nullptr;
+  if (cluster.tls_ca.empty()) {
+    throw LaunchError("connections to " + ToString(seed) +
+                      " are to be encrypted (cluster.tls = \"auto\" does so where the join address "
+                      "is neither loopback nor private): set cluster.tls_ca, tls_certificate and "
+                      "tls_key, or write cluster.tls = \"off: the network is trusted\"");
+  }
+  try {
+    return std::make_unique<TlsContext>(
+        TlsFiles{cluster.tls_ca, cluster.tls_certificate, cluster.tls_key});
+  } catch (const std::runtime_error& e) {
+    throw LaunchError(e.what());
+  }
+}
+
 RunKey ReadKey(const std::string& path) {
   if (path.empty()) {
     throw LaunchError(
@@ -193,6 +230,8 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   if (self == 0) options.self.address = seed;
   for (const PlannedProcess& process : plan.processes()) options.names.push_back(process.name);
   options.seed = seed;
+  const auto tls = OpenTls(config.cluster, seed);
+  options.tls = tls.get();
   options.timeout = std::chrono::milliseconds(
       static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
   // Among processes of one launcher the first one's account is enough.
@@ -222,7 +261,10 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   const int exit_code =
       self == 0 ? work.Finish(end)
                 : (end.failure.empty() ? static_cast<int>(kExitDone) : ReportFailure(end));
-  if (!end.failure.empty()) QuickExit(exit_code);
+  if (!end.failure.empty()) {
+    if (tls) tls->Flush(std::chrono::steady_clock::now() + std::chrono::milliseconds(200));
+    QuickExit(exit_code);
+  }
   return ExitCodeOf(exit_code, interrupt);
 }
 

@@ -70,7 +70,7 @@ std::optional<int> NodeHere(const ClusterConfig& cluster) {
 /// Which node: as --node and the launcher say, else by addresses, else not known.
 std::optional<int> WhichNode(const DoctorArguments& arguments, const ProcessPlan& plan,
                              const ClusterConfig& cluster, const Variables& variables) {
-  if (plan.num_nodes() == 1) return 0;
+  if (plan.num_nodes() == 1 && !arguments.node) return 0;
   try {
     const NodeChoice choice = ChooseNode(variables, arguments.node, plan);
     if (choice.launched_per == LaunchedPer::kNode) return choice.node;

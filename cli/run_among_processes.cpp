@@ -200,7 +200,8 @@ void SpanningRun::OpenPlane() {
 void SpanningRun::StartWatch() {
   std::vector<WatchedPeer> peers;
   for (Peer& peer : member_.joined.peers) {
-    peers.push_back({peer.process, NameOf(peer.process), std::move(peer.heartbeat)});
+    peers.push_back({peer.process, NameOf(peer.process), std::move(peer.heartbeat),
+                     std::move(peer.heartbeat_wire)});
   }
   WatchOptions options;
   options.interval = Milliseconds(config_.cluster.heartbeat_ms * 1e-3);

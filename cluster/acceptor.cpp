@@ -60,6 +60,7 @@ std::vector<Arrival> Acceptor::Serve(const PollSet& polls, Deadline now) {
   }
   std::erase_if(pending_, [](const Pending& pending) { return pending.over; });
   for (Securing& securing : securing_) {
+    if (securing.over) continue;  // at its very beginning
     const bool ready = polls.Ready(securing.handshake.fd()) != 0;
     if (ready || now >= securing.began + kHandshakeTime)
       securing.over = Secure(securing, now, arrivals);

@@ -56,7 +56,7 @@ void RequireOnlyFailure(const Outcome& outcome, const std::string& name, const s
 
 }  // namespace
 
-TEST_CASE("failures stand last in the table, each with its advice below", "[cli]") {
+TEST_CASE("failures stand last in the table, each with its advice below", "[cli][doctor]") {
   const Findings findings = {Fails("ports", "7420 is taken", "choose another"),
                              Well("clock", "synchronised"),
                              Warns("cores", "8 ranks on 2 cores", "it works")};
@@ -71,7 +71,7 @@ TEST_CASE("failures stand last in the table, each with its advice below", "[cli]
   CHECK(!AnyFailure({findings[1], findings[2]}));
 }
 
-TEST_CASE("a disk without room for the checkpoints that are kept is a failure", "[cli]") {
+TEST_CASE("a disk without room for the checkpoints that are kept is a failure", "[cli][doctor]") {
   const DiskNeed need{kGiB, kGiB, 2};
   CHECK(CheckDisk("runs", 3 * kGiB, need).verdict == Verdict::kOk);
   const Finding full = CheckDisk("runs", 3 * kGiB - 1, need);
@@ -80,7 +80,7 @@ TEST_CASE("a disk without room for the checkpoints that are kept is a failure", 
 }
 
 TEST_CASE("memory is measured against the machine and the control group, whichever is less",
-          "[cli]") {
+          "[cli][doctor]") {
   CHECK(CheckMemory(kGiB, 1, {8 * kGiB, std::nullopt}).verdict == Verdict::kOk);
   CHECK(CheckMemory(9 * kGiB, 1, {8 * kGiB, std::nullopt}).verdict == Verdict::kFailure);
   const Finding grouped = CheckMemory(4 * kGiB, 1, {8 * kGiB, 2 * kGiB});
@@ -91,25 +91,25 @@ TEST_CASE("memory is measured against the machine and the control group, whichev
   CHECK(CheckMemory(15 * kGiB / 2 - kGiB / 4, 1, {8 * kGiB, {}}).verdict == Verdict::kWarning);
 }
 
-TEST_CASE("ranks that share cores are a warning", "[cli]") {
+TEST_CASE("ranks that share cores are a warning", "[cli][doctor]") {
   CHECK(CheckCores(4, 4).verdict == Verdict::kOk);
   CHECK(CheckCores(5, 4).verdict == Verdict::kWarning);
 }
 
-TEST_CASE("every other process costs open files", "[cli]") {
+TEST_CASE("every other process costs open files", "[cli][doctor]") {
   CHECK(CheckDescriptors(1024, 100).verdict == Verdict::kOk);
   const Finding few = CheckDescriptors(256, 100);
   CHECK(few.verdict == Verdict::kFailure);
   CHECK_THAT(few.advice, Contains("ulimit -n "));
 }
 
-TEST_CASE("shared memory must hold a worker of every process here", "[cli]") {
+TEST_CASE("shared memory must hold a worker of every process here", "[cli][doctor]") {
   CHECK(CheckSharedMemory(64'000'000, 14).verdict == Verdict::kOk);
   CHECK(CheckSharedMemory(64'000'000, 15).verdict == Verdict::kFailure);
   CHECK(CheckSharedMemory(std::nullopt, 1).verdict == Verdict::kFailure);
 }
 
-TEST_CASE("processes that may not read each other are a warning", "[cli]") {
+TEST_CASE("processes that may not read each other are a warning", "[cli][doctor]") {
   CHECK(CheckCma(std::nullopt, "", false).verdict == Verdict::kOk);
   CHECK(CheckCma(1, "", false).verdict == Verdict::kOk);
   CHECK(CheckCma(2, "", true).verdict == Verdict::kOk);
@@ -118,13 +118,13 @@ TEST_CASE("processes that may not read each other are a warning", "[cli]") {
   CHECK(CheckCma(0, "operation not permitted", true).verdict == Verdict::kWarning);
 }
 
-TEST_CASE("a clock that is not synchronised, or does not say, is a warning", "[cli]") {
+TEST_CASE("a clock that is not synchronised, or does not say, is a warning", "[cli][doctor]") {
   CHECK(CheckClock({true, ""}).verdict == Verdict::kOk);
   CHECK(CheckClock({false, ""}).verdict == Verdict::kWarning);
   CHECK_THAT(CheckClock({false, "not permitted"}).line, Contains("not permitted"));
 }
 
-TEST_CASE("names that do not resolve are failures, each by its own", "[cli]") {
+TEST_CASE("names that do not resolve are failures, each by its own", "[cli][doctor]") {
   NodeFacts lost = Node("n1", "");
   lost.error = "Name or service not known";
   const Findings findings = CheckNames({Node("n0", "10.0.0.1", "eth0"), lost}, 0);
@@ -134,20 +134,20 @@ TEST_CASE("names that do not resolve are failures, each by its own", "[cli]") {
   CHECK(findings[1].line == "n0 is 10.0.0.1 (here, eth0, MTU 1500)");
 }
 
-TEST_CASE("a machine that has not the address of its node is told so", "[cli]") {
+TEST_CASE("a machine that has not the address of its node is told so", "[cli][doctor]") {
   const std::vector<NodeFacts> nodes = {Node("n0", "10.0.0.1", "eth0"), Node("n1", "10.0.0.2")};
   CHECK(WorstOf(CheckNames(nodes, 0)) == Verdict::kOk);
   CHECK(WorstOf(CheckNames(nodes, std::nullopt)) == Verdict::kOk);
   CHECK(WorstOf(CheckNames(nodes, 1)) == Verdict::kFailure);
 }
 
-TEST_CASE("a node behind the loopback address cannot be reached by others", "[cli]") {
+TEST_CASE("a node behind the loopback address cannot be reached by others", "[cli][doctor]") {
   const NodeFacts hidden = Node("n0", "127.0.1.1", "lo");
   CHECK(WorstOf(CheckNames({hidden, Node("n1", "10.0.0.2")}, 0)) == Verdict::kFailure);
   CHECK(WorstOf(CheckNames({hidden, Node("n1", "127.0.0.1", "lo")}, 0)) == Verdict::kOk);
 }
 
-TEST_CASE("nodes without addresses are left to the launcher", "[cli]") {
+TEST_CASE("nodes without addresses are left to the launcher", "[cli][doctor]") {
   NodeFacts unnamed;
   unnamed.name = "n0";
   const Findings findings = CheckNames({unnamed, unnamed}, 0);
@@ -155,17 +155,17 @@ TEST_CASE("nodes without addresses are left to the launcher", "[cli]") {
   CHECK(findings[0].verdict == Verdict::kOk);
 }
 
-TEST_CASE("a port range needs a free port for each process", "[cli]") {
+TEST_CASE("a port range needs a free port for each process", "[cli][doctor]") {
   CHECK(CheckPortRange("7500-7501", 2, 2).verdict == Verdict::kOk);
   CHECK(CheckPortRange("7500-7501", 1, 2).verdict == Verdict::kFailure);
 }
 
-TEST_CASE("no device is a line, not a failure", "[cli]") {
+TEST_CASE("no device is a line, not a failure", "[cli][doctor]") {
   CHECK(CheckDevices({}, "cpu").verdict == Verdict::kOk);
   CHECK_THAT(CheckDevices({"nvidia0", "nvidia1"}, "cpu").line, Contains("nvidia0, nvidia1"));
 }
 
-TEST_CASE("a path is judged by what its silence would look like", "[cli]") {
+TEST_CASE("a path is judged by what its silence would look like", "[cli][doctor]") {
   PathFacts path{"n1", 2e-4, 1e-4, 0.0, 1500, 1500};
   CHECK(CheckPath(path, 1.0).verdict == Verdict::kOk);
   path.mtu_back = 9000;
@@ -176,7 +176,7 @@ TEST_CASE("a path is judged by what its silence would look like", "[cli]") {
   CHECK(CheckPath(path, 1.0).verdict == Verdict::kFailure);
 }
 
-TEST_CASE("clocks more than a second apart are a warning, whichever is ahead", "[cli]") {
+TEST_CASE("clocks more than a second apart are a warning, whichever is ahead", "[cli][doctor]") {
   PathFacts path{"n1", 2e-4, 1e-4, 0.5, 0, 0};
   CHECK(CheckClockDifference(path).line == "n1's clock is 500.0 ms ahead, known to 50 us");
   path.clock_ahead_s = -90.0;
@@ -185,7 +185,7 @@ TEST_CASE("clocks more than a second apart are a warning, whichever is ahead", "
   CHECK_THAT(behind.line, Contains("90.0 s behind"));
 }
 
-TEST_CASE("a transfer is judged by its slower direction and by what arrived", "[cli]") {
+TEST_CASE("a transfer is judged by its slower direction and by what arrived", "[cli][doctor]") {
   TransferFacts facts{"n1", 64 << 20, 0.064, 0.032, true};
   CHECK(CheckTransfer(facts).line ==
         "64.0 MiB to n1 in 64.0 ms (1.0 GB/s), back in 32.0 ms (2.1 GB/s)");
@@ -195,13 +195,13 @@ TEST_CASE("a transfer is judged by its slower direction and by what arrived", "[
   CHECK(CheckTransfer(facts).verdict == Verdict::kFailure);
 }
 
-TEST_CASE("a run directory of its own is a failure once checkpoints are written", "[cli]") {
+TEST_CASE("a run directory of its own is a failure once checkpoints are written", "[cli][doctor]") {
   CHECK(CheckSharedDirectory("n1", "runs", "", true).verdict == Verdict::kOk);
   CHECK(CheckSharedDirectory("n1", "runs", "not there", true).verdict == Verdict::kFailure);
   CHECK(CheckSharedDirectory("n1", "runs", "not there", false).verdict == Verdict::kWarning);
 }
 
-TEST_CASE("a token is seen in a shared directory only, and leaves nothing behind", "[cli]") {
+TEST_CASE("a token is seen in a shared directory only, and leaves nothing behind", "[cli][doctor]") {
   const ScratchFolder folder;
   {
     const SharedToken token(folder / "a/b", ".doctor-1");
@@ -216,7 +216,7 @@ TEST_CASE("a token is seen in a shared directory only, and leaves nothing behind
 }
 
 TEST_CASE("the doctor finds nothing wrong where a configuration runs, and leaves nothing behind",
-          "[cli]") {
+          "[cli][doctor]") {
   const ScratchFolder folder;
   const Outcome outcome = Examine({"--set", "run.dir=" + (folder / "new/runs")});
   CHECK(outcome.exit_code == 0);
@@ -228,7 +228,7 @@ TEST_CASE("the doctor finds nothing wrong where a configuration runs, and leaves
   CHECK(!std::filesystem::exists(folder / "new"));
 }
 
-TEST_CASE("the doctor names a port that is taken", "[cli]") {
+TEST_CASE("the doctor names a port that is taken", "[cli][doctor]") {
   const Socket taken = Socket::Listen({"127.0.0.1", 0});
   const std::string join = ToString(taken.local_address());
   const std::vector<std::string> two = {"--set", "cluster.nodes=2", "--set", "cluster.join=" + join};
@@ -238,18 +238,18 @@ TEST_CASE("the doctor names a port that is taken", "[cli]") {
   RequireOnlyFailure(Examine(two), "ports", join);  // the address says that node 0 is here
 }
 
-TEST_CASE("the doctor names data that is missing", "[cli]") {
+TEST_CASE("the doctor names data that is missing", "[cli][doctor]") {
   RequireOnlyFailure(Examine({"--set", "data.train=none.json"}), "data", "none.json: expected");
 }
 
-TEST_CASE("the doctor names a run directory that cannot be made", "[cli]") {
+TEST_CASE("the doctor names a run directory that cannot be made", "[cli][doctor]") {
   const ScratchFolder folder;
   folder.Write("file", "");
   const std::string path = folder / "file/runs";
   RequireOnlyFailure(Examine({"--set", "run.dir=" + path}), "disk", path + ": cannot create: ");
 }
 
-TEST_CASE("the doctor names nodes that do not resolve", "[cli]") {
+TEST_CASE("the doctor names nodes that do not resolve", "[cli][doctor]") {
   const ScratchFolder folder;
   folder.Write("two.toml", "extends = [\"" + std::filesystem::absolute(kShapes).string() +
                                "\"]\n[cluster]\njoin = \"127.0.0.1:1\"\n"
@@ -262,7 +262,7 @@ TEST_CASE("the doctor names nodes that do not resolve", "[cli]") {
                               Contains("-> add none.invalid to DNS or /etc/hosts"));
 }
 
-TEST_CASE("the doctor names a key file that others can read", "[cli]") {
+TEST_CASE("the doctor names a key file that others can read", "[cli][doctor]") {
   const ScratchFolder folder;
   RunKey::Generate().WriteFile(folder / "key");
   const std::vector<std::string> arguments = {"--set",      "cluster.nodes=2", "--node", "1/2",
@@ -273,12 +273,12 @@ TEST_CASE("the doctor names a key file that others can read", "[cli]") {
   RequireOnlyFailure(Examine(arguments), "key", folder / "key");
 }
 
-TEST_CASE("the doctor names what is wrong with a configuration", "[cli]") {
+TEST_CASE("the doctor names what is wrong with a configuration", "[cli][doctor]") {
   RequireOnlyFailure(Examine({"--set", "run.step=3"}), "config", "did you mean \"steps\"?");
 }
 
 TEST_CASE("processes that the doctor starts here meet, and it measures what lies between them",
-          "[cli]") {
+          "[cli][doctor]") {
   const ScratchFolder folder;
   const Outcome outcome = Examine({"--local", "2", "--set", "run.dir=" + (folder / "runs")});
   INFO(outcome.out << outcome.err);
@@ -290,7 +290,7 @@ TEST_CASE("processes that the doctor starts here meet, and it measures what lies
   CHECK(!std::filesystem::exists(folder / "runs"));
 }
 
-TEST_CASE("nodes with different configurations both exit with what differs", "[cli]") {
+TEST_CASE("nodes with different configurations both exit with what differs", "[cli][doctor]") {
   const ScratchFolder folder;
   RunKey::Generate().WriteFile(folder / "key");
   const std::string join = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
@@ -305,7 +305,7 @@ TEST_CASE("nodes with different configurations both exit with what differs", "[c
   RequireOnlyFailure(second.get(), "meeting", "run.steps is 8, n0 has 7");
 }
 
-TEST_CASE("the doctor's arguments are checked and explained", "[cli]") {
+TEST_CASE("the doctor's arguments are checked and explained", "[cli][doctor]") {
   const Outcome help = RunTroupe({"doctor", "--help"});
   CHECK(help.exit_code == 0);
   for (const char* word : {"CONFIG", "--set", "--node", "--join", "--address", "--key-file",

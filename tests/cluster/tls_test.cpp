@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <future>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/ssl.h>
+#include <optional>
 #include <poll.h>
 #include <random>
+#include <sys/socket.h>
 #include <thread>
 #include <vector>
 
@@ -79,8 +80,31 @@ struct Secured {
 std::vector<std::byte> RandomBytes(std::size_t size, unsigned seed) {
   std::mt19937_64 random(seed);
   std::vector<std::byte> bytes(size);
-  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+  for (std::size_t i = 0; i + 8 <= size; i += 8) {
+    const std::uint64_t word = random();
+    std::memcpy(bytes.data() + i, &word, 8);
+  }
   return bytes;
+}
+
+/// A client of nothing but OpenSSL, with a certificate or none. True when, to it, all went well: it
+/// does not wait for what the other side says of its certificate.
+bool ConnectBare(const Socket& socket, const std::optional<TlsFiles>& files) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_method()),
+                                                                  &SSL_CTX_free);
+  if (files) {
+    SSL_CTX_use_certificate_file(context.get(), files->certificate.c_str(), SSL_FILETYPE_PEM);
+    SSL_CTX_use_PrivateKey_file(context.get(), files->key.c_str(), SSL_FILETYPE_PEM);
+  }
+  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), &SSL_free);
+  SSL_set_fd(ssl.get(), socket.fd());
+  const Deadline deadline = Soon();
+  int result = -1;
+  while ((result = SSL_connect(ssl.get())) != 1 && steady_clock::now() < deadline) {
+    pollfd entry{socket.fd(), POLLIN, 0};
+    poll(&entry, 1, 1000);
+  }
+  return result == 1;
 }
 
 /// Until `socket` ends: all that came.
@@ -216,39 +240,22 @@ TEST_CASE("who connects without an accepted certificate is told, though it accep
             ours.file());
 }
 
-TEST_CASE("a certificate that expires while the process runs is refused") {
-  const Authority authority("ca");
-  const TlsContext near(authority.Issue("n2", 1s));
-  const TlsContext far(authority.Issue("n0"));
-  const Deadline deadline = Soon();
-  std::array<Outcome, 2> both;
-  do {
-    both = SecureBoth(near, far);
-  } while (both[1].error.empty() && steady_clock::now() < deadline);
-  CHECK_THAT(both[1].error, Contains("n2 (127.0.0.1): TLS handshake failed: its certificate "
-                                     "expired"));
-  CHECK_THAT(both[0].error, Contains("holds this process's certificate for expired"));
-}
-
-TEST_CASE("who shows no certificate is refused") {
+TEST_CASE("who shows no certificate, or one that has expired, is refused") {
   const Authority authority("ca");
   const TlsContext far(authority.Issue("n0"));
-  Wire wire;
-  auto accepted = std::async(std::launch::async,
-                             [&] { return Secure(far, std::move(wire.far), false); });
-  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_method()),
-                                                                  &SSL_CTX_free);
-  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), &SSL_free);
-  SSL_set_fd(ssl.get(), wire.near.fd());
-  const Deadline deadline = Soon();
-  int result = -1;
-  while ((result = SSL_connect(ssl.get())) != 1 && steady_clock::now() < deadline) {
-    pollfd entry{wire.near.fd(), POLLIN, 0};
-    poll(&entry, 1, 1000);
+  // A TlsContext would not even begin with these.
+  for (const bool expired : {false, true}) {
+    Wire wire;
+    auto accepted = std::async(std::launch::async,
+                               [&] { return Secure(far, std::move(wire.far), false); });
+    const auto began = steady_clock::now();
+    CHECK(ConnectBare(wire.near, expired ? std::optional(authority.Issue("n2", -60s))
+                                         : std::nullopt));
+    CHECK_THAT(accepted.get().error,
+               Contains("n2 (127.0.0.1): TLS handshake failed: ") &&
+                   Contains(expired ? "its certificate expired" : "it shows no certificate"));
+    CHECK(steady_clock::now() - began < 2s);
   }
-  CHECK(result == 1);
-  CHECK(accepted.get().error ==
-        "n2 (127.0.0.1): TLS handshake failed: it shows no certificate");
 }
 
 TEST_CASE("who does not speak TLS is refused within the time, whatever it says") {
