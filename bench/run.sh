@@ -27,6 +27,7 @@ for tls in posix,sysv,cma tcp; do
   [ -x "$build/bench/bench_data_plane" ] || continue
   "$build/bench/bench_data_plane" --tls "$tls" --buffers 1 || status=1
 done
+if [ -x "$build/bench/bench_control" ]; then "$build/bench/bench_control" || status=1; fi
 if [ -x "$build/troupe" ]; then bench/processes.sh "$build" || status=1; fi
 if [ -x "$build/bench/bench_transport" ]; then
   echo "== transport (commit $commit)"

@@ -1,5 +1,5 @@
-// What `troupe doctor` finds, and how it judges what it has read: pure, so that every verdict can be
-// had without the machine that deserves it. doctor_facts.hpp reads, doctor_machine.hpp combines.
+// What `troupe doctor` finds, and how it judges what it has read: pure, so that every verdict can
+// be had without the machine that deserves it. doctor_facts.hpp reads, doctor_machine.hpp combines.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,8 @@ Finding CheckDescriptors(std::uint64_t limit, int processes);
 
 /// `free`: of /dev/shm, bytes; nothing if there is none. `processes`: of this machine.
 Finding CheckSharedMemory(std::optional<std::uint64_t> free, int processes);
-/// `ptrace_scope`: kernel.yama.ptrace_scope, nothing where the kernel has no Yama. `error`: what the
-/// kernel says of reading a process's memory, empty when it allows it. `privileged`: may trace
+/// `ptrace_scope`: kernel.yama.ptrace_scope, nothing where the kernel has no Yama. `error`: what
+/// the kernel says of reading a process's memory, empty when it allows it. `privileged`: may trace
 /// whatever the scope says.
 Finding CheckCma(std::optional<int> ptrace_scope, const std::string& error, bool privileged);
 

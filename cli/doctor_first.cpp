@@ -75,7 +75,7 @@ class First {
       } catch (const std::exception& e) {
         other.lost = true;
         findings_.push_back(Fails("meeting", "lost " + other.name + ": " + e.what(),
-                                  "look at what it says there"));
+                                  "it ended, or stopped answering: look at what it says there"));
       }
     }
   }
@@ -245,7 +245,8 @@ class First {
 
   void End() {
     if (connected_) {
-      findings_.push_back(Well("transport", "tensors between processes over " + end_->transports()));
+      findings_.push_back(
+          Well("transport", "tensors between processes over " + end_->transports()));
     }
     if (end_) end_->Leave();
     const auto say = [&](Talk kind) {

@@ -81,14 +81,15 @@ bool AnyFailure(const Findings& findings) {
 }
 
 std::string FindingsTable(Findings findings) {
-  std::ranges::stable_sort(findings, {}, &Finding::verdict);
+
   std::size_t width = 0;
   for (const Finding& finding : findings) width = std::max(width, finding.name.size());
   std::string text;
   for (const Finding& finding : findings) {
     const std::string head = Padded(Word(finding.verdict), 9) + Padded(finding.name, width + 2);
     text += head + finding.line + "\n";
-    if (!finding.advice.empty()) text += std::string(head.size(), ' ') + "-> " + finding.advice + "\n";
+    if (finding.advice.empty()) continue;
+    text += std::string(head.size(), ' ') + "-> " + finding.advice + "\n";
   }
   const auto failures = std::ranges::count(findings, Verdict::kFailure, &Finding::verdict);
   const auto warnings = std::ranges::count(findings, Verdict::kWarning, &Finding::verdict);
@@ -104,7 +105,8 @@ Finding CheckPath(const PathFacts& facts, double suspect_after_s) {
     return Fails("path", line, "the network is slower than cluster.suspect_after_s allows");
   }
   if (facts.round_trip_s > suspect_after_s / 4) {
-    return Warns("path", line, "raise cluster.suspect_after_s: a busy moment would look like a loss");
+    return Warns("path", line,
+                 "raise cluster.suspect_after_s: a busy moment would look like a loss");
   }
   if (facts.mtu_there > 0 && facts.mtu_back > 0 && facts.mtu_there != facts.mtu_back) {
     return Warns("path", line + " there and " + std::to_string(facts.mtu_back) + " back",
@@ -119,7 +121,8 @@ Finding CheckClockDifference(const PathFacts& facts) {
                            DurationText(std::abs(facts.clock_ahead_s)) +
                            (facts.clock_ahead_s < 0 ? " behind" : " ahead") + sure;
   if (std::abs(facts.clock_ahead_s) < kClocksApart_s) return Well("clocks", line);
-  return Warns("clocks", line, "synchronise the clocks: times in logs and names of runs would not fit");
+  return Warns("clocks", line,
+               "synchronise the clocks: times in logs and names of runs would not fit");
 }
 
 Finding CheckTransfer(const TransferFacts& facts) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/meeting_options.hpp"
@@ -29,7 +30,9 @@ class TransferEnd {
 
   std::vector<std::byte> address() const { return plane_->address(); }
   /// Throws as UcxPlane does.
-  void Connect(std::vector<std::vector<std::byte>> addresses) { plane_->Connect(std::move(addresses)); }
+  void Connect(std::vector<std::vector<std::byte>> addresses) {
+    plane_->Connect(std::move(addresses));
+  }
   std::string transports() const { return plane_->transports(); }
 
   /// Sends `num_bytes` known ones. Throws std::invalid_argument for more than kMeasuredBytes.

@@ -17,7 +17,8 @@ std::string ConfigLines(const Config& config) {
   std::string lines;
   for (const ResolvedTable& table : ResolvedTables(config)) {
     for (const ResolvedKey& key : table.keys) {
-      lines += (table.dotted.empty() ? "" : table.dotted + ".") + key.name + " = " + key.value + "\n";
+      lines += (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
+      lines += " = " + key.value + "\n";
     }
   }
   return lines;

@@ -1,7 +1,7 @@
 // The doctor's verdicts on made-up machines, and the program on real ones with one thing wrong.
 #include <catch2/catch.hpp>
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <sys/stat.h>
 
@@ -201,7 +201,8 @@ TEST_CASE("a run directory of its own is a failure once checkpoints are written"
   CHECK(CheckSharedDirectory("n1", "runs", "not there", false).verdict == Verdict::kWarning);
 }
 
-TEST_CASE("a token is seen in a shared directory only, and leaves nothing behind", "[cli][doctor]") {
+TEST_CASE("a token is seen in a shared directory only, and leaves nothing behind",
+          "[cli][doctor]") {
   const ScratchFolder folder;
   {
     const SharedToken token(folder / "a/b", ".doctor-1");
@@ -231,7 +232,8 @@ TEST_CASE("the doctor finds nothing wrong where a configuration runs, and leaves
 TEST_CASE("the doctor names a port that is taken", "[cli][doctor]") {
   const Socket taken = Socket::Listen({"127.0.0.1", 0});
   const std::string join = ToString(taken.local_address());
-  const std::vector<std::string> two = {"--set", "cluster.nodes=2", "--set", "cluster.join=" + join};
+  const std::vector<std::string> two = {"--set", "cluster.nodes=2", "--set",
+                                        "cluster.join=" + join};
   std::vector<std::string> as_first = two;
   as_first.insert(as_first.end(), {"--node", "0/2"});
   RequireOnlyFailure(Examine(as_first), "ports", join + ": address already in use");
@@ -315,8 +317,8 @@ TEST_CASE("the doctor's arguments are checked and explained", "[cli][doctor]") {
   CHECK(RunTroupe({"doctor"}).exit_code == 2);
   CHECK(RunTroupe({"doctor", kShapes, "--local", "2", "--node", "0/2"}).exit_code == 2);
   CHECK(RunTroupe({"doctor", kShapes, "--node", "5/2"}).exit_code == 2);
-  const Outcome unjoined = RunTroupe({"doctor", kShapes, "--set", "cluster.nodes=2", "--join", "x"});
-  CHECK(unjoined.exit_code == 2);
+  const Outcome nobody = RunTroupe({"doctor", kShapes, "--set", "cluster.nodes=2", "--join", "x"});
+  CHECK(nobody.exit_code == 2);
 }
 
 }  // namespace troupe
