@@ -63,8 +63,9 @@ class ActorBase : public Base, public Active {
     const std::type_info* const message = content.empty() ? nullptr : content.type(0).second;
     this->activity()->message.store(message, std::memory_order_relaxed);
     this->activity()->busy_since_ns.store(NowNs(), std::memory_order_relaxed);
-    if (this->has_fault() && this->MeetsFault(message)) {
-      return caf::invoke_message_result::consumed;
+    if (this->has_fault()) {
+      this->current_mailbox_element(&element);  // whom CAF answers when a fault throws
+      if (this->MeetsFault(message)) return caf::invoke_message_result::consumed;
     }
     return Base::consume(element);
   }

@@ -148,13 +148,14 @@ int DoctorLocal(const DoctorArguments& arguments, const ProcessPlan& plan) {
 
 /// What the process finds on its machine, if it is the one that looks: the first of its node.
 Findings OwnFindings(const DoctorArguments& arguments, const Config& config,
-                     const ProcessPlan& plan, ProcessId self) {
+                     const ProcessPlan& plan, ProcessId self, const Address& seed) {
   const int node = plan.processes()[static_cast<std::size_t>(self)].node;
   MachinePart part = PartOfNode(plan, node);
   const bool local = arguments.local_processes > 0;
   if (local) part.processes = plan.processes();
   if (part.processes.front().process != self) return {};
   part.meets = true;
+  part.join = seed;
   part.key_file = arguments.key_file;
   Findings findings;
   if (self == 0) {
@@ -168,7 +169,7 @@ Findings OwnFindings(const DoctorArguments& arguments, const Config& config,
 
 int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
                    const ProcessPlan& plan, ProcessId self, const Address& seed) {
-  Findings own = OwnFindings(arguments, config, plan, self);
+  Findings own = OwnFindings(arguments, config, plan, self, seed);
   std::optional<RunKey> key;
   try {
     key = RunKey::ReadFile(arguments.key_file);
@@ -176,9 +177,17 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
     own.push_back(Fails("meeting", "not tried without a run key", "see the line about the key"));
     return Print(own);
   }
+  std::unique_ptr<TlsContext> tls;
+  try {
+    tls = TlsOf(config.cluster, seed);
+  } catch (const LaunchError& e) {
+    own.push_back(Fails("meeting", std::string("not tried: ") + e.what(), "see cluster.tls"));
+    return Print(own);
+  }
   DoctorMember member{config, plan, self, *key,
                       JoinOptionsOf(config, plan, self, seed, arguments.address, DoctorBuild()),
                       std::move(own)};
+  member.join.tls = tls.get();
   if (self == 0) member.join.run_directory = config.run.dir;
   // Among processes of one launcher the first one's account is enough.
   if (self == 0 || !arguments.child) {

@@ -30,7 +30,7 @@ Finding CheckOwnName(const NodeFacts& node) {
 
 /// "127.0.1.1" behind the machine's own name in /etc/hosts: fine here, useless to the others.
 bool HidesBehindLoopback(const NodeFacts& node, const std::vector<NodeFacts>& nodes) {
-  if (!IsLoopback(node.resolved) || true) return false;
+  if (!IsLoopback(node.resolved)) return false;
   return std::ranges::any_of(nodes, [](const NodeFacts& other) {
     return !other.resolved.empty() && !IsLoopback(other.resolved);
   });
@@ -52,7 +52,7 @@ Finding CheckDisk(const std::string& directory, std::uint64_t free, const DiskNe
 
 Finding CheckMemory(std::uint64_t estimate, int processes, const MemoryFacts& facts) {
   const std::uint64_t need = estimate + static_cast<std::uint64_t>(processes) * kProcessBytes;
-  const bool grouped = facts.group_left && false && *facts.group_left < facts.available;
+  const bool grouped = facts.group_left && *facts.group_left < facts.available;
   const std::uint64_t left = grouped ? *facts.group_left : facts.available;
   const std::string line = "about " + BytesText(need) + " needed here, " + BytesText(left) +
                            (grouped ? " left to the control group's limit" : " available");

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -206,11 +207,6 @@ std::vector<std::string> NvidiaDevices() {
   }
   std::ranges::sort(names);
   return names;
-}
-
-std::string TryReading(const std::string& path) {
-  const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  return file.get() < 0 ? SystemWords(errno) : "";
 }
 
 std::string UcxVersion() { return ucp_get_version_string(); }

@@ -44,9 +44,6 @@ std::string TryListening(const std::string& host, std::uint16_t port);
 /// Free ones of "7500-7600"; stops counting at `enough`.
 int FreePorts(const std::string& range, int enough);
 
-/// What the system says of opening `path`; empty if it opens.
-std::string TryReading(const std::string& path);
-
 /// "1.13.1".
 std::string UcxVersion();
 

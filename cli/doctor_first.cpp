@@ -32,7 +32,8 @@ double WallClock() {
 struct Other {
   ProcessId process = 0;
   std::string name;
-  Socket* socket = nullptr;
+  const Peer* peer = nullptr;
+  Socket* socket = nullptr;  ///< its control connection
   std::vector<std::byte> address;  ///< of its plane; empty: it has none
   bool connected = true;           ///< its plane
   bool lost = false;
@@ -44,6 +45,7 @@ class First {
     for (Peer& peer : joined_.peers) {
       others_.push_back({peer.process,
                          joined_.roster.members[static_cast<std::size_t>(peer.process)].name,
+                         &peer,
                          &peer.control,
                          {}});
     }
@@ -214,7 +216,7 @@ class First {
     std::ranges::sort(times);
     facts.best_round_trip_s = times.front();
     facts.round_trip_s = times[times.size() / 2];
-    facts.mtu_there = PathMtu(*other.socket);
+    facts.mtu_there = PathMtu(*other.peer);
     return facts;
   }
 

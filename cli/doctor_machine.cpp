@@ -9,6 +9,7 @@
 #include "actors/job_plan.hpp"
 #include "cli/commands.hpp"
 #include "cli/doctor_facts.hpp"
+#include "cli/meeting_options.hpp"
 #include "cli/preflight.hpp"
 #include "cli/run_job.hpp"
 #include "cluster/host_identity.hpp"
@@ -99,20 +100,20 @@ Finding CheckKey(const std::string& path) {
   return Well("key", path);
 }
 
-Findings CheckTlsFiles(const ClusterConfig& cluster) {
-  Findings findings;
-  for (const std::string& path : {cluster.tls_ca, cluster.tls_certificate, cluster.tls_key}) {
-    const std::string error = path.empty() ? "" : TryReading(path);
-    if (!error.empty()) {
-      findings.push_back(Fails("tls", path + ": cannot be read: " + error,
-                               "correct cluster.tls_ca, tls_certificate and tls_key"));
+/// Nothing where there are no files and none are needed.
+Findings CheckTls(const ClusterConfig& cluster, const std::optional<Address>& join) {
+  const std::string files =
+      cluster.tls_ca + ", " + cluster.tls_certificate + " and " + cluster.tls_key;
+  try {
+    if (join && TlsOf(cluster, *join)) {
+      return {Well("tls", files + " fit together; connections are encrypted")};
     }
+    if (cluster.tls_ca.empty()) return {};
+    static_cast<void>(TlsContext({cluster.tls_ca, cluster.tls_certificate, cluster.tls_key}));
+    return {Well("tls", files + " fit together" + (join ? "; this join address needs none" : ""))};
+  } catch (const std::runtime_error& e) {
+    return {Fails("tls", e.what(), "correct cluster.tls, tls_ca, tls_certificate or tls_key")};
   }
-  if (findings.empty() && !cluster.tls_ca.empty()) {
-    findings.push_back(Well("tls", cluster.tls_ca + ", " + cluster.tls_certificate + ", " +
-                                       cluster.tls_key + " can be read"));
-  }
-  return findings;
 }
 
 /// Opens the tensors' worker as a job would, alone.
@@ -163,7 +164,7 @@ void CheckCluster(const Config& config, const MachinePart& part, Findings& findi
   const Findings ports = CheckPorts(config, part);
   std::ranges::copy(ports, back_inserter(findings));
   findings.push_back(CheckKey(part.key_file));
-  std::ranges::move(CheckTlsFiles(config.cluster), back_inserter(findings));
+  std::ranges::move(CheckTls(config.cluster, part.join), back_inserter(findings));
   const int here = static_cast<int>(part.processes.size());
   const std::string& tls = config.transport.ucx_tls;
   if (here > 1 && (tls == "auto" || tls.find("posix") != std::string::npos)) {

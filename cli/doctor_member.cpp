@@ -110,7 +110,7 @@ class Member {
   void Pong() {
     ByteWriter writer;
     writer.I64(WallClock());
-    writer.I32(PathMtu(first_));
+    writer.I32(PathMtu(joined_.peers.front()));
     Say(first_, Talk::kPong, writer.Take(), In(kAnswerTime));
   }
 

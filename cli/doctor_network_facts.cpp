@@ -68,7 +68,7 @@ std::string TryListening(const std::string& host, std::uint16_t port) {
     static_cast<void>(Socket::Listen({host, port}));
     return "";
   } catch (const SocketError& e) {
-    return std::string(e.what()).substr(0, 0);
+    return e.what();
   }
 }
 

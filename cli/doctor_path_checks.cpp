@@ -81,7 +81,7 @@ bool AnyFailure(const Findings& findings) {
 }
 
 std::string FindingsTable(Findings findings) {
-
+  std::ranges::stable_sort(findings, {}, &Finding::verdict);
   std::size_t width = 0;
   for (const Finding& finding : findings) width = std::max(width, finding.name.size());
   std::string text;

@@ -55,7 +55,7 @@ SharedToken::~SharedToken() {
   // Of the folders that were made for it those that are still empty.
   for (fs::path path = fs::path(folder_).parent_path();
        path.string().size() >= made_.size() && !made_.empty(); path = path.parent_path()) {
-    break;
+    if (!fs::remove(path, ignored)) break;
   }
 }
 

@@ -71,7 +71,9 @@ Findings ReadFindings(ByteReader& reader) {
   return findings;
 }
 
-int PathMtu(const Socket& socket) {
+int PathMtu(const Peer& peer) {
+  // With TLS the connection itself is below what one reads and writes.
+  const Socket& socket = peer.heartbeat_wire ? peer.heartbeat_wire : peer.heartbeat;
   int mtu = 0;
   socklen_t length = sizeof mtu;
   if (getsockopt(socket.fd(), IPPROTO_IP, IP_MTU, &mtu, &length) == 0) return mtu;

@@ -19,6 +19,7 @@
 
 #include "cli/doctor_checks.hpp"
 #include "cluster/bytes.hpp"
+#include "cluster/join.hpp"
 #include "cluster/socket.hpp"
 
 namespace troupe {
@@ -54,7 +55,7 @@ std::vector<std::byte> HearKind(Socket& socket, Talk kind, Deadline deadline);
 void WriteFindings(ByteWriter& writer, const Findings& findings);
 Findings ReadFindings(ByteReader& reader);
 
-/// As the kernel knows it for this connection; 0 when it does not say.
-int PathMtu(const Socket& socket);
+/// As the kernel knows it for the connection to `peer`; 0 when it does not say.
+int PathMtu(const Peer& peer);
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #include "cli/launcher.hpp"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -60,10 +61,18 @@ class Launched {
     }
   }
 
+  bool killed() const { return killed_; }
+
   void Signal(int signal) {
     for (const Child& child : children_) {
       if (child.running) kill(child.pid, signal);
     }
+  }
+
+  /// Ends everybody at once; what they say or leave unsaid is no cause.
+  void Kill() {
+    killed_ = true;
+    Signal(SIGKILL);
   }
 
   int Run() {
@@ -72,7 +81,7 @@ class Launched {
       Reap();
       HurryUp();
     }
-    TellCause();
+    if (!killed_) TellCause();
     return exit_code_;
   }
 
@@ -101,6 +110,7 @@ class Launched {
   int exit_code_ = kExitDone;
   Clock::time_point failed_at_{};
   int pleas_ = 0;
+  std::atomic<bool> killed_ = false;
 };
 
 void Launched::Start(const ChildProcess& process) {
@@ -237,11 +247,12 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt)
     if (count++ == 0) {
       std::cerr << "finishing the step under way; once more ends at once\n" << std::flush;
     }
-    launched.Signal(signal);
+    if (count == 1) return launched.Signal(signal);
+    launched.Kill();
   });
   const int exit_code = launched.Run();
   interrupt.OnSignal(nullptr);
-  return exit_code;
+  return launched.killed() ? 128 + interrupt.signal() : exit_code;
 }
 
 void EndWithParent() {

@@ -1,13 +1,18 @@
 #include "cli/meeting_options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <netdb.h>
 #include <span>
+#include <stdexcept>
 #include <unistd.h>
 #include <vector>
 
+#include "cluster/address_class.hpp"
 #include "cluster/host_identity.hpp"
 #include "cluster/transport_choice.hpp"
+#include "cluster/variables.hpp"
 #include "configs/resolved.hpp"
 
 namespace troupe {
@@ -36,7 +41,37 @@ Verify VerifyOf(TransportVerify verify) {
   return Verify::kHeader;
 }
 
+/// The address that a join address stands for, in digits where it can be resolved.
+std::string ResolvedHost(const Address& seed) {
+  try {
+    const ResolvedAddress first = Resolve(seed).front();
+    std::array<char, NI_MAXHOST> host{};
+    if (getnameinfo(reinterpret_cast<const sockaddr*>(&first.storage), first.length, host.data(),
+                    host.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
+      return host.data();
+    }
+  } catch (const std::runtime_error&) {  // joining will say so
+  }
+  return seed.host;
+}
+
 }  // namespace
+
+std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed) {
+  if (!TlsIsOn(cluster.tls, ResolvedHost(seed))) return nullptr;
+  if (cluster.tls_ca.empty()) {
+    throw LaunchError("connections to " + ToString(seed) +
+                      " are to be encrypted (cluster.tls = \"auto\" does so where the join address "
+                      "is neither loopback nor private): set cluster.tls_ca, tls_certificate and "
+                      "tls_key, or write cluster.tls = \"off: the network is trusted\"");
+  }
+  try {
+    return std::make_unique<TlsContext>(
+        TlsFiles{cluster.tls_ca, cluster.tls_certificate, cluster.tls_key});
+  } catch (const std::runtime_error& e) {
+    throw LaunchError(e.what());
+  }
+}
 
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,
                           const Address& seed, const std::string& address,
@@ -56,6 +91,7 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
     options.self.address.host = config.cluster.nodes[node].address;
   }
   if (self == 0) options.self.address = seed;
+  for (const PlannedProcess& process : plan.processes()) options.names.push_back(process.name);
   options.seed = seed;
   options.timeout = std::chrono::milliseconds(
       static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));

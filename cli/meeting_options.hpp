@@ -2,19 +2,26 @@
 // process says of itself, and the settings of its data plane.
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "cluster/join.hpp"
 #include "cluster/process_plan.hpp"
 #include "cluster/run_key.hpp"
+#include "cluster/tls.hpp"
 #include "configs/config.hpp"
 #include "transport/ucx_plane.hpp"
 
 namespace troupe {
 
-/// `address`: this node's own, empty for the configured one or the one it reaches `seed` from.
-/// `build`: what all must have in common besides the configuration.
+/// What secures the connections between processes that meet at `seed`; null where nothing does. It
+/// must outlive them. Throws LaunchError when there should be files and are none, or when they do
+/// not fit together.
+std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed);
+
+/// All but run_directory, say, listening and tls. `address`: this node's own, empty for the
+/// configured one or the one it reaches `seed` from. `build`: what all must have in common besides
+/// the configuration.
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,
                           const Address& seed, const std::string& address,
                           const std::string& build);

@@ -17,6 +17,7 @@
 #include "cluster/transport_choice.hpp"
 #include "cluster/watch.hpp"
 #include "messages/system.hpp"
+#include "transport/patient_plane.hpp"
 #include "transport/ucx_plane.hpp"
 
 namespace troupe {
@@ -24,6 +25,9 @@ namespace {
 
 /// For the actors of another process to answer while a job starts.
 constexpr std::chrono::seconds kGreetingTime{20};
+
+/// For the watch to say how a process was lost, before the failure of its connection is told.
+constexpr std::chrono::milliseconds kPatience{500};
 
 /// What a lost process's line begins with; see JobEnd::lost.
 constexpr const char* kLost = "lost ";
@@ -71,7 +75,7 @@ class SpanningRun {
   JobEnd Run() {
     CheckResources(static_cast<int>(Self().ranks.size()));
     OpenPlane();
-    NodeConfig node = NodeOf(setup_, member_.processes, member_.self, plane_, abort_, tensors_);
+    NodeConfig node = NodeOf(setup_, member_.processes, member_.self, patient_, abort_, tensors_);
     actors_ = node.actors;
     waits_ = node.group_waits;
     node.tensor_address = plane_->address();
@@ -153,6 +157,7 @@ class SpanningRun {
   std::shared_ptr<ActivityTable> actors_;
   std::shared_ptr<GroupWaits> waits_;
   std::shared_ptr<UcxPlane> plane_;
+  std::shared_ptr<PatientPlane> patient_;
   std::unique_ptr<Watch> watch_;
   std::weak_ptr<const Node> node_;
   std::atomic<bool> ending_ = false;
@@ -185,16 +190,16 @@ void SpanningRun::OpenPlane() {
   options.store = tensors_.get();
   options.peer_failed = [this](ProcessId process, const std::string& reason) {
     if (ending_) return;
-    // The heartbeat of a process that was killed is cut, too, and says it in better words: it gets
-    // a moment to do so.
+    // The heartbeat of a process that was killed is cut, too, and says it in better words.
     std::thread([abort = abort_, text = kLost + NameOf(process) +
                                         ": the connection of its tensors failed: " + reason] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      std::this_thread::sleep_for(kPatience);
       abort->Raise(text);
     }).detach();
   };
   plane_ = std::make_shared<UcxPlane>(std::move(options));
-  tensors_->Attach(plane_.get());
+  patient_ = std::make_shared<PatientPlane>(*plane_, *plane_, abort_, kPatience);
+  tensors_->Attach(patient_.get());
 }
 
 void SpanningRun::StartWatch() {

@@ -1,6 +1,6 @@
 // The doctor's verdicts on made-up machines, and the program on real ones with one thing wrong.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <filesystem>
 #include <future>
 #include <sys/stat.h>
@@ -273,6 +273,20 @@ TEST_CASE("the doctor names a key file that others can read", "[cli][doctor]") {
   CHECK(Examine(arguments).exit_code == 0);
   REQUIRE(chmod((folder / "key").c_str(), 0644) == 0);
   RequireOnlyFailure(Examine(arguments), "key", folder / "key");
+}
+
+TEST_CASE("the doctor names TLS files that are missing or not what they should be",
+          "[cli][doctor]") {
+  const ScratchFolder folder;
+  folder.Write("ca.pem", "no certificate");
+  std::vector<std::string> arguments = {"--set",  "cluster.nodes=2", "--set", "cluster.tls='on'",
+                                        "--node", "1/2",             "--set",
+                                        "cluster.join=127.0.0.1:7420"};
+  for (const char* key : {"ca", "certificate", "key"}) {
+    arguments.insert(arguments.end(), {"--set", std::string("cluster.tls_") + key + "='" +
+                                                    (folder / "ca.pem") + "'"});
+  }
+  RequireOnlyFailure(Examine(arguments), "tls", folder / "ca.pem");
 }
 
 TEST_CASE("the doctor names what is wrong with a configuration", "[cli][doctor]") {

@@ -3,6 +3,8 @@
 #include <future>
 #include <linux/filter.h>
 #include <memory>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <thread>
 
@@ -141,10 +143,19 @@ TEST_CASE("over TLS a host that acknowledges nothing has vanished, as its TCP so
   REQUIRE(outcomes[0].error == "");
   REQUIRE(outcomes[1].error == "");
   Peer& near = outcomes[0].joined->peers[0];
+  const int far = outcomes[1].joined->peers[0].heartbeat_wire.fd();
+  // What is still unacknowledged would be sent again, and be taken for a sign of life.
+  const auto unacknowledged = [far] {
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    REQUIRE(getsockopt(far, IPPROTO_TCP, TCP_INFO, &info, &length) == 0);
+    return info.tcpi_unacked > 0;
+  };
+  const Deadline deadline = Soon();
+  while (unacknowledged() && steady_clock::now() < deadline) std::this_thread::sleep_for(1ms);
   // From now on the far kernel drops what comes, unacknowledged.
   sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
   const sock_fprog program{1, &drop_all};
-  const int far = outcomes[1].joined->peers[0].heartbeat_wire.fd();
   REQUIRE(setsockopt(far, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0);
   std::promise<Loss> lost;
   WatchEvents events;

@@ -1,9 +1,7 @@
 #include "tests/faults/network.hpp"
 
 #include <atomic>
-#include <cerrno>
 #include <iostream>
-#include <signal.h>
 #include <sstream>
 #include <stdexcept>
 #include <stdlib.h>
@@ -41,7 +39,7 @@ void RemoveStale() {
     const std::string prefix = kPrefix;
     if (name.rfind(prefix, 0) != 0) continue;
     const pid_t owner = static_cast<pid_t>(std::strtol(name.c_str() + prefix.size(), nullptr, 10));
-    if (owner <= 0 || kill(owner, 0) == 0 || errno != ESRCH) continue;
+    if (owner <= 0 || IsAlive(owner)) continue;
     try {
       Remove(name);
     } catch (const std::runtime_error&) {
