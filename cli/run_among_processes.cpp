@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <caf/actor_system.hpp>
+#include <caf/node_id.hpp>
 #include <caf/scoped_actor.hpp>
 
 #include "actors/connections.hpp"
@@ -53,8 +54,16 @@ constexpr std::chrono::seconds kUnwinding{4};
 
 /// What CAF runs.
 struct Parts {
-  explicit Parts(const std::shared_ptr<TensorStore>& tensors)
-      : config(tensors, true), system(config), self(system) {}
+  Parts(const std::shared_ptr<TensorStore>& tensors, ProcessId process)
+      : config(tensors, true), system(Distinct(config, process)), self(system) {}
+
+  /// CAF names a system by the machine's network cards and the process id: two containers may agree
+  /// in both. Every call of `local` takes the next of 256 names.
+  static SystemConfig& Distinct(SystemConfig& config, ProcessId process) {
+    for (int i = 0; i < process % 256; ++i) caf::node_id::default_data::local(config);
+    return config;
+  }
+
   SystemConfig config;
   caf::actor_system system;
   caf::scoped_actor self;
@@ -91,13 +100,19 @@ class SpanningRun {
     watchdog.others = [this] { return Others(); };
 
     // Destroyed only after a success: when a job has failed, threads below may still be stuck.
-    auto parts = std::make_unique<Parts>(tensors_);
+    auto parts = std::make_unique<Parts>(tensors_, member_.self);
     caf::scoped_actor& self = parts->self;
     const auto owned = std::make_shared<const Node>(parts->system.spawn(RunNode, std::move(node)));
     const Node& handle = *owned;
     node_ = owned;
-    parts->connections = std::make_unique<Connections>(parts->system, handle);
-    MeetNodes(*parts->connections, self, handle);
+    try {
+      parts->connections = std::make_unique<Connections>(parts->system, handle);
+      MeetNodes(*parts->connections, self, handle);
+    } catch (const std::exception& e) {
+      static_cast<void>(parts.release());  // its actors are alive: destroying it would wait for them
+      abort_->Raise(e.what());
+      return {e.what(), false, false};
+    }
     if (member_.self == 0) {
       std::cout << "tensors between processes over " << plane_->transports() << "\n\n"
                 << std::flush;

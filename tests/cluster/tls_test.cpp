@@ -26,7 +26,7 @@ using testing::Authority;
 
 namespace {
 
-Deadline Soon() { return steady_clock::now() + 20s; }
+Deadline Soon() { return steady_clock::now() + 60s; }
 
 struct Wire {
   Socket listener = Socket::Listen({"127.0.0.1", 0});
