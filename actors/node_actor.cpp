@@ -111,6 +111,7 @@ void OnFailed(Self self, const std::string& cause) {
 
 void RunDirectorOf(Self self) {
   NodeState& s = self->state;
+  if (s.stop_asked) self->send(s.director, StopSoon{});  // asked for before there was a Director
   self->request(s.director, caf::infinite, RunJob{})
       .then(
           [self, &s](const JobDone& done) {
@@ -263,6 +264,7 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
       [self](const RunJob&) { return OnRunJob(self); },
       [self](const JobFailed& failure) { OnFailed(self, failure.cause); },
       [self, &s](const StopSoon& stop) {
+        s.stop_asked = true;
         if (s.director) return self->send(s.director, stop);
         const auto first = s.nodes.find(0);
         if (!First(s) && first != s.nodes.end()) self->send(first->second, stop);

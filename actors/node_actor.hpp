@@ -96,6 +96,7 @@ struct NodeState {
   bool running = false;  ///< RunJob has come
   caf::typed_response_promise<DevicesSpawned> devices_asker;  ///< came before RunJob
   bool failed = false;
+  bool stop_asked = false;  ///< StopSoon has come
   bool ending = false;
   bool stopping = false;
   std::size_t missing_ends = 0;  ///< process 0: Nodes that have not ended
