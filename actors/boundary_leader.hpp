@@ -11,8 +11,8 @@
 // Which samples go where is fixed by the two data-parallel sizes (layout/route.hpp); how many rows
 // they have is said by the row table that travels with the microbatch. The way back uses the pieces
 // recorded on the way there. A slice without rows is announced but not transported. Rows that come
-// from one source are handed on as they are, without a copy. A slice names its rows; the leader that
-// receives it fetches them into its own process, and only then they count as here.
+// from one source are handed on as they are, without a copy. A slice names its rows; the leader
+// that receives it fetches them into its own process, and only then they count as here.
 #pragma once
 
 #include <deque>
@@ -33,9 +33,10 @@ struct SourceLeaderConfig {
   std::string edge;  ///< "vision>language", for errors
   int shard = 0;     ///< replica of the source module
   int credits = 1;
-  Assignment source;                           ///< samples of a microbatch by source replica
-  Assignment destination;                      ///< the same samples by destination replica
+  Assignment source;                       ///< samples of a microbatch by source replica
+  Assignment destination;                  ///< the same samples by destination replica
   std::map<int, DestinationLeader> peers;  ///< by destination replica
+  std::string stage_name;                  ///< of the actor that brings the activations
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };
@@ -48,7 +49,8 @@ struct SourceLeaderState {
     int destination = 0;
     Interval rows;
     Buffer gradient;
-    bool answered = false;
+    bool told = false;      ///< the peer has answered
+    bool answered = false;  ///< and the bytes are here
   };
   struct Flight {
     caf::typed_response_promise<Gradient> asker;
@@ -75,7 +77,8 @@ struct DestinationLeaderConfig {
   int link = 0;   ///< the stage's number for this edge
   Assignment source;
   Assignment destination;
-  Downstream stage;  ///< the destination module's first stage
+  Downstream stage;        ///< the destination module's first stage
+  std::string stage_name;  ///< what that is called
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };

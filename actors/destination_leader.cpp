@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "actors/boundary_leader.hpp"
+#include "actors/names.hpp"
 
 namespace troupe {
 namespace {
@@ -87,21 +88,28 @@ void Fetch(Self self, const Slice& slice) {
 }
 
 Waits WaitsOf(const DestinationLeaderState& s) {
-  Waits waits;
-  const std::string who =
-      "leader " + s.config.edge + "/destination." + std::to_string(s.config.shard);
+  ActorWaits mine;
+  mine.who = DestinationLeaderName(s.config.edge, s.config.shard);
   for (const auto& [microbatch, flight] : s.flights) {
-    if (microbatch < s.delivered) continue;
+    for (const auto& [source, piece] : flight.pieces) {
+      mine.owes.push_back({asked::kGradient, microbatch, SourceLeaderName(s.config.edge, source)});
+    }
+    if (microbatch < s.delivered) {
+      mine.waits.push_back({asked::kGradient, "microbatch", microbatch, s.config.stage_name, true});
+      continue;
+    }
     for (const int source : s.sources) {
+      const std::string peer = SourceLeaderName(s.config.edge, source);
       const auto piece = flight.pieces.find(source);
-      if (piece != flight.pieces.end() && piece->second.buffer.defined()) continue;
-      waits.lines.push_back(who + ": " +
-                            (piece == flight.pieces.end() ? "slice" : "bytes of the slice") +
-                            " of microbatch " + std::to_string(microbatch) + " <- leader " +
-                            s.config.edge + "/source." + std::to_string(source));
+      if (piece == flight.pieces.end()) {
+        mine.waits.push_back({"slice", "microbatch", microbatch, peer, false, asked::kGradient});
+      } else if (!piece->second.buffer.defined()) {
+        mine.waits.push_back(
+            {"bytes of the slice from " + peer, "microbatch", microbatch, "", false});
+      }
     }
   }
-  return waits;
+  return {{mine}};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <exception>
 #include <numeric>
 
+#include "actors/names.hpp"
 #include "modules/learning_rate.hpp"
 #include "trace/clock.hpp"
 
@@ -54,6 +55,14 @@ bool FetchAll(Self self, std::vector<TensorPiece>& pieces) {
   }
 }
 
+/// One set of shards has been asked for `what`, until Answered.
+template <class Command>
+void Asked(DirectorState& s, std::size_t place, const char* what, const ToSet<Command>& set) {
+  std::vector<int> ranks;
+  for (const auto& [rank, command] : set.parts) ranks.push_back(rank);
+  s.asked_shards[place] = {OnRanks(what, ranks), "", 0, s.config.shard_names.at(place), true};
+}
+
 /// Gathers one kind of tensor from every shard, then goes on.
 template <class Then>
 void InspectAll(Self self, TensorKind kind, Then then) {
@@ -64,11 +73,14 @@ void InspectAll(Self self, TensorKind kind, Then then) {
   DirectorState& s = self->state;
   auto gather = std::make_shared<Gather>();
   gather->missing = s.config.shards.size();
-  for (auto [devices, set] : s.config.shards) {
+  for (std::size_t place = 0; place < s.config.shards.size(); ++place) {
+    auto [devices, set] = s.config.shards[place];
     for (auto& [rank, inspect] : set.parts) inspect.kind = kind;
+    Asked(s, place, asked::kInspecting, set);
     self->request(devices, caf::infinite, std::move(set))
         .then(
-            [self, gather, then](const FromSet<Inspected>& done) {
+            [self, gather, then, place](const FromSet<Inspected>& done) {
+              self->state.asked_shards.erase(place);
               for (const auto& part : done.parts) {
                 gather->pieces.insert(gather->pieces.end(), part.pieces.begin(), part.pieces.end());
               }
@@ -105,17 +117,20 @@ void Complete(Self self, std::int64_t number) {
 
 /// The same command to every shard of the job, then goes on.
 template <class Command, class Then>
-void TellShards(Self self, const std::string& folder, Then then) {
+void TellShards(Self self, const char* what, const std::string& folder, Then then) {
   DirectorState& s = self->state;
   auto missing = std::make_shared<std::size_t>(s.config.shards.size());
-  for (const auto& [devices, inspects] : s.config.shards) {
+  for (std::size_t place = 0; place < s.config.shards.size(); ++place) {
+    const auto& [devices, inspects] = s.config.shards[place];
     ToSet<Command> set;
     for (const auto& [rank, inspect] : inspects.parts) {
       set.parts.emplace_back(rank, Command{inspect.stage, folder});
     }
+    Asked(s, place, what, set);
     self->request(devices, caf::infinite, std::move(set))
         .then(
-            [missing, then](const FromSet<ShardStored>&) {
+            [&s, missing, then, place](const FromSet<ShardStored>&) {
+              s.asked_shards.erase(place);
               if (--*missing == 0) then();
             },
             OnError(self));
@@ -127,9 +142,10 @@ template <class Then>
 void Checkpoint(Self self, Then then) {
   DirectorState& s = self->state;
   std::string folder;
-  if (!Tell(self, [&](JobObserver&) { folder = s.config.checkpoints.folder(s.steps_done); })) return;
+  if (!Tell(self, [&](JobObserver&) { folder = s.config.checkpoints.folder(s.steps_done); }))
+    return;
   s.storing = true;
-  TellShards<SaveShard>(self, folder, [self, &s, folder, then] {
+  TellShards<SaveShard>(self, asked::kSaving, folder, [self, &s, folder, then] {
     s.storing = false;
     s.checkpoint_at = s.steps_done;
     if (Tell(self, [&](JobObserver&) { s.config.checkpoints.complete(folder, s.steps_done); })) {
@@ -156,7 +172,7 @@ void CheckComplete(Self self, std::int64_t number) {
   const auto found = s.open.find(number);
   if (found == s.open.end()) return;
   const OpenRound& open = found->second;
-  if (open.missing_reports + open.missing_updates + open.missing_norms > 0) return;
+  if (!open.missing_reports.empty() || !open.missing_updates.empty()) return;
   if (!s.config.inspect || !open.result.round.train) return Complete(self, number);
   ShowUpdated(self, number,
               {TensorKind::kSecondMoment, TensorKind::kFirstMoment, TensorKind::kParameter});
@@ -165,14 +181,16 @@ void CheckComplete(Self self, std::int64_t number) {
 void Apply(Self self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound& open = s.open.at(number);
-  for (const Update& update : s.config.updates) {
-    self->request(update, caf::infinite, ApplyUpdate{number, open.result.clip_coefficient})
+  open.applied = true;
+  for (std::size_t u = 0; u < s.config.updates.size(); ++u) {
+    self->request(s.config.updates[u], caf::infinite,
+                  ApplyUpdate{number, open.result.clip_coefficient})
         .then(
-            [self, number](const UpdateDone& done) {
+            [self, u, number](const UpdateDone& done) {
               const auto found = self->state.open.find(number);
               if (found == self->state.open.end()) return;
               found->second.result.busy_seconds += static_cast<double>(done.busy_ns) * 1e-9;
-              --found->second.missing_updates;
+              found->second.missing_updates.erase(u);
               CheckComplete(self, number);
             },
             OnError(self));
@@ -213,10 +231,18 @@ void BeginUpdates(Self self, const Round& round) {
               const auto found = self->state.open.find(number);
               if (found == self->state.open.end()) return;
               found->second.squared_norms[u] = norm.value;
-              if (--found->second.missing_norms == 0) OnNorms(self, number);
+              found->second.missing_norms.erase(u);
+              if (found->second.missing_norms.empty()) OnNorms(self, number);
             },
             OnError(self));
   }
+}
+
+template <class T>
+std::set<std::size_t> AllOf(const std::vector<T>& all) {
+  std::set<std::size_t> places;
+  for (std::size_t i = 0; i < all.size(); ++i) places.insert(places.end(), i);
+  return places;
 }
 
 void Begin(Self self, Round round) {
@@ -229,10 +255,10 @@ void Begin(Self self, Round round) {
   }
   OpenRound& open = s.open[round.number];
   open.result.round = round;
-  open.missing_reports = s.config.stages.size();
+  open.missing_reports = AllOf(s.config.stages);
   open.losses.resize(s.config.stages.size());
   if (round.train) {
-    open.missing_norms = open.missing_updates = s.config.updates.size();
+    open.missing_norms = open.missing_updates = AllOf(s.config.updates);
     open.squared_norms.resize(s.config.updates.size());
   }
   // Phases first: they must know the round before anybody's rows reach them.
@@ -247,7 +273,7 @@ void Begin(Self self, Round round) {
               if (found == self->state.open.end()) return;
               found->second.losses[i] = report.loss;
               found->second.result.busy_seconds += static_cast<double>(report.busy_ns) * 1e-9;
-              --found->second.missing_reports;
+              found->second.missing_reports.erase(i);
               CheckComplete(self, report.round);
             },
             OnError(self));
@@ -301,21 +327,25 @@ void Start(Self self) {
   };
   if (s.config.checkpoints.resume.empty()) return begin();
   s.storing = true;
-  TellShards<LoadShard>(self, s.config.checkpoints.resume, begin);
+  TellShards<LoadShard>(self, asked::kLoading, s.config.checkpoints.resume, begin);
 }
 
 Waits WaitsOf(const DirectorState& s) {
-  Waits waits;
+  ActorWaits mine;
+  mine.who = kDirectorName;
   for (const auto& [number, open] : s.open) {
-    const std::string who = "director: round " + std::to_string(number) + ": ";
-    const auto add = [&](std::size_t missing, const char* what) {
-      if (missing > 0) waits.lines.push_back(who + std::to_string(missing) + " " + what);
+    const auto add = [&, round = number](const std::set<std::size_t>& missing, const char* what,
+                                         const std::vector<std::string>& names) {
+      for (const std::size_t i : missing) {
+        mine.waits.push_back({what, "round", round, names.at(i), true});
+      }
     };
-    add(open.missing_reports, "stage reports");
-    add(open.missing_norms, "gradient norms");
-    add(open.missing_updates, "parameter updates");
+    add(open.missing_reports, asked::kReport, s.config.stage_names);
+    add(open.missing_norms, asked::kNorm, s.config.update_names);
+    if (open.applied) add(open.missing_updates, asked::kUpdate, s.config.update_names);
   }
-  return waits;
+  for (const auto& [place, wait] : s.asked_shards) mine.waits.push_back(wait);
+  return {{mine}};
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,18 +63,23 @@ using RoundPlan = std::function<std::optional<Round>(std::int64_t number)>;
 
 /// Where checkpoints go. Both calls may throw, which ends the job.
 struct Checkpoints {
-  std::int64_t every = 0;  ///< training steps between them; 0: only where the user ends the job early
-  std::string resume;      ///< folder to start from; empty: from the initial values
+  std::int64_t every =
+      0;               ///< training steps between them; 0: only where the user ends the job early
+  std::string resume;  ///< folder to start from; empty: from the initial values
   std::function<std::string(std::int64_t steps)> folder;  ///< of a new one; empty: none are written
-  std::function<void(const std::string& folder, std::int64_t steps)> complete;  ///< all shards are in
+  std::function<void(const std::string& folder, std::int64_t steps)>
+      complete;  ///< all shards are in
 };
 
 struct DirectorConfig {
   std::vector<Stage> stages;
+  std::vector<std::string> stage_names;  ///< what they are called
   std::vector<Feed> feeds;
   std::vector<Phase> phases;
   std::vector<Update> updates;
+  std::vector<std::string> update_names;
   std::vector<std::pair<LockStep, ToSet<Inspect>>> shards;  ///< everyone who has tensors
+  std::vector<std::string> shard_names;                     ///< what these lock steps are called
   RoundPlan rounds;
   int rounds_ahead = 1;  ///< rounds begun before the current one is complete
   bool inspect = false;  ///< stop after every step and show all tensors to the observer
@@ -91,9 +97,11 @@ struct DirectorState {
 
   struct OpenRound {
     RoundResult result;
-    std::size_t missing_reports = 0;
-    std::size_t missing_norms = 0;
-    std::size_t missing_updates = 0;
+    // Who has not answered, by place in the configuration.
+    std::set<std::size_t> missing_reports;
+    std::set<std::size_t> missing_norms;
+    std::set<std::size_t> missing_updates;
+    bool applied = false;  ///< ApplyUpdate has been sent
     // By update and by stage, so that sums do not depend on who answered first.
     std::vector<double> squared_norms;
     std::vector<LossSums> losses;
@@ -104,11 +112,12 @@ struct DirectorState {
   std::int64_t next_round = 0;
   bool last_begun = false;
   bool finishing = false;
-  bool storing = false;             ///< shards are being saved or loaded: no round begins
-  bool stopped_early = false;       ///< StopSoon has come
-  std::int64_t steps_done = 0;      ///< training steps of the latest complete round
-  std::int64_t checkpoint_at = -1;  ///< steps of the latest checkpoint
-  std::int64_t completed_ns = 0;  ///< when the latest round was complete
+  bool storing = false;                      ///< shards are being saved or loaded: no round begins
+  std::map<std::size_t, Wait> asked_shards;  ///< not answered; by place in the configuration
+  bool stopped_early = false;                ///< StopSoon has come
+  std::int64_t steps_done = 0;               ///< training steps of the latest complete round
+  std::int64_t checkpoint_at = -1;           ///< steps of the latest checkpoint
+  std::int64_t completed_ns = 0;             ///< when the latest round was complete
   caf::typed_response_promise<JobDone> asker;
 };
 

@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "actors/names.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -19,13 +20,14 @@ void Fail(Self self, const std::string& cause) {
 
 void Deliver(Self self, const Input& input) {
   FeedState& s = self->state;
-  s.out[input.unit] = s.config.stages.size();
-  for (const Stage& stage : s.config.stages) {
-    self->request(stage, caf::infinite, input)
+  for (std::size_t i = 0; i < s.config.stages.size(); ++i) {
+    s.out[input.unit].insert(i);
+    self->request(s.config.stages[i], caf::infinite, input)
         .then(
-            [self, &s](const InputTaken& taken) {
+            [self, &s, i](const InputTaken& taken) {
               const auto found = s.out.find(taken.unit);
-              if (--found->second == 0) s.out.erase(found);
+              found->second.erase(i);
+              if (found->second.empty()) s.out.erase(found);
               Pump(self);
             },
             [self](const caf::error& reason) { Fail(self, TextOf(reason)); });
@@ -42,8 +44,7 @@ void Pump(Self self) {
     try {
       input.data = s.config.source->Load(s.config.module, s.config.dp, round, s.unit_in_round);
     } catch (const std::exception& e) {
-      return Fail(self, "feed of " + s.config.module + " dp" + std::to_string(s.config.dp) + ": " +
-                            e.what());
+      return Fail(self, s.config.name + ": " + e.what());
     }
     if (++s.unit_in_round == UnitsIn(round.microbatches, s.config.microbatches_per_unit)) {
       s.unit_in_round = 0;
@@ -53,15 +54,31 @@ void Pump(Self self) {
   }
 }
 
+Waits WaitsOf(const FeedState& s) {
+  ActorWaits mine;
+  mine.who = s.config.name;
+  for (const auto& [unit, stages] : s.out) {
+    for (const std::size_t stage : stages) {
+      mine.waits.push_back(
+          {asked::kTaking, "microbatch", unit, s.config.stage_names.at(stage), true});
+    }
+  }
+  return {{mine}};
+}
+
 }  // namespace
 
 Feed::behavior_type RunFeed(Self self, FeedConfig config) {
   self->state.config = std::move(config);
   return {[self](const RoundBegin& begin) {
-            self->state.rounds.push_back(begin.round);
+            FeedState& s = self->state;
+            if (begin.round.number != s.next_round++) {
+              return Fail(self, WrongRound(s.config.name, s.next_round - 1, begin.round));
+            }
+            s.rounds.push_back(begin.round);
             Pump(self);
           },
-          [](const ReportWaits&) { return Waits{}; }};
+          [&s = self->state](const ReportWaits&) { return WaitsOf(s); }};
 }
 
 }  // namespace troupe

@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,13 @@
 namespace troupe {
 
 struct FeedConfig {
+  std::string name;  ///< "feed of vision dp0"
   std::string module;
   int dp = 0;
   std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
   int ahead = 2;                           ///< units loaded before they are needed
   std::vector<Stage> stages;               ///< the first stage, and the last where it reads labels
+  std::vector<std::string> stage_names;    ///< what they are called
   std::shared_ptr<InputSource> source;
   std::shared_ptr<AbortSignal> abort;
 };
@@ -35,10 +38,11 @@ struct FeedState {
   static constexpr const char* name = "feed";
 
   FeedConfig config;
-  std::deque<Round> rounds;                 ///< begun, not fully loaded; the front one is loading
-  std::int64_t unit_in_round = 0;           ///< next to load
-  std::int64_t unit = 0;                    ///< the same since the start of the run
-  std::map<std::int64_t, std::size_t> out;  ///< units not taken yet: stages that still hold them
+  std::deque<Round> rounds;  ///< begun, not fully loaded; the front one is loading
+  std::int64_t next_round = 0;
+  std::int64_t unit_in_round = 0;                     ///< next to load
+  std::int64_t unit = 0;                              ///< the same since the start of the run
+  std::map<std::int64_t, std::set<std::size_t>> out;  ///< units not taken yet: who still holds them
   bool failed = false;
 };
 

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "actors/names.hpp"
+
 namespace troupe {
 
 JobBuilder::JobBuilder(NodePointer self, std::function<void(const std::string&)> built)
@@ -58,9 +60,8 @@ void JobBuilder::Ask(ProcessId process, Request request, Take take) {
 
 template <class Handle, class Request, class Take>
 void JobBuilder::AskForActor(ProcessId process, Request request, Take take) {
-  Ask<Spawned>(process, std::move(request), [take](Spawned& spawned) {
-    take(caf::actor_cast<Handle>(spawned.actor));
-  });
+  Ask<Spawned>(process, std::move(request),
+               [take](Spawned& spawned) { take(caf::actor_cast<Handle>(spawned.actor)); });
 }
 
 ProcessId JobBuilder::HomeOfStage(int stage, int dp) const {
@@ -153,10 +154,8 @@ std::vector<OutgoingLink> JobBuilder::TargetsOf(int stage, int dp) const {
 
 void JobBuilder::Stages(int stage) {
   Update update;
-  for (const auto& [index, handle] : updates_) {
-    const auto& stages = plan_.updates()[static_cast<std::size_t>(index)].stages;
-    if (std::find(stages.begin(), stages.end(), stage) != stages.end()) update = handle;
-  }
+  const auto found = updates_.find(plan_.UpdateOf(stage));
+  if (found != updates_.end()) update = found->second;
   for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
     SpawnStage request{stage, dp, LockStepOf(plan_.RanksOf(stage, dp).front()),
                        TargetsOf(stage, dp), update};
@@ -175,7 +174,7 @@ void JobBuilder::Feeds() {
         SpawnFeed& request = requests[HomeOfStage(stage, dp)];
         request.module = static_cast<int>(m);
         request.dp = dp;
-        request.stages.push_back(replicas.at(dp));
+        request.stages.push_back({replicas.at(dp), plan_.ActorName(stage, dp)});
       }
       for (auto& [home, request] : requests) {
         AskForActor<Feed>(home, std::move(request),
@@ -198,18 +197,27 @@ void JobBuilder::Tracers() {
 void JobBuilder::TheDirector() {
   DirectorConfig config;
   for (const auto& [stage, replicas] : stages_) {
-    for (const auto& [dp, handle] : replicas) config.stages.push_back(handle);
+    for (const auto& [dp, handle] : replicas) {
+      config.stages.push_back(handle);
+      config.stage_names.push_back(plan_.ActorName(stage, dp));
+    }
   }
   config.feeds = feeds_;
   for (const auto& [link, phase] : phases_) config.phases.push_back(phase);
-  for (const auto& [index, update] : updates_) config.updates.push_back(update);
+  for (const auto& [index, update] : updates_) {
+    config.updates.push_back(update);
+    config.update_names.push_back(plan_.UpdateName(index));
+  }
   std::map<int, ToSet<Inspect>> sets;
   for (const auto& [rank, set] : plan_.lock_steps()) {
     for (const auto& [stage, shard] : plan_.ShardsOn(rank)) {
       sets[set].parts.emplace_back(rank, Inspect{stage, TensorKind::kParameter});
     }
   }
-  for (auto& [set, inspect] : sets) config.shards.emplace_back(lock_steps_.at(set), inspect);
+  for (auto& [set, inspect] : sets) {
+    config.shards.emplace_back(lock_steps_.at(set), inspect);
+    config.shard_names.push_back(LockStepName(set));
+  }
   config.rounds = config_.rounds;
   config.rounds_ahead = config_.rounds_ahead;
   config.inspect = config_.inspect;
@@ -220,10 +228,10 @@ void JobBuilder::TheDirector() {
   config.observer = config_.observer;
   config.tensors = config_.tensors;
   config.abort = config_.abort;
-  const Director director =
-      config_.threads ? self_->spawn<caf::detached>(RunDirector, std::move(config))
-                      : self_->spawn(RunDirector, std::move(config));
-  Adopt(self_, caf::actor_cast<caf::actor>(director), "director", true);
+  const Director director = config_.threads
+                                ? self_->spawn<caf::detached>(RunDirector, std::move(config))
+                                : self_->spawn(RunDirector, std::move(config));
+  Adopt(self_, caf::actor_cast<caf::actor>(director), kDirectorName, true);
   self_->state.waiting.insert(director.address());
   self_->state.director = director;
 }

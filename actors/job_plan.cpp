@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/names.hpp"
 #include "modules/freezing.hpp"
 
 namespace troupe {
@@ -201,18 +202,18 @@ std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
 
 std::string JobPlan::SenderOf(int link, int dp) const {
   const StageLink& l = graph_.links()[static_cast<std::size_t>(link)];
-  if (l.edge < 0) return "stage " + StageName(l.from, dp);
+  if (l.edge < 0) return ActorName(l.from, dp);
   const EdgePlan& edge = edges_[static_cast<std::size_t>(l.edge)];
-  if (edge.placement == Placement::kColocated) return "phase " + edge.name;
-  return "leader " + edge.name + "/destination." + std::to_string(dp);
+  if (edge.placement == Placement::kColocated) return PhaseName(edge.name);
+  return DestinationLeaderName(edge.name, dp);
 }
 
 std::string JobPlan::ReceiverOf(int link, int dp) const {
   const StageLink& l = graph_.links()[static_cast<std::size_t>(link)];
-  if (l.edge < 0) return "stage " + StageName(l.to, dp);
+  if (l.edge < 0) return ActorName(l.to, dp);
   const EdgePlan& edge = edges_[static_cast<std::size_t>(l.edge)];
-  if (edge.placement == Placement::kColocated) return "phase " + edge.name;
-  return "leader " + edge.name + "/source." + std::to_string(dp);
+  if (edge.placement == Placement::kColocated) return PhaseName(edge.name);
+  return SourceLeaderName(edge.name, dp);
 }
 
 int JobPlan::PlaceOf(int link) const {
@@ -223,6 +224,28 @@ int JobPlan::PlaceOf(int link) const {
 
 std::string JobPlan::StageName(int stage, int dp) const {
   return graph_.StageName(stage) + " dp" + std::to_string(dp);
+}
+
+int JobPlan::UpdateOf(int stage) const {
+  const auto found =
+      std::find_if(updates_.begin(), updates_.end(), [stage](const UpdatePlan& update) {
+        return std::count(update.stages.begin(), update.stages.end(), stage) > 0;
+      });
+  return found == updates_.end() ? -1 : static_cast<int>(found - updates_.begin());
+}
+
+std::string JobPlan::ActorName(int stage, int dp) const { return "stage " + StageName(stage, dp); }
+
+std::string JobPlan::UpdateName(int update) const {
+  return "update of " + graph_.StageName(updates_[static_cast<std::size_t>(update)].stages.front());
+}
+
+std::string JobPlan::FeedName(int module, int dp) const {
+  return "feed of " + ModuleOf(module).config->name + " dp" + std::to_string(dp);
+}
+
+std::string JobPlan::LockStepNameOf(int stage, int dp) const {
+  return LockStepName(lock_step_.at(RanksOf(stage, dp).front()));
 }
 
 }  // namespace troupe

@@ -82,8 +82,16 @@ class JobPlan {
   /// Ranks of one replica of a stage, tp fastest. The first is the boundary leader's, and where the
   /// stage's own actor lives.
   std::vector<int> RanksOf(int stage, int dp) const;
-  /// What the actor is called that stage replica `dp` hears from over the graph's link, or speaks to:
-  /// the stage itself inside a module, a leader or a phase at a boundary.
+  /// Index in updates() of the one that takes the stage's parameters; -1: it has none that train.
+  int UpdateOf(int stage) const;
+
+  // What actors are called, in texts and by those who look for whom a job hangs on.
+  std::string ActorName(int stage, int dp) const;  ///< "stage language.s0 dp1"
+  std::string UpdateName(int update) const;        ///< "update of language.s0"
+  std::string FeedName(int module, int dp) const;  ///< "feed of vision dp1"
+  std::string LockStepNameOf(int stage, int dp) const;
+  /// What the actor is called that stage replica `dp` hears from over the graph's link, or speaks
+  /// to: the stage itself inside a module, a leader or a phase at a boundary.
   std::string SenderOf(int link, int dp) const;
   std::string ReceiverOf(int link, int dp) const;
   /// Place of the graph's link among the incoming ones of the stage it leads to.

@@ -10,19 +10,39 @@
 // always finish. One per set of ranks connected by such sharing.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "actors/actor_base.hpp"
 #include "messages/device.hpp"
 
 namespace troupe {
 
-struct LockStepState {
-  static constexpr const char* name = "lock_step";
+struct LockStepConfig {
+  std::string name;
   std::map<int, Device> devices;  ///< by rank
 };
 
+struct LockStepState {
+  static constexpr const char* name = "lock_step";
+
+  /// A set that has been sent on and has not been answered in full.
+  struct OpenSet {
+    std::string what;  ///< "forward"
+    std::string unit;
+    std::int64_t number = 0;
+    std::vector<int> ranks;
+    std::vector<bool> answered;  ///< by place in `ranks`
+  };
+
+  LockStepConfig config;
+  std::int64_t next_set = 0;
+  std::map<std::int64_t, OpenSet> open;
+};
+
 LockStep::behavior_type RunLockStep(ActorPointer<LockStep, LockStepState> self,
-                                    std::map<int, Device> devices);
+                                    LockStepConfig config);
 
 }  // namespace troupe

@@ -149,8 +149,13 @@ caf::result<Waits> CollectWaits(Self self) {
   };
   auto gather = std::make_shared<Gather>();
   gather->promise = self->make_response_promise<Waits>();
-  const auto answered = [gather] {
-    if (--gather->missing == 0) gather->promise.deliver(gather->waits);
+  const auto& processes = self->state.config.processes->processes();
+  const std::string node =
+      processes.size() > 1 ? processes[static_cast<std::size_t>(self->state.config.self)].name : "";
+  const auto answered = [gather, node] {
+    if (--gather->missing > 0) return;
+    for (ActorWaits& actor : gather->waits.actors) actor.node = node;
+    gather->promise.deliver(gather->waits);
   };
   gather->missing = 1;
   for (const caf::actor& child : self->state.owned) {
@@ -159,14 +164,25 @@ caf::result<Waits> CollectWaits(Self self) {
     self->request(caf::actor_cast<Waiting>(child), std::chrono::milliseconds(500), ReportWaits{})
         .then(
             [gather, answered](const Waits& waits) {
-              auto& lines = gather->waits.lines;
-              lines.insert(lines.end(), waits.lines.begin(), waits.lines.end());
+              auto& all = gather->waits.actors;
+              all.insert(all.end(), waits.actors.begin(), waits.actors.end());
               answered();
             },
             [answered](const caf::error&) { answered(); });
   }
   if (self->state.config.group_waits) {
-    for (auto& line : self->state.config.group_waits->List()) gather->waits.lines.push_back(line);
+    for (auto& wait : self->state.config.group_waits->List()) {
+      gather->waits.actors.push_back(std::move(wait));
+    }
+  }
+  // So that those who cannot be asked, because they are in a handler, are known to be there.
+  if (self->state.config.actors) {
+    for (const auto& entry : self->state.config.actors->List()) {
+      ActorWaits actor;
+      actor.who = entry.name;
+      actor.busy = entry.activity->busy_since_ns.load(std::memory_order_relaxed) != 0;
+      gather->waits.actors.push_back(std::move(actor));
+    }
   }
   answered();
   return gather->promise;
@@ -177,7 +193,7 @@ void OnStalled(Self self, const Stalled& stalled) {
   NodeState& s = self->state;
   if (s.failed || s.ending) return;
   struct Gather {
-    std::vector<std::string> lines;
+    std::vector<ActorWaits> actors;
     std::size_t missing = 0;
   };
   auto gather = std::make_shared<Gather>();
@@ -186,13 +202,13 @@ void OnStalled(Self self, const Stalled& stalled) {
     if (--gather->missing > 0 || self->state.ending) return;
     self->state.config.abort->Raise("nothing has moved anywhere for " +
                                     std::to_string(since / 1'000'000'000) +
-                                    " s: " + RootOf(gather->lines));
+                                    " s: " + RootOf(gather->actors));
   };
   for (const auto& [process, node] : s.nodes) {
     self->request(node, std::chrono::milliseconds(1000), ReportWaits{})
         .then(
             [gather, answered](const Waits& waits) {
-              gather->lines.insert(gather->lines.end(), waits.lines.begin(), waits.lines.end());
+              gather->actors.insert(gather->actors.end(), waits.actors.begin(), waits.actors.end());
               answered();
             },
             [answered](const caf::error&) { answered(); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/names.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -51,7 +52,7 @@ void AnswerNone(Self self, std::int64_t unit) {
 
 /// Sends one exchange to all ranks of the group; `rows[place]` are what each rank gives.
 template <class Then>
-void Exchange(Self self, std::int64_t unit, ExchangePlan plan, const Window& window,
+void Exchange(Self self, std::int64_t unit, ExchangePlan plan, Window& window,
               std::vector<std::vector<Buffer>> rows, Then then) {
   PhaseState& s = self->state;
   plan.row_shape = window.row_shape;
@@ -63,8 +64,14 @@ void Exchange(Self self, std::int64_t unit, ExchangePlan plan, const Window& win
                            RunExchange{s.config.stage, s.config.group, window.round, unit, shared,
                                        std::move(rows[place])});
   }
+  window.exchanging = true;
+  const auto done = [&s, unit, then](const FromSet<ExchangeDone>& answers) {
+    const auto found = s.windows.find(unit);
+    if (found != s.windows.end()) found->second.exchanging = false;
+    then(answers);
+  };
   self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(std::move(then), [self](const caf::error& reason) { Fail(self, reason); });
+      .then(done, [self](const caf::error& reason) { Fail(self, reason); });
 }
 
 /// The last gradient of the window is here: back to the encoder's ranks.
@@ -95,6 +102,7 @@ void OnGradient(Self self, std::int64_t unit, std::size_t replica, const Gradien
   const auto m = static_cast<std::size_t>(gradient.unit - window.first_microbatch);
   window.none = window.none || gradient.shards.empty();
   window.gradients[replica][m] = gradient.shards;
+  window.answered[replica][m] = true;
   if (--window.missing_gradients == 0) TransformBack(self, unit);
 }
 
@@ -122,6 +130,8 @@ void FeedLanguage(Self self, std::int64_t unit, const FromSet<ExchangeDone>& don
   window.gradients.assign(
       static_cast<std::size_t>(replicas),
       std::vector<std::vector<Buffer>>(static_cast<std::size_t>(window.microbatches)));
+  window.answered.assign(static_cast<std::size_t>(replicas),
+                         std::vector<bool>(static_cast<std::size_t>(window.microbatches)));
   window.missing_gradients = static_cast<std::size_t>(replicas * window.microbatches);
   for (int replica = 0; replica < replicas; ++replica) {
     const auto ranks = s.config.language.StageRanks(0, replica);
@@ -192,24 +202,31 @@ Window& Open(PhaseState& s, std::int64_t unit) {
 }
 
 Waits WaitsOf(const PhaseState& s) {
-  Waits waits;
+  ActorWaits mine;
+  mine.who = PhaseName(s.config.edge);
   for (const auto& [unit, window] : s.windows) {
     for (std::size_t replica = 0; replica < window.askers.size(); ++replica) {
-      if (window.askers[replica].pending()) continue;
-      waits.lines.push_back("phase " + s.config.edge + ": rows of window " + std::to_string(unit) +
-                            " <- encoder replica " + std::to_string(replica));
+      const std::string& encoder = s.config.encoder_names.at(replica);
+      if (window.askers[replica].pending()) {
+        mine.owes.push_back({asked::kGradient, unit, encoder});
+      } else {
+        mine.waits.push_back({"activation", "window", unit, encoder, false, asked::kGradient});
+      }
+    }
+    if (window.exchanging) {
+      mine.waits.push_back(
+          {OnRanks(asked::kExchange, s.config.ranks), "window", unit, s.config.lock_step, true});
     }
     for (std::size_t replica = 0; replica < window.gradients.size(); ++replica) {
       for (std::size_t m = 0; m < window.gradients[replica].size(); ++m) {
-        if (!window.gradients[replica][m].empty()) continue;
-        waits.lines.push_back("phase " + s.config.edge + ": gradient of microbatch " +
-                              std::to_string(window.first_microbatch +
-                                             static_cast<std::int64_t>(m)) +
-                              " <- language replica " + std::to_string(replica));
+        if (window.answered[replica][m]) continue;
+        mine.waits.push_back({asked::kGradient, "microbatch",
+                              window.first_microbatch + static_cast<std::int64_t>(m),
+                              s.config.language_names.at(replica), true});
       }
     }
   }
-  return waits;
+  return {{mine}};
 }
 
 }  // namespace
@@ -231,8 +248,12 @@ Phase::behavior_type RunPhase(Self self, PhaseConfig config) {
         if (++window.here == window.activations.size()) Transform(self, activation.unit);
         return asker;
       },
-      [&s](const RoundBegin& begin) {
+      [self, &s](const RoundBegin& begin) {
         const Round& round = begin.round;
+        if (round.number != s.next_round++) {
+          return Fail(self,
+                      MakeFailure(WrongRound(PhaseName(s.config.edge), s.next_round - 1, round)));
+        }
         s.rounds.push_back({round.number, s.next_unit, s.next_microbatch, round.microbatches});
         s.next_unit += UnitsIn(round.microbatches, s.config.window);
         s.next_microbatch += round.microbatches;

@@ -40,10 +40,13 @@ struct PhaseConfig {
   Grid encoder = Grid({}, {0});
   Grid language = Grid({}, {0});
   std::int64_t samples_per_microbatch = 1;
-  std::int64_t window = 0;         ///< microbatches per encoder pass; 0 = the whole round
-  std::vector<Downstream> stages;  ///< language first stage, by replica
-  int link = 0;                    ///< the language stage's number for this edge
+  std::int64_t window = 0;                  ///< microbatches per encoder pass; 0 = the whole round
+  std::vector<Downstream> stages;           ///< language first stage, by replica
+  std::vector<std::string> encoder_names;   ///< the actors of the encoder's last stage, by replica
+  std::vector<std::string> language_names;  ///< those of `stages`
+  int link = 0;                             ///< the language stage's number for this edge
   LockStep devices;
+  std::string lock_step;  ///< what that is called
   std::shared_ptr<AbortSignal> abort;
 };
 
@@ -57,8 +60,10 @@ struct PhaseState {
     std::vector<Activation> activations;  ///< by encoder replica
     std::vector<caf::typed_response_promise<Gradient>> askers;
     std::size_t here = 0;
-    Route route;  ///< encoder replica -> language replica
+    bool exchanging = false;  ///< rows are on their way between ranks
+    Route route;              ///< encoder replica -> language replica
     std::vector<std::vector<std::vector<Buffer>>> gradients;  ///< [replica][microbatch][tp x cp]
+    std::vector<std::vector<bool>> answered;  ///< [replica][microbatch]: the gradient has been told
     std::size_t missing_gradients = 0;
     bool none = false;
     Shape row_shape;
@@ -74,7 +79,8 @@ struct PhaseState {
 
   PhaseConfig config;
   std::vector<OpenRound> rounds;  ///< the latest few that have begun
-  std::int64_t next_unit = 0;     ///< first unit of the next round to begin
+  std::int64_t next_round = 0;
+  std::int64_t next_unit = 0;  ///< first unit of the next round to begin
   std::int64_t next_microbatch = 0;
   std::map<std::int64_t, Window> windows;
   bool failed = false;

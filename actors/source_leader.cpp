@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "actors/boundary_leader.hpp"
+#include "actors/names.hpp"
 
 namespace troupe {
 namespace {
@@ -55,6 +56,7 @@ void OnGradientSlice(Self self, int destination, const GradientSlice& slice) {
   const auto found = s.flights.find(slice.microbatch);
   if (found == s.flights.end()) return;
   if (!slice.buffer.defined()) found->second.none = true;
+  for (auto& piece : found->second.pieces) piece.told |= piece.destination == destination;
   if (slice.buffer.local()) return OnPiece(self, slice.microbatch, destination, slice.buffer);
   const auto me = caf::actor_cast<SourceLeader>(self);
   s.config.tensors->Fetch(
@@ -128,7 +130,7 @@ void Send(Self self, SourceLeaderState::Waiting waiting) {
   const auto peers =
       PeersOf(s.config.source[static_cast<std::size_t>(s.config.shard)], s.config.destination);
   flight.missing = peers.size();
-  for (const int peer : peers) flight.pieces.push_back({peer, {}, {}, false});
+  for (const int peer : peers) flight.pieces.push_back({peer, {}, {}, false, false});
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const int peer = peers[i];
     Cut cut = CutFor(s, peer, *activation.rows);
@@ -157,17 +159,24 @@ void Pump(Self self) {
 }
 
 Waits WaitsOf(const SourceLeaderState& s) {
-  Waits waits;
-  const std::string who = "leader " + s.config.edge + "/source." + std::to_string(s.config.shard);
+  ActorWaits mine;
+  mine.who = SourceLeaderName(s.config.edge, s.config.shard);
+  for (const auto& waiting : s.waiting) {
+    mine.owes.push_back({asked::kGradient, waiting.activation.unit, s.config.stage_name});
+  }
   for (const auto& [microbatch, flight] : s.flights) {
+    mine.owes.push_back({asked::kGradient, microbatch, s.config.stage_name});
     for (const auto& piece : flight.pieces) {
-      if (piece.answered) continue;
-      waits.lines.push_back(who + ": gradient of microbatch " + std::to_string(microbatch) +
-                            " <- leader " + s.config.edge + "/destination." +
-                            std::to_string(piece.destination));
+      const std::string peer = DestinationLeaderName(s.config.edge, piece.destination);
+      if (!piece.told) {
+        mine.waits.push_back({asked::kGradient, "microbatch", microbatch, peer, true});
+      } else if (!piece.answered) {
+        mine.waits.push_back(
+            {"bytes of the gradient from " + peer, "microbatch", microbatch, "", false});
+      }
     }
   }
-  return waits;
+  return {{mine}};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "actors/device_actor.hpp"
 #include "actors/feed_actor.hpp"
 #include "actors/lock_step_actor.hpp"
+#include "actors/names.hpp"
 #include "actors/phase_actor.hpp"
 #include "actors/stage_actor.hpp"
 #include "actors/tracer_actor.hpp"
@@ -20,8 +21,7 @@ namespace {
 
 /// Spawns an actor that the node owns; `threaded` ones get a thread of their own where allowed.
 template <class Handle, class Run, class ActorConfig>
-Handle Make(NodePointer self, const std::string& name, bool threaded, Run run,
-            ActorConfig config) {
+Handle Make(NodePointer self, const std::string& name, bool threaded, Run run, ActorConfig config) {
   const Handle handle = threaded && self->state.config.threads
                             ? self->template spawn<caf::detached>(run, std::move(config))
                             : self->spawn(run, std::move(config));
@@ -56,11 +56,14 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
     if (edge.placement != Placement::kColocated) continue;
     const auto& ranks = plan.ModuleOf(edge.to).grid.ranks();
     std::vector<ProcessId> homes;
-    for (const int rank : ranks) homes.push_back(s.config.processes->HomeOf(rank));
+    std::vector<std::string> names;
+    for (const int rank : ranks) {
+      homes.push_back(s.config.processes->HomeOf(rank));
+      names.push_back(DeviceName(rank));
+    }
     if (std::find(homes.begin(), homes.end(), s.config.self) == homes.end()) continue;
-    auto members =
-        MakeGroup("exchange " + edge.name, homes, s.config.plane.get(), s.config.abort,
-                  s.config.group_waits.get());
+    auto members = MakeGroup("exchange " + edge.name, homes, s.config.plane.get(), s.config.abort,
+                             s.config.group_waits.get(), std::move(names));
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       if (homes[i] != s.config.self) continue;
       devices.at(ranks[i]).groups[static_cast<int>(e)] = std::move(members[i]);
@@ -110,32 +113,33 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
   DevicesSpawned spawned;
   for (auto& [rank, config] : configs) {
     spawned.devices[rank] =
-        Make<Device>(self, "device " + std::to_string(rank), true, RunDevice, std::move(config));
+        Make<Device>(self, DeviceName(rank), true, RunDevice, std::move(config));
   }
   return spawned;
 }
 
 Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
-  return Answer(Make<LockStep>(self, "lock step " + std::to_string(request.set), false,
-                               RunLockStep, request.devices));
+  const std::string name = LockStepName(request.set);
+  return Answer(
+      Make<LockStep>(self, name, false, RunLockStep, LockStepConfig{name, request.devices}));
 }
 
 Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
   const JobPlan& plan = PlanOf(self);
   const UpdatePlan& update = plan.updates()[static_cast<std::size_t>(request.update)];
   UpdateConfig config;
-  config.name = plan.graph().StageName(update.stages.front());
+  config.name = plan.UpdateName(request.update);
+  config.lock_step = plan.LockStepNameOf(update.stages.front(), 0);
   config.devices = request.devices;
   config.abort = self->state.config.abort;
-  config.replicas = 0;
   for (const int stage : update.stages) {
     const Grid& grid = plan.GridOfStage(stage);
-    config.replicas += grid.layout().dp;
     for (int dp = 0; dp < grid.layout().dp; ++dp) {
+      config.replicas.push_back(plan.ActorName(stage, dp));
       for (const int rank : plan.RanksOf(stage, dp)) config.shards.emplace_back(rank, stage);
     }
   }
-  const std::string name = "update of " + config.name;  // before the config moves
+  const std::string name = config.name;  // before the config moves
   return Answer(Make<Update>(self, name, false, RunUpdate, std::move(config)));
 }
 
@@ -151,20 +155,23 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
     config.here.push_back(s.config.processes->HomeOf(rank) == s.config.self);
   }
   config.devices = request.devices;
+  config.lock_step = plan.LockStepNameOf(request.stage, request.dp);
   config.limit = stage.limit;
   config.microbatches_per_unit = plan.ModuleOf(stage.module).microbatches_per_unit;
   config.runs_backward = stage.runs_backward;
   config.reads_data = stage.reads_data;
+  config.feed = plan.FeedName(stage.module, request.dp);
   for (std::size_t l = 0; l < stage.in_source.size(); ++l) {
     const int link = plan.graph().stages()[static_cast<std::size_t>(request.stage)].in[l];
-    config.in.push_back({stage.in_source[l], plan.SenderOf(link, request.dp),
-                         stage.in_carries_gradient[l]});
+    config.in.push_back(
+        {stage.in_source[l], plan.SenderOf(link, request.dp), stage.in_carries_gradient[l]});
   }
   config.out = request.out;
   config.update = request.update;
+  if (request.update) config.update_name = plan.UpdateName(plan.UpdateOf(request.stage));
   config.tensors = s.config.tensors;
   config.abort = s.config.abort;
-  const std::string name = "stage " + config.name;
+  const std::string name = plan.ActorName(request.stage, request.dp);
   return Answer(Make<Stage>(self, name, false, RunStage, std::move(config)));
 }
 
@@ -180,11 +187,11 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.stage = request.stage;
+  config.stage_name = plan.ActorName(link.to, request.dp);
   config.tensors = self->state.config.tensors;
   config.abort = self->state.config.abort;
-  return Answer(Make<DestinationLeader>(
-      self, "leader " + edge.name + "/destination." + std::to_string(request.dp), false,
-      RunDestinationLeader, std::move(config)));
+  return Answer(Make<DestinationLeader>(self, DestinationLeaderName(edge.name, request.dp), false,
+                                        RunDestinationLeader, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
@@ -199,11 +206,11 @@ Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.peers = request.peers;
+  config.stage_name = plan.ActorName(link.from, request.dp);
   config.tensors = self->state.config.tensors;
   config.abort = self->state.config.abort;
-  return Answer(Make<SourceLeader>(
-      self, "leader " + edge.name + "/source." + std::to_string(request.dp), false,
-      RunSourceLeader, std::move(config)));
+  return Answer(Make<SourceLeader>(self, SourceLeaderName(edge.name, request.dp), false,
+                                   RunSourceLeader, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnPhase& request) {
@@ -220,10 +227,17 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   config.samples_per_microbatch = plan.config().samples_per_microbatch();
   config.window = plan.config().schedule.window;
   config.stages = request.stages;
+  for (int dp = 0; dp < config.encoder.layout().dp; ++dp) {
+    config.encoder_names.push_back(plan.ActorName(link.from, dp));
+  }
+  for (int dp = 0; dp < config.language.layout().dp; ++dp) {
+    config.language_names.push_back(plan.ActorName(link.to, dp));
+  }
+  config.lock_step = plan.LockStepNameOf(link.to, 0);
   config.link = plan.PlaceOf(request.link);
   config.devices = request.devices;
   config.abort = self->state.config.abort;
-  return Answer(Make<Phase>(self, "phase " + edge.name, false, RunPhase, std::move(config)));
+  return Answer(Make<Phase>(self, PhaseName(edge.name), false, RunPhase, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnFeed& request) {
@@ -232,10 +246,14 @@ Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   config.module = module.config->name;
   config.dp = request.dp;
   config.microbatches_per_unit = module.microbatches_per_unit;
-  config.stages = request.stages;
+  for (const FedStage& stage : request.stages) {
+    config.stages.push_back(stage.to);
+    config.stage_names.push_back(stage.name);
+  }
   config.source = self->state.config.source;
   config.abort = self->state.config.abort;
-  const std::string name = "feed " + config.module + " dp" + std::to_string(config.dp);
+  config.name = PlanOf(self).FeedName(request.module, request.dp);
+  const std::string name = config.name;
   return Answer(Make<Feed>(self, name, true, RunFeed, std::move(config)));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/names.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -73,7 +74,8 @@ void FinishRound(Self self) {
   const Round& round = s.rounds.front().round;
   if (!round.train || !s.config.update) return EndRound(self);
   s.updating = true;
-  self->request(s.config.update, caf::infinite, BackwardsDone{round.number})
+  self->request(s.config.update, caf::infinite,
+                BackwardsDone{round.number, "stage " + s.config.name})
       .then([self](const Updated&) { EndRound(self); },
             [self](const caf::error& reason) { Fail(self, reason); });
 }
@@ -150,17 +152,18 @@ void OnGradient(Self self, std::size_t link, const Gradient& gradient) {
   StageState& s = self->state;
   if (s.failed) return;
   if (gradient.unit != s.told[link]) {
-    return Fail(self, MakeFailure(s.config.name + ": expected the gradient of microbatch " +
-                                  std::to_string(s.told[link]) + ", got " +
-                                  std::to_string(gradient.unit)));
+    return Fail(self,
+                MakeFailure(s.config.name + ": expected the gradient of microbatch " +
+                            std::to_string(s.told[link]) + " from " + s.config.out[link].name +
+                            ", got " + std::to_string(gradient.unit)));
   }
   ++s.told[link];
   StageState::Flight& flight = s.flights.at(gradient.unit);
   flight.gradients[link] = gradient.shards;
   flight.announced[link] = true;
   flight.missing[link] =
-      Bring(self, flight.gradients[link],
-            {true, static_cast<int>(link), gradient.unit, 0, {}}, "gradient");
+      Bring(self, flight.gradients[link], {true, static_cast<int>(link), gradient.unit, 0, {}},
+            asked::kGradient);
   CountGradients(self, link);
 }
 
@@ -181,38 +184,75 @@ void OnShardArrived(Self self, const ShardArrived& arrived) {
   CountActivations(self, link);
 }
 
-/// What keeps the next passes from running, in words.
-Waits WaitsOf(const StageState& s) {
-  Waits waits;
-  if (s.failed || s.rounds.empty()) return waits;
-  const auto add = [&](const std::string& what, std::int64_t unit, const std::string& from) {
-    waits.lines.push_back("stage " + s.config.name + ": " + what + " of microbatch " +
-                          std::to_string(unit) + " <- " + from);
-  };
-  if (s.updating) waits.lines.push_back("stage " + s.config.name + ": its update");
+/// Whom this stage still has to answer.
+void AddOwed(const StageState& s, std::vector<Owed>& owes) {
+  for (const auto& open : s.rounds)
+    owes.push_back({asked::kReport, open.round.number, kDirectorName});
+  for (const auto& fed : s.fed) owes.push_back({asked::kTaking, fed.input.unit, s.config.feed});
+  for (std::size_t l = 0; l < s.arrived.size(); ++l) {
+    for (const auto& arrived : s.arrived[l]) {
+      owes.push_back({asked::kGradient, arrived.activation.unit, s.config.in[l].from});
+    }
+  }
+  for (const auto& [unit, flight] : s.flights) {
+    if (flight.feed.pending()) owes.push_back({asked::kTaking, unit, s.config.feed});
+    for (std::size_t l = 0; l < flight.askers.size(); ++l) {
+      if (!flight.answered[l]) owes.push_back({asked::kGradient, unit, s.config.in[l].from});
+    }
+  }
+}
+
+/// What the next forward lacks.
+void AddForwardWaits(const StageState& s, std::vector<Wait>& waits) {
+  const std::int64_t unit = s.counters.forwards;
+  if (s.counters.busy || unit >= s.counters.horizon) return;
+  if (unit - s.counters.backwards >= s.config.limit) return;
+  for (std::size_t l = 0; l < s.activations.size(); ++l) {
+    if (s.activations[l] > unit) continue;
+    const std::string& from = s.config.in[l].from;
+    if (s.announced[l] > unit) {
+      waits.push_back({"bytes of the activation from " + from, "microbatch", unit, "", false});
+    } else {
+      waits.push_back({"activation", "microbatch", unit, from, false, asked::kGradient});
+    }
+  }
+  if (s.config.reads_data && s.inputs <= unit) {
+    waits.push_back({"input", "microbatch", unit, s.config.feed, false, asked::kTaking});
+  }
+}
+
+/// What others have been asked for.
+void AddAnswerWaits(const StageState& s, std::vector<Wait>& waits) {
+  if (s.updating) {
+    waits.push_back(
+        {asked::kUpdate, "round", s.rounds.front().round.number, s.config.update_name, true});
+  }
   if (s.counters.busy) {
-    for (const int rank : s.config.ranks) {
-      waits.lines.push_back("stage " + s.config.name + ": a pass <- device " +
-                            std::to_string(rank));
+    const char* what = s.running.kind == PassKind::kForward ? asked::kForward : asked::kBackward;
+    waits.push_back(
+        {OnRanks(what, s.config.ranks), "microbatch", s.running.unit, s.config.lock_step, true});
+  }
+  for (const auto& [unit, flight] : s.flights) {
+    for (std::size_t l = 0; flight.sent && l < s.config.out.size(); ++l) {
+      if (!flight.announced[l]) {
+        waits.push_back({asked::kGradient, "microbatch", unit, s.config.out[l].name, true});
+      } else if (flight.missing[l] > 0) {
+        waits.push_back(
+            {"bytes of the gradient from " + s.config.out[l].name, "microbatch", unit, "", false});
+      }
     }
-    return waits;
   }
-  const std::int64_t forward = s.counters.forwards;
-  if (forward < s.counters.horizon && forward - s.counters.backwards < s.config.limit) {
-    for (std::size_t l = 0; l < s.activations.size(); ++l) {
-      if (s.activations[l] > forward) continue;
-      add(s.announced[l] > forward ? "bytes of the activation" : "activation", forward,
-          s.config.in[l].from);
-    }
-    if (s.config.reads_data && s.inputs <= forward) add("input", forward, "its feed");
+}
+
+Waits WaitsOf(const StageState& s) {
+  ActorWaits mine;
+  mine.who = "stage " + s.config.name;
+  if (!s.failed) {
+    AddOwed(s, mine.owes);
+    AddForwardWaits(s, mine.waits);
+    AddAnswerWaits(s, mine.waits);
   }
-  const std::int64_t backward = s.counters.backwards;
-  for (std::size_t l = 0; l < s.gradients.size() && backward < forward; ++l) {
-    if (s.gradients[l] > backward) continue;
-    add(s.told[l] > backward ? "bytes of the gradient" : "gradient", backward,
-        s.config.out[l].name);
-  }
-  return waits;
+  return {{mine}};
 }
 
 /// Forward `unit` is done on all shards: pass its output on and answer whoever needs no gradient.
@@ -233,6 +273,7 @@ void OnForwardDone(Self self, std::int64_t unit, const FromSet<ForwardDone>& don
   }
   if (flight.feed.pending()) flight.feed.deliver(InputTaken{unit});
 
+  flight.sent = true;
   for (std::size_t l = 0; l < s.config.out.size(); ++l) {
     Activation activation{unit, s.config.out[l].link, {}, flight.rows};
     for (const auto& part : done.parts) activation.shards.push_back(part.result.outputs.at(l));
@@ -334,6 +375,7 @@ void Pump(Self self) {
   const auto pass = NextPass(s.counters, s.config.limit);
   if (!pass) return;
   s.counters.busy = true;
+  s.running = *pass;
   if (pass->kind == PassKind::kForward) {
     ++s.counters.forwards;
     StartForward(self, pass->unit);
@@ -358,9 +400,10 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         const auto link = static_cast<std::size_t>(activation.link);
         if (activation.unit != s.announced.at(link)) {
-          const auto reason = MakeFailure(
-              s.config.name + ": expected the activation of microbatch " +
-              std::to_string(s.announced[link]) + ", got " + std::to_string(activation.unit));
+          const auto reason =
+              MakeFailure(s.config.name + ": expected the activation of microbatch " +
+                          std::to_string(s.announced[link]) + " from " + s.config.in[link].from +
+                          ", got " + std::to_string(activation.unit));
           Fail(self, reason);
           return reason;
         }
@@ -375,6 +418,11 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
       },
       [self, &s](const RoundBegin& begin) -> caf::result<StageReport> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
+        if (begin.round.number != s.next_round++) {
+          const auto reason = MakeFailure(WrongRound(s.config.name, s.next_round - 1, begin.round));
+          Fail(self, reason);
+          return reason;
+        }
         auto asker = self->make_response_promise<StageReport>();
         s.rounds.push_back({begin.round, StageReport{begin.round.number, 0, {}}, asker});
         if (s.rounds.size() == 1) BeginRound(s);
@@ -383,6 +431,13 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
       },
       [self, &s](const Input& input) -> caf::result<InputTaken> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
+        if (input.unit != s.inputs) {
+          const auto reason = MakeFailure(s.config.name + ": expected the input of microbatch " +
+                                          std::to_string(s.inputs) + " from " + s.config.feed +
+                                          ", got " + std::to_string(input.unit));
+          Fail(self, reason);
+          return reason;
+        }
         auto asker = self->make_response_promise<InputTaken>();
         ++s.inputs;
         s.fed.push_back({input, asker});

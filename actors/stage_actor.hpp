@@ -43,13 +43,16 @@ struct StageConfig {
   std::vector<int> ranks;  ///< one per shard, tp fastest; the first is the boundary leader's
   std::vector<bool> here;  ///< by shard: its device is in this process
   LockStep devices;
+  std::string lock_step;                   ///< what that is called
   std::int64_t limit = 1;                  ///< StageGraph::InFlightLimit
   std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
   bool runs_backward = true;
   bool reads_data = false;  ///< a Feed brings Inputs for every unit
+  std::string feed;         ///< what the Feed is called
   std::vector<IncomingLink> in;
   std::vector<OutgoingLink> out;
   Update update;  ///< invalid when the stage has no trainable parameters
+  std::string update_name;
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };
@@ -65,6 +68,7 @@ struct StageState {
     std::vector<std::vector<Buffer>> gradients;  ///< by outgoing link
     std::vector<std::size_t> missing;            ///< by outgoing link: shards on their way here
     std::vector<bool> announced;                 ///< by outgoing link: the gradient has been told
+    bool sent = false;                           ///< the outputs are with the outgoing links
     std::shared_ptr<const RowTable> rows;
     std::int64_t num_tokens = 0;  ///< that its data holds
   };
@@ -94,7 +98,9 @@ struct StageState {
   std::vector<std::int64_t> gradients;       ///< by outgoing link: of these, here in order
   std::map<std::int64_t, Flight> flights;
   std::deque<OpenRound> rounds;  ///< the front one is running
-  bool updating = false;         ///< waiting for the Update at the round's end
+  std::int64_t next_round = 0;
+  Pass running;           ///< while counters.busy
+  bool updating = false;  ///< waiting for the Update at the round's end
   bool failed = false;
 };
 

@@ -1,5 +1,7 @@
 #include "actors/update_actor.hpp"
 
+#include "actors/names.hpp"
+
 namespace troupe {
 namespace {
 
@@ -14,7 +16,7 @@ void Fail(Self self, const caf::error& reason) {
   s.config.abort->Raise(TextOf(reason));
   if (s.norm_asker.pending()) s.norm_asker.deliver(reason);
   if (s.done_asker.pending()) s.done_asker.deliver(reason);
-  for (auto& asker : s.replica_askers) asker.deliver(reason);
+  for (auto& [stage, asker] : s.replica_askers) asker.deliver(reason);
   for (auto& [round, asker] : s.next) asker.deliver(reason);
   s.replica_askers.clear();
   s.next.clear();
@@ -58,7 +60,7 @@ void Step(Self self) {
             s.progress = Progress::kStepped;
             auto askers = std::move(s.replica_askers);
             s.replica_askers.clear();
-            for (auto& asker : askers) asker.deliver(Updated{s.round->round});
+            for (auto& [stage, asker] : askers) asker.deliver(Updated{s.round->round});
             Pump(self);
           },
           [self](const caf::error& reason) { Fail(self, reason); });
@@ -81,28 +83,64 @@ void Pump(Self self) {
     if (!s.round->wait) s.coefficient = 1.0;
     s.next.pop_front();
   }
-  const bool all_done = s.replica_askers.size() == static_cast<std::size_t>(s.config.replicas);
+  const bool any_done = !s.replica_askers.empty();
+  if (s.progress == Progress::kBackward && s.round && any_done && s.round->round != s.asked_round) {
+    return Fail(self, MakeFailure(s.config.name + ": expected the gradients of round " +
+                                  std::to_string(s.round->round) + ", got those of round " +
+                                  std::to_string(s.asked_round)));
+  }
+  const bool all_done = s.replica_askers.size() == s.config.replicas.size();
   if (s.progress == Progress::kBackward && s.round && all_done) return Reduce(self);
   if (s.progress == Progress::kReduced && s.coefficient) return Step(self);
 }
 
+std::vector<int> RanksOf(const UpdateConfig& config) {
+  std::vector<int> ranks;
+  for (const auto& [rank, stage] : config.shards) ranks.push_back(rank);
+  return ranks;
+}
+
 Waits WaitsOf(const UpdateState& s) {
-  const std::string who = "update of " + s.config.name + ": ";
+  ActorWaits mine;
+  mine.who = s.config.name;
+  const std::int64_t round = s.round ? s.round->round : s.asked_round;
+  const auto asked_for = [&](const char* what) {
+    mine.waits.push_back(
+        {OnRanks(what, RanksOf(s.config)), "round", round, s.config.lock_step, true});
+  };
+  const auto expect = [&](const char* what, const std::string& whom, const char* answer) {
+    mine.waits.push_back({what, "round", round, whom, false, answer});
+  };
+  for (const auto& [stage, asker] : s.replica_askers) {
+    mine.owes.push_back({asked::kUpdate, round, stage});
+  }
+  if (s.round && s.progress <= Progress::kReducing) {
+    mine.owes.push_back({asked::kNorm, round, kDirectorName});
+  }
+  for (const auto& [next, asker] : s.next) {
+    mine.owes.push_back({asked::kNorm, next.round, kDirectorName});
+  }
+  if (s.done_asker.pending()) mine.owes.push_back({asked::kUpdate, round, kDirectorName});
   switch (s.progress) {
     case Progress::kBackward:
-      if (!s.round) return {};
-      return {{who + "the last backward of " +
-               std::to_string(s.config.replicas - static_cast<int>(s.replica_askers.size())) +
-               " of " + std::to_string(s.config.replicas) + " replicas"}};
+      if (!s.round && s.replica_askers.empty()) break;
+      if (!s.round) expect("beginning of the update", kDirectorName, asked::kNorm);
+      for (const std::string& stage : s.config.replicas) {
+        if (s.replica_askers.count(stage) == 0) expect("last backward", stage, asked::kUpdate);
+      }
+      break;
     case Progress::kReducing:
+      asked_for(asked::kReduction);
+      break;
     case Progress::kStepping:
-      return {{who + "its devices"}};
+      asked_for(asked::kUpdate);
+      break;
     case Progress::kReduced:
-      return {{who + "the clip coefficient <- director"}};
     case Progress::kStepped:
-      return {};
+      expect("clip coefficient", kDirectorName, asked::kUpdate);
+      break;
   }
-  return {};
+  return {{mine}};
 }
 
 }  // namespace
@@ -111,10 +149,11 @@ Update::behavior_type RunUpdate(Self self, UpdateConfig config) {
   UpdateState& s = self->state;
   s.config = std::move(config);
   return {
-      [self, &s](const BackwardsDone&) -> caf::result<Updated> {
+      [self, &s](const BackwardsDone& done) -> caf::result<Updated> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         auto asker = self->make_response_promise<Updated>();
-        s.replica_askers.push_back(asker);
+        s.replica_askers[done.stage] = asker;
+        s.asked_round = done.round;
         Pump(self);
         return asker;
       },

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,10 +28,11 @@
 namespace troupe {
 
 struct UpdateConfig {
-  std::string name;                         ///< of its first stage, "language.s0"
+  std::string name;                         ///< "update of language.s0", after its first stage
   std::vector<std::pair<int, int>> shards;  ///< (rank, stage index) of every shard that takes part
-  int replicas = 1;                         ///< stage actors that will say BackwardsDone
+  std::vector<std::string> replicas;        ///< stage actors that will say BackwardsDone
   LockStep devices;
+  std::string lock_step;  ///< what that is called
   std::shared_ptr<AbortSignal> abort;
 };
 
@@ -42,12 +44,14 @@ struct UpdateState {
   Progress progress = Progress::kBackward;
   std::optional<UpdateRound> round;  ///< the current one, once the Director has begun it
   std::optional<double>
-      coefficient;  ///< known: from ApplyUpdate, or 1 when the round does not wait
+      coefficient;                ///< known: from ApplyUpdate, or 1 when the round does not wait
+  std::int64_t asked_round = -1;  ///< of the latest BackwardsDone
   std::int64_t busy_ns = 0;
   bool failed = false;
   caf::typed_response_promise<SquaredNorm> norm_asker;
   caf::typed_response_promise<UpdateDone> done_asker;
-  std::vector<caf::typed_response_promise<Updated>> replica_askers;
+  /// By the name of the stage actor.
+  std::map<std::string, caf::typed_response_promise<Updated>> replica_askers;
   /// A round that begins while the one before is not over yet waits here.
   std::deque<std::pair<UpdateRound, caf::typed_response_promise<SquaredNorm>>> next;
 };

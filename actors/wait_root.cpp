@@ -1,61 +1,97 @@
 #include "actors/wait_root.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace troupe {
 namespace {
 
-struct Wait {
-  std::string who;
-  std::string what;
-  std::string whom;  ///< empty: not named
-};
+/// By name; what several say of one actor is put together.
+using Actors = std::map<std::string, ActorWaits>;
 
-Wait Parse(const std::string& line) {
-  const auto colon = line.find(": ");
-  if (colon == std::string::npos) return {line, "", ""};
-  const auto arrow = line.rfind(" <- ");
-  if (arrow == std::string::npos || arrow < colon) {
-    return {line.substr(0, colon), line.substr(colon + 2), ""};
+Actors ByName(const std::vector<ActorWaits>& all) {
+  Actors actors;
+  for (const ActorWaits& one : all) {
+    ActorWaits& actor = actors[one.who];
+    if (actor.node.empty()) actor.node = one.node;
+    actor.who = one.who;
+    actor.busy = actor.busy || one.busy;
+    actor.waits.insert(actor.waits.end(), one.waits.begin(), one.waits.end());
+    actor.owes.insert(actor.owes.end(), one.owes.begin(), one.owes.end());
   }
-  return {line.substr(0, colon), line.substr(colon + 2, arrow - colon - 2),
-          line.substr(arrow + 4)};
+  return actors;
 }
 
-/// The number that ends "gradient of microbatch 3".
-std::string UnitOf(const Wait& wait) { return wait.what.substr(wait.what.rfind(' ') + 1); }
-
-bool Waits(const std::vector<Wait>& waits, const std::string& who) {
-  return std::any_of(waits.begin(), waits.end(), [&](const Wait& w) { return w.who == who; });
+std::string NameOf(const ActorWaits& actor) {
+  return actor.node.empty() ? actor.who : actor.who + " on " + actor.node;
 }
 
-std::optional<std::string> LostBetween(const std::vector<Wait>& waits) {
-  for (const Wait& a : waits) {
-    for (const Wait& b : waits) {
-      if (a.whom != b.who || b.whom != a.who || UnitOf(a) != UnitOf(b)) continue;
-      if (a.what.rfind("gradient", 0) == 0) continue;  // tell it from the receiver's side
-      return a.who + " waits for the " + a.what + " from " + b.who + ", which has sent it and " +
-             "waits for the " + b.what + ": the message is lost";
+/// Null: nobody speaks of it.
+const ActorWaits* Find(const Actors& actors, const std::string& name) {
+  const auto found = actors.find(name);
+  return found == actors.end() ? nullptr : &found->second;
+}
+
+std::string Sentence(const ActorWaits& actor, Wait wait, const ActorWaits* whom) {
+  if (whom != nullptr) wait.whom = NameOf(*whom);
+  return NameOf(actor) + " waits for " + ToString(wait);
+}
+
+bool Owes(const ActorWaits& actor, const Wait& wait, const std::string& to) {
+  return actor.busy || std::any_of(actor.owes.begin(), actor.owes.end(), [&](const Owed& owed) {
+           return owed.what == wait.what && owed.number == wait.number &&
+                  (owed.to.empty() || owed.to == to);
+         });
+}
+
+/// `asker` waits for an answer that `whom` does not owe.
+std::string Lost(const ActorWaits& asker, const Wait& wait, const ActorWaits& whom) {
+  for (const Wait& other : whom.waits) {
+    if (other.answer != wait.what || other.whom != asker.who || other.number != wait.number) {
+      continue;
+    }
+    return Sentence(whom, other, &asker) + ", which has sent it and waits for the " + wait.what +
+           ": the message is lost";
+  }
+  return Sentence(asker, wait, &whom) + ", which does not owe it: a message between them is lost";
+}
+
+template <class Match>
+std::optional<std::string> First(const Actors& actors, Match match) {
+  for (const auto& [name, actor] : actors) {
+    for (const Wait& wait : actor.waits) {
+      if (auto text = match(actor, wait, Find(actors, wait.whom))) return text;
     }
   }
   return std::nullopt;
 }
 
+using Text = std::optional<std::string>;
+
 }  // namespace
 
-std::string RootOf(const std::vector<std::string>& lines) {
-  if (lines.empty()) return "nobody says what for";
-  std::vector<Wait> waits;
-  for (const std::string& line : lines) waits.push_back(Parse(line));
-  if (const auto lost = LostBetween(waits)) return *lost;
-  for (const Wait& wait : waits) {
-    if (!wait.whom.empty() && !Waits(waits, wait.whom)) {
-      return wait.who + " waits for the " + wait.what + " from " + wait.whom +
-             ", which waits for nobody";
-    }
-  }
-  return lines.front();
+std::string RootOf(const std::vector<ActorWaits>& all) {
+  const Actors actors = ByName(all);
+  const auto lost = [](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
+    if (!wait.asked || whom == nullptr || Owes(*whom, wait, actor.who)) return std::nullopt;
+    return Lost(actor, wait, *whom);
+  };
+  const auto nobodys = [](const ActorWaits& actor, const Wait& wait, const ActorWaits*) -> Text {
+    if (!wait.whom.empty()) return std::nullopt;
+    return Sentence(actor, wait, nullptr);
+  };
+  const auto idle = [](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
+    if (whom == nullptr || whom->busy || !whom->waits.empty()) return std::nullopt;
+    return Sentence(actor, wait, whom) + ", which waits for nobody";
+  };
+  const auto any = [](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
+    return Sentence(actor, wait, whom);
+  };
+  if (const auto text = First(actors, lost)) return *text;
+  if (const auto text = First(actors, nobodys)) return *text;
+  if (const auto text = First(actors, idle)) return *text;
+  return First(actors, any).value_or("nobody says what for");
 }
 
 }  // namespace troupe

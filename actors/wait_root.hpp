@@ -4,13 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "transport/wait.hpp"
+
 namespace troupe {
 
-/// `lines` as actors report them: "WHO: WHAT <- WHOM", or "WHO: WHAT" when there is no one to name.
-/// The result is the wait that explains the others, in words:
-///   - two that wait for each other over the same thing: a message between them is lost;
-///   - else a wait for somebody who waits for nobody;
-///   - else the first line. Empty lines give "nobody says what for".
-std::string RootOf(const std::vector<std::string>& lines);
+/// The wait that explains the others, in words; of several of one kind, the first:
+///   - an answer that is not owed by the one it is expected from: a message between them is lost;
+///   - a wait for something that is no actor's to give;
+///   - a wait for somebody who waits for nobody;
+///   - any. "nobody says what for" if there is none.
+/// Actors that are busy are taken to owe anything; so are those that `actors` does not speak of.
+std::string RootOf(const std::vector<ActorWaits>& actors);
 
 }  // namespace troupe

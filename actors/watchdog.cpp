@@ -36,6 +36,15 @@ struct Watchdog::State {
   bool told = false;
   std::thread thread;
 
+  /// " (it waits for ...)" if the actor waits in a collective.
+  std::string WaitOf(const std::string& name) const {
+    for (const ActorWaits& waiting : config.waits->List()) {
+      if (waiting.who != name || waiting.waits.empty()) continue;
+      return " (it waits for " + ToString(waiting.waits.front()) + ")";
+    }
+    return "";
+  }
+
   void LookForStuck(std::int64_t now) {
     for (const auto& entry : config.actors->List()) {
       const std::int64_t since = entry.activity->busy_since_ns.load(std::memory_order_relaxed);
@@ -44,8 +53,7 @@ struct Watchdog::State {
       std::string cause = entry.name + " on " + config.process + " is stuck: its handler of " +
                           MessageName(entry.activity->message.load(std::memory_order_relaxed)) +
                           " has run for " + Seconds(now - since);
-      const auto waits = config.waits ? config.waits->List() : std::vector<std::string>();
-      if (entry.long_runs && !waits.empty()) cause += " (" + waits.front() + ")";
+      if (config.waits != nullptr) cause += WaitOf(entry.name);
       config.abort->Raise(cause);
     }
   }

@@ -11,6 +11,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/fields.hpp"
+#include "messages/waits.hpp"
 #include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
 #include "transport/row_exchange.hpp"
@@ -76,7 +77,9 @@ struct RunExchange {
   std::shared_ptr<const ExchangePlan> plan;
   std::vector<Buffer> rows;  ///< this rank's rows, in pieces laid one behind the other
 };
-inline auto Fields(RunExchange& x) { return std::tie(x.stage, x.group, x.round, x.unit, x.plan, x.rows); }
+inline auto Fields(RunExchange& x) {
+  return std::tie(x.stage, x.group, x.round, x.unit, x.plan, x.rows);
+}
 struct ExchangeDone {
   std::int64_t busy_ns = 0;
   Buffer rows;
@@ -108,14 +111,13 @@ inline auto Fields(LoadShard& x) { return std::tie(x.stage, x.folder); }
 struct ShardStored {};
 inline auto Fields(ShardStored&) { return std::tie(); }
 
-using Device = caf::typed_actor<caf::replies_to<RunForward>::with<ForwardDone>,
-                                caf::replies_to<RunBackward>::with<BackwardDone>,
-                                caf::replies_to<ReduceGradients>::with<GradientsReduced>,
-                                caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
-                                caf::replies_to<RunExchange>::with<ExchangeDone>,
-                                caf::replies_to<Inspect>::with<Inspected>,
-                                caf::replies_to<SaveShard>::with<ShardStored>,
-                                caf::replies_to<LoadShard>::with<ShardStored>>;
+using Device = caf::typed_actor<
+    caf::replies_to<RunForward>::with<ForwardDone>,
+    caf::replies_to<RunBackward>::with<BackwardDone>,
+    caf::replies_to<ReduceGradients>::with<GradientsReduced>,
+    caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
+    caf::replies_to<RunExchange>::with<ExchangeDone>, caf::replies_to<Inspect>::with<Inspected>,
+    caf::replies_to<SaveShard>::with<ShardStored>, caf::replies_to<LoadShard>::with<ShardStored>>;
 
 /// The same command to several ranks, as one decision.
 template <class Command>
@@ -146,6 +148,7 @@ using LockStep =
                      caf::replies_to<ToSet<RunExchange>>::with<FromSet<ExchangeDone>>,
                      caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>,
                      caf::replies_to<ToSet<SaveShard>>::with<FromSet<ShardStored>>,
-                     caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardStored>>>;
+                     caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardStored>>,
+                     caf::replies_to<ReportWaits>::with<Waits>>;
 
 }  // namespace troupe

@@ -34,7 +34,7 @@ inline auto Fields(Spawned& x) { return std::tie(x.actor); }
 /// Answered with the same about the other.
 struct Introduce {
   int process = 0;
-  caf::actor node;                       ///< a Node
+  caf::actor node;                        ///< a Node
   std::vector<std::byte> tensor_address;  ///< of the data plane
 };
 inline auto Fields(Introduce& x) { return std::tie(x.process, x.node, x.tensor_address); }
@@ -105,10 +105,15 @@ struct SpawnPhase {
 };
 inline auto Fields(SpawnPhase& x) { return std::tie(x.link, x.devices, x.stages); }
 
+struct FedStage {
+  Stage to;
+  std::string name;
+};
+inline auto Fields(FedStage& x) { return std::tie(x.to, x.name); }
 struct SpawnFeed {
   int module = 0;  ///< index in JobPlan::modules
   int dp = 0;
-  std::vector<Stage> stages;
+  std::vector<FedStage> stages;
 };
 inline auto Fields(SpawnFeed& x) { return std::tie(x.module, x.dp, x.stages); }
 

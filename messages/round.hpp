@@ -11,8 +11,8 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/fields.hpp"
-#include "messages/wire.hpp"
 #include "messages/pipeline.hpp"
+#include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {
@@ -54,9 +54,9 @@ inline auto Fields(ShardArrived& x) {
   return std::tie(x.gradient, x.link, x.unit, x.shard, x.buffer);
 }
 
-using Stage = Downstream::extend<caf::replies_to<RoundBegin>::with<StageReport>,
-                                 caf::replies_to<Input>::with<InputTaken>,
-                                 caf::reacts_to<ShardArrived>>;
+using Stage =
+    Downstream::extend<caf::replies_to<RoundBegin>::with<StageReport>,
+                       caf::replies_to<Input>::with<InputTaken>, caf::reacts_to<ShardArrived>>;
 
 using Feed =
     caf::typed_actor<caf::reacts_to<RoundBegin>, caf::replies_to<ReportWaits>::with<Waits>>;
@@ -66,8 +66,9 @@ using Phase = Downstream::extend<caf::reacts_to<RoundBegin>>;
 /// the parameters have stepped.
 struct BackwardsDone {
   std::int64_t round = 0;
+  std::string stage;  ///< the replica's actor, "stage language.s0 dp1"
 };
-inline auto Fields(BackwardsDone& x) { return std::tie(x.round); }
+inline auto Fields(BackwardsDone& x) { return std::tie(x.round, x.stage); }
 struct Updated {
   std::int64_t round = 0;
 };
@@ -100,9 +101,8 @@ struct UpdateDone {
 };
 inline auto Fields(UpdateDone& x) { return std::tie(x.round, x.busy_ns); }
 
-using Update = caf::typed_actor<caf::replies_to<BackwardsDone>::with<Updated>,
-                                caf::replies_to<UpdateRound>::with<SquaredNorm>,
-                                caf::replies_to<ApplyUpdate>::with<UpdateDone>,
-                                caf::replies_to<ReportWaits>::with<Waits>>;
+using Update = caf::typed_actor<
+    caf::replies_to<BackwardsDone>::with<Updated>, caf::replies_to<UpdateRound>::with<SquaredNorm>,
+    caf::replies_to<ApplyUpdate>::with<UpdateDone>, caf::replies_to<ReportWaits>::with<Waits>>;
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/wait.hpp"
 #include "transport/group.hpp"
 
 namespace troupe {
@@ -48,14 +49,18 @@ class ModuleShards {
   /// Makes one group of `kind` and gives member i its view, if it lives here.
   void Join(const char* kind, View view, const std::vector<Coordinates>& members) {
     std::vector<ProcessId> homes;
-    for (const Coordinates& at : members) homes.push_back(processes_.HomeOf(grid_.RankAt(at)));
+    std::vector<std::string> devices;
+    for (const Coordinates& at : members) {
+      homes.push_back(processes_.HomeOf(grid_.RankAt(at)));
+      devices.push_back(DeviceName(grid_.RankAt(at)));
+    }
     const ProcessId self = plane_ == nullptr ? 0 : plane_->self();
     if (std::find(homes.begin(), homes.end(), self) == homes.end()) return;
     const Coordinates& first = members.front();
     const std::string name = std::string(kind) + " " + name_ + ".s" + std::to_string(first.pp) +
                              " dp" + std::to_string(first.dp) + " cp" + std::to_string(first.cp) +
                              " tp" + std::to_string(first.tp);
-    auto communicators = MakeGroup(name, homes, plane_, abort_, waits_);
+    auto communicators = MakeGroup(name, homes, plane_, abort_, waits_, std::move(devices));
     for (std::size_t i = 0; i < members.size(); ++i) {
       At(members[i]).*view = std::move(communicators[i]);
     }

@@ -18,6 +18,7 @@
 
 #include "transport/abort_signal.hpp"
 #include "transport/buffer.hpp"
+#include "transport/group_waits.hpp"
 
 namespace troupe {
 
@@ -52,8 +53,10 @@ class Communicator {
 
 /// Makes the communicators of all members of one group inside this process.
 /// Result[i] is the view of member i. A group of one is legal and never waits. `abort` may be null.
+/// Where `names` says so, it tells who waits for whom.
 /// Throws std::invalid_argument for a size below 1. Destroying a member ends the waits of others.
 std::vector<std::unique_ptr<Communicator>> MakeLocalGroup(int size,
-                                                          std::shared_ptr<AbortSignal> abort);
+                                                          std::shared_ptr<AbortSignal> abort,
+                                                          GroupNames names = {});
 
 }  // namespace troupe

@@ -29,11 +29,9 @@ void CheckHomes(const std::string& name, const std::vector<ProcessId>& homes,
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> MakeGroup(const std::string& name,
-                                                     const std::vector<ProcessId>& homes,
-                                                     DataPlane* plane,
-                                                     std::shared_ptr<AbortSignal> abort,
-                                                     GroupWaits* waits) {
+std::vector<std::unique_ptr<Communicator>> MakeGroup(
+    const std::string& name, const std::vector<ProcessId>& homes, DataPlane* plane,
+    std::shared_ptr<AbortSignal> abort, GroupWaits* waits, std::vector<std::string> names) {
   CheckHomes(name, homes, plane);
   std::vector<Party> parties = PartiesOf(homes);
   if (plane == nullptr && parties.size() > 1)
@@ -43,7 +41,10 @@ std::vector<std::unique_ptr<Communicator>> MakeGroup(const std::string& name,
   const auto own = std::find_if(parties.begin(), parties.end(),
                                 [&](const Party& party) { return party.process == here; });
   if (own == parties.end()) return std::vector<std::unique_ptr<Communicator>>(homes.size());
-  if (parties.size() == 1) return MakeLocalGroup(static_cast<int>(homes.size()), std::move(abort));
+  GroupNames group_names{waits, name, std::move(names)};
+  if (parties.size() == 1) {
+    return MakeLocalGroup(static_cast<int>(homes.size()), std::move(abort), std::move(group_names));
+  }
   if (abort == nullptr)
     throw std::invalid_argument("group " + name + ": expected the job's abort signal, got none");
 
@@ -55,7 +56,7 @@ std::vector<std::unique_ptr<Communicator>> MakeGroup(const std::string& name,
   group->stream = StreamOf("group " + name);
   group->plane = plane;
   group->abort = std::move(abort);
-  group->waits = waits;
+  group->names = std::move(group_names);
   return MakeSpanningGroup(std::move(group));
 }
 

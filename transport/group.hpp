@@ -20,6 +20,7 @@ namespace troupe {
 ///   plane  between the processes; must outlive the result. Null only if all homes are equal
 ///   abort  the job's, which is the plane's, too. Null only if all homes are equal
 ///   waits  gets what members wait for; may be null
+///   names  of the members, for these waits ("device 3"); may be empty
 ///
 /// If all members live here, or there is no plane, this is MakeLocalGroup. Else:
 ///   - Where every process has one member, results are bit for bit those of MakeLocalGroup. Where
@@ -43,6 +44,7 @@ std::vector<std::unique_ptr<Communicator>> MakeGroup(const std::string& name,
                                                      const std::vector<ProcessId>& homes,
                                                      DataPlane* plane,
                                                      std::shared_ptr<AbortSignal> abort,
-                                                     GroupWaits* waits = nullptr);
+                                                     GroupWaits* waits = nullptr,
+                                                     std::vector<std::string> names = {});
 
 }  // namespace troupe

@@ -113,7 +113,7 @@ void LocalCommunicator::Offer(LocalCall& call, const void* input, std::size_t nu
 }
 
 void LocalCommunicator::Enter() {
-  group_->Enter(turn_);
+  group_->Enter(turn_, rank_);
   const std::vector<LocalCall>& calls = group_->calls(turn_);
   direct_ =
       std::any_of(calls.begin(), calls.end(), [](const LocalCall& call) { return call.direct; });
@@ -233,8 +233,9 @@ void LocalCommunicator::AllToAll(const void* input, std::span<const std::size_t>
 }  // namespace
 
 std::vector<std::unique_ptr<Communicator>> MakeLocalGroup(int size,
-                                                          std::shared_ptr<AbortSignal> abort) {
-  const auto group = std::make_shared<LocalGroup>(size, std::move(abort));
+                                                          std::shared_ptr<AbortSignal> abort,
+                                                          GroupNames names) {
+  const auto group = std::make_shared<LocalGroup>(size, std::move(abort), std::move(names));
   std::vector<std::unique_ptr<Communicator>> members;
   for (int rank = 0; rank < size; ++rank)
     members.push_back(std::make_unique<LocalCommunicator>(group, rank));

@@ -59,21 +59,55 @@ std::string ToString(const LocalCall& call) {
          (call.op == ReduceOp::kSum ? " (sum)" : " (max)");
 }
 
-LocalGroup::LocalGroup(int size, std::shared_ptr<AbortSignal> abort)
+LocalGroup::LocalGroup(int size, std::shared_ptr<AbortSignal> abort, GroupNames names)
     : size_(CheckedSize(size)),
+      names_(std::move(names)),
+      places_(static_cast<std::size_t>(size)),
       gate_(size),
       staging_(Buffer::Allocate({2, size, std::int64_t{kStagedBytes}}, DType::kUInt8)),
       abort_(abort != nullptr ? std::move(abort) : std::make_shared<AbortSignal>()) {
   for (std::vector<LocalCall>& calls : calls_) calls.resize(static_cast<std::size_t>(size));
   subscription_ = abort_->Subscribe([this](const std::string&) { gate_.Close(); });
+  if (names_.waits != nullptr) names_.waits->Add(this);
+}
+
+LocalGroup::~LocalGroup() {
+  if (names_.waits != nullptr) names_.waits->Remove(this);
+}
+
+void LocalGroup::AddWaits(std::vector<ActorWaits>& all) const {
+  std::vector<int> missing;
+  for (int member = 0; member < size_; ++member) {
+    if (!places_[static_cast<std::size_t>(member)].waits.load(std::memory_order_acquire)) {
+      missing.push_back(member);
+    }
+  }
+  if (missing.empty() || static_cast<int>(missing.size()) == size_) return;
+  for (int member = 0; member < size_; ++member) {
+    const Place& place = places_[static_cast<std::size_t>(member)];
+    if (!place.waits.load(std::memory_order_acquire)) continue;
+    ActorWaits& waiting = all.emplace_back();
+    waiting.who = names_.MemberName(member);
+    const std::string what =
+        Name(place.operation.load(std::memory_order_relaxed)) + (" of " + names_.group);
+    for (const int other : missing) {
+      waiting.waits.push_back({what, "", 0, names_.MemberName(other), false});
+    }
+  }
 }
 
 std::byte* LocalGroup::staging(int turn, int rank) const {
   return staging_.data() + static_cast<std::size_t>(turn * size_ + rank) * kStagedBytes;
 }
 
-void LocalGroup::Enter(int turn) {
-  if (!gate_.Enter()) ThrowClosed();
+void LocalGroup::Enter(int turn, int rank) {
+  Place& place = places_[static_cast<std::size_t>(rank)];
+  place.operation.store(calls(turn)[static_cast<std::size_t>(rank)].operation,
+                        std::memory_order_relaxed);
+  place.waits.store(true, std::memory_order_release);
+  const bool met = gate_.Enter();
+  place.waits.store(false, std::memory_order_release);
+  if (!met) ThrowClosed();
   CheckCalls(calls(turn));
 }
 

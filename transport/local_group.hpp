@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "transport/abort_signal.hpp"
 #include "transport/buffer.hpp"
 #include "transport/communicator.hpp"
+#include "transport/group_waits.hpp"
 #include "transport/local_gate.hpp"
 
 namespace troupe {
@@ -56,10 +58,11 @@ struct alignas(64) LocalCall {
 /// "all-reduce of 12 float32 (sum)".
 std::string ToString(const LocalCall& call);
 
-class LocalGroup {
+class LocalGroup final : private GroupWaits::Source {
  public:
   /// Throws std::invalid_argument for a size below 1. `abort` may be null.
-  LocalGroup(int size, std::shared_ptr<AbortSignal> abort);
+  LocalGroup(int size, std::shared_ptr<AbortSignal> abort, GroupNames names = {});
+  ~LocalGroup() override;
 
   int size() const { return size_; }
   /// The slots of all members in one of the two sets.
@@ -67,9 +70,10 @@ class LocalGroup {
   /// Where member `rank` may stage kStagedBytes for its call in set `turn`.
   std::byte* staging(int turn, int rank) const;
 
-  /// Waits until every member has published in set `turn`. Throws Aborted; std::invalid_argument
-  /// and std::logic_error, the same on all members, when a call is illegal or calls do not match.
-  void Enter(int turn);
+  /// Member `rank` waits until every member has published in set `turn`. Throws Aborted;
+  /// std::invalid_argument and std::logic_error, the same on all members, when a call is illegal or
+  /// calls do not match.
+  void Enter(int turn, int rank);
   /// Waits until every member is done with the memory of the others.
   void Leave() { gate_.Meet(); }
   /// Member `rank` will make no more calls.
@@ -79,12 +83,21 @@ class LocalGroup {
   static constexpr std::size_t kStagedBytes = 8192;
 
  private:
+  /// What a member waits in; for others to look at while it does.
+  struct alignas(64) Place {
+    std::atomic<bool> waits = false;
+    std::atomic<LocalOperation> operation = LocalOperation::kBarrier;
+  };
+
+  void AddWaits(std::vector<ActorWaits>& all) const override;
   [[noreturn]] void ThrowClosed();
   void CheckCalls(const std::vector<LocalCall>& calls) const;
   void CheckPieces(const std::vector<LocalCall>& calls) const;
   std::string Prefix() const { return "local group of " + std::to_string(size_) + ": "; }
 
   const int size_;
+  const GroupNames names_;
+  std::vector<Place> places_;
   LocalGate gate_;
   std::array<std::vector<LocalCall>, 2> calls_;
   Buffer staging_;  // [2, size, kStagedBytes]

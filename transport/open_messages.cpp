@@ -150,17 +150,14 @@ template <class Ready>
 void OpenMessages::WaitUntil(Ready ready) {
   std::unique_lock lock(mutex_);
   over_ = [this, ready] { return ready() || other_ || !error_.empty() || group_->abort->raised(); };
-  if (group_->waits == nullptr) {
-    changed_.wait(lock, over_);
-  } else {
-    std::optional<WaitNote> note;
-    std::string noted;
-    while (!changed_.wait_for(lock, kShortWait, over_)) {
-      std::string text = DescribeWait();
-      if (text == noted) continue;
-      note.reset();
-      noted = text;
-      note.emplace(group_->waits, std::move(text));
+  // Told only when it lasts: most waits do not, and words cost more than they do.
+  if (!changed_.wait_for(lock, kShortWait, over_)) {
+    if (group_->names.waits == nullptr) changed_.wait(lock, over_);
+    std::unique_ptr<WaitNote> note;
+    while (!over_()) {
+      // The new one before the old one goes: somebody may look in between.
+      note = std::make_unique<WaitNote>(*group_->names.waits, DescribeWait());
+      changed_.wait_for(lock, kShortWait, over_);
     }
   }
   over_ = nullptr;
@@ -182,17 +179,22 @@ void OpenMessages::WaitForAll() {
   WaitUntil([this] { return num_receives_ == 0 && num_sends_ == 0; });
 }
 
-std::string OpenMessages::DescribeWait() const {
-  std::string from;
-  std::string to;
+ActorWaits OpenMessages::DescribeWait() const {
+  ActorWaits waiting;
+  waiting.who = group_->names.MemberName(member_);
+  const auto add = [&](const std::string& what, int member) {
+    waiting.waits.push_back({what, "", 0, group_->names.MemberName(member), false});
+  };
   for (int member = 0; member < group_->size(); ++member) {
-    const auto index = static_cast<std::size_t>(member);
-    if (open_receives_[index] > 0) from += (from.empty() ? "" : ", ") + group_->Describe(member);
-    if (open_sends_[index] > 0) to += (to.empty() ? "" : ", ") + group_->Describe(member);
+    if (open_receives_[static_cast<std::size_t>(member)] > 0) add(operation_, member);
   }
-  std::string text = operation_ + ": member " + std::to_string(member_) + " waits for ";
-  if (!from.empty()) return text + from;
-  return text + to + " to take its message";
+  if (!waiting.waits.empty()) return waiting;
+  for (int member = 0; member < group_->size(); ++member) {
+    if (open_sends_[static_cast<std::size_t>(member)] > 0) {
+      add("taking of its message in " + operation_, member);
+    }
+  }
+  return waiting;
 }
 
 void OpenMessages::Drain() {

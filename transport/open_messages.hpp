@@ -72,7 +72,7 @@ class OpenMessages : public std::enable_shared_from_this<OpenMessages> {
   /// Wakes the member if its wait is over. With mutex_ held.
   void WakeIfOver();
   void Failed(const std::string& error);
-  std::string DescribeWait() const;
+  ActorWaits DescribeWait() const;
 
   const std::shared_ptr<const SpanningGroup> group_;
   const int member_;

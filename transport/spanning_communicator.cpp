@@ -123,11 +123,6 @@ void SpanningCommunicator::Perform(const GroupCall& call, const std::string& err
 template <class Body>
 void SpanningCommunicator::Locally(Body body) {
   if (local_ == nullptr) return;
-  std::string text;
-  if (group_->waits != nullptr)
-    text = operation() + " of " + group_->name + ": member " + std::to_string(rank_) +
-           " waits for the others in its process";
-  const WaitNote note(group_->waits, std::move(text));
   try {
     body(*local_);
   } catch (const Aborted&) {
@@ -283,7 +278,12 @@ std::vector<std::unique_ptr<Communicator>> MakeSpanningGroup(
     std::shared_ptr<const SpanningGroup> group) {
   const std::vector<int>& members = group->own().members;
   std::vector<std::unique_ptr<Communicator>> locals(members.size());
-  if (members.size() > 1) locals = MakeLocalGroup(static_cast<int>(members.size()), group->abort);
+  if (members.size() > 1) {
+    GroupNames names = group->names;
+    names.members.clear();
+    for (const int member : members) names.members.push_back(group->names.MemberName(member));
+    locals = MakeLocalGroup(static_cast<int>(members.size()), group->abort, std::move(names));
+  }
   std::vector<std::unique_ptr<Communicator>> result(group->homes.size());
   for (std::size_t i = 0; i < members.size(); ++i)
     result[static_cast<std::size_t>(members[i])] =

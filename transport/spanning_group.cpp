@@ -25,7 +25,9 @@ std::vector<Party> PartiesOf(const std::vector<ProcessId>& homes) {
 std::string SpanningGroup::Describe(int member) const {
   const ProcessId process = home(member);
   return "member " + std::to_string(member) + " (" +
-         (waits != nullptr ? waits->NameOf(process) : "process " + std::to_string(process)) + ")";
+         (names.waits != nullptr ? names.waits->NameOf(process)
+                                 : "process " + std::to_string(process)) +
+         ")";
 }
 
 }  // namespace troupe

@@ -43,7 +43,7 @@ struct SpanningGroup {
   std::uint64_t stream = 0;  ///< of the descriptions of calls; data streams derive from it
   DataPlane* plane = nullptr;
   std::shared_ptr<AbortSignal> abort;
-  GroupWaits* waits = nullptr;  ///< may be null
+  GroupNames names;
 
   int size() const { return static_cast<int>(homes.size()); }
   const Party& own() const { return parties[self]; }

@@ -4,34 +4,61 @@
 #include <catch2/catch.hpp>
 
 namespace troupe {
+namespace {
 
-TEST_CASE("two that wait for each other over one microbatch have lost a message", "[actors]") {
-  CHECK(RootOf({"director: round 3: 2 stage reports",
-                "stage language.s0 dp0: activation of microbatch 8 <- leader v>l/destination.0",
-                "leader v>l/destination.0: slice of microbatch 8 <- leader v>l/source.1",
-                "leader v>l/source.1: gradient of microbatch 8 <- leader v>l/destination.0",
-                "leader v>l/source.0: gradient of microbatch 8 <- leader v>l/destination.0"}) ==
-        "leader v>l/destination.0 waits for the slice of microbatch 8 from leader v>l/source.1, "
-        "which has sent it and waits for the gradient of microbatch 8: the message is lost");
+Wait Asked(const std::string& what, std::int64_t number, const std::string& whom) {
+  return {what, "microbatch", number, whom, true};
+}
+Wait Expected(const std::string& what, std::int64_t number, const std::string& whom) {
+  return {what, "microbatch", number, whom, false, "gradient"};
 }
 
-TEST_CASE("waiting for each other over different microbatches is no loss", "[actors]") {
-  CHECK(RootOf({"stage b: activation of microbatch 4 <- stage a",
-                "stage a: gradient of microbatch 2 <- stage b",
-                "stage b: pass of microbatch 2 <- device 3"}) ==
-        "stage b waits for the pass of microbatch 2 from device 3, which waits for nobody");
+}  // namespace
+
+TEST_CASE("a request that its receiver still waits for is lost", "[actors]") {
+  CHECK(RootOf({{"director", "n0", false, {Asked("report", 3, "stage b")}, {}},
+                {"stage b",
+                 "n0",
+                 false,
+                 {Expected("activation", 8, "leader")},
+                 {{"report", 3, "director"}}},
+                {"leader", "n0", false, {Expected("slice", 8, "source 1")}, {}},
+                {"source 0", "n1", false, {Asked("gradient", 8, "leader")}, {}},
+                {"source 1", "n1", false, {Asked("gradient", 8, "leader")}, {}},
+                {"leader", "", false, {}, {{"gradient", 8, "source 0"}}}}) ==
+        "leader on n0 waits for the slice of microbatch 8 from source 1 on n1, which has sent it "
+        "and waits for the gradient: the message is lost");
 }
 
-TEST_CASE("the root is who waits for nobody", "[actors]") {
-  CHECK(RootOf({"stage c: activation of microbatch 0 <- stage b",
-                "stage b: activation of microbatch 0 <- stage a",
-                "stage a: input of microbatch 0 <- its feed"}) ==
-        "stage a waits for the input of microbatch 0 from its feed, which waits for nobody");
+TEST_CASE("an answer that nobody owes is lost", "[actors]") {
+  CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b"), Asked("gradient", 3, "b")}, {}},
+                {"b", "", false, {Expected("activation", 4, "a")}, {{"gradient", 3, "a"}}}}) ==
+        "a waits for the gradient of microbatch 2 from b, which does not owe it: a message between "
+        "them is lost");
+}
+
+TEST_CASE("who is busy, or does not speak, may owe anything", "[actors]") {
+  CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b")}, {}}, {"b", "", true, {}, {}}}) ==
+        "a waits for the gradient of microbatch 2 from b");
+  CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b")}, {}}}) ==
+        "a waits for the gradient of microbatch 2 from b");
+}
+
+TEST_CASE("the root is who waits for what no actor gives, or for who waits for nobody",
+          "[actors]") {
+  const std::vector<ActorWaits> chain = {{"c", "", false, {Expected("activation", 0, "b")}, {}},
+                                         {"b", "", false, {Expected("activation", 0, "a")}, {}},
+                                         {"a", "", false, {Expected("input", 0, "feed")}, {}},
+                                         {"feed", "", false, {}, {}}};
+  CHECK(RootOf(chain) == "a waits for the input of microbatch 0 from feed, which waits for nobody");
+  auto fetching = chain;
+  fetching[1].waits = {Expected("bytes of the activation from a", 0, "")};
+  CHECK(RootOf(fetching) == "b waits for the bytes of the activation from a of microbatch 0");
 }
 
 TEST_CASE("a stall that nobody explains says so", "[actors]") {
   CHECK(RootOf({}) == "nobody says what for");
-  CHECK(RootOf({"update of language.s0: its devices"}) == "update of language.s0: its devices");
+  CHECK(RootOf({{"a", "", false, {}, {}}}) == "nobody says what for");
 }
 
 }  // namespace troupe

@@ -15,6 +15,17 @@ namespace {
 
 using Homes = std::vector<ProcessId>;
 
+/// "member 0 waits for ...", one line per member and who it waits for.
+std::vector<std::string> TextsOf(const GroupWaits& waits) {
+  std::vector<std::string> texts;
+  for (const ActorWaits& waiting : waits.List()) {
+    for (const Wait& wait : waiting.waits) {
+      texts.push_back(waiting.who + " waits for " + ToString(wait));
+    }
+  }
+  return texts;
+}
+
 void RunKind(Communicator& group, int kind, std::int64_t count) {
   Known<float>::Run(group, DType::kFloat32, {kind, count, 0, 0, ReduceOp::kSum});
 }
@@ -191,15 +202,15 @@ TEST_CASE("what members wait for can be read, and is gone when they go on") {
   SpanningOptions options;
   options.waits = &waits;
   const std::vector<std::string> expected = {
-      "all-reduce 2 of tensor language.s0: member 0 waits for member 1 (n1)",
-      "all-reduce 2 of tensor language.s0: member 2 waits for the others in its process"};
+      "member 0 waits for the all-reduce 2 of tensor language.s0 from member 1",
+      "member 2 waits for the broadcast of tensor language.s0 from member 0"};
   std::vector<std::string> texts;
   const auto outcomes = RunSpanning(
       {{"tensor language.s0", {0, 1, 0}}},
       [&](Communicator& group, const GroupSpec&) {
         group.Barrier();
         while (group.rank() == 1 && texts != expected && !options.abort->raised()) {
-          texts = waits.List();
+          texts = TextsOf(waits);
           std::sort(texts.begin(), texts.end());
         }
         int value = 1;
@@ -223,10 +234,10 @@ TEST_CASE("a member whose message nobody takes says so, and an abort ends its wa
       stalled = &network;
     };
     const std::string expected =
-        "broadcast 1 of g: member 0 waits for member 1 (n1) to take its message";
+        "member 0 waits for the taking of its message in broadcast 1 of g from member 1";
     const auto seen = [&] {
       if (waits == nullptr) return stalled.load()->num_unmatched() == 1;  // the receive of the data
-      const std::vector<std::string> texts = waits->List();
+      const std::vector<std::string> texts = TextsOf(*waits);
       return std::count(texts.begin(), texts.end(), expected) == 1;
     };
     std::thread watcher([&] {

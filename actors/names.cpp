@@ -1,0 +1,22 @@
+#include "actors/names.hpp"
+
+namespace troupe {
+
+std::string SourceLeaderName(const std::string& edge, int shard) {
+  return "leader " + edge + "/source." + std::to_string(shard);
+}
+
+std::string DestinationLeaderName(const std::string& edge, int shard) {
+  return "leader " + edge + "/destination." + std::to_string(shard);
+}
+
+std::string PhaseName(const std::string& edge) { return "phase " + edge; }
+
+std::string LockStepName(int set) { return "lock step " + std::to_string(set); }
+
+std::string WrongRound(const std::string& who, std::int64_t expected, const Round& got) {
+  return who + ": expected round " + std::to_string(expected) + " from " + kDirectorName +
+         ", got " + std::to_string(got.number);
+}
+
+}  // namespace troupe

@@ -1,0 +1,38 @@
+// What actors are called: in texts, where faults are planted, and by those who look for whom a job
+// hangs on. See JobPlan for the names that follow from a plan, transport/wait.hpp for devices.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+inline constexpr const char* kDirectorName = "director";
+
+std::string SourceLeaderName(const std::string& edge, int shard);  ///< "leader a>b/source.0"
+std::string DestinationLeaderName(const std::string& edge, int shard);
+std::string PhaseName(const std::string& edge);  ///< "phase vision>language"
+std::string LockStepName(int set);               ///< "lock step 0"
+
+// What is asked for, as waits and debts call it: both sides must say the same.
+namespace asked {
+inline constexpr const char* kForward = "forward";
+inline constexpr const char* kBackward = "backward";
+inline constexpr const char* kReduction = "gradient reduction";
+inline constexpr const char* kExchange = "row exchange";
+inline constexpr const char* kInspecting = "look at the tensors";
+inline constexpr const char* kSaving = "saving";
+inline constexpr const char* kLoading = "loading";
+inline constexpr const char* kGradient = "gradient";
+inline constexpr const char* kReport = "report";
+inline constexpr const char* kTaking = "taking of the input";
+inline constexpr const char* kNorm = "gradient norm";
+inline constexpr const char* kUpdate = "parameter update";
+}  // namespace asked
+
+/// What `who` says of a round that is not the next one.
+std::string WrongRound(const std::string& who, std::int64_t expected, const Round& got);
+
+}  // namespace troupe
