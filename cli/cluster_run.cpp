@@ -1,37 +1,21 @@
 #include "cli/cluster_run.hpp"
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <netdb.h>
-#include <unistd.h>
 #include <utility>
 
 #include "cli/launcher.hpp"
+#include "cli/meeting_options.hpp"
 #include "cli/run_directory.hpp"
-#include "cluster/address_class.hpp"
 #include "cluster/environment.hpp"
-#include "cluster/host_identity.hpp"
 #include "cluster/join_address.hpp"
-#include "cluster/tls.hpp"
-#include "configs/resolved.hpp"
 
 extern char** environ;
 
 namespace troupe {
 namespace {
-
-std::string ConfigLines(const Config& config) {
-  std::string lines;
-  for (const ResolvedTable& table : ResolvedTables(config)) {
-    for (const ResolvedKey& key : table.keys) {
-      lines += (table.dotted.empty() ? "" : table.dotted + ".") + key.name + " = " + key.value + "\n";
-    }
-  }
-  return lines;
-}
 
 ProcessPlan LocalPlan(const ClusterConfig& cluster, int processes) {
   try {
@@ -163,38 +147,6 @@ void RemoveUnused(const std::string& directory) {
   std::filesystem::remove(directory, ignored);
 }
 
-/// The address that a join address stands for, as digits where it can be resolved.
-std::string ResolvedHost(const Address& seed) {
-  try {
-    const auto resolved = Resolve(seed);
-    std::array<char, NI_MAXHOST> host{};
-    const auto& first = resolved.front();
-    if (getnameinfo(reinterpret_cast<const sockaddr*>(&first.storage), first.length, host.data(),
-                    host.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
-      return host.data();
-    }
-  } catch (const std::runtime_error&) {  // joining will say so
-  }
-  return seed.host;
-}
-
-/// What secures the connections between processes; null where nothing does.
-std::unique_ptr<TlsContext> OpenTls(const ClusterConfig& cluster, const Address& seed) {
-  if (!TlsIsOn(cluster.tls, ResolvedHost(seed))) return nullptr;
-  if (cluster.tls_ca.empty()) {
-    throw LaunchError("connections to " + ToString(seed) +
-                      " are to be encrypted (cluster.tls = \"auto\" does so where the join address "
-                      "is neither loopback nor private): set cluster.tls_ca, tls_certificate and "
-                      "tls_key, or write cluster.tls = \"off: the network is trusted\"");
-  }
-  try {
-    return std::make_unique<TlsContext>(
-        TlsFiles{cluster.tls_ca, cluster.tls_certificate, cluster.tls_key});
-  } catch (const std::runtime_error& e) {
-    throw LaunchError(e.what());
-  }
-}
-
 RunKey ReadKey(const std::string& path) {
   if (path.empty()) {
     throw LaunchError(
@@ -211,29 +163,12 @@ RunKey ReadKey(const std::string& path) {
 int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
                 ProcessId self, const Address& seed, Interrupt& interrupt) {
   const Config& config = work.plan().config();
-  const PlannedProcess& me = plan.processes()[static_cast<std::size_t>(self)];
   const RunKey key = ReadKey(arguments.key_file);
-  JoinOptions options;
-  options.self.process = self;
-  options.self.num_processes = plan.num_processes();
-  options.self.name = me.name;
-  options.self.build = VersionText();
-  options.self.config = ConfigLines(config);
-  options.self.host = HostIdentity();
+  JoinOptions options =
+      JoinOptionsOf(config, plan, self, seed, arguments.address, VersionText());
   options.self.attempt = arguments.attempt;
-  options.self.pid = getpid();
-  options.self.address.host = arguments.address;
-  if (options.self.address.host.empty() && !config.cluster.nodes.empty() &&
-      me.node < static_cast<int>(config.cluster.nodes.size())) {
-    options.self.address.host = config.cluster.nodes[static_cast<std::size_t>(me.node)].address;
-  }
-  if (self == 0) options.self.address = seed;
-  for (const PlannedProcess& process : plan.processes()) options.names.push_back(process.name);
-  options.seed = seed;
-  const auto tls = OpenTls(config.cluster, seed);
+  const auto tls = TlsOf(config.cluster, seed);
   options.tls = tls.get();
-  options.timeout = std::chrono::milliseconds(
-      static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
   // Among processes of one launcher the first one's account is enough.
   if (self == 0 || !arguments.child) {
     options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };

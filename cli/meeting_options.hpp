@@ -19,9 +19,9 @@ namespace troupe {
 /// not fit together.
 std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed);
 
-/// All but run_directory, say, listening and tls. `address`: this node's own, empty for the
-/// configured one or the one it reaches `seed` from. `build`: what all must have in common besides
-/// the configuration.
+/// All but attempt, run_directory, say, listening and tls. `address`: this node's own, empty for
+/// the configured one or the one it reaches `seed` from. `build`: what all must have in common
+/// besides the configuration.
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,
                           const Address& seed, const std::string& address,
                           const std::string& build);
