@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "cli/launcher.hpp"
 #include "cli/meeting_options.hpp"
@@ -12,31 +14,11 @@
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
 
-extern char** environ;
-
 namespace troupe {
 namespace {
 
-ProcessPlan LocalPlan(const ClusterConfig& cluster, int processes) {
-  try {
-    return ProcessPlan::Local(cluster, processes);
-  } catch (const std::invalid_argument& e) {
-    throw LaunchError(std::string("--local: ") + e.what());
-  }
-}
-
-ProcessPlan PlanOf(const ClusterArguments& arguments, const ClusterConfig& cluster) {
-  return arguments.local_processes > 0 ? LocalPlan(cluster, arguments.local_processes)
-                                       : ProcessPlan(cluster);
-}
-
 /// The arguments that make a child do the same work.
-std::vector<std::string> WorkWords(const WorkArguments& work) {
-  std::vector<std::string> words = {"node", work.config.path, "--child"};
-  for (const std::string& set : work.config.overrides) {
-    words.push_back("--set");
-    words.push_back(set);
-  }
+void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
   for (const std::string& fault : work.faults) {
     words.push_back("--plant-fault");
     words.push_back(fault);
@@ -44,22 +26,6 @@ std::vector<std::string> WorkWords(const WorkArguments& work) {
   if (work.verify) {
     words.insert(words.end(), {"--verify", "--steps", std::to_string(work.steps)});
     if (!work.dtype.empty()) words.insert(words.end(), {"--dtype", work.dtype});
-  }
-  return words;
-}
-
-/// Runs children until they succeed, fail for good, or have been restarted as often as allowed.
-template <class MakeChildren>
-int RunWithRestarts(const ClusterArguments& arguments, Interrupt& interrupt,
-                    MakeChildren make_children) {
-  for (int attempt = 0;; ++attempt) {
-    const int exit_code = RunChildren(make_children(attempt), interrupt);
-    if (exit_code != kExitLost || attempt == arguments.restarts || interrupt.signal() != 0) {
-      return exit_code;
-    }
-    std::cerr << "troupe: starting anew, " << attempt + 1 << " of " << arguments.restarts
-              << " times\n"
-              << std::flush;
   }
 }
 
@@ -71,58 +37,52 @@ std::string LastingDirectory(const ClusterArguments& arguments) {
   return RunDirectory(loaded.config.run, loaded.resolved_toml, arguments.into).path();
 }
 
+/// Children for `mine` of the plan's processes, until they succeed, fail for good, or have been
+/// restarted as often as allowed. `meet` says what those of one attempt are told.
+int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
+               const std::vector<PlannedProcess>& mine,
+               const std::function<MemberArguments()>& meet, Interrupt& interrupt) {
+  const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
+  for (int attempt = 0;; ++attempt) {
+    const MemberArguments member = meet();
+    std::vector<ChildProcess> children;
+    for (const PlannedProcess& process : mine) {
+      ChildProcess child = ChildOf("node", arguments.work.config, member, plan, process);
+      AddWorkWords(arguments.work, child.arguments);
+      child.arguments.insert(child.arguments.end(), {"--attempt", std::to_string(attempt)});
+      if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
+      children.push_back(std::move(child));
+    }
+    const int exit_code = RunChildren(children, interrupt);
+    if (exit_code != kExitLost || attempt == arguments.restarts || interrupt.signal() != 0) {
+      return exit_code;
+    }
+    std::cerr << "troupe: starting anew, " << attempt + 1 << " of " << arguments.restarts
+              << " times\n"
+              << std::flush;
+  }
+}
+
 int RunLocal(const ClusterArguments& arguments, Interrupt& interrupt) {
   const LoadedConfig loaded =
       LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
   const ProcessPlan plan = LocalPlan(loaded.config.cluster, arguments.local);
-  const std::string into = LastingDirectory(arguments);
   const Meeting meeting;
-  return RunWithRestarts(arguments, interrupt, [&](int attempt) {
-    const std::string address = Meeting::FreeAddress();
-    std::vector<ChildProcess> children;
-    for (const PlannedProcess& process : plan.processes()) {
-      ChildProcess child{process.name, WorkWords(arguments.work)};
-      child.arguments.insert(
-          child.arguments.end(),
-          {"--node", std::to_string(process.process) + "/" + std::to_string(plan.num_processes()),
-           "--join", address, "--address", "127.0.0.1", "--key-file", meeting.key_file(),
-           "--local-processes", std::to_string(arguments.local), "--attempt",
-           std::to_string(attempt)});
-      if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
-      children.push_back(std::move(child));
-    }
-    return children;
-  });
+  const auto meet = [&] { return LocalMember(meeting, arguments.local); };
+  return RunMembers(arguments, plan, plan.processes(), meet, interrupt);
 }
 
 /// The processes of one node, or this process again under a supervisor that restarts it.
 int RunNodeChildren(const ClusterArguments& arguments, const ProcessPlan& plan,
                     const NodeChoice& choice, const Address& seed, Interrupt& interrupt) {
-  std::vector<PlannedProcess> mine;
-  for (const PlannedProcess& process : plan.processes()) {
-    const bool is_mine = choice.launched_per == LaunchedPer::kNode
-                             ? process.node == choice.node
-                             : process.process == choice.node;
-    if (is_mine) mine.push_back(process);
-  }
-  const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
-  return RunWithRestarts(arguments, interrupt, [&](int attempt) {
-    std::vector<ChildProcess> children;
-    for (const PlannedProcess& process : mine) {
-      ChildProcess child{process.name, WorkWords(arguments.work)};
-      child.arguments.insert(
-          child.arguments.end(),
-          {"--node", std::to_string(process.process) + "/" + std::to_string(plan.num_processes()),
-           "--join", ToString(seed), "--key-file", arguments.key_file, "--attempt",
-           std::to_string(attempt)});
-      if (!arguments.address.empty()) {
-        child.arguments.insert(child.arguments.end(), {"--address", arguments.address});
-      }
-      if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
-      children.push_back(std::move(child));
-    }
-    return children;
-  });
+  const std::vector<PlannedProcess> mine =
+      choice.launched_per == LaunchedPer::kNode
+          ? plan.OfNode(choice.node)
+          : std::vector{plan.processes()[static_cast<std::size_t>(choice.node)]};
+  MemberArguments member = arguments.member;
+  member.join = ToString(seed);
+  const auto meet = [&] { return member; };
+  return RunMembers(arguments, plan, mine, meet, interrupt);
 }
 
 int ExitCodeOf(int exit_code, const Interrupt& interrupt) {
@@ -163,16 +123,12 @@ RunKey ReadKey(const std::string& path) {
 int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
                 ProcessId self, const Address& seed, Interrupt& interrupt) {
   const Config& config = work.plan().config();
-  const RunKey key = ReadKey(arguments.key_file);
-  JoinOptions options =
-      JoinOptionsOf(config, plan, self, seed, arguments.address, VersionText());
+  const RunKey key = ReadKey(arguments.member.key_file);
+  JoinOptions options = JoinOptionsOf(config, plan, self, seed, arguments.member);
+  options.self.build = VersionText();
   options.self.attempt = arguments.attempt;
   const auto tls = TlsOf(config.cluster, seed);
   options.tls = tls.get();
-  // Among processes of one launcher the first one's account is enough.
-  if (self == 0 || !arguments.child) {
-    options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
-  }
   if (self == 0) {
     options.run_directory = work.OpenRunDirectory(arguments.into);
     work.Announce();
@@ -190,7 +146,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   JobSetup setup = work.Setup(self == 0);
   if (self != 0) setup.rounds = nullptr;
   setup.interrupt = &interrupt;
-  setup.quiet = arguments.child;
+  setup.quiet = arguments.member.child;
   Membership member{std::make_shared<const ProcessPlan>(plan), self, key, std::move(joined)};
   const JobEnd end = RunAmongProcesses(setup, std::move(member));
   const int exit_code =
@@ -204,16 +160,6 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
 }
 
 }  // namespace
-
-Variables ReadVariables() {
-  Variables variables;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const auto equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return variables;
-}
 
 void AddLocalArguments(CLI::App& app, ClusterArguments& arguments) {
   app.add_option("--local", arguments.local,
@@ -252,26 +198,20 @@ int RunHere(const ClusterArguments& arguments) {
 
 int RunNodeOfJob(const ClusterArguments& given) {
   ClusterArguments arguments = given;
-  // Who starts a child says everything; the launcher's variables are about its parent.
-  const Variables variables = arguments.child ? Variables() : ReadVariables();
-  if (arguments.child) EndWithParent();
+  MemberArguments& member = arguments.member;
+  const Variables variables = SettleMember(member);
   Interrupt interrupt;
-  if (arguments.key_file.empty()) {
-    if (const std::string* path = FindVariable(variables, "TROUPE_KEY_FILE")) {
-      arguments.key_file = *path;
-    }
-  }
   const LoadedConfig loaded =
       LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
-  const ProcessPlan plan = PlanOf(arguments, loaded.config.cluster);
-  const NodeChoice choice = ChooseNode(variables, arguments.node, plan);
+  const ProcessPlan plan = PlanOf(member, loaded.config.cluster);
+  const NodeChoice choice = ChooseNode(variables, member.node, plan);
   if (plan.num_processes() == 1) {
     const auto work = OpenWork(arguments.work);
     return RunAlone(*work, arguments.into, interrupt);
   }
-  const Address seed = ChooseJoin(variables, arguments.join, loaded.config.cluster).address;
-  if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !arguments.child)) {
-    static_cast<void>(ReadKey(arguments.key_file));
+  const Address seed = ChooseJoin(variables, member.join, loaded.config.cluster).address;
+  if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !member.child)) {
+    static_cast<void>(ReadKey(member.key_file));
     return ExitCodeOf(RunNodeChildren(arguments, plan, choice, seed, interrupt), interrupt);
   }
   const auto work = OpenWork(arguments.work);
