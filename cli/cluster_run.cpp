@@ -1,58 +1,24 @@
 #include "cli/cluster_run.hpp"
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
-#include <netdb.h>
-#include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "cli/launcher.hpp"
+#include "cli/meeting_options.hpp"
 #include "cli/run_directory.hpp"
-#include "cluster/address_class.hpp"
 #include "cluster/environment.hpp"
-#include "cluster/host_identity.hpp"
 #include "cluster/join_address.hpp"
-#include "cluster/tls.hpp"
-#include "configs/resolved.hpp"
-
-extern char** environ;
 
 namespace troupe {
 namespace {
 
-std::string ConfigLines(const Config& config) {
-  std::string lines;
-  for (const ResolvedTable& table : ResolvedTables(config)) {
-    for (const ResolvedKey& key : table.keys) {
-      lines += (table.dotted.empty() ? "" : table.dotted + ".") + key.name + " = " + key.value + "\n";
-    }
-  }
-  return lines;
-}
-
-ProcessPlan LocalPlan(const ClusterConfig& cluster, int processes) {
-  try {
-    return ProcessPlan::Local(cluster, processes);
-  } catch (const std::invalid_argument& e) {
-    throw LaunchError(std::string("--local: ") + e.what());
-  }
-}
-
-ProcessPlan PlanOf(const ClusterArguments& arguments, const ClusterConfig& cluster) {
-  return arguments.local_processes > 0 ? LocalPlan(cluster, arguments.local_processes)
-                                       : ProcessPlan(cluster);
-}
-
 /// The arguments that make a child do the same work.
-std::vector<std::string> WorkWords(const WorkArguments& work) {
-  std::vector<std::string> words = {"node", work.config.path, "--child"};
-  for (const std::string& set : work.config.overrides) {
-    words.push_back("--set");
-    words.push_back(set);
-  }
+void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
   for (const std::string& fault : work.faults) {
     words.push_back("--plant-fault");
     words.push_back(fault);
@@ -60,22 +26,6 @@ std::vector<std::string> WorkWords(const WorkArguments& work) {
   if (work.verify) {
     words.insert(words.end(), {"--verify", "--steps", std::to_string(work.steps)});
     if (!work.dtype.empty()) words.insert(words.end(), {"--dtype", work.dtype});
-  }
-  return words;
-}
-
-/// Runs children until they succeed, fail for good, or have been restarted as often as allowed.
-template <class MakeChildren>
-int RunWithRestarts(const ClusterArguments& arguments, Interrupt& interrupt,
-                    MakeChildren make_children) {
-  for (int attempt = 0;; ++attempt) {
-    const int exit_code = RunChildren(make_children(attempt), interrupt);
-    if (exit_code != kExitLost || attempt == arguments.restarts || interrupt.signal() != 0) {
-      return exit_code;
-    }
-    std::cerr << "troupe: starting anew, " << attempt + 1 << " of " << arguments.restarts
-              << " times\n"
-              << std::flush;
   }
 }
 
@@ -87,58 +37,52 @@ std::string LastingDirectory(const ClusterArguments& arguments) {
   return RunDirectory(loaded.config.run, loaded.resolved_toml, arguments.into).path();
 }
 
+/// Children for `mine` of the plan's processes, until they succeed, fail for good, or have been
+/// restarted as often as allowed. `meet` says what those of one attempt are told.
+int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
+               const std::vector<PlannedProcess>& mine,
+               const std::function<MemberArguments()>& meet, Interrupt& interrupt) {
+  const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
+  for (int attempt = 0;; ++attempt) {
+    const MemberArguments member = meet();
+    std::vector<ChildProcess> children;
+    for (const PlannedProcess& process : mine) {
+      ChildProcess child = ChildOf("node", arguments.work.config, member, plan, process);
+      AddWorkWords(arguments.work, child.arguments);
+      child.arguments.insert(child.arguments.end(), {"--attempt", std::to_string(attempt)});
+      if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
+      children.push_back(std::move(child));
+    }
+    const int exit_code = RunChildren(children, interrupt);
+    if (exit_code != kExitLost || attempt == arguments.restarts || interrupt.signal() != 0) {
+      return exit_code;
+    }
+    std::cerr << "troupe: starting anew, " << attempt + 1 << " of " << arguments.restarts
+              << " times\n"
+              << std::flush;
+  }
+}
+
 int RunLocal(const ClusterArguments& arguments, Interrupt& interrupt) {
   const LoadedConfig loaded =
       LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
   const ProcessPlan plan = LocalPlan(loaded.config.cluster, arguments.local);
-  const std::string into = LastingDirectory(arguments);
   const Meeting meeting;
-  return RunWithRestarts(arguments, interrupt, [&](int attempt) {
-    const std::string address = Meeting::FreeAddress();
-    std::vector<ChildProcess> children;
-    for (const PlannedProcess& process : plan.processes()) {
-      ChildProcess child{process.name, WorkWords(arguments.work)};
-      child.arguments.insert(
-          child.arguments.end(),
-          {"--node", std::to_string(process.process) + "/" + std::to_string(plan.num_processes()),
-           "--join", address, "--address", "127.0.0.1", "--key-file", meeting.key_file(),
-           "--local-processes", std::to_string(arguments.local), "--attempt",
-           std::to_string(attempt)});
-      if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
-      children.push_back(std::move(child));
-    }
-    return children;
-  });
+  const auto meet = [&] { return LocalMember(meeting, arguments.local); };
+  return RunMembers(arguments, plan, plan.processes(), meet, interrupt);
 }
 
 /// The processes of one node, or this process again under a supervisor that restarts it.
 int RunNodeChildren(const ClusterArguments& arguments, const ProcessPlan& plan,
                     const NodeChoice& choice, const Address& seed, Interrupt& interrupt) {
-  std::vector<PlannedProcess> mine;
-  for (const PlannedProcess& process : plan.processes()) {
-    const bool is_mine = choice.launched_per == LaunchedPer::kNode
-                             ? process.node == choice.node
-                             : process.process == choice.node;
-    if (is_mine) mine.push_back(process);
-  }
-  const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
-  return RunWithRestarts(arguments, interrupt, [&](int attempt) {
-    std::vector<ChildProcess> children;
-    for (const PlannedProcess& process : mine) {
-      ChildProcess child{process.name, WorkWords(arguments.work)};
-      child.arguments.insert(
-          child.arguments.end(),
-          {"--node", std::to_string(process.process) + "/" + std::to_string(plan.num_processes()),
-           "--join", ToString(seed), "--key-file", arguments.key_file, "--attempt",
-           std::to_string(attempt)});
-      if (!arguments.address.empty()) {
-        child.arguments.insert(child.arguments.end(), {"--address", arguments.address});
-      }
-      if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
-      children.push_back(std::move(child));
-    }
-    return children;
-  });
+  const std::vector<PlannedProcess> mine =
+      choice.launched_per == LaunchedPer::kNode
+          ? plan.OfNode(choice.node)
+          : std::vector{plan.processes()[static_cast<std::size_t>(choice.node)]};
+  MemberArguments member = arguments.member;
+  member.join = ToString(seed);
+  const auto meet = [&] { return member; };
+  return RunMembers(arguments, plan, mine, meet, interrupt);
 }
 
 int ExitCodeOf(int exit_code, const Interrupt& interrupt) {
@@ -163,38 +107,6 @@ void RemoveUnused(const std::string& directory) {
   std::filesystem::remove(directory, ignored);
 }
 
-/// The address that a join address stands for, as digits where it can be resolved.
-std::string ResolvedHost(const Address& seed) {
-  try {
-    const auto resolved = Resolve(seed);
-    std::array<char, NI_MAXHOST> host{};
-    const auto& first = resolved.front();
-    if (getnameinfo(reinterpret_cast<const sockaddr*>(&first.storage), first.length, host.data(),
-                    host.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
-      return host.data();
-    }
-  } catch (const std::runtime_error&) {  // joining will say so
-  }
-  return seed.host;
-}
-
-/// What secures the connections between processes; null where nothing does.
-std::unique_ptr<TlsContext> OpenTls(const ClusterConfig& cluster, const Address& seed) {
-  if (!TlsIsOn(cluster.tls, ResolvedHost(seed))) return nullptr;
-  if (cluster.tls_ca.empty()) {
-    throw LaunchError("connections to " + ToString(seed) +
-                      " are to be encrypted (cluster.tls = \"auto\" does so where the join address "
-                      "is neither loopback nor private): set cluster.tls_ca, tls_certificate and "
-                      "tls_key, or write cluster.tls = \"off: the network is trusted\"");
-  }
-  try {
-    return std::make_unique<TlsContext>(
-        TlsFiles{cluster.tls_ca, cluster.tls_certificate, cluster.tls_key});
-  } catch (const std::runtime_error& e) {
-    throw LaunchError(e.what());
-  }
-}
-
 RunKey ReadKey(const std::string& path) {
   if (path.empty()) {
     throw LaunchError(
@@ -211,33 +123,12 @@ RunKey ReadKey(const std::string& path) {
 int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
                 ProcessId self, const Address& seed, Interrupt& interrupt) {
   const Config& config = work.plan().config();
-  const PlannedProcess& me = plan.processes()[static_cast<std::size_t>(self)];
-  const RunKey key = ReadKey(arguments.key_file);
-  JoinOptions options;
-  options.self.process = self;
-  options.self.num_processes = plan.num_processes();
-  options.self.name = me.name;
+  const RunKey key = ReadKey(arguments.member.key_file);
+  JoinOptions options = JoinOptionsOf(config, plan, self, seed, arguments.member);
   options.self.build = VersionText();
-  options.self.config = ConfigLines(config);
-  options.self.host = HostIdentity();
   options.self.attempt = arguments.attempt;
-  options.self.pid = getpid();
-  options.self.address.host = arguments.address;
-  if (options.self.address.host.empty() && !config.cluster.nodes.empty() &&
-      me.node < static_cast<int>(config.cluster.nodes.size())) {
-    options.self.address.host = config.cluster.nodes[static_cast<std::size_t>(me.node)].address;
-  }
-  if (self == 0) options.self.address = seed;
-  for (const PlannedProcess& process : plan.processes()) options.names.push_back(process.name);
-  options.seed = seed;
-  const auto tls = OpenTls(config.cluster, seed);
+  const auto tls = TlsOf(config.cluster, seed);
   options.tls = tls.get();
-  options.timeout = std::chrono::milliseconds(
-      static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
-  // Among processes of one launcher the first one's account is enough.
-  if (self == 0 || !arguments.child) {
-    options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
-  }
   if (self == 0) {
     options.run_directory = work.OpenRunDirectory(arguments.into);
     work.Announce();
@@ -255,7 +146,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   JobSetup setup = work.Setup(self == 0);
   if (self != 0) setup.rounds = nullptr;
   setup.interrupt = &interrupt;
-  setup.quiet = arguments.child;
+  setup.quiet = arguments.member.child;
   Membership member{std::make_shared<const ProcessPlan>(plan), self, key, std::move(joined)};
   const JobEnd end = RunAmongProcesses(setup, std::move(member));
   const int exit_code =
@@ -269,16 +160,6 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
 }
 
 }  // namespace
-
-Variables ReadVariables() {
-  Variables variables;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const auto equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return variables;
-}
 
 void AddLocalArguments(CLI::App& app, ClusterArguments& arguments) {
   app.add_option("--local", arguments.local,
@@ -317,26 +198,20 @@ int RunHere(const ClusterArguments& arguments) {
 
 int RunNodeOfJob(const ClusterArguments& given) {
   ClusterArguments arguments = given;
-  // Who starts a child says everything; the launcher's variables are about its parent.
-  const Variables variables = arguments.child ? Variables() : ReadVariables();
-  if (arguments.child) EndWithParent();
+  MemberArguments& member = arguments.member;
+  const Variables variables = SettleMember(member);
   Interrupt interrupt;
-  if (arguments.key_file.empty()) {
-    if (const std::string* path = FindVariable(variables, "TROUPE_KEY_FILE")) {
-      arguments.key_file = *path;
-    }
-  }
   const LoadedConfig loaded =
       LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
-  const ProcessPlan plan = PlanOf(arguments, loaded.config.cluster);
-  const NodeChoice choice = ChooseNode(variables, arguments.node, plan);
+  const ProcessPlan plan = PlanOf(member, loaded.config.cluster);
+  const NodeChoice choice = ChooseNode(variables, member.node, plan);
   if (plan.num_processes() == 1) {
     const auto work = OpenWork(arguments.work);
     return RunAlone(*work, arguments.into, interrupt);
   }
-  const Address seed = ChooseJoin(variables, arguments.join, loaded.config.cluster).address;
-  if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !arguments.child)) {
-    static_cast<void>(ReadKey(arguments.key_file));
+  const Address seed = ChooseJoin(variables, member.join, loaded.config.cluster).address;
+  if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !member.child)) {
+    static_cast<void>(ReadKey(member.key_file));
     return ExitCodeOf(RunNodeChildren(arguments, plan, choice, seed, interrupt), interrupt);
   }
   const auto work = OpenWork(arguments.work);

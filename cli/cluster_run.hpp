@@ -3,11 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
+#include "cli/member_arguments.hpp"
 #include "cli/work.hpp"
-#include "cluster/variables.hpp"
 
 namespace CLI {
 class App;
@@ -17,22 +16,15 @@ namespace troupe {
 
 struct ClusterArguments {
   WorkArguments work;
+  MemberArguments member;
   int local = 0;     ///< processes to start on this machine; 0 = none
   int restarts = 0;  ///< times to start anew when a process was lost
-
-  // Of one process.
-  std::optional<std::string> node;  ///< "1/4"
-  std::optional<std::string> join;
-  std::string key_file;
-  std::string address;
   // Said by the process that starts this one.
-  int local_processes = 0;  ///< the plan is --local's
-  bool child = false;
   std::int64_t attempt = 0;
   std::string into;  ///< run directory to go on in
 };
 
-/// --local and --restarts.
+/// --local.
 void AddLocalArguments(CLI::App& app, ClusterArguments& arguments);
 
 /// --steps and --dtype.
@@ -42,8 +34,5 @@ void AddVerifyArguments(CLI::App& app, WorkArguments& arguments);
 int RunHere(const ClusterArguments& arguments);
 /// As one process (or one node's processes) of a job that a launcher has started.
 int RunNodeOfJob(const ClusterArguments& arguments);
-
-/// This program's environment.
-Variables ReadVariables();
 
 }  // namespace troupe

@@ -37,7 +37,6 @@ void AddFaultArgument(CLI::App& app, std::vector<std::string>& faults);
 void AddTrain(CLI::App& app, Command& command);
 void AddNode(CLI::App& app, Command& command);
 void AddKey(CLI::App& app, Command& command);
-void AddNode(CLI::App& app, Command& command);
 void AddCheck(CLI::App& app, Command& command);
 void AddDoctor(CLI::App& app, Command& command);
 void AddVerify(CLI::App& app, Command& command);

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <map>
 #include <sstream>
 #include <vector>
 
+#include "cli/memory_needs.hpp"
 #include "layout/route.hpp"
 #include "modules/layer_split.hpp"
-#include "modules/memory_estimate.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -183,32 +182,19 @@ std::string RouteTable(const JobPlan& plan) {
 }
 
 std::string MemoryTable(const JobPlan& plan) {
+  const std::vector<StageNeed> stages = StageNeeds(plan);
+  if (stages.empty()) return {};
   std::vector<Row> rows = {
       {"stage", "ranks", "parameters", "gradients", "optimizer", "activations", "per rank"}};
-  std::map<int, std::size_t> total_of_rank;
-  for (const StagePlan& stage : plan.stages()) {
-    const ModulePlan& module = ModuleAt(plan, stage.module);
-    if (module.config->kind == ModuleKind::kSynthetic) continue;
-    const StageMemory memory = EstimateMemory(plan.config(), module.config->name, stage.pp);
-    // A colocated encoder keeps a whole window of microbatches, others those in flight.
-    const std::int64_t kept = module.colocated_encoder
-                                  ? WindowOf(plan.config(), plan.config().schedule.microbatches)
-                                  : std::min(stage.limit, plan.config().schedule.microbatches);
-    const std::size_t activations = memory.activations * static_cast<std::size_t>(kept);
-    std::vector<int> ranks;
-    for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
-      for (const int rank : module.grid.StageRanks(stage.pp, dp)) ranks.push_back(rank);
-    }
-    for (const int rank : ranks) total_of_rank[rank] += memory.state() + activations;
-    std::sort(ranks.begin(), ranks.end());
-    rows.push_back({plan.graph().StageName(stage.stage), RankList(ranks), Bytes(memory.parameters),
-                    Bytes(memory.gradients), Bytes(memory.optimizer), Bytes(activations),
-                    Bytes(memory.state() + activations)});
+  for (const StageNeed& stage : stages) {
+    const StageMemory& memory = stage.memory;
+    rows.push_back({plan.graph().StageName(stage.stage), RankList(stage.ranks),
+                    Bytes(memory.parameters), Bytes(memory.gradients), Bytes(memory.optimizer),
+                    Bytes(stage.activations), Bytes(stage.per_rank())});
   }
-  if (rows.size() == 1) return {};  // synthetic modules hold nothing
   std::size_t sum = 0;
   std::size_t most = 0;
-  for (const auto& [rank, bytes] : total_of_rank) {
+  for (const auto& [rank, bytes] : RankNeeds(stages)) {
     sum += bytes;
     most = std::max(most, bytes);
   }

@@ -25,14 +25,8 @@ namespace {
 
 struct DoctorArguments {
   ConfigArguments config;
-  std::optional<std::string> node;
-  std::optional<std::string> join;
-  std::string key_file;
-  std::string address;
+  MemberArguments member;
   int local = 0;  ///< processes to start here
-  // Said by the process that starts this one.
-  bool child = false;
-  int local_processes = 0;  ///< the plan is --local's
 };
 
 /// Doctors meet doctors only: whoever starts to train meanwhile is refused by name.
@@ -50,14 +44,6 @@ std::string RanksText(const MachinePart& part, const ProcessPlan& plan) {
          plan.Names();
 }
 
-std::vector<PlannedProcess> OfNode(const ProcessPlan& plan, int node) {
-  std::vector<PlannedProcess> processes;
-  for (const PlannedProcess& process : plan.processes()) {
-    if (process.node == node) processes.push_back(process);
-  }
-  return processes;
-}
-
 /// The node that this machine is by its addresses.
 std::optional<int> NodeHere(const ClusterConfig& cluster) {
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
@@ -70,13 +56,13 @@ std::optional<int> NodeHere(const ClusterConfig& cluster) {
 /// Which node: as --node and the launcher say, else by addresses, else not known.
 std::optional<int> WhichNode(const DoctorArguments& arguments, const ProcessPlan& plan,
                              const ClusterConfig& cluster, const Variables& variables) {
-  if (plan.num_nodes() == 1 && !arguments.node) return 0;
+  if (plan.num_nodes() == 1 && !arguments.member.node) return 0;
   try {
-    const NodeChoice choice = ChooseNode(variables, arguments.node, plan);
+    const NodeChoice choice = ChooseNode(variables, arguments.member.node, plan);
     if (choice.launched_per == LaunchedPer::kNode) return choice.node;
     return plan.processes()[static_cast<std::size_t>(choice.node)].node;
   } catch (const LaunchError&) {
-    if (arguments.node) throw;
+    if (arguments.member.node) throw;
     return NodeHere(cluster);
   }
 }
@@ -85,11 +71,11 @@ MachinePart PartOfNode(const ProcessPlan& plan, std::optional<int> node) {
   MachinePart part;
   part.num_processes = plan.num_processes();
   part.node = node;
-  part.processes = OfNode(plan, node.value_or(0));
+  part.processes = plan.OfNode(node.value_or(0));
   // Not known: the node with most ranks, which needs most.
   for (int other = 0; !node && other < plan.num_nodes(); ++other) {
     MachinePart candidate;
-    candidate.processes = OfNode(plan, other);
+    candidate.processes = plan.OfNode(other);
     if (candidate.num_ranks() > part.num_ranks()) part.processes = candidate.processes;
   }
   part.first = node == 0;
@@ -100,10 +86,10 @@ int DoctorThisMachine(const DoctorArguments& arguments, const Config& config,
                       const Variables& variables) {
   const ProcessPlan plan(config.cluster);
   MachinePart part = PartOfNode(plan, WhichNode(arguments, plan, config.cluster, variables));
-  part.key_file = arguments.key_file;
+  part.key_file = arguments.member.key_file;
   if (plan.num_processes() > 1) {
     try {
-      part.join = ChooseJoin(variables, arguments.join, config.cluster).address;
+      part.join = ChooseJoin(variables, arguments.member.join, config.cluster).address;
       part.first = part.first || (!part.node && IsHere(part.join->host));
     } catch (const LaunchError& e) {
       part.no_join = e.what();
@@ -120,19 +106,11 @@ int DoctorThisMachine(const DoctorArguments& arguments, const Config& config,
 }
 
 /// One process each, as `train` would start them.
-int StartAll(const DoctorArguments& arguments, const ProcessPlan& plan,
-             const std::vector<PlannedProcess>& mine, const std::vector<std::string>& more) {
+int StartAll(const ConfigArguments& config, const ProcessPlan& plan,
+             const std::vector<PlannedProcess>& mine, const MemberArguments& member) {
   std::vector<ChildProcess> children;
   for (const PlannedProcess& process : mine) {
-    ChildProcess child{process.name, {"doctor", arguments.config.path, "--child"}};
-    for (const std::string& set : arguments.config.overrides) {
-      child.arguments.insert(child.arguments.end(), {"--set", set});
-    }
-    child.arguments.insert(
-        child.arguments.end(),
-        {"--node", std::to_string(process.process) + "/" + std::to_string(plan.num_processes())});
-    child.arguments.insert(child.arguments.end(), more.begin(), more.end());
-    children.push_back(std::move(child));
+    children.push_back(ChildOf("doctor", config, member, plan, process));
   }
   Interrupt interrupt;
   const int exit_code = RunChildren(children, interrupt);
@@ -141,9 +119,7 @@ int StartAll(const DoctorArguments& arguments, const ProcessPlan& plan,
 
 int DoctorLocal(const DoctorArguments& arguments, const ProcessPlan& plan) {
   const Meeting meeting;
-  return StartAll(arguments, plan, plan.processes(),
-                  {"--join", Meeting::FreeAddress(), "--address", "127.0.0.1", "--key-file",
-                   meeting.key_file(), "--local-processes", std::to_string(arguments.local)});
+  return StartAll(arguments.config, plan, plan.processes(), LocalMember(meeting, arguments.local));
 }
 
 /// What the process finds on its machine, if it is the one that looks: the first of its node.
@@ -151,12 +127,12 @@ Findings OwnFindings(const DoctorArguments& arguments, const Config& config,
                      const ProcessPlan& plan, ProcessId self, const Address& seed) {
   const int node = plan.processes()[static_cast<std::size_t>(self)].node;
   MachinePart part = PartOfNode(plan, node);
-  const bool local = arguments.local_processes > 0;
+  const bool local = arguments.member.local_processes > 0;
   if (local) part.processes = plan.processes();
   if (part.processes.front().process != self) return {};
   part.meets = true;
   part.join = seed;
-  part.key_file = arguments.key_file;
+  part.key_file = arguments.member.key_file;
   Findings findings;
   if (self == 0) {
     findings.push_back(Well("config", arguments.config.path + ": " + RanksText(part, plan)));
@@ -172,7 +148,7 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
   Findings own = OwnFindings(arguments, config, plan, self, seed);
   std::optional<RunKey> key;
   try {
-    key = RunKey::ReadFile(arguments.key_file);
+    key = RunKey::ReadFile(arguments.member.key_file);
   } catch (const std::runtime_error&) {
     own.push_back(Fails("meeting", "not tried without a run key", "see the line about the key"));
     return Print(own);
@@ -184,19 +160,15 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
     own.push_back(Fails("meeting", std::string("not tried: ") + e.what(), "see cluster.tls"));
     return Print(own);
   }
-  DoctorMember member{config, plan, self, *key,
-                      JoinOptionsOf(config, plan, self, seed, arguments.address, DoctorBuild()),
-                      std::move(own)};
-  member.join.tls = tls.get();
-  if (self == 0) member.join.run_directory = config.run.dir;
-  // Among processes of one launcher the first one's account is enough.
-  if (self == 0 || !arguments.child) {
-    member.join.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
-  }
-  DoctorOutcome outcome = MeetAndMeasure(std::move(member));
+  JoinOptions join = JoinOptionsOf(config, plan, self, seed, arguments.member);
+  join.self.build = DoctorBuild();
+  join.tls = tls.get();
+  if (self == 0) join.run_directory = config.run.dir;
+  DoctorOutcome outcome =
+      MeetAndMeasure({config, plan, self, *key, std::move(join), std::move(own)});
   if (self == 0) return Print(outcome.findings);
   // Beside the first process's table, which has them, they would be there twice.
-  const bool seen = outcome.told && arguments.local_processes > 0;
+  const bool seen = outcome.told && arguments.member.local_processes > 0;
   std::erase_if(outcome.findings,
                 [](const Finding& finding) { return finding.verdict != Verdict::kFailure; });
   if (!outcome.findings.empty() && !seen) Print(outcome.findings);
@@ -205,31 +177,20 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
 
 int DoctorNode(const DoctorArguments& arguments, const Config& config,
                const Variables& variables) {
-  const ProcessPlan plan = arguments.local_processes > 0
-                               ? ProcessPlan::Local(config.cluster, arguments.local_processes)
-                               : ProcessPlan(config.cluster);
+  const ProcessPlan plan = PlanOf(arguments.member, config.cluster);
   if (plan.num_processes() == 1) return DoctorThisMachine(arguments, config, variables);
-  const NodeChoice choice = ChooseNode(variables, arguments.node, plan);
-  const Address seed = ChooseJoin(variables, arguments.join, config.cluster).address;
+  const NodeChoice choice = ChooseNode(variables, arguments.member.node, plan);
+  const Address seed = ChooseJoin(variables, arguments.member.join, config.cluster).address;
   if (choice.launched_per == LaunchedPer::kProcess) {
     return DoctorAsMember(arguments, config, plan, choice.node, seed);
   }
-  std::vector<std::string> more = {"--join", ToString(seed), "--key-file", arguments.key_file};
-  if (!arguments.address.empty()) {
-    more.insert(more.end(), {"--address", arguments.address});
-  }
-  return StartAll(arguments, plan, OfNode(plan, choice.node), more);
+  MemberArguments member = arguments.member;
+  member.join = ToString(seed);
+  return StartAll(arguments.config, plan, plan.OfNode(choice.node), member);
 }
 
 int Doctor(DoctorArguments arguments) {
-  // Who starts a child says everything; the launcher's variables are about its parent.
-  const Variables variables = arguments.child ? Variables() : ReadVariables();
-  if (arguments.child) EndWithParent();
-  if (arguments.key_file.empty()) {
-    if (const std::string* path = FindVariable(variables, "TROUPE_KEY_FILE")) {
-      arguments.key_file = *path;
-    }
-  }
+  const Variables variables = SettleMember(arguments.member);
   Config config;
   try {
     config = LoadConfig(arguments.config.path, arguments.config.overrides).config;
@@ -242,7 +203,7 @@ int Doctor(DoctorArguments arguments) {
   if (arguments.local > 1) {
     return DoctorLocal(arguments, ProcessPlan::Local(config.cluster, arguments.local));
   }
-  if (arguments.join || arguments.local_processes > 0) {
+  if (arguments.member.join || arguments.member.local_processes > 0) {
     return DoctorNode(arguments, config, variables);
   }
   return DoctorThisMachine(arguments, config, variables);
@@ -267,23 +228,15 @@ void AddDoctor(CLI::App& app, Command& command) {
   auto* local = verb->add_option("--local", arguments->local,
                                  "meet in K processes of this machine instead of on nodes");
   local->type_name("K")->check(CLI::Range(1, 256));
-  verb->add_option("--node", arguments->node,
+  verb->add_option("--node", arguments->member.node,
                    "which of how many this is, counted from 0: 1/4 (default: the launcher's\n"
                    "variables, then the addresses in cluster.nodes)")
       ->type_name("I/N")
       ->excludes(local);
-  verb->add_option("--join", arguments->join, "meet the other nodes: where node 0 listens")
+  verb->add_option("--join", arguments->member.join, "meet the other nodes: where node 0 listens")
       ->type_name("HOST:PORT")
       ->excludes(local);
-  verb->add_option("--address", arguments->address,
-                   "this node's own address, where others reach it (default: the one it reaches\n"
-                   "node 0 from)")
-      ->type_name("HOST");
-  verb->add_option("--key-file", arguments->key_file,
-                   "the run key, the same on every node (or TROUPE_KEY_FILE); see `troupe key`")
-      ->type_name("FILE");
-  verb->add_flag("--child", arguments->child)->group("");
-  verb->add_option("--local-processes", arguments->local_processes)->group("");
+  AddMemberArguments(*verb, arguments->member);
   verb->callback([&command, arguments] { command = [arguments] { return Doctor(*arguments); }; });
 }
 

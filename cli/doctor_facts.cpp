@@ -1,7 +1,5 @@
 #include "cli/doctor_facts.hpp"
 
-#include <ucp/api/ucp.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -208,7 +206,5 @@ std::vector<std::string> NvidiaDevices() {
   std::ranges::sort(names);
   return names;
 }
-
-std::string UcxVersion() { return ucp_get_version_string(); }
 
 }  // namespace troupe

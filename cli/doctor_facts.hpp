@@ -44,7 +44,4 @@ std::string TryListening(const std::string& host, std::uint16_t port);
 /// Free ones of "7500-7600"; stops counting at `enough`.
 int FreePorts(const std::string& range, int enough);
 
-/// "1.13.1".
-std::string UcxVersion();
-
 }  // namespace troupe

@@ -10,46 +10,38 @@
 #include "cli/commands.hpp"
 #include "cli/doctor_facts.hpp"
 #include "cli/meeting_options.hpp"
+#include "cli/memory_needs.hpp"
 #include "cli/preflight.hpp"
 #include "cli/run_job.hpp"
 #include "cluster/host_identity.hpp"
 #include "cluster/run_key.hpp"
 #include "cluster/transport_choice.hpp"
-#include "modules/memory_estimate.hpp"
 #include "transport/ucx_plane.hpp"
 
 namespace troupe {
 namespace {
 
-/// Estimated bytes by rank, and what a run leaves on disk.
-struct Needs {
-  std::map<int, std::uint64_t> memory;
+/// What a run leaves there.
+DiskNeed DiskNeedOf(const JobPlan& plan, const std::vector<StageNeed>& stages) {
   DiskNeed disk;
-};
+  for (const StageNeed& stage : stages) {
+    const auto tp = static_cast<std::uint64_t>(plan.GridOfStage(stage.stage).layout().tp);
+    disk.weights += tp * stage.memory.parameters;
+    disk.checkpoint += tp * (stage.memory.parameters + stage.memory.optimizer);
+  }
+  disk.kept = plan.config().checkpoint.keep;
+  return disk;
+}
 
-Needs NeedsOf(const JobPlan& plan) {
-  const Config& config = plan.config();
-  Needs needs;
-  for (const StagePlan& stage : plan.stages()) {
-    const ModulePlan& module = plan.ModuleOf(stage.module);
-    if (module.config->kind == ModuleKind::kSynthetic) continue;
-    const StageMemory memory = EstimateMemory(config, module.config->name, stage.pp);
-    // A colocated encoder keeps a whole window of microbatches, others those in flight.
-    const std::int64_t kept = module.colocated_encoder
-                                  ? WindowOf(config, config.schedule.microbatches)
-                                  : std::min(stage.limit, config.schedule.microbatches);
-    const auto tp = static_cast<std::uint64_t>(module.grid.layout().tp);
-    needs.disk.weights += tp * memory.parameters;
-    needs.disk.checkpoint += tp * (memory.parameters + memory.optimizer);
-    for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
-      for (const int rank : module.grid.StageRanks(stage.pp, dp)) {
-        needs.memory[rank] +=
-            memory.state() + memory.activations * static_cast<std::uint64_t>(kept);
-      }
+/// Bytes of all ranks that would run here.
+std::uint64_t MemoryHere(const std::map<int, std::size_t>& ranks, const MachinePart& part) {
+  std::uint64_t memory = 0;
+  for (const PlannedProcess& process : part.processes) {
+    for (const int rank : process.ranks) {
+      if (const auto need = ranks.find(rank); need != ranks.end()) memory += need->second;
     }
   }
-  needs.disk.kept = config.checkpoint.keep;
-  return needs;
+  return memory;
 }
 
 Finding CheckData(const Config& config) {
@@ -186,23 +178,17 @@ int MachinePart::num_ranks() const {
 }
 
 Findings CheckMachine(const Config& config, const MachinePart& part) {
-  const Needs needs = NeedsOf(JobPlan(config));
+  const JobPlan plan(config);
+  const std::vector<StageNeed> stages = StageNeeds(plan);
   const int ranks = part.num_ranks();
-  std::uint64_t memory = 0;
-  for (const PlannedProcess& process : part.processes) {
-    for (const int rank : process.ranks) {
-      if (const auto need = needs.memory.find(rank); need != needs.memory.end()) {
-        memory += need->second;
-      }
-    }
-  }
   Findings findings;
   findings.push_back(Well("versions", VersionText() + ", UCX " + UcxVersion()));
   findings.push_back(CheckData(config));
   // Where the nodes meet, one of them makes it and the others look for it.
-  if (part.first || !part.meets) findings.push_back(CheckRunDirectory(config, needs.disk));
-  findings.push_back(
-      CheckMemory(memory, static_cast<int>(part.processes.size()), ReadMemory()));
+  if (part.first || !part.meets)
+    findings.push_back(CheckRunDirectory(config, DiskNeedOf(plan, stages)));
+  findings.push_back(CheckMemory(MemoryHere(RankNeeds(stages), part),
+                                 static_cast<int>(part.processes.size()), ReadMemory()));
   findings.push_back(CheckCores(ranks, UsableCores()));
   findings.push_back(CheckThreads(ranks));
   findings.push_back(CheckDescriptors(DescriptorLimit(), part.num_processes));

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iostream>
 #include <netdb.h>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <unistd.h>
 #include <vector>
 
@@ -74,20 +76,18 @@ std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& s
 }
 
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,
-                          const Address& seed, const std::string& address,
-                          const std::string& build) {
+                          const Address& seed, const MemberArguments& arguments) {
   const PlannedProcess& me = plan.processes()[static_cast<std::size_t>(self)];
   const auto node = static_cast<std::size_t>(me.node);
   JoinOptions options;
   options.self.process = self;
   options.self.num_processes = plan.num_processes();
   options.self.name = me.name;
-  options.self.build = build;
   options.self.config = ConfigLines(config);
   options.self.host = HostIdentity();
   options.self.pid = getpid();
-  options.self.address.host = address;
-  if (address.empty() && node < config.cluster.nodes.size()) {
+  options.self.address.host = arguments.address;
+  if (arguments.address.empty() && node < config.cluster.nodes.size()) {
     options.self.address.host = config.cluster.nodes[node].address;
   }
   if (self == 0) options.self.address = seed;
@@ -95,6 +95,10 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
   options.seed = seed;
   options.timeout = std::chrono::milliseconds(
       static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
+  // Among processes of one launcher the first one's account is enough.
+  if (self == 0 || !arguments.child) {
+    options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
+  }
   return options;
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
+#include "cli/member_arguments.hpp"
 #include "cluster/join.hpp"
 #include "cluster/process_plan.hpp"
 #include "cluster/run_key.hpp"
@@ -19,12 +19,10 @@ namespace troupe {
 /// not fit together.
 std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed);
 
-/// All but run_directory, say, listening and tls. `address`: this node's own, empty for the
-/// configured one or the one it reaches `seed` from. `build`: what all must have in common besides
-/// the configuration.
+/// All but build, attempt, run_directory, listening and tls. The process's own address is the one
+/// it was told, else the configured one, else the one it reaches `seed` from.
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,
-                          const Address& seed, const std::string& address,
-                          const std::string& build);
+                          const Address& seed, const MemberArguments& arguments);
 
 /// All but abort, store and peer_failed.
 UcxOptions PlaneOptionsOf(const Config& config, const Roster& roster, ProcessId self,

@@ -9,10 +9,8 @@
 namespace troupe {
 namespace {
 
-/// What one process is told by the one that starts it; not for people.
-void AddChildArguments(CLI::App& verb, ClusterArguments& arguments) {
-  verb.add_flag("--child", arguments.child)->group("");
-  verb.add_option("--local-processes", arguments.local_processes)->group("");
+/// What a process of a job is told by the one that starts it; not for people.
+void AddAttemptArguments(CLI::App& verb, ClusterArguments& arguments) {
   verb.add_option("--attempt", arguments.attempt)->group("");
   verb.add_option("--into", arguments.into)->group("");
 }
@@ -31,16 +29,11 @@ void AddNode(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<ClusterArguments>();
   AddConfigArguments(*verb, arguments->work.config);
   AddFaultArgument(*verb, arguments->work.faults);
-  verb->add_option("--node", arguments->node, "which of how many, counted from 0: 1/4")
+  verb->add_option("--node", arguments->member.node, "which of how many, counted from 0: 1/4")
       ->type_name("I/N");
-  verb->add_option("--join", arguments->join, "where node 0 listens")->type_name("HOST:PORT");
-  verb->add_option("--address", arguments->address,
-                   "this node's own address, where others reach it (default: the one it reaches\n"
-                   "node 0 from)")
-      ->type_name("HOST");
-  verb->add_option("--key-file", arguments->key_file,
-                   "the run key, the same on every node (or TROUPE_KEY_FILE); see `troupe key`")
-      ->type_name("FILE");
+  verb->add_option("--join", arguments->member.join, "where node 0 listens")
+      ->type_name("HOST:PORT");
+  AddMemberArguments(*verb, arguments->member);
   verb->add_option("--restarts", arguments->restarts,
                    "times to start anew, from the newest checkpoint, when a process is lost; the\n"
                    "same on every node")
@@ -49,7 +42,7 @@ void AddNode(CLI::App& app, Command& command) {
       ->check(CLI::NonNegativeNumber);
   verb->add_flag("--verify", arguments->work.verify, "prove the layout instead of training it");
   AddVerifyArguments(*verb, arguments->work);
-  AddChildArguments(*verb, *arguments);
+  AddAttemptArguments(*verb, *arguments);
   verb->callback(
       [&command, arguments] { command = [arguments] { return RunNodeOfJob(*arguments); }; });
 }

@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <atomic>
 #include <iostream>
-#include <span>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -13,9 +11,9 @@
 #include "actors/connections.hpp"
 #include "cli/commands.hpp"
 #include "cli/job_parts.hpp"
+#include "cli/meeting_options.hpp"
 #include "cli/preflight.hpp"
 #include "cli/run_job.hpp"
-#include "cluster/transport_choice.hpp"
 #include "cluster/watch.hpp"
 #include "messages/system.hpp"
 #include "transport/patient_plane.hpp"
@@ -32,18 +30,6 @@ constexpr std::chrono::milliseconds kPatience{500};
 
 /// What a lost process's line begins with; see JobEnd::lost.
 constexpr const char* kLost = "lost ";
-
-Verify VerifyOf(TransportVerify verify) {
-  switch (verify) {
-    case TransportVerify::kOff:
-      return Verify::kOff;
-    case TransportVerify::kHeader:
-      return Verify::kHeader;
-    case TransportVerify::kPayload:
-      return Verify::kPayload;
-  }
-  return Verify::kHeader;
-}
 
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(seconds));
@@ -180,27 +166,8 @@ class SpanningRun {
 };
 
 void SpanningRun::OpenPlane() {
-  UcxOptions options;
-  std::vector<std::string> hosts;
-  for (const Hello& hello : member_.joined.roster.members) {
-    options.names.push_back(hello.name);
-    hosts.push_back(hello.host);
-  }
-  const TransportConfig& transport = config_.transport;
-  options.self = member_.self;
-  options.tls = transport.ucx_tls == "auto" ? ChooseTransports(hosts) : transport.ucx_tls;
-  options.net_devices = transport.net_devices;
-  if (options.net_devices.empty() && options.tls.find("tcp") != std::string::npos) {
-    const auto self = static_cast<std::size_t>(member_.self);
-    options.net_devices = InterfaceOf(member_.joined.roster.members[self].address.host);
-  }
-  options.port_range = transport.port_range;
-  const std::uint64_t nonce = member_.joined.roster.nonce;
-  const auto secret =
-      member_.key.Derive("tensors").Authenticate(std::as_bytes(std::span(&nonce, 1)));
-  std::copy(secret.begin(), secret.end(), options.secret.begin());
-  options.verify = VerifyOf(transport.verify);
-  options.spin = std::chrono::microseconds(transport.spin_us);
+  UcxOptions options =
+      PlaneOptionsOf(config_, member_.joined.roster, member_.self, member_.key);
   options.abort = abort_;
   options.store = tensors_.get();
   options.peer_failed = [this](ProcessId process, const std::string& reason) {

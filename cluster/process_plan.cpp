@@ -77,6 +77,14 @@ ProcessPlan ProcessPlan::Local(const ClusterConfig& cluster, int processes) {
   return ProcessPlan(EvenNodes(ranks, processes), ProcessesPer::kNode);
 }
 
+std::vector<PlannedProcess> ProcessPlan::OfNode(int node) const {
+  std::vector<PlannedProcess> processes;
+  for (const PlannedProcess& process : processes_) {
+    if (process.node == node) processes.push_back(process);
+  }
+  return processes;
+}
+
 ProcessId ProcessPlan::HomeOf(int rank) const {
   if (rank >= 0 && rank < num_ranks()) return homes_[static_cast<std::size_t>(rank)];
   throw std::out_of_range("rank " + std::to_string(rank) + " is not in the job, expected 0 to " +

@@ -44,6 +44,9 @@ class ProcessPlan {
   int num_nodes() const { return num_nodes_; }
   int num_ranks() const { return static_cast<int>(homes_.size()); }
 
+  /// The processes of one node, none for a node outside the job.
+  std::vector<PlannedProcess> OfNode(int node) const;
+
   /// The process in which `rank` lives. Throws std::out_of_range for a rank outside the job.
   ProcessId HomeOf(int rank) const;
 

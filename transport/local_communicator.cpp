@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "transport/collective_arguments.hpp"
 #include "transport/communicator.hpp"
 #include "transport/local_group.hpp"
 #include "transport/reduce.hpp"
@@ -18,18 +19,8 @@ constexpr std::size_t kBlockBytes = 4096;
 // Slices begin on cache lines where the data does, so that no two members write the same line.
 constexpr std::size_t kLineBytes = 64;
 
-/// Zero bytes may come with null pointers, which memcpy does not allow.
-void Copy(void* to, const void* from, std::size_t num_bytes) {
-  if (num_bytes > 0 && to != from) std::memcpy(to, from, num_bytes);
-}
-
 std::size_t Total(std::span<const std::size_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-}
-
-std::string SizeError(const char* what, std::size_t expected, std::size_t got) {
-  return std::string("all-to-all: expected ") + std::to_string(expected) + " " + what + ", got " +
-         std::to_string(got);
 }
 
 class LocalCommunicator final : public Communicator {
@@ -211,13 +202,9 @@ void LocalCommunicator::AllToAll(const void* input, std::span<const std::size_t>
   LocalCall& call = Begin(LocalOperation::kAllToAll, 0);
   call.send_bytes.assign(send_bytes.begin(), send_bytes.end());
   call.receive_bytes.assign(receive_bytes.begin(), receive_bytes.end());
-  if (send_bytes.size() != members) {
-    call.error = SizeError("send sizes", members, send_bytes.size());
-  } else if (receive_bytes.size() != members) {
-    call.error = SizeError("receive sizes", members, receive_bytes.size());
-  } else {
-    Offer(call, input, Total(send_bytes));
-  }
+  call.error = SizeError("send sizes", members, send_bytes.size());
+  if (call.error.empty()) call.error = SizeError("receive sizes", members, receive_bytes.size());
+  if (call.error.empty()) Offer(call, input, Total(send_bytes));
   Enter();
   std::byte* target = static_cast<std::byte*>(output);
   for (std::size_t rank = 0; rank < members; ++rank) {

@@ -4,20 +4,16 @@
 // leader talks to the other leaders, and then the local group shares what came of it. No message is
 // open on the plane while a member is in the local group, so a local failure leaves none behind.
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 
+#include "transport/collective_arguments.hpp"
 #include "transport/spanning_exchange.hpp"
 #include "transport/spanning_group.hpp"
 #include "transport/spanning_pieces.hpp"
 
 namespace troupe {
 namespace {
-
-void Copy(void* to, const void* from, std::size_t num_bytes) {
-  if (num_bytes > 0 && to != from) std::memmove(to, from, num_bytes);
-}
 
 Buffer Scratch(std::size_t num_bytes) {
   return Buffer::Allocate({static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
@@ -40,12 +36,6 @@ GroupCall ReductionOf(LocalOperation operation, std::int64_t count, DType dtype,
 std::string CountError(const GroupCall& call) {
   if (call.count >= 0) return {};
   return ToString(call) + ": expected a count of at least 0";
-}
-
-std::string SizeError(const char* what, std::size_t expected, std::size_t got) {
-  if (expected == got) return {};
-  return std::string("all-to-all: expected ") + std::to_string(expected) + " " + what + ", got " +
-         std::to_string(got);
 }
 
 class SpanningCommunicator final : public Communicator {

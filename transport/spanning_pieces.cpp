@@ -1,10 +1,11 @@
 #include "transport/spanning_pieces.hpp"
 
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "transport/collective_arguments.hpp"
 
 namespace troupe {
 namespace {
@@ -21,10 +22,6 @@ std::size_t OffsetOf(Sizes sizes, int member) {
 
 Buffer Scratch(std::size_t num_bytes) {
   return Buffer::Allocate({static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
-}
-
-void Copy(std::byte* to, const std::byte* from, std::size_t num_bytes) {
-  if (num_bytes > 0) std::memmove(to, from, num_bytes);
 }
 
 void CheckPiece(const SpanningGroup& group, int from, std::size_t sent, int to,

@@ -1,5 +1,5 @@
-// Owners of UCX's handles (1.13): nobody else calls it. What surprises about UCX is explained where
-// it is dealt with.
+// Owners of UCX's handles (1.13): nobody else calls it, but to ask its version. What surprises
+// about UCX is explained where it is dealt with.
 //
 // A worker and all that belongs to it are used by one thread at a time; UcxWorker::Signal alone is
 // free for all.

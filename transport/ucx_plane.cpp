@@ -261,6 +261,8 @@ void UcxPlane::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {
   parts.pump->Post([&parts, home, key, weight] { parts.engine->Return(home, key, weight); });
 }
 
+std::string UcxVersion() { return ucp_get_version_string(); }
+
 void RestoreSignalHandlers() {
   for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) std::signal(number, SIG_DFL);
 }

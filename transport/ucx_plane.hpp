@@ -113,6 +113,9 @@ class UcxPlane : public DataPlane, public TensorCarrier {
   std::unique_ptr<Parts> parts_;
 };
 
+/// "1.13.1": of the UCX that is loaded.
+std::string UcxVersion();
+
 /// UCX takes over SIGILL, SIGSEGV, SIGBUS and SIGFPE when it is loaded. First thing in main: gives
 /// them back their default, so that a crash is a crash.
 void RestoreSignalHandlers();

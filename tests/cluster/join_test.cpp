@@ -1,7 +1,6 @@
 #include "cluster/join.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -14,31 +13,13 @@ using namespace troupe;
 using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
 using std::chrono::steady_clock;
+using testing::CheckMesh;
 using testing::Meeting;
 using testing::Outcome;
 
 namespace {
 
 Deadline Soon() { return steady_clock::now() + 5s; }
-
-/// Everybody talks to everybody on both connections, and hears who it is.
-void CheckMesh(std::vector<Outcome>& outcomes) {
-  for (Outcome& outcome : outcomes)
-    for (Peer& peer : outcome.joined->peers)
-      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
-        const std::array<std::byte, 2> hello{static_cast<std::byte>(&outcome - outcomes.data()),
-                                             static_cast<std::byte>(socket == &peer.control)};
-        socket->Write(hello, Soon());
-      }
-  for (Outcome& outcome : outcomes)
-    for (Peer& peer : outcome.joined->peers)
-      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
-        std::array<std::byte, 2> hello{};
-        socket->Read(hello, Soon());
-        CHECK(std::to_integer<int>(hello[0]) == peer.process);
-        CHECK(std::to_integer<int>(hello[1]) == (socket == &peer.control ? 1 : 0));
-      }
-}
 
 /// A proven connection to process 0, to misbehave on.
 JoinChannel DialAs(const Meeting& meeting, ProcessId process) {

@@ -7,6 +7,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -21,6 +23,7 @@ using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
 using std::chrono::steady_clock;
 using testing::Authority;
+using testing::CheckMesh;
 using testing::Meeting;
 using testing::Outcome;
 
@@ -31,6 +34,55 @@ Deadline Soon() { return steady_clock::now() + 10s; }
 std::function<void(JoinOptions&)> With(const TlsContext& context) {
   return [&context](JoinOptions& options) { options.tls = &context; };
 }
+
+/// Two processes that have met over TLS: what each has of the other.
+struct SecuredPair {
+  explicit SecuredPair(const Authority& authority)
+      : near_context(authority.Issue("n0")), far_context(authority.Issue("n1")) {
+    meeting.Start(0, With(near_context));
+    meeting.Start(1, With(far_context));
+    auto& outcomes = meeting.Finish();
+    REQUIRE(outcomes[0].error == "");
+    REQUIRE(outcomes[1].error == "");
+    near = std::move(outcomes[0].joined->peers[0]);
+    far = std::move(outcomes[1].joined->peers[0]);
+  }
+  TlsContext near_context;
+  TlsContext far_context;
+  Meeting meeting{2};
+  Peer near;
+  Peer far;
+};
+
+/// The first process's watch over the second.
+class LossWatch {
+ public:
+  explicit LossWatch(Peer& peer) : watch_(Only(peer), {20ms, 80ms, 300ms}, {}, Events()) {}
+
+  /// How the second was lost, and the line about it.
+  std::pair<Loss, std::string> Await() {
+    auto told = lost_.get_future();
+    REQUIRE(told.wait_for(10s) == std::future_status::ready);
+    return told.get();
+  }
+
+ private:
+  static std::vector<WatchedPeer> Only(Peer& peer) {
+    std::vector<WatchedPeer> peers;
+    peers.push_back({1, "n1", std::move(peer.heartbeat), std::move(peer.heartbeat_wire)});
+    return peers;
+  }
+  WatchEvents Events() {
+    WatchEvents events;
+    events.lost = [this](ProcessId, Loss loss, const std::string& line) {
+      lost_.set_value({loss, line});
+    };
+    return events;
+  }
+
+  std::promise<std::pair<Loss, std::string>> lost_;
+  Watch watch_;
+};
 
 }  // namespace
 
@@ -43,28 +95,15 @@ TEST_CASE("three processes meet over TLS, and every connection is secured and wo
   for (const ProcessId process : {0, 1, 2})
     meeting.Start(process, With(*contexts[static_cast<std::size_t>(process)]));
   auto& outcomes = meeting.Finish();
-  for (const Outcome& outcome : outcomes) REQUIRE(outcome.error == "");
-  for (Outcome& outcome : outcomes) {
+  for (const Outcome& outcome : outcomes) {
+    REQUIRE(outcome.error == "");
     // Addresses are those of TCP, not of the pair of sockets above it.
     for (const Hello& member : outcome.joined->roster.members)
       CHECK(member.address.host == "127.0.0.1");
-    for (Peer& peer : outcome.joined->peers) {
+    for (const Peer& peer : outcome.joined->peers)
       CHECK(peer.heartbeat_wire.peer_address().host == "127.0.0.1");
-      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
-        const std::array<std::byte, 2> hello{static_cast<std::byte>(&outcome - outcomes.data()),
-                                             static_cast<std::byte>(socket == &peer.control)};
-        socket->Write(hello, Soon());
-      }
-    }
   }
-  for (Outcome& outcome : outcomes)
-    for (Peer& peer : outcome.joined->peers)
-      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
-        std::array<std::byte, 2> hello{};
-        socket->Read(hello, Soon());
-        CHECK(std::to_integer<int>(hello[0]) == peer.process);
-        CHECK(std::to_integer<int>(hello[1]) == (socket == &peer.control ? 1 : 0));
-      }
+  CheckMesh(outcomes);
 }
 
 TEST_CASE("one with TLS and one without do not meet, and both are told") {
@@ -102,31 +141,13 @@ TEST_CASE("a member with a certificate of another authority ends the meeting, by
   CHECK(outcomes[2].error == refused);
 }
 
-TEST_CASE("over TLS a silent process is stopped while its host acknowledges, and killed when gone") {
+TEST_CASE("over TLS a silent process is stopped while its host acknowledges, killed when gone") {
   const Authority authority("ca");
-  const TlsContext near_context(authority.Issue("n0"));
-  const TlsContext far_context(authority.Issue("n1"));
   for (const bool gone : {false, true}) {
-    Meeting meeting(2);
-    meeting.Start(0, With(near_context));
-    meeting.Start(1, With(far_context));
-    auto& outcomes = meeting.Finish();
-    REQUIRE(outcomes[0].error == "");
-    REQUIRE(outcomes[1].error == "");
-    Peer& near = outcomes[0].joined->peers[0];
-    Peer& far = outcomes[1].joined->peers[0];
-    std::promise<std::pair<Loss, std::string>> lost;
-    WatchEvents events;
-    events.lost = [&](ProcessId, Loss loss, const std::string& line) {
-      lost.set_value({loss, line});
-    };
-    std::vector<WatchedPeer> peers;
-    peers.push_back({1, "n1", std::move(near.heartbeat), std::move(near.heartbeat_wire)});
-    const Watch watch(std::move(peers), {20ms, 80ms, 300ms}, {}, events);
-    if (gone) far.heartbeat = Socket();
-    auto told = lost.get_future();
-    REQUIRE(told.wait_for(10s) == std::future_status::ready);
-    const auto [loss, line] = told.get();
+    SecuredPair pair(authority);
+    LossWatch watch(pair.near);
+    if (gone) pair.far.heartbeat = Socket();
+    const auto [loss, line] = watch.Await();
     CHECK(loss == (gone ? Loss::kKilled : Loss::kStopped));
     CHECK_THAT(line, Contains(gone ? "n1 ended without a goodbye" : "n1 is stopped: its host"));
   }
@@ -134,16 +155,8 @@ TEST_CASE("over TLS a silent process is stopped while its host acknowledges, and
 
 TEST_CASE("over TLS a host that acknowledges nothing has vanished, as its TCP socket tells") {
   const Authority authority("ca");
-  const TlsContext near_context(authority.Issue("n0"));
-  const TlsContext far_context(authority.Issue("n1"));
-  Meeting meeting(2);
-  meeting.Start(0, With(near_context));
-  meeting.Start(1, With(far_context));
-  auto& outcomes = meeting.Finish();
-  REQUIRE(outcomes[0].error == "");
-  REQUIRE(outcomes[1].error == "");
-  Peer& near = outcomes[0].joined->peers[0];
-  const int far = outcomes[1].joined->peers[0].heartbeat_wire.fd();
+  SecuredPair pair(authority);
+  const int far = pair.far.heartbeat_wire.fd();
   // What is still unacknowledged would be sent again, and be taken for a sign of life.
   const auto unacknowledged = [far] {
     tcp_info info{};
@@ -157,13 +170,6 @@ TEST_CASE("over TLS a host that acknowledges nothing has vanished, as its TCP so
   sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
   const sock_fprog program{1, &drop_all};
   REQUIRE(setsockopt(far, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0);
-  std::promise<Loss> lost;
-  WatchEvents events;
-  events.lost = [&](ProcessId, Loss loss, const std::string&) { lost.set_value(loss); };
-  std::vector<WatchedPeer> peers;
-  peers.push_back({1, "n1", std::move(near.heartbeat), std::move(near.heartbeat_wire)});
-  const Watch watch(std::move(peers), {20ms, 80ms, 300ms}, {}, events);
-  auto told = lost.get_future();
-  REQUIRE(told.wait_for(10s) == std::future_status::ready);
-  CHECK(told.get() == Loss::kVanished);
+  LossWatch watch(pair.near);
+  CHECK(watch.Await().first == Loss::kVanished);
 }

@@ -1,7 +1,9 @@
 // Processes of a job as threads of a test: each joins on its own, on the loopback, at a free port.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -9,6 +11,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <catch2/catch.hpp>
 
 #include "cluster/join.hpp"
 
@@ -99,5 +103,25 @@ class Meeting {
   std::vector<std::string> said_;
   std::vector<std::thread> threads_;
 };
+
+/// Everybody talks to everybody on both connections, and hears who it is. `outcomes` by process.
+inline void CheckMesh(std::vector<Outcome>& outcomes) {
+  const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  for (Outcome& outcome : outcomes)
+    for (Peer& peer : outcome.joined->peers)
+      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
+        const std::array<std::byte, 2> hello{static_cast<std::byte>(&outcome - outcomes.data()),
+                                             static_cast<std::byte>(socket == &peer.control)};
+        socket->Write(hello, deadline);
+      }
+  for (Outcome& outcome : outcomes)
+    for (Peer& peer : outcome.joined->peers)
+      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
+        std::array<std::byte, 2> hello{};
+        socket->Read(hello, deadline);
+        CHECK(std::to_integer<int>(hello[0]) == peer.process);
+        CHECK(std::to_integer<int>(hello[1]) == (socket == &peer.control ? 1 : 0));
+      }
+}
 
 }  // namespace troupe::testing

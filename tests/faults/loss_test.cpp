@@ -4,6 +4,37 @@
 using namespace troupe::testing;
 using namespace std::chrono_literals;
 
+namespace {
+
+/// What makes a node silent for a while.
+struct Outage {
+  void (Bed::*begin)(int node);
+  void (Bed::*end)(int node);
+  std::chrono::seconds length;
+  std::string host;  ///< what is said of its host meanwhile
+};
+
+/// The first node tells of the outage and of its end, and the training comes to its own.
+void CheckOutlived(const Outage& outage, int node) {
+  const std::string name = "n" + std::to_string(node);
+  Bed bed({.settings = {"run.steps=12"}});
+  bed.AwaitStep(2);
+  (bed.*outage.begin)(node);
+  std::this_thread::sleep_for(outage.length);  // the fault itself
+  CHECK(bed.WaitForLine(0, "warning: " + name + " is silent for 1.0 s: " + outage.host, 100ms));
+  (bed.*outage.end)(node);
+  CHECK(bed.WaitForLine(0, "warning: " + name + " is back after", 5s));
+  const auto endings = bed.WaitAll(kPatience);
+  INFO(bed.Transcript());
+  for (const Ending& ending : endings) {
+    REQUIRE(ending.ended);
+    CHECK(ending.exit_code == 0);
+  }
+  CHECK(bed.job().Losses().size() == 12);
+}
+
+}  // namespace
+
 TEST_CASE("a killed process is named by all others within a second") {
   if (NoBed()) return;
   Bed bed;
@@ -29,38 +60,12 @@ TEST_CASE("a host whose cable is pulled is named within five seconds, and knows 
 
 TEST_CASE("a process that is stopped for three seconds is told of, comes back and trains on") {
   if (NoBed()) return;
-  Bed bed({.settings = {"run.steps=12"}});
-  bed.AwaitStep(2);
-  bed.Stop(3);
-  std::this_thread::sleep_for(3s);  // the fault itself
-  CHECK(bed.WaitForLine(0, "warning: n3 is silent for 1.0 s: its host answers", 100ms));
-  bed.Continue(3);
-  CHECK(bed.WaitForLine(0, "warning: n3 is back after", 5s));
-  const auto endings = bed.WaitAll(kPatience);
-  INFO(bed.Transcript());
-  for (const Ending& ending : endings) {
-    REQUIRE(ending.ended);
-    CHECK(ending.exit_code == 0);
-  }
-  CHECK(bed.job().Losses().size() == 12);
+  CheckOutlived({&Bed::Stop, &Bed::Continue, 3s, "its host answers"}, 3);
 }
 
 TEST_CASE("a cable that is out for two seconds does not end the training") {
   if (NoBed()) return;
-  Bed bed({.settings = {"run.steps=12"}});
-  bed.AwaitStep(2);
-  bed.LinkDown(2);
-  std::this_thread::sleep_for(2s);  // the fault itself
-  CHECK(bed.WaitForLine(0, "warning: n2 is silent for 1.0 s: its host does not answer", 100ms));
-  bed.LinkUp(2);
-  CHECK(bed.WaitForLine(0, "warning: n2 is back after", 5s));
-  const auto endings = bed.WaitAll(kPatience);
-  INFO(bed.Transcript());
-  for (const Ending& ending : endings) {
-    REQUIRE(ending.ended);
-    CHECK(ending.exit_code == 0);
-  }
-  CHECK(bed.job().Losses().size() == 12);
+  CheckOutlived({&Bed::LinkDown, &Bed::LinkUp, 2s, "its host does not answer"}, 2);
 }
 
 TEST_CASE("a process that is stopped for good is named within ten seconds") {

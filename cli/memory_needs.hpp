@@ -1,0 +1,29 @@
+// How much memory the stages and ranks of a job need: what `troupe check` shows and what the doctor
+// measures a machine against.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "actors/job_plan.hpp"
+#include "modules/memory_estimate.hpp"
+
+namespace troupe {
+
+/// Bytes on each of the stage's ranks, without what the process itself takes.
+struct StageNeed {
+  int stage = 0;
+  std::vector<int> ranks;       ///< of all replicas, ascending
+  StageMemory memory;           ///< its activations are those of one microbatch
+  std::size_t activations = 0;  ///< of all that are kept at once
+  std::size_t per_rank() const { return memory.state() + activations; }
+};
+
+/// In the order of the stages. None for those of synthetic modules, which hold nothing.
+std::vector<StageNeed> StageNeeds(const JobPlan& plan);
+
+/// Bytes by rank, of all its stages.
+std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages);
+
+}  // namespace troupe
