@@ -54,6 +54,8 @@ class JobObserver {
   /// after it. The pieces are live memory, valid during the call only.
   virtual void OnGradients(const Round&, const std::vector<TensorPiece>&) {}
   virtual void OnUpdated(const Round&, TensorKind, const std::vector<TensorPiece>&) {}
+  /// Something the user should know, in one line; the job goes on.
+  virtual void OnWarning(const std::string&) {}
   /// Before JobDone, on success: the final parameters.
   virtual void OnFinished(const std::vector<TensorPiece>&) {}
 };
@@ -65,6 +67,7 @@ using RoundPlan = std::function<std::optional<Round>(std::int64_t number)>;
 struct Checkpoints {
   std::int64_t every =
       0;               ///< training steps between them; 0: only where the user ends the job early
+  std::string run_directory;  ///< where they go: all processes must see it
   std::string resume;  ///< folder to start from; empty: from the initial values
   std::function<std::string(std::int64_t steps)> folder;  ///< of a new one; empty: none are written
   std::function<void(const std::string& folder, std::int64_t steps)>

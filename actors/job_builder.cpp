@@ -14,7 +14,32 @@ JobBuilder::JobBuilder(NodePointer self, std::function<void(const std::string&)>
       plan_(*self->state.config.plan),
       built_(std::move(built)) {}
 
+/// Shards are written by those who hold them and read again where they are needed: without a folder
+/// that all share there are no checkpoints. Empty, or why the job cannot start.
+std::string JobBuilder::CheckRunDirectory() {
+  const std::vector<ProcessId>& apart = self_->state.apart;
+  Checkpoints& checkpoints = self_->state.config.checkpoints;
+  if (apart.empty() || !checkpoints.folder) return "";
+  std::string text;
+  for (const ProcessId process : apart) {
+    text += (text.empty() ? "" : ", ") +
+            config_.processes->processes()[static_cast<std::size_t>(process)].name;
+  }
+  text += (apart.size() == 1 ? " does not see " : " do not see ") + checkpoints.run_directory;
+  if (checkpoints.every > 0 || !checkpoints.resume.empty()) {
+    return text + ", where checkpoints go; expected a run.dir that all nodes share";
+  }
+  checkpoints.folder = nullptr;
+  config_.observer->OnWarning(text + ": an interruption saves the weights and no checkpoint");
+  return "";
+}
+
 void JobBuilder::Start() {
+  const std::string refusal = CheckRunDirectory();
+  if (!refusal.empty()) {
+    failed_ = true;
+    return built_(refusal);
+  }
   steps_.push_back([this] { Devices(); });
   steps_.push_back([this] { LockSteps(); });
   steps_.push_back([this] { Updates(); });

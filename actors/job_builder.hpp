@@ -33,6 +33,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   void Cancel() { failed_ = true; }
 
  private:
+  std::string CheckRunDirectory();
   using Step = std::function<void()>;
 
   void Next();

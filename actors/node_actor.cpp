@@ -268,8 +268,9 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
       [self, &s](const Introduce& other) -> Introduce {
         s.nodes[other.process] = caf::actor_cast<Node>(other.node);
         s.tensor_addresses.at(static_cast<std::size_t>(other.process)) = other.tensor_address;
+        if (!other.sees_run_directory) s.apart.push_back(other.process);
         AnswerIfAllKnown(self);
-        return {s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address};
+        return {s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address, true};
       },
       [self, &s](const AwaitNodes&) -> caf::result<NodesKnown> {
         s.nodes_asker = self->make_response_promise<NodesKnown>();

@@ -83,6 +83,7 @@ struct NodeState {
   NodeConfig config;
   std::map<ProcessId, Node> nodes;  ///< all that are known, this one included
   std::vector<std::vector<std::byte>> tensor_addresses;
+  std::vector<ProcessId> apart;  ///< who does not see the run directory of process 0
   caf::typed_response_promise<NodesKnown> nodes_asker;
 
   std::shared_ptr<void> abort_subscription;

@@ -37,8 +37,8 @@ struct Watchdog::State {
   std::thread thread;
 
   /// " (it waits for ...)" if the actor waits in a collective.
-  std::string WaitOf(const std::string& name) const {
-    for (const ActorWaits& waiting : config.waits->List()) {
+  static std::string WaitOf(const std::string& name, const std::vector<ActorWaits>& all) {
+    for (const ActorWaits& waiting : all) {
       if (waiting.who != name || waiting.waits.empty()) continue;
       return " (it waits for " + ToString(waiting.waits.front()) + ")";
     }
@@ -46,14 +46,18 @@ struct Watchdog::State {
   }
 
   void LookForStuck(std::int64_t now) {
+    const auto waiting = config.waits ? config.waits->List() : std::vector<ActorWaits>();
     for (const auto& entry : config.actors->List()) {
       const std::int64_t since = entry.activity->busy_since_ns.load(std::memory_order_relaxed);
       const auto limit = entry.long_runs ? config.pass_timeout : config.stuck_after;
       if (since == 0 || now - since < limit.count()) continue;
+      const std::string wait = WaitOf(entry.name, waiting);
+      // Whom it waits for is stuck, and told by its own watchdog; should nobody be, it is told itself.
+      if (!wait.empty() && now - since < 2 * limit.count()) continue;
       std::string cause = entry.name + " on " + config.process + " is stuck: its handler of " +
                           MessageName(entry.activity->message.load(std::memory_order_relaxed)) +
                           " has run for " + Seconds(now - since);
-      if (config.waits != nullptr) cause += WaitOf(entry.name);
+      cause += wait;
       config.abort->Raise(cause);
     }
   }

@@ -32,7 +32,9 @@ int Check(const CheckArguments& arguments) {
     return kExitDone;
   }
   const JobPlan plan(loaded.config);
+  const std::string processes = ProcessTable(plan, ProcessPlan(loaded.config.cluster), nullptr);
   std::cout << LayoutTable(plan) << '\n'
+            << processes << (processes.empty() ? "" : "\n")
             << StageTable(plan) << '\n'
             << RouteTable(plan) << '\n'
             << MemoryTable(plan);

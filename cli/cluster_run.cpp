@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/run_checkpoints.hpp"
+#include "cli/describe.hpp"
 #include "cli/launcher.hpp"
 #include "cli/meeting_options.hpp"
 #include "cli/run_directory.hpp"
@@ -27,6 +29,16 @@ void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
     words.insert(words.end(), {"--verify", "--steps", std::to_string(work.steps)});
     if (!work.dtype.empty()) words.insert(words.end(), {"--dtype", work.dtype});
   }
+}
+
+/// Makes --resume the directory to go on in.
+void GoOn(ClusterArguments& arguments) {
+  if (arguments.resume.empty()) return;
+  if (!NewestCheckpoint(arguments.resume)) {
+    throw LaunchError("--resume " + arguments.resume +
+                      ": expected a run directory with a complete checkpoint, found none");
+  }
+  arguments.into = arguments.resume;
 }
 
 /// Where a job that may be restarted goes on: named before its first process starts.
@@ -125,17 +137,22 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   const Config& config = work.plan().config();
   const RunKey key = ReadKey(arguments.member.key_file);
   JoinOptions options = JoinOptionsOf(config, plan, self, seed, arguments.member);
+  options.self.config += work.Task();
   options.self.build = VersionText();
   options.self.attempt = arguments.attempt;
-  const auto tls = TlsOf(config.cluster, seed);
-  options.tls = tls.get();
-  if (self == 0) {
-    options.run_directory = work.OpenRunDirectory(arguments.into);
-    work.Announce();
-  }
   interrupt.OnSignal([](int signal) { QuickExit(128 + signal); });  // nothing has begun yet
+  std::unique_ptr<TlsContext> tls;
   Joined joined;
   try {
+    tls = TlsOf(config.cluster, seed, options.timeout);
+    options.tls = tls.get();
+    if (self == 0) {
+      options.run_directory = work.OpenRunDirectory(arguments.into);
+      if (!options.run_directory.empty()) {
+        options.run_directory = std::filesystem::absolute(options.run_directory).string();
+      }
+      work.Announce();
+    }
     joined = Join(key, options);
   } catch (const JoinError& e) {
     if (self == 0 && arguments.into.empty()) RemoveUnused(options.run_directory);
@@ -147,6 +164,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   if (self != 0) setup.rounds = nullptr;
   setup.interrupt = &interrupt;
   setup.quiet = arguments.member.child;
+  if (self == 0) std::cout << ProcessTable(work.plan(), plan, &joined.roster) << '\n' << std::flush;
   Membership member{std::make_shared<const ProcessPlan>(plan), self, key, std::move(joined)};
   const JobEnd end = RunAmongProcesses(setup, std::move(member));
   const int exit_code =
@@ -168,6 +186,13 @@ void AddLocalArguments(CLI::App& app, ClusterArguments& arguments) {
       ->check(CLI::Range(1, 256));
 }
 
+void AddResumeArgument(CLI::App& app, ClusterArguments& arguments) {
+  app.add_option("--resume", arguments.resume,
+                 "go on in this run directory after its newest checkpoint, with the same\n"
+                 "configuration (an interruption and checkpoint.every save them)")
+      ->type_name("RUN_DIRECTORY");
+}
+
 void AddVerifyArguments(CLI::App& app, WorkArguments& arguments) {
   app.add_option("--steps", arguments.steps, "verify: training steps to compare")
       ->capture_default_str()
@@ -177,20 +202,28 @@ void AddVerifyArguments(CLI::App& app, WorkArguments& arguments) {
       ->check(CLI::IsMember({"float32", "float64"}));
 }
 
-int RunHere(const ClusterArguments& arguments) {
+int RunHere(const ClusterArguments& given) {
+  ClusterArguments arguments = given;
+  GoOn(arguments);
   Interrupt interrupt;
+  if (arguments.restarts > 0 && arguments.local == 0) {
+    throw LaunchError("--restarts needs --local: a process cannot start itself anew");
+  }
   if (arguments.local > 1 || arguments.restarts > 0) {
-    ClusterArguments local = arguments;
-    local.local = std::max(local.local, 1);
-    return ExitCodeOf(RunLocal(local, interrupt), interrupt);
+    return ExitCodeOf(RunLocal(arguments, interrupt), interrupt);
+  }
+  if (const auto task = TaskOfMany(ReadVariables()); task && arguments.local == 0) {
+    throw LaunchError(*task +
+                      ": this is one of several tasks, and `troupe train` and `troupe "
+                      "verify` are whole jobs: run `troupe node " +
+                      arguments.work.config.path + "` instead, or unset these variables");
   }
   const auto work = OpenWork(arguments.work);
   const ProcessPlan plan(work->plan().config().cluster);
   if (arguments.local == 0 && plan.num_nodes() > 1) {
     throw LaunchError(arguments.work.config.path + " plans " + std::to_string(plan.num_nodes()) +
                       " nodes (" + plan.Names() + "): run `troupe node " +
-                      arguments.work.config.path +
-                      "` on each, or try it here with --local " +
+                      arguments.work.config.path + "` on each, or try it here with --local " +
                       std::to_string(plan.num_processes()));
   }
   return RunAlone(*work, arguments.into, interrupt);
@@ -206,9 +239,11 @@ int RunNodeOfJob(const ClusterArguments& given) {
   const ProcessPlan plan = PlanOf(member, loaded.config.cluster);
   const NodeChoice choice = ChooseNode(variables, member.node, plan);
   if (plan.num_processes() == 1) {
+    GoOn(arguments);
     const auto work = OpenWork(arguments.work);
     return RunAlone(*work, arguments.into, interrupt);
   }
+  if (choice.node == 0) GoOn(arguments);
   const Address seed = ChooseJoin(variables, member.join, loaded.config.cluster).address;
   if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !member.child)) {
     static_cast<void>(ReadKey(member.key_file));

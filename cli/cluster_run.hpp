@@ -19,6 +19,7 @@ struct ClusterArguments {
   MemberArguments member;
   int local = 0;     ///< processes to start on this machine; 0 = none
   int restarts = 0;  ///< times to start anew when a process was lost
+  std::string resume;  ///< run directory of an earlier run to go on with; empty: a new one
   // Said by the process that starts this one.
   std::int64_t attempt = 0;
   std::string into;  ///< run directory to go on in
@@ -26,6 +27,9 @@ struct ClusterArguments {
 
 /// --local.
 void AddLocalArguments(CLI::App& app, ClusterArguments& arguments);
+
+/// --resume.
+void AddResumeArgument(CLI::App& app, ClusterArguments& arguments);
 
 /// --steps and --dtype.
 void AddVerifyArguments(CLI::App& app, WorkArguments& arguments);

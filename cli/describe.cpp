@@ -1,6 +1,7 @@
 #include "cli/describe.hpp"
 
 #include <algorithm>
+#include <set>
 #include <array>
 #include <cstdio>
 #include <sstream>
@@ -118,6 +119,30 @@ std::string LayoutTable(const JobPlan& plan) {
          std::to_string(config.global_batch() / config.schedule.micro_batch_size /
                         config.schedule.microbatches) +
          " x " + std::to_string(config.schedule.microbatches) + " microbatches\n";
+}
+
+std::string ProcessTable(const JobPlan& plan, const ProcessPlan& processes, const Roster* roster) {
+  if (processes.num_processes() == 1) return "";
+  std::vector<Row> rows = {{"process", "ranks", "stages"}};
+  if (roster != nullptr) rows.front().insert(rows.front().end(), {"address", "pid"});
+  for (const PlannedProcess& process : processes.processes()) {
+    std::set<int> stages;
+    for (const int rank : process.ranks) {
+      if (plan.lock_steps().count(rank) == 0) continue;
+      for (const auto& [stage, shard] : plan.ShardsOn(rank)) stages.insert(stage);
+    }
+    std::string names;
+    for (const int stage : stages) {
+      names += (names.empty() ? "" : ", ") + plan.graph().StageName(stage);
+    }
+    Row row = {process.name, RankList(process.ranks), names};
+    if (roster != nullptr) {
+      const Hello& hello = roster->members[static_cast<std::size_t>(process.process)];
+      row.insert(row.end(), {hello.address.host, std::to_string(hello.pid)});
+    }
+    rows.push_back(std::move(row));
+  }
+  return Table(rows);
 }
 
 std::string StageTable(const JobPlan& plan) {

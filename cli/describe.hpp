@@ -4,6 +4,8 @@
 #include <string>
 
 #include "actors/job_plan.hpp"
+#include "cluster/join.hpp"
+#include "cluster/process_plan.hpp"
 
 namespace troupe {
 
@@ -16,5 +18,9 @@ std::string StageTable(const JobPlan& plan);
 std::string RouteTable(const JobPlan& plan);
 /// One line per stage and rank set: estimated bytes.
 std::string MemoryTable(const JobPlan& plan);
+
+/// One line per process of a job of several, nothing for one: its ranks and the stages on them, and
+/// with `roster` the address and process id of those that have met.
+std::string ProcessTable(const JobPlan& plan, const ProcessPlan& processes, const Roster* roster);
 
 }  // namespace troupe

@@ -155,8 +155,8 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
   }
   std::unique_ptr<TlsContext> tls;
   try {
-    tls = TlsOf(config.cluster, seed);
-  } catch (const LaunchError& e) {
+    tls = TlsOf(config.cluster, seed, {});
+  } catch (const std::runtime_error& e) {
     own.push_back(Fails("meeting", std::string("not tried: ") + e.what(), "see cluster.tls"));
     return Print(own);
   }

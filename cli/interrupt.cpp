@@ -3,10 +3,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
@@ -19,6 +21,22 @@ namespace {
 /// Where the handler writes: a handler has no other way to know. -1 while nobody listens. (Blocking
 /// the signals and waiting for them would not do: libraries have started threads before us.)
 std::atomic<int> handler_pipe = -1;
+
+/// What SIGHUP did when this program was started. UCX takes that signal for itself when it is
+/// loaded, before main(), so this looks earlier still: nohup must keep its word.
+bool hangup_was_ignored = false;
+
+void LookAtHangup(int, char**, char**) {
+  struct sigaction at_start {};
+  sigaction(SIGHUP, nullptr, &at_start);
+  hangup_was_ignored = at_start.sa_handler == SIG_IGN;
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const look_at_hangup)(int, char**,
+                                                                           char**) = LookAtHangup;
+
+/// Two signals in so short a time are one event: the death of a parent is told once per thread that
+/// it had, and nobody presses a key twice so fast.
+constexpr std::chrono::milliseconds kOneEvent{100};
 
 void Handle(int signal) {
   const int kept = errno;
@@ -33,6 +51,7 @@ struct Interrupt::State {
   std::array<int, 2> pipe{-1, -1};
   struct sigaction before_int {};
   struct sigaction before_term {};
+  struct sigaction before_hangup {};
   std::atomic<int> first = 0;
   std::mutex mutex;
   std::function<void(int)> call;
@@ -41,10 +60,15 @@ struct Interrupt::State {
 
   void Loop() {
     unsigned char byte = 0;
+    std::optional<std::chrono::steady_clock::time_point> last;
     while (true) {
       const ssize_t got = read(pipe[0], &byte, 1);
       if (got < 0 && errno == EINTR) continue;
       if (got != 1 || byte == 0) return;
+      const auto now = std::chrono::steady_clock::now();
+      const bool echo = last && now - *last < kOneEvent;
+      last = now;
+      if (echo) continue;
       int none = 0;
       first.compare_exchange_strong(none, byte);
       const std::lock_guard lock(mutex);
@@ -67,12 +91,16 @@ Interrupt::Interrupt() : state_(std::make_unique<State>()) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, &state_->before_int);
   sigaction(SIGTERM, &action, &state_->before_term);
+  // A terminal that is gone ends a job in order, unless it was started to outlive that (nohup).
+  if (hangup_was_ignored) action.sa_handler = SIG_IGN;
+  sigaction(SIGHUP, &action, &state_->before_hangup);
   state_->thread = std::thread([state = state_.get()] { state->Loop(); });
 }
 
 Interrupt::~Interrupt() {
   sigaction(SIGINT, &state_->before_int, nullptr);
   sigaction(SIGTERM, &state_->before_term, nullptr);
+  sigaction(SIGHUP, &state_->before_hangup, nullptr);
   const unsigned char end = 0;
   static_cast<void>(!write(state_->pipe[1], &end, 1));
   state_->thread.join();

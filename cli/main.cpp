@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <iostream>
 #include <string>
+#include <sys/prctl.h>
 #include <unistd.h>
 #include <vector>
 
@@ -120,4 +121,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace troupe
 
-int main(int argc, char** argv) { return troupe::Main(argc, argv); }
+int main(int argc, char** argv) {
+  prctl(PR_SET_NAME, "troupe");  // children are started through /proc/self/exe, and called "exe"
+  return troupe::Main(argc, argv);
+}

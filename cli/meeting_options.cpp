@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -16,16 +17,23 @@
 #include "cluster/transport_choice.hpp"
 #include "cluster/variables.hpp"
 #include "configs/resolved.hpp"
+#include "data/digest.hpp"
 
 namespace troupe {
 namespace {
+
+/// What each process may have of its own: files of this machine, and its patience.
+bool IsOwn(const std::string& key) {
+  return key == "cluster.tls_ca" || key == "cluster.tls_certificate" || key == "cluster.tls_key" ||
+         key == "cluster.join_timeout_s";
+}
 
 std::string ConfigLines(const Config& config) {
   std::string lines;
   for (const ResolvedTable& table : ResolvedTables(config)) {
     for (const ResolvedKey& key : table.keys) {
-      lines += (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
-      lines += " = " + key.value + "\n";
+      const std::string name = (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
+      if (!IsOwn(name)) lines += name + " = " + key.value + "\n";
     }
   }
   return lines;
@@ -43,24 +51,33 @@ Verify VerifyOf(TransportVerify verify) {
   return Verify::kHeader;
 }
 
-/// The address that a join address stands for, in digits where it can be resolved.
-std::string ResolvedHost(const Address& seed) {
-  try {
-    const ResolvedAddress first = Resolve(seed).front();
-    std::array<char, NI_MAXHOST> host{};
-    if (getnameinfo(reinterpret_cast<const sockaddr*>(&first.storage), first.length, host.data(),
-                    host.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
-      return host.data();
+/// The address that a join address stands for, in digits. A name may appear later than its host (in
+/// Kubernetes it does), so this tries until `deadline`. Throws LaunchError.
+std::string ResolvedHost(const Address& seed, Deadline deadline) {
+  constexpr std::chrono::milliseconds kAgain{500};
+  for (;;) {
+    try {
+      const ResolvedAddress first = Resolve(seed).front();
+      std::array<char, NI_MAXHOST> host{};
+      const int error =
+          getnameinfo(reinterpret_cast<const sockaddr*>(&first.storage), first.length, host.data(),
+                      host.size(), nullptr, 0, NI_NUMERICHOST);
+      return error == 0 ? host.data() : seed.host;
+    } catch (const std::runtime_error& e) {
+      if (std::chrono::steady_clock::now() + kAgain >= deadline) throw JoinError(e.what());
     }
-  } catch (const std::runtime_error&) {  // joining will say so
+    std::this_thread::sleep_for(kAgain);
   }
-  return seed.host;
 }
 
 }  // namespace
 
-std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed) {
-  if (!TlsIsOn(cluster.tls, ResolvedHost(seed))) return nullptr;
+std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed,
+                                  std::chrono::milliseconds patience) {
+  // Where it does not depend on the address, a name that nobody knows is for joining to tell.
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  const bool open = cluster.tls == ClusterTls::kAuto;
+  if (!TlsIsOn(cluster.tls, open ? ResolvedHost(seed, deadline) : seed.host)) return nullptr;
   if (cluster.tls_ca.empty()) {
     throw LaunchError("connections to " + ToString(seed) +
                       " are to be encrypted (cluster.tls = \"auto\" does so where the join address "
@@ -83,7 +100,7 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
   options.self.process = self;
   options.self.num_processes = plan.num_processes();
   options.self.name = me.name;
-  options.self.config = ConfigLines(config);
+  options.self.config = ConfigLines(config) + DataDigests(config);
   options.self.host = HostIdentity();
   options.self.pid = getpid();
   options.self.address.host = arguments.address;

@@ -4,6 +4,9 @@
 
 #include <memory>
 
+#include <chrono>
+#include <memory>
+
 #include "cli/member_arguments.hpp"
 #include "cluster/join.hpp"
 #include "cluster/process_plan.hpp"
@@ -16,8 +19,9 @@ namespace troupe {
 
 /// What secures the connections between processes that meet at `seed`; null where nothing does. It
 /// must outlive them. Throws LaunchError when there should be files and are none, or when they do
-/// not fit together.
-std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed);
+/// not fit together, and JoinError when nobody has known the name in `seed` for `patience`.
+std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed,
+                                  std::chrono::milliseconds patience);
 
 /// All but build, attempt, run_directory, listening and tls. The process's own address is the one
 /// it was told, else the configured one, else the one it reaches `seed` from.

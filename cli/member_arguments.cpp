@@ -8,9 +8,7 @@
 extern char** environ;
 
 namespace troupe {
-namespace {
 
-/// This program's environment.
 Variables ReadVariables() {
   Variables variables;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -20,8 +18,6 @@ Variables ReadVariables() {
   }
   return variables;
 }
-
-}  // namespace
 
 void AddMemberArguments(CLI::App& verb, MemberArguments& arguments) {
   verb.add_option("--address", arguments.address,

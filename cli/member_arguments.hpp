@@ -29,6 +29,9 @@ struct MemberArguments {
 /// All but --node and --join, which every verb explains in its own words.
 void AddMemberArguments(CLI::App& verb, MemberArguments& arguments);
 
+/// This program's environment.
+Variables ReadVariables();
+
 /// Makes a child end with its parent. Returns the variables to decide by; a key file that is not
 /// given is taken from there.
 Variables SettleMember(MemberArguments& arguments);

@@ -34,6 +34,7 @@ void AddNode(CLI::App& app, Command& command) {
   verb->add_option("--join", arguments->member.join, "where node 0 listens")
       ->type_name("HOST:PORT");
   AddMemberArguments(*verb, arguments->member);
+  AddResumeArgument(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
                    "times to start anew, from the newest checkpoint, when a process is lost; the\n"
                    "same on every node")

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <filesystem>
 #include <iostream>
 #include <stdexcept>
 #include <thread>
@@ -37,6 +38,14 @@ std::chrono::milliseconds Milliseconds(double seconds) {
 
 /// How long a process of a failed job may take to end by itself: a device can be deep in a library.
 constexpr std::chrono::seconds kUnwinding{4};
+
+/// The settings that decide it, as the user wrote them.
+std::string DescribeTransport(const TransportConfig& transport) {
+  std::string text = "transport.ucx_tls = \"" + transport.ucx_tls + "\"";
+  if (!transport.net_devices.empty()) text += ", net_devices = \"" + transport.net_devices + "\"";
+  if (!transport.port_range.empty()) text += ", port_range = \"" + transport.port_range + "\"";
+  return text;
+}
 
 /// What CAF runs.
 struct Parts {
@@ -126,6 +135,10 @@ class SpanningRun {
   }
 
  private:
+  bool SeesRunDirectory() const {
+    const std::string& directory = member_.joined.roster.run_directory;
+    return directory.empty() || std::filesystem::exists(directory + "/resolved.toml");
+  }
   static bool IsLoss(const std::string& cause) { return cause.rfind(kLost, 0) == 0; }
   const PlannedProcess& Self() const {
     return member_.processes->processes()[static_cast<std::size_t>(member_.self)];
@@ -179,7 +192,13 @@ void SpanningRun::OpenPlane() {
       abort->Raise(text);
     }).detach();
   };
-  plane_ = std::make_shared<UcxPlane>(std::move(options));
+  try {
+    plane_ = std::make_shared<UcxPlane>(std::move(options));
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error(std::string("tensors between processes: ") + e.what() + " (" +
+                             DescribeTransport(config_.transport) +
+                             "; `troupe doctor` looks closer)");
+  }
   patient_ = std::make_shared<PatientPlane>(*plane_, *plane_, abort_, kPatience);
   tensors_->Attach(patient_.get());
 }
@@ -233,7 +252,7 @@ void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, c
   for (Peer& peer : member_.joined.peers) {
     if (peer.process > member_.self) continue;
     const Node other = connections.Connect(std::move(peer.control), kGreetingTime);
-    self->request(other, kGreetingTime, Introduce{member_.self, me, plane_->address()})
+    self->request(other, kGreetingTime, Introduce{member_.self, me, plane_->address(), SeesRunDirectory()})
         .receive([&](const Introduce& answer) { caf::anon_send(node, answer); }, fail);
   }
   self->request(node, kGreetingTime, AwaitNodes{})

@@ -20,6 +20,7 @@ void AddTrain(CLI::App& app, Command& command) {
   AddConfigArguments(*verb, arguments->work.config);
   AddFaultArgument(*verb, arguments->work.faults);
   AddLocalArguments(*verb, *arguments);
+  AddResumeArgument(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
                    "with --local: times to start anew, from the newest checkpoint, when a\n"
                    "process is lost")

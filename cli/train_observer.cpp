@@ -114,6 +114,10 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
                      " steps: " + Describe(last_evaluation_));
 }
 
+void TrainObserver::OnWarning(const std::string& line) {
+  std::cerr << "troupe: warning: " + line + "\n" << std::flush;
+}
+
 void TrainObserver::OnFinished(const std::vector<TensorPiece>& pieces) {
   const auto tensors = AssembleTensors(pieces);
   WriteSafetensors(directory_.File("weights.safetensors"), tensors,

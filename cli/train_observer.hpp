@@ -24,6 +24,7 @@ class TrainObserver : public JobObserver {
   TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks, bool terminal);
 
   void OnRound(const RoundResult& result) override;
+  void OnWarning(const std::string& line) override;
   void OnFinished(const std::vector<TensorPiece>& pieces) override;
 
   /// Ends the bar and prints what the run came to.

@@ -61,6 +61,8 @@ class TrainWork : public Work {
     return directory_->path();
   }
 
+  std::string Task() const override { return "the command = train\n"; }
+
   void Announce() override {
     WarnOfCutRows(*source_, plan_->config());
     const Compute compute = SetupCompute();
@@ -112,6 +114,7 @@ class TrainWork : public Work {
       for (const auto& [stage, shard] : plan_->ShardsOn(rank)) shards.push_back(shard);
     }
     Checkpoints checkpoints;
+    checkpoints.run_directory = run;
     checkpoints.every = plan_->config().checkpoint.every;
     if (!directory_->checkpoint().empty()) {
       checkpoints.resume = std::filesystem::absolute(directory_->checkpoint()).string();

@@ -29,6 +29,8 @@ class Work {
   /// Process 0: makes the run directory (or goes on in `into`, if that is not empty). Empty where
   /// the work leaves nothing behind.
   virtual std::string OpenRunDirectory(const std::string& into) = 0;
+  /// What all processes must have been asked for, one "key = value" a line.
+  virtual std::string Task() const = 0;
   /// Process 0: says what is about to run.
   virtual void Announce() = 0;
   /// `first`: for process 0, with everything that shows progress.

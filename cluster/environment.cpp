@@ -146,4 +146,14 @@ NodeChoice ChooseNode(const Variables& variables, const std::optional<std::strin
   return choice;
 }
 
+std::optional<std::string> TaskOfMany(const Variables& variables) {
+  try {
+    for (const Claim& claim : ReadClaims(variables, std::nullopt)) {
+      if (claim.count > 1) return claim.Says();
+    }
+  } catch (const LaunchError&) {
+  }
+  return std::nullopt;
+}
+
 }  // namespace troupe

@@ -46,4 +46,8 @@ struct NodeChoice {
 NodeChoice ChooseNode(const Variables& variables, const std::optional<std::string>& node_argument,
                       const ProcessPlan& plan);
 
+/// "RANK/WORLD_SIZE say 1/2" where a launcher has started more than this one; for commands that are
+/// a job of their own. Variables that make no sense are no launcher's.
+std::optional<std::string> TaskOfMany(const Variables& variables);
+
 }  // namespace troupe

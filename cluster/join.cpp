@@ -41,12 +41,17 @@ std::chrono::milliseconds MeshTime(const JoinOptions& options) {
 }
 
 Progress::Progress(const JoinOptions& options)
-    : options_(options), next_(steady_clock::now() + kFirstProgress) {}
+    : options_(options),
+      began_(steady_clock::now()),
+      next_(began_ + kFirstProgress) {}
 
 void Progress::Tell(Deadline now, const std::function<std::string()>& line) {
   if (now < next_) return;
   next_ = now + kProgressEvery;
-  if (options_.say) options_.say(line());
+  if (!options_.say) return;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - began_).count();
+  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
+  options_.say(line() + ", " + std::to_string(seconds) + " of " + std::to_string(limit) + " s");
 }
 
 Joined Join(const RunKey& key, const JoinOptions& options) {

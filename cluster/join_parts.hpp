@@ -32,6 +32,7 @@ class Progress {
 
  private:
   const JoinOptions& options_;
+  const Deadline began_;
   Deadline next_;
 };
 

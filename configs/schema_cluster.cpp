@@ -90,7 +90,7 @@ static std::vector<KeySpec> WatchKeys() {
       {.table = "cluster",
        .name = "heartbeat_ms",
        .type = ValueType::kNumber,
-       .range = kTime,
+       .range = Range{.low = 1, .high = 1e6},
        .unit = "ms",
        .meaning = "Time between two signs of life of a process.",
        .slot = [](const Target& t) -> Slot { return &t.config->cluster.heartbeat_ms; }},

@@ -36,8 +36,11 @@ struct Introduce {
   int process = 0;
   caf::actor node;                        ///< a Node
   std::vector<std::byte> tensor_address;  ///< of the data plane
+  bool sees_run_directory = true;         ///< process 0's, under the same path
 };
-inline auto Fields(Introduce& x) { return std::tie(x.process, x.node, x.tensor_address); }
+inline auto Fields(Introduce& x) {
+  return std::tie(x.process, x.node, x.tensor_address, x.sees_run_directory);
+}
 
 /// From the process to its Node: tell me when all Nodes are known.
 struct AwaitNodes {};

@@ -181,3 +181,12 @@ TEST_CASE("torchrun's workers count where it starts several on a node") {
   CHECK(Chosen(worker, {}, Nodes(2, 4)) ==
         "RANK/WORLD_SIZE say 5/8, the configuration plans 2 processes (n0, n1)");
 }
+
+TEST_CASE("a task of many is known by what any launcher says") {
+  CHECK(!TaskOfMany({}));
+  CHECK(!TaskOfMany({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
+  CHECK(!TaskOfMany({{"RANK", "zero"}, {"WORLD_SIZE", "2"}}));
+  CHECK(!TaskOfMany({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}));  // a batch script
+  CHECK(TaskOfMany({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}) ==
+        "SLURM_PROCID/SLURM_NTASKS say 1/2");
+}

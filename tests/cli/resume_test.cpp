@@ -1,0 +1,65 @@
+// A run that was interrupted goes on where its checkpoint was saved, with the numbers of one that
+// was not.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+
+#include "tests/cli/process.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+std::string ReadAll(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> Train(const ScratchFolder& folder, const std::string& local) {
+  return {"train",   "configs/shapes.toml",
+          "--set",   "run.steps=10",
+          "--set",   "run.evaluate_every=0",
+          "--set",   "run.dir=" + (folder / "runs"),
+          "--local", local};
+}
+
+/// The only run in `folder`.
+std::filesystem::path RunIn(const ScratchFolder& folder) {
+  return std::filesystem::directory_iterator(folder / "runs")->path();
+}
+
+}  // namespace
+
+TEST_CASE("an interrupted run is resumed with the numbers of an undisturbed one", "[cli]") {
+  const ScratchFolder whole;
+  REQUIRE(RunTroupe(Train(whole, "1")).exit_code == 0);
+  const ScratchFolder folder;
+  ProcessOptions interrupted;
+  interrupted.interrupt_at = "step 3/10";
+  CHECK(RunTroupe(Train(folder, "1"), interrupted).exit_code == 130);
+  auto words = Train(folder, "1");
+  words.insert(words.end(), {"--resume", RunIn(folder).string()});
+  const Outcome resumed = RunTroupe(words);
+  INFO(resumed.out << resumed.err);
+  CHECK(resumed.exit_code == 0);
+  CHECK(resumed.out.find("going on after step ") != std::string::npos);
+  const bool equal = ReadAll(RunIn(folder) / "weights.safetensors") ==
+                     ReadAll(RunIn(whole) / "weights.safetensors");
+  CHECK(equal);
+}
+
+TEST_CASE("what cannot be resumed is refused", "[cli]") {
+  const ScratchFolder folder;
+  auto words = Train(folder, "1");
+  words.insert(words.end(), {"--resume", folder / "runs"});
+  const Outcome outcome = RunTroupe(words);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.err == "troupe: --resume " + (folder / "runs") +
+                           ": expected a run directory with a complete checkpoint, found none\n");
+}
+
+}  // namespace troupe
