@@ -104,6 +104,9 @@ struct StageState {
   bool failed = false;
 };
 
+/// What keeps it from going on, and whom it still has to answer.
+Waits WaitsOf(const StageState& s);
+
 Stage::behavior_type RunStage(ActorPointer<Stage, StageState> self, StageConfig config);
 
 }  // namespace troupe
