@@ -201,7 +201,7 @@ int Doctor(DoctorArguments arguments) {
     return Print({Fails("config", e.what(), "`troupe check` on it says where to look")});
   }
   if (arguments.local > 1) {
-    return DoctorLocal(arguments, ProcessPlan::Local(config.cluster, arguments.local));
+    return DoctorLocal(arguments, LocalPlan(config.cluster, arguments.local));
   }
   if (arguments.member.join || arguments.member.local_processes > 0) {
     return DoctorNode(arguments, config, variables);

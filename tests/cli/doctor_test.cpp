@@ -331,6 +331,9 @@ TEST_CASE("the doctor's arguments are checked and explained", "[cli][doctor]") {
   CHECK(RunTroupe({"doctor"}).exit_code == 2);
   CHECK(RunTroupe({"doctor", kShapes, "--local", "2", "--node", "0/2"}).exit_code == 2);
   CHECK(RunTroupe({"doctor", kShapes, "--node", "5/2"}).exit_code == 2);
+  const Outcome uneven = RunTroupe({"doctor", kShapes, "--local", "3"});
+  CHECK(uneven.exit_code == 2);
+  CHECK_THAT(uneven.err, Contains("troupe: --local: ") && Contains("3"));
   const Outcome nobody = RunTroupe({"doctor", kShapes, "--set", "cluster.nodes=2", "--join", "x"});
   CHECK(nobody.exit_code == 2);
 }
