@@ -40,6 +40,36 @@ Outcome Examine(std::vector<std::string> more) {
   return outcome;
 }
 
+/// A key file of its own, and what makes two nodes of configs/shapes.toml that have all they need.
+class TwoNodes {
+ public:
+  TwoNodes() { RunKey::Generate().WriteFile(key()); }
+  std::string key() const { return folder_ / "key"; }
+  const ScratchFolder& folder() const { return folder_; }
+  /// `number`: "0/2"; empty: nobody says.
+  std::vector<std::string> Arguments(const std::string& number,
+                                     const std::string& join = "127.0.0.1:7420") const {
+    std::vector<std::string> words = {"--set", "cluster.nodes=2", "--key-file", key()};
+    if (!number.empty()) words.insert(words.end(), {"--node", number});
+    if (!join.empty()) words.insert(words.end(), {"--set", "cluster.join=" + join});
+    return words;
+  }
+
+ private:
+  ScratchFolder folder_;
+};
+
+/// The first line of the table that begins with these words, and the advice below it.
+std::string LineOf(const Outcome& outcome, const std::string& verdict, const std::string& name) {
+  const std::vector<std::string> lines = LinesOf(outcome.out);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].rfind(verdict + " ", 0) != 0) continue;
+    if (lines[i].find(" " + name + " ") == std::string::npos) continue;
+    return lines[i] + (i + 1 < lines.size() ? "\n" + lines[i + 1] : "");
+  }
+  return "";
+}
+
 /// It found exactly one failure: of this kind, with these words.
 void RequireOnlyFailure(const Outcome& outcome, const std::string& name, const std::string& words) {
   INFO(outcome.out << outcome.err);
@@ -50,7 +80,6 @@ void RequireOnlyFailure(const Outcome& outcome, const std::string& name, const s
   }
   REQUIRE(failures.size() == 1);
   CHECK_THAT(failures.front(), Contains(" " + name + " ") && Contains(words));
-  CHECK_THAT(outcome.out, Contains("\n") && Contains(" -> "));
   CHECK_THAT(LinesOf(outcome.out).back(), Contains("the job would fail"));
 }
 
@@ -232,12 +261,41 @@ TEST_CASE("the doctor finds nothing wrong where a configuration runs, and leaves
 TEST_CASE("the doctor names a port that is taken", "[cli][doctor]") {
   const Socket taken = Socket::Listen({"127.0.0.1", 0});
   const std::string join = ToString(taken.local_address());
-  const std::vector<std::string> two = {"--set", "cluster.nodes=2", "--set",
-                                        "cluster.join=" + join};
-  std::vector<std::string> as_first = two;
-  as_first.insert(as_first.end(), {"--node", "0/2"});
-  RequireOnlyFailure(Examine(as_first), "ports", join + ": address already in use");
-  RequireOnlyFailure(Examine(two), "ports", join);  // the address says that node 0 is here
+  const TwoNodes two;
+  RequireOnlyFailure(Examine(two.Arguments("0/2", join)), "ports",
+                     join + ": address already in use");
+  // Nobody says that node 0 is here, the join address does.
+  RequireOnlyFailure(Examine(two.Arguments("", join)), "ports", join);
+}
+
+TEST_CASE("what troupe node refuses is a failure: no key, nobody says where node 0 listens",
+          "[cli][doctor]") {
+  const TwoNodes two;
+  CHECK(Examine(two.Arguments("1/2")).exit_code == 0);
+  RequireOnlyFailure(Examine(two.Arguments("1/2", "")), "ports",
+                     "nothing says where process 0 listens");
+  const Outcome no_key = Examine(
+      {"--set", "cluster.nodes=2", "--set", "cluster.join=127.0.0.1:7420", "--node", "1/2"});
+  RequireOnlyFailure(no_key, "key", "no run key given");
+}
+
+TEST_CASE("the doctor guesses which node this is only where nothing says it, and says so",
+          "[cli][doctor]") {
+  const TwoNodes two;
+  const std::string file = two.folder().Write(
+      "two.toml", "extends = [\"" + std::filesystem::absolute(kShapes).string() +
+                      "\"]\n[cluster]\njoin = \"10.255.255.1:1\"\n"
+                      "[[cluster.nodes]]\naddress = \"10.255.255.1\"\ndevices = 4\n"
+                      "[[cluster.nodes]]\naddress = \"127.0.0.1\"\ndevices = 4\n");
+  const Outcome guessed = RunTroupe({"doctor", file, "--key-file", two.key()});
+  CHECK_THAT(LineOf(guessed, "warning", "node"),
+             Contains("nothing says which of n0, n1 this is; guessed n1, whose address in "
+                      "cluster.nodes is this machine's\n") &&
+                 Contains("-> `troupe node` does not guess: give it --node I/N"));
+  CHECK_THAT(guessed.out, Contains("8 ranks in 2 processes (n0, n1); here: 4 ranks, in n1\n"));
+  CHECK(RunTroupe({"node", file, "--key-file", two.key()}).exit_code == 2);
+  const Outcome said = RunTroupe({"doctor", file, "--key-file", two.key(), "--node", "1/2"});
+  CHECK(LineOf(said, "warning", "node") == "");
 }
 
 TEST_CASE("the doctor names data that is missing", "[cli][doctor]") {
@@ -265,32 +323,29 @@ TEST_CASE("the doctor names nodes that do not resolve", "[cli][doctor]") {
 }
 
 TEST_CASE("the doctor names a key file that others can read", "[cli][doctor]") {
-  const ScratchFolder folder;
-  RunKey::Generate().WriteFile(folder / "key");
-  const std::vector<std::string> arguments = {"--set",      "cluster.nodes=2", "--node", "1/2",
-                                              "--key-file", folder / "key",    "--set",
-                                              "cluster.join=127.0.0.1:7420"};
-  CHECK(Examine(arguments).exit_code == 0);
-  REQUIRE(chmod((folder / "key").c_str(), 0644) == 0);
-  RequireOnlyFailure(Examine(arguments), "key", folder / "key");
+  const TwoNodes two;
+  REQUIRE(chmod(two.key().c_str(), 0644) == 0);
+  RequireOnlyFailure(Examine(two.Arguments("1/2")), "key", two.key());
 }
 
 TEST_CASE("the doctor names TLS files that are missing or not what they should be",
           "[cli][doctor]") {
-  const ScratchFolder folder;
-  folder.Write("ca.pem", "no certificate");
-  std::vector<std::string> arguments = {"--set",  "cluster.nodes=2", "--set", "cluster.tls='on'",
-                                        "--node", "1/2",             "--set",
-                                        "cluster.join=127.0.0.1:7420"};
+  const TwoNodes two;
+  const std::string file = two.folder().Write("ca.pem", "no certificate");
+  std::vector<std::string> arguments = two.Arguments("1/2");
+  arguments.insert(arguments.end(), {"--set", "cluster.tls='on'"});
   for (const char* key : {"ca", "certificate", "key"}) {
-    arguments.insert(arguments.end(), {"--set", std::string("cluster.tls_") + key + "='" +
-                                                    (folder / "ca.pem") + "'"});
+    arguments.insert(arguments.end(),
+                     {"--set", std::string("cluster.tls_") + key + "='" + file + "'"});
   }
-  RequireOnlyFailure(Examine(arguments), "tls", folder / "ca.pem");
+  RequireOnlyFailure(Examine(arguments), "tls", file);
 }
 
 TEST_CASE("the doctor names what is wrong with a configuration", "[cli][doctor]") {
   RequireOnlyFailure(Examine({"--set", "run.step=3"}), "config", "did you mean \"steps\"?");
+  const Outcome none = RunTroupe({"doctor", "none.toml"});
+  RequireOnlyFailure(none, "config", "none.toml: ");
+  CHECK_THAT(none.out, !Contains("->"));
 }
 
 TEST_CASE("processes that the doctor starts here meet, and it measures what lies between them",
@@ -299,6 +354,7 @@ TEST_CASE("processes that the doctor starts here meet, and it measures what lies
   const Outcome outcome = Examine({"--local", "2", "--set", "run.dir=" + (folder / "runs")});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("8 ranks in 2 processes (n0, n1), all here\n"));
   CHECK_THAT(outcome.out, Contains("n0, n1: all 2 are there"));
   CHECK_THAT(outcome.out, Contains("n1 reads and writes the same " + (folder / "runs")));
   CHECK_THAT(outcome.out, Contains("64.0 MiB to n1 in ") && Contains("B/s), back in "));
