@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -125,7 +126,8 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
   JoinOptions join = JoinOptionsOf(config, plan, self, seed, arguments.member);
   join.self.build = DoctorBuild();
   join.tls = tls.get();
-  if (self == 0) join.run_directory = config.run.dir;
+  // Absolute, as the job's own processes are told it: the nodes may be started anywhere.
+  if (self == 0) join.run_directory = std::filesystem::absolute(config.run.dir).string();
   DoctorOutcome outcome =
       MeetAndMeasure({config, plan, self, *key, std::move(join), std::move(own)});
   if (self == 0) return Print(outcome.findings);

@@ -215,13 +215,48 @@ TEST_CASE("clocks more than a second apart are a warning, whichever is ahead", "
 }
 
 TEST_CASE("a transfer is judged by its slower direction and by what arrived", "[cli][doctor]") {
-  TransferFacts facts{"n1", 64 << 20, 0.064, 0.032, true};
+  TransferFacts facts{"n1", 64 << 20, 0.064, 0.032, true, ""};
   CHECK(CheckTransfer(facts).line ==
         "64.0 MiB to n1 in 64.0 ms (1.0 GB/s), back in 32.0 ms (2.1 GB/s)");
   facts.back_s = 5.0;
   CHECK(CheckTransfer(facts).verdict == Verdict::kWarning);
   facts.intact = false;
   CHECK(CheckTransfer(facts).verdict == Verdict::kFailure);
+}
+
+TEST_CASE("the advice about a slow transfer fits what it went over", "[cli][doctor]") {
+  TransferFacts facts{"n1", 64 << 20, 2.0, 2.0, true, "tcp/eth0"};
+  CHECK_THAT(CheckTransfer(facts).advice, Contains("is tcp/eth0 the right interface"));
+  for (const char* here : {"sysv + cma", "tcp/lo"}) {
+    facts.transport = here;
+    CHECK_THAT(CheckTransfer(facts).advice,
+               Contains(here) && Contains("processors") && !Contains("interface"));
+  }
+}
+
+TEST_CASE("what a node is reached over is found among what all are reached over", "[cli][doctor]") {
+  CHECK(TransportTo("sysv + cma", "n1") == "sysv + cma");
+  const std::string mixed = "sysv + cma (n1), tcp/eth0 (n2, n30)";
+  CHECK(TransportTo(mixed, "n1") == "sysv + cma");
+  CHECK(TransportTo(mixed, "n30") == "tcp/eth0");
+  CHECK(TransportTo(mixed, "n3") == "");
+}
+
+TEST_CASE("the advice about a meeting that failed fits its cause, or there is none",
+          "[cli][doctor]") {
+  CHECK(CheckMeeting("the configuration of n1 (10.0.0.2) differs from that of n0: run.seed is 5, "
+                     "n0 has 7")
+            .advice == "");
+  CHECK_THAT(CheckMeeting("10.0.0.1:7420 does not have this run key (or is no Troupe job)").advice,
+             Contains("the same key file"));
+  CHECK_THAT(CheckMeeting("n1 did not join within 60 s (n0:7420 heard of nobody; 2 connections "
+                          "could not prove the run key)")
+                 .advice,
+             Contains("the same key file"));
+  CHECK_THAT(CheckMeeting("n1 did not join within 60 s (n0:7420 heard of nobody)").advice,
+             Contains("on every node within cluster.join_timeout_s"));
+  CHECK_THAT(CheckMeeting("n2 cannot reach n1 at 10.0.0.2:4000: connection refused").advice,
+             Contains("firewall"));
 }
 
 TEST_CASE("a run directory of its own is a failure once checkpoints are written", "[cli][doctor]") {
@@ -362,6 +397,33 @@ TEST_CASE("processes that the doctor starts here meet, and it measures what lies
   CHECK(!std::filesystem::exists(folder / "runs"));
 }
 
+TEST_CASE("nodes that are started in different directories share the first one's run directory",
+          "[cli][doctor]") {
+  const TwoNodes two;
+  std::filesystem::create_directory(two.folder() / "n0");
+  std::filesystem::create_directory(two.folder() / "n1");
+  const std::string join = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
+  const auto node = [&](const std::string& number, const std::string& where) {
+    const auto absolute = [](const std::string& path) {
+      return std::filesystem::absolute(path).string();
+    };
+    ProcessOptions options;
+    options.working_directory = two.folder() / where;
+    return RunTroupe({"doctor", absolute(kShapes), "--set", "cluster.nodes=2", "--join", join,
+                      "--node", number, "--key-file", two.key(), "--set", "checkpoint.every=1",
+                      "--set", "data.train=" + absolute("data/shapes/train.json"), "--set",
+                      "data.held_out=" + absolute("data/shapes/held_out.json")},
+                     options);
+  };
+  auto second = std::async(std::launch::async, node, "1/2", "n1");
+  const Outcome first = node("0/2", "n0");
+  INFO(first.out << first.err);
+  CHECK(first.exit_code == 0);
+  CHECK_THAT(first.out,
+             Contains("n1 reads and writes the same " + (two.folder() / "n0/runs") + "\n"));
+  CHECK(second.get().exit_code == 0);
+}
+
 TEST_CASE("nodes with different configurations both exit with what differs", "[cli][doctor]") {
   const ScratchFolder folder;
   RunKey::Generate().WriteFile(folder / "key");
@@ -375,6 +437,23 @@ TEST_CASE("nodes with different configurations both exit with what differs", "[c
   const Outcome first = node("0/2", "7");
   RequireOnlyFailure(first, "meeting", "run.steps is 8, n0 has 7");
   RequireOnlyFailure(second.get(), "meeting", "run.steps is 8, n0 has 7");
+}
+
+TEST_CASE("nodes with different keys are told to compare the files", "[cli][doctor]") {
+  const TwoNodes two;
+  const TwoNodes other;
+  const std::string join = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
+  const auto node = [&](const std::string& number, const std::string& key) {
+    return RunTroupe({"doctor", kShapes, "--set", "cluster.nodes=2", "--set",
+                      "cluster.join_timeout_s=3", "--set", "run.dir=" + (two.folder() / "runs"),
+                      "--join", join, "--node", number, "--key-file", key});
+  };
+  auto second = std::async(std::launch::async, node, "1/2", other.key());
+  const Outcome first = node("0/2", two.key());
+  RequireOnlyFailure(first, "meeting", "could not prove the run key");
+  RequireOnlyFailure(second.get(), "meeting", "does not have this run key");
+  CHECK_THAT(LineOf(first, "failure", "meeting"),
+             Contains("-> give every node a copy of the same"));
 }
 
 TEST_CASE("the doctor's arguments are checked and explained", "[cli][doctor]") {
