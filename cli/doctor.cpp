@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "cli/doctor_facts.hpp"
 #include "cli/doctor_machine.hpp"
 #include "cli/doctor_meeting.hpp"
+#include "cli/doctor_node.hpp"
 #include "cli/launcher.hpp"
 #include "cli/meeting_options.hpp"
 #include "cluster/environment.hpp"
@@ -37,55 +39,20 @@ int Print(const Findings& findings) {
   return AnyFailure(findings) ? kExitNotMet : kExitDone;
 }
 
-std::string RanksText(const MachinePart& part, const ProcessPlan& plan) {
-  if (part.num_processes == 1) return std::to_string(plan.num_ranks()) + " ranks in one process";
-  return std::to_string(part.num_ranks()) + " of " + std::to_string(plan.num_ranks()) +
-         " ranks here, in " + std::to_string(part.processes.size()) + " of the processes " +
-         plan.Names();
-}
-
-/// The node that this machine is by its addresses.
-std::optional<int> NodeHere(const ClusterConfig& cluster) {
-  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
-    const std::string& address = cluster.nodes[i].address;
-    if (!address.empty() && IsHere(address)) return static_cast<int>(i);
+/// One for each mistake: file, line and column are in it, and what was expected.
+Findings OfConfiguration(const ConfigErrors& errors) {
+  Findings findings;
+  for (const ConfigError& error : errors.errors()) {
+    findings.push_back(Fails("config", ToString(error), ""));
   }
-  return std::nullopt;
-}
-
-/// Which node: as --node and the launcher say, else by addresses, else not known.
-std::optional<int> WhichNode(const DoctorArguments& arguments, const ProcessPlan& plan,
-                             const ClusterConfig& cluster, const Variables& variables) {
-  if (plan.num_nodes() == 1 && !arguments.member.node) return 0;
-  try {
-    const NodeChoice choice = ChooseNode(variables, arguments.member.node, plan);
-    if (choice.launched_per == LaunchedPer::kNode) return choice.node;
-    return plan.processes()[static_cast<std::size_t>(choice.node)].node;
-  } catch (const LaunchError&) {
-    if (arguments.member.node) throw;
-    return NodeHere(cluster);
-  }
-}
-
-MachinePart PartOfNode(const ProcessPlan& plan, std::optional<int> node) {
-  MachinePart part;
-  part.num_processes = plan.num_processes();
-  part.node = node;
-  part.processes = plan.OfNode(node.value_or(0));
-  // Not known: the node with most ranks, which needs most.
-  for (int other = 0; !node && other < plan.num_nodes(); ++other) {
-    MachinePart candidate;
-    candidate.processes = plan.OfNode(other);
-    if (candidate.num_ranks() > part.num_ranks()) part.processes = candidate.processes;
-  }
-  part.first = node == 0;
-  return part;
+  return findings;
 }
 
 int DoctorThisMachine(const DoctorArguments& arguments, const Config& config,
                       const Variables& variables) {
   const ProcessPlan plan(config.cluster);
-  MachinePart part = PartOfNode(plan, WhichNode(arguments, plan, config.cluster, variables));
+  NodeHere here = FindNode(variables, arguments.member.node, plan, config.cluster);
+  MachinePart part = PartOfNode(plan, here.node);
   part.key_file = arguments.member.key_file;
   if (plan.num_processes() > 1) {
     try {
@@ -96,11 +63,7 @@ int DoctorThisMachine(const DoctorArguments& arguments, const Config& config,
     }
   }
   Findings findings = {Well("config", arguments.config.path + ": " + RanksText(part, plan))};
-  if (!part.node) {
-    findings.push_back(Warns("node", "not known which of " + plan.Names() +
-                                         " this machine is; taken for the largest",
-                             "say --node I/N"));
-  }
+  std::ranges::move(here.findings, std::back_inserter(findings));
   std::ranges::move(CheckMachine(config, part), std::back_inserter(findings));
   return Print(findings);
 }
@@ -150,7 +113,7 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
   try {
     key = RunKey::ReadFile(arguments.member.key_file);
   } catch (const std::runtime_error&) {
-    own.push_back(Fails("meeting", "not tried without a run key", "see the line about the key"));
+    own.push_back(Fails("meeting", "not tried without a run key that can be read", ""));
     return Print(own);
   }
   std::unique_ptr<TlsContext> tls;
@@ -163,7 +126,8 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
   JoinOptions join = JoinOptionsOf(config, plan, self, seed, arguments.member);
   join.self.build = DoctorBuild();
   join.tls = tls.get();
-  if (self == 0) join.run_directory = config.run.dir;
+  // Absolute, as the job's own processes are told it: the nodes may be started anywhere.
+  if (self == 0) join.run_directory = std::filesystem::absolute(config.run.dir).string();
   DoctorOutcome outcome =
       MeetAndMeasure({config, plan, self, *key, std::move(join), std::move(own)});
   if (self == 0) return Print(outcome.findings);
@@ -196,12 +160,12 @@ int Doctor(DoctorArguments arguments) {
     config = LoadConfig(arguments.config.path, arguments.config.overrides).config;
     static_cast<void>(JobPlan(config));
   } catch (const ConfigErrors& e) {
-    return Print({Fails("config", e.what(), "`troupe check` on it says where to look")});
+    return Print(OfConfiguration(e));
   } catch (const LayoutError& e) {
-    return Print({Fails("config", e.what(), "`troupe check` on it says where to look")});
+    return Print({Fails("config", e.what(), "")});
   }
   if (arguments.local > 1) {
-    return DoctorLocal(arguments, ProcessPlan::Local(config.cluster, arguments.local));
+    return DoctorLocal(arguments, LocalPlan(config.cluster, arguments.local));
   }
   if (arguments.member.join || arguments.member.local_processes > 0) {
     return DoctorNode(arguments, config, variables);
@@ -230,7 +194,8 @@ void AddDoctor(CLI::App& app, Command& command) {
   local->type_name("K")->check(CLI::Range(1, 256));
   verb->add_option("--node", arguments->member.node,
                    "which of how many this is, counted from 0: 1/4 (default: the launcher's\n"
-                   "variables, then the addresses in cluster.nodes)")
+                   "variables, as for `troupe node`; where they say nothing, and without --join,\n"
+                   "it is guessed, with a warning)")
       ->type_name("I/N")
       ->excludes(local);
   verb->add_option("--join", arguments->member.join, "meet the other nodes: where node 0 listens")

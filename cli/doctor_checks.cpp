@@ -139,8 +139,9 @@ Findings CheckNames(const std::vector<NodeFacts>& nodes, std::optional<int> self
   }
   if (num_without > 0) {
     known += (known.empty() ? "" : "; ") + std::to_string(num_without) +
-             (num_without == 1 ? " node has" : " nodes have") +
-             " no address in cluster.nodes, --join or the launcher says where node 0 is";
+             (num_without == 1 ? " node without" : " nodes without") +
+             " an address in cluster.nodes: --join, cluster.join or the launcher tells where node "
+             "0 is";
   }
   if (!known.empty()) findings.push_back(Well("names", known));
   return findings;

@@ -19,7 +19,7 @@ struct Finding {
   std::string name;  ///< what was looked at: "ports"
   Verdict verdict = Verdict::kOk;
   std::string line;    ///< one line
-  std::string advice;  ///< one line, what to do about it; empty when all is well
+  std::string advice;  ///< one line, what to do about it; empty where `line` says so or all is well
 };
 using Findings = std::vector<Finding>;
 
@@ -106,9 +106,15 @@ struct TransferFacts {
   std::uint64_t bytes = 0;
   double there_s = 0.0;
   double back_s = 0.0;
-  bool intact = true;  ///< what arrived is what was sent
+  bool intact = true;     ///< what arrived is what was sent
+  std::string transport;  ///< "sysv + cma", "tcp/eth0"; empty: not known
 };
 Finding CheckTransfer(const TransferFacts& facts);
+/// Of what UcxPlane::transports() says of all processes, what `node` is reached over.
+std::string TransportTo(const std::string& transports, const std::string& node);
+
+/// `error`: Join()'s words, which name who and what; they are this machine's or another's.
+Finding CheckMeeting(const std::string& error);
 
 /// Whether `node` saw what the first process wrote into the run directory, and could write there.
 Finding CheckSharedDirectory(const std::string& node, const std::string& directory,

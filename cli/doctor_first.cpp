@@ -17,6 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPings = 20;
+constexpr double kLongTransfer_s = 10.0;
 
 Deadline In(std::chrono::seconds time) { return Clock::now() + time; }
 
@@ -130,7 +131,7 @@ class First {
                   static_cast<unsigned long long>(joined_.roster.nonce));
     std::unique_ptr<SharedToken> token;
     try {
-      token = std::make_unique<SharedToken>(member_.config.run.dir, name);
+      token = std::make_unique<SharedToken>(joined_.roster.run_directory, name);
     } catch (const std::runtime_error&) {
       // Why it cannot be written is among this machine's findings.
     }
@@ -165,7 +166,7 @@ class First {
     const std::string directory = reader.Text();
     const std::string connecting = reader.Text();
     if (looked) {
-      findings_.push_back(CheckSharedDirectory(other.name, member_.config.run.dir, directory,
+      findings_.push_back(CheckSharedDirectory(other.name, joined_.roster.run_directory, directory,
                                                member_.config.checkpoint.every > 0));
     }
     if (connecting.empty()) return;
@@ -185,7 +186,7 @@ class First {
     }
     try {
       Transfer(other, kOpeningBytes);
-      findings_.push_back(CheckTransfer(Transfer(other, kMeasuredBytes)));
+      findings_.push_back(CheckTransfer(BestTransfer(other)));
     } catch (const SocketError&) {
       throw;
     } catch (const std::runtime_error& e) {
@@ -220,9 +221,26 @@ class First {
     return facts;
   }
 
+  /// The best time of each way. A try that takes as long as kLongTransfer_s is the last: that is no
+  /// moment in which a processor was busy.
+  TransferFacts BestTransfer(Other& other) {
+    TransferFacts best = Transfer(other, kMeasuredBytes);
+    for (int tries = 1; tries < kTransferTries && best.there_s + best.back_s < kLongTransfer_s;
+         ++tries) {
+      const TransferFacts next = Transfer(other, kMeasuredBytes);
+      best.there_s = std::min(best.there_s, next.there_s);
+      best.back_s = std::min(best.back_s, next.back_s);
+      best.intact = best.intact && next.intact;
+    }
+    return best;
+  }
+
   /// Throws std::runtime_error when something did not arrive.
   TransferFacts Transfer(Other& other, std::int64_t num_bytes) {
-    TransferFacts facts{other.name, static_cast<std::uint64_t>(num_bytes)};
+    TransferFacts facts;
+    facts.node = other.name;
+    facts.bytes = static_cast<std::uint64_t>(num_bytes);
+    facts.transport = TransportTo(end_->transports(), other.name);
     ByteWriter take;
     take.I64(num_bytes);
     const auto size = take.Take();

@@ -77,11 +77,19 @@ Finding CheckThreads(int ranks) {
                              (ranks == 1 ? " rank" : " ranks"));
 }
 
-Finding CheckKey(const std::string& path) {
+/// What only `troupe node` needs: of a job of one node, one process of its own does without.
+Finding Missing(const MachinePart& part, std::string name, std::string line, std::string advice) {
+  const bool needed = part.num_nodes > 1 || part.meets;
+  return {std::move(name), needed ? Verdict::kFailure : Verdict::kWarning, std::move(line),
+          std::move(advice)};
+}
+
+Finding CheckKey(const MachinePart& part) {
+  const std::string& path = part.key_file;
   if (path.empty()) {
-    return Warns("key", "no run key given: a job of several processes needs one",
-                 "make it with `troupe key FILE`, copy it to every node, then say --key-file FILE "
-                 "or set TROUPE_KEY_FILE");
+    return Missing(part, "key", "no run key given: a job of several processes needs one",
+                   "make it with `troupe key FILE`, copy it to every node, then say --key-file "
+                   "FILE or set TROUPE_KEY_FILE");
   }
   try {
     static_cast<void>(RunKey::ReadFile(path));
@@ -135,19 +143,22 @@ Finding CheckTransport(const Config& config, const MachinePart& part) {
   return Well("transport", line);
 }
 
-Findings CheckPorts(const Config& config, const MachinePart& part) {
-  Findings findings;
-  const std::string& range = config.transport.port_range;
-  const int here = static_cast<int>(part.processes.size());
-  if (!range.empty()) findings.push_back(CheckPortRange(range, FreePorts(range, here), here));
-  if (part.meets) return findings;  // which tries the join port
+/// Of the tensors; nothing where the configuration leaves them to the system.
+Findings CheckTensorPorts(const std::string& range, int processes) {
+  if (range.empty()) return {};
+  return {CheckPortRange(range, FreePorts(range, processes), processes)};
+}
+
+/// Nothing where another node has it, and where the meeting tries it.
+Findings CheckJoin(const MachinePart& part) {
+  if (part.meets) return {};
   if (!part.join) {
-    findings.push_back(Warns("ports", part.no_join, "say --join HOST:PORT or set cluster.join"));
-  } else if (part.first) {
-    findings.push_back(
-        CheckJoinPort(ToString(*part.join), TryListening(part.join->host, part.join->port)));
+    return {Missing(part, "ports", part.no_join,
+                    "to check this machine alone: --set cluster.join=HOST:PORT (with --join the "
+                    "nodes meet)")};
   }
-  return findings;
+  if (!part.first) return {};
+  return {CheckJoinPort(ToString(*part.join), TryListening(part.join->host, part.join->port))};
 }
 
 /// What only a job of several processes needs.
@@ -155,11 +166,12 @@ void CheckCluster(const Config& config, const MachinePart& part, Findings& findi
   std::vector<NodeFacts> nodes;
   for (const ClusterNode& node : config.cluster.nodes) nodes.push_back(LookUp(node));
   if (nodes.size() > 1) std::ranges::move(CheckNames(nodes, part.node), back_inserter(findings));
-  const Findings ports = CheckPorts(config, part);
-  std::ranges::copy(ports, back_inserter(findings));
-  findings.push_back(CheckKey(part.key_file));
-  std::ranges::move(CheckTls(config.cluster, part.join), back_inserter(findings));
   const int here = static_cast<int>(part.processes.size());
+  std::ranges::move(CheckJoin(part), back_inserter(findings));
+  const Findings ports = CheckTensorPorts(config.transport.port_range, here);
+  std::ranges::copy(ports, back_inserter(findings));
+  findings.push_back(CheckKey(part));
+  std::ranges::move(CheckTls(config.cluster, part.join), back_inserter(findings));
   const std::string& tls = config.transport.ucx_tls;
   if (here > 1 && (tls == "auto" || tls.find("posix") != std::string::npos)) {
     findings.push_back(CheckSharedMemory(FreeBytes("/dev/shm"), here));

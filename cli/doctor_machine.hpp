@@ -17,6 +17,7 @@ struct MachinePart {
   std::vector<PlannedProcess> processes;  ///< that would run here, never empty
   std::optional<int> node;                ///< its number, when it is known
   int num_processes = 1;                  ///< of the whole job
+  int num_nodes = 1;                      ///< likewise
   bool first = true;                      ///< process 0 would be here
   bool meets = false;                     ///< the nodes meet afterwards, which tries the rest
   std::string key_file;                   ///< empty: none given

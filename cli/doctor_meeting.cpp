@@ -12,9 +12,7 @@ DoctorOutcome MeetAndMeasure(DoctorMember member) {
   try {
     joined = Join(member.key, member.join);
   } catch (const std::exception& e) {
-    member.own.push_back(Fails("meeting", e.what(),
-                               "the same command must run on every node at the same time; see "
-                               "--join, --address and the firewall for what it names"));
+    member.own.push_back(CheckMeeting(e.what()));
     return {std::move(member.own), true, false};
   }
   return member.self == 0 ? MeasureAsFirst(member, std::move(joined))

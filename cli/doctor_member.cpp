@@ -44,9 +44,10 @@ class Member {
   }
 
  private:
-  /// The first process measures the others before or after this one.
+  /// The first process measures the others before or after this one, each there and back.
   std::chrono::seconds Patience() const {
-    return 2 * kAnswerTime + 4 * kTransferTime * static_cast<int>(joined_.peers.size());
+    return 2 * kAnswerTime +
+           2 * kTransferTime * (1 + kTransferTries) * static_cast<int>(joined_.peers.size());
   }
 
   void Report() {
@@ -96,7 +97,7 @@ class Member {
       address.assign(bytes.begin(), bytes.end());
     }
     ByteWriter writer;
-    writer.Text(token.empty() ? "" : LookForToken(member_.config.run.dir, token, mark));
+    writer.Text(token.empty() ? "" : LookForToken(joined_.roster.run_directory, token, mark));
     std::string error;
     try {
       if (end_ && !addresses.empty()) end_->Connect(std::move(addresses));

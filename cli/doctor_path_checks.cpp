@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <sstream>
 #include <utility>
 
 #include "cli/doctor_checks.hpp"
@@ -13,6 +14,24 @@ namespace {
 /// Half of what one gigabit can: below, moving tensors takes longer than computing them.
 constexpr double kSlowBytesPerSecond = 60e6;
 constexpr double kClocksApart_s = 1.0;
+
+/// By words of Join()'s, the first that it has. What names both sides and what they differ in needs
+/// no advice.
+constexpr std::array<std::pair<const char*, const char*>, 6> kMeetingAdvice = {{
+    {"run key", "give every node a copy of the same key file, and every job a port of its own"},
+    {"is built from", "the same verb of the same build must run on every node"},
+    {"cannot listen on",
+     "end what listens there, or choose an address of this machine and a free port: --join for "
+     "node 0, --address for the others"},
+    {"did not join within",
+     "run the same command on every node within cluster.join_timeout_s, each with its own --node"},
+    {"cannot reach",
+     "run the same command there at the same time; is that an address of its machine (--join, "
+     "--address), and does a firewall let it pass?"},
+    {"was not reached by",
+     "is its address one that the others can reach (--address), and does a firewall let them "
+     "pass?"},
+}};
 
 std::string Number(const char* format, double value) {
   std::array<char, 32> text{};
@@ -29,6 +48,25 @@ std::string DurationText(double seconds) {
 std::string RateText(std::uint64_t bytes, double seconds) {
   const double rate = static_cast<double>(bytes) / std::max(seconds, 1e-9);
   return rate < 1e9 ? Number("%.0f MB/s", rate / 1e6) : Number("%.1f GB/s", rate / 1e9);
+}
+
+/// Whether bytes stay in this machine: shared memory, or TCP that leaves through no interface.
+bool StaysHere(const std::string& transport) {
+  for (const char* local : {"sysv", "posix", "cma", "tcp/lo"}) {
+    if (transport.find(local) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string SlowAdvice(const std::string& transport) {
+  if (StaysHere(transport)) {
+    return "slow for " + transport +
+           ", which stays in this machine: its processors or its memory "
+           "are busy with something else";
+  }
+  return "less than half of a 1 Gbit/s link: is " + (transport.empty() ? "it" : transport) +
+         " the right interface (transport.net_devices, cluster.nodes), and does nothing else use "
+         "it?";
 }
 
 const char* Word(Verdict verdict) {
@@ -140,8 +178,27 @@ Finding CheckTransfer(const TransferFacts& facts) {
   if (static_cast<double>(facts.bytes) / std::max(slowest, 1e-9) >= kSlowBytesPerSecond) {
     return Well("tensors", line);
   }
-  return Warns("tensors", line, "less than half a gigabit link: is it the right interface "
-                                "(transport.net_devices, cluster.nodes)?");
+  return Warns("tensors", line, SlowAdvice(facts.transport));
+}
+
+std::string TransportTo(const std::string& transports, const std::string& node) {
+  std::istringstream groups(transports);
+  for (std::string group; std::getline(groups, group, ')');) {
+    const auto open = group.rfind(" (");
+    if (open == std::string::npos) return group;  // one for all
+    const std::string names = ", " + group.substr(open + 2) + ", ";
+    if (names.find(", " + node + ", ") == std::string::npos) continue;
+    const std::size_t begin = group.starts_with(", ") ? 2 : 0;
+    return group.substr(begin, open - begin);
+  }
+  return "";
+}
+
+Finding CheckMeeting(const std::string& error) {
+  for (const auto& [words, advice] : kMeetingAdvice) {
+    if (error.find(words) != std::string::npos) return Fails("meeting", error, advice);
+  }
+  return Fails("meeting", error, "");
 }
 
 Finding CheckSharedDirectory(const std::string& node, const std::string& directory,

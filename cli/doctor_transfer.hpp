@@ -19,6 +19,8 @@ namespace troupe {
 /// Bytes measured, and those that open a connection before.
 inline constexpr std::int64_t kMeasuredBytes = 64 << 20;
 inline constexpr std::int64_t kOpeningBytes = 64 << 10;
+/// Of them: what else the processors do in one of them makes that one slower, never faster.
+inline constexpr int kTransferTries = 3;
 /// A transfer that takes longer is given up.
 inline constexpr std::chrono::seconds kTransferTime{60};
 

@@ -7,6 +7,9 @@
 # - An ```output block right behind an ```sh block is what that block prints, both streams together;
 #   "..." in it stands for anything.
 # - Lines that begin with make, git or cd troupe are skipped: they build, and CI runs them itself.
+# - "port=N" sets port to a port that is free, so that checks do not meet on one machine.
+# - A comment from "<!-- sh" to "-->" is an sh block that readers do not see: what stands in for a
+#   launcher, say.
 # One command per line (a backslash at its end joins the next); blocks of a file share one shell.
 set -u
 
@@ -26,12 +29,14 @@ cat > "$scratch/to_script.awk" <<'AWK'
 function quoted(text) { gsub(/\047/, "\047\\\047\047", text); return "\047" text "\047" }
 function command(text, line,   wanted) {
   wanted = 0
+  if (text ~ /^port=[0-9]+$/) text = "port=$(free_port)"
   if (match(text, /# exit [0-9]+ *$/)) wanted = substr(text, RSTART + 7) + 0
   print "announce " line " " quoted(text)
   print text
   print "status=$?; judge " line " " wanted " $status"
 }
-/^ *```/ {
+/^ *```/ || (block == "" && /^<!-- sh$/) || (hidden && /^-->$/) {
+  hidden = /^<!-- sh$/; sub(/^<!-- sh$/, "```sh")
   if (block == "sh") print "end_block"
   if (block == "output") print "expect " first " " quoted(expected)
   if (block != "") { after_sh = (block == "sh"); block = ""; next }
@@ -80,6 +85,13 @@ expect() {
   [[ $actual == $pattern ]] && return
   fail "$1" "the commands above print something else"
   diff <(printf '%s' "$2") <(printf '%s' "$actual") | sed 's/^/    /' >&3
+}
+free_port() {
+  local port
+  for port in $(shuf -i 20000-29999 -n 50); do
+    (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null || break
+  done
+  echo "$port"
 }
 stray() { fail "$1" "an output block without commands right before it"; }
 SH

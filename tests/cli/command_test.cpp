@@ -65,6 +65,13 @@ TEST_CASE("an argument that is missing or not known is named", "[cli]") {
   RequireRefused({"data", "synth"}, "troupe: --out is required");
 }
 
+TEST_CASE("a configuration of two nodes is not trained in one process without being asked",
+          "[cli]") {
+  RequireRefused({"train", "configs/shapes_2node.toml"},
+                 "troupe: configs/shapes_2node.toml plans 2 nodes (n0, n1): run `troupe node "
+                 "configs/shapes_2node.toml` on each, or try it here with --local 2");
+}
+
 TEST_CASE("a wrong --set is answered with its column and what was expected", "[cli]") {
   RequireRefused({"check", kShapes, "--set", "foo"}, "--set:1:1: \"foo\": expected KEY=VALUE");
   RequireRefused({"check", kShapes, "--set", "run.step=3"},

@@ -40,6 +40,36 @@ Outcome Examine(std::vector<std::string> more) {
   return outcome;
 }
 
+/// A key file of its own, and what makes two nodes of configs/shapes.toml that have all they need.
+class TwoNodes {
+ public:
+  TwoNodes() { RunKey::Generate().WriteFile(key()); }
+  std::string key() const { return folder_ / "key"; }
+  const ScratchFolder& folder() const { return folder_; }
+  /// `number`: "0/2"; empty: nobody says.
+  std::vector<std::string> Arguments(const std::string& number,
+                                     const std::string& join = "127.0.0.1:7420") const {
+    std::vector<std::string> words = {"--set", "cluster.nodes=2", "--key-file", key()};
+    if (!number.empty()) words.insert(words.end(), {"--node", number});
+    if (!join.empty()) words.insert(words.end(), {"--set", "cluster.join=" + join});
+    return words;
+  }
+
+ private:
+  ScratchFolder folder_;
+};
+
+/// The first line of the table that begins with these words, and the advice below it.
+std::string LineOf(const Outcome& outcome, const std::string& verdict, const std::string& name) {
+  const std::vector<std::string> lines = LinesOf(outcome.out);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].rfind(verdict + " ", 0) != 0) continue;
+    if (lines[i].find(" " + name + " ") == std::string::npos) continue;
+    return lines[i] + (i + 1 < lines.size() ? "\n" + lines[i + 1] : "");
+  }
+  return "";
+}
+
 /// It found exactly one failure: of this kind, with these words.
 void RequireOnlyFailure(const Outcome& outcome, const std::string& name, const std::string& words) {
   INFO(outcome.out << outcome.err);
@@ -50,7 +80,6 @@ void RequireOnlyFailure(const Outcome& outcome, const std::string& name, const s
   }
   REQUIRE(failures.size() == 1);
   CHECK_THAT(failures.front(), Contains(" " + name + " ") && Contains(words));
-  CHECK_THAT(outcome.out, Contains("\n") && Contains(" -> "));
   CHECK_THAT(LinesOf(outcome.out).back(), Contains("the job would fail"));
 }
 
@@ -186,13 +215,48 @@ TEST_CASE("clocks more than a second apart are a warning, whichever is ahead", "
 }
 
 TEST_CASE("a transfer is judged by its slower direction and by what arrived", "[cli][doctor]") {
-  TransferFacts facts{"n1", 64 << 20, 0.064, 0.032, true};
+  TransferFacts facts{"n1", 64 << 20, 0.064, 0.032, true, ""};
   CHECK(CheckTransfer(facts).line ==
         "64.0 MiB to n1 in 64.0 ms (1.0 GB/s), back in 32.0 ms (2.1 GB/s)");
   facts.back_s = 5.0;
   CHECK(CheckTransfer(facts).verdict == Verdict::kWarning);
   facts.intact = false;
   CHECK(CheckTransfer(facts).verdict == Verdict::kFailure);
+}
+
+TEST_CASE("the advice about a slow transfer fits what it went over", "[cli][doctor]") {
+  TransferFacts facts{"n1", 64 << 20, 2.0, 2.0, true, "tcp/eth0"};
+  CHECK_THAT(CheckTransfer(facts).advice, Contains("is tcp/eth0 the right interface"));
+  for (const char* here : {"sysv + cma", "tcp/lo"}) {
+    facts.transport = here;
+    CHECK_THAT(CheckTransfer(facts).advice,
+               Contains(here) && Contains("processors") && !Contains("interface"));
+  }
+}
+
+TEST_CASE("what a node is reached over is found among what all are reached over", "[cli][doctor]") {
+  CHECK(TransportTo("sysv + cma", "n1") == "sysv + cma");
+  const std::string mixed = "sysv + cma (n1), tcp/eth0 (n2, n30)";
+  CHECK(TransportTo(mixed, "n1") == "sysv + cma");
+  CHECK(TransportTo(mixed, "n30") == "tcp/eth0");
+  CHECK(TransportTo(mixed, "n3") == "");
+}
+
+TEST_CASE("the advice about a meeting that failed fits its cause, or there is none",
+          "[cli][doctor]") {
+  CHECK(CheckMeeting("the configuration of n1 (10.0.0.2) differs from that of n0: run.seed is 5, "
+                     "n0 has 7")
+            .advice == "");
+  CHECK_THAT(CheckMeeting("10.0.0.1:7420 does not have this run key (or is no Troupe job)").advice,
+             Contains("the same key file"));
+  CHECK_THAT(CheckMeeting("n1 did not join within 60 s (n0:7420 heard of nobody; 2 connections "
+                          "could not prove the run key)")
+                 .advice,
+             Contains("the same key file"));
+  CHECK_THAT(CheckMeeting("n1 did not join within 60 s (n0:7420 heard of nobody)").advice,
+             Contains("on every node within cluster.join_timeout_s"));
+  CHECK_THAT(CheckMeeting("n2 cannot reach n1 at 10.0.0.2:4000: connection refused").advice,
+             Contains("firewall"));
 }
 
 TEST_CASE("a run directory of its own is a failure once checkpoints are written", "[cli][doctor]") {
@@ -232,12 +296,41 @@ TEST_CASE("the doctor finds nothing wrong where a configuration runs, and leaves
 TEST_CASE("the doctor names a port that is taken", "[cli][doctor]") {
   const Socket taken = Socket::Listen({"127.0.0.1", 0});
   const std::string join = ToString(taken.local_address());
-  const std::vector<std::string> two = {"--set", "cluster.nodes=2", "--set",
-                                        "cluster.join=" + join};
-  std::vector<std::string> as_first = two;
-  as_first.insert(as_first.end(), {"--node", "0/2"});
-  RequireOnlyFailure(Examine(as_first), "ports", join + ": address already in use");
-  RequireOnlyFailure(Examine(two), "ports", join);  // the address says that node 0 is here
+  const TwoNodes two;
+  RequireOnlyFailure(Examine(two.Arguments("0/2", join)), "ports",
+                     join + ": address already in use");
+  // Nobody says that node 0 is here, the join address does.
+  RequireOnlyFailure(Examine(two.Arguments("", join)), "ports", join);
+}
+
+TEST_CASE("what troupe node refuses is a failure: no key, nobody says where node 0 listens",
+          "[cli][doctor]") {
+  const TwoNodes two;
+  CHECK(Examine(two.Arguments("1/2")).exit_code == 0);
+  RequireOnlyFailure(Examine(two.Arguments("1/2", "")), "ports",
+                     "nothing says where process 0 listens");
+  const Outcome no_key = Examine(
+      {"--set", "cluster.nodes=2", "--set", "cluster.join=127.0.0.1:7420", "--node", "1/2"});
+  RequireOnlyFailure(no_key, "key", "no run key given");
+}
+
+TEST_CASE("the doctor guesses which node this is only where nothing says it, and says so",
+          "[cli][doctor]") {
+  const TwoNodes two;
+  const std::string file = two.folder().Write(
+      "two.toml", "extends = [\"" + std::filesystem::absolute(kShapes).string() +
+                      "\"]\n[cluster]\njoin = \"10.255.255.1:1\"\n"
+                      "[[cluster.nodes]]\naddress = \"10.255.255.1\"\ndevices = 4\n"
+                      "[[cluster.nodes]]\naddress = \"127.0.0.1\"\ndevices = 4\n");
+  const Outcome guessed = RunTroupe({"doctor", file, "--key-file", two.key()});
+  CHECK_THAT(LineOf(guessed, "warning", "node"),
+             Contains("nothing says which of n0, n1 this is; guessed n1, whose address in "
+                      "cluster.nodes is this machine's\n") &&
+                 Contains("-> `troupe node` does not guess: give it --node I/N"));
+  CHECK_THAT(guessed.out, Contains("8 ranks in 2 processes (n0, n1); here: 4 ranks, in n1\n"));
+  CHECK(RunTroupe({"node", file, "--key-file", two.key()}).exit_code == 2);
+  const Outcome said = RunTroupe({"doctor", file, "--key-file", two.key(), "--node", "1/2"});
+  CHECK(LineOf(said, "warning", "node") == "");
 }
 
 TEST_CASE("the doctor names data that is missing", "[cli][doctor]") {
@@ -265,32 +358,29 @@ TEST_CASE("the doctor names nodes that do not resolve", "[cli][doctor]") {
 }
 
 TEST_CASE("the doctor names a key file that others can read", "[cli][doctor]") {
-  const ScratchFolder folder;
-  RunKey::Generate().WriteFile(folder / "key");
-  const std::vector<std::string> arguments = {"--set",      "cluster.nodes=2", "--node", "1/2",
-                                              "--key-file", folder / "key",    "--set",
-                                              "cluster.join=127.0.0.1:7420"};
-  CHECK(Examine(arguments).exit_code == 0);
-  REQUIRE(chmod((folder / "key").c_str(), 0644) == 0);
-  RequireOnlyFailure(Examine(arguments), "key", folder / "key");
+  const TwoNodes two;
+  REQUIRE(chmod(two.key().c_str(), 0644) == 0);
+  RequireOnlyFailure(Examine(two.Arguments("1/2")), "key", two.key());
 }
 
 TEST_CASE("the doctor names TLS files that are missing or not what they should be",
           "[cli][doctor]") {
-  const ScratchFolder folder;
-  folder.Write("ca.pem", "no certificate");
-  std::vector<std::string> arguments = {"--set",  "cluster.nodes=2", "--set", "cluster.tls='on'",
-                                        "--node", "1/2",             "--set",
-                                        "cluster.join=127.0.0.1:7420"};
+  const TwoNodes two;
+  const std::string file = two.folder().Write("ca.pem", "no certificate");
+  std::vector<std::string> arguments = two.Arguments("1/2");
+  arguments.insert(arguments.end(), {"--set", "cluster.tls='on'"});
   for (const char* key : {"ca", "certificate", "key"}) {
-    arguments.insert(arguments.end(), {"--set", std::string("cluster.tls_") + key + "='" +
-                                                    (folder / "ca.pem") + "'"});
+    arguments.insert(arguments.end(),
+                     {"--set", std::string("cluster.tls_") + key + "='" + file + "'"});
   }
-  RequireOnlyFailure(Examine(arguments), "tls", folder / "ca.pem");
+  RequireOnlyFailure(Examine(arguments), "tls", file);
 }
 
 TEST_CASE("the doctor names what is wrong with a configuration", "[cli][doctor]") {
   RequireOnlyFailure(Examine({"--set", "run.step=3"}), "config", "did you mean \"steps\"?");
+  const Outcome none = RunTroupe({"doctor", "none.toml"});
+  RequireOnlyFailure(none, "config", "none.toml: ");
+  CHECK_THAT(none.out, !Contains("->"));
 }
 
 TEST_CASE("processes that the doctor starts here meet, and it measures what lies between them",
@@ -299,11 +389,39 @@ TEST_CASE("processes that the doctor starts here meet, and it measures what lies
   const Outcome outcome = Examine({"--local", "2", "--set", "run.dir=" + (folder / "runs")});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("8 ranks in 2 processes (n0, n1), all here\n"));
   CHECK_THAT(outcome.out, Contains("n0, n1: all 2 are there"));
   CHECK_THAT(outcome.out, Contains("n1 reads and writes the same " + (folder / "runs")));
   CHECK_THAT(outcome.out, Contains("64.0 MiB to n1 in ") && Contains("B/s), back in "));
   CHECK_THAT(outcome.out, Contains("tensors between processes over "));
   CHECK(!std::filesystem::exists(folder / "runs"));
+}
+
+TEST_CASE("nodes that are started in different directories share the first one's run directory",
+          "[cli][doctor]") {
+  const TwoNodes two;
+  std::filesystem::create_directory(two.folder() / "n0");
+  std::filesystem::create_directory(two.folder() / "n1");
+  const std::string join = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
+  const auto node = [&](const std::string& number, const std::string& where) {
+    const auto absolute = [](const std::string& path) {
+      return std::filesystem::absolute(path).string();
+    };
+    ProcessOptions options;
+    options.working_directory = two.folder() / where;
+    return RunTroupe({"doctor", absolute(kShapes), "--set", "cluster.nodes=2", "--join", join,
+                      "--node", number, "--key-file", two.key(), "--set", "checkpoint.every=1",
+                      "--set", "data.train=" + absolute("data/shapes/train.json"), "--set",
+                      "data.held_out=" + absolute("data/shapes/held_out.json")},
+                     options);
+  };
+  auto second = std::async(std::launch::async, node, "1/2", "n1");
+  const Outcome first = node("0/2", "n0");
+  INFO(first.out << first.err);
+  CHECK(first.exit_code == 0);
+  CHECK_THAT(first.out,
+             Contains("n1 reads and writes the same " + (two.folder() / "n0/runs") + "\n"));
+  CHECK(second.get().exit_code == 0);
 }
 
 TEST_CASE("nodes with different configurations both exit with what differs", "[cli][doctor]") {
@@ -321,6 +439,23 @@ TEST_CASE("nodes with different configurations both exit with what differs", "[c
   RequireOnlyFailure(second.get(), "meeting", "run.steps is 8, n0 has 7");
 }
 
+TEST_CASE("nodes with different keys are told to compare the files", "[cli][doctor]") {
+  const TwoNodes two;
+  const TwoNodes other;
+  const std::string join = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
+  const auto node = [&](const std::string& number, const std::string& key) {
+    return RunTroupe({"doctor", kShapes, "--set", "cluster.nodes=2", "--set",
+                      "cluster.join_timeout_s=3", "--set", "run.dir=" + (two.folder() / "runs"),
+                      "--join", join, "--node", number, "--key-file", key});
+  };
+  auto second = std::async(std::launch::async, node, "1/2", other.key());
+  const Outcome first = node("0/2", two.key());
+  RequireOnlyFailure(first, "meeting", "could not prove the run key");
+  RequireOnlyFailure(second.get(), "meeting", "does not have this run key");
+  CHECK_THAT(LineOf(first, "failure", "meeting"),
+             Contains("-> give every node a copy of the same"));
+}
+
 TEST_CASE("the doctor's arguments are checked and explained", "[cli][doctor]") {
   const Outcome help = RunTroupe({"doctor", "--help"});
   CHECK(help.exit_code == 0);
@@ -331,6 +466,9 @@ TEST_CASE("the doctor's arguments are checked and explained", "[cli][doctor]") {
   CHECK(RunTroupe({"doctor"}).exit_code == 2);
   CHECK(RunTroupe({"doctor", kShapes, "--local", "2", "--node", "0/2"}).exit_code == 2);
   CHECK(RunTroupe({"doctor", kShapes, "--node", "5/2"}).exit_code == 2);
+  const Outcome uneven = RunTroupe({"doctor", kShapes, "--local", "3"});
+  CHECK(uneven.exit_code == 2);
+  CHECK_THAT(uneven.err, Contains("troupe: --local: ") && Contains("3"));
   const Outcome nobody = RunTroupe({"doctor", kShapes, "--set", "cluster.nodes=2", "--join", "x"});
   CHECK(nobody.exit_code == 2);
 }

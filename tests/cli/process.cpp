@@ -60,11 +60,14 @@ Ends Terminal() {
 }
 
 /// Only what is safe between fork and exec.
-[[noreturn]] void Become(char* const* arguments, int out, int err, std::size_t max_file_bytes) {
+[[noreturn]] void Become(char* const* arguments, int out, int err, const ProcessOptions& options) {
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
-  if (max_file_bytes > 0) {
-    const rlimit limit{max_file_bytes, max_file_bytes};
+  if (!options.working_directory.empty() && chdir(options.working_directory.c_str()) != 0) {
+    _exit(127);
+  }
+  if (options.max_file_bytes > 0) {
+    const rlimit limit{options.max_file_bytes, options.max_file_bytes};
     setrlimit(RLIMIT_FSIZE, &limit);
     signal(SIGXFSZ, SIG_IGN);  // a write then fails, as on a full disk
   }
@@ -73,14 +76,14 @@ Ends Terminal() {
 }
 
 pid_t Start(const std::vector<std::string>& arguments, int out, int err,
-            std::size_t max_file_bytes) {
+            const ProcessOptions& options) {
   std::vector<std::string> words = {TROUPE_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   const pid_t child = fork();
-  if (child == 0) Become(pointers.data(), out, err, max_file_bytes);
+  if (child == 0) Become(pointers.data(), out, err, options);
   if (child < 0) throw std::runtime_error("cannot fork");
   return child;
 }
@@ -124,7 +127,7 @@ Outcome RunTroupe(const std::vector<std::string>& arguments, const ProcessOption
   Ends out = options.terminal ? Terminal() : Pipe();
   Ends err = Pipe();
   const auto begin = Clock::now();
-  const pid_t child = Start(arguments, out.write.get(), err.write.get(), options.max_file_bytes);
+  const pid_t child = Start(arguments, out.write.get(), err.write.get(), options);
   out.write.Close();
   err.write.Close();
   Outcome outcome;

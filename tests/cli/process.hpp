@@ -11,6 +11,7 @@ struct ProcessOptions {
   bool terminal = false;           ///< standard output is a pseudo terminal instead of a pipe
   std::size_t max_file_bytes = 0;  ///< files cannot grow beyond, as on a full disk; 0 = no bound
   std::string interrupt_at;        ///< Ctrl-C once the output contains this; empty = never
+  std::string working_directory;   ///< empty = the test's own
 };
 
 struct Outcome {

@@ -69,7 +69,7 @@ TEST_CASE("every file in configs/ loads, and its resolved text loads to the same
     CHECK(again.resolved_toml == loaded.resolved_toml);
     CHECK(again.config == loaded.config);
   }
-  CHECK(files == 7);
+  CHECK(files == 8);
 }
 
 TEST_CASE("every value of the example arrives in its field") {
@@ -123,6 +123,7 @@ TEST_CASE("the variants have the placements their names promise") {
   CHECK(placement("configs/shapes_mixed.toml", 1) == Placement::kDisjoint);
   CHECK(placement("configs/shapes_two_encoders.toml", 0) == Placement::kDisjoint);
   CHECK(Module(LoadConfig("configs/shapes_frozen.toml"), "vision").frozen);
+  REQUIRE(LoadConfig("configs/shapes_2node.toml").config.cluster.nodes.size() == 2);
 }
 
 TEST_CASE("an inline module takes its host's grid and drops inherited ranks and layout") {
