@@ -32,7 +32,11 @@ RoundPlan ResumeAfter(const RoundPlan& plan, std::int64_t steps) {
   std::int64_t first = 0;
   for (auto round = plan(first); round && round->step < steps; round = plan(first)) ++first;
   // An evaluation after exactly `steps` steps comes before the next training round and is repeated.
-  return [=](std::int64_t number) { return plan(first + number); };
+  return [=](std::int64_t number) {
+    auto round = plan(first + number);
+    if (round) round->number = number;
+    return round;
+  };
 }
 
 RoundPlan StepsOnly(const Config& config, std::int64_t steps) {
