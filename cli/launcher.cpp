@@ -5,10 +5,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <iostream>
 #include <poll.h>
 #include <spawn.h>
@@ -19,8 +17,6 @@
 #include <utility>
 
 #include "cli/commands.hpp"
-#include "cluster/run_key.hpp"
-#include "cluster/socket.hpp"
 
 extern char** environ;
 
@@ -258,25 +254,6 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt)
 void EndWithParent() {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() == 1) raise(SIGTERM);  // it was gone before
-}
-
-Meeting::Meeting() {
-  std::string folder = (std::filesystem::temp_directory_path() / "troupe-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) {
-    throw std::runtime_error(folder + ": cannot create: " + std::strerror(errno));
-  }
-  folder_ = folder;
-  key_file_ = folder_ + "/key";
-  RunKey::Generate().WriteFile(key_file_);
-}
-
-Meeting::~Meeting() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
-std::string Meeting::FreeAddress() {
-  return ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
 }
 
 }  // namespace troupe
