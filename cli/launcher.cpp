@@ -46,6 +46,22 @@ struct Cause {
   int count = 0;
 };
 
+bool Unread(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE; }
+
+/// What a child that has ended would have exited with. Nobody reading is what the user did, and a
+/// new start would meet it again: no loss.
+int CodeOf(int status) {
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  return Unread(status) ? kExitFailed : kExitLost;
+}
+
+std::string KilledLine(const Child& child) {
+  if (Unread(child.status)) return "nobody reads the output of " + child.name + " any more";
+  const int signal = WTERMSIG(child.status);
+  return "lost " + child.name + ": killed by signal " + std::to_string(signal) + " (" +
+         strsignal(signal) + ")";
+}
+
 class Launched {
  public:
   explicit Launched(const std::vector<ChildProcess>& processes) {
@@ -193,14 +209,11 @@ void Launched::Reap() {
       continue;
     }
     child.running = false;
-    const int code = WIFEXITED(child.status) ? WEXITSTATUS(child.status) : kExitLost;
+    const int code = CodeOf(child.status);
     // Who was made to end is no cause.
     if (code == kExitDone || pleas_ > 0 || (child.stopped && !causes_.empty())) continue;
     if (WIFSIGNALED(child.status)) {
-      causes_.insert(causes_.begin(), {"troupe: lost " + child.name + ": killed by signal " +
-                                           std::to_string(WTERMSIG(child.status)) + " (" +
-                                           strsignal(WTERMSIG(child.status)) + ")",
-                                       1});
+      causes_.insert(causes_.begin(), {"troupe: " + KilledLine(child), 1});
     }
     if (exit_code_ == kExitDone || WIFSIGNALED(child.status)) exit_code_ = code;
     if (failed_at_ == Clock::time_point{}) failed_at_ = Clock::now();
@@ -230,7 +243,7 @@ void Launched::TellCause() const {
   for (const Cause& cause : causes_) echoes += cause.count;
   if (echoes > 0) {
     std::cerr << "(" << echoes << (echoes == 1 ? " more process" : " more processes")
-              << " ended with it)\n";
+              << " ended for this reason)\n";
   }
   std::cerr << causes_.front().line << '\n' << std::flush;
 }
@@ -248,7 +261,9 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt)
   });
   const int exit_code = launched.Run();
   interrupt.OnSignal(nullptr);
-  return launched.killed() ? 128 + interrupt.signal() : exit_code;
+  if (!launched.killed()) return exit_code;
+  std::cerr << "ended at once: nothing was saved\n" << std::flush;
+  return 128 + interrupt.signal();
 }
 
 void EndWithParent() {
