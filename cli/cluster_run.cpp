@@ -12,6 +12,7 @@
 #include "cli/describe.hpp"
 #include "cli/launcher.hpp"
 #include "cli/meeting_options.hpp"
+#include "cli/restart.hpp"
 #include "cli/run_directory.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
@@ -54,12 +55,21 @@ std::string LastingDirectory(const ClusterArguments& arguments) {
 int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
                const std::vector<PlannedProcess>& mine,
                const std::function<MemberArguments()>& meet, Interrupt& interrupt) {
+  // Where the first process is the run directory is known, and with it where a restart goes on.
   const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
+  const ConfigArguments& config = arguments.work.config;
+  const std::int64_t every =
+      into.empty() ? 0 : LoadConfig(config.path, config.overrides).config.checkpoint.every;
+  if (arguments.restarts > 0 && !into.empty() && every == 0) {
+    std::cerr << "warning: --restarts: there will be no checkpoint to go on from "
+                 "(checkpoint.every = 0)\n"
+              << std::flush;
+  }
   for (int attempt = 0;; ++attempt) {
     const MemberArguments member = meet();
     std::vector<ChildProcess> children;
     for (const PlannedProcess& process : mine) {
-      ChildProcess child = ChildOf("node", arguments.work.config, member, plan, process);
+      ChildProcess child = ChildOf("node", config, member, plan, process);
       AddWorkWords(arguments.work, child.arguments);
       child.arguments.insert(child.arguments.end(), {"--attempt", std::to_string(attempt)});
       if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
@@ -69,8 +79,8 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
     if (exit_code != kExitLost || attempt == arguments.restarts || interrupt.signal() != 0) {
       return exit_code;
     }
-    std::cerr << "troupe: starting anew, " << attempt + 1 << " of " << arguments.restarts
-              << " times\n"
+    std::cerr << "troupe: starting anew" << (into.empty() ? "" : " " + WhereAnew(into, every))
+              << ", " << attempt + 1 << " of " << arguments.restarts << " times\n"
               << std::flush;
   }
 }

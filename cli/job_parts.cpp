@@ -88,10 +88,13 @@ WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
 void ListenToUser(const JobSetup& setup, const Node& node) {
   if (setup.interrupt == nullptr) return;
   setup.interrupt->OnSignal([node, &setup, asked = false](int signal) mutable {
-    if (std::exchange(asked, true)) QuickExit(128 + signal);
+    const bool again = std::exchange(asked, true);
     if (!setup.quiet) {
-      std::cerr << "finishing the step under way; once more ends at once\n" << std::flush;
+      std::cerr << (again ? "ended at once: nothing was saved\n"
+                          : "finishing the step under way; once more ends at once\n")
+                << std::flush;
     }
+    if (again) QuickExit(128 + signal);
     caf::anon_send(node, StopSoon{});
   });
 }

@@ -5,10 +5,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <iostream>
 #include <poll.h>
 #include <spawn.h>
@@ -19,8 +17,6 @@
 #include <utility>
 
 #include "cli/commands.hpp"
-#include "cluster/run_key.hpp"
-#include "cluster/socket.hpp"
 
 extern char** environ;
 
@@ -49,6 +45,22 @@ struct Cause {
   std::string line;
   int count = 0;
 };
+
+bool Unread(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE; }
+
+/// What a child that has ended would have exited with. Nobody reading is what the user did, and a
+/// new start would meet it again: no loss.
+int CodeOf(int status) {
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  return Unread(status) ? kExitFailed : kExitLost;
+}
+
+std::string KilledLine(const Child& child) {
+  if (Unread(child.status)) return "nobody reads the output of " + child.name + " any more";
+  const int signal = WTERMSIG(child.status);
+  return "lost " + child.name + ": killed by signal " + std::to_string(signal) + " (" +
+         strsignal(signal) + ")";
+}
 
 class Launched {
  public:
@@ -197,14 +209,11 @@ void Launched::Reap() {
       continue;
     }
     child.running = false;
-    const int code = WIFEXITED(child.status) ? WEXITSTATUS(child.status) : kExitLost;
+    const int code = CodeOf(child.status);
     // Who was made to end is no cause.
     if (code == kExitDone || pleas_ > 0 || (child.stopped && !causes_.empty())) continue;
     if (WIFSIGNALED(child.status)) {
-      causes_.insert(causes_.begin(), {"troupe: lost " + child.name + ": killed by signal " +
-                                           std::to_string(WTERMSIG(child.status)) + " (" +
-                                           strsignal(WTERMSIG(child.status)) + ")",
-                                       1});
+      causes_.insert(causes_.begin(), {"troupe: " + KilledLine(child), 1});
     }
     if (exit_code_ == kExitDone || WIFSIGNALED(child.status)) exit_code_ = code;
     if (failed_at_ == Clock::time_point{}) failed_at_ = Clock::now();
@@ -234,7 +243,7 @@ void Launched::TellCause() const {
   for (const Cause& cause : causes_) echoes += cause.count;
   if (echoes > 0) {
     std::cerr << "(" << echoes << (echoes == 1 ? " more process" : " more processes")
-              << " ended with it)\n";
+              << " ended for this reason)\n";
   }
   std::cerr << causes_.front().line << '\n' << std::flush;
 }
@@ -252,31 +261,14 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt)
   });
   const int exit_code = launched.Run();
   interrupt.OnSignal(nullptr);
-  return launched.killed() ? 128 + interrupt.signal() : exit_code;
+  if (!launched.killed()) return exit_code;
+  std::cerr << "ended at once: nothing was saved\n" << std::flush;
+  return 128 + interrupt.signal();
 }
 
 void EndWithParent() {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() == 1) raise(SIGTERM);  // it was gone before
-}
-
-Meeting::Meeting() {
-  std::string folder = (std::filesystem::temp_directory_path() / "troupe-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) {
-    throw std::runtime_error(folder + ": cannot create: " + std::strerror(errno));
-  }
-  folder_ = folder;
-  key_file_ = folder_ + "/key";
-  RunKey::Generate().WriteFile(key_file_);
-}
-
-Meeting::~Meeting() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
-std::string Meeting::FreeAddress() {
-  return ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
 }
 
 }  // namespace troupe

@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "cli/argument_errors.hpp"
 #include "cli/commands.hpp"
 #include "cluster/variables.hpp"
 #include "configs/config_error.hpp"
-#include "configs/spelling.hpp"
 #include "data/llava.hpp"
 #include "layout/grid.hpp"
 #include "modules/torch/compute.hpp"
@@ -28,16 +28,14 @@ constexpr const char* kAbout =
     "  troupe train  configs/shapes.toml    trains it; everything lands in runs/\n"
     "  troupe verify configs/shapes.toml    proves its gradients against an unsharded reference\n";
 
-/// CLI11 only says that a verb is missing when it does not know the one that is there.
-std::string UnknownVerb(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-  if (std::find(verbs.begin(), verbs.end(), word) != verbs.end() || word.rfind('-', 0) == 0) {
-    return "";
+/// `troupe help` and `troupe help train` are other words for --help.
+std::vector<std::string> WordsOf(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
   }
-  const std::string nearest = Nearest(word, verbs);
-  return "\"" + word + "\": unknown verb; " +
-         (nearest.empty() ? "expected " + Alternatives(verbs) : "did you mean " + nearest + "?");
+  return words;
 }
 
 /// Exceptions become one line and an exit code here and nowhere else.
@@ -102,17 +100,20 @@ int Main(int argc, char** argv) {
     std::cerr << app.help();
     return kExitBadInput;
   }
-  const std::string unknown = UnknownVerb(app, argv[1]);
+  std::vector<std::string> words = WordsOf(argc, argv);
+  const std::string unknown = UnknownVerb(app, words.front());
   if (!unknown.empty()) {
     std::cerr << "troupe: " << unknown << "\nRun `troupe --help`.\n";
     return kExitBadInput;
   }
   try {
-    app.parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app.parse(words);
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& e) {
-    std::cerr << "troupe: " << e.what() << "\nRun `troupe --help` or `troupe VERB --help`.\n";
+    std::cerr << "troupe: " << ArgumentError(app, e)
+              << "\nRun `troupe --help` or `troupe VERB --help`.\n";
     return kExitBadInput;
   }
   return WithOutputWritten(Run(command));

@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/launcher.hpp"
+#include "cli/meeting.hpp"
 #include "cluster/process_plan.hpp"
 #include "cluster/variables.hpp"
 

@@ -55,6 +55,7 @@ std::int64_t ResidentBytes() {
 }
 
 std::string FormatDuration(double seconds) {
+  if (seconds < 9.95) return Format("%.1fs", seconds);  // above, it would read "10.0s"
   const auto s = static_cast<std::int64_t>(std::llround(seconds));
   if (s >= 3600) return Format("%lldh%02lldm", s / 3600LL, s / 60LL % 60LL);
   if (s >= 60) return Format("%lldm%02llds", s / 60LL, s % 60LL);

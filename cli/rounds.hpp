@@ -10,7 +10,8 @@ namespace troupe {
 /// the last; not at all when there are none.
 RoundPlan TrainingPlan(const Config& config, std::int64_t held_out);
 
-/// The same rounds from the first one on that comes after `steps` training steps.
+/// The same rounds from the first one on that comes after `steps` training steps, which is number
+/// 0: the actors of a new start have seen none.
 RoundPlan ResumeAfter(const RoundPlan& plan, std::int64_t steps);
 
 /// `steps` training rounds and nothing else.

@@ -1,6 +1,7 @@
 #include "cli/run_directory.hpp"
 
 #include <array>
+#include <cstddef>
 #include <ctime>
 #include <filesystem>
 #include <span>
@@ -21,6 +22,10 @@ std::string Timestamp() {
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
   return text.data();
+}
+
+std::string TraceName(std::ptrdiff_t start) {
+  return start == 1 ? "trace.bin" : "trace-" + std::to_string(start) + ".bin";
 }
 
 }  // namespace
@@ -51,11 +56,17 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
 }
 
 std::string RunDirectory::NewTraceFile() const {
-  std::string file = File("trace.bin");
-  for (int start = 2; std::filesystem::exists(file); ++start) {
-    file = File("trace-" + std::to_string(start) + ".bin");
+  return File(TraceName(std::ssize(TraceFiles()) + 1));
+}
+
+std::vector<std::string> RunDirectory::TraceFiles() const {
+  std::vector<std::string> files;
+  std::string name = TraceName(1);
+  while (std::filesystem::exists(File(name))) {
+    files.push_back(name);
+    name = TraceName(std::ssize(files) + 1);
   }
-  return file;
+  return files;
 }
 
 }  // namespace troupe

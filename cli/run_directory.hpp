@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "configs/config.hpp"
 
@@ -28,6 +29,8 @@ class RunDirectory {
   std::string File(const std::string& name) const { return path_ + "/" + name; }
   /// "trace.bin", or "trace-2.bin" for the second start of a run, ...: the first that is not there.
   std::string NewTraceFile() const;
+  /// Names of the trace files that are there, one per start, in order.
+  std::vector<std::string> TraceFiles() const;
 
  private:
   std::string path_;

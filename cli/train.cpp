@@ -15,7 +15,8 @@ void AddTrain(CLI::App& app, Command& command) {
       "configuration, metrics.jsonl, the trace and the final weights. Ctrl-C finishes the\n"
       "step under way and saves; a second one ends at once.\n"
       "Exit code: 0 done, 1 the run failed, 2 configuration or data are wrong, 3 a process\n"
-      "was lost, 130 or 143 interrupted and saved (docs/cli.md).");
+      "was lost, 4 the processes did not find each other, 130 or 143 interrupted and saved\n"
+      "(docs/cli.md).");
   auto arguments = std::make_shared<ClusterArguments>();
   AddConfigArguments(*verb, arguments->work.config);
   AddFaultArgument(*verb, arguments->work.faults);

@@ -1,6 +1,7 @@
 #include "cluster/process_plan.hpp"
 
 #include <cstdint>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -8,6 +9,16 @@ namespace troupe {
 
 static std::string Counted(std::int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+/// "1, 2, 4 or 8".
+static std::string AnyOf(const std::set<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) {
+    if (!text.empty()) text += number == *numbers.rbegin() ? " or " : ", ";
+    text += std::to_string(number);
+  }
+  return text;
 }
 
 /// The nodes of a configuration that may not have gone through the loader.
@@ -70,9 +81,13 @@ ProcessPlan ProcessPlan::Local(const ClusterConfig& cluster, int processes) {
   if (planned.num_nodes() == processes) return ProcessPlan(NodesOf(cluster), ProcessesPer::kNode);
   const int ranks = cluster.ranks;
   if (processes < 1 || ranks % processes != 0) {
-    throw std::invalid_argument(
-        "expected a number of local processes that divides cluster.ranks = " +
-        std::to_string(ranks) + ", got " + std::to_string(processes));
+    std::set<int> possible = {planned.num_processes(), planned.num_nodes()};
+    for (int count = 1; count <= ranks; ++count) {
+      if (ranks % count == 0) possible.insert(count);
+    }
+    throw std::invalid_argument("expected " + AnyOf(possible) +
+                                " local processes for cluster.ranks = " + std::to_string(ranks) +
+                                ", got " + std::to_string(processes));
   }
   return ProcessPlan(EvenNodes(ranks, processes), ProcessesPer::kNode);
 }

@@ -36,7 +36,7 @@ class ProcessPlan {
 
   /// The same ranks in `processes` processes of one machine. When the configuration plans as many
   /// processes, or has as many nodes, it is these; else the ranks are divided evenly over n0, n1,
-  /// ... Throws std::invalid_argument with both numbers when that is impossible.
+  /// ... Throws std::invalid_argument with the possible numbers for any other.
   static ProcessPlan Local(const ClusterConfig& cluster, int processes);
 
   const std::vector<PlannedProcess>& processes() const { return processes_; }

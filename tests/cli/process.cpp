@@ -3,11 +3,13 @@
 #include <array>
 #include <chrono>
 #include <fcntl.h>
+#include <fstream>
 #include <poll.h>
 #include <signal.h>
 #include <sstream>
 #include <stdexcept>
 #include <stdlib.h>
+#include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,8 +99,25 @@ bool ReadSome(int from, std::string& into) {
   return true;
 }
 
+/// The youngest of the processes that `parent` has started.
+pid_t YoungestChildOf(pid_t parent) {
+  const std::string id = std::to_string(parent);
+  std::ifstream children("/proc/" + id + "/task/" + id + "/children");
+  pid_t youngest = 0;
+  for (pid_t child = 0; children >> child;) youngest = child;
+  if (youngest == 0) throw std::runtime_error("the program has started no other");
+  return youngest;
+}
+
+/// Whether `text` contains `event` for the first time.
+bool Happens(std::string& event, const std::string& text) {
+  if (event.empty() || text.find(event) == std::string::npos) return false;
+  event.clear();
+  return true;
+}
+
 /// Reads both streams to their ends, or to the bound.
-void Listen(Descriptor& out, Descriptor& err, pid_t child, std::string interrupt_at,
+void Listen(Descriptor& out, Descriptor& err, pid_t child, ProcessOptions options,
             Outcome& outcome) {
   const auto deadline = Clock::now() + kBound;
   std::array<pollfd, 2> streams = {pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0}};
@@ -114,9 +133,12 @@ void Listen(Descriptor& out, Descriptor& err, pid_t child, std::string interrupt
       if (streams[i].revents == 0) continue;
       if (!ReadSome(streams[i].fd, i == 0 ? outcome.out : outcome.err)) streams[i].fd = -1;
     }
-    if (!interrupt_at.empty() && outcome.out.find(interrupt_at) != std::string::npos) {
-      kill(child, SIGINT);
-      interrupt_at.clear();
+    if (Happens(options.interrupt_at, outcome.out)) kill(child, SIGINT);
+    if (Happens(options.interrupt_again_at, outcome.err)) kill(child, SIGINT);
+    if (Happens(options.kill_child_at, outcome.out)) kill(YoungestChildOf(child), SIGKILL);
+    if (Happens(options.stop_reading_at, outcome.out)) {
+      out.Close();
+      streams[0].fd = -1;
     }
   }
 }
@@ -131,7 +153,7 @@ Outcome RunTroupe(const std::vector<std::string>& arguments, const ProcessOption
   out.write.Close();
   err.write.Close();
   Outcome outcome;
-  Listen(out.read, err.read, child, options.interrupt_at, outcome);
+  Listen(out.read, err.read, child, options, outcome);
   int status = 0;
   waitpid(child, &status, 0);
   outcome.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

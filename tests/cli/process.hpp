@@ -10,7 +10,11 @@ namespace troupe {
 struct ProcessOptions {
   bool terminal = false;           ///< standard output is a pseudo terminal instead of a pipe
   std::size_t max_file_bytes = 0;  ///< files cannot grow beyond, as on a full disk; 0 = no bound
-  std::string interrupt_at;        ///< Ctrl-C once the output contains this; empty = never
+  // What happens once the output, or the complaints, contain this; empty = never.
+  std::string interrupt_at;        ///< output: Ctrl-C
+  std::string interrupt_again_at;  ///< complaints: Ctrl-C once more
+  std::string stop_reading_at;     ///< output: its reader is gone
+  std::string kill_child_at;       ///< output: its youngest child is killed
   std::string working_directory;   ///< empty = the test's own
 };
 

@@ -1,6 +1,7 @@
 // What the world does to a run that has started: full disks, divergence, Ctrl-C.
 #include <catch2/catch.hpp>
 
+#include "checkpoint/safetensors.hpp"
 #include "tests/cli/run_folder.hpp"
 
 namespace troupe {
@@ -77,14 +78,23 @@ TEST_CASE("a run that diverges stops at the stage and microbatch where it shows"
                         Contains(" of microbatch 2: output 0 is not finite: "));
 }
 
-TEST_CASE("Ctrl-C ends a run at once", "[cli]") {
+TEST_CASE("Ctrl-C ends a run after its step, and what it came to is told", "[cli]") {
   const RunFolder folder;
   ProcessOptions options;
   options.interrupt_at = "step 2/";
-  const Outcome outcome = folder.Train({"run.steps=100000"}, options);
+  const Outcome outcome =
+      folder.Train({"run.steps=100000", "data.held_out=" + (folder / "train.json")}, options);
+  INFO(outcome.out);
   CHECK(!outcome.timed_out);
   CHECK(outcome.exit_code == 130);
   CHECK(outcome.seconds < 30);
+  CHECK_THAT(outcome.out, Contains("\ninterrupted after step ") && Contains(" of 100000: ") &&
+                              Contains("\nheld out before: ") && !Contains("\nheld out after: ") &&
+                              !Contains("\ntrained ") &&
+                              Contains("trace.bin, weights.safetensors (96 tensors), "
+                                       "checkpoints/\n"));
+  const SafetensorsReader weights(folder.Runs().at(0) + "/weights.safetensors");
+  CHECK(weights.metadata().at("steps") != "100000");
 }
 
 }  // namespace troupe

@@ -74,9 +74,9 @@ TEST_CASE("local processes share the ranks evenly whatever the nodes are") {
   CHECK(Text(ProcessPlan::Local(cluster, 4)) == "n0: 0 1 | n1: 2 3 | n2: 4 5 | n3: 6 7");
   CHECK(Text(ProcessPlan::Local(Cluster({}, 4), 2)) == "n0: 0 1 | n1: 2 3");
   for (const int bad : {3, 16, 0, -2}) {
-    CHECK_THROWS_WITH(ProcessPlan::Local(cluster, bad),
-                      "expected a number of local processes that divides cluster.ranks = 8, got " +
-                          std::to_string(bad));
+    CHECK_THROWS_WITH(
+        ProcessPlan::Local(cluster, bad),
+        "expected 1, 2, 4 or 8 local processes for cluster.ranks = 8, got " + std::to_string(bad));
   }
 }
 
@@ -87,6 +87,9 @@ TEST_CASE("as many local processes as the configuration has nodes are these node
   CHECK(Text(ProcessPlan::Local(per_device, 2)) == "a: 0 1 2 | b: 3");
   CHECK(Text(ProcessPlan::Local(per_device, 4)) == "a.d0: 0 | a.d1: 1 | a.d2: 2 | b.d0: 3");
   CHECK(Text(ProcessPlan::Local(per_device, 1)) == "n0: 0 1 2 3");
+  const ClusterConfig three = Cluster({{"a", "", 2}, {"b", "", 1}, {"c", "", 1}}, 4);
+  CHECK_THROWS_WITH(ProcessPlan::Local(three, 5),
+                    "expected 1, 2, 3 or 4 local processes for cluster.ranks = 4, got 5");
 }
 
 TEST_CASE("the names of many processes are cut short") {

@@ -101,5 +101,7 @@ TEST_CASE("a second Ctrl-C ends at once") {
   kill(job.processes[1], SIGCONT);
   const auto pressed = Clock::now();
   job.bed.program().Signal(SIGINT);
-  CHECK(job.Await().at - pressed < 1s);
+  const Ending ending = job.Await();
+  CHECK(ending.at - pressed < 1s);
+  CHECK(ending.last_line == "ended at once: nothing was saved");
 }

@@ -1,0 +1,108 @@
+#include "cli/argument_errors.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <regex>
+#include <vector>
+
+#include "configs/spelling.hpp"
+#include "configs/toml_value.hpp"
+
+namespace troupe {
+namespace {
+
+/// The verb that was asked for, within verbs as in `data synth`; and all its words.
+const CLI::App* VerbOf(const CLI::App* app, std::string& words) {
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    words += (words.empty() ? "" : " ") + app->get_name();
+  }
+  return app;
+}
+
+/// "--local" and the like, without what is not for people.
+std::vector<std::string> OptionsOf(const CLI::App& verb) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// One of `known` that `word` is the beginning of, else the nearest.
+std::string Meant(const std::string& word, const std::vector<std::string>& known) {
+  const auto longer = std::find_if(known.begin(), known.end(),
+                                   [&](const auto& name) { return name.rfind(word, 0) == 0; });
+  return longer != known.end() && word.size() > 3 ? *longer : Nearest(word, known);
+}
+
+bool IsOption(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
+
+/// What nobody expected. An option goes first: the word behind it may be its value.
+std::string NotExpected(const CLI::App& verb, const std::string& name,
+                        const std::vector<std::string>& words) {
+  const auto option = std::find_if(words.begin(), words.end(), IsOption);
+  if (option == words.end()) {
+    return Quoted(words.front()) + ": one argument too many" + (name.empty() ? "" : " for " + name);
+  }
+  const std::string word = option->substr(0, option->find('='));
+  const std::string meant = Meant(word, OptionsOf(verb));
+  return Quoted(word) + ": unknown option" + (name.empty() ? "" : " of " + name) +
+         (meant.empty() ? "" : "; did you mean " + meant + "?");
+}
+
+/// "a whole number from 0 on", from what CLI11 keeps of the option's check; empty for other
+/// options.
+std::string ExpectedNumber(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  std::smatch bounds;
+  if (type.find("NONNEGATIVE") != std::string::npos) return "a whole number from 0 on";
+  if (type.find("POSITIVE") != std::string::npos) return "a whole number from 1 on";
+  if (!std::regex_search(type, bounds, std::regex(R"(INT in \[(\d+) - (\d+)\])"))) return "";
+  return "a whole number from " + bounds[1].str() + " to " + bounds[2].str();
+}
+
+/// A number out of its bounds, or none; empty when `error` is about something else.
+std::string WrongNumber(const CLI::App& verb, const std::string& error) {
+  for (const CLI::Option* option : verb.get_options()) {
+    const std::string name = option->get_name();
+    const std::string expected = ExpectedNumber(*option);
+    if (expected.empty() || option->count() == 0) continue;
+    // "--local: Value 0 not in range 1 to 256", "Could not convert: --steps = 1.5"
+    if (error.rfind(name + ": ", 0) != 0 && error.find(": " + name + " = ") == std::string::npos) {
+      continue;
+    }
+    return name + ": expected " + expected + ", got " + Quoted(option->results().back());
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string UnknownVerb(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  if (std::find(verbs.begin(), verbs.end(), word) != verbs.end() || word.rfind('-', 0) == 0) {
+    return "";
+  }
+  verbs.emplace_back("help");
+  const std::string nearest = Nearest(word, verbs);
+  return Quoted(word) + ": unknown verb; " +
+         (nearest.empty() ? "expected " + Alternatives(verbs) : "did you mean " + nearest + "?");
+}
+
+std::string ArgumentError(const CLI::App& app, const CLI::ParseError& error) {
+  std::string name;
+  const CLI::App* const verb = VerbOf(&app, name);
+  const std::vector<std::string> words = app.remaining(/*recurse=*/true);
+  // What is missing comes before what is too many, although the one may be why the other is.
+  if (std::any_of(words.begin(), words.end(), IsOption) ||
+      (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty())) {
+    return NotExpected(*verb, name, words);
+  }
+  const std::string number = WrongNumber(*verb, error.what());
+  return number.empty() ? error.what() : number;
+}
+
+}  // namespace troupe

@@ -1,0 +1,114 @@
+// What a user is told when the processes that --local has started end before they should.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include <catch2/catch.hpp>
+
+#include "tests/cli/run_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+using Catch::EndsWith;
+using Catch::Matches;
+using Catch::StartsWith;
+
+/// `troupe train configs/shapes.toml --local 2`, made small, with held-out rows.
+Outcome TrainLocally(const RunFolder& folder, std::vector<std::string> settings,
+                     const std::vector<std::string>& more, const ProcessOptions& options) {
+  settings.push_back("data.held_out=" + (folder / "train.json"));
+  auto arguments = folder.Arguments("train", "configs/shapes.toml", settings);
+  arguments.insert(arguments.end(), {"--local", "2"});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return RunTroupe(arguments, options);
+}
+
+/// Seconds of all training steps in the run's metrics.jsonl, and the loss of the first.
+std::pair<double, double> Measured(const std::string& run) {
+  std::ifstream metrics(run + "/metrics.jsonl");
+  double seconds = 0;
+  double loss = 0;
+  for (std::string line; std::getline(metrics, line);) {
+    const auto value = nlohmann::json::parse(line);
+    if (value.at("kind") != "step") continue;
+    seconds += value.at("seconds").get<double>();
+    if (value.at("step") == 1) loss = value.at("loss");
+  }
+  return {seconds, loss};
+}
+
+}  // namespace
+
+TEST_CASE("processes whose output nobody reads say so and are not started anew", "[cli]") {
+  const RunFolder folder;
+  ProcessOptions options;
+  options.stop_reading_at = "step 1/";
+  const Outcome outcome = TrainLocally(folder, {"run.steps=100000", "checkpoint.every=50000"},
+                                       {"--restarts", "3"}, options);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 1);
+  REQUIRE(!LinesOf(outcome.err).empty());
+  CHECK(LinesOf(outcome.err).back() == "troupe: nobody reads the output of n0 any more");
+  CHECK_THAT(outcome.err, !Contains("anew"));
+}
+
+TEST_CASE("a restarted run says where it goes on and sums up all of its starts", "[cli]") {
+  const RunFolder folder;
+  ProcessOptions options;
+  options.kill_child_at = "step 5/";
+  const Outcome outcome =
+      TrainLocally(folder, {"run.steps=30", "checkpoint.every=2"}, {"--restarts", "2"}, options);
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err,
+             Matches("(.|\n)*troupe: starting anew after step [0-9]+, 1 of 2 times\n"));
+  CHECK_THAT(outcome.err, !Contains("checkpoint.every"));
+  CHECK_THAT(outcome.out, Contains("\ngoing on after step ") && Contains("\nheld out before: ") &&
+                              Contains("\nheld out after: "));
+  const std::string run = folder.Runs().at(0);
+  CHECK_THAT(outcome.out, Contains("\n" + run +
+                                   "/: resolved.toml, metrics.jsonl, trace.bin, trace-2.bin, "
+                                   "weights.safetensors (96 tensors), checkpoints/\n"));
+  const auto [seconds, first_loss] = Measured(run);
+  char expected[64];
+  std::snprintf(expected, sizeof(expected), "\ntrained 30 steps in %.1fs: loss %.4f -> ", seconds,
+                first_loss);
+  CHECK_THAT(outcome.out, Contains(expected));
+}
+
+TEST_CASE("a run without checkpoints warns that a restart begins again", "[cli]") {
+  const RunFolder folder;
+  ProcessOptions options;
+  options.kill_child_at = "step 2/";
+  const Outcome outcome = TrainLocally(folder, {"run.steps=30"}, {"--restarts", "1"}, options);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, StartsWith("warning: --restarts: there will be no checkpoint to go on "
+                                     "from (checkpoint.every = 0)\n"));
+  CHECK_THAT(outcome.err, EndsWith("troupe: starting anew from the beginning: there is no "
+                                   "checkpoint (checkpoint.every = 0), 1 of 1 times\n"));
+}
+
+TEST_CASE("a second Ctrl-C says that nothing was saved", "[cli]") {
+  for (const bool local : {false, true}) {
+    const RunFolder folder;
+    ProcessOptions options;
+    options.interrupt_at = "step 1/";
+    options.interrupt_again_at = "once more ends at once\n";
+    // A step that does not end is the reason to press twice.
+    std::vector<std::string> arguments = folder.Arguments(
+        "train", "configs/shapes.toml", {"run.steps=100000", "cluster.pass_timeout_s=600"});
+    arguments.insert(arguments.end(),
+                     {"--plant-fault", "sleep@stage language.s0 dp0@Activation@9"});
+    if (local) arguments.insert(arguments.end(), {"--local", "2"});
+    const Outcome outcome = RunTroupe(arguments, options);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 130);
+    CHECK_THAT(outcome.err, EndsWith("finishing the step under way; once more ends at once\n"
+                                     "ended at once: nothing was saved\n"));
+    CHECK_FALSE(std::filesystem::exists(folder.Runs().at(0) + "/weights.safetensors"));
+  }
+}
+
+}  // namespace troupe
