@@ -205,9 +205,8 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
       },
       [self, &s](const SaveShard& save) -> caf::result<ShardStored> {
         return Execute<ShardStored>(self, Aside("saving", save.stage), [&] {
-          s.config.storage.save(*s.programs.at(save.stage), s.config.shards.at(save.stage),
-                                save.folder);
-          return ShardStored{};
+          return ShardStored{s.config.storage.save(
+              *s.programs.at(save.stage), s.config.shards.at(save.stage), save.folder, save.step)};
         });
       },
       [self, &s](const LoadShard& load) -> caf::result<ShardStored> {

@@ -23,12 +23,13 @@ class Run {
   const std::string& folder() const { return folder_; }
   std::string FolderOf(std::int64_t step) const { return CheckpointFolder(folder_, step); }
 
-  void WriteShardOf(std::int64_t step) const {
-    WriteShard(FakeProgram(shards_[0], 1, true), shards_[0], FolderOf(step));
+  std::string WriteShardOf(std::int64_t step) const {
+    return WriteShard(FakeProgram(shards_[0], 1, true), shards_[0], FolderOf(step), step);
   }
   void Write(std::int64_t step) const {
-    WriteShardOf(step);
-    WriteManifest(FolderOf(step), MakeManifest(FolderOf(step), step, "abc", shards_));
+    const std::string sha256 = WriteShardOf(step);
+    WriteManifest(FolderOf(step),
+                  MakeManifest(FolderOf(step), step, "abc", {{shards_[0], sha256}}));
   }
   std::string ShardOf(std::int64_t step) const {
     return FolderOf(step) + "/" + ShardFileName(shards_[0]);
