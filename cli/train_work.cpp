@@ -115,7 +115,7 @@ class TrainWork : public Work {
     if (!directory_->checkpoint().empty()) {
       checkpoints.resume = std::filesystem::absolute(directory_->checkpoint()).string();
     }
-    checkpoints.folder = [run](std::int64_t steps) { return CheckpointFolder(run, steps); };
+    checkpoints.folder = [run](std::int64_t steps) { return NewCheckpointFolder(run, steps); };
     checkpoints.complete = [run, plan = plan_](const std::string& folder, std::int64_t steps,
                                                const std::vector<SavedShard>& saved) {
       std::vector<StoredShard> shards;
