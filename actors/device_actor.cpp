@@ -20,13 +20,16 @@ struct Work {
   int stage = -1;
   std::int64_t round = 0;
   std::int64_t unit = 0;
-  bool recorded = true;
+  const char* aside = nullptr;  ///< its name in errors if no round has it; the trace neither
 };
+
+Work Aside(const char* name, int stage) { return {.stage = stage, .aside = name}; }
 
 std::string Describe(const DeviceState& s, const Work& work) {
   const auto shard = s.config.shards.find(work.stage);
   std::string text = shard == s.config.shards.end() ? "rank " + std::to_string(s.config.rank)
                                                     : ToString(shard->second);
+  if (work.aside) return text + " " + work.aside;
   switch (work.kind) {
     case WorkKind::kForward:
       return text + " forward of microbatch " + std::to_string(work.unit);
@@ -43,7 +46,7 @@ std::string Describe(const DeviceState& s, const Work& work) {
 }
 
 void Record(const DeviceState& s, const Work& work, std::int64_t begin_ns, std::int64_t end_ns) {
-  if (!s.config.ring || !work.recorded) return;
+  if (!s.config.ring || work.aside) return;
   PassRecord record{};
   record.kind = work.kind;
   record.stage = static_cast<std::int32_t>(work.stage);
@@ -85,12 +88,13 @@ void Bring(const DeviceState& s, std::vector<Buffer>& buffers, const char* what)
   for (Buffer& buffer : buffers) buffer = s.config.tensors->FetchNow(buffer, what);
 }
 
-std::shared_ptr<const Inputs> Brought(const DeviceState& s, const std::shared_ptr<const Inputs>& in) {
+std::shared_ptr<const Inputs> Brought(const DeviceState& s,
+                                      const std::shared_ptr<const Inputs>& in) {
   const auto here = [](const auto& map) {
     return std::all_of(map.begin(), map.end(), [](const auto& e) { return e.second.local(); });
   };
-  if (!in || (in->tokens.local() && in->labels.local() && in->content.local() &&
-              here(in->images) && here(in->positions))) {
+  if (!in || (in->tokens.local() && in->labels.local() && in->content.local() && here(in->images) &&
+              here(in->positions))) {
     return in;
   }
   auto data = std::make_shared<Inputs>(*in);
@@ -195,19 +199,18 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
         });
       },
       [self, &s](const Inspect& ask) -> caf::result<Inspected> {
-        return Execute<Inspected>(self, {Kind::kUpdate, ask.stage, 0, 0, false}, [&] {
+        return Execute<Inspected>(self, Aside("inspection", ask.stage), [&] {
           return Inspected{s.programs.at(ask.stage)->Tensors(ask.kind)};
         });
       },
       [self, &s](const SaveShard& save) -> caf::result<ShardStored> {
-        return Execute<ShardStored>(self, {Kind::kUpdate, save.stage, 0, 0, false}, [&] {
-          s.config.storage.save(*s.programs.at(save.stage), s.config.shards.at(save.stage),
-                                save.folder);
-          return ShardStored{};
+        return Execute<ShardStored>(self, Aside("saving", save.stage), [&] {
+          return ShardStored{s.config.storage.save(
+              *s.programs.at(save.stage), s.config.shards.at(save.stage), save.folder, save.step)};
         });
       },
       [self, &s](const LoadShard& load) -> caf::result<ShardStored> {
-        return Execute<ShardStored>(self, {Kind::kUpdate, load.stage, 0, 0, false}, [&] {
+        return Execute<ShardStored>(self, Aside("loading", load.stage), [&] {
           s.config.storage.load(*s.programs.at(load.stage), s.config.shards.at(load.stage),
                                 load.folder);
           return ShardStored{};

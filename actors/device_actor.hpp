@@ -7,6 +7,7 @@
 // shard, pass and reason: ranks that wait for this one in a collective must wake up.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,9 +22,13 @@
 
 namespace troupe {
 
-/// How shards are stored (checkpoint/sharded.hpp, below us in the order of folders). Both may throw.
+/// How shards are stored (checkpoint/sharded.hpp, below us in the order of folders). Both may
+/// throw.
 struct ShardStorage {
-  std::function<void(const StageProgram&, const ShardAddress&, const std::string& folder)> save;
+  /// Answers the SHA-256 of what it wrote.
+  std::function<std::string(const StageProgram&, const ShardAddress&, const std::string& folder,
+                            std::int64_t step)>
+      save;
   std::function<void(StageProgram&, const ShardAddress&, const std::string& folder)> load;
 };
 

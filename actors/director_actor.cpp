@@ -115,23 +115,34 @@ void Complete(Self self, std::int64_t number) {
   Pump(self);
 }
 
-/// The same command to every shard of the job, then goes on.
+/// The same command to every shard of the job, then goes on with what all answered.
 template <class Command, class Then>
-void TellShards(Self self, const char* what, const std::string& folder, Then then) {
+void TellShards(Self self, const char* what, Command command, Then then) {
   DirectorState& s = self->state;
-  auto missing = std::make_shared<std::size_t>(s.config.shards.size());
+  struct Gathered {
+    std::size_t missing = 0;
+    std::vector<SavedShard> shards;  ///< in the order of the configuration, whoever answers first
+  };
+  auto gathered = std::make_shared<Gathered>();
+  gathered->missing = s.config.shards.size();
   for (std::size_t place = 0; place < s.config.shards.size(); ++place) {
     const auto& [devices, inspects] = s.config.shards[place];
+    const std::size_t first = gathered->shards.size();
     ToSet<Command> set;
     for (const auto& [rank, inspect] : inspects.parts) {
-      set.parts.emplace_back(rank, Command{inspect.stage, folder});
+      gathered->shards.push_back({rank, inspect.stage, ""});
+      command.stage = inspect.stage;
+      set.parts.emplace_back(rank, command);
     }
     Asked(s, place, what, set);
     self->request(devices, caf::infinite, std::move(set))
         .then(
-            [&s, missing, then, place](const FromSet<ShardStored>&) {
+            [&s, gathered, then, place, first](const FromSet<ShardStored>& stored) {
               s.asked_shards.erase(place);
-              if (--*missing == 0) then();
+              for (std::size_t i = 0; i < stored.parts.size(); ++i) {
+                gathered->shards.at(first + i).sha256 = stored.parts[i].sha256;
+              }
+              if (--gathered->missing == 0) then(gathered->shards);
             },
             OnError(self));
   }
@@ -145,13 +156,15 @@ void Checkpoint(Self self, Then then) {
   if (!Tell(self, [&](JobObserver&) { folder = s.config.checkpoints.folder(s.steps_done); }))
     return;
   s.storing = true;
-  TellShards<SaveShard>(self, asked::kSaving, folder, [self, &s, folder, then] {
+  const auto complete = [self, &s, folder, then](const std::vector<SavedShard>& shards) {
     s.storing = false;
     s.checkpoint_at = s.steps_done;
-    if (Tell(self, [&](JobObserver&) { s.config.checkpoints.complete(folder, s.steps_done); })) {
+    if (Tell(self,
+             [&](JobObserver&) { s.config.checkpoints.complete(folder, s.steps_done, shards); })) {
       then();
     }
-  });
+  };
+  TellShards(self, asked::kSaving, SaveShard{0, folder, s.steps_done}, complete);
 }
 
 /// Shows parameters and moments after the step, one kind after the other, then completes.
@@ -327,7 +340,8 @@ void Start(Self self) {
   };
   if (s.config.checkpoints.resume.empty()) return begin();
   s.storing = true;
-  TellShards<LoadShard>(self, asked::kLoading, s.config.checkpoints.resume, begin);
+  TellShards(self, asked::kLoading, LoadShard{0, s.config.checkpoints.resume},
+             [begin](const std::vector<SavedShard>&) { begin(); });
 }
 
 Waits WaitsOf(const DirectorState& s) {

@@ -63,6 +63,13 @@ class JobObserver {
 /// The rounds of a run: training steps with held-out evaluations between. nullopt after the last.
 using RoundPlan = std::function<std::optional<Round>(std::int64_t number)>;
 
+/// A shard whose file is written: where it lives, and the SHA-256 of the file.
+struct SavedShard {
+  int rank = 0;
+  int stage = 0;  ///< index in the StageGraph
+  std::string sha256;
+};
+
 /// Where checkpoints go. Both calls may throw, which ends the job.
 struct Checkpoints {
   std::int64_t every =
@@ -70,7 +77,8 @@ struct Checkpoints {
   std::string run_directory;  ///< where they go: all processes must see it
   std::string resume;  ///< folder to start from; empty: from the initial values
   std::function<std::string(std::int64_t steps)> folder;  ///< of a new one; empty: none are written
-  std::function<void(const std::string& folder, std::int64_t steps)>
+  std::function<void(const std::string& folder, std::int64_t steps,
+                     const std::vector<SavedShard>& shards)>
       complete;  ///< all shards are in
 };
 

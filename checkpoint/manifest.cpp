@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "checkpoint/output_file.hpp"
+#include "checkpoint/sha256.hpp"
 #include "checkpoint/strict_json.hpp"
 
 namespace troupe {
@@ -17,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr const char* kFormat = "troupe-sharded-1";
+constexpr const char* kFormat = "troupe-sharded-2";
+constexpr const char* kFormatWithoutSums = "troupe-sharded-1";
 constexpr std::size_t kMaxName = 255;  ///< bytes; what file systems allow
 
 [[noreturn]] void Fail(const std::string& what) { throw std::runtime_error(what); }
@@ -51,10 +53,26 @@ std::int64_t ParseCount(const Json& json, const char* key) {
   return number.get<std::int64_t>();
 }
 
+std::string ParseSha256(const Json& json) {
+  std::string sha256 = ParseText(json, "sha256");
+  if (!IsSha256(sha256)) Fail("sha256 is not 64 digits from 0 to f, but " + QuoteText(sha256));
+  return sha256;
+}
+
+/// Whether it is `manifest` that was written. JSON prints the same content the same way.
+void CheckWhole(Json manifest) {
+  const std::string expected = ParseSha256(manifest);
+  manifest.erase("sha256");
+  if (Sha256Of(manifest.dump(1)) != expected) Fail("was changed since it was written");
+}
+
 CheckpointFile ParseFile(const Json& json) {
-  if (!json.is_object() || json.size() != 2) Fail("files holds something other than name, bytes");
+  if (!json.is_object() || json.size() != 3) {
+    Fail("files holds something other than name, bytes, sha256");
+  }
   CheckpointFile file{.name = ParseText(json, "name"),
-                      .bytes = static_cast<std::uint64_t>(ParseCount(json, "bytes"))};
+                      .bytes = static_cast<std::uint64_t>(ParseCount(json, "bytes")),
+                      .sha256 = ParseSha256(json)};
   if (!IsFileName(file.name)) Fail("expected the name of a file, got " + QuoteText(file.name));
   return file;
 }
@@ -62,9 +80,10 @@ CheckpointFile ParseFile(const Json& json) {
 CheckpointManifest ParseManifest(const std::string& text) {
   const Json json = ParseStrictJson(text, "manifest");
   if (const std::string format = ParseText(json, "format"); format != kFormat) {
+    if (format == kFormatWithoutSums) Fail("was written by an earlier version, without checksums");
     Fail(std::string("expected format \"") + kFormat + "\", got " + QuoteText(format));
   }
-  if (json.size() != 4) Fail("has keys besides format, step, config and files");
+  if (json.size() != 5) Fail("has not just format, step, config, files and sha256");
   CheckpointManifest manifest{
       .step = ParseCount(json, "step"), .config_hash = ParseText(json, "config"), .files = {}};
   const Json& files = Member(json, "files");
@@ -75,19 +94,21 @@ CheckpointManifest ParseManifest(const std::string& text) {
     const std::string& name = manifest.files.back().name;
     if (!names.insert(name).second) Fail("lists " + QuoteText(name) + " twice");
   }
+  CheckWhole(json);
   return manifest;
 }
 
 std::string FormatManifest(const CheckpointManifest& manifest) {
   Json files = Json::array();
   for (const CheckpointFile& file : manifest.files) {
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}});
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
   }
-  const Json json = {{"format", kFormat},
-                     {"step", manifest.step},
-                     {"config", manifest.config_hash},
-                     {"files", files}};
+  Json json = {{"format", kFormat},
+               {"step", manifest.step},
+               {"config", manifest.config_hash},
+               {"files", files}};
   try {
+    json["sha256"] = Sha256Of(json.dump(1));
     return json.dump(1) + "\n";
   } catch (const Json::type_error&) {
     Fail("a text is not valid UTF-8");
@@ -120,21 +141,23 @@ std::string ReadText(const std::string& path) {
 
 }  // namespace
 
-std::string ShardFileName(const ShardAddress& shard) {
+std::string ShardName(const ShardAddress& shard) {
   return shard.module + ".s" + std::to_string(shard.pp) + "-dp" + std::to_string(shard.dp) + "-cp" +
-         std::to_string(shard.cp) + "-tp" + std::to_string(shard.tp) + ".safetensors";
+         std::to_string(shard.cp) + "-tp" + std::to_string(shard.tp);
 }
+
+std::string ShardFileName(const ShardAddress& shard) { return ShardName(shard) + ".safetensors"; }
 
 CheckpointManifest MakeManifest(const std::string& folder, std::int64_t step,
                                 const std::string& config_hash,
-                                const std::vector<ShardAddress>& shards) {
+                                const std::vector<StoredShard>& shards) {
   CheckpointManifest manifest{.step = step, .config_hash = config_hash, .files = {}};
-  for (const ShardAddress& shard : shards) {
+  for (const auto& [shard, sha256] : shards) {
     const std::string name = ShardFileName(shard);
     const std::string path = PathOf(folder, name);
     const auto bytes = SizeOfFile(path);
     if (!bytes) Fail(path + ": not there, expected the checkpoint of " + ToString(shard));
-    manifest.files.push_back({.name = name, .bytes = *bytes});
+    manifest.files.push_back({.name = name, .bytes = *bytes, .sha256 = sha256});
   }
   return manifest;
 }

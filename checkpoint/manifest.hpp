@@ -1,9 +1,12 @@
 // What makes a folder of shard files a checkpoint: manifest.json, which is written last.
 //
-//   {"format": "troupe-sharded-1", "step": 120, "config": "HASH",
-//    "files": [{"name": "language.s0-dp0-cp0-tp0.safetensors", "bytes": 4096}, ...]}
+//   {"format": "troupe-sharded-2", "step": 120, "config": "HASH",
+//    "files": [{"name": "language.s0-dp0-cp0-tp0.safetensors", "bytes": 4096, "sha256": HEX}, ...],
+//    "sha256": HEX}
 //
-// A folder without it, or whose files are not those it lists, is what an interruption left behind.
+// The last is that of the manifest without it, as it is printed: a damaged manifest cannot hide a
+// file or a sum. A folder without it, or whose files are not those it lists, is what an
+// interruption left behind.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +18,16 @@
 
 namespace troupe {
 
-/// The file of a shard in its checkpoint's folder: "language.s0-dp0-cp0-tp1.safetensors". The rank
-/// is not part of it: a shard may come back on another device.
+/// A shard of a job, as text: "language.s0-dp0-cp0-tp1". The rank is not part of it: a shard may
+/// come back on another device.
+std::string ShardName(const ShardAddress& shard);
+/// Its file in its checkpoint's folder: "language.s0-dp0-cp0-tp1.safetensors".
 std::string ShardFileName(const ShardAddress& shard);
 
 struct CheckpointFile {
   std::string name;  ///< within the folder
   std::uint64_t bytes = 0;
+  std::string sha256;  ///< of the whole file
   friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
 };
 
@@ -32,11 +38,17 @@ struct CheckpointManifest {
   friend bool operator==(const CheckpointManifest&, const CheckpointManifest&) = default;
 };
 
-/// The manifest of `folder`, where the files of all `shards` are written. Throws
+/// A shard whose file is written, and what WriteShard said about it.
+struct StoredShard {
+  ShardAddress shard;
+  std::string sha256;
+};
+
+/// The manifest of `folder`, where the files of all `shards` are written; they are not read. Throws
 /// std::runtime_error naming the file that is not there.
 CheckpointManifest MakeManifest(const std::string& folder, std::int64_t step,
                                 const std::string& config_hash,
-                                const std::vector<ShardAddress>& shards);
+                                const std::vector<StoredShard>& shards);
 
 /// Writes FOLDER/manifest.json, atomically, once the names of all that lies in the folder, and the
 /// folder's own, are on the disk; the bytes of the files are since WriteShard. Throws
@@ -44,7 +56,7 @@ CheckpointManifest MakeManifest(const std::string& folder, std::int64_t step,
 void WriteManifest(const std::string& folder, const CheckpointManifest& manifest);
 
 /// Nothing when the folder has none. Throws std::runtime_error, one line that names the file, when
-/// it cannot be read or is no manifest. At most kMaxManifestBytes are read.
+/// it cannot be read, is no manifest or was changed. At most kMaxManifestBytes are read.
 std::optional<CheckpointManifest> ReadManifest(const std::string& folder);
 
 /// Beyond it nobody is listing files: room for more than a hundred thousand.

@@ -9,6 +9,7 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/output_file.hpp"
+#include "checkpoint/shard_file.hpp"
 
 namespace troupe {
 
@@ -56,17 +57,35 @@ std::vector<Found> AllFolders(const std::string& run_folder) {
   return all;
 }
 
-bool IsComplete(const Found& found) {
+/// Why it is no complete checkpoint; nothing when it is one.
+std::optional<std::string> FaultOf(const Found& found) {
   try {
     const auto manifest = ReadManifest(found.folder);
-    return manifest && manifest->step == found.step && !FirstFault(found.folder, *manifest);
-  } catch (const std::runtime_error&) {
-    return false;
+    if (!manifest) return found.folder + ": no manifest.json, so its writing did not end";
+    if (manifest->step != found.step) {
+      return found.folder + ": its manifest is of step " + std::to_string(manifest->step);
+    }
+    // Sizes first: asking for them is cheaper than opening files.
+    if (const auto fault = FirstFault(found.folder, *manifest)) return fault;
+    for (const CheckpointFile& file : manifest->files) {
+      OpenShardFile(found.folder, found.step, file);
+    }
+  } catch (const std::runtime_error& error) {
+    return error.what();
   }
+  return std::nullopt;
+}
+
+bool HasManifest(const Found& found) {
+  return fs::exists(fs::path(found.folder) / "manifest.json");
+}
+
+void RemoveManifest(const std::string& folder) {
+  if (fs::remove(fs::path(folder) / "manifest.json")) SyncDirectory(folder);
 }
 
 void Remove(const std::string& folder) {
-  if (fs::remove(fs::path(folder) / "manifest.json")) SyncDirectory(folder);
+  RemoveManifest(folder);
   fs::remove_all(folder);
 }
 
@@ -76,9 +95,24 @@ std::string CheckpointFolder(const std::string& run_folder, std::int64_t step) {
   return (fs::path(run_folder) / "checkpoints" / NameOf(step)).string();
 }
 
-std::optional<std::string> NewestCheckpoint(const std::string& run_folder) {
-  for (const Found& found : AllFolders(run_folder)) {
-    if (IsComplete(found)) return found.folder;
+std::string NewCheckpointFolder(const std::string& run_folder, std::int64_t step) {
+  const std::string folder = CheckpointFolder(run_folder, step);
+  RemoveManifest(folder);
+  return folder;
+}
+
+std::optional<std::string> NewestCheckpoint(
+    const std::string& run_folder, const std::function<void(const std::string& line)>& skipped) {
+  const std::vector<Found> all = AllFolders(run_folder);
+  for (const Found& found : all) {
+    const auto fault = FaultOf(found);
+    if (!fault) return found.folder;
+    skipped(*fault + ": the checkpoint of step " + std::to_string(found.step) + " is skipped");
+  }
+  if (std::ranges::any_of(all, HasManifest)) {
+    throw std::runtime_error((fs::path(run_folder) / "checkpoints").string() +
+                             ": every checkpoint in it is damaged; remove it to train from the "
+                             "beginning");
   }
   return std::nullopt;
 }
@@ -90,7 +124,7 @@ void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep) {
   }
   std::int64_t num_complete = 0;
   for (const Found& found : AllFolders(run_folder)) {
-    if (IsComplete(found)) {
+    if (!FaultOf(found)) {
       if (++num_complete > keep) Remove(found.folder);
     } else if (num_complete > 0) {
       Remove(found.folder);

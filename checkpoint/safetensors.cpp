@@ -65,12 +65,16 @@ FileContent Arrange(const std::vector<NamedTensor>& tensors, const Metadata& met
   return content;
 }
 
-void Write(OutputFile& file, const FileContent& content) {
+void Write(OutputFile& file, const FileContent& content, Sha256* sum) {
+  const auto write = [&](std::span<const std::byte> bytes) {
+    file.Write(bytes);
+    if (sum) sum->Update(bytes);
+  };
   const std::uint64_t length = content.header.size();
-  file.Write(std::as_bytes(std::span(&length, 1)));
-  file.Write(std::as_bytes(std::span(content.header)));
+  write(std::as_bytes(std::span(&length, 1)));
+  write(std::as_bytes(std::span(content.header)));
   for (const NamedTensor* tensor : content.tensors) {
-    file.Write(std::span<const std::byte>(tensor->value.data(), tensor->value.num_bytes()));
+    write(std::span<const std::byte>(tensor->value.data(), tensor->value.num_bytes()));
   }
 }
 
@@ -78,18 +82,18 @@ void Write(OutputFile& file, const FileContent& content) {
 
 void WriteSafetensors(OutputFile& file, const std::vector<NamedTensor>& tensors,
                       const Metadata& metadata) {
-  Write(file, Arrange(tensors, metadata));
+  Write(file, Arrange(tensors, metadata), nullptr);
 }
 
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                      const Metadata& metadata) {
+                      const Metadata& metadata, Sha256* sum) {
   FileContent content;
   try {
     content = Arrange(tensors, metadata);
   } catch (const std::runtime_error& error) {
     Fail(path, error.what());
   }
-  ReplaceFile(path, [&content](OutputFile& file) { Write(file, content); });
+  ReplaceFile(path, [&](OutputFile& file) { Write(file, content, sum); });
 }
 
 SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) {
@@ -153,16 +157,27 @@ const TensorEntry* SafetensorsReader::Find(const std::string& name) const {
 Buffer SafetensorsReader::Read(const std::string& name) const {
   const TensorEntry* entry = Find(name);
   if (entry == nullptr) Fail(path_, "no tensor \"" + name + "\"");
-  Buffer loaded = Buffer::Allocate(entry->shape, LoadedTypeOf(entry->type));
-  const std::size_t num_bytes = entry->end - entry->begin;
-  if (SizeOf(entry->type) == SizeOf(loaded.dtype())) {
-    ReadAt(data_begin_ + entry->begin, loaded.data(), num_bytes);
-    return loaded;
-  }
-  std::vector<std::byte> stored(num_bytes);
-  ReadAt(data_begin_ + entry->begin, stored.data(), num_bytes);
-  Widen(entry->type, stored.data(), num_bytes / SizeOf(entry->type), loaded.data());
+  return ReadEntry(*entry, nullptr);
+}
+
+Buffer SafetensorsReader::ReadEntry(const TensorEntry& entry, Sha256* sum) const {
+  Buffer loaded = Buffer::Allocate(entry.shape, LoadedTypeOf(entry.type));
+  const std::size_t num_bytes = entry.end - entry.begin;
+  const bool as_stored = SizeOf(entry.type) == SizeOf(loaded.dtype());
+  std::vector<std::byte> stored(as_stored ? 0 : num_bytes);
+  std::byte* const bytes = as_stored ? loaded.data() : stored.data();
+  ReadAt(data_begin_ + entry.begin, bytes, num_bytes);
+  if (sum) sum->Update({bytes, num_bytes});
+  if (!as_stored) Widen(entry.type, bytes, num_bytes / SizeOf(entry.type), loaded.data());
   return loaded;
+}
+
+void SafetensorsReader::ReadAll(Sha256& sum,
+                                const std::function<void(const TensorEntry&, Buffer)>& take) const {
+  std::vector<std::byte> header(data_begin_);
+  ReadAt(0, header.data(), header.size());
+  sum.Update(header);
+  for (const TensorEntry& entry : entries()) take(entry, ReadEntry(entry, &sum));
 }
 
 }  // namespace troupe

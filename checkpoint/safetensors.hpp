@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/output_file.hpp"
 #include "checkpoint/safetensors_header.hpp"
+#include "checkpoint/sha256.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
@@ -18,11 +20,12 @@ struct NamedTensor {
 
 /// Writes `tensors` to `path`, atomically (ReplaceFile): the file is the old one or the new one,
 /// never a part. Tensors lie widest element first, then by name, so that each is aligned and the
-/// same tensors give the same bytes. `metadata` is added to {"format": "pt"}.
+/// same tensors give the same bytes. `metadata` is added to {"format": "pt"}. `sum`, unless null,
+/// is given every byte of the file.
 /// Throws std::runtime_error, naming the path: a name used twice or reserved or not UTF-8, a tensor
 /// without value, a disk that is full or fails.
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                      const Metadata& metadata = {});
+                      const Metadata& metadata = {}, Sha256* sum = nullptr);
 
 /// The same into a file that is open; errors about the tensors do not name it.
 void WriteSafetensors(OutputFile& file, const std::vector<NamedTensor>& tensors,
@@ -50,8 +53,14 @@ class SafetensorsReader {
   /// the path: an unknown name, or a file that fails or has shrunk since it was opened.
   Buffer Read(const std::string& name) const;
 
+  /// Reads the whole file once, its header again included: gives every byte to `sum` and every
+  /// tensor, in the order of their bytes, to `take`. Throws as Read does, and what `take` throws.
+  void ReadAll(Sha256& sum, const std::function<void(const TensorEntry&, Buffer)>& take) const;
+
  private:
   void ReadHeader();
+  /// `sum`, unless null, is given the bytes as they are stored.
+  Buffer ReadEntry(const TensorEntry& entry, Sha256* sum) const;
   /// Fills [data, data + count) from byte `offset` of the file on.
   void ReadAt(std::uint64_t offset, void* data, std::size_t count) const;
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "checkpoint/safetensors.hpp"
+#include "checkpoint/shard_file.hpp"
 #include "checkpoint/strict_json.hpp"
 #include "modules/tensor_pieces.hpp"
 
@@ -22,7 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array<TensorKind, 3> kStored = {TensorKind::kParameter, TensorKind::kFirstMoment,
                                                TensorKind::kSecondMoment};
-constexpr const char* kOtherLayout = ": the checkpoint was written in another layout";
 
 std::string StoredName(TensorKind kind, const std::string& name) {
   return ToString(kind) + "/" + name;
@@ -67,9 +67,14 @@ std::string Mismatch(const SafetensorsReader& file, const TensorEntry& entry,
   if (entry.shape.size() > 8) shape = std::to_string(entry.shape.size()) + " dimensions";
   return "tensor " + wanted.stored_name + ": expected " + ToString(wanted.piece.value.shape()) +
          " of " + ToString(type) + " at " + expected + ", but " + file.path() + " has " + shape +
-         " of " + ToString(entry.type) + " at " + (place.empty() ? "no place" : QuoteText(place)) +
-         kOtherLayout;
+         " of " + ToString(entry.type) + " at " + (place.empty() ? "no place" : QuoteText(place));
 }
+
+/// A sound checkpoint of a job that was cut up otherwise; or, as it seems, a damaged one.
+struct OtherLayout : std::runtime_error {
+  explicit OtherLayout(const std::string& what)
+      : std::runtime_error(what + ": the checkpoint was written in another layout") {}
+};
 
 /// The checkpoint's files as its manifest lists them.
 class Folder {
@@ -77,31 +82,45 @@ class Folder {
   explicit Folder(std::string path) : path_(std::move(path)) {
     auto manifest = ReadManifest(path_);
     if (!manifest) throw std::runtime_error(path_ + ": no manifest.json: no complete checkpoint");
-    for (const CheckpointFile& file : manifest->files) bytes_[file.name] = file.bytes;
+    step_ = manifest->step;
+    for (CheckpointFile& file : manifest->files) {
+      std::string name = file.name;
+      files_.emplace(std::move(name), std::move(file));
+    }
   }
 
   const std::string& path() const { return path_; }
-  const std::map<std::string, std::uint64_t>& files() const { return bytes_; }
+  const std::map<std::string, CheckpointFile>& files() const { return files_; }  ///< by name
 
-  std::shared_ptr<const SafetensorsReader> Open(const std::string& name) const {
-    CheckpointManifest one;
-    one.files = {{.name = name, .bytes = bytes_.at(name)}};
-    const auto fault = FirstFault(path_, one);
-    if (fault) throw std::runtime_error(*fault);
-    return std::make_shared<const SafetensorsReader>((fs::path(path_) / name).string());
+  std::shared_ptr<const SafetensorsReader> Open(const std::string& name) {
+    opened_.insert(name);
+    return OpenShardFile(path_, step_, files_.at(name));
+  }
+
+  /// Reads all that was opened. A name or place of a tensor that is damaged looks like another
+  /// layout.
+  void CheckOpened() const {
+    for (const std::string& name : opened_) {
+      const auto reader = OpenShardFile(path_, step_, files_.at(name));
+      Sha256 sum;
+      reader->ReadAll(sum, [](const TensorEntry&, const Buffer&) {});
+      CheckSha256(*reader, files_.at(name), sum.Hex());
+    }
   }
 
  private:
   std::string path_;
-  std::map<std::string, std::uint64_t> bytes_;  ///< by name
+  std::int64_t step_ = 0;
+  std::map<std::string, CheckpointFile> files_;
+  std::set<std::string> opened_;
 };
 
-/// The shard's own file must have exactly what the shard owns.
-void FindOwned(const Folder& folder, const ShardAddress& shard, std::vector<Wanted>& all) {
+/// Opens the shard's own file, which must have exactly what the shard owns.
+std::shared_ptr<const SafetensorsReader> FindOwned(Folder& folder, const ShardAddress& shard,
+                                                   std::vector<Wanted>& all) {
   const std::string name = ShardFileName(shard);
   if (!folder.files().contains(name)) {
-    throw std::runtime_error(folder.path() + ": expected a file " + name +
-                             ", the manifest lists none" + kOtherLayout);
+    throw OtherLayout(folder.path() + ": expected a file " + name + ", the manifest lists none");
   }
   const auto file = folder.Open(name);
   std::map<std::string, const TensorEntry*> entries;
@@ -110,19 +129,19 @@ void FindOwned(const Folder& folder, const ShardAddress& shard, std::vector<Want
     if (!wanted.piece.owner) continue;
     const auto found = entries.find(wanted.stored_name);
     if (found == entries.end()) {
-      throw std::runtime_error("tensor " + wanted.stored_name + ": expected " +
-                               Describe(wanted.piece) + " in " + file->path() + ", which has none" +
-                               kOtherLayout);
+      throw OtherLayout("tensor " + wanted.stored_name + ": expected " + Describe(wanted.piece) +
+                        " in " + file->path() + ", which has none");
     }
     const std::string mismatch = Mismatch(*file, *found->second, wanted);
-    if (!mismatch.empty()) throw std::runtime_error(mismatch);
+    if (!mismatch.empty()) throw OtherLayout(mismatch);
     wanted.source = file;
     entries.erase(found);
   }
   if (!entries.empty()) {
-    throw std::runtime_error(file->path() + ": has tensor " + QuoteText(entries.begin()->first) +
-                             ", which " + ToString(shard) + " does not own" + kOtherLayout);
+    throw OtherLayout(file->path() + ": has tensor " + QuoteText(entries.begin()->first) +
+                      ", which " + ToString(shard) + " does not own");
   }
+  return file;
 }
 
 /// Names of files in the order in which owners are likely: replica 0 of the same stage and tp rank,
@@ -139,7 +158,7 @@ std::vector<std::string> OtherFiles(const Folder& folder, const ShardAddress& sh
     return name.starts_with(module) ? 2 : 3;
   };
   std::vector<std::string> names;
-  for (const auto& [name, bytes] : folder.files()) {
+  for (const auto& [name, file] : folder.files()) {
     if (name != ShardFileName(shard)) names.push_back(name);
   }
   std::ranges::stable_sort(names, {}, distance);
@@ -147,7 +166,7 @@ std::vector<std::string> OtherFiles(const Folder& folder, const ShardAddress& sh
 }
 
 /// Looks for copies of pieces that other shards own, opening no more files than needed.
-void FindCopied(const Folder& folder, const ShardAddress& shard, std::vector<Wanted>& all) {
+void FindCopied(Folder& folder, const ShardAddress& shard, std::vector<Wanted>& all) {
   std::map<std::string, Wanted*> missing;
   for (Wanted& wanted : all) {
     if (!wanted.source) missing.emplace(wanted.stored_name, &wanted);
@@ -171,16 +190,51 @@ void FindCopied(const Folder& folder, const ShardAddress& shard, std::vector<Wan
   if (missing.empty()) return;
   const Wanted& wanted = *missing.begin()->second;
   const auto mismatch = mismatches.find(wanted.stored_name);
-  if (mismatch != mismatches.end()) throw std::runtime_error(mismatch->second);
-  throw std::runtime_error("tensor " + wanted.stored_name + ": expected " + Describe(wanted.piece) +
-                           " in a file of " + folder.path() + ", none has it" + kOtherLayout);
+  if (mismatch != mismatches.end()) throw OtherLayout(mismatch->second);
+  throw OtherLayout("tensor " + wanted.stored_name + ": expected " + Describe(wanted.piece) +
+                    " in a file of " + folder.path() + ", none has it");
+}
+
+/// Gives the program its pieces of `kind`: what `all` has already, the rest from other files.
+void GiveKind(StageProgram& program, TensorKind kind, std::vector<Wanted>& all) {
+  std::vector<TensorPiece> pieces;
+  for (Wanted& wanted : all) {
+    if (wanted.kind != kind) continue;
+    pieces.push_back(std::move(wanted.piece));
+    if (!pieces.back().owner) pieces.back().value = wanted.source->Read(wanted.stored_name);
+  }
+  program.SetTensors(kind, pieces);
+}
+
+/// Reads the shard's own file once, in the order of its bytes, and gives every kind of tensors to
+/// the program as soon as all of it is here. Answers the SHA-256 of what it read.
+std::string GiveAll(StageProgram& program, const SafetensorsReader& own, std::vector<Wanted>& all) {
+  std::map<std::string, Wanted*> owned;
+  std::map<TensorKind, std::size_t> missing;
+  for (const TensorKind kind : kStored) missing[kind] = 0;
+  for (Wanted& wanted : all) {
+    if (!wanted.piece.owner) continue;
+    owned.emplace(wanted.stored_name, &wanted);
+    ++missing[wanted.kind];
+  }
+  for (const auto& [kind, count] : missing) {
+    if (count == 0) GiveKind(program, kind, all);
+  }
+  Sha256 sum;
+  own.ReadAll(sum, [&](const TensorEntry& entry, Buffer value) {
+    Wanted& wanted = *owned.at(entry.name);
+    wanted.piece.value = std::move(value);
+    if (--missing[wanted.kind] == 0) GiveKind(program, wanted.kind, all);
+  });
+  return sum.Hex();
 }
 
 }  // namespace
 
-void WriteShard(const StageProgram& program, const ShardAddress& shard, const std::string& folder) {
+std::string WriteShard(const StageProgram& program, const ShardAddress& shard,
+                       const std::string& folder, std::int64_t step) {
   std::vector<NamedTensor> tensors;
-  Metadata metadata = {{"shard", ToString(shard)}};
+  Metadata metadata = ShardMetadata(shard, step);
   for (const TensorKind kind : kStored) {
     for (const TensorPiece& piece : program.Tensors(kind)) {
       if (!piece.owner) continue;
@@ -190,22 +244,26 @@ void WriteShard(const StageProgram& program, const ShardAddress& shard, const st
     }
   }
   fs::create_directories(folder);
-  WriteSafetensors((fs::path(folder) / ShardFileName(shard)).string(), tensors, metadata);
+  Sha256 sum;
+  WriteSafetensors((fs::path(folder) / ShardFileName(shard)).string(), tensors, metadata, &sum);
+  return sum.Hex();
 }
 
 void ReadShard(StageProgram& program, const ShardAddress& shard, const std::string& folder) {
   std::vector<Wanted> all = AllWanted(program);
-  const Folder files(folder);
-  FindOwned(files, shard, all);
-  FindCopied(files, shard, all);
-  for (const TensorKind kind : kStored) {
-    std::vector<TensorPiece> pieces;
-    for (const Wanted& wanted : all) {
-      if (wanted.kind != kind) continue;
-      pieces.push_back(wanted.piece);
-      pieces.back().value = wanted.source->Read(wanted.stored_name);
+  Folder files(folder);
+  try {
+    try {
+      const auto own = FindOwned(files, shard, all);
+      FindCopied(files, shard, all);
+      CheckSha256(*own, files.files().at(ShardFileName(shard)), GiveAll(program, *own, all));
+    } catch (const OtherLayout&) {
+      files.CheckOpened();
+      throw;
     }
-    program.SetTensors(kind, pieces);
+  } catch (const DamagedShard& error) {
+    throw std::runtime_error(error.what() + ("; remove " + folder) +
+                             " to go on from the checkpoint before it");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <ctime>
 #include <filesystem>
+#include <iostream>
 #include <span>
 #include <stdexcept>
 #include <system_error>
@@ -38,7 +39,8 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
   if (!into.empty()) {
     fs::create_directories(into, error);
     if (error) throw std::runtime_error(into + ": cannot create: " + error.message());
-    if (const auto newest = NewestCheckpoint(into)) {
+    const auto warn = [](const std::string& line) { std::cerr << "warning: " << line << '\n'; };
+    if (const auto newest = NewestCheckpoint(into, warn)) {
       checkpoint_ = *newest;
       steps_done_ = ReadManifest(checkpoint_)->step;
     }

@@ -109,21 +109,21 @@ class TrainWork : public Work {
  private:
   Checkpoints CheckpointsOf() const {
     const std::string run = std::filesystem::absolute(directory_->path()).string();
-    std::vector<ShardAddress> shards;
-    for (const auto& [rank, set] : plan_->lock_steps()) {
-      for (const auto& [stage, shard] : plan_->ShardsOn(rank)) shards.push_back(shard);
-    }
     Checkpoints checkpoints;
     checkpoints.run_directory = run;
     checkpoints.every = plan_->config().checkpoint.every;
     if (!directory_->checkpoint().empty()) {
       checkpoints.resume = std::filesystem::absolute(directory_->checkpoint()).string();
     }
-    checkpoints.folder = [run](std::int64_t steps) { return CheckpointFolder(run, steps); };
-    checkpoints.complete = [run, shards, keep = plan_->config().checkpoint.keep](
-                               const std::string& folder, std::int64_t steps) {
+    checkpoints.folder = [run](std::int64_t steps) { return NewCheckpointFolder(run, steps); };
+    checkpoints.complete = [run, plan = plan_](const std::string& folder, std::int64_t steps,
+                                               const std::vector<SavedShard>& saved) {
+      std::vector<StoredShard> shards;
+      for (const SavedShard& shard : saved) {
+        shards.push_back({plan->ShardsOn(shard.rank).at(shard.stage), shard.sha256});
+      }
       WriteManifest(folder, MakeManifest(folder, steps, "", shards));
-      RemoveOldCheckpoints(run, keep);
+      RemoveOldCheckpoints(run, plan->config().checkpoint.keep);
     };
     return checkpoints;
   }

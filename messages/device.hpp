@@ -101,15 +101,18 @@ inline auto Fields(Inspected& x) { return std::tie(x.pieces); }
 struct SaveShard {
   int stage = 0;
   std::string folder;
+  std::int64_t step = 0;  ///< optimizer steps done
 };
-inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder); }
+inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder, x.step); }
 struct LoadShard {
   int stage = 0;
   std::string folder;
 };
 inline auto Fields(LoadShard& x) { return std::tie(x.stage, x.folder); }
-struct ShardStored {};
-inline auto Fields(ShardStored&) { return std::tie(); }
+struct ShardStored {
+  std::string sha256;  ///< of the file that was written, in hex; empty where one was read
+};
+inline auto Fields(ShardStored& x) { return std::tie(x.sha256); }
 
 using Device = caf::typed_actor<
     caf::replies_to<RunForward>::with<ForwardDone>,

@@ -10,6 +10,7 @@
 #include "tests/checkpoint/fake_program.hpp"
 #include "tests/checkpoint/temporary_directory.hpp"
 
+using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 
 namespace troupe {
@@ -23,12 +24,13 @@ class Run {
   const std::string& folder() const { return folder_; }
   std::string FolderOf(std::int64_t step) const { return CheckpointFolder(folder_, step); }
 
-  void WriteShardOf(std::int64_t step) const {
-    WriteShard(FakeProgram(shards_[0], 1, true), shards_[0], FolderOf(step));
+  std::string WriteShardOf(std::int64_t step) const {
+    return WriteShard(FakeProgram(shards_[0], 1, true), shards_[0], FolderOf(step), step);
   }
   void Write(std::int64_t step) const {
-    WriteShardOf(step);
-    WriteManifest(FolderOf(step), MakeManifest(FolderOf(step), step, "abc", shards_));
+    const std::string sha256 = WriteShardOf(step);
+    WriteManifest(FolderOf(step),
+                  MakeManifest(FolderOf(step), step, "abc", {{shards_[0], sha256}}));
   }
   std::string ShardOf(std::int64_t step) const {
     return FolderOf(step) + "/" + ShardFileName(shards_[0]);
@@ -105,7 +107,67 @@ TEST_CASE("what an interruption left is not taken for a checkpoint", "[checkpoin
     fs::rename(run.FolderOf(140), run.folder() + "/elsewhere");
     fs::create_directory_symlink(run.folder() + "/elsewhere", run.FolderOf(140));
   }
+  SECTION("with the shard of another step") {
+    run.Write(140);
+    fs::copy_file(run.ShardOf(130), run.ShardOf(140), fs::copy_options::overwrite_existing);
+  }
   CHECK(NewestCheckpoint(run.folder()) == run.FolderOf(130));
+}
+
+TEST_CASE(
+    "whatever a header of the newest checkpoint becomes, the one before is chosen, with a line",
+    "[checkpoint]") {
+  const Run run;
+  run.Write(130);
+  run.Write(140);
+  const std::string path = run.ShardOf(140);
+  const std::string whole = ReadBytes(path);
+  const auto skipped_with = [&](std::size_t at, const std::string& bytes) {
+    WriteBytes(path, std::string(whole).replace(at, bytes.size(), bytes));
+    std::vector<std::string> skipped;
+    const auto note = [&](const std::string& line) { skipped.push_back(line); };
+    CHECK(NewestCheckpoint(run.folder(), note) == run.FolderOf(130));
+    REQUIRE(skipped.size() == 1);
+    CHECK_THAT(skipped[0], EndsWith(": the checkpoint of step 140 is skipped"));
+    return skipped[0];
+  };
+  const std::string length_0(8, '\0');
+  CHECK_THAT(skipped_with(0, length_0), StartsWith(path + ": header does not begin with '{': "));
+  CHECK_THAT(skipped_with(7, "\x80"), StartsWith(path + ": header length is 92233720368547"));
+  CHECK_THAT(skipped_with(8, "not JSON"), StartsWith(path + ": header does not begin with '{': "));
+  CHECK_THAT(skipped_with(9, "not JSON"), StartsWith(path + ": header is not valid JSON at "));
+  CHECK_THAT(skipped_with(whole.find(R"("step":"140")"), R"("step":"139")"),
+             StartsWith(path + R"(: its header says step "139", expected "140")"));
+  fs::resize_file(path, 100);
+  CHECK_THAT(skipped_with(whole.size() - 1, "12"), StartsWith(path + ": "));
+  WriteBytes(path, whole);
+  CHECK(NewestCheckpoint(run.folder()) == run.FolderOf(140));
+}
+
+TEST_CASE("a run whose every checkpoint is damaged is not silently begun anew", "[checkpoint]") {
+  const Run run;
+  run.WriteShardOf(120);  // an interruption of the first checkpoint alone is no damage
+  CHECK_FALSE(NewestCheckpoint(run.folder()));
+  run.Write(130);
+  fs::remove(run.ShardOf(130));
+  CHECK_THROWS_WITH(NewestCheckpoint(run.folder()),
+                    run.folder() +
+                        "/checkpoints: every checkpoint in it is damaged; remove it to "
+                        "train from the beginning");
+}
+
+TEST_CASE("a damaged checkpoint that is written again does not count until it is whole",
+          "[checkpoint]") {
+  const Run run;
+  run.Write(130);
+  run.Write(140);
+  const std::string sound = ReadBytes(run.ShardOf(140));
+  WriteBytes(run.ShardOf(140), std::string(sound).replace(8, 4, "what"));
+  CHECK(NewCheckpointFolder(run.folder(), 140) == run.FolderOf(140));
+  WriteBytes(run.ShardOf(140), sound);
+  CHECK(NewestCheckpoint(run.folder()) == run.FolderOf(130));
+  CHECK(NewCheckpointFolder(run.folder(), 150) == run.FolderOf(150));
+  CHECK_FALSE(fs::exists(run.FolderOf(150)));
 }
 
 TEST_CASE("old checkpoints are removed beyond the newest few", "[checkpoint]") {

@@ -21,11 +21,24 @@ const std::string kOwn = "m.s0-dp0-cp0-tp0.safetensors";
 
 /// A complete checkpoint of dp 2 x tp 2 in `folder`.
 void WriteAll(const std::string& folder) {
-  for (const ShardAddress& shard : kShards) WriteShard(FakeProgram(shard, 2, true), shard, folder);
-  WriteManifest(folder, MakeManifest(folder, 120, "abc", kShards));
+  std::vector<StoredShard> stored;
+  for (const ShardAddress& shard : kShards) {
+    stored.push_back({shard, WriteShard(FakeProgram(shard, 2, true), shard, folder, 120)});
+  }
+  WriteManifest(folder, MakeManifest(folder, 120, "abc", stored));
 }
 
-/// What reading into a fresh program of `shard` says; the program must not be touched by an error.
+/// A manifest that agrees with the files as they are now.
+void ManifestOfNow(const std::string& folder) {
+  std::vector<StoredShard> stored;
+  for (const ShardAddress& shard : kShards) {
+    stored.push_back({shard, Sha256Of(ReadBytes(folder + "/" + ShardFileName(shard)))});
+  }
+  WriteManifest(folder, MakeManifest(folder, 120, "abc", stored));
+}
+
+/// What reading into a fresh program of `shard` says. Nothing but a wrong SHA-256, which is known
+/// last, may have touched the program.
 std::string ErrorOf(const std::string& folder, const ShardAddress& shard = kShards[0],
                     int tp_size = 2) {
   FakeProgram program(shard, tp_size);
@@ -34,7 +47,9 @@ std::string ErrorOf(const std::string& folder, const ShardAddress& shard = kShar
   } catch (const std::runtime_error& error) {
     const std::string text = error.what();
     CHECK(text.find('\n') == std::string::npos);
-    CHECK(std::ranges::count(program.Values(), 0.0) == std::ssize(program.Values()));
+    const bool untouched =
+        std::ranges::count(program.Values(), 0.0) == std::ssize(program.Values());
+    CHECK((untouched || text.find(": its SHA-256 is ") != std::string::npos));
     return text;
   }
   return "no error";
@@ -55,7 +70,7 @@ void ChangeFile(const std::string& folder, const std::string& name, Change chang
   }
   change(tensors, metadata);
   WriteSafetensors(path, tensors, metadata);
-  WriteManifest(folder, MakeManifest(folder, 120, "abc", kShards));
+  ManifestOfNow(folder);
 }
 
 NamedTensor& TensorOf(std::vector<NamedTensor>& tensors, const std::string& name) {
@@ -90,19 +105,22 @@ TEST_CASE("a shard's file has what it owns and says where that lies", "[checkpoi
         R"({"global_shape":[64,32],"offsets":[32,0]})");
   CHECK(other.Read("parameter/m.matrix").as<float>()[0] == 1 + 32 * 32);
   CHECK(other.Find("second_moment/m.matrix")->shape == Shape{32, 32});
-  CHECK(other.metadata().at("shard") == "m.s0 dp0 tp1 rank 1");
+  CHECK(other.metadata().at("shard") == "m.s0-dp0-cp0-tp1");
+  CHECK(other.metadata().at("step") == "120");
 }
 
 TEST_CASE("a shard that owns nothing writes a file without tensors", "[checkpoint]") {
   const TemporaryDirectory directory;
-  WriteShard(FakeProgram(kShards[3], 2, true), kShards[3], directory.File("a"));
+  WriteShard(FakeProgram(kShards[3], 2, true), kShards[3], directory.File("a"), 120);
   CHECK(SafetensorsReader(directory.File("a/m.s0-dp1-cp0-tp1.safetensors")).entries().empty());
 }
 
 TEST_CASE("shards without a manifest are not read", "[checkpoint]") {
   const TemporaryDirectory directory;
   const std::string folder = directory.File("a");
-  for (const ShardAddress& shard : kShards) WriteShard(FakeProgram(shard, 2, true), shard, folder);
+  for (const ShardAddress& shard : kShards) {
+    WriteShard(FakeProgram(shard, 2, true), shard, folder, 120);
+  }
   CHECK(ErrorOf(folder) == folder + ": no manifest.json: no complete checkpoint");
 }
 
@@ -137,13 +155,77 @@ TEST_CASE("a shard file cut at any 512 bytes is refused, whatever the manifest s
     WriteBytes(path, whole.substr(0, size));
     CHECK_THAT(ErrorOf(folder), StartsWith(path + ": " + std::to_string(size) + " bytes, expect"));
     // A manifest that agrees leaves it to the reader, for the shard itself and for its replica.
-    WriteManifest(folder, MakeManifest(folder, 120, "abc", kShards));
+    ManifestOfNow(folder);
     CHECK_THAT(ErrorOf(folder), StartsWith(path + ": "));
     CHECK_THAT(ErrorOf(folder, kShards[2]), StartsWith(path + ": "));
     WriteBytes(path, whole);
-    WriteManifest(folder, MakeManifest(folder, 120, "abc", kShards));
+    ManifestOfNow(folder);
   }
   CHECK(ErrorOf(folder) == "no error");
+}
+
+TEST_CASE("whatever byte of a shard's file is changed, its shard refuses it", "[checkpoint]") {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.File("a");
+  WriteAll(folder);
+  const std::string path = folder + "/" + kOwn;
+  const std::string whole = ReadBytes(path);
+  const std::string damaged = path + ": damaged since it was written: its SHA-256 is ";
+  const std::string remove = "; remove " + folder + " to go on from the checkpoint before it";
+  const std::size_t data = whole.size() - SafetensorsReader(path).entries().back().end;
+  const auto error_with = [&](std::size_t i, char byte) {
+    std::string changed = whole;
+    changed[i] = byte;
+    WriteBytes(path, changed);
+    return ErrorOf(folder);
+  };
+  for (std::size_t i = 0; i < data; ++i) {
+    for (const char byte : {'\0', '\xff', '3', ' '}) {
+      if (whole[i] == byte) continue;
+      CAPTURE(i, byte);
+      const std::string error = error_with(i, byte);
+      CHECK_THAT(error, StartsWith(path + ": "));
+      CHECK_THAT(error, !Contains("another layout"));
+    }
+  }
+  for (std::size_t i = data; i < whole.size(); i += i + 64 < whole.size() ? 61 : 1) {
+    CAPTURE(i);
+    const std::string error = error_with(i, static_cast<char>(whole[i] ^ 1));
+    CHECK_THAT(error, StartsWith(damaged) && EndsWith(remove));
+  }
+  WriteBytes(path, whole);
+  CHECK(ErrorOf(folder) == "no error");
+}
+
+TEST_CASE("a file with a part that was never written, or of another step or shard, is refused",
+          "[checkpoint]") {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.File("a");
+  WriteAll(folder);
+  const std::string path = folder + "/" + kOwn;
+  const std::string remove = "; remove " + folder + " to go on from the checkpoint before it";
+  std::string bytes = ReadBytes(path);
+  SECTION("a tail of zeros") {
+    bytes.replace(bytes.size() - 4000, 4000, 4000, '\0');
+    WriteBytes(path, bytes);
+    CHECK_THAT(
+        ErrorOf(folder),
+        StartsWith(path + ": damaged since it was written: its SHA-256 is ") && EndsWith(remove));
+  }
+  SECTION("another step") {
+    WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], folder, 118);
+    CHECK(ErrorOf(folder) == path + ": its header says step \"118\", expected \"120\"" + remove);
+    CHECK(ErrorOf(folder, kShards[2]) == ErrorOf(folder));
+  }
+  SECTION("another shard, of the same size") {
+    const std::string other = folder + "/" + ShardFileName(kShards[3]);
+    std::filesystem::copy_file(folder + "/" + ShardFileName(kShards[2]), other,
+                               std::filesystem::copy_options::overwrite_existing);
+    CHECK(ErrorOf(folder, kShards[3]) == other +
+                                             ": its header says shard \"m.s0-dp1-cp0-tp0\", "
+                                             "expected \"m.s0-dp1-cp0-tp1\"" +
+                                             remove);
+  }
 }
 
 TEST_CASE("another layout is refused by tensor, file, what was expected and what is there",
@@ -239,7 +321,7 @@ TEST_CASE("a disk that cannot take a shard leaves no file of its name", "[checkp
   const std::string folder = directory.File("a");
   std::filesystem::create_directory(folder);
   std::filesystem::create_symlink("/dev/full", folder + "/" + kOwn + ".tmp");
-  CHECK_THROWS_WITH(WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], folder),
+  CHECK_THROWS_WITH(WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], folder, 120),
                     EndsWith("cannot write: No space left on device"));
   CHECK_FALSE(std::filesystem::exists(folder + "/" + kOwn));
 }

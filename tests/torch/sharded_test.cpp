@@ -56,10 +56,11 @@ void ForEachShard(const Config& config, Job& job,
 
 void Save(const Config& config, Job& job, const std::string& run, std::int64_t step) {
   const std::string folder = CheckpointFolder(run, step);
+  std::vector<StoredShard> stored;
   ForEachShard(config, job, [&](StageProgram& program, const ShardAddress& shard) {
-    WriteShard(program, shard, folder);
+    stored.push_back({shard, WriteShard(program, shard, folder, step)});
   });
-  WriteManifest(folder, MakeManifest(folder, step, "", ShardsOf(config)));
+  WriteManifest(folder, MakeManifest(folder, step, "", stored));
 }
 
 void Restore(const Config& config, Job& job, const std::string& run) {

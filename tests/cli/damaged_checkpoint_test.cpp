@@ -1,0 +1,123 @@
+// A run that goes on from its checkpoints, in one process and in two, after somebody damaged them.
+#include <filesystem>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+
+#include "tests/cli/run_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Matchers::Contains;
+
+namespace fs = std::filesystem;
+
+/// A run of four steps with checkpoints of step 2 and 4, and how it goes on.
+class InterruptedRun {
+ public:
+  explicit InterruptedRun(const std::string& processes) : processes_(processes) {
+    const Outcome outcome = Train(4);
+    INFO(outcome.out << outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    run_ = folder_.Runs().at(0);
+    REQUIRE(fs::exists(FolderOf(2) + "/manifest.json"));
+    REQUIRE(fs::exists(FolderOf(4) + "/manifest.json"));
+  }
+
+  Outcome GoOn(int steps) const { return Train(steps, {"--resume", run_}); }
+
+  std::string FolderOf(int step) const {
+    return run_ + "/checkpoints/step-0000000" + std::to_string(step);
+  }
+  std::string ShardOf(int step) const {
+    return FolderOf(step) + "/language.s0-dp0-cp0-tp0.safetensors";
+  }
+
+  /// Writes `bytes` over the shard of step 4, from its end on backwards if `at` is negative.
+  void Overwrite(std::int64_t at, const std::string& bytes) const {
+    std::fstream file(ShardOf(4), std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(at, at < 0 ? std::ios::end : std::ios::beg);
+    file << bytes;
+    REQUIRE(file.flush());
+  }
+
+ private:
+  Outcome Train(int steps, const std::vector<std::string>& more = {}) const {
+    auto arguments = folder_.Arguments(
+        "train", "configs/shapes.toml",
+        {"run.steps=" + std::to_string(steps), "checkpoint.every=2", "checkpoint.keep=3"});
+    arguments.insert(arguments.end(), {"--local", processes_});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunTroupe(arguments);
+  }
+
+  const RunFolder folder_;
+  const std::string processes_;
+  std::string run_;
+};
+
+/// How often `part` is in `text`.
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_CASE("tensors of a checkpoint that were damaged end the resumed job before its first step",
+          "[cli]") {
+  for (const char* processes : {"1", "2"}) {
+    const InterruptedRun run(processes);
+    run.Overwrite(-4000, std::string(4000, '\0'));
+    const Outcome refused = run.GoOn(6);
+    INFO(refused.out << refused.err);
+    CHECK(refused.exit_code == 1);
+    CHECK_THAT(refused.err, Contains("language.s0 dp0 rank ") &&
+                                Contains(" loading: " + run.ShardOf(4) +
+                                         ": damaged since it was written: its SHA-256 is ") &&
+                                Contains("; remove " + run.FolderOf(4) +
+                                         " to go on from the checkpoint before it"));
+    CHECK(Count(refused.err, "damaged since") == 1);
+    CHECK(Count(refused.out, "step 5") == 0);
+
+    fs::remove_all(run.FolderOf(4));
+    const Outcome resumed = run.GoOn(6);
+    INFO(resumed.out << resumed.err);
+    CHECK(resumed.exit_code == 0);
+    CHECK_THAT(resumed.out, Contains("going on after step 2, from " + run.FolderOf(2)));
+  }
+}
+
+TEST_CASE("a checkpoint whose header is damaged is passed over for the one before, with a line",
+          "[cli]") {
+  const InterruptedRun run("2");
+  std::string damage;
+  SECTION("a header of length 0") {
+    run.Overwrite(0, std::string(8, '\0'));
+    damage = run.ShardOf(4) + ": header does not begin with '{'";
+  }
+  SECTION("the shard of another step") {
+    fs::copy_file(run.ShardOf(2), run.ShardOf(4), fs::copy_options::overwrite_existing);
+    damage = run.ShardOf(4) + ": its header says step \"2\", expected \"4\"";
+  }
+  const Outcome resumed = run.GoOn(6);
+  INFO(resumed.out << resumed.err);
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(resumed.err, Contains("warning: " + damage + ": the checkpoint of step 4 is skipped"));
+  CHECK(Count(resumed.err, "is skipped") == 1);
+  CHECK_THAT(resumed.out, Contains("going on after step 2, from " + run.FolderOf(2)));
+
+  // What was passed over has been written anew.
+  const Outcome again = run.GoOn(8);
+  INFO(again.out << again.err);
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.out, Contains("going on after step 6, from " + run.FolderOf(6)));
+  fs::remove_all(run.FolderOf(8));
+  fs::remove_all(run.FolderOf(6));
+  CHECK_THAT(run.GoOn(6).out, Contains("going on after step 4, from " + run.FolderOf(4)));
+}
+
+}  // namespace
+}  // namespace troupe
