@@ -27,6 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 /// When one has failed, the others have this long to follow, and this long once they are asked to.
 constexpr std::chrono::seconds kFollow{6};
+/// The others see at once that a process was killed, unless they have not met yet.
+constexpr std::chrono::seconds kFollowKilled{3};
 constexpr std::chrono::milliseconds kStopped{500};
 constexpr std::chrono::seconds kPlea{5};
 
@@ -46,19 +48,21 @@ struct Cause {
   int count = 0;
 };
 
-bool Unread(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE; }
+bool KilledBy(int status, int signal) { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
 
-/// What a child that has ended would have exited with. Nobody reading is what the user did, and a
-/// new start would meet it again: no loss.
+bool Unread(int status) { return KilledBy(status, SIGPIPE); }
+
+/// What a child that has ended would have exited with. Nobody reading, and files that may not grow,
+/// are what the user did, and a new start would meet them again: no loss.
 int CodeOf(int status) {
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  return Unread(status) ? kExitFailed : kExitLost;
+  return Unread(status) || KilledBy(status, SIGXFSZ) ? kExitFailed : kExitLost;
 }
 
 std::string KilledLine(const Child& child) {
   if (Unread(child.status)) return "nobody reads the output of " + child.name + " any more";
   const int signal = WTERMSIG(child.status);
-  return "lost " + child.name + ": killed by signal " + std::to_string(signal) + " (" +
+  return (CodeOf(child.status) == kExitLost ? "lost " : "") + child.name + ": killed by signal " + std::to_string(signal) + " (" +
          strsignal(signal) + ")";
 }
 
@@ -81,6 +85,12 @@ class Launched {
     }
   }
 
+  /// Asks everybody to end in order. Whoever has not set up its handlers yet just ends.
+  void Ask(int signal) {
+    asked_ = signal;
+    Signal(signal);
+  }
+
   /// Ends everybody at once; what they say or leave unsaid is no cause.
   void Kill() {
     killed_ = true;
@@ -92,6 +102,10 @@ class Launched {
       ReadSome();
       Reap();
       HurryUp();
+    }
+    if (unready_) {
+      std::cerr << "interrupted before anything had begun\n" << std::flush;
+      return 128 + asked_;
     }
     if (!killed_) TellCause();
     return exit_code_;
@@ -122,6 +136,9 @@ class Launched {
   int exit_code_ = kExitDone;
   Clock::time_point failed_at_{};
   int pleas_ = 0;
+  bool killed_by_others_ = false;  ///< a child
+  std::atomic<int> asked_ = 0;     ///< the signal that came for all
+  bool unready_ = false;           ///< it ended a child before that could handle it
   std::atomic<bool> killed_ = false;
 };
 
@@ -209,10 +226,16 @@ void Launched::Reap() {
       continue;
     }
     child.running = false;
+    if (asked_ != 0 && KilledBy(child.status, asked_)) {
+      unready_ = true;
+      if (failed_at_ == Clock::time_point{}) failed_at_ = Clock::now();
+      continue;
+    }
     const int code = CodeOf(child.status);
     // Who was made to end is no cause.
     if (code == kExitDone || pleas_ > 0 || (child.stopped && !causes_.empty())) continue;
     if (WIFSIGNALED(child.status)) {
+      killed_by_others_ = true;
       causes_.insert(causes_.begin(), {"troupe: " + KilledLine(child), 1});
     }
     if (exit_code_ == kExitDone || WIFSIGNALED(child.status)) exit_code_ = code;
@@ -228,10 +251,11 @@ void Launched::HurryUp() {
     // A stopped process cannot follow.
     if (child.running && child.stopped && since > kStopped) kill(child.pid, SIGKILL);
   }
-  if (pleas_ == 0 && since > kFollow) {
+  const auto follow = killed_by_others_ || unready_ ? kFollowKilled : kFollow;
+  if (pleas_ == 0 && since > follow) {
     ++pleas_;
     Signal(SIGTERM);
-  } else if (pleas_ == 1 && since > kFollow + kPlea) {
+  } else if (pleas_ == 1 && since > follow + kPlea) {
     ++pleas_;
     Signal(SIGKILL);
   }
@@ -256,7 +280,7 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt)
     if (count++ == 0) {
       std::cerr << "finishing the step under way; once more ends at once\n" << std::flush;
     }
-    if (count == 1) return launched.Signal(signal);
+    if (count == 1) return launched.Ask(signal);
     launched.Kill();
   });
   const int exit_code = launched.Run();
