@@ -5,8 +5,8 @@
 #include <future>
 #include <sys/stat.h>
 
-#include "cli/doctor_checks.hpp"
-#include "cli/doctor_shared.hpp"
+#include "cli/doctor/checks.hpp"
+#include "cli/doctor/shared.hpp"
 #include "cluster/run_key.hpp"
 #include "cluster/socket.hpp"
 #include "tests/cli/process.hpp"

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cli/doctor_checks.hpp"
+#include "cli/doctor/checks.hpp"
 #include "cluster/bytes.hpp"
 #include "cluster/join.hpp"
 #include "cluster/socket.hpp"

@@ -1,4 +1,4 @@
-#include "cli/doctor_checks.hpp"
+#include "cli/doctor/checks.hpp"
 
 #include <algorithm>
 #include <utility>

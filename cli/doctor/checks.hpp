@@ -1,5 +1,5 @@
 // What `troupe doctor` finds, and how it judges what it has read: pure, so that every verdict can
-// be had without the machine that deserves it. doctor_facts.hpp reads, doctor_machine.hpp combines.
+// be had without the machine that deserves it. facts.hpp reads, machine.hpp combines.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "cli/doctor_meeting.hpp"
+#include "cli/doctor/meeting.hpp"
 
 namespace troupe {
 

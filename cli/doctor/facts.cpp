@@ -1,4 +1,4 @@
-#include "cli/doctor_facts.hpp"
+#include "cli/doctor/facts.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-// Of doctor_facts.hpp what is about the network.
+// Of facts.hpp what is about the network.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "cli/doctor_facts.hpp"
+#include "cli/doctor/facts.hpp"
 #include "cluster/address_class.hpp"
 #include "cluster/socket.hpp"
 #include "cluster/transport_choice.hpp"

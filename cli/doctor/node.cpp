@@ -1,8 +1,8 @@
-#include "cli/doctor_node.hpp"
+#include "cli/doctor/node.hpp"
 
 #include <vector>
 
-#include "cli/doctor_facts.hpp"
+#include "cli/doctor/facts.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/text.hpp"
 

@@ -1,4 +1,4 @@
-#include "cli/doctor_machine.hpp"
+#include "cli/doctor/machine.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -8,7 +8,7 @@
 
 #include "actors/job_plan.hpp"
 #include "cli/commands.hpp"
-#include "cli/doctor_facts.hpp"
+#include "cli/doctor/facts.hpp"
 #include "cli/meeting_options.hpp"
 #include "cli/memory_needs.hpp"
 #include "cli/preflight.hpp"

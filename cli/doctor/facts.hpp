@@ -1,4 +1,4 @@
-// What `troupe doctor` reads of this machine. Nothing is judged here: see doctor_checks.hpp.
+// What `troupe doctor` reads of this machine. Nothing is judged here: see checks.hpp.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/doctor_checks.hpp"
+#include "cli/doctor/checks.hpp"
 #include "configs/config.hpp"
 
 namespace troupe {

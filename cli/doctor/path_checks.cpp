@@ -1,4 +1,4 @@
-// Of doctor_checks.hpp what is about two processes, and the table.
+// Of checks.hpp what is about two processes, and the table.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <sstream>
 #include <utility>
 
-#include "cli/doctor_checks.hpp"
+#include "cli/doctor/checks.hpp"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/doctor_transfer.hpp"
+#include "cli/doctor/transfer.hpp"
 
 #include <stdexcept>
 #include <utility>

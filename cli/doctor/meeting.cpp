@@ -1,9 +1,9 @@
-#include "cli/doctor_meeting.hpp"
+#include "cli/doctor/meeting.hpp"
 
 #include <exception>
 #include <utility>
 
-#include "cli/doctor_parts.hpp"
+#include "cli/doctor/parts.hpp"
 
 namespace troupe {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "cli/doctor_checks.hpp"
-#include "cli/doctor_machine.hpp"
+#include "cli/doctor/checks.hpp"
+#include "cli/doctor/machine.hpp"
 #include "cluster/process_plan.hpp"
 #include "cluster/variables.hpp"
 #include "configs/config.hpp"

@@ -1,4 +1,4 @@
-#include "cli/doctor_shared.hpp"
+#include "cli/doctor/shared.hpp"
 
 #include <chrono>
 #include <filesystem>

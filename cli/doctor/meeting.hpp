@@ -1,10 +1,10 @@
 // The second half of `troupe doctor`: the processes of a job meet as they would to train, and try
-// what lies between them. Process 0 asks one after the other (doctor_talk.hpp) and judges.
+// what lies between them. Process 0 asks one after the other (talk.hpp) and judges.
 #pragma once
 
 #include <string>
 
-#include "cli/doctor_checks.hpp"
+#include "cli/doctor/checks.hpp"
 #include "cluster/join.hpp"
 #include "cluster/process_plan.hpp"
 #include "cluster/run_key.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/doctor_checks.hpp"
+#include "cli/doctor/checks.hpp"
 #include "cluster/process_plan.hpp"
 #include "cluster/socket.hpp"
 #include "configs/config.hpp"

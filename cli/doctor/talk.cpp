@@ -1,4 +1,4 @@
-#include "cli/doctor_talk.hpp"
+#include "cli/doctor/talk.hpp"
 
 #include <algorithm>
 #include <array>

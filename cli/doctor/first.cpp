@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "cli/doctor_parts.hpp"
-#include "cli/doctor_shared.hpp"
-#include "cli/doctor_talk.hpp"
-#include "cli/doctor_transfer.hpp"
+#include "cli/doctor/parts.hpp"
+#include "cli/doctor/shared.hpp"
+#include "cli/doctor/talk.hpp"
+#include "cli/doctor/transfer.hpp"
 #include "cli/meeting_options.hpp"
 
 namespace troupe {

@@ -3,10 +3,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cli/doctor_parts.hpp"
-#include "cli/doctor_shared.hpp"
-#include "cli/doctor_talk.hpp"
-#include "cli/doctor_transfer.hpp"
+#include "cli/doctor/parts.hpp"
+#include "cli/doctor/shared.hpp"
+#include "cli/doctor/talk.hpp"
+#include "cli/doctor/transfer.hpp"
 #include "cli/meeting_options.hpp"
 
 namespace troupe {
