@@ -34,8 +34,8 @@ void LookAtHangup(int, char**, char**) {
 [[gnu::section(".preinit_array"), gnu::used]] void (*const look_at_hangup)(int, char**,
                                                                            char**) = LookAtHangup;
 
-/// Two signals in so short a time are one event: the death of a parent is told once per thread that
-/// it had, and nobody presses a key twice so fast.
+/// Two of these in so short a time are one event: the death of a parent is told once per thread that
+/// it had, a terminal that is gone by the system and by the shell.
 constexpr std::chrono::milliseconds kOneEvent{100};
 
 void Handle(int signal) {
@@ -66,7 +66,7 @@ struct Interrupt::State {
       if (got < 0 && errno == EINTR) continue;
       if (got != 1 || byte == 0) return;
       const auto now = std::chrono::steady_clock::now();
-      const bool echo = last && now - *last < kOneEvent;
+      const bool echo = byte != SIGINT && last && now - *last < kOneEvent;
       last = now;
       if (echo) continue;
       int none = 0;

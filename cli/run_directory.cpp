@@ -39,7 +39,7 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
   if (!into.empty()) {
     fs::create_directories(into, error);
     if (error) throw std::runtime_error(into + ": cannot create: " + error.message());
-    const auto warn = [](const std::string& line) { std::cerr << "warning: " << line << '\n'; };
+    const auto warn = [](const std::string& line) { std::cerr << "troupe: warning: " << line << '\n'; };
     if (const auto newest = NewestCheckpoint(into, warn)) {
       checkpoint_ = *newest;
       steps_done_ = ReadManifest(checkpoint_)->step;
