@@ -17,6 +17,7 @@ using OpenRound = DirectorState::OpenRound;
 
 void Pump(Self self);
 void Finish(Self self);
+Waits WaitsOf(const DirectorState& s);
 
 void Fail(Self self, const std::string& cause) {
   DirectorState& s = self->state;
@@ -186,6 +187,13 @@ void CheckComplete(Self self, std::int64_t number) {
   if (found == s.open.end()) return;
   const OpenRound& open = found->second;
   if (!open.missing_reports.empty() || !open.missing_updates.empty()) return;
+  // Everybody answers in the order of the rounds: what an older one still lacks will not come.
+  if (s.open.begin()->first < number) {
+    return Fail(self, std::string(kDirectorName) + " has no " +
+                          ToString(WaitsOf(s).actors.front().waits.front()).substr(4) +
+                          ", but all of round " + std::to_string(number) +
+                          ": a message between them is lost");
+  }
   if (!s.config.inspect || !open.result.round.train) return Complete(self, number);
   ShowUpdated(self, number,
               {TensorKind::kSecondMoment, TensorKind::kFirstMoment, TensorKind::kParameter});

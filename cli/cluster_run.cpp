@@ -5,6 +5,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "cli/restart.hpp"
 #include "cli/run_directory.hpp"
 #include "cluster/environment.hpp"
+#include "cluster/hello_check.hpp"
 #include "cluster/join_address.hpp"
 
 namespace troupe {
@@ -32,12 +34,36 @@ void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
   }
 }
 
+/// Lines of a configuration without what may differ when a run goes on: how far, where and what it
+/// leaves. Layouts may not: shards are read as they were written.
+std::string OfTheRun(const std::string& lines) {
+  std::string kept;
+  std::istringstream all(lines);
+  for (std::string line; std::getline(all, line);) {
+    const std::string key = line.substr(0, line.find(' '));
+    const bool free = key == "run.steps" || key == "run.evaluate_every" || key == "run.dir" ||
+                      key == "run.name" || key.rfind("cluster.", 0) == 0 ||
+                      key.rfind("transport.", 0) == 0 || key.rfind("checkpoint.", 0) == 0 ||
+                      key.rfind("trace.", 0) == 0 || key.ends_with(".ranks");
+    if (!free) kept += line + "\n";
+  }
+  return kept;
+}
+
 /// Makes --resume the directory to go on in.
 void GoOn(ClusterArguments& arguments) {
   if (arguments.resume.empty()) return;
   if (!NewestCheckpoint(arguments.resume)) {
     throw LaunchError("--resume " + arguments.resume +
                       ": expected a run directory with a complete checkpoint, found none");
+  }
+  const std::string before = ConfigLines(LoadConfig(arguments.resume + "/resolved.toml").config);
+  const ConfigArguments& given = arguments.work.config;
+  const std::string now = ConfigLines(LoadConfig(given.path, given.overrides).config);
+  const std::string differences = DescribeDifferences(OfTheRun(now), OfTheRun(before), "that run");
+  if (!differences.empty()) {
+    throw LaunchError("--resume " + arguments.resume +
+                      ": the configuration differs: " + differences);
   }
   arguments.into = arguments.resume;
 }
@@ -200,7 +226,10 @@ void AddResumeArgument(CLI::App& app, ClusterArguments& arguments) {
   app.add_option("--resume", arguments.resume,
                  "go on in this run directory after its newest checkpoint, with the same\n"
                  "configuration (an interruption and checkpoint.every save them)")
-      ->type_name("RUN_DIRECTORY");
+      ->type_name("RUN_DIRECTORY")
+      ->check([](const std::string& path) {
+        return path.empty() ? std::string("expected a run directory, got \"\"") : std::string();
+      });
 }
 
 void AddVerifyArguments(CLI::App& app, WorkArguments& arguments) {

@@ -28,17 +28,6 @@ bool IsOwn(const std::string& key) {
          key == "cluster.join_timeout_s";
 }
 
-std::string ConfigLines(const Config& config) {
-  std::string lines;
-  for (const ResolvedTable& table : ResolvedTables(config)) {
-    for (const ResolvedKey& key : table.keys) {
-      const std::string name = (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
-      if (!IsOwn(name)) lines += name + " = " + key.value + "\n";
-    }
-  }
-  return lines;
-}
-
 Verify VerifyOf(TransportVerify verify) {
   switch (verify) {
     case TransportVerify::kOff:
@@ -71,6 +60,17 @@ std::string ResolvedHost(const Address& seed, Deadline deadline) {
 }
 
 }  // namespace
+
+std::string ConfigLines(const Config& config) {
+  std::string lines;
+  for (const ResolvedTable& table : ResolvedTables(config)) {
+    for (const ResolvedKey& key : table.keys) {
+      const std::string name = (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
+      if (!IsOwn(name)) lines += name + " = " + key.value + "\n";
+    }
+  }
+  return lines;
+}
 
 std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed,
                                   std::chrono::milliseconds patience) {

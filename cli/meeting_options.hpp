@@ -23,6 +23,9 @@ namespace troupe {
 std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& seed,
                                   std::chrono::milliseconds patience);
 
+/// The configuration, one "key = value" a line, without what each process may have of its own.
+std::string ConfigLines(const Config& config);
+
 /// All but build, attempt, run_directory, listening and tls. The process's own address is the one
 /// it was told, else the configured one, else the one it reaches `seed` from.
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,

@@ -1,13 +1,17 @@
 #include "cli/run_directory.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <ctime>
+#include <fcntl.h>
 #include <filesystem>
 #include <iostream>
 #include <span>
 #include <stdexcept>
+#include <sys/file.h>
 #include <system_error>
+#include <unistd.h>
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/output_file.hpp"
@@ -39,7 +43,10 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
   if (!into.empty()) {
     fs::create_directories(into, error);
     if (error) throw std::runtime_error(into + ": cannot create: " + error.message());
-    const auto warn = [](const std::string& line) { std::cerr << "troupe: warning: " << line << '\n'; };
+    Lock();
+    const auto warn = [](const std::string& line) {
+      std::cerr << "troupe: warning: " << line << '\n';
+    };
     if (const auto newest = NewestCheckpoint(into, warn)) {
       checkpoint_ = *newest;
       steps_done_ = ReadManifest(checkpoint_)->step;
@@ -53,8 +60,19 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
     if (fs::create_directory(candidate, error)) path_ = candidate;
     if (error) throw std::runtime_error(candidate + ": cannot create: " + error.message());
   }
+  if (!lock_) Lock();
   ReplaceFile(File("resolved.toml"),
               [&](OutputFile& file) { file.Write(std::as_bytes(std::span(resolved_toml))); });
+}
+
+void RunDirectory::Lock() {
+  const int folder = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;  // whoever writes there says why it cannot
+  lock_ = std::shared_ptr<void>(nullptr, [folder](void*) { close(folder); });
+  // A file system without locks protects nobody, and is no reason not to train.
+  if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw std::runtime_error(path_ + ": another run is going on in this directory");
+  }
 }
 
 std::string RunDirectory::NewTraceFile() const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ class RunDirectory {
  public:
   /// Makes DIR/NAME-YYYYMMDD-HHMMSS (UTC), with -2, -3, ... behind it if that is taken, and writes
   /// resolved.toml. Throws std::runtime_error naming path and reason.
-  /// `into`: go on in this one instead, made if it is not there.
+  /// `into`: go on in this one instead, made if it is not there. While this object lives, nobody else
+  /// can go on there.
   RunDirectory(const RunConfig& run, const std::string& resolved_toml, const std::string& into = "");
 
   /// The newest complete checkpoint, empty when there is none; and how many steps it is from.
@@ -33,7 +35,11 @@ class RunDirectory {
   std::vector<std::string> TraceFiles() const;
 
  private:
+  /// Takes the lock, or throws std::runtime_error if somebody has it.
+  void Lock();
+
   std::string path_;
+  std::shared_ptr<void> lock_;
   std::string checkpoint_;
   std::int64_t steps_done_ = 0;
 };

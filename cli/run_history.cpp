@@ -28,7 +28,7 @@ std::string TrainingLine(const RunHistory& run, std::int64_t steps) {
   const std::string planned = std::to_string(steps);
   if (!run.first_loss) return "interrupted before the first of " + planned + " steps\n";
   const std::string duration = FormatDuration(run.seconds);
-  return (run.steps == steps
+  return (run.steps >= steps
               ? "trained " + trained + " steps in " + duration + ": "
               : "interrupted after step " + trained + " of " + planned + ": " + duration + ", ") +
          LossesOf(run);

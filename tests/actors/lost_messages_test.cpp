@@ -139,7 +139,8 @@ TEST_CASE("a message that is lost at the end of a round is named", "[actors][thr
                {"stage language.s1 dp2@RoundBegin@4",
                 "director waits for the report of round 3 from stage language.s1 dp2, which does "
                 "not owe it"},
-               {"director@StageReport@2", "director waits for the report of round"},
+               {"director@StageReport@2",
+                "director has no report of round 0 from stage "},
                {"update of vision.s0@BackwardsDone@1",
                 "update of vision.s0 waits for the last backward of round 0 from stage vision.s0"},
                {"update of vision.s0@UpdateRound@4",
@@ -149,7 +150,7 @@ TEST_CASE("a message that is lost at the end of a round is named", "[actors][thr
                 "update of vision.s0 waits for the clip coefficient of round 1 from director, "
                 "which has sent it and waits for the parameter update: the message is lost"},
                {"director@SquaredNorm@1", "director waits for the gradient norm of round 0 from"},
-               {"director@UpdateDone@1", "director waits for the parameter update of round 0 from"},
+               {"director@UpdateDone@1", "director has no parameter update of round 0 from"},
                {"stage vision.s0 dp0@Updated@1",
                 "stage vision.s0 dp0 waits for the parameter update of round 0 from update of "
                 "vision.s0, which does not owe it: a message between them is lost"},

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "cli/run_directory.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
 
@@ -50,6 +51,31 @@ TEST_CASE("an interrupted run is resumed with the numbers of an undisturbed one"
   const bool equal = ReadAll(RunIn(folder) / "weights.safetensors") ==
                      ReadAll(RunIn(whole) / "weights.safetensors");
   CHECK(equal);
+}
+
+TEST_CASE("another configuration, or a run that is going on, is not resumed", "[cli]") {
+  const ScratchFolder folder;
+  auto words = Train(folder, "1");
+  words.insert(words.end(), {"--set", "run.steps=2", "--set", "checkpoint.every=2"});
+  REQUIRE(RunTroupe(words).exit_code == 0);
+  const std::string run = RunIn(folder).string();
+  const std::string metrics = ReadAll(run + "/metrics.jsonl");
+  words = Train(folder, "1");
+  words.insert(words.end(), {"--resume", run});
+  auto other = words;
+  other.insert(other.end(), {"--set", "run.seed=99"});
+  const Outcome seeded = RunTroupe(other);
+  CHECK(seeded.exit_code == 2);
+  CHECK(seeded.err.find("the configuration differs: run.seed is 99, that run has ") !=
+        std::string::npos);
+  {
+    const RunDirectory going_on({}, ReadAll(run + "/resolved.toml"), run);
+    const Outcome second = RunTroupe(words);
+    CHECK(second.exit_code == 1);
+    CHECK(second.err == "troupe: " + run + ": another run is going on in this directory\n");
+  }
+  CHECK(ReadAll(run + "/metrics.jsonl") == metrics);
+  CHECK(RunTroupe(words).exit_code == 0);
 }
 
 TEST_CASE("what cannot be resumed is refused", "[cli]") {
