@@ -41,7 +41,7 @@ PlantedFault PlantedFault::Parse(const std::string& text) {
   if (parts.size() != 4 || !known) {
     throw std::invalid_argument("\"" + text + "\": expected sleep|lose|throw@ACTOR@MESSAGE@COUNT");
   }
-  const Kind kind = parts[0] == "sleep" ? Kind::kSleep
+  const Kind kind = parts[0] == "sleep"  ? Kind::kSleep
                     : parts[0] == "lose" ? Kind::kLose
                                          : Kind::kThrow;
   return {kind, parts[1], parts[2], std::stoull(parts[3])};
@@ -62,7 +62,8 @@ std::string MessageName(const std::type_info* type) {
   char* const readable = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
   std::string name = status == 0 ? readable : type->name();
   std::free(readable);
-  for (std::size_t at = name.find("troupe::"); at != std::string::npos; at = name.find("troupe::")) {
+  for (std::size_t at = name.find("troupe::"); at != std::string::npos;
+       at = name.find("troupe::")) {
     name.erase(at, 8);
   }
   return name;

@@ -1,5 +1,6 @@
-// The base of every actor: keeps the text of exceptions, shows what the actor is doing, and tells ThreadSanitizer which messages
-// order which memory accesses (Debian's CAF is not instrumented, so it cannot see that by itself).
+// The base of every actor: keeps the text of exceptions, shows what the actor is doing, and tells
+// ThreadSanitizer which messages order which memory accesses (Debian's CAF is not instrumented, so
+// it cannot see that by itself).
 #pragma once
 
 #include <exception>

@@ -30,7 +30,8 @@ void Hand(Self self, std::vector<PassRecord> records, std::uint64_t dropped) {
     record.end_ns += offset;
   }
   for (std::size_t begin = 0; begin < records.size() || dropped > 0; begin += kBatch) {
-    const auto first = records.begin() + static_cast<std::ptrdiff_t>(std::min(begin, records.size()));
+    const auto first =
+        records.begin() + static_cast<std::ptrdiff_t>(std::min(begin, records.size()));
     const auto count = std::min(kBatch, static_cast<std::size_t>(records.end() - first));
     TraceRecords batch{{first, first + static_cast<std::ptrdiff_t>(count)},
                        std::exchange(dropped, 0)};

@@ -52,7 +52,8 @@ struct Watchdog::State {
       const auto limit = entry.long_runs ? config.pass_timeout : config.stuck_after;
       if (since == 0 || now - since < limit.count()) continue;
       const std::string wait = WaitOf(entry.name, waiting);
-      // Whom it waits for is stuck, and told by its own watchdog; should nobody be, it is told itself.
+      // Whom it waits for is stuck, and told by its own watchdog; should nobody be, it is told
+      // itself.
       if (!wait.empty() && now - since < 2 * limit.count()) continue;
       std::string cause = entry.name + " on " + config.process + " is stuck: its handler of " +
                           MessageName(entry.activity->message.load(std::memory_order_relaxed)) +

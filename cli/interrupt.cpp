@@ -34,8 +34,8 @@ void LookAtHangup(int, char**, char**) {
 [[gnu::section(".preinit_array"), gnu::used]] void (*const look_at_hangup)(int, char**,
                                                                            char**) = LookAtHangup;
 
-/// Two of these in so short a time are one event: the death of a parent is told once per thread that
-/// it had, a terminal that is gone by the system and by the shell.
+/// Two of these in so short a time are one event: the death of a parent is told once per thread
+/// that it had, a terminal that is gone by the system and by the shell.
 constexpr std::chrono::milliseconds kOneEvent{100};
 
 void Handle(int signal) {

@@ -1,4 +1,5 @@
-// Ctrl-C, SIGTERM and a terminal that hangs up: the first asks for an orderly end, the second ends at once.
+// Ctrl-C, SIGTERM and a terminal that hangs up: the first asks for an orderly end, the second ends
+// at once.
 #pragma once
 
 #include <functional>
@@ -7,7 +8,8 @@
 
 namespace troupe {
 
-/// While it lives, SIGINT, SIGTERM and (unless it was ignored at the start) SIGHUP are told on a thread of its own. One at a time.
+/// While it lives, SIGINT, SIGTERM and (unless it was ignored at the start) SIGHUP are told on a
+/// thread of its own. One at a time.
 class Interrupt {
  public:
   Interrupt();

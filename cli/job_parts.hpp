@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-/// What the Node of process `self` needs wherever it runs. `plane` is null for a job of one process.
+/// What the Node of process `self` needs wherever it runs. `plane` is null for a job of one
+/// process.
 NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> processes,
                   ProcessId self, std::shared_ptr<DataPlane> plane,
                   std::shared_ptr<AbortSignal> abort, std::shared_ptr<TensorStore> tensors);

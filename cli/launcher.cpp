@@ -39,7 +39,7 @@ struct Child {
   std::string partial;
   bool running = true;
   bool stopped = false;  ///< by a signal, once; it may have gone on since
-  int status = 0;  ///< as waitpid gives it
+  int status = 0;        ///< as waitpid gives it
 };
 
 /// What failed processes said, in the order of arrival.
@@ -62,8 +62,8 @@ int CodeOf(int status) {
 std::string KilledLine(const Child& child) {
   if (Unread(child.status)) return "nobody reads the output of " + child.name + " any more";
   const int signal = WTERMSIG(child.status);
-  return (CodeOf(child.status) == kExitLost ? "lost " : "") + child.name + ": killed by signal " + std::to_string(signal) + " (" +
-         strsignal(signal) + ")";
+  return (CodeOf(child.status) == kExitLost ? "lost " : "") + child.name + ": killed by signal " +
+         std::to_string(signal) + " (" + strsignal(signal) + ")";
 }
 
 class Launched {

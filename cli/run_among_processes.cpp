@@ -104,7 +104,8 @@ class SpanningRun {
       parts->connections = std::make_unique<Connections>(parts->system, handle);
       MeetNodes(*parts->connections, self, handle);
     } catch (const std::exception& e) {
-      static_cast<void>(parts.release());  // its actors are alive: destroying it would wait for them
+      // Its actors are alive: destroying it would wait for them.
+      static_cast<void>(parts.release());
       abort_->Raise(e.what());
       return {e.what(), false, false};
     }
@@ -179,8 +180,7 @@ class SpanningRun {
 };
 
 void SpanningRun::OpenPlane() {
-  UcxOptions options =
-      PlaneOptionsOf(config_, member_.joined.roster, member_.self, member_.key);
+  UcxOptions options = PlaneOptionsOf(config_, member_.joined.roster, member_.self, member_.key);
   options.abort = abort_;
   options.store = tensors_.get();
   options.peer_failed = [this](ProcessId process, const std::string& reason) {
@@ -252,7 +252,8 @@ void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, c
   for (Peer& peer : member_.joined.peers) {
     if (peer.process > member_.self) continue;
     const Node other = connections.Connect(std::move(peer.control), kGreetingTime);
-    self->request(other, kGreetingTime, Introduce{member_.self, me, plane_->address(), SeesRunDirectory()})
+    self->request(other, kGreetingTime,
+                  Introduce{member_.self, me, plane_->address(), SeesRunDirectory()})
         .receive([&](const Introduce& answer) { caf::anon_send(node, answer); }, fail);
   }
   self->request(node, kGreetingTime, AwaitNodes{})

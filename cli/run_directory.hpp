@@ -19,9 +19,10 @@ class RunDirectory {
  public:
   /// Makes DIR/NAME-YYYYMMDD-HHMMSS (UTC), with -2, -3, ... behind it if that is taken, and writes
   /// resolved.toml. Throws std::runtime_error naming path and reason.
-  /// `into`: go on in this one instead, made if it is not there. While this object lives, nobody else
-  /// can go on there.
-  RunDirectory(const RunConfig& run, const std::string& resolved_toml, const std::string& into = "");
+  /// `into`: go on in this one instead, made if it is not there. While this object lives, nobody
+  /// else can go on there.
+  RunDirectory(const RunConfig& run, const std::string& resolved_toml,
+               const std::string& into = "");
 
   /// The newest complete checkpoint, empty when there is none; and how many steps it is from.
   const std::string& checkpoint() const { return checkpoint_; }

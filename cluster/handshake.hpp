@@ -51,17 +51,17 @@ class Handshake {
  public:
   enum class Status {
     kRunning,
-    kProven,     ///< both have the key and agree; the last output may still be to be sent
-    kStranger,   ///< the other has not the key, or is no Troupe process at all
-    kDisagrees,  ///< the other has the key, but is not who it should be: see problem()
-    kVersion,    ///< the other has the key and speaks another wire version: see problem()
+    kProven,      ///< both have the key and agree; the last output may still be to be sent
+    kStranger,    ///< the other has not the key, or is no Troupe process at all
+    kDisagrees,   ///< the other has the key, but is not who it should be: see problem()
+    kVersion,     ///< the other has the key and speaks another wire version: see problem()
     kTlsDiffers,  ///< the other has the key, and one of the two wants TLS: see problem()
   };
 
   /// `self.nonce` must be fresh random bytes. `join_key` is RunKey::Derive("join").
   static Handshake Initiate(const RunKey& join_key, const Opening& self);
-  /// Of `self` counts: version, from, run, nonce, tls. A join is accepted from anybody, the rest from
-  /// those that know the run.
+  /// Of `self` counts: version, from, run, nonce, tls. A join is accepted from anybody, the rest
+  /// from those that know the run.
   static Handshake Accept(const RunKey& join_key, const Opening& self);
 
   /// How many bytes it waits for: never read more, they belong to whoever uses the connection next.

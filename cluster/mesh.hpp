@@ -16,8 +16,9 @@ class Mesh {
  public:
   Mesh(ProcessId self, int num_processes);
 
-  /// Keeps a proven connection, with TLS the TCP socket below it as well. One that the other side has already given up is dropped; else a
-  /// later one takes the place of an earlier one, of which the other side never learned.
+  /// Keeps a proven connection, with TLS the TCP socket below it as well. One that the other side
+  /// has already given up is dropped; else a later one takes the place of an earlier one, of which
+  /// the other side never learned.
   void Put(ProcessId peer, Purpose purpose, Socket socket, Socket wire);
   bool complete() const;
   /// Those with a connection missing, ascending.

@@ -12,8 +12,8 @@ TlsLink::TlsLink(TlsSession session, Socket application)
     : session_(std::move(session)), application_(std::move(application)) {}
 
 void TlsLink::AddTo(PollSet& polls) const {
-  // A descriptor that is polled for nothing still wakes the loop when it is broken. Each is left out
-  // while nothing could be done about that.
+  // A descriptor that is polled for nothing still wakes the loop when it is broken. Each is left
+  // out while nothing could be done about that.
   if (application_) {
     short events = 0;
     if (!application_ended_ && !to_wire_.full()) events |= POLLIN;

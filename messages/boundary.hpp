@@ -14,7 +14,8 @@
 
 namespace troupe {
 
-/// Rows of `microbatch` that source shard `source` gives to the receiving leader; there may be none.
+/// Rows of `microbatch` that source shard `source` gives to the receiving leader; there may be
+/// none.
 struct Slice {
   std::int64_t microbatch = 0;
   int source = 0;

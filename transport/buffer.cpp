@@ -1,7 +1,5 @@
 #include "transport/buffer.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <new>
 #include <numeric>
 #include <stdexcept>
+#include <sys/mman.h>
 #include <utility>
 
 namespace troupe {
@@ -206,7 +205,8 @@ Buffer ConcatenateRows(const std::vector<Buffer>& parts) {
   std::vector<const Buffer*> filled;
   for (const Buffer& part : parts) {
     CheckSameRows(parts.front(), part);
-    if (!part.local()) throw std::invalid_argument("concatenation of rows: a part is in another process");
+    if (!part.local())
+      throw std::invalid_argument("concatenation of rows: a part is in another process");
     num_rows += part.num_rows();
     if (part.num_rows() > 0) filled.push_back(&part);
   }

@@ -11,15 +11,16 @@ PatientPlane::PatientPlane(DataPlane& plane, TensorCarrier& carrier,
 
 std::function<void(const std::string&)> PatientPlane::Patient(
     std::function<void(const std::string&)> failed) {
-  return [failed = std::move(failed), abort = abort_, patience = patience_](const std::string& error) {
-    if (abort->raised() || error.find("failed its check") != std::string::npos) {
-      return failed(error);
-    }
-    std::thread([failed, abort, patience, error] {
-      std::this_thread::sleep_for(patience);
-      failed(abort->raised() ? abort->cause() : error);
-    }).detach();
-  };
+  return
+      [failed = std::move(failed), abort = abort_, patience = patience_](const std::string& error) {
+        if (abort->raised() || error.find("failed its check") != std::string::npos) {
+          return failed(error);
+        }
+        std::thread([failed, abort, patience, error] {
+          std::this_thread::sleep_for(patience);
+          failed(abort->raised() ? abort->cause() : error);
+        }).detach();
+      };
 }
 
 void PatientPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {

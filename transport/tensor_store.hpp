@@ -6,8 +6,8 @@
 //            itself, so that a handle which went around comes back as what it was
 //   Fetch    the bytes of such a handle into memory of this process
 //
-// References are counted by weight: a reference that is passed on gives half of its weight away, one
-// that is dropped returns its weight to its home, which lets go when all of it is back. So no
+// References are counted by weight: a reference that is passed on gives half of its weight away,
+// one that is dropped returns its weight to its home, which lets go when all of it is back. So no
 // message is needed to pass a reference on, and none can be late.
 #pragma once
 
