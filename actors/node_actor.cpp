@@ -1,6 +1,8 @@
 #include "actors/node_actor.hpp"
 
 #include <exception>
+#include <functional>
+#include <set>
 #include <utility>
 
 #include <caf/exit_reason.hpp>
@@ -140,7 +142,21 @@ void Build(Self self) {
   s.builder->Start();
 }
 
-/// What all actors of this process wait for. Who does not answer soon is left out.
+/// Adds those that cannot be asked: whether they are in a handler.
+void AddSilent(const NodeConfig& config, std::vector<ActorWaits>& all) {
+  if (!config.actors) return;
+  std::set<std::string> told;
+  for (const ActorWaits& actor : all) told.insert(actor.who);
+  for (const auto& entry : config.actors->List()) {
+    if (told.count(entry.name) != 0) continue;
+    ActorWaits actor;
+    actor.who = entry.name;
+    actor.busy = entry.activity->busy_since_ns.load(std::memory_order_relaxed) != 0;
+    all.push_back(std::move(actor));
+  }
+}
+
+/// What all actors of this process wait for. Who does not answer soon is told to be busy.
 caf::result<Waits> CollectWaits(Self self) {
   struct Gather {
     Waits waits;
@@ -149,12 +165,19 @@ caf::result<Waits> CollectWaits(Self self) {
   };
   auto gather = std::make_shared<Gather>();
   gather->promise = self->make_response_promise<Waits>();
-  const auto& processes = self->state.config.processes->processes();
-  const std::string node =
-      processes.size() > 1 ? processes[static_cast<std::size_t>(self->state.config.self)].name : "";
-  const auto answered = [gather, node] {
+  const auto answered = [self, gather] {
     if (--gather->missing > 0) return;
-    for (ActorWaits& actor : gather->waits.actors) actor.node = node;
+    const NodeConfig& config = self->state.config;
+    auto& all = gather->waits.actors;
+    if (config.group_waits) {
+      for (auto& wait : config.group_waits->List()) all.push_back(std::move(wait));
+    }
+    AddSilent(config, all);
+    const auto& processes = config.processes->processes();
+    if (processes.size() > 1) {
+      const std::string& node = processes[static_cast<std::size_t>(config.self)].name;
+      for (ActorWaits& actor : all) actor.node = node;
+    }
     gather->promise.deliver(gather->waits);
   };
   gather->missing = 1;
@@ -168,43 +191,29 @@ caf::result<Waits> CollectWaits(Self self) {
               all.insert(all.end(), waits.actors.begin(), waits.actors.end());
               answered();
             },
-            [answered](const caf::error&) { answered(); });
-  }
-  if (self->state.config.group_waits) {
-    for (auto& wait : self->state.config.group_waits->List()) {
-      gather->waits.actors.push_back(std::move(wait));
-    }
-  }
-  // So that those who cannot be asked, because they are in a handler, are known to be there.
-  if (self->state.config.actors) {
-    for (const auto& entry : self->state.config.actors->List()) {
-      ActorWaits actor;
-      actor.who = entry.name;
-      actor.busy = entry.activity->busy_since_ns.load(std::memory_order_relaxed) != 0;
-      gather->waits.actors.push_back(std::move(actor));
-    }
+            [gather, answered, name = self->state.children.at(child.address())](const caf::error&) {
+              gather->waits.actors.push_back({name, "", true, {}, {}});
+              answered();
+            });
   }
   answered();
   return gather->promise;
 }
 
-/// Asks every process what its actors wait for, then ends the job with the wait behind the others.
-void OnStalled(Self self, const Stalled& stalled) {
-  NodeState& s = self->state;
-  if (s.failed || s.ending) return;
+/// What the actors of all processes wait for.
+void AskAllWaits(Self self, std::function<void(std::vector<ActorWaits>)> then) {
   struct Gather {
     std::vector<ActorWaits> actors;
     std::size_t missing = 0;
+    std::function<void(std::vector<ActorWaits>)> then;
   };
   auto gather = std::make_shared<Gather>();
-  gather->missing = s.nodes.size();
-  const auto answered = [self, gather, since = stalled.since_ns] {
-    if (--gather->missing > 0 || self->state.ending) return;
-    self->state.config.abort->Raise("nothing has moved anywhere for " +
-                                    std::to_string(since / 1'000'000'000) +
-                                    " s: " + RootOf(gather->actors));
+  gather->missing = self->state.nodes.size();
+  gather->then = std::move(then);
+  const auto answered = [gather] {
+    if (--gather->missing == 0) gather->then(std::move(gather->actors));
   };
-  for (const auto& [process, node] : s.nodes) {
+  for (const auto& [process, node] : self->state.nodes) {
     self->request(node, std::chrono::milliseconds(1000), ReportWaits{})
         .then(
             [gather, answered](const Waits& waits) {
@@ -213,6 +222,22 @@ void OnStalled(Self self, const Stalled& stalled) {
             },
             [answered](const caf::error&) { answered(); });
   }
+}
+
+/// Ends the job with the wait behind all others. Asks twice: a question is answered after whatever
+/// waited in the mailbox before it, so that on a machine which is short of cores everybody has
+/// moved on by the second answer, and nothing was wrong.
+void OnStalled(Self self, const Stalled& stalled) {
+  NodeState& s = self->state;
+  if (s.failed || s.ending) return;
+  AskAllWaits(self, [self, since = stalled.since_ns](const std::vector<ActorWaits>& before) {
+    AskAllWaits(self, [self, since, before](const std::vector<ActorWaits>& after) {
+      if (self->state.ending || !SameWaits(before, after)) return;
+      self->state.config.abort->Raise("nothing has moved anywhere for " +
+                                      std::to_string(since / 1'000'000'000) +
+                                      " s: " + RootOf(after));
+    });
+  });
 }
 
 /// Spawns what was asked for. No thread to be had, most likely, when it fails.

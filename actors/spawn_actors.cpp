@@ -26,7 +26,7 @@ Handle Make(NodePointer self, const std::string& name, bool threaded, Run run, A
                             ? self->template spawn<caf::detached>(run, std::move(config))
                             : self->spawn(run, std::move(config));
   Adopt(self, caf::actor_cast<caf::actor>(handle), name, threaded);
-  if constexpr (std::is_convertible_v<Handle, Waiting>) {
+  if constexpr (kCanReportWaits<Handle>) {
     self->state.waiting.insert(handle.address());
   }
   return handle;

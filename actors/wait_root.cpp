@@ -94,4 +94,21 @@ std::string RootOf(const std::vector<ActorWaits>& all) {
   return First(actors, any).value_or("nobody says what for");
 }
 
+bool SameWaits(const std::vector<ActorWaits>& before, const std::vector<ActorWaits>& after) {
+  const auto sorted = [](const std::vector<ActorWaits>& all) {
+    Actors actors = ByName(all);
+    for (auto& [name, actor] : actors) {
+      std::sort(actor.waits.begin(), actor.waits.end());
+      std::sort(actor.owes.begin(), actor.owes.end());
+    }
+    return actors;
+  };
+  const Actors was = sorted(before);
+  const Actors is = sorted(after);
+  return std::equal(was.begin(), was.end(), is.begin(), is.end(), [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.busy == b.second.busy &&
+           a.second.waits == b.second.waits && a.second.owes == b.second.owes;
+  });
+}
+
 }  // namespace troupe

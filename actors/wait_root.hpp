@@ -16,4 +16,7 @@ namespace troupe {
 /// Actors that are busy are taken to owe anything; so are those that `actors` does not speak of.
 std::string RootOf(const std::vector<ActorWaits>& actors);
 
+/// Whether all of them wait for and owe the same as before, in whatever order they are told.
+bool SameWaits(const std::vector<ActorWaits>& before, const std::vector<ActorWaits>& after);
+
 }  // namespace troupe

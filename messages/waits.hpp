@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <caf/replies_to.hpp>
@@ -27,6 +28,14 @@ struct Waits {
 };
 inline auto Fields(Waits& x) { return std::tie(x.actors); }
 
-using Waiting = caf::typed_actor<caf::replies_to<ReportWaits>::with<Waits>>;
+using ReportsWaits = caf::replies_to<ReportWaits>::with<Waits>;
+using Waiting = caf::typed_actor<ReportsWaits>;
+
+/// Whether an actor can be asked. (CAF's handles claim to be convertible into each other.)
+template <class Handle>
+inline constexpr bool kCanReportWaits = false;
+template <class... Signatures>
+inline constexpr bool kCanReportWaits<caf::typed_actor<Signatures...>> =
+    (std::is_same_v<Signatures, ReportsWaits> || ...);
 
 }  // namespace troupe

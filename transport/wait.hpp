@@ -2,6 +2,7 @@
 // of it follows whom a job hangs on (actors/wait_root.hpp).
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct Wait {
   std::string whom;         ///< "stage vision.s0 dp1"; empty: there is nobody to name
   bool asked = false;       ///< it is the answer to a request of ours, so `whom` must owe it
   std::string answer = {};  ///< it is a request that we will answer with this; empty: it is not
+
+  auto operator<=>(const Wait&) const = default;
 };
 
 /// The answer to a request that has come and is not answered yet.
@@ -23,6 +26,8 @@ struct Owed {
   std::string what;
   std::int64_t number = 0;
   std::string to;  ///< who asked; empty: not known
+
+  auto operator<=>(const Owed&) const = default;
 };
 
 struct ActorWaits {

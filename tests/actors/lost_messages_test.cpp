@@ -46,7 +46,7 @@ Config ColocatedConfig() {
 
 std::string CauseOf(const Config& config, const std::string& fault) {
   ThreadedJob job;
-  job.stall_after = std::chrono::milliseconds(400);
+  job.stall_after = std::chrono::milliseconds(600);
   job.faults = {PlantedFault::Parse("lose@" + fault)};
   return job.Run(config, TrainingRounds(4, 6)).failure;
 }

@@ -56,6 +56,24 @@ TEST_CASE("the root is who waits for what no actor gives, or for who waits for n
   CHECK(RootOf(fetching) == "b waits for the bytes of the activation from a of microbatch 0");
 }
 
+TEST_CASE("a job has moved if anybody waits for something else", "[actors]") {
+  const ActorWaits a{"a", "", false, {Asked("gradient", 2, "b"), Asked("gradient", 3, "b")}, {}};
+  const ActorWaits b{"b", "", false, {Expected("activation", 4, "a")}, {{"gradient", 2, "a"}}};
+  ActorWaits turned = a;
+  std::swap(turned.waits[0], turned.waits[1]);
+  CHECK(SameWaits({a, b}, {b, turned}));
+  CHECK_FALSE(SameWaits({a, b}, {a}));
+  ActorWaits other = b;
+  other.waits[0].number = 5;
+  CHECK_FALSE(SameWaits({a, b}, {a, other}));
+  other = b;
+  other.owes.clear();
+  CHECK_FALSE(SameWaits({a, b}, {a, other}));
+  other = b;
+  other.busy = true;
+  CHECK_FALSE(SameWaits({a, b}, {a, other}));
+}
+
 TEST_CASE("a stall that nobody explains says so", "[actors]") {
   CHECK(RootOf({}) == "nobody says what for");
   CHECK(RootOf({{"a", "", false, {}, {}}}) == "nobody says what for");
