@@ -1,0 +1,58 @@
+// What a process notes of every message and of every piece of work of a device: the one record that
+// rings, trace files and analyses share. docs/traces.md has the layout of the file.
+//
+// A message's record is written when it is sent, and completed when its handler begins and ends:
+// what is in a mailbox, and which handler runs, can be read at any time, and after a crash.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace troupe {
+
+enum class RecordKind : std::uint8_t {
+  kMessage = 1,
+  kWork = 2,  ///< of a device: `id` is the message whose handling it was
+  /// A message to an actor of another process left; joined there by sender, receiver's process and
+  /// request number. Requests need none: `requests` says which handling sent them.
+  kAnswered = 3,
+};
+
+/// Numbers of actors are unique in the job: the process in the upper 12 bits, 0 = nobody known.
+using ActorNumber = std::uint32_t;
+
+struct TraceRecord {
+  std::uint64_t number = 0;  ///< place among all that the process ever noted, from 1; 0: never used
+  std::uint64_t id = 0;      ///< of the message: process + 1 in the upper 16 bits, then `number`
+  std::uint64_t cause = 0;  ///< id of the message whose handling sent it; 0: none, or not known yet
+  std::int64_t sent_ns = 0;     ///< steady clock of the process that notes it, as are all times
+  std::int64_t arrived_ns = 0;  ///< in the mailbox; in one process the time at which it was sent
+  std::int64_t begin_ns = 0;    ///< of its handler, or of the work; 0: not yet
+  std::int64_t end_ns = 0;      ///< 0: not yet
+  std::int64_t unit = -1;     ///< microbatch or window, counted from the start of the run; -1: none
+  std::int64_t bytes = 0;     ///< of the tensors it names
+  std::uint64_t request = 0;  ///< CAF's message id between processes: requests and answers; else 0
+  std::uint32_t first_request =
+      0;  ///< requests that its handling sent: (first_request, last_request]
+  std::uint32_t last_request = 0;
+  ActorNumber sender = 0;
+  ActorNumber receiver = 0;
+  std::int32_t round = -1;    ///< training step or evaluation, counted from the start; -1: none
+  std::int32_t stage = -1;    ///< of work: StageGraph's number
+  std::int16_t dp = -1;       ///< of work: replica
+  std::int16_t rank = -1;     ///< of work: device
+  std::uint16_t type = 0;     ///< of the message: index into the file's type names
+  std::int16_t credits = -1;  ///< that the edge has left after this message; -1: no edge
+  std::uint16_t mailbox = 0;  ///< messages that waited in the mailbox before it
+  RecordKind kind = RecordKind::kMessage;
+  std::uint8_t work = 0;       ///< WorkKind, of work
+  std::int16_t link = -1;      ///< StageGraph's link that the message crosses; -1: none
+  std::uint8_t spare[6] = {};  ///< zeros
+
+  friend bool operator==(const TraceRecord&, const TraceRecord&) = default;
+};
+
+static_assert(sizeof(TraceRecord) == 128, "two cache lines, and the record size of trace files");
+static_assert(std::is_trivially_copyable_v<TraceRecord>);
+
+}  // namespace troupe

@@ -1,0 +1,76 @@
+// What all processes of a run have noted, on one clock: what every analysis of a trace works on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/pass_record.hpp"
+
+namespace troupe {
+
+struct TraceActor {
+  std::string name;  ///< "stage language.s1 dp0", "leader vision>language/source.0", "device 3"
+  int process = 0;   ///< index into RunTrace::processes
+};
+
+/// One message. Times in ns since the beginning of the trace, on the clock of process 0.
+struct TraceMessage {
+  std::uint64_t id = 0;
+  int cause = -1;   ///< index of the message whose handling sent it; -1: none, or it is lost
+  int type = 0;     ///< index into RunTrace::types
+  int sender = -1;  ///< index into RunTrace::actors; -1: none of them
+  int receiver = -1;
+  std::int64_t sent_ns = 0;
+  std::int64_t arrived_ns = 0;  ///< in the receiver's mailbox; never before sent_ns
+  std::int64_t begin_ns = -1;   ///< of the handler; -1: it was never handled
+  std::int64_t end_ns = -1;     ///< -1: its handler has not ended
+  std::int64_t round = -1;      ///< -1: of no round
+  std::int64_t unit = -1;       ///< microbatch or window since the start of the run; -1: of none
+  std::int64_t bytes = 0;       ///< of the tensors that it names
+  int link = -1;                ///< index into RunTrace::links; -1: it crosses none
+  int credits = -1;             ///< left on the edge after it; -1: not of an edge
+  int mailbox = 0;              ///< messages that were waiting before it
+};
+
+/// One piece of work of one device, on the same clock.
+struct TraceWork {
+  PassRecord pass;
+  int message = -1;  ///< index of the message whose handling it was
+};
+
+struct TraceProcess {
+  std::string name;  ///< "n0"
+  std::string host;
+  std::int64_t pid = 0;
+  std::uint64_t noted = 0;           ///< records since the start
+  std::uint64_t dropped = 0;         ///< of these, overwritten by newer ones
+  std::uint64_t torn = 0;            ///< half-written when the process ended
+  std::int64_t clock_offset_ns = 0;  ///< added to its clock; 0 for process 0
+};
+
+struct TraceLink {
+  std::string name;  ///< "vision>language" at a boundary, "language.s0>s1" inside a module
+  int from = 0;      ///< index into stages
+  int to = 0;
+  bool boundary = false;
+};
+
+struct RunTrace {
+  std::string run;  ///< the directory
+  std::vector<TraceProcess> processes;
+  std::vector<std::string> missing;  ///< processes of the job whose files are not there
+  std::vector<std::string> stages;   ///< "vision.s0": PassRecord::stage
+  std::vector<TraceLink> links;
+  std::vector<std::string> types;  ///< "Activation"
+  std::vector<TraceActor> actors;
+  std::vector<TraceMessage> messages;  ///< by sent_ns
+  std::vector<TraceWork> work;         ///< by begin_ns
+  std::int64_t origin_ns = 0;          ///< what was subtracted from every time
+};
+
+/// Reads what the processes of a run have noted. Works while they run, and after a crash. Throws
+/// std::runtime_error naming path and reason.
+RunTrace ReadRunTrace(const std::string& run_directory);
+
+}  // namespace troupe
