@@ -120,21 +120,14 @@ struct SpawnFeed {
 };
 inline auto Fields(SpawnFeed& x) { return std::tie(x.module, x.dp, x.stages); }
 
-struct SpawnTracer {
-  Tracer collector;  ///< invalid: write the file
-};
-inline auto Fields(SpawnTracer& x) { return std::tie(x.collector); }
-
 /// The job is over, successfully or not: end all actors of the process. Answered when they have
 /// ended.
 struct EndActors {
   std::string failure;
 };
 inline auto Fields(EndActors& x) { return std::tie(x.failure); }
-struct ActorsEnded {
-  std::string trace_error;
-};
-inline auto Fields(ActorsEnded& x) { return std::tie(x.trace_error); }
+struct ActorsEnded {};
+inline auto Fields(ActorsEnded&) { return std::tie(); }
 
 /// From the watch of the same process: this one will not answer any more.
 struct PeerLost {
@@ -163,7 +156,7 @@ using Node = caf::typed_actor<
     caf::replies_to<SpawnStage>::with<Spawned>,
     caf::replies_to<SpawnDestinationLeader>::with<Spawned>,
     caf::replies_to<SpawnSourceLeader>::with<Spawned>, caf::replies_to<SpawnPhase>::with<Spawned>,
-    caf::replies_to<SpawnFeed>::with<Spawned>, caf::replies_to<SpawnTracer>::with<Spawned>,
+    caf::replies_to<SpawnFeed>::with<Spawned>, caf::replies_to<OpenTrace>::with<TraceOpened>,
     caf::replies_to<ReportWaits>::with<Waits>, caf::replies_to<EndActors>::with<ActorsEnded>>;
 
 }  // namespace troupe
