@@ -83,7 +83,9 @@ class Job {
   void CountRanks() {
     for (int stage = 0; Index(stage) < graph_.stages().size(); ++stage) {
       for (int dp = 0; dp < spec_.dp; ++dp) {
-        Replica replica{.stage = stage, .dp = dp};
+        Replica replica;
+        replica.stage = stage;
+        replica.dp = dp;
         for (int tp = 0; tp < ModuleOf(stage).tp; ++tp) replica.devices.push_back(ranks_++);
         replica.arrived.resize(graph_.links().size());
         replica.answered.resize(graph_.links().size());
