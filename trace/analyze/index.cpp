@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace troupe {
@@ -45,6 +46,10 @@ TraceIndex::TraceIndex(const RunTrace& trace)
     end_ns_ = std::max({end_ns_, work.pass.begin_ns, work.pass.end_ns});
     if (work.message >= 0) work_of_[At(work.message)] = static_cast<int>(w);
   }
+  work_in_.resize(trace.work.size());
+  std::iota(work_in_.begin(), work_in_.end(), 0);
+  std::stable_sort(work_in_.begin(), work_in_.end(),
+                   [&](int a, int b) { return work(a).pass.round < work(b).pass.round; });
   for (std::size_t i = 0; i < trace.messages.size(); ++i) {
     const TraceMessage& m = trace.messages[i];
     end_ns_ = std::max({end_ns_, m.arrived_ns, m.begin_ns, m.end_ns});
@@ -76,6 +81,16 @@ TraceIndex::TraceIndex(const RunTrace& trace)
 std::span<const int> TraceIndex::HandledBy(int actor) const {
   const std::size_t begin = handled_at_[At(actor)];
   return std::span(handled_).subspan(begin, handled_at_[At(actor) + 1] - begin);
+}
+
+std::span<const int> TraceIndex::WorkIn(std::int64_t round) const {
+  const auto begin =
+      std::lower_bound(work_in_.begin(), work_in_.end(), round,
+                       [&](int w, std::int64_t wanted) { return work(w).pass.round < wanted; });
+  const auto end = std::upper_bound(begin, work_in_.end(), round, [&](std::int64_t wanted, int w) {
+    return wanted < work(w).pass.round;
+  });
+  return {begin, end};
 }
 
 const std::string& TraceIndex::TypeName(int i) const {

@@ -46,6 +46,8 @@ class TraceIndex {
   std::int64_t RoundOf(int message) const { return round_of_[At(message)]; }
   /// Messages that the actor has begun to handle, in that order.
   std::span<const int> HandledBy(int actor) const;
+  /// Work of a round, by begin.
+  std::span<const int> WorkIn(std::int64_t round) const;
   ActorClass ClassOfActor(int actor) const {
     return actor < 0 ? ActorClass::kOther : classes_[At(actor)];
   }
@@ -67,6 +69,7 @@ class TraceIndex {
   std::vector<std::int64_t> round_of_;
   std::vector<int> handled_;             ///< messages by receiver, then by begin
   std::vector<std::size_t> handled_at_;  ///< by actor: where its messages begin in handled_
+  std::vector<int> work_in_;             ///< by round, then begin
   std::vector<ActorClass> classes_;
   std::int64_t end_ns_ = 0;
 };

@@ -57,9 +57,8 @@ bool IsForwardOrBackward(WorkKind kind) {
 std::string CannotPredict(const TraceIndex& index, std::int64_t round, const RuleInputs& rule) {
   std::map<int, int> stage_of_rank;
   std::map<std::pair<int, int>, std::set<std::int64_t>> units;
-  for (const TraceWork& work : index.trace().work) {
-    const PassRecord& pass = work.pass;
-    if (pass.round != round) continue;
+  for (const int w : index.WorkIn(round)) {
+    const PassRecord& pass = index.work(w).pass;
     if (IsPass(pass.kind) && !IsForwardOrBackward(pass.kind)) {
       return std::string("passes of kind ") + ToString(pass.kind) + " are not the rule's";
     }
@@ -136,9 +135,9 @@ OrderComparison CompareOrders(const TraceIndex& index, std::int64_t round, const
   std::map<int, Measured> measured;  // by replica
   std::set<std::int64_t> units;
   int first_stage = -1;
-  for (const TraceWork& work : index.trace().work) {
-    const PassRecord& pass = work.pass;
-    if (pass.round != round || !IsPass(pass.kind)) continue;
+  for (const int w : index.WorkIn(round)) {
+    const PassRecord& pass = index.work(w).pass;
+    if (!IsPass(pass.kind)) continue;
     records.push_back(pass);
     Mean& mean = measured[pass.dp].durations[{pass.stage, pass.kind == WorkKind::kForward}];
     mean.total_ns += pass.end_ns - pass.begin_ns;

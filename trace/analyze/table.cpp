@@ -152,6 +152,7 @@ std::string Millis(std::int64_t ns, int decimals) {
 }
 
 std::string Duration(std::int64_t ns) {
+  if (ns == 0) return "0";
   const double value = std::abs(static_cast<double>(ns));
   const auto with = [&](double unit, const char* name) {
     const double shown = static_cast<double>(ns) / unit;

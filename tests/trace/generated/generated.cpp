@@ -108,6 +108,18 @@ class Job {
   void OnLockStep(Replica& replica, const Letter& letter);
   void OnDevice(const Replica& replica, int rank, const Letter& letter);
 
+  /// An actor that only decides.
+  int Add(const std::string& name, int process, const World::Handler& handler) {
+    return world_.AddActor(name, process, spec_.handling_ns, [=, this](const Letter& letter) {
+      for (const SlowHandler& slow : spec_.slow_handlers) {
+        if (slow.actor == name && slow.type == letter.type && slow.unit == letter.unit) {
+          world_.Take(slow.extra_us * 1000);
+        }
+      }
+      handler(letter);
+    });
+  }
+
   /// `letter` with another type, to `to`.
   void Pass(int to, const std::string& type, const Letter& letter, int link = -1) {
     Letter next{type, letter.round, letter.unit, link};
@@ -135,7 +147,7 @@ class Job {
 };
 
 void Job::AddActors() {
-  world_.AddActor("director", 0, spec_.handling_ns, [this](const Letter& l) { OnDirector(l); });
+  Add("director", 0, [this](const Letter& l) { OnDirector(l); });
   for (int link = 0; Index(link) < graph_.links().size(); ++link) {
     if (graph_.links()[Index(link)].edge < 0) continue;
     for (int dp = 0; dp < spec_.dp; ++dp) AddLeaders(link, dp);
@@ -147,25 +159,25 @@ void Job::AddActors() {
 void Job::AddStage(Replica& replica) {
   const int process = ProcessOf(replica.devices.front());
   Replica* r = &replica;
-  replica.actor = world_.AddActor("stage " + NameOf(r->stage, r->dp), process, spec_.handling_ns,
-                                  [this, r](const Letter& l) { OnStage(*r, l); });
+  replica.actor = Add("stage " + NameOf(r->stage, r->dp), process,
+                      [this, r](const Letter& l) { OnStage(*r, l); });
   const std::string set = std::to_string(r->stage * spec_.dp + r->dp);
-  replica.lock_step = world_.AddActor("lock step " + set, process, spec_.handling_ns,
-                                      [this, r](const Letter& l) { OnLockStep(*r, l); });
+  replica.lock_step =
+      Add("lock step " + set, process, [this, r](const Letter& l) { OnLockStep(*r, l); });
   for (const int rank : replica.devices) {
-    world_.AddActor("device " + std::to_string(rank), ProcessOf(rank), spec_.handling_ns,
-                    [this, r, rank](const Letter& l) { OnDevice(*r, rank, l); });
+    Add("device " + std::to_string(rank), ProcessOf(rank),
+        [this, r, rank](const Letter& l) { OnDevice(*r, rank, l); });
   }
   if (!graph_.IsSource(r->stage)) return;
-  world_.AddActor("feed of " + ModuleOf(r->stage).name + " dp" + std::to_string(r->dp), process,
-                  spec_.handling_ns, [this, r](const Letter& l) {
-                    if (l.type != "RoundBegin") return;
-                    for (int i = 0; i < spec_.microbatches; ++i) {
-                      Letter input = l;
-                      input.unit = l.round * spec_.microbatches + i;
-                      Pass(r->actor, "Input", input);
-                    }
-                  });
+  Add("feed of " + ModuleOf(r->stage).name + " dp" + std::to_string(r->dp), process,
+      spec_.handling_ns, [this, r](const Letter& l) {
+        if (l.type != "RoundBegin") return;
+        for (int i = 0; i < spec_.microbatches; ++i) {
+          Letter input = l;
+          input.unit = l.round * spec_.microbatches + i;
+          Pass(r->actor, "Input", input);
+        }
+      });
 }
 
 void Job::AddLeaders(int link, int dp) {
@@ -175,36 +187,36 @@ void Job::AddLeaders(int link, int dp) {
   const std::string source = base + "source" + shard;
   const std::string destination = base + "destination" + shard;
   const auto process = [&](int stage) { return ProcessOf(At(stage, dp).devices.front()); };
-  world_.AddActor(source, process(l.from), spec_.handling_ns, [=, this](const Letter& letter) {
+  Add(source, process(l.from), [=, this](const Letter& letter) {
     if (letter.type == "Activation") Pass(world_.Actor(destination), "Slice", letter, link);
     if (letter.type == "GradientSlice") Pass(At(l.from, dp).actor, "Gradient", letter, link);
   });
-  world_.AddActor(destination, process(l.to), spec_.handling_ns, [=, this](const Letter& letter) {
+  Add(destination, process(l.to), [=, this](const Letter& letter) {
     if (letter.type == "Slice") Pass(At(l.to, dp).actor, "Activation", letter, link);
     if (letter.type == "Gradient") Pass(world_.Actor(source), "GradientSlice", letter, link);
   });
 }
 
 void Job::AddUpdate(int stage) {
-  world_.AddActor("update of " + graph_.StageName(stage), ProcessOf(At(stage, 0).devices.front()),
-                  spec_.handling_ns, [this, stage](const Letter& letter) {
-                    Letter about = letter;
-                    about.unit = letter.round;
-                    const auto all = [&](const std::string& type) {
-                      told_[stage] = 0;
-                      for (int dp = 0; dp < spec_.dp; ++dp) {
-                        Pass(At(stage, dp).lock_step, type, about);
-                      }
-                    };
-                    if (letter.type == "RoundBegin" || ++told_[stage] < spec_.dp) return;
-                    if (letter.type == "BackwardsDone") all("ToSet<ReduceGradients>");
-                    if (letter.type == "FromSet<GradientsReduced>") all("ToSet<UpdateParameters>");
-                    if (letter.type != "FromSet<ParametersUpdated>") return;
-                    told_[stage] = 0;
-                    for (int dp = 0; dp < spec_.dp; ++dp) {
-                      Pass(At(stage, dp).actor, "Updated", about);
-                    }
-                  });
+  Add("update of " + graph_.StageName(stage), ProcessOf(At(stage, 0).devices.front()),
+      spec_.handling_ns, [this, stage](const Letter& letter) {
+        Letter about = letter;
+        about.unit = letter.round;
+        const auto all = [&](const std::string& type) {
+          told_[stage] = 0;
+          for (int dp = 0; dp < spec_.dp; ++dp) {
+            Pass(At(stage, dp).lock_step, type, about);
+          }
+        };
+        if (letter.type == "RoundBegin" || ++told_[stage] < spec_.dp) return;
+        if (letter.type == "BackwardsDone") all("ToSet<ReduceGradients>");
+        if (letter.type == "FromSet<GradientsReduced>") all("ToSet<UpdateParameters>");
+        if (letter.type != "FromSet<ParametersUpdated>") return;
+        told_[stage] = 0;
+        for (int dp = 0; dp < spec_.dp; ++dp) {
+          Pass(At(stage, dp).actor, "Updated", about);
+        }
+      });
 }
 
 void Job::OnDirector(const Letter& letter) {

@@ -35,6 +35,14 @@ struct Slow {
   bool for_ever = false;
 };
 
+/// A handler that takes longer: of an actor that only decides.
+struct SlowHandler {
+  std::string actor;
+  std::string type;
+  std::int64_t unit = 0;
+  std::int64_t extra_us = 0;
+};
+
 struct Spec {
   std::vector<Module> modules = {{"vision", 1, 1, 80, 160}, {"language", 2, 2, 100, 200}};
   std::vector<Edge> edges = {{0, 1}};
@@ -47,6 +55,7 @@ struct Spec {
   std::int64_t near_ns = 500;    ///< from actor to actor
   std::int64_t far_ns = 50'000;  ///< to another process
   std::vector<Slow> slow;
+  std::vector<SlowHandler> slow_handlers;
   /// The message of this type and unit to this actor is lost, the first of them. Empty: none.
   std::string lost_type;
   std::int64_t lost_unit = 0;
