@@ -109,6 +109,12 @@ int HandledIn(const TraceIndex& index, int actor, std::int64_t begin_ns, std::in
   return longest;
 }
 
+/// Those whose idleness costs something: others have nothing to do most of the time.
+bool Waits(ActorClass kind) {
+  return kind == ActorClass::kStage || kind == ActorClass::kDevice || kind == ActorClass::kLeader ||
+         kind == ActorClass::kPhase || kind == ActorClass::kUpdate;
+}
+
 std::vector<int> BlockedBehind(const TraceIndex& index, int message, const Segment& root) {
   std::vector<bool> follows(index.trace().messages.size(), false);
   follows[At(message)] = true;
@@ -118,7 +124,7 @@ std::vector<int> BlockedBehind(const TraceIndex& index, int message, const Segme
   }
   std::vector<int> blocked;
   for (int actor = 0; At(actor) < index.trace().actors.size(); ++actor) {
-    if (actor == root.actor) continue;
+    if (actor == root.actor || !Waits(index.ClassOfActor(actor))) continue;
     const auto handled = index.HandledBy(actor);
     const auto next =
         std::lower_bound(handled.begin(), handled.end(), root.end_ns,

@@ -76,7 +76,13 @@ std::string RootLine(const Why& why, const TraceIndex& index, const Usual& usual
     if (m.end_ns >= 0) text += " for " + Duration(busy.length_ns());
     return text + ", usual " + Duration(usual.Of(busy));
   }
-  return text + Doing(index, root) + " took " + Duration(root.length_ns()) +
+  // All of it, though the wait may have begun later.
+  std::int64_t took_ns = root.length_ns();
+  if (root.kind == SegmentKind::kHandler) {
+    const TraceMessage& m = index.message(root.message);
+    took_ns = (m.end_ns < 0 ? root.end_ns : m.end_ns) - m.begin_ns;
+  }
+  return text + Doing(index, root) + " took " + Duration(took_ns) +
          (root.kind == SegmentKind::kUnknown ? "" : ", usual " + Duration(why.usual[place]));
 }
 

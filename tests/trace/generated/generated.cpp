@@ -113,7 +113,7 @@ class Job {
     return world_.AddActor(name, process, spec_.handling_ns, [=, this](const Letter& letter) {
       for (const SlowHandler& slow : spec_.slow_handlers) {
         if (slow.actor == name && slow.type == letter.type && slow.unit == letter.unit) {
-          world_.Take(slow.extra_us * 1000);
+          world_.Delay(slow.extra_us * 1000);
         }
       }
       handler(letter);
@@ -170,7 +170,7 @@ void Job::AddStage(Replica& replica) {
   }
   if (!graph_.IsSource(r->stage)) return;
   Add("feed of " + ModuleOf(r->stage).name + " dp" + std::to_string(r->dp), process,
-      spec_.handling_ns, [this, r](const Letter& l) {
+      [this, r](const Letter& l) {
         if (l.type != "RoundBegin") return;
         for (int i = 0; i < spec_.microbatches; ++i) {
           Letter input = l;
@@ -199,7 +199,7 @@ void Job::AddLeaders(int link, int dp) {
 
 void Job::AddUpdate(int stage) {
   Add("update of " + graph_.StageName(stage), ProcessOf(At(stage, 0).devices.front()),
-      spec_.handling_ns, [this, stage](const Letter& letter) {
+      [this, stage](const Letter& letter) {
         Letter about = letter;
         about.unit = letter.round;
         const auto all = [&](const std::string& type) {

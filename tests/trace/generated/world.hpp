@@ -42,7 +42,7 @@ class World {
   /// The handling is work of a device and takes that long.
   void Work(const PassRecord& pass, std::int64_t takes_ns);
   /// The handling takes that much longer.
-  void Take(std::int64_t extra_ns) { takes_ns_ += extra_ns; }
+  void Delay(std::int64_t extra_ns) { takes_ns_ += extra_ns; }
   /// The letter is never delivered.
   void Lose(int to, Letter letter);
   /// The handler that runs never ends, nor does anything after it on this actor.
