@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "trace/analyze/words.hpp"
+#include "trace/export/counters.hpp"
 
 namespace troupe {
 namespace {
@@ -85,8 +85,7 @@ class Maker {
     MakeLanes();
     PlaceSends();
     PlaceSlices();
-    CountInFlight();
-    CountCredits();
+    result_.counters = CountersOf(index_, result_);
     return std::move(result_);
   }
 
@@ -97,8 +96,6 @@ class Maker {
   void PlaceSlices();
   void PlaceHandlers(int lane, std::vector<int> messages);
   void PlaceWork(int lane, const std::vector<int>& work);
-  void CountInFlight();
-  void CountCredits();
   std::string ProcessName(int process) const {
     const auto& processes = index_.trace().processes;
     if (At(process) < processes.size()) return processes[At(process)].name;
@@ -238,71 +235,6 @@ void Maker::PlaceWork(int lane, const std::vector<int>& work) {
     const std::int64_t begin_ns = std::max(one.pass.begin_ns, until);
     until = std::max(one.pass.end_ns, begin_ns + 1);
     result_.slices.push_back({lane, one.message, w, begin_ns, until});
-  }
-}
-
-void Maker::CountInFlight() {
-  struct Events {
-    int rank = 0;
-    bool goes_back = false;
-    std::vector<CounterPoint> changes;
-  };
-  std::map<std::pair<int, int>, Events> stages;
-  for (const auto& [rank, work] : work_) {
-    for (const int w : work) {
-      const PassRecord& pass = index_.work(w).pass;
-      if (pass.kind != WorkKind::kForward && pass.kind != WorkKind::kBackward) continue;
-      Events& events =
-          stages.try_emplace({pass.stage, pass.dp}, Events{rank, false, {}}).first->second;
-      if (events.rank != rank) continue;
-      const bool forward = pass.kind == WorkKind::kForward;
-      events.goes_back = events.goes_back || !forward;
-      events.changes.push_back({forward ? pass.begin_ns : pass.end_ns, forward ? 1 : -1});
-    }
-  }
-  for (auto& [key, events] : stages) {
-    if (!events.goes_back) continue;
-    std::stable_sort(events.changes.begin(), events.changes.end(),
-                     [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
-    const Lane& lane = result_.lanes[At(work_lanes_.at(events.rank))];
-    const auto [module, stage] = Split(index_.StageName(key.first));
-    LaneCounter counter{
-        {lane.path.front(), module, stage, "in flight dp" + std::to_string(key.second)},
-        lane.process,
-        "microbatches",
-        {}};
-    std::int64_t value = 0;
-    std::int64_t least = 0;
-    for (const CounterPoint& change : events.changes) {
-      value += change.value;
-      least = std::min(least, value);
-      counter.points.push_back({change.at_ns, value});
-    }
-    // What had begun before the stretch is in flight in it.
-    for (CounterPoint& point : counter.points) point.value -= least;
-    counter.points.push_back(
-        {std::max(result_.end_ns, counter.points.back().at_ns), value - least});
-    result_.counters.push_back(std::move(counter));
-  }
-}
-
-void Maker::CountCredits() {
-  std::map<int, LaneCounter> counters;  // by sender
-  for (const int i : messages_) {
-    const TraceMessage& m = index_.message(i);
-    if (m.credits < 0 || m.sender < 0) continue;
-    const Lane& lane = result_.lanes[At(handlers_.at(m.sender))];
-    LaneCounter& counter = counters[m.sender];
-    if (counter.path.empty()) {
-      counter = {lane.path, lane.process, "credits", {}};
-      counter.path.back() = "credits " + counter.path.back();
-    }
-    counter.points.push_back({m.sent_ns, m.credits});
-  }
-  for (auto& [sender, counter] : counters) {
-    counter.points.push_back(
-        {std::max(result_.end_ns, counter.points.back().at_ns), counter.points.back().value});
-    result_.counters.push_back(std::move(counter));
   }
 }
 
