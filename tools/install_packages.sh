@@ -10,6 +10,7 @@ packages=(
   libssl-dev                                       # who may join a job
   libtorch-dev libopenblas0-pthread                # tensors; the reference BLAS is 25 times slower
   libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
+  libsqlite3-dev                                   # questions to traces
   libjpeg62-turbo-dev libpng-dev libstb-dev        # images
   libsentencepiece-dev
   catch2 libbenchmark-dev iproute2                 # tests and benchmarks

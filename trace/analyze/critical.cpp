@@ -1,0 +1,159 @@
+#include "trace/analyze/critical.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "trace/analyze/table.hpp"
+#include "trace/analyze/words.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::array kShares = {Share::kCompute, Share::kBoundary, Share::kQueueing,
+                                Share::kMessages, Share::kUnknown};
+
+bool IsBoundaryActor(ActorClass kind) {
+  return kind == ActorClass::kLeader || kind == ActorClass::kPhase;
+}
+
+/// "vision>language" out of "leader vision>language/source.0" and "phase vision>language".
+std::string EdgeOf(const std::string& actor) {
+  const std::size_t blank = actor.find(' ');
+  return actor.substr(blank + 1, actor.find('/') - blank - 1);
+}
+
+std::string Doing(const TraceIndex& index, const Segment& segment) {
+  switch (segment.kind) {
+    case SegmentKind::kHandler:
+      return segment.work >= 0 ? DescribeHandling(index, segment.message)
+                               : "handles " + DescribeHandling(index, segment.message);
+    case SegmentKind::kQueue:
+      return DescribeHandling(index, segment.message) + " lies in its mailbox";
+    case SegmentKind::kTransit:
+      return DescribeHandling(index, segment.message) + " is on its way from " +
+             index.ActorName(index.message(segment.message).sender);
+    case SegmentKind::kUnknown:
+      return "what came before is not in the trace";
+  }
+  return "?";
+}
+
+std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
+  std::array<std::int64_t, kShares.size()> totals{};
+  for (const Segment& segment : path.segments) {
+    totals[static_cast<std::size_t>(ShareOf(index, segment))] += segment.length_ns();
+  }
+  const auto whole =
+      static_cast<double>(std::max<std::int64_t>(1, path.span.end_ns - path.span.begin_ns));
+  std::string line;
+  for (const Share share : kShares) {
+    const std::int64_t ns = totals[static_cast<std::size_t>(share)];
+    if (ns == 0 && share == Share::kUnknown) continue;
+    line += (line.empty() ? "" : ", ") + std::string(ToString(share)) + " " + Millis(ns) + " ms (" +
+            Percent(static_cast<double>(ns) / whole) + ")";
+  }
+  return line;
+}
+
+}  // namespace
+
+const char* ToString(Share share) {
+  switch (share) {
+    case Share::kCompute:
+      return "compute";
+    case Share::kBoundary:
+      return "boundary";
+    case Share::kQueueing:
+      return "queueing";
+    case Share::kMessages:
+      return "messages";
+    case Share::kUnknown:
+      return "unknown";
+  }
+  return "?";
+}
+
+CriticalPath CriticalPathOf(const TraceIndex& index, const StepSpan& span) {
+  CriticalPath path{span, {}};
+  int last = -1;
+  for (const int w : index.WorkIn(span.round)) {
+    if (last < 0 || index.work(w).pass.end_ns > index.work(last).pass.end_ns) last = w;
+  }
+  if (last < 0) return path;
+  const TraceWork& work = index.work(last);
+  if (work.message < 0) {
+    path.segments = {{SegmentKind::kUnknown, -1, -1, -1, span.begin_ns, work.pass.begin_ns},
+                     {SegmentKind::kHandler, -1, -1, last, work.pass.begin_ns, span.end_ns}};
+  } else {
+    path.segments = ChainTo(index, work.message, span.begin_ns, span.end_ns);
+  }
+  return path;
+}
+
+Share ShareOf(const TraceIndex& index, const Segment& segment) {
+  if (segment.kind == SegmentKind::kUnknown) return Share::kUnknown;
+  if (segment.kind == SegmentKind::kQueue) return Share::kQueueing;
+  if (segment.work >= 0) return Share::kCompute;
+  const bool at_boundary =
+      IsBoundaryActor(index.ClassOfActor(segment.actor)) ||
+      (segment.kind == SegmentKind::kTransit &&
+       IsBoundaryActor(index.ClassOfActor(index.message(segment.message).sender)));
+  return at_boundary ? Share::kBoundary : Share::kMessages;
+}
+
+std::string BucketOf(const TraceIndex& index, const Segment& segment) {
+  const Share share = ShareOf(index, segment);
+  const std::string name = ToString(share);
+  if (share == Share::kCompute) {
+    const PassRecord& pass = index.work(segment.work).pass;
+    return name + " " + ToString(pass.kind) + " of " + index.StageName(pass.stage);
+  }
+  if (share != Share::kBoundary) return name;
+  const bool here = IsBoundaryActor(index.ClassOfActor(segment.actor));
+  return name + " " +
+         EdgeOf(index.ActorName(here ? segment.actor : index.message(segment.message).sender));
+}
+
+std::map<std::string, std::int64_t> BucketsOf(const TraceIndex& index, const CriticalPath& path) {
+  std::map<std::string, std::int64_t> buckets;
+  for (const Segment& segment : path.segments) {
+    buckets[BucketOf(index, segment)] += segment.length_ns();
+  }
+  return buckets;
+}
+
+std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64_t fold_ns) {
+  Table table{{"at ms", "took ms", "share", "who", "what"}, {}};
+  const Usual usual(index);
+  const auto& segments = path.segments;
+  for (std::size_t i = 0; i < segments.size();) {
+    const Segment& segment = segments[i];
+    std::size_t end = i + 1;
+    std::string share = ToString(ShareOf(index, segment));
+    std::string who = index.ActorName(segment.actor);
+    std::string what = Doing(index, segment);
+    if (segment.length_ns() < fold_ns) {
+      while (end < segments.size() && segments[end].length_ns() < fold_ns) ++end;
+      if (end - i > 1) {
+        share = "";
+        who = "...";
+        what = std::to_string(end - i) + " short ones, on to " +
+               index.ActorName(segments[end - 1].actor);
+      }
+    } else if (segment.kind == SegmentKind::kHandler) {
+      const std::int64_t median = usual.Of(segment);
+      if (segment.length_ns() > median + median / 2 && segment.length_ns() > median + 1'000'000) {
+        what += " (usual " + Duration(median) + ")";
+      }
+    }
+    table.rows.push_back({Cell::Number(Millis(segment.begin_ns - path.span.begin_ns)),
+                          Cell::Number(Millis(segments[end - 1].end_ns - segment.begin_ns)), share,
+                          who, what});
+    i = end;
+  }
+  return "critical path of step " + std::to_string(path.span.step) + ": " +
+         Millis(path.span.end_ns - path.span.begin_ns) + " ms = " + ShareLine(path, index) +
+         "\n\n" + ToText(table);
+}
+
+}  // namespace troupe

@@ -1,0 +1,112 @@
+#include "trace/analyze/index.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+const std::string kNobody = "nobody";
+const std::string kUnknownType = "?";
+
+bool Begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+
+}  // namespace
+
+ActorClass ClassOf(const std::string& name) {
+  static constexpr std::pair<const char*, ActorClass> kClasses[] = {
+      {"stage ", ActorClass::kStage},      {"leader ", ActorClass::kLeader},
+      {"phase ", ActorClass::kPhase},      {"feed of ", ActorClass::kFeed},
+      {"update of ", ActorClass::kUpdate}, {"lock step ", ActorClass::kLockStep},
+      {"device ", ActorClass::kDevice},    {"node ", ActorClass::kNode},
+      {"director", ActorClass::kDirector},
+  };
+  for (const auto& [begin, kind] : kClasses) {
+    if (Begins(name, begin)) return kind;
+  }
+  return ActorClass::kOther;
+}
+
+bool IsPass(WorkKind kind) {
+  return kind == WorkKind::kForward || kind == WorkKind::kBackward ||
+         std::strcmp(ToString(kind), "W") == 0;
+}
+
+TraceIndex::TraceIndex(const RunTrace& trace)
+    : trace_(&trace),
+      work_of_(trace.messages.size(), -1),
+      previous_(trace.messages.size(), -1),
+      round_of_(trace.messages.size(), -1),
+      handled_at_(trace.actors.size() + 1, 0) {
+  for (const TraceActor& actor : trace.actors) classes_.push_back(ClassOf(actor.name));
+  for (std::size_t w = 0; w < trace.work.size(); ++w) {
+    const TraceWork& work = trace.work[w];
+    end_ns_ = std::max({end_ns_, work.pass.begin_ns, work.pass.end_ns});
+    if (work.message >= 0) work_of_[At(work.message)] = static_cast<int>(w);
+  }
+  work_in_.resize(trace.work.size());
+  std::iota(work_in_.begin(), work_in_.end(), 0);
+  std::stable_sort(work_in_.begin(), work_in_.end(),
+                   [&](int a, int b) { return work(a).pass.round < work(b).pass.round; });
+  for (std::size_t i = 0; i < trace.messages.size(); ++i) {
+    const TraceMessage& m = trace.messages[i];
+    end_ns_ = std::max({end_ns_, m.arrived_ns, m.begin_ns, m.end_ns});
+    round_of_[i] = m.round;
+    if (m.round < 0 && work_of_[i] >= 0) round_of_[i] = work(work_of_[i]).pass.round;
+    // A cause was sent before its effects, so it is known already; clocks that are joined badly
+    // can only cost the answer.
+    if (round_of_[i] < 0 && m.cause >= 0) round_of_[i] = round_of_[At(m.cause)];
+    if (m.begin_ns >= 0 && m.receiver >= 0) ++handled_at_[At(m.receiver) + 1];
+  }
+  for (std::size_t a = 1; a < handled_at_.size(); ++a) handled_at_[a] += handled_at_[a - 1];
+  handled_.resize(handled_at_.back());
+  std::vector<std::size_t> next(handled_at_.begin(), handled_at_.end() - 1);
+  for (std::size_t i = 0; i < trace.messages.size(); ++i) {
+    const TraceMessage& m = trace.messages[i];
+    if (m.begin_ns >= 0 && m.receiver >= 0) handled_[next[At(m.receiver)]++] = static_cast<int>(i);
+  }
+  for (std::size_t a = 0; a + 1 < handled_at_.size(); ++a) {
+    const auto begin = handled_.begin() + static_cast<std::ptrdiff_t>(handled_at_[a]);
+    const auto end = handled_.begin() + static_cast<std::ptrdiff_t>(handled_at_[a + 1]);
+    std::stable_sort(begin, end,
+                     [&](int x, int y) { return message(x).begin_ns < message(y).begin_ns; });
+    for (auto at = begin; at != end; ++at) {
+      if (at != begin) previous_[At(*at)] = *(at - 1);
+    }
+  }
+}
+
+std::span<const int> TraceIndex::HandledBy(int actor) const {
+  const std::size_t begin = handled_at_[At(actor)];
+  return std::span(handled_).subspan(begin, handled_at_[At(actor) + 1] - begin);
+}
+
+std::span<const int> TraceIndex::WorkIn(std::int64_t round) const {
+  const auto begin =
+      std::lower_bound(work_in_.begin(), work_in_.end(), round,
+                       [&](int w, std::int64_t wanted) { return work(w).pass.round < wanted; });
+  const auto end = std::upper_bound(begin, work_in_.end(), round, [&](std::int64_t wanted, int w) {
+    return wanted < work(w).pass.round;
+  });
+  return {begin, end};
+}
+
+const std::string& TraceIndex::TypeName(int i) const {
+  const int type = message(i).type;
+  if (type < 0 || At(type) >= trace_->types.size()) return kUnknownType;
+  return trace_->types[At(type)];
+}
+
+const std::string& TraceIndex::ActorName(int actor) const {
+  if (actor < 0 || At(actor) >= trace_->actors.size()) return kNobody;
+  return trace_->actors[At(actor)].name;
+}
+
+std::string TraceIndex::StageName(int stage) const {
+  if (stage < 0 || At(stage) >= trace_->stages.size()) return "stage " + std::to_string(stage);
+  return trace_->stages[At(stage)];
+}
+
+}  // namespace troupe

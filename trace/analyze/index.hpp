@@ -1,0 +1,77 @@
+// A trace with the links that analyses follow: which work a message was, what its receiver handled
+// before it, which round it belongs to. Built in one pass over the trace and a sort.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trace/run_trace.hpp"
+
+namespace troupe {
+
+/// What an actor is, by its name (actors/names.hpp).
+enum class ActorClass : std::uint8_t {
+  kOther,
+  kDirector,
+  kStage,
+  kLeader,
+  kPhase,
+  kFeed,
+  kUpdate,
+  kLockStep,
+  kDevice,
+  kNode,
+};
+ActorClass ClassOf(const std::string& actor_name);
+
+/// F, B, and W where weight gradients have passes of their own: what a bubble is the absence of.
+bool IsPass(WorkKind kind);
+
+class TraceIndex {
+ public:
+  /// `trace` must outlive it.
+  explicit TraceIndex(const RunTrace& trace);
+
+  const RunTrace& trace() const { return *trace_; }
+  const TraceMessage& message(int i) const { return trace_->messages[At(i)]; }
+  const TraceWork& work(int i) const { return trace_->work[At(i)]; }
+
+  /// The work that the handling of the message was; -1: none.
+  int WorkOf(int message) const { return work_of_[At(message)]; }
+  /// What the receiver handled right before; -1: nothing that is known.
+  int Previous(int message) const { return previous_[At(message)]; }
+  /// The message's own round, else that of its work, else that of its cause; -1: none has one.
+  std::int64_t RoundOf(int message) const { return round_of_[At(message)]; }
+  /// Messages that the actor has begun to handle, in that order.
+  std::span<const int> HandledBy(int actor) const;
+  /// Work of a round, by begin.
+  std::span<const int> WorkIn(std::int64_t round) const;
+  ActorClass ClassOfActor(int actor) const {
+    return actor < 0 ? ActorClass::kOther : classes_[At(actor)];
+  }
+  /// The latest time of anything in the trace.
+  std::int64_t end_ns() const { return end_ns_; }
+
+  const std::string& TypeName(int message) const;
+  /// "nobody" where no actor is known.
+  const std::string& ActorName(int actor) const;
+  /// "vision.s0"; "stage 7" for one without a name.
+  std::string StageName(int stage) const;
+
+ private:
+  static std::size_t At(int i) { return static_cast<std::size_t>(i); }
+
+  const RunTrace* trace_;
+  std::vector<int> work_of_;
+  std::vector<int> previous_;
+  std::vector<std::int64_t> round_of_;
+  std::vector<int> handled_;             ///< messages by receiver, then by begin
+  std::vector<std::size_t> handled_at_;  ///< by actor: where its messages begin in handled_
+  std::vector<int> work_in_;             ///< by round, then begin
+  std::vector<ActorClass> classes_;
+  std::int64_t end_ns_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,114 @@
+#include "trace/analyze/messages.hpp"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+namespace troupe {
+namespace {
+
+/// "a, b, c and 12 more".
+std::string Some(const std::set<std::string>& names) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const std::string& name : names) {
+    if (shown == 12) return text + " and " + std::to_string(names.size() - shown) + " more";
+    text += (shown++ == 0 ? "" : ", ") + name;
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::vector<bool> TypesNamed(const RunTrace& trace, const std::string& type) {
+  std::vector<bool> wanted;
+  bool any = false;
+  for (const std::string& name : trace.types) {
+    wanted.push_back(type.empty() || name == type ||
+                     name.find('<' + type + '>') != std::string::npos);
+    any = any || wanted.back();
+  }
+  if (!any && !type.empty()) {
+    throw std::invalid_argument("no message of type \"" + type + "\" is in the trace, which has " +
+                                Some({trace.types.begin(), trace.types.end()}));
+  }
+  return wanted;
+}
+
+Cell Time(std::int64_t ns) { return ns < 0 ? Cell::Null() : Cell::Number(Millis(ns)); }
+
+/// From `from_ns` to `until_ns`, in microseconds; null where either is not known.
+Cell Span(std::int64_t from_ns, std::int64_t until_ns) {
+  if (from_ns < 0 || until_ns < 0) return Cell::Null();
+  return Cell::Number(Fixed(static_cast<double>(until_ns - from_ns) / 1e3, 1));
+}
+
+Cell Number(std::int64_t value) { return value < 0 ? Cell::Null() : Cell(value); }
+
+std::vector<Cell> RowOf(const TraceIndex& index, const Steps& steps, int i) {
+  const TraceMessage& m = index.message(i);
+  const auto& links = index.trace().links;
+  const bool linked = m.link >= 0 && static_cast<std::size_t>(m.link) < links.size();
+  return {Cell::Number(std::to_string(m.id)),
+          m.cause < 0 ? Cell::Null() : Cell::Number(std::to_string(index.message(m.cause).id)),
+          index.TypeName(i),
+          index.ActorName(m.sender),
+          index.ActorName(m.receiver),
+          Number(steps.StepOf(index.RoundOf(i))),
+          Number(m.unit),
+          linked ? Cell(links[static_cast<std::size_t>(m.link)].name) : Cell::Null(),
+          m.bytes,
+          Number(m.credits),
+          Time(m.sent_ns),
+          Span(m.sent_ns, m.arrived_ns),
+          Span(m.arrived_ns, m.begin_ns),
+          Span(m.begin_ns, m.end_ns)};
+}
+
+}  // namespace
+
+std::vector<int> ActorsNamed(const RunTrace& trace, const std::string& part) {
+  std::vector<int> actors;
+  std::set<std::string> names;
+  for (std::size_t a = 0; a < trace.actors.size(); ++a) {
+    names.insert(trace.actors[a].name);
+    if (trace.actors[a].name.find(part) != std::string::npos) {
+      actors.push_back(static_cast<int>(a));
+    }
+  }
+  if (actors.empty()) {
+    throw std::invalid_argument("no actor is called \"" + part + "\"; there are " + Some(names));
+  }
+  return actors;
+}
+
+FoundMessages FindMessages(const TraceIndex& index, const Steps& steps,
+                           const MessageFilter& filter) {
+  const RunTrace& trace = index.trace();
+  const std::vector<bool> types = TypesNamed(trace, filter.type);
+  std::vector<bool> actors(trace.actors.size(), filter.actor.empty());
+  if (!filter.actor.empty()) {
+    for (const int actor : ActorsNamed(trace, filter.actor)) {
+      actors[static_cast<std::size_t>(actor)] = true;
+    }
+  }
+  const std::int64_t round = filter.step ? steps.Of(*filter.step).round : -1;
+  const auto is_wanted = [&](int actor) {
+    return actor >= 0 && actors[static_cast<std::size_t>(actor)];
+  };
+  FoundMessages result{{{"id", "cause", "type", "from", "to", "step", "microbatch", "edge", "bytes",
+                         "credits", "sent_ms", "transit_us", "queued_us", "handled_us"},
+                        {}},
+                       0};
+  for (int i = 0; static_cast<std::size_t>(i) < trace.messages.size(); ++i) {
+    const TraceMessage& m = index.message(i);
+    if (filter.step && index.RoundOf(i) != round) continue;
+    if (m.type >= 0 && !types[static_cast<std::size_t>(m.type)]) continue;
+    if (!filter.actor.empty() && !is_wanted(m.sender) && !is_wanted(m.receiver)) continue;
+    ++result.found;
+    if (filter.limit == 0 || result.found <= filter.limit) {
+      result.table.rows.push_back(RowOf(index, steps, i));
+    }
+  }
+  return result;
+}
+
+}  // namespace troupe

@@ -1,0 +1,174 @@
+#include "trace/analyze/order.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "schedule/simulate.hpp"
+
+namespace troupe {
+namespace {
+
+std::size_t Index(int i) { return static_cast<std::size_t>(i); }
+
+/// "language.s1" -> "language", 1.
+std::pair<std::string, int> SplitStage(const std::string& name) {
+  const std::size_t dot = name.rfind(".s");
+  const std::string digits = dot == std::string::npos ? "" : name.substr(dot + 2);
+  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) {
+    throw std::invalid_argument("stage \"" + name + "\" of the trace: expected MODULE.sNUMBER");
+  }
+  return {name.substr(0, dot), std::stoi(digits)};
+}
+
+std::vector<std::string> Words(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+struct Mean {
+  std::int64_t total_ns = 0;
+  std::int64_t count = 0;
+  std::int64_t ns() const { return count == 0 ? 0 : total_ns / count; }
+};
+
+/// What one replica of the pipeline ran in the round.
+struct Measured {
+  std::map<std::pair<int, bool>, Mean> durations;  ///< by stage; true: forward
+  std::int64_t Of(int stage, bool forward) const {
+    const auto found = durations.find({stage, forward});
+    return found == durations.end() ? 0 : found->second.ns();
+  }
+};
+
+bool IsForwardOrBackward(WorkKind kind) {
+  return kind == WorkKind::kForward || kind == WorkKind::kBackward;
+}
+
+/// Why the simulation does not fit the round; empty: it does.
+std::string CannotPredict(const TraceIndex& index, std::int64_t round, const RuleInputs& rule) {
+  std::map<int, int> stage_of_rank;
+  std::map<std::pair<int, int>, std::set<std::int64_t>> units;
+  for (const int w : index.WorkIn(round)) {
+    const PassRecord& pass = index.work(w).pass;
+    if (IsPass(pass.kind) && !IsForwardOrBackward(pass.kind)) {
+      return std::string("passes of kind ") + ToString(pass.kind) + " are not the rule's";
+    }
+    if (!IsForwardOrBackward(pass.kind)) continue;
+    units[{pass.stage, pass.dp}].insert(pass.unit);
+    const auto [at, fresh] = stage_of_rank.try_emplace(pass.rank, pass.stage);
+    if (!fresh && at->second != pass.stage) {
+      return index.StageName(at->second) + " and " + index.StageName(pass.stage) +
+             " share ranks, and the rule is simulated with a device for each";
+    }
+  }
+  for (const auto& [place, seen] : units) {
+    if (place.first < 0 || Index(place.first) >= rule.graph.stages().size()) {
+      return index.StageName(place.first) + " is not in the graph";
+    }
+    if (seen.size() != units.begin()->second.size()) {
+      return index.StageName(units.begin()->first.first) + " ran " +
+             std::to_string(units.begin()->second.size()) + " units and " +
+             index.StageName(place.first) + " " + std::to_string(seen.size());
+    }
+  }
+  return units.empty() ? "no pass of it is in the trace" : "";
+}
+
+std::string WithoutBackwards(const std::vector<Pass>& passes, bool keep) {
+  std::vector<Pass> kept;
+  for (const Pass& pass : passes) {
+    if (keep || pass.kind == PassKind::kForward) kept.push_back(pass);
+  }
+  return ToString(kept);
+}
+
+std::vector<int> Differences(const std::string& a, const std::string& b) {
+  const std::vector<std::string> ran = Words(a);
+  const std::vector<std::string> predicted = Words(b);
+  std::vector<int> places;
+  for (std::size_t i = 0; i < std::max(ran.size(), predicted.size()); ++i) {
+    if (i >= ran.size() || i >= predicted.size() || ran[i] != predicted[i]) {
+      places.push_back(static_cast<int>(i));
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+RuleInputs RuleOf(const RunTrace& trace) {
+  std::vector<ModuleNode> modules;
+  std::vector<int> module_of;
+  for (const std::string& name : trace.stages) {
+    const auto [module, pp] = SplitStage(name);
+    if (pp == 0) modules.push_back({module, 0});
+    if (modules.empty() || modules.back().name != module) {
+      throw std::invalid_argument("stage \"" + name + "\" of the trace comes before " + module +
+                                  ".s0");
+    }
+    ++modules.back().pp;
+    module_of.push_back(static_cast<int>(modules.size()) - 1);
+  }
+  std::vector<ModuleEdge> edges;
+  for (const TraceLink& link : trace.links) {
+    if (!link.boundary) continue;
+    edges.push_back({module_of.at(Index(link.from)), module_of.at(Index(link.to)),
+                     static_cast<int>(trace.stages.size()) + 1});
+  }
+  RuleInputs rule{StageGraph(std::move(modules), std::move(edges)), {}};
+  rule.limits = LimitsOf(rule.graph);
+  return rule;
+}
+
+OrderComparison CompareOrders(const TraceIndex& index, std::int64_t round, const RuleInputs& rule) {
+  OrderComparison result;
+  std::vector<PassRecord> records;
+  std::map<int, Measured> measured;  // by replica
+  std::set<std::int64_t> units;
+  int first_stage = -1;
+  for (const int w : index.WorkIn(round)) {
+    const PassRecord& pass = index.work(w).pass;
+    if (!IsPass(pass.kind)) continue;
+    records.push_back(pass);
+    Mean& mean = measured[pass.dp].durations[{pass.stage, pass.kind == WorkKind::kForward}];
+    mean.total_ns += pass.end_ns - pass.begin_ns;
+    ++mean.count;
+    if (first_stage < 0) first_stage = pass.stage;
+    if (pass.stage == first_stage) units.insert(pass.unit);
+  }
+  for (PassOrder& order : PassOrders(records, round)) result.orders.push_back({order, "", {}});
+  result.not_predicted = CannotPredict(index, round, rule);
+  if (!result.not_predicted.empty()) return result;
+  std::map<int, Simulation> simulations;
+  for (ComparedOrder& order : result.orders) {
+    // A replica whose number no other stage has (another dp) goes by the nearest that has.
+    const Measured& own = measured.at(order.ran.dp);
+    const auto takes = [&](int stage, const Pass& pass) {
+      const bool forward = pass.kind == PassKind::kForward;
+      if (own.durations.count({stage, forward}) > 0) return own.Of(stage, forward);
+      std::int64_t ns = 0;
+      for (const auto& [dp, other] : measured) ns = std::max(ns, other.Of(stage, forward));
+      return ns;
+    };
+    if (simulations.count(order.ran.dp) == 0) {
+      simulations[order.ran.dp] =
+          Simulate(rule.graph, rule.limits, takes, static_cast<std::int64_t>(units.size()));
+    }
+    const bool goes_back = own.durations.count({order.ran.stage, false}) > 0;
+    order.predicted =
+        WithoutBackwards(simulations[order.ran.dp].OrderOf(order.ran.stage), goes_back);
+    order.differences = Differences(order.ran.text, order.predicted);
+  }
+  return result;
+}
+
+}  // namespace troupe

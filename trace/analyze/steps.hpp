@@ -1,0 +1,49 @@
+// Training steps, counted from 1 as the console prints them, among the rounds of a trace.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trace/analyze/index.hpp"
+
+namespace troupe {
+
+/// From when the step's round was announced to the stages (or, if that is not in the trace, its
+/// first work began) until its last work ended.
+struct StepSpan {
+  std::int64_t step = 0;
+  std::int64_t round = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// Steps `first` to `last`, both included.
+struct StepRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+class Steps {
+ public:
+  /// Rounds with a backward, a reduction or an update train; the first of them is step
+  /// `first_step`.
+  explicit Steps(const TraceIndex& index, std::int64_t first_step = 1);
+
+  const std::vector<StepSpan>& all() const { return all_; }
+  /// -1: the round does not train, or is not in the trace.
+  std::int64_t StepOf(std::int64_t round) const;
+  /// Throws std::out_of_range that says which steps there are.
+  const StepSpan& Of(std::int64_t step) const;
+  /// The spans of `range`; all of them without one. Throws as Of() does, for either end.
+  std::vector<StepSpan> In(const std::optional<StepRange>& range) const;
+
+ private:
+  std::vector<StepSpan> all_;  ///< by step, without gaps
+};
+
+/// "12" or "10-12". Throws std::invalid_argument that says what was expected.
+StepRange ParseSteps(const std::string& text);
+
+}  // namespace troupe

@@ -1,0 +1,146 @@
+#include "trace/analyze/summary.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "trace/analyze/words.hpp"
+
+namespace troupe {
+namespace {
+
+using Place = std::pair<int, int>;                   ///< stage, dp
+using Reason = std::pair<std::string, std::string>;  ///< on, whom
+
+struct RankTime {
+  std::int64_t all_ns = 0;
+  std::int64_t passes_ns = 0;
+  std::int64_t until_ns = 0;  ///< where its last work ended
+};
+
+class Collector {
+ public:
+  Collector(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns)
+      : index_(index), begin_ns_(begin_ns), end_ns_(end_ns) {}
+
+  void AddWork(const TraceWork& work) {
+    const PassRecord& pass = work.pass;
+    const std::int64_t from = std::max(pass.begin_ns, begin_ns_);
+    const std::int64_t until = std::min(pass.end_ns, end_ns_);
+    if (until < from) return;
+    RankTime& rank = ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_}).first->second;
+    own_[{pass.stage, pass.dp}][pass.rank] += IsPass(pass.kind) ? until - from : 0;
+    if (from > rank.until_ns) AddWait(work, rank.until_ns, from);
+    // Work of one rank cannot overlap; if clocks say so, it counts once.
+    const std::int64_t fresh = std::max<std::int64_t>(0, until - std::max(from, rank.until_ns));
+    rank.all_ns += fresh;
+    if (IsPass(pass.kind)) rank.passes_ns += fresh;
+    rank.until_ns = std::max(rank.until_ns, until);
+  }
+
+  Summary Finish(std::size_t top) {
+    Summary summary{begin_ns_, end_ns_, {}, {}, std::move(long_waits_)};
+    for (const auto& [place, by_rank] : own_) {
+      StageTime time;
+      time.stage = place.first;
+      time.dp = place.second;
+      for (const auto& [rank, own_ns] : by_rank) {
+        const RankTime& all = ranks_.at(rank);
+        time.ranks.push_back(rank);
+        time.wall_ns += end_ns_ - begin_ns_;
+        time.own_ns += own_ns;
+        time.other_ns += all.all_ns - own_ns;
+        time.idle_ns += end_ns_ - begin_ns_ - all.all_ns;
+        time.bubble_ns += end_ns_ - begin_ns_ - all.passes_ns;
+      }
+      for (const auto& [reason, ns] : reasons_[place]) {
+        time.waits.push_back({reason.first, reason.second, ns});
+      }
+      std::stable_sort(time.waits.begin(), time.waits.end(),
+                       [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
+      summary.stages.push_back(std::move(time));
+    }
+    const auto longer = [](const LongWait& a, const LongWait& b) {
+      return std::tuple(a.begin_ns - a.end_ns, a.begin_ns, a.rank) <
+             std::tuple(b.begin_ns - b.end_ns, b.begin_ns, b.rank);
+    };
+    top = std::min(top, summary.waits.size());
+    std::partial_sort(summary.waits.begin(),
+                      summary.waits.begin() + static_cast<std::ptrdiff_t>(top), summary.waits.end(),
+                      longer);
+    summary.waits.resize(top);
+    return summary;
+  }
+
+ private:
+  void AddWait(const TraceWork& work, std::int64_t from, std::int64_t until) {
+    const PassRecord& pass = work.pass;
+    const int start = StartOf(index_, work);
+    std::string on = start < 0 ? "something that is not in the trace" : DescribeEdge(index_, start);
+    std::string whom = start < 0 ? "" : index_.ActorName(index_.message(start).sender);
+    reasons_[{pass.stage, pass.dp}][{on, whom}] += until - from;
+    long_waits_.push_back({pass.stage, pass.dp, pass.rank, pass.round, from, until, Describe(pass),
+                           std::move(on), std::move(whom)});
+  }
+
+  const TraceIndex& index_;
+  std::int64_t begin_ns_;
+  std::int64_t end_ns_;
+  std::map<int, RankTime> ranks_;
+  std::map<Place, std::map<int, std::int64_t>> own_;  ///< of every rank that the stage lives on
+  std::map<Place, std::map<Reason, std::int64_t>> reasons_;
+  std::vector<LongWait> long_waits_;
+};
+
+std::vector<EdgeTime> EdgesOf(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns) {
+  struct Queue {
+    EdgeTime edge;
+    std::vector<std::int64_t> waits;
+  };
+  std::map<std::pair<int, int>, Queue> queues;
+  for (const TraceMessage& m : index.trace().messages) {
+    if (m.link < 0 || m.sent_ns < begin_ns || m.sent_ns >= end_ns) continue;
+    Queue& queue = queues[{m.link, m.type}];
+    ++queue.edge.messages;
+    queue.edge.bytes += m.bytes;
+    if (m.begin_ns < 0) {
+      ++queue.edge.unhandled;
+    } else {
+      queue.waits.push_back(m.begin_ns - m.arrived_ns);
+    }
+  }
+  std::vector<EdgeTime> edges;
+  for (auto& [key, queue] : queues) {
+    EdgeTime edge = queue.edge;
+    edge.link = key.first;
+    edge.type = key.second;
+    auto& waits = queue.waits;
+    std::sort(waits.begin(), waits.end());
+    if (!waits.empty()) {
+      edge.queue_median_ns = waits[waits.size() / 2];
+      edge.queue_p99_ns = waits[(waits.size() * 99 + 99) / 100 - 1];
+      edge.queue_max_ns = waits.back();
+    }
+    edges.push_back(edge);
+  }
+  return edges;
+}
+
+}  // namespace
+
+Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, std::size_t top) {
+  std::int64_t begin_ns = spans.empty() ? 0 : spans.front().begin_ns;
+  std::int64_t end_ns = spans.empty() ? index.end_ns() : spans.front().end_ns;
+  for (const StepSpan& span : spans) {
+    begin_ns = std::min(begin_ns, span.begin_ns);
+    end_ns = std::max(end_ns, span.end_ns);
+  }
+  Collector collector(index, begin_ns, end_ns);
+  for (const TraceWork& work : index.trace().work) collector.AddWork(work);
+  Summary summary = collector.Finish(top);
+  summary.edges = EdgesOf(index, begin_ns, end_ns);
+  return summary;
+}
+
+}  // namespace troupe

@@ -1,0 +1,77 @@
+// Where the time of a run went: per stage and replica, per edge, and the longest waits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trace/analyze/steps.hpp"
+
+namespace troupe {
+
+/// Idle time of devices that ended with one kind of message.
+struct WaitShare {
+  std::string on;    ///< "Activation over vision>language"
+  std::string whom;  ///< the actor that sent it
+  std::int64_t total_ns = 0;
+};
+
+/// One replica of a stage, over all its ranks. All times are summed over the ranks: wall = own +
+/// other + idle.
+struct StageTime {
+  int stage = 0;
+  int dp = 0;
+  std::vector<int> ranks;
+  std::int64_t wall_ns = 0;
+  std::int64_t own_ns = 0;       ///< passes of the stage itself
+  std::int64_t other_ns = 0;     ///< everything else that ran on its ranks
+  std::int64_t idle_ns = 0;      ///< nothing ran
+  std::int64_t bubble_ns = 0;    ///< no pass ran, of this stage or any other
+  std::vector<WaitShare> waits;  ///< what its work waited for, longest first; part of idle_ns
+};
+
+/// All messages of one type over one link.
+struct EdgeTime {
+  int link = 0;
+  int type = 0;
+  std::int64_t messages = 0;
+  std::int64_t bytes = 0;
+  std::int64_t queue_median_ns = 0;  ///< from arrival in the mailbox until it was handled
+  std::int64_t queue_p99_ns = 0;
+  std::int64_t queue_max_ns = 0;
+  std::int64_t unhandled = 0;  ///< never handled
+};
+
+struct LongWait {
+  int stage = 0;
+  int dp = 0;
+  int rank = 0;
+  std::int64_t round = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::string work;  ///< what came after it: "F of microbatch 3"
+  std::string on;
+  std::string whom;
+};
+
+struct Summary {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::vector<StageTime> stages;  ///< by stage, then replica
+  std::vector<EdgeTime> edges;    ///< by link, then type
+  std::vector<LongWait> waits;    ///< longest first, at most `top`
+};
+
+/// Over the time from the beginning of the first of `spans` to the end of the last; over the whole
+/// trace without one.
+Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, std::size_t top = 5);
+
+/// Pages for people; what is missing from the trace stands first.
+std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps);
+
+/// One line for everything that the trace lacks: dropped and torn records, processes whose files
+/// are not there, messages without an end. Empty: nothing is.
+std::string WhatIsMissing(const RunTrace& trace);
+
+}  // namespace troupe

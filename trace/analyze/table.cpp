@@ -1,0 +1,176 @@
+#include "trace/analyze/table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace troupe {
+namespace {
+
+std::size_t Width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+  return text;
+}
+
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+/// Bytes of the UTF-8 character at `at`; 0: it is none.
+std::size_t CharacterAt(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  const std::size_t length = first < 0x80                     ? 1
+                             : first >= 0xC2 && first < 0xE0  ? 2
+                             : first >= 0xE0 && first < 0xF0  ? 3
+                             : first >= 0xF0 && first <= 0xF4 ? 4
+                                                              : 0;
+  if (length == 0 || at + length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return 0;
+  }
+  if (length == 3 && first == 0xE0 && byte(at + 1) < 0xA0) return 0;  // too long
+  if (length == 3 && first == 0xED && byte(at + 1) > 0x9F) return 0;  // surrogates
+  if (length == 4 && first == 0xF0 && byte(at + 1) < 0x90) return 0;
+  if (length == 4 && first == 0xF4 && byte(at + 1) > 0x8F) return 0;
+  return length;
+}
+
+}  // namespace
+
+Cell Cell::Number(std::string written) {
+  Cell cell(std::move(written));
+  cell.number = true;
+  return cell;
+}
+
+Cell Cell::Null() {
+  Cell cell("");
+  cell.null = true;
+  return cell;
+}
+
+std::string ToText(const Table& table) {
+  std::vector<std::size_t> widths;
+  std::vector<bool> right(table.columns.size(), !table.rows.empty());
+  for (const std::string& column : table.columns) widths.push_back(Width(column));
+  for (const auto& row : table.rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      widths[c] = std::max(widths[c], Width(row[c].text));
+      if (!row[c].number && !row[c].null) right[c] = false;
+    }
+  }
+  std::string text;
+  const auto add = [&](const auto& text_of) {
+    std::string line;
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const std::string cell = Printable(text_of(c));
+      const std::string blanks(widths[c] - std::min(widths[c], Width(cell)), ' ');
+      line += right[c] ? blanks + cell : cell + blanks;
+      line += "  ";
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  };
+  add([&](std::size_t c) { return table.columns[c]; });
+  for (const auto& row : table.rows) add([&](std::size_t c) { return row[c].text; });
+  return text;
+}
+
+std::string ToCsv(const Table& table) {
+  std::string text;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    text += (c == 0 ? "" : ",") + CsvField(table.columns[c]);
+  }
+  text += '\n';
+  for (const auto& row : table.rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += (c == 0 ? "" : ",") + CsvField(row[c].text);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string ToJson(const Table& table) {
+  std::string text = "[";
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    text += r == 0 ? "\n{" : ",\n{";
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const Cell& cell = table.rows[r][c];
+      text += (c == 0 ? "" : ",") + JsonString(table.columns[c]) + ":";
+      text += cell.null ? "null" : cell.number ? cell.text : JsonString(cell.text);
+    }
+    text += '}';
+  }
+  return text + "\n]\n";
+}
+
+std::string JsonString(std::string_view text) {
+  std::string quoted = "\"";
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+      ++at;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      std::array<char, 8> escaped{};
+      std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(c));
+      quoted += escaped.data();
+      ++at;
+    } else {
+      const std::size_t length = CharacterAt(text, at);
+      quoted += length == 0 ? "\xEF\xBF\xBD" : text.substr(at, length);
+      at += std::max<std::size_t>(length, 1);
+    }
+  }
+  return quoted + '"';
+}
+
+std::string Fixed(double value, int decimals) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
+std::string Millis(std::int64_t ns, int decimals) {
+  return Fixed(static_cast<double>(ns) / 1e6, decimals);
+}
+
+std::string Duration(std::int64_t ns) {
+  if (ns == 0) return "0";
+  const double value = std::abs(static_cast<double>(ns));
+  const auto with = [&](double unit, const char* name) {
+    const double shown = static_cast<double>(ns) / unit;
+    return Fixed(shown, std::abs(shown) < 9.995 ? 2 : std::abs(shown) < 99.95 ? 1 : 0) + name;
+  };
+  if (value >= 1e9) return with(1e9, " s");
+  if (value >= 1e6) return with(1e6, " ms");
+  return with(1e3, " us");
+}
+
+std::string Percent(double share) { return Fixed(100 * share, 1) + "%"; }
+
+std::string Bytes(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= (1LL << 30)) return Fixed(value / (1LL << 30), 2) + " GiB";
+  if (bytes >= (1LL << 20)) return Fixed(value / (1LL << 20), 1) + " MiB";
+  if (bytes >= 1024) return Fixed(value / 1024, 1) + " KiB";
+  return std::to_string(bytes) + " B";
+}
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+// Tables of analyses: for people, as CSV and as JSON; and numbers as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// A cell of a table, as text; `number` cells are not quoted in JSON and stand to the right.
+struct Cell {
+  std::string text;
+  bool number = false;
+  bool null = false;
+
+  Cell(std::string words) : text(std::move(words)) {}                      // NOLINT(*-explicit-*)
+  Cell(const char* words) : text(words) {}                                 // NOLINT(*-explicit-*)
+  Cell(std::int64_t value) : text(std::to_string(value)), number(true) {}  // NOLINT(*-explicit-*)
+  Cell(int value) : text(std::to_string(value)), number(true) {}           // NOLINT(*-explicit-*)
+  /// A number that is written already: "1.25", "37.5%" (the latter only for people).
+  static Cell Number(std::string written);
+  static Cell Null();
+};
+
+struct Table {
+  std::vector<std::string> columns;
+  std::vector<std::vector<Cell>> rows;
+};
+
+/// Columns two blanks apart, numbers to the right; no trailing blanks. Control characters are
+/// written as '?', so that a name cannot write into the terminal.
+std::string ToText(const Table& table);
+/// RFC 4180, "\n" at line ends; null is empty.
+std::string ToCsv(const Table& table);
+/// One array of objects, one object a line.
+std::string ToJson(const Table& table);
+
+/// `text` in quotes, as JSON wants it. Bytes that are not UTF-8 become U+FFFD.
+std::string JsonString(std::string_view text);
+
+std::string Millis(std::int64_t ns, int decimals = 3);  ///< 1234567 -> "1.235"
+std::string Duration(std::int64_t ns);                  ///< "2.27 s", "180 ms", "1.5 ms", "37 us"
+std::string Percent(double share);                      ///< 0.375 -> "37.5%"
+std::string Bytes(std::int64_t bytes);                  ///< "1.5 MiB"
+std::string Fixed(double value, int decimals);
+
+}  // namespace troupe

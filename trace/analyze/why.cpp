@@ -1,0 +1,195 @@
+#include "trace/analyze/why.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+namespace troupe {
+namespace {
+
+std::size_t At(int i) { return static_cast<std::size_t>(i); }
+
+/// "language.s1 dp0" -> the ranks that ran it, by what the trace says.
+std::set<int> RanksOf(const TraceIndex& index, const std::string& stage_actor, std::int64_t round) {
+  std::set<int> ranks;
+  for (const int w : index.WorkIn(round)) {
+    const PassRecord& pass = index.work(w).pass;
+    const std::string name =
+        "stage " + index.StageName(pass.stage) + " dp" + std::to_string(pass.dp);
+    if (name == stage_actor) ranks.insert(pass.rank);
+  }
+  return ranks;
+}
+
+/// The longest gap of the ranks between two pieces of work, from the beginning of the step on.
+Idle LongestOfRanks(const TraceIndex& index, const StepSpan& span, const std::set<int>& ranks) {
+  std::map<int, std::int64_t> until;
+  Idle longest;
+  for (const int w : index.WorkIn(span.round)) {
+    const TraceWork& work = index.work(w);
+    if (ranks.count(work.pass.rank) == 0) continue;
+    std::int64_t& end_ns = until.try_emplace(work.pass.rank, span.begin_ns).first->second;
+    if (work.message >= 0 && work.pass.begin_ns - end_ns > longest.end_ns - longest.begin_ns) {
+      longest = {index.message(work.message).receiver, work.message, end_ns, work.pass.begin_ns};
+    }
+    end_ns = std::max(end_ns, work.pass.end_ns);
+  }
+  return longest;
+}
+
+Idle LongestOfActor(const TraceIndex& index, const StepSpan& span, int actor) {
+  Idle longest;
+  std::int64_t end_ns = span.begin_ns;
+  for (const int i : index.HandledBy(actor)) {
+    const TraceMessage& m = index.message(i);
+    if (m.begin_ns > span.end_ns) break;
+    if (m.begin_ns - end_ns > longest.end_ns - longest.begin_ns) {
+      longest = {actor, i, end_ns, m.begin_ns};
+    }
+    end_ns = std::max(end_ns, m.end_ns);
+  }
+  return longest;
+}
+
+Idle LongestWait(const TraceIndex& index, const StepSpan& span, const std::vector<int>& actors) {
+  std::set<int> ranks;
+  Idle longest;
+  const auto consider = [&](const Idle& idle) {
+    if (idle.end_ns - idle.begin_ns > longest.end_ns - longest.begin_ns) longest = idle;
+  };
+  // Stages and devices are idle when their devices are: a stage hears small things all the time.
+  bool stages = false;
+  for (const int actor : actors) stages |= index.ClassOfActor(actor) == ActorClass::kStage;
+  for (const int actor : actors) {
+    const std::string& name = index.ActorName(actor);
+    const ActorClass kind = index.ClassOfActor(actor);
+    if (kind == ActorClass::kStage) {
+      ranks.merge(RanksOf(index, name, span.round));
+    } else if (kind == ActorClass::kDevice) {
+      ranks.insert(std::stoi("0" + name.substr(name.find_last_of(' ') + 1)));
+    } else if (!stages) {
+      consider(LongestOfActor(index, span, actor));
+    }
+  }
+  consider(LongestOfRanks(index, span, ranks));
+  return longest;
+}
+
+/// What is to blame: what took longest beyond its usual time, if that is a fifth of the wait or
+/// more; else what took longest.
+int RootIn(Why& why) {
+  const std::int64_t wait_ns = why.wait.end_ns - why.wait.begin_ns;
+  const auto excess = [&](std::size_t i) { return why.chain[i].length_ns() - why.usual[i]; };
+  std::size_t most = 0;
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < why.chain.size(); ++i) {
+    if (excess(i) > excess(most)) most = i;
+    if (why.chain[i].length_ns() > why.chain[longest].length_ns()) longest = i;
+  }
+  why.as_usual = excess(most) * 5 < wait_ns;
+  return static_cast<int>(why.as_usual ? longest : most);
+}
+
+/// What the actor handled longest between the two times.
+int HandledIn(const TraceIndex& index, int actor, std::int64_t begin_ns, std::int64_t end_ns) {
+  int longest = -1;
+  std::int64_t longest_ns = 0;
+  for (const int i : index.HandledBy(actor)) {
+    const TraceMessage& m = index.message(i);
+    if (m.begin_ns >= end_ns) break;
+    const std::int64_t until_ns = m.end_ns < 0 ? end_ns : std::min(m.end_ns, end_ns);
+    const std::int64_t ns = until_ns - std::max(m.begin_ns, begin_ns);
+    if (ns > longest_ns) {
+      longest = i;
+      longest_ns = ns;
+    }
+  }
+  return longest;
+}
+
+/// Those whose idleness costs something: others have nothing to do most of the time.
+bool Waits(ActorClass kind) {
+  return kind == ActorClass::kStage || kind == ActorClass::kDevice || kind == ActorClass::kLeader ||
+         kind == ActorClass::kPhase || kind == ActorClass::kUpdate;
+}
+
+std::vector<int> BlockedBehind(const TraceIndex& index, int message, const Segment& root) {
+  std::vector<bool> follows(index.trace().messages.size(), false);
+  follows[At(message)] = true;
+  for (std::size_t i = At(message) + 1; i < follows.size(); ++i) {
+    const int cause = index.trace().messages[i].cause;
+    follows[i] = cause >= 0 && follows[At(cause)];
+  }
+  std::vector<int> blocked;
+  for (int actor = 0; At(actor) < index.trace().actors.size(); ++actor) {
+    if (actor == root.actor || !Waits(index.ClassOfActor(actor))) continue;
+    const auto handled = index.HandledBy(actor);
+    const auto next =
+        std::lower_bound(handled.begin(), handled.end(), root.end_ns,
+                         [&](int i, std::int64_t ns) { return index.message(i).begin_ns < ns; });
+    if (next == handled.end() || !follows[At(*next)]) continue;
+    const std::int64_t idle_since = next == handled.begin() ? 0 : index.message(*(next - 1)).end_ns;
+    if (idle_since <= root.begin_ns + root.length_ns() / 5) blocked.push_back(actor);
+  }
+  return blocked;
+}
+
+/// The chain and the root of one wait.
+Why Explain(const TraceIndex& index, const Usual& usual, const StepSpan& span, const Idle& wait) {
+  Why why;
+  why.step = span.step;
+  why.wait = wait;
+  if (wait.message < 0) return why;
+  why.chain = ChainTo(index, wait.message, wait.begin_ns, wait.end_ns);
+  for (const Segment& segment : why.chain) why.usual.push_back(usual.Of(segment));
+  if (!why.chain.empty()) why.root = RootIn(why);
+  return why;
+}
+
+/// How much worse than usual it is, in ns; what is as usual counts by its length, and less than
+/// anything else.
+std::int64_t Badness(const Why& why) {
+  if (why.root < 0) return std::numeric_limits<std::int64_t>::min();
+  const std::int64_t root_ns = why.chain[At(why.root)].length_ns() - why.usual[At(why.root)];
+  if (!why.as_usual) return root_ns;
+  return why.wait.end_ns - why.wait.begin_ns - std::numeric_limits<std::int64_t>::max() / 2;
+}
+
+/// Of all devices, the wait with the worst root.
+Why WorstOf(const TraceIndex& index, const Usual& usual, const StepSpan& span) {
+  std::set<int> ranks;
+  for (const int w : index.WorkIn(span.round)) ranks.insert(index.work(w).pass.rank);
+  Why worst;
+  worst.step = span.step;
+  for (const int rank : ranks) {
+    Why why = Explain(index, usual, span, LongestOfRanks(index, span, {rank}));
+    if (Badness(why) > Badness(worst)) worst = std::move(why);
+  }
+  return worst;
+}
+
+}  // namespace
+
+Why ExplainWait(const TraceIndex& index, const Usual& usual, const StepSpan& span,
+                const std::vector<int>& actors) {
+  Why why = actors.empty() ? WorstOf(index, usual, span)
+                           : Explain(index, usual, span, LongestWait(index, span, actors));
+  if (why.root < 0) return why;
+  const Segment& root = why.chain[At(why.root)];
+  if (root.kind == SegmentKind::kQueue) {
+    why.busy_with = HandledIn(index, root.actor, root.begin_ns, root.end_ns);
+  }
+  why.blocked = BlockedBehind(index, why.busy_with >= 0 ? why.busy_with : root.message, root);
+  return why;
+}
+
+const StepSpan& SlowestStep(const Steps& steps) {
+  if (steps.all().empty()) throw std::out_of_range("there is no training step in the trace");
+  return *std::max_element(
+      steps.all().begin(), steps.all().end(),
+      [](const auto& a, const auto& b) { return a.end_ns - a.begin_ns < b.end_ns - b.begin_ns; });
+}
+
+}  // namespace troupe

@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include "trace/analyze/table.hpp"
+#include "trace/analyze/why.hpp"
+#include "trace/analyze/words.hpp"
+
+namespace troupe {
+namespace {
+
+std::string Where(const TraceIndex& index, int actor) {
+  const RunTrace& trace = index.trace();
+  if (actor < 0 || trace.processes.empty()) return "";
+  const auto process =
+      static_cast<std::size_t>(trace.actors[static_cast<std::size_t>(actor)].process);
+  if (process >= trace.processes.size()) return "";
+  return " (" + trace.processes[process].name + ", pid " +
+         std::to_string(trace.processes[process].pid) + ")";
+}
+
+std::string Doing(const TraceIndex& index, const Segment& segment) {
+  const std::string message = DescribeHandling(index, segment.message);
+  switch (segment.kind) {
+    case SegmentKind::kHandler:
+      return message;
+    case SegmentKind::kQueue:
+      return message + " lay in its mailbox";
+    case SegmentKind::kTransit:
+      return DescribeEdge(index, segment.message) + " on its way from " +
+             index.ActorName(index.message(segment.message).sender);
+    case SegmentKind::kUnknown:
+      return "what it did before it sent " + DescribeEdge(index, segment.message) +
+             " is not in the trace";
+  }
+  return "?";
+}
+
+std::string ChainTable(const Why& why, const TraceIndex& index) {
+  Table table{{"at ms", "took", "usual", "who", "what", ""}, {}};
+  const std::int64_t short_ns = (why.wait.end_ns - why.wait.begin_ns) / 100;
+  for (std::size_t i = 0; i < why.chain.size();) {
+    const Segment& segment = why.chain[i];
+    std::size_t end = i + 1;
+    const auto is_short = [&](std::size_t at) {
+      return why.chain[at].length_ns() < short_ns && static_cast<int>(at) != why.root;
+    };
+    while (is_short(i) && end < why.chain.size() && is_short(end)) ++end;
+    const Cell at = Cell::Number(Millis(segment.begin_ns - why.wait.begin_ns));
+    const Cell took = Cell::Number(Duration(why.chain[end - 1].end_ns - segment.begin_ns));
+    if (end - i > 1) {
+      table.rows.push_back({at, took, Cell::Null(), "...",
+                            std::to_string(end - i) + " short ones, on to " +
+                                index.ActorName(why.chain[end - 1].actor),
+                            ""});
+    } else {
+      table.rows.push_back({at, took,
+                            segment.kind == SegmentKind::kHandler
+                                ? Cell::Number(Duration(why.usual[i]))
+                                : Cell::Null(),
+                            index.ActorName(segment.actor), Doing(index, segment),
+                            static_cast<int>(i) == why.root ? "<- root" : ""});
+    }
+    i = end;
+  }
+  return ToText(table);
+}
+
+std::string RootLine(const Why& why, const TraceIndex& index, const Usual& usual) {
+  const auto place = static_cast<std::size_t>(why.root);
+  const Segment& root = why.chain[place];
+  std::string text = "root: " + index.ActorName(root.actor) + Where(index, root.actor) + ": ";
+  if (root.kind == SegmentKind::kQueue && why.busy_with >= 0) {
+    const TraceMessage& m = index.message(why.busy_with);
+    const Segment busy{SegmentKind::kHandler,       root.actor, why.busy_with,
+                       index.WorkOf(why.busy_with), m.begin_ns, m.end_ns};
+    text += "was busy with " + DescribeHandling(index, why.busy_with);
+    if (m.end_ns >= 0) text += " for " + Duration(busy.length_ns());
+    return text + ", usual " + Duration(usual.Of(busy));
+  }
+  // All of it, though the wait may have begun later.
+  std::int64_t took_ns = root.length_ns();
+  if (root.kind == SegmentKind::kHandler) {
+    const TraceMessage& m = index.message(root.message);
+    took_ns = (m.end_ns < 0 ? root.end_ns : m.end_ns) - m.begin_ns;
+  }
+  return text + Doing(index, root) + " took " + Duration(took_ns) +
+         (root.kind == SegmentKind::kUnknown ? "" : ", usual " + Duration(why.usual[place]));
+}
+
+std::string EffectLine(const Why& why, const TraceIndex& index) {
+  if (why.blocked.empty()) return "";
+  std::string text = "effect: " + std::to_string(why.blocked.size()) +
+                     (why.blocked.size() == 1 ? " actor" : " actors") + " waited behind it: ";
+  for (std::size_t i = 0; i < why.blocked.size(); ++i) {
+    if (i == 6) {
+      text += " and " + std::to_string(why.blocked.size() - i) + " more";
+      break;
+    }
+    text += (i == 0 ? "" : ", ") + index.ActorName(why.blocked[i]);
+  }
+  return text + '\n';
+}
+
+}  // namespace
+
+std::string Format(const Why& why, const TraceIndex& index, const Usual& usual) {
+  if (why.wait.message < 0) {
+    return "step " + std::to_string(why.step) + ": no wait in the trace\n";
+  }
+  std::string who = index.ActorName(why.wait.actor);
+  const int work = index.WorkOf(why.wait.message);
+  int message = why.wait.message;
+  if (work >= 0) {
+    who = index.StageName(index.work(work).pass.stage) + " dp" +
+          std::to_string(index.work(work).pass.dp) + ", " + who;
+    const int start = StartOf(index, index.work(work));
+    if (start >= 0) message = start;
+  }
+  std::string text = who + ", waited " + Duration(why.wait.end_ns - why.wait.begin_ns) +
+                     " in step " + std::to_string(why.step) + " before " +
+                     DescribeHandling(index, why.wait.message) + ", for " +
+                     DescribeEdge(index, message) + " from " +
+                     index.ActorName(index.message(message).sender) + '\n';
+  if (why.root < 0) return text;
+  text += '\n' + ChainTable(why, index) + '\n' + RootLine(why, index, usual) + '\n';
+  if (why.as_usual) {
+    text += "nothing in this chain took much longer than usual: it is the schedule's own wait\n";
+  }
+  return text + EffectLine(why, index);
+}
+
+}  // namespace troupe

@@ -1,0 +1,78 @@
+#include "trace/export/counters.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+struct InFlight {
+  int lane = 0;
+  bool goes_back = false;
+  std::vector<CounterPoint> changes;
+};
+
+LaneCounter CounterOf(const Lane& lane, int dp, InFlight in_flight, std::int64_t end_ns) {
+  std::stable_sort(in_flight.changes.begin(), in_flight.changes.end(),
+                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+  LaneCounter counter{lane.path, lane.process, "microbatches", {}};
+  // Beside the ranks: the lane is "rank 3", "work".
+  if (counter.path.size() > 2) counter.path.resize(counter.path.size() - 2);
+  counter.path.push_back("in flight dp" + std::to_string(dp));
+  std::int64_t value = 0;
+  std::int64_t least = 0;
+  for (const CounterPoint& change : in_flight.changes) {
+    value += change.value;
+    least = std::min(least, value);
+    counter.points.push_back({change.at_ns, value});
+  }
+  // What had begun before the stretch is in flight in it.
+  for (CounterPoint& point : counter.points) point.value -= least;
+  const CounterPoint last = counter.points.back();
+  counter.points.push_back({std::max(end_ns, last.at_ns), last.value});
+  return counter;
+}
+
+}  // namespace
+
+std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& timeline) {
+  std::map<std::pair<int, int>, InFlight> stages;
+  for (const LaneSlice& slice : timeline.slices) {
+    if (slice.work < 0) continue;
+    const PassRecord& pass = index.work(slice.work).pass;
+    if (pass.kind != WorkKind::kForward && pass.kind != WorkKind::kBackward) continue;
+    InFlight& stage =
+        stages.try_emplace({pass.stage, pass.dp}, InFlight{slice.lane, false, {}}).first->second;
+    if (stage.lane != slice.lane) continue;
+    const bool forward = pass.kind == WorkKind::kForward;
+    stage.goes_back = stage.goes_back || !forward;
+    stage.changes.push_back({forward ? slice.begin_ns : slice.end_ns, forward ? 1 : -1});
+  }
+  std::vector<LaneCounter> counters;
+  for (auto& [key, stage] : stages) {
+    if (!stage.goes_back) continue;
+    const Lane& lane = timeline.lanes[static_cast<std::size_t>(stage.lane)];
+    counters.push_back(CounterOf(lane, key.second, std::move(stage), timeline.end_ns));
+  }
+  std::map<int, LaneCounter> credits;  // by lane of the sender
+  for (const Arrow& arrow : timeline.arrows) {
+    const TraceMessage& m = index.message(arrow.message);
+    if (m.credits < 0 || m.sender < 0) continue;
+    LaneCounter& counter = credits[arrow.from_lane];
+    if (counter.path.empty()) {
+      const Lane& lane = timeline.lanes[static_cast<std::size_t>(arrow.from_lane)];
+      counter = {lane.path, lane.process, "credits", {}};
+      counter.path.back() = "credits " + counter.path.back();
+    }
+    counter.points.push_back({arrow.sent_ns, m.credits});
+  }
+  for (auto& [lane, counter] : credits) {
+    const CounterPoint last = counter.points.back();
+    counter.points.push_back({std::max(timeline.end_ns, last.at_ns), last.value});
+    counters.push_back(std::move(counter));
+  }
+  return counters;
+}
+
+}  // namespace troupe

@@ -1,0 +1,15 @@
+// What a timeline counts along the way: microbatches in flight, credits left.
+#pragma once
+
+#include <vector>
+
+#include "trace/export/timeline.hpp"
+
+namespace troupe {
+
+/// In flight: of every stage replica that runs backwards in it, forwards begun and backwards not
+/// ended, by its first rank. Credits: of every actor that sends messages with credits, what its
+/// edge had left after each. Of `timeline` all but the counters must be there.
+std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& timeline);
+
+}  // namespace troupe

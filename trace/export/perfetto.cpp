@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "trace/export/exporters.hpp"
+#include "trace/export/proto.hpp"
+#include "trace/export/track_event.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace track_event;
+
+std::size_t At(int i) { return static_cast<std::size_t>(i); }
+
+std::uint64_t Unsigned(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+
+class Writer {
+ public:
+  Writer(std::ostream& out, const TraceIndex& index, const Timeline& timeline)
+      : out_(out), index_(index), timeline_(timeline) {}
+
+  void Write() {
+    for (const Lane& lane : timeline_.lanes) lane_tracks_.push_back(Track(lane.path, nullptr));
+    for (const LaneCounter& counter : timeline_.counters) {
+      counter_tracks_.push_back(Track(counter.path, &counter));
+    }
+    WriteSteps();
+    for (const LaneSlice& slice : timeline_.slices) WriteSlice(slice);
+    for (const Arrow& arrow : timeline_.arrows) WriteSend(arrow);
+    for (std::size_t c = 0; c < timeline_.counters.size(); ++c) WriteCounter(c);
+  }
+
+ private:
+  void Put(const ProtoWriter& packet) {
+    ProtoWriter trace;
+    trace.Message(kPacket, packet);
+    out_ << trace.bytes();
+  }
+
+  /// The track at the end of `path`; those above it are made on the way. Places among siblings are
+  /// in the order of making, which is that of the paths.
+  std::uint64_t Track(const std::vector<std::string>& path, const LaneCounter* counter) {
+    std::uint64_t parent = 0;
+    std::vector<std::string> prefix;
+    for (const std::string& name : path) {
+      prefix.push_back(name);
+      const bool last = prefix.size() == path.size();
+      const auto [at, fresh] = tracks_.try_emplace(prefix, tracks_.size() + 1);
+      if (fresh) Describe(at->second, name, parent, last ? counter : nullptr);
+      parent = at->second;
+    }
+    return parent;
+  }
+
+  void Describe(std::uint64_t uuid, const std::string& name, std::uint64_t parent,
+                const LaneCounter* counter) {
+    ProtoWriter track;
+    track.Varint(descriptor::kUuid, uuid);
+    track.Text(descriptor::kName, name);
+    if (parent != 0) track.Varint(descriptor::kParent, parent);
+    if (counter != nullptr) {
+      ProtoWriter unit;
+      unit.Varint(descriptor::kUnit, descriptor::kCount);
+      unit.Text(descriptor::kUnitName, counter->unit);
+      track.Message(descriptor::kCounter, unit);
+    }
+    track.Varint(descriptor::kChildOrdering, descriptor::kExplicit);
+    track.Varint(descriptor::kSiblingRank, ++siblings_[parent]);
+    track.Varint(descriptor::kSiblingMerge, descriptor::kNoMerge);
+    ProtoWriter packet;
+    packet.Varint(packet::kSequence, 1);
+    packet.Message(packet::kDescriptor, track);
+    Put(packet);
+  }
+
+  void PutEvent(std::int64_t at_ns, const ProtoWriter& event) {
+    ProtoWriter packet;
+    packet.Varint(packet::kTimestamp, Unsigned(at_ns));
+    packet.Varint(packet::kSequence, 1);
+    packet.Message(packet::kEvent, event);
+    Put(packet);
+  }
+
+  static ProtoWriter Event(int type, std::uint64_t track) {
+    ProtoWriter event;
+    event.Varint(event::kType, static_cast<std::uint64_t>(type));
+    event.Varint(event::kTrack, track);
+    return event;
+  }
+
+  static void Annotate(ProtoWriter& event, const char* name, std::int64_t value) {
+    ProtoWriter note;
+    note.Text(annotation::kName, name);
+    note.Varint(annotation::kInt, Unsigned(value));
+    event.Message(event::kAnnotation, note);
+  }
+  static void Annotate(ProtoWriter& event, const char* name, const std::string& value) {
+    ProtoWriter note;
+    note.Text(annotation::kName, name);
+    note.Text(annotation::kText, value);
+    event.Message(event::kAnnotation, note);
+  }
+
+  void PutEnd(std::int64_t at_ns, std::uint64_t track) {
+    PutEvent(at_ns, Event(event::kEnd, track));
+  }
+
+  void WriteSteps() {
+    if (timeline_.steps.empty()) return;
+    const std::uint64_t track = Track({"steps"}, nullptr);
+    std::int64_t until = 0;
+    for (const StepSpan& span : timeline_.steps) {
+      ProtoWriter event = Event(event::kBegin, track);
+      event.Text(event::kName, "step " + std::to_string(span.step));
+      const std::int64_t begin_ns = std::max(span.begin_ns, until);
+      until = std::max(span.end_ns, begin_ns + 1);
+      PutEvent(begin_ns, event);
+      PutEnd(until, track);
+    }
+  }
+
+  void WriteSlice(const LaneSlice& slice) {
+    const std::uint64_t track = lane_tracks_[At(slice.lane)];
+    ProtoWriter event = Event(event::kBegin, track);
+    event.Text(event::kName, SliceName(index_, slice));
+    event.Text(event::kCategory, slice.work >= 0 ? "work" : "handler");
+    if (slice.work >= 0) {
+      const PassRecord& pass = index_.work(slice.work).pass;
+      Annotate(event, "stage", index_.StageName(pass.stage));
+      Annotate(event, "dp", pass.dp);
+      Annotate(event, "round", pass.round);
+      Annotate(event, "unit", pass.unit);
+    } else {
+      AnnotateMessage(event, slice.message);
+      event.Fixed64(event::kTerminatingFlow, FlowOf(slice.message));
+    }
+    PutEvent(slice.begin_ns, event);
+    PutEnd(slice.end_ns, track);
+  }
+
+  /// Flow ids must not be 0.
+  static std::uint64_t FlowOf(int message) { return static_cast<std::uint64_t>(message) + 1; }
+
+  void AnnotateMessage(ProtoWriter& event, int i) {
+    const TraceMessage& m = index_.message(i);
+    Annotate(event, "from", index_.ActorName(m.sender));
+    Annotate(event, "id", static_cast<std::int64_t>(m.id));
+    if (m.unit >= 0) Annotate(event, "unit", m.unit);
+    if (m.bytes > 0) Annotate(event, "bytes", m.bytes);
+    // As recorded: what is drawn may be moved so that the arrow does not go back in time.
+    Annotate(event, "sent_ns", m.sent_ns);
+    Annotate(event, "arrived_ns", m.arrived_ns);
+    Annotate(event, "begin_ns", m.begin_ns);
+    Annotate(event, "end_ns", m.end_ns);
+  }
+
+  void WriteSend(const Arrow& arrow) {
+    ProtoWriter event = Event(event::kInstant, lane_tracks_[At(arrow.from_lane)]);
+    event.Text(event::kName, "send " + index_.TypeName(arrow.message));
+    event.Text(event::kCategory, "send");
+    Annotate(event, "to", index_.ActorName(index_.message(arrow.message).receiver));
+    event.Fixed64(event::kFlow, FlowOf(arrow.message));
+    PutEvent(arrow.sent_ns, event);
+  }
+
+  void WriteCounter(std::size_t c) {
+    for (const CounterPoint& point : timeline_.counters[c].points) {
+      ProtoWriter event = Event(event::kCounter, counter_tracks_[c]);
+      event.Varint(event::kCounterValue, Unsigned(point.value));
+      PutEvent(point.at_ns, event);
+    }
+  }
+
+  std::ostream& out_;
+  const TraceIndex& index_;
+  const Timeline& timeline_;
+  std::map<std::vector<std::string>, std::uint64_t> tracks_;
+  std::map<std::uint64_t, std::uint64_t> siblings_;
+  std::vector<std::uint64_t> lane_tracks_;
+  std::vector<std::uint64_t> counter_tracks_;
+};
+
+}  // namespace
+
+void WritePerfetto(std::ostream& out, const TraceIndex& index, const Timeline& timeline) {
+  Writer(out, index, timeline).Write();
+}
+
+}  // namespace troupe

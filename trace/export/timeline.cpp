@@ -1,0 +1,254 @@
+#include "trace/export/timeline.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "trace/export/counters.hpp"
+
+namespace troupe {
+namespace {
+
+using Path = std::vector<std::string>;
+
+std::size_t At(int i) { return static_cast<std::size_t>(i); }
+
+/// "language.s1" -> "language", "s1".
+std::pair<std::string, std::string> Split(const std::string& stage) {
+  const std::size_t dot = stage.rfind('.');
+  if (dot == std::string::npos) return {stage, "s0"};
+  return {stage.substr(0, dot), stage.substr(dot + 1)};
+}
+
+/// "prefix language.s1 dp0" -> {"language", "s1", "dp0"}.
+Path StagePath(const std::string& words) {
+  const std::size_t blank = words.find(' ');
+  const auto [module, stage] = Split(words.substr(0, blank));
+  return {module, stage, blank == std::string::npos ? "" : words.substr(blank + 1)};
+}
+
+/// Where an actor stands inside its process. `stage_of_rank` is of the ranks that worked.
+Path PlaceOf(const std::string& name, const TraceIndex& index,
+             const std::map<int, int>& stage_of_rank) {
+  const auto rest = [&](std::size_t prefix) { return name.substr(prefix); };
+  switch (ClassOf(name)) {
+    case ActorClass::kDevice: {
+      const int rank = std::stoi("0" + rest(7));
+      const auto stage = stage_of_rank.find(rank);
+      if (stage == stage_of_rank.end()) return {"devices", "rank " + rest(7)};
+      const auto [module, pp] = Split(index.StageName(stage->second));
+      return {module, pp, "rank " + rest(7)};
+    }
+    case ActorClass::kStage: {
+      Path path = StagePath(rest(6));
+      path.back() = "stage " + path.back();
+      return path;
+    }
+    case ActorClass::kUpdate: {
+      Path path = StagePath(rest(10));
+      path.back() = "update";
+      return path;
+    }
+    case ActorClass::kFeed: {
+      const std::string words = rest(8);
+      return {words.substr(0, words.find(' ')),
+              "feed" + words.substr(std::min(words.find(' '), words.size()))};
+    }
+    case ActorClass::kLeader: {
+      const std::size_t slash = name.find('/');
+      if (slash == std::string::npos) return {"actors", name};
+      return {rest(7).substr(0, slash - 7), "leader " + rest(slash + 1)};
+    }
+    default:
+      return {"actors", name};
+  }
+}
+
+class Maker {
+ public:
+  Maker(const TraceIndex& index, const std::vector<StepSpan>& spans) : index_(index) {
+    result_.steps = spans;
+    result_.end_ns = index.end_ns() + 1;
+    if (spans.empty()) return;
+    result_.begin_ns = spans.front().begin_ns;
+    result_.end_ns = spans.front().end_ns;
+    for (const StepSpan& span : spans) {
+      result_.begin_ns = std::min(result_.begin_ns, span.begin_ns);
+      result_.end_ns = std::max(result_.end_ns, span.end_ns);
+    }
+  }
+
+  Timeline Make() {
+    Choose();
+    MakeLanes();
+    PlaceSends();
+    PlaceSlices();
+    result_.counters = CountersOf(index_, result_);
+    return std::move(result_);
+  }
+
+ private:
+  void Choose();
+  void MakeLanes();
+  void PlaceSends();
+  void PlaceSlices();
+  void PlaceHandlers(int lane, std::vector<int> messages);
+  void PlaceWork(int lane, const std::vector<int>& work);
+  std::string ProcessName(int process) const {
+    const auto& processes = index_.trace().processes;
+    if (At(process) < processes.size()) return processes[At(process)].name;
+    return "n" + std::to_string(process);
+  }
+
+  const TraceIndex& index_;
+  Timeline result_;
+  std::vector<int> messages_;             ///< sent in time and handled
+  std::map<int, std::vector<int>> work_;  ///< by rank
+  std::map<int, int> stage_of_rank_;
+  std::map<int, int> handlers_;    ///< lane by actor, -1 the outside
+  std::map<int, int> work_lanes_;  ///< lane by rank
+  std::vector<int> arrow_of_;      ///< by message
+};
+
+void Maker::Choose() {
+  const auto inside = [&](std::int64_t begin, std::int64_t end) {
+    return begin < result_.end_ns && end >= result_.begin_ns;
+  };
+  for (int i = 0; At(i) < index_.trace().messages.size(); ++i) {
+    const TraceMessage& m = index_.message(i);
+    if (!inside(m.sent_ns, m.sent_ns)) continue;
+    if (m.begin_ns < 0 || m.receiver < 0) {
+      ++result_.unhandled;
+    } else {
+      messages_.push_back(i);
+    }
+  }
+  for (int w = 0; At(w) < index_.trace().work.size(); ++w) {
+    const PassRecord& pass = index_.work(w).pass;
+    const auto at = stage_of_rank_.try_emplace(pass.rank, pass.stage).first;
+    at->second = std::min(at->second, pass.stage);
+    if (inside(pass.begin_ns, pass.end_ns)) work_[pass.rank].push_back(w);
+  }
+}
+
+void Maker::MakeLanes() {
+  std::map<int, int> device_of_rank;
+  std::vector<Lane> lanes;
+  const auto add = [&](int actor, LaneKind kind, const std::string& lane) {
+    Lane made{{}, kind, actor, 0};
+    if (actor < 0) {
+      made.path = {"outside"};
+    } else {
+      const TraceActor& a = index_.trace().actors[At(actor)];
+      made.process = a.process;
+      made.path = PlaceOf(a.name, index_, stage_of_rank_);
+      made.path.insert(made.path.begin(), ProcessName(a.process));
+      if (!lane.empty()) made.path.push_back(lane);
+    }
+    lanes.push_back(std::move(made));
+  };
+  std::map<int, bool> used;
+  for (const int i : messages_) {
+    used[index_.message(i).sender < 0 ? -1 : index_.message(i).sender] = true;
+    used[index_.message(i).receiver] = true;
+  }
+  for (int actor = 0; At(actor) < index_.trace().actors.size(); ++actor) {
+    if (index_.ClassOfActor(actor) != ActorClass::kDevice) continue;
+    const int rank = std::stoi("0" + index_.ActorName(actor).substr(7));
+    if (work_.count(rank) == 0) continue;
+    device_of_rank[rank] = actor;
+    add(actor, LaneKind::kWork, "work");
+  }
+  for (const auto& [actor, is_used] : used) {
+    const bool device = actor >= 0 && index_.ClassOfActor(actor) == ActorClass::kDevice;
+    add(actor, LaneKind::kHandlers, device ? "messages" : "");
+  }
+  std::stable_sort(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) {
+    return std::tuple(a.process, a.path.front() == "outside" ? 1 : 0) <
+               std::tuple(b.process, b.path.front() == "outside" ? 1 : 0) ||
+           (a.process == b.process && a.path < b.path);
+  });
+  result_.lanes = std::move(lanes);
+  for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
+    const Lane& made = result_.lanes[At(lane)];
+    if (made.kind == LaneKind::kHandlers) handlers_[made.actor] = lane;
+  }
+  for (const auto& [rank, actor] : device_of_rank) {
+    for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
+      const Lane& made = result_.lanes[At(lane)];
+      if (made.kind == LaneKind::kWork && made.actor == actor) work_lanes_[rank] = lane;
+    }
+  }
+}
+
+void Maker::PlaceSends() {
+  arrow_of_.assign(index_.trace().messages.size(), -1);
+  std::vector<std::int64_t> last(result_.lanes.size(), -1);
+  for (const int i : messages_) {
+    const TraceMessage& m = index_.message(i);
+    Arrow arrow{i, handlers_.at(m.sender < 0 ? -1 : m.sender)};
+    std::int64_t& before = last[At(arrow.from_lane)];
+    arrow.sent_ns = std::max(m.sent_ns, before + 1);
+    before = arrow.sent_ns;
+    arrow_of_[At(i)] = static_cast<int>(result_.arrows.size());
+    result_.arrows.push_back(arrow);
+  }
+}
+
+void Maker::PlaceSlices() {
+  std::map<int, std::vector<int>> by_lane;
+  for (const int i : messages_) by_lane[handlers_.at(index_.message(i).receiver)].push_back(i);
+  std::map<int, int> rank_of_lane;
+  for (const auto& [rank, lane] : work_lanes_) rank_of_lane[lane] = rank;
+  for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
+    const auto rank = rank_of_lane.find(lane);
+    if (rank != rank_of_lane.end()) {
+      PlaceWork(lane, work_[rank->second]);
+    } else {
+      PlaceHandlers(lane, std::move(by_lane[lane]));
+    }
+  }
+}
+
+void Maker::PlaceHandlers(int lane, std::vector<int> messages) {
+  std::stable_sort(messages.begin(), messages.end(), [&](int a, int b) {
+    return index_.message(a).begin_ns < index_.message(b).begin_ns;
+  });
+  std::int64_t until = 0;
+  for (const int i : messages) {
+    const TraceMessage& m = index_.message(i);
+    Arrow& arrow = result_.arrows[At(arrow_of_[At(i)])];
+    arrow.begin_ns = std::max({m.begin_ns, until, arrow.sent_ns + 1});
+    arrow.slice = static_cast<int>(result_.slices.size());
+    const std::int64_t end_ns = m.end_ns < 0 ? index_.end_ns() : m.end_ns;
+    until = std::max(end_ns, arrow.begin_ns + 1);
+    result_.slices.push_back({lane, i, -1, arrow.begin_ns, until});
+  }
+}
+
+void Maker::PlaceWork(int lane, const std::vector<int>& work) {
+  std::int64_t until = 0;
+  for (const int w : work) {
+    const TraceWork& one = index_.work(w);
+    const std::int64_t begin_ns = std::max(one.pass.begin_ns, until);
+    until = std::max(one.pass.end_ns, begin_ns + 1);
+    result_.slices.push_back({lane, one.message, w, begin_ns, until});
+  }
+}
+
+}  // namespace
+
+Timeline MakeTimeline(const TraceIndex& index, const std::vector<StepSpan>& spans) {
+  return Maker(index, spans).Make();
+}
+
+std::string SliceName(const TraceIndex& index, const LaneSlice& slice) {
+  if (slice.work < 0) return index.TypeName(slice.message);
+  const PassRecord& pass = index.work(slice.work).pass;
+  const std::string kind = ToString(pass.kind);
+  return IsPass(pass.kind) ? kind + " " + std::to_string(pass.unit) : kind;
+}
+
+}  // namespace troupe
