@@ -12,6 +12,7 @@
 #include "actors/job_builder.hpp"
 #include "actors/spawn_actors.hpp"
 #include "actors/wait_root.hpp"
+#include "actors/waits_file.hpp"
 
 namespace troupe {
 namespace {
@@ -210,6 +211,24 @@ void AskAllWaits(Self self, std::function<void(std::vector<ActorWaits>)> then) {
   }
 }
 
+/// Beside the traces, where there are any. Nobody can do anything if that fails.
+void KeepWaits(const NodeConfig& config, const std::vector<ActorWaits>& waits) {
+  if (!config.trace || config.trace_folder.empty()) return;
+  try {
+    WriteWaits(config.trace_folder, waits);
+  } catch (const std::exception& e) {
+    if (config.observer) config.observer->OnWarning(e.what());
+  }
+}
+
+void OnTellWaits(Self self) {
+  NodeState& s = self->state;
+  const auto first = s.nodes.find(0);
+  if (!First(s) && first != s.nodes.end()) return self->send(first->second, TellWaits{});
+  AskAllWaits(
+      self, [self](const std::vector<ActorWaits>& waits) { KeepWaits(self->state.config, waits); });
+}
+
 /// Ends the job with the wait behind all others. Asks twice: a question is answered after whatever
 /// waited in the mailbox before it, so that on a machine which is short of cores everybody has
 /// moved on by the second answer, and nothing was wrong.
@@ -219,6 +238,7 @@ void OnStalled(Self self, const Stalled& stalled) {
   AskAllWaits(self, [self, since = stalled.since_ns](const std::vector<ActorWaits>& before) {
     AskAllWaits(self, [self, since, before](const std::vector<ActorWaits>& after) {
       if (self->state.ending || !SameWaits(before, after)) return;
+      KeepWaits(self->state.config, after);
       self->state.config.abort->Raise("nothing has moved anywhere for " +
                                       std::to_string(since / 1'000'000'000) +
                                       " s: " + RootOf(after));
@@ -319,6 +339,7 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
       },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
+      [self](const TellWaits&) { OnTellWaits(self); },
       [self](const ReportWaits&) { return CollectWaits(self); },
       [self, &s](const EndActors& end) -> caf::result<ActorsEnded> {
         LetOthersGo(self);

@@ -1,5 +1,6 @@
 #include "cli/job_parts.hpp"
 
+#include <csignal>
 #include <iostream>
 #include <utility>
 
@@ -84,6 +85,7 @@ WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
 void ListenToUser(const JobSetup& setup, const Node& node) {
   if (setup.interrupt == nullptr) return;
   setup.interrupt->OnSignal([node, &setup, asked = false](int signal) mutable {
+    if (signal == SIGUSR1) return caf::anon_send(node, TellWaits{});
     const bool again = std::exchange(asked, true);
     if (!setup.quiet) {
       std::cerr << (again ? "ended at once: nothing was saved\n"

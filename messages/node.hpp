@@ -141,6 +141,10 @@ struct Stalled {
 };
 inline auto Fields(Stalled& x) { return std::tie(x.since_ns); }
 
+/// Somebody wants to know what everybody waits for: write it beside the traces.
+struct TellWaits {};
+inline auto Fields(TellWaits&) { return std::tie(); }
+
 /// A Node tells itself: nobody has ended the failed job for us in time.
 struct GiveUp {};
 inline auto Fields(GiveUp&) { return std::tie(); }
@@ -150,8 +154,8 @@ inline auto Fields(GiveUp&) { return std::tie(); }
 using Node = caf::typed_actor<
     caf::replies_to<Introduce>::with<Introduce>, caf::replies_to<AwaitNodes>::with<NodesKnown>,
     caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>, caf::reacts_to<StopSoon>,
-    caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>, caf::reacts_to<PeerLost>,
-    caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
+    caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>, caf::reacts_to<TellWaits>,
+    caf::reacts_to<PeerLost>, caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
     caf::replies_to<SpawnLockStep>::with<Spawned>, caf::replies_to<SpawnUpdate>::with<Spawned>,
     caf::replies_to<SpawnStage>::with<Spawned>,
     caf::replies_to<SpawnDestinationLeader>::with<Spawned>,

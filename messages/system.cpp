@@ -48,7 +48,7 @@ void RegisterAll(SystemConfig& config) {
       config, {"MkDevs", "Devs", "MkLock", "MkUpd", "MkStage"});
   Register<SpawnDestinationLeader, SpawnSourceLeader, SpawnPhase, SpawnFeed, Spawned>(
       config, {"MkDst", "MkSrc", "MkPhase", "MkFeed", "Made"});
-  Register<Introduce>(config, {"Hello"});
+  Register<Introduce, TellWaits>(config, {"Hello", "TellWaits"});
   Register<ReportWaits, Waits, EndActors, ActorsEnded>(config, {"Waits?", "Waits", "End", "Ended"});
 }
 
