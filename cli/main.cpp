@@ -95,6 +95,7 @@ int Main(int argc, char** argv) {
   AddDoctor(app, command);
   AddKey(app, command);
   AddData(app, command);
+  AddTop(app, command);
   AddVersion(app, command);
   if (argc < 2) {
     std::cerr << app.help();
