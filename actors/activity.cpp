@@ -1,8 +1,6 @@
 #include "actors/activity.hpp"
 
 #include <chrono>
-#include <cstdlib>
-#include <cxxabi.h>
 #include <stdexcept>
 #include <thread>
 
@@ -21,7 +19,6 @@ std::vector<ActivityTable::Entry> ActivityTable::List() const {
 ActivityTable::Sum ActivityTable::Total() const {
   Sum sum;
   for (const Entry& entry : List()) {
-    if (entry.by_clock) continue;
     sum.handled += entry.activity->handled.load(std::memory_order_relaxed);
     sum.busy += entry.activity->busy_since_ns.load(std::memory_order_relaxed) != 0 ? 1 : 0;
   }
@@ -54,19 +51,6 @@ bool Active::MeetsFault(const std::type_info* message) {
   if (fault.kind == PlantedFault::Kind::kSleep) std::this_thread::sleep_for(std::chrono::hours(1));
   if (fault.kind == PlantedFault::Kind::kThrow) throw std::runtime_error("a planted fault");
   return fault.kind == PlantedFault::Kind::kLose;
-}
-
-std::string MessageName(const std::type_info* type) {
-  if (type == nullptr) return "a message";
-  int status = 0;
-  char* const readable = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
-  std::string name = status == 0 ? readable : type->name();
-  std::free(readable);
-  for (std::size_t at = name.find("troupe::"); at != std::string::npos;
-       at = name.find("troupe::")) {
-    name.erase(at, 8);
-  }
-  return name;
 }
 
 }  // namespace troupe

@@ -11,13 +11,21 @@
 #include <utility>
 #include <vector>
 
+#include "messages/facts.hpp"
+
 namespace troupe {
+
+class MessageTrace;
 
 /// One actor's; written by the thread that runs it.
 struct Activity {
-  std::atomic<std::int64_t> busy_since_ns = 0;              ///< steady clock; 0: no handler runs
+  std::atomic<std::int64_t> busy_since_ns = 0;           ///< steady clock; 0: no handler runs
   std::atomic<const std::type_info*> message = nullptr;  ///< what the handler was called with
   std::atomic<std::uint64_t> handled = 0;
+  /// Of its edge, where it keeps any; -1: none. Told by the actor itself.
+  std::atomic<int> credits_left = -1;
+  /// Where its messages are noted; set once, before the actor gets its first message. May be null.
+  std::shared_ptr<MessageTrace> trace;
 };
 
 /// A fault for tests to plant: what happens to the n-th message of a kind that an actor gets.
@@ -53,9 +61,8 @@ class Active {
 class ActivityTable {
  public:
   struct Entry {
-    std::string name;       ///< "stage vision.s0 dp1"
+    std::string name;        ///< "stage vision.s0 dp1"
     bool long_runs = false;  ///< has a thread of its own: its handlers may take long
-    bool by_clock = false;   ///< works now and then whatever happens: says nothing about progress
     std::shared_ptr<const Activity> activity;
   };
 
@@ -73,8 +80,5 @@ class ActivityTable {
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
 };
-
-/// "Activation" of troupe::Activation; "a message" of null.
-std::string MessageName(const std::type_info* type);
 
 }  // namespace troupe

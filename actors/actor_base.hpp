@@ -16,6 +16,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include "actors/activity.hpp"
+#include "actors/message_trace.hpp"
 #include "trace/clock.hpp"
 
 #if defined(__SANITIZE_THREAD__)
@@ -45,25 +46,45 @@ class ActorBase : public Base, public Active {
   using Base::enqueue;
 
   void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) override {
+    if (MessageTrace* const trace = this->activity()->trace.get()) {
+      const std::uint64_t number = trace->Sent(*element, this->id(), mailbox_trace_.size());
+      if (number != 0) mailbox_trace_.Put(element.get(), number);
+    }
     TROUPE_TSAN_RELEASE(element.get());
     Base::enqueue(std::move(element), unit);
   }
   caf::invoke_message_result consume(caf::mailbox_element& element) override {
     TROUPE_TSAN_ACQUIRE(&element);
     TROUPE_TSAN_ACQUIRE(this);
-    struct Handling {
+    Activity& activity = *this->activity();
+    const std::int64_t begin_ns = NowNs();
+    MessageTrace* const trace = activity.trace.get();
+    const std::uint64_t number = trace == nullptr ? 0 : mailbox_trace_.Take(&element);
+    struct Scope {
       ActorBase* self;
-      ~Handling() {
-        Activity& activity = *self->activity();
-        activity.busy_since_ns.store(0, std::memory_order_relaxed);
-        activity.handled.fetch_add(1, std::memory_order_relaxed);
+      std::uint64_t number;
+      std::uint64_t first_request;
+      Handling before = CurrentHandling();
+      ~Scope() {
+        Activity& mine = *self->activity();
+        if (number != 0) {
+          mine.trace->recorder()->End(number, NowNs(), first_request, self->LastRequest());
+        }
+        CurrentHandling() = before;
+        mine.busy_since_ns.store(0, std::memory_order_relaxed);
+        mine.handled.fetch_add(1, std::memory_order_relaxed);
         TROUPE_TSAN_RELEASE(self);
       }
-    } handling{this};
+    } scope{this, number, LastRequest()};
+    if (number != 0) trace->recorder()->Begin(number, begin_ns);
+    if (trace != nullptr) {
+      const std::uint64_t id = number == 0 ? 0 : trace->recorder()->IdOf(number);
+      CurrentHandling() = {id, trace->NumberOf(this->id()), &activity};
+    }
     const caf::type_erased_tuple& content = element.content();
     const std::type_info* const message = content.empty() ? nullptr : content.type(0).second;
-    this->activity()->message.store(message, std::memory_order_relaxed);
-    this->activity()->busy_since_ns.store(NowNs(), std::memory_order_relaxed);
+    activity.message.store(message, std::memory_order_relaxed);
+    activity.busy_since_ns.store(begin_ns, std::memory_order_relaxed);
     if (this->has_fault()) {
       this->current_mailbox_element(&element);  // whom CAF answers when a fault throws
       if (this->MeetsFault(message)) return caf::invoke_message_result::consumed;
@@ -98,6 +119,12 @@ class ActorBase : public Base, public Active {
     Base::on_destroy();
   }
   ~ActorBase() override { TROUPE_TSAN_ACQUIRE(this); }
+
+ private:
+  /// Requests are numbered by who sends them.
+  std::uint64_t LastRequest() const { return this->last_request_id_.request_id().integer_value(); }
+
+  TracedMailbox mailbox_trace_;
 };
 
 /// The self pointer of an actor with interface `Interface` and state `State`.

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
+#include "actors/promise.hpp"
 #include "layout/route.hpp"
 #include "messages/boundary.hpp"
 #include "transport/abort_signal.hpp"
@@ -53,14 +54,14 @@ struct SourceLeaderState {
     bool answered = false;  ///< and the bytes are here
   };
   struct Flight {
-    caf::typed_response_promise<Gradient> asker;
+    Promise<Gradient> asker;
     std::vector<Piece> pieces;  ///< in row order
     std::size_t missing = 0;    ///< pieces without an answer
     bool none = false;          ///< the answer is "no gradient"
   };
   struct Waiting {
     Activation activation;
-    caf::typed_response_promise<Gradient> asker;
+    Promise<Gradient> asker;
   };
 
   SourceLeaderConfig config;
@@ -88,7 +89,7 @@ struct DestinationLeaderState {
 
   struct Piece {
     Slice slice;
-    caf::typed_response_promise<GradientSlice> asker;
+    Promise<GradientSlice> asker;
     Buffer buffer;              ///< its rows, once they are in this process
     std::int64_t num_rows = 0;  ///< recorded for the way back
   };

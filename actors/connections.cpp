@@ -78,10 +78,9 @@ Node Connections::Connect(Socket socket, std::chrono::milliseconds timeout) {
   std::string error;
   self->request(BrokerOf(system_), timeout, caf::connect_atom::value, std::move(scribe),
                 kDoorNumber)
-      .receive(
-          [&](const caf::node_id&, const caf::strong_actor_ptr& peer,
-              const std::set<std::string>&) { node = caf::actor_cast<Node>(peer); },
-          [&](const caf::error& reason) { error = TextOf(reason); });
+      .receive([&](const caf::node_id&, const caf::strong_actor_ptr& peer,
+                   const std::set<std::string>&) { node = caf::actor_cast<Node>(peer); },
+               [&](const caf::error& reason) { error = TextOf(reason); });
   if (!node) {
     throw std::runtime_error("cannot speak to the actors of another process: " +
                              (error.empty() ? std::string("nobody is there") : error));

@@ -81,9 +81,9 @@ void Fetch(Self self, const Slice& slice) {
   const auto me = caf::actor_cast<DestinationLeader>(self);
   s.config.tensors->Fetch(
       slice.buffer, "edge " + s.config.edge + ", microbatch " + std::to_string(slice.microbatch),
-      [me, microbatch = slice.microbatch, source = slice.source](Buffer buffer) {
+      OnBehalf([me, microbatch = slice.microbatch, source = slice.source](Buffer buffer) {
         caf::anon_send(me, SliceArrived{microbatch, source, std::move(buffer)});
-      },
+      }),
       [abort = s.config.abort](const std::string& error) { abort->Raise(error); });
 }
 

@@ -8,6 +8,7 @@
 
 #include "modules/finite.hpp"
 #include "trace/clock.hpp"
+#include "trace/pass_record.hpp"
 
 namespace troupe {
 namespace {
@@ -46,18 +47,18 @@ std::string Describe(const DeviceState& s, const Work& work) {
 }
 
 void Record(const DeviceState& s, const Work& work, std::int64_t begin_ns, std::int64_t end_ns) {
-  if (!s.config.ring || work.aside) return;
-  PassRecord record{};
-  record.kind = work.kind;
+  if (!s.config.trace || work.aside) return;
+  TraceRecord record;
+  record.work = static_cast<std::uint8_t>(work.kind);
   record.stage = static_cast<std::int32_t>(work.stage);
-  record.rank = static_cast<std::int32_t>(s.config.rank);
+  record.rank = static_cast<std::int16_t>(s.config.rank);
   const auto shard = s.config.shards.find(work.stage);
-  record.dp = shard == s.config.shards.end() ? 0 : shard->second.dp;
+  record.dp = static_cast<std::int16_t>(shard == s.config.shards.end() ? 0 : shard->second.dp);
   record.unit = work.unit;
-  record.round = work.round;
+  record.round = static_cast<std::int32_t>(work.round);
   record.begin_ns = begin_ns;
   record.end_ns = end_ns;
-  s.config.ring->Push(record);
+  s.config.trace->Worked(record);
 }
 
 /// One line of the reason; libraries like to append backtraces.

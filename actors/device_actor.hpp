@@ -15,7 +15,6 @@
 
 #include "actors/actor_base.hpp"
 #include "messages/device.hpp"
-#include "trace/ring.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
 #include "transport/tensor_store.hpp"
@@ -41,7 +40,7 @@ struct DeviceConfig {
   ShardStorage storage;
   std::shared_ptr<TensorStore> tensors;  ///< brings what a command refers to elsewhere
   std::shared_ptr<AbortSignal> abort;
-  std::shared_ptr<Ring> ring;  ///< what ran, for the Tracer; may be null
+  std::shared_ptr<MessageTrace> trace;  ///< gets what ran; may be null
 };
 
 struct DeviceState {

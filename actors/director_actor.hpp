@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
+#include "actors/promise.hpp"
 #include "configs/config.hpp"
 #include "messages/device.hpp"
 #include "messages/job.hpp"
@@ -73,9 +74,9 @@ struct SavedShard {
 /// Where checkpoints go. Both calls may throw, which ends the job.
 struct Checkpoints {
   std::int64_t every =
-      0;               ///< training steps between them; 0: only where the user ends the job early
+      0;  ///< training steps between them; 0: only where the user ends the job early
   std::string run_directory;  ///< where they go: all processes must see it
-  std::string resume;  ///< folder to start from; empty: from the initial values
+  std::string resume;         ///< folder to start from; empty: from the initial values
   std::function<std::string(std::int64_t steps)> folder;  ///< of a new one; empty: none are written
   std::function<void(const std::string& folder, std::int64_t steps,
                      const std::vector<SavedShard>& shards)>
@@ -129,7 +130,7 @@ struct DirectorState {
   std::int64_t steps_done = 0;               ///< training steps of the latest complete round
   std::int64_t checkpoint_at = -1;           ///< steps of the latest checkpoint
   std::int64_t completed_ns = 0;             ///< when the latest round was complete
-  caf::typed_response_promise<JobDone> asker;
+  Promise<JobDone> asker;
 };
 
 Director::behavior_type RunDirector(ActorPointer<Director, DirectorState> self,

@@ -40,6 +40,7 @@ void JobBuilder::Start() {
     failed_ = true;
     return built_(refusal);
   }
+  steps_.push_back([this] { Traces(); });
   steps_.push_back([this] { Devices(); });
   steps_.push_back([this] { LockSteps(); });
   steps_.push_back([this] { Updates(); });
@@ -50,7 +51,6 @@ void JobBuilder::Start() {
     steps_.push_back([this, s = *stage] { Stages(s); });
   }
   steps_.push_back([this] { Feeds(); });
-  steps_.push_back([this] { Tracers(); });
   steps_.push_back([this] { TheDirector(); });
   Next();
 }
@@ -209,13 +209,12 @@ void JobBuilder::Feeds() {
   }
 }
 
-void JobBuilder::Tracers() {
-  if (config_.trace_path.empty()) return;
-  // Process 0 is this one: its tracer is there before the others are asked for.
-  const auto collector = caf::actor_cast<Tracer>(Spawn(self_, SpawnTracer{}).actor);
+void JobBuilder::Traces() {
+  if (!config_.trace) return;
   for (const auto& [process, node] : self_->state.nodes) {
-    if (process == config_.self) continue;
-    Ask<Spawned>(process, SpawnTracer{collector}, [](Spawned&) {});
+    Ask<TraceOpened>(process, OpenTrace{config_.trace_folder}, [this](TraceOpened& opened) {
+      if (!opened.error.empty()) config_.observer->OnWarning(opened.error);
+    });
   }
 }
 

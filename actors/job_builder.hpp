@@ -1,13 +1,13 @@
 // Builds a job over all its processes, from process 0: asks each Node for the actors that live
 // there, sinks first, because an actor is born knowing whom it speaks to.
 //
+//   traces      every process its own file
 //   devices     every process its own
 //   lock steps  where the lowest rank of the set lives
 //   updates     where their first shard lives
 //   stages      in reverse topological order, each replica where its first rank lives; before a
 //               stage, the leaders or the phase between it and what it feeds
 //   feeds       with the stages they feed, one per process that holds any of them
-//   tracers     every process its own; process 0's first, which writes the file
 //   director    here
 //
 // A step's requests run at once, all over the job; the next step begins when all are answered.
@@ -53,7 +53,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   void SourceLeaders(int stage);
   void Stages(int stage);
   void Feeds();
-  void Tracers();
+  void Traces();
   void TheDirector();
   std::vector<OutgoingLink> TargetsOf(int stage, int dp) const;
 
@@ -66,10 +66,10 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   bool issuing_ = false;  ///< the step is still asking
   bool failed_ = false;
 
-  std::map<int, Device> devices_;                 ///< by rank
-  std::map<int, LockStep> lock_steps_;            ///< by set
-  std::map<int, Update> updates_;                 ///< by index in the plan
-  std::map<int, std::map<int, Stage>> stages_;    ///< by stage, then replica
+  std::map<int, Device> devices_;                                 ///< by rank
+  std::map<int, LockStep> lock_steps_;                            ///< by set
+  std::map<int, Update> updates_;                                 ///< by index in the plan
+  std::map<int, std::map<int, Stage>> stages_;                    ///< by stage, then replica
   std::map<int, std::map<int, DestinationLeader>> destinations_;  ///< by link, then replica
   std::map<int, std::map<int, SourceLeader>> sources_;            ///< by link, then replica
   std::map<int, Phase> phases_;                                   ///< by link

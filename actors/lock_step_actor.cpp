@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/names.hpp"
+#include "actors/promise.hpp"
 
 namespace troupe {
 namespace {
@@ -31,7 +32,7 @@ OpenSet Described(const LoadShard&) { return {asked::kLoading, "", 0, {}, {}}; }
 template <class Command, class Answer>
 auto Handler(Self self) {
   struct Gather {
-    caf::typed_response_promise<FromSet<Answer>> promise;
+    Promise<FromSet<Answer>> promise;
     FromSet<Answer> answers;
     std::size_t missing = 0;
     bool failed = false;

@@ -12,6 +12,7 @@
 #include "actors/job_builder.hpp"
 #include "actors/spawn_actors.hpp"
 #include "actors/wait_root.hpp"
+#include "actors/waits_file.hpp"
 
 namespace troupe {
 namespace {
@@ -25,9 +26,8 @@ bool First(const NodeState& s) { return s.config.self == 0; }
 void AnswerIfAllEnded(Self self) {
   NodeState& s = self->state;
   if (!s.stopping || !s.children.empty() || s.missing_ends > 0) return;
-  if (s.end_asker.pending()) s.end_asker.deliver(ActorsEnded{s.trace_error});
+  if (s.end_asker.pending()) s.end_asker.deliver(ActorsEnded{});
   if (!s.asker.pending()) return;
-  if (s.result.failure.empty()) s.result.failure = s.trace_error;
   s.asker.deliver(s.result);
 }
 
@@ -43,20 +43,7 @@ void StopAll(Self self) {
   if (s.builder) s.builder->Cancel();
   s.builder.reset();
   s.director = Director();
-  s.tracer = Tracer();
   AnswerIfAllEnded(self);
-}
-
-void CloseTraceThenStop(Self self) {
-  NodeState& s = self->state;
-  if (!s.tracer) return StopAll(self);
-  self->request(s.tracer, s.config.patience, CloseTrace{})
-      .then(
-          [self, &s](const TraceClosed& closed) {
-            s.trace_error = closed.error;
-            StopAll(self);
-          },
-          [self](const caf::error&) { StopAll(self); });
 }
 
 /// From now on it is no failure if others go away.
@@ -66,13 +53,13 @@ void LetOthersGo(Self self) {
   if (s.config.ending) s.config.ending();
 }
 
-/// Process 0: the job is over. The others hand in their traces and end first.
+/// Process 0: the job is over. The others end first.
 void EndEverywhere(Self self) {
   NodeState& s = self->state;
   if (s.ending) return;
   LetOthersGo(self);
   const auto ended = [self] {
-    if (--self->state.missing_ends == 0) CloseTraceThenStop(self);
+    if (--self->state.missing_ends == 0) StopAll(self);
   };
   for (const auto& [process, node] : s.nodes) {
     if (process == s.config.self) continue;
@@ -81,7 +68,7 @@ void EndEverywhere(Self self) {
                   EndActors{s.result.failure})
         .then([ended](const ActorsEnded&) { ended(); }, [ended](const caf::error&) { ended(); });
   }
-  if (s.missing_ends == 0) CloseTraceThenStop(self);
+  if (s.missing_ends == 0) StopAll(self);
 }
 
 void OnDown(Self self, const caf::down_msg& down) {
@@ -107,7 +94,7 @@ void OnFailed(Self self, const std::string& cause) {
   if (s.director) return self->send(s.director, JobFailed{s.config.abort->cause()});
   if (First(s)) return EndEverywhere(self);
   // Process 0 ends everybody, unless it is the one that was lost.
-  if (s.nodes.count(0) == 0) return CloseTraceThenStop(self);
+  if (s.nodes.count(0) == 0) return StopAll(self);
   self->delayed_send(self, s.config.patience / 2, GiveUp{});
 }
 
@@ -224,6 +211,24 @@ void AskAllWaits(Self self, std::function<void(std::vector<ActorWaits>)> then) {
   }
 }
 
+/// Beside the traces, where there are any. Nobody can do anything if that fails.
+void KeepWaits(const NodeConfig& config, const std::vector<ActorWaits>& waits) {
+  if (!config.trace || config.trace_folder.empty()) return;
+  try {
+    WriteWaits(config.trace_folder, waits);
+  } catch (const std::exception& e) {
+    if (config.observer) config.observer->OnWarning(e.what());
+  }
+}
+
+void OnTellWaits(Self self) {
+  NodeState& s = self->state;
+  const auto first = s.nodes.find(0);
+  if (!First(s) && first != s.nodes.end()) return self->send(first->second, TellWaits{});
+  AskAllWaits(
+      self, [self](const std::vector<ActorWaits>& waits) { KeepWaits(self->state.config, waits); });
+}
+
 /// Ends the job with the wait behind all others. Asks twice: a question is answered after whatever
 /// waited in the mailbox before it, so that on a machine which is short of cores everybody has
 /// moved on by the second answer, and nothing was wrong.
@@ -233,6 +238,7 @@ void OnStalled(Self self, const Stalled& stalled) {
   AskAllWaits(self, [self, since = stalled.since_ns](const std::vector<ActorWaits>& before) {
     AskAllWaits(self, [self, since, before](const std::vector<ActorWaits>& after) {
       if (self->state.ending || !SameWaits(before, after)) return;
+      KeepWaits(self->state.config, after);
       self->state.config.abort->Raise("nothing has moved anywhere for " +
                                       std::to_string(since / 1'000'000'000) +
                                       " s: " + RootOf(after));
@@ -311,7 +317,7 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
         const auto first = s.nodes.find(0);
         if (!First(s) && first != s.nodes.end()) self->send(first->second, stop);
       },
-      [self](const GiveUp&) { CloseTraceThenStop(self); },
+      [self](const GiveUp&) { StopAll(self); },
       [self, &s](const SpawnDevices& request) -> caf::result<DevicesSpawned> {
         if (s.running) return Make<DevicesSpawned>(self, request);
         s.devices_asker = self->make_response_promise<DevicesSpawned>();
@@ -324,16 +330,23 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
       [self](const SpawnSourceLeader& request) { return Make<Spawned>(self, request); },
       [self](const SpawnPhase& request) { return Make<Spawned>(self, request); },
       [self](const SpawnFeed& request) { return Make<Spawned>(self, request); },
-      [self](const SpawnTracer& request) { return Make<Spawned>(self, request); },
+      [self](const OpenTrace& request) -> caf::result<TraceOpened> {
+        try {
+          return TraceOpened{OpenTraceFile(self, request)};
+        } catch (const std::exception& e) {
+          return MakeFailure(e.what());
+        }
+      },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
+      [self](const TellWaits&) { OnTellWaits(self); },
       [self](const ReportWaits&) { return CollectWaits(self); },
       [self, &s](const EndActors& end) -> caf::result<ActorsEnded> {
         LetOthersGo(self);
         s.end_asker = self->make_response_promise<ActorsEnded>();
         auto answer = s.end_asker;
         if (s.result.failure.empty()) s.result.failure = end.failure;
-        CloseTraceThenStop(self);
+        StopAll(self);
         return answer;
       },
   };

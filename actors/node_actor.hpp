@@ -8,6 +8,8 @@
 //             StopSoon     from its own process or another Node: on to the Director
 //             PeerLost     from the watch: nobody asks that process for anything any more
 //             Stalled      from the watchdog of process 0: ends the job with what everybody waits for
+//             TellWaits    writes what everybody waits for beside the traces
+//             OpenTrace    answers TraceOpened: messages are noted from now on
 //             ReportWaits  answers what the actors of this process wait for
 //             EndActors    from process 0; answers ActorsEnded
 //   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its own actors
@@ -29,11 +31,11 @@
 #include "actors/device_actor.hpp"
 #include "actors/director_actor.hpp"
 #include "actors/job_plan.hpp"
+#include "actors/promise.hpp"
 #include "cluster/process_plan.hpp"
 #include "messages/job.hpp"
 #include "messages/node.hpp"
 #include "messages/trace.hpp"
-#include "trace/ring.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/data_plane.hpp"
 #include "transport/group_waits.hpp"
@@ -46,17 +48,19 @@ struct NodeConfig {
   std::shared_ptr<const ProcessPlan> processes;
   ProcessId self = 0;
   std::shared_ptr<TensorStore> tensors;
-  std::shared_ptr<DataPlane> plane;               ///< null when the job is one process
-  std::vector<std::byte> tensor_address;          ///< of the plane, for the others
-  std::function<std::int64_t()> clock_offset_ns;  ///< see TracerConfig; may be empty
+  std::shared_ptr<DataPlane> plane;       ///< null when the job is one process
+  std::vector<std::byte> tensor_address;  ///< of the plane, for the others
 
+  /// Of this process's groups; may be null. Groups write into it to their end: it comes before
+  /// whatever holds any.
+  std::shared_ptr<GroupWaits> group_waits;
   ProgramFactory make_program;
   std::function<void()> setup_thread;  ///< first on every device thread; may be empty
   std::shared_ptr<InputSource> source;
   std::shared_ptr<AbortSignal> abort;
-  std::map<int, std::shared_ptr<Ring>> rings;  ///< by rank; empty: no trace
-  std::shared_ptr<ActivityTable> actors;       ///< gets every actor of this process; may be null
-  std::shared_ptr<GroupWaits> group_waits;     ///< of this process's exchanges; may be null
+  std::shared_ptr<MessageTrace> trace;    ///< null: messages are not noted
+  std::size_t trace_records = 1 << 17;    ///< that are kept of each process
+  std::shared_ptr<ActivityTable> actors;  ///< gets every actor of this process; may be null
   std::function<void()> ending;  ///< called once, when others may go away from now on; may be empty
   ShardStorage storage;
   std::vector<PlantedFault> faults;  ///< of tests
@@ -72,7 +76,7 @@ struct NodeConfig {
   bool inspect = false;  ///< show all tensors to the observer after every step
   int rounds_ahead = 1;
   Checkpoints checkpoints;
-  std::string trace_path;  ///< empty: no trace file
+  std::string trace_folder;  ///< empty: traces stay in memory
 };
 
 class JobBuilder;
@@ -84,27 +88,25 @@ struct NodeState {
   std::map<ProcessId, Node> nodes;  ///< all that are known, this one included
   std::vector<std::vector<std::byte>> tensor_addresses;
   std::vector<ProcessId> apart;  ///< who does not see the run directory of process 0
-  caf::typed_response_promise<NodesKnown> nodes_asker;
+  Promise<NodesKnown> nodes_asker;
 
   std::shared_ptr<void> abort_subscription;
-  std::shared_ptr<JobBuilder> builder;  ///< process 0
-  Director director;                    ///< process 0
-  Tracer tracer;
+  std::shared_ptr<JobBuilder> builder;              ///< process 0
+  Director director;                                ///< process 0
   std::map<caf::actor_addr, std::string> children;  ///< alive, with their names
   std::vector<caf::actor> owned;
   std::set<caf::actor_addr> waiting;  ///< of them, those that can be asked what they wait for
 
-  bool running = false;  ///< RunJob has come
-  caf::typed_response_promise<DevicesSpawned> devices_asker;  ///< came before RunJob
+  bool running = false;                   ///< RunJob has come
+  Promise<DevicesSpawned> devices_asker;  ///< came before RunJob
   bool failed = false;
   bool stop_asked = false;  ///< StopSoon has come
   bool ending = false;
   bool stopping = false;
   std::size_t missing_ends = 0;  ///< process 0: Nodes that have not ended
-  std::string trace_error;
   JobDone result;
-  caf::typed_response_promise<JobDone> asker;
-  caf::typed_response_promise<ActorsEnded> end_asker;
+  Promise<JobDone> asker;
+  Promise<ActorsEnded> end_asker;
 };
 
 Node::behavior_type RunNode(ActorPointer<Node, NodeState> self, NodeConfig config);

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
+#include "actors/promise.hpp"
 #include "layout/route.hpp"
 #include "messages/device.hpp"
 #include "messages/round.hpp"
@@ -58,7 +59,7 @@ struct PhaseState {
     std::int64_t first_microbatch = 0;  ///< since the start of the run
     std::int64_t microbatches = 0;
     std::vector<Activation> activations;  ///< by encoder replica
-    std::vector<caf::typed_response_promise<Gradient>> askers;
+    std::vector<Promise<Gradient>> askers;
     std::size_t here = 0;
     bool exchanging = false;  ///< rows are on their way between ranks
     Route route;              ///< encoder replica -> language replica

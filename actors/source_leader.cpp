@@ -62,9 +62,9 @@ void OnGradientSlice(Self self, int destination, const GradientSlice& slice) {
   s.config.tensors->Fetch(
       slice.buffer,
       "edge " + s.config.edge + ", gradient of microbatch " + std::to_string(slice.microbatch),
-      [me, destination, microbatch = slice.microbatch](Buffer buffer) {
+      OnBehalf([me, destination, microbatch = slice.microbatch](Buffer buffer) {
         caf::anon_send(me, SliceArrived{microbatch, destination, std::move(buffer)});
-      },
+      }),
       [abort = s.config.abort](const std::string& error) { abort->Raise(error); });
 }
 
@@ -117,12 +117,19 @@ std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activa
   return {};
 }
 
+/// For the trace.
+void ShowCredits(Self self) {
+  const SourceLeaderState& s = self->state;
+  self->activity()->credits_left = s.config.credits - static_cast<int>(s.flights.size());
+}
+
 void Send(Self self, SourceLeaderState::Waiting waiting) {
   SourceLeaderState& s = self->state;
   const Activation& activation = waiting.activation;
   const std::int64_t microbatch = activation.unit;
   SourceLeaderState::Flight& flight = s.flights[microbatch];
   flight.asker = std::move(waiting.asker);
+  ShowCredits(self);
   const auto mismatch = SamplesMismatch(s, activation);
   if (!mismatch.empty()) return Fail(self, MakeFailure(mismatch));
 

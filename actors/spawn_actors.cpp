@@ -1,6 +1,7 @@
 #include "actors/spawn_actors.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <caf/send.hpp>
@@ -12,7 +13,6 @@
 #include "actors/names.hpp"
 #include "actors/phase_actor.hpp"
 #include "actors/stage_actor.hpp"
-#include "actors/tracer_actor.hpp"
 #include "actors/update_actor.hpp"
 #include "transport/group.hpp"
 
@@ -83,7 +83,11 @@ void Adopt(NodePointer self, const caf::actor& child, const std::string& name, b
   }
   auto* const active = dynamic_cast<Active*>(caf::actor_cast<caf::abstract_actor*>(child));
   if (self->state.config.actors) {
-    self->state.config.actors->Add({name, threaded, name == "tracer", active->activity()});
+    self->state.config.actors->Add({name, threaded, active->activity()});
+  }
+  if (const auto& trace = self->state.config.trace) {
+    trace->NameActor(child.id(), name);
+    active->activity()->trace = trace;
   }
   for (const PlantedFault& fault : self->state.config.faults) {
     if (fault.actor == name) active->Plant(fault);
@@ -106,8 +110,7 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
     config.storage = s.config.storage;
     config.tensors = s.config.tensors;
     config.abort = s.config.abort;
-    const auto ring = s.config.rings.find(rank);
-    if (ring != s.config.rings.end()) config.ring = ring->second;
+    config.trace = s.config.trace;
   }
   JoinExchanges(self, configs);
   DevicesSpawned spawned;
@@ -257,19 +260,47 @@ Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   return Answer(Make<Feed>(self, name, true, RunFeed, std::move(config)));
 }
 
-Spawned Spawn(NodePointer self, const SpawnTracer& request) {
-  NodeState& s = self->state;
+std::string OpenTraceFile(NodePointer self, const OpenTrace& request) {
+  const NodeState& s = self->state;
   const JobPlan& plan = PlanOf(self);
-  TracerConfig config;
-  config.path = s.config.trace_path;
-  config.collector = request.collector;
-  config.clock_offset_ns = s.config.clock_offset_ns;
-  for (std::size_t i = 0; i < plan.graph().stages().size(); ++i) {
-    config.stage_names.push_back(plan.graph().StageName(static_cast<int>(i)));
+  if (!s.config.trace) return "";
+  RecorderOptions options;
+  options.processes.clear();
+  for (const auto& process : s.config.processes->processes()) {
+    options.processes.push_back(process.name);
   }
-  for (const auto& [rank, ring] : s.config.rings) config.rings.push_back(ring);
-  s.tracer = Make<Tracer>(self, "tracer", false, RunTracer, std::move(config));
-  return Answer(s.tracer);
+  options.capacity = s.config.trace_records;
+  const StageGraph& graph = plan.graph();
+  for (std::size_t i = 0; i < graph.stages().size(); ++i) {
+    options.stages.push_back(graph.StageName(static_cast<int>(i)));
+  }
+  // A name per actor, and what is there anyway.
+  options.names_bytes =
+      (std::size_t{1} << 16) + graph.stages().size() * 64 + plan.lock_steps().size() * 1024;
+  for (const StageLink& link : graph.links()) {
+    const bool boundary = link.edge >= 0;
+    options.links.push_back({boundary ? plan.edges()[static_cast<std::size_t>(link.edge)].name
+                                      : graph.StageName(link.from) + ">" + graph.StageName(link.to),
+                             link.from, link.to, boundary});
+  }
+  for (const auto& [process, node] : s.nodes) s.config.trace->KnowProcess(node.node(), process);
+  std::string error;
+  if (!request.folder.empty()) {
+    const std::string& name = options.processes[static_cast<std::size_t>(s.config.self)];
+    options.path = request.folder + "/" + name + kTraceExtension;
+    try {
+      std::filesystem::create_directories(request.folder);
+      s.config.trace->Open(options);
+      return "";
+    } catch (const std::exception& e) {
+      // Process 0 must have the file; another may see no such folder, and trains all the same.
+      if (s.config.self == 0) throw;
+      error = "no trace of " + name + ": " + e.what();
+    }
+  }
+  options.path.clear();
+  s.config.trace->Open(options);
+  return error;
 }
 
 }  // namespace troupe

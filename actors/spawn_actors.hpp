@@ -18,7 +18,9 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request);
 Spawned Spawn(NodePointer self, const SpawnSourceLeader& request);
 Spawned Spawn(NodePointer self, const SpawnPhase& request);
 Spawned Spawn(NodePointer self, const SpawnFeed& request);
-Spawned Spawn(NodePointer self, const SpawnTracer& request);
+/// Begins to note messages and work. Returns why there is no file though one was wanted; throws
+/// std::runtime_error where there must be one.
+std::string OpenTraceFile(NodePointer self, const OpenTrace& request);
 
 /// The Node owns and watches it from now on. `threaded`: it has a thread of its own, and handlers
 /// that may take long.

@@ -118,10 +118,10 @@ std::size_t Bring(Self self, std::vector<Buffer>& shards, const ShardArrived& ar
     message.shard = static_cast<int>(i);
     s.config.tensors->Fetch(
         shards[i], s.config.name + ": " + what + " of microbatch " + std::to_string(arrived.unit),
-        [me = caf::actor_cast<Stage>(self), message](Buffer buffer) mutable {
+        OnBehalf([me = caf::actor_cast<Stage>(self), message](Buffer buffer) mutable {
           message.buffer = std::move(buffer);
           caf::anon_send(me, std::move(message));
-        },
+        }),
         [abort = s.config.abort](const std::string& error) { abort->Raise(error); });
   }
   return missing;

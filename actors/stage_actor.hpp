@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
+#include "actors/promise.hpp"
 #include "messages/node.hpp"
 #include "schedule/stage_rule.hpp"
 #include "transport/abort_signal.hpp"
@@ -62,9 +63,9 @@ struct StageState {
 
   /// What is owed and known of one unit between its forward and its retirement.
   struct Flight {
-    std::vector<caf::typed_response_promise<Gradient>> askers;  ///< one per incoming link
-    std::vector<bool> answered;                                 ///< asker i has its answer
-    caf::typed_response_promise<InputTaken> feed;
+    std::vector<Promise<Gradient>> askers;  ///< one per incoming link
+    std::vector<bool> answered;             ///< asker i has its answer
+    Promise<InputTaken> feed;
     std::vector<std::vector<Buffer>> gradients;  ///< by outgoing link
     std::vector<std::size_t> missing;            ///< by outgoing link: shards on their way here
     std::vector<bool> announced;                 ///< by outgoing link: the gradient has been told
@@ -74,17 +75,17 @@ struct StageState {
   };
   struct Arrived {
     Activation activation;
-    caf::typed_response_promise<Gradient> asker;
+    Promise<Gradient> asker;
     std::size_t missing = 0;  ///< shards on their way here
   };
   struct Fed {
     Input input;
-    caf::typed_response_promise<InputTaken> asker;
+    Promise<InputTaken> asker;
   };
   struct OpenRound {
     Round round;
     StageReport report;
-    caf::typed_response_promise<StageReport> asker;
+    Promise<StageReport> asker;
   };
 
   StageConfig config;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
+#include "actors/promise.hpp"
 #include "messages/device.hpp"
 #include "messages/round.hpp"
 #include "transport/abort_signal.hpp"
@@ -48,12 +49,12 @@ struct UpdateState {
   std::int64_t asked_round = -1;  ///< of the latest BackwardsDone
   std::int64_t busy_ns = 0;
   bool failed = false;
-  caf::typed_response_promise<SquaredNorm> norm_asker;
-  caf::typed_response_promise<UpdateDone> done_asker;
+  Promise<SquaredNorm> norm_asker;
+  Promise<UpdateDone> done_asker;
   /// By the name of the stage actor.
-  std::map<std::string, caf::typed_response_promise<Updated>> replica_askers;
+  std::map<std::string, Promise<Updated>> replica_askers;
   /// A round that begins while the one before is not over yet waits here.
-  std::deque<std::pair<UpdateRound, caf::typed_response_promise<SquaredNorm>>> next;
+  std::deque<std::pair<UpdateRound, Promise<SquaredNorm>>> next;
 };
 
 Update::behavior_type RunUpdate(ActorPointer<Update, UpdateState> self, UpdateConfig config);

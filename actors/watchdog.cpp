@@ -86,6 +86,7 @@ struct Watchdog::State {
     while (!wake.wait_for(lock, config.interval, [this] { return stop; })) {
       lock.unlock();
       const std::int64_t now = NowNs();
+      if (config.looking) config.looking();
       // This process was stopped for a while: nobody is to blame for that time.
       const bool slept = now - before > 4 * std::chrono::nanoseconds(config.interval).count();
       before = now;

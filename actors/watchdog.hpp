@@ -31,6 +31,7 @@ struct WatchdogConfig {
   std::shared_ptr<AbortSignal> abort;
   /// What the other processes do, together; may be empty. See Watch::Last.
   std::function<Vitals()> others;
+  std::function<void()> looking;  ///< called at every look; may be empty
   /// Called once when the job has stalled; empty where somebody else looks.
   std::function<void(std::chrono::nanoseconds since)> stalled;
 };

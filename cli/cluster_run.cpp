@@ -1,6 +1,7 @@
 #include "cli/cluster_run.hpp"
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -176,7 +177,9 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   options.self.config += work.Task();
   options.self.build = VersionText();
   options.self.attempt = arguments.attempt;
-  interrupt.OnSignal([](int signal) { QuickExit(128 + signal); });  // nothing has begun yet
+  interrupt.OnSignal([](int signal) {  // nothing has begun yet
+    if (signal != SIGUSR1) QuickExit(128 + signal);
+  });
   std::unique_ptr<TlsContext> tls;
   Joined joined;
   try {

@@ -52,6 +52,7 @@ struct Interrupt::State {
   struct sigaction before_int {};
   struct sigaction before_term {};
   struct sigaction before_hangup {};
+  struct sigaction before_user {};
   std::atomic<int> first = 0;
   std::mutex mutex;
   std::function<void(int)> call;
@@ -65,6 +66,11 @@ struct Interrupt::State {
       const ssize_t got = read(pipe[0], &byte, 1);
       if (got < 0 && errno == EINTR) continue;
       if (got != 1 || byte == 0) return;
+      if (byte == SIGUSR1) {
+        const std::lock_guard lock(mutex);
+        if (call) call(byte);
+        continue;
+      }
       const auto now = std::chrono::steady_clock::now();
       const bool echo = byte != SIGINT && last && now - *last < kOneEvent;
       last = now;
@@ -91,6 +97,7 @@ Interrupt::Interrupt() : state_(std::make_unique<State>()) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, &state_->before_int);
   sigaction(SIGTERM, &action, &state_->before_term);
+  sigaction(SIGUSR1, &action, &state_->before_user);
   // A terminal that is gone ends a job in order, unless it was started to outlive that (nohup).
   if (hangup_was_ignored) action.sa_handler = SIG_IGN;
   sigaction(SIGHUP, &action, &state_->before_hangup);
@@ -101,6 +108,7 @@ Interrupt::~Interrupt() {
   sigaction(SIGINT, &state_->before_int, nullptr);
   sigaction(SIGTERM, &state_->before_term, nullptr);
   sigaction(SIGHUP, &state_->before_hangup, nullptr);
+  sigaction(SIGUSR1, &state_->before_user, nullptr);
   const unsigned char end = 0;
   static_cast<void>(!write(state_->pipe[1], &end, 1));
   state_->thread.join();

@@ -1,5 +1,6 @@
 #include "cli/job_parts.hpp"
 
+#include <csignal>
 #include <iostream>
 #include <utility>
 
@@ -12,9 +13,6 @@
 
 namespace troupe {
 namespace {
-
-/// Passes per device that a ring holds before the Tracer must have drained it.
-constexpr std::size_t kRingRecords = 1 << 14;
 
 ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> groups) {
   auto torch = MakeTorchPrograms(config, groups);
@@ -62,13 +60,12 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.rounds = setup.rounds;
   node.inspect = setup.inspect;
   node.rounds_ahead = setup.rounds_ahead;
-  node.trace_path = setup.trace_path;
+  node.trace_folder = setup.trace_folder;
   node.actors = std::make_shared<ActivityTable>();
   if (config.trace.messages && !setup.inspect) {
-    for (const int rank : processes->processes()[static_cast<std::size_t>(self)].ranks) {
-      if (setup.plan->lock_steps().count(rank) == 0) continue;
-      node.rings[rank] = std::make_shared<Ring>(kRingRecords);
-    }
+    node.trace = std::make_shared<MessageTrace>(self);
+    node.trace_records =
+        (static_cast<std::size_t>(config.trace.buffer_mib) << 20) / sizeof(TraceRecord);
   }
   return node;
 }
@@ -88,6 +85,7 @@ WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
 void ListenToUser(const JobSetup& setup, const Node& node) {
   if (setup.interrupt == nullptr) return;
   setup.interrupt->OnSignal([node, &setup, asked = false](int signal) mutable {
+    if (signal == SIGUSR1) return caf::anon_send(node, TellWaits{});
     const bool again = std::exchange(asked, true);
     if (!setup.quiet) {
       std::cerr << (again ? "ended at once: nothing was saved\n"

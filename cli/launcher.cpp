@@ -85,6 +85,11 @@ class Launched {
     }
   }
 
+  /// Process 0 speaks for all.
+  void SignalFirst(int signal) {
+    if (!children_.empty() && children_.front().running) kill(children_.front().pid, signal);
+  }
+
   /// Asks everybody to end in order. Whoever has not set up its handlers yet just ends.
   void Ask(int signal) {
     asked_ = signal;
@@ -277,6 +282,7 @@ void Launched::TellCause() const {
 int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt) {
   Launched launched(children);
   interrupt.OnSignal([&launched, count = 0](int signal) mutable {
+    if (signal == SIGUSR1) return launched.SignalFirst(signal);
     if (count++ == 0) {
       std::cerr << "finishing the step under way; once more ends at once\n" << std::flush;
     }

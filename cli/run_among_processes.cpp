@@ -88,10 +88,13 @@ class SpanningRun {
       plane_->Leave();
     };
     StartWatch();
-    node.clock_offset_ns = [this] {
-      return member_.self == 0 ? 0 : watch_->Last(0).clock_offset_ns;
-    };
     WatchdogConfig watchdog = WatchdogOf(config_, node);
+    if (node.trace && member_.self != 0) {
+      watchdog.looking = [this, trace = node.trace] {
+        Recorder* const recorder = trace->recorder();
+        if (recorder != nullptr) recorder->SetClockOffset(watch_->Last(0).clock_offset_ns);
+      };
+    }
     watchdog.others = [this] { return Others(); };
 
     // Destroyed only after a success: when a job has failed, threads below may still be stuck.

@@ -16,6 +16,7 @@
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/output_file.hpp"
 #include "checkpoint/run_checkpoints.hpp"
+#include "trace/run_trace.hpp"
 
 namespace troupe {
 namespace {
@@ -27,10 +28,6 @@ std::string Timestamp() {
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
   return text.data();
-}
-
-std::string TraceName(std::ptrdiff_t start) {
-  return start == 1 ? "trace.bin" : "trace-" + std::to_string(start) + ".bin";
 }
 
 }  // namespace
@@ -75,18 +72,18 @@ void RunDirectory::Lock() {
   }
 }
 
-std::string RunDirectory::NewTraceFile() const {
-  return File(TraceName(std::ssize(TraceFiles()) + 1));
+std::string RunDirectory::NewTraceFolder() const {
+  return File(TraceFolderName(static_cast<int>(std::ssize(TraceFolders())) + 1));
 }
 
-std::vector<std::string> RunDirectory::TraceFiles() const {
-  std::vector<std::string> files;
-  std::string name = TraceName(1);
+std::vector<std::string> RunDirectory::TraceFolders() const {
+  std::vector<std::string> folders;
+  std::string name = TraceFolderName(1);
   while (std::filesystem::exists(File(name))) {
-    files.push_back(name);
-    name = TraceName(std::ssize(files) + 1);
+    folders.push_back(name);
+    name = TraceFolderName(static_cast<int>(std::ssize(folders)) + 1);
   }
-  return files;
+  return folders;
 }
 
 }  // namespace troupe

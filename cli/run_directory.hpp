@@ -1,7 +1,8 @@
 // The folder a run leaves behind, self-contained:
 //   resolved.toml         every value of the configuration, defaults included
 //   metrics.jsonl         one object per training step and evaluation
-//   trace.bin             what every device ran and when (trace/trace_file.hpp)
+//   trace/                messages and what every device ran, a file per process
+//                         (trace/recorder.hpp)
 //   weights.safetensors   the final parameters, whole tensors by name
 //   checkpoints/          shards of parameters and optimizer state (checkpoint/run_checkpoints.hpp)
 #pragma once
@@ -30,10 +31,11 @@ class RunDirectory {
 
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
-  /// "trace.bin", or "trace-2.bin" for the second start of a run, ...: the first that is not there.
-  std::string NewTraceFile() const;
-  /// Names of the trace files that are there, one per start, in order.
-  std::vector<std::string> TraceFiles() const;
+  /// Where the traces of the next start of the run go: the first of trace, trace-2, ... that is not
+  /// there.
+  std::string NewTraceFolder() const;
+  /// Names of the folders that are there, one per start, in order.
+  std::vector<std::string> TraceFolders() const;
 
  private:
   /// Takes the lock, or throws std::runtime_error if somebody has it.

@@ -51,10 +51,10 @@ std::string RunInProcess(const JobSetup& setup) {
       ProcessPlan::Single(setup.plan->config().cluster.ranks));
   NodeConfig node = NodeOf(setup, processes, 0, nullptr, abort, tensors);
   WatchdogConfig watchdog_config = WatchdogOf(setup.plan->config(), node);
+  const auto waits = node.group_waits;  // outlives the groups
   SystemConfig system_config(tensors, false);
   caf::actor_system system(system_config);
   caf::scoped_actor self(system);
-  const auto waits = node.group_waits;  // outlives the groups
   Node handle = system.spawn(RunNode, std::move(node));
   watchdog_config.stalled = [handle](std::chrono::nanoseconds since) {
     caf::anon_send(handle, Stalled{since.count()});

@@ -22,7 +22,7 @@ struct JobSetup {
   std::shared_ptr<JobObserver> observer;  ///< process 0
   RoundPlan rounds;                       ///< process 0
   bool inspect = false;    ///< show every tensor to the observer after each step
-  std::string trace_path;  ///< empty: no trace file
+  std::string trace_folder;  ///< where traces go; empty: they stay in memory
   int rounds_ahead = 1;    ///< rounds begun before the current one is complete
   /// Puts something between the runtime and the programs; tests plant faults with it. May be empty.
   std::function<ProgramFactory(ProgramFactory)> wrap_programs;

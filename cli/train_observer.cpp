@@ -131,7 +131,7 @@ void TrainObserver::Summarize() {
   std::cout << '\n'
             << SummaryOf(history_, config_.run.steps) << directory_.path()
             << "/: resolved.toml, metrics.jsonl, ";
-  for (const std::string& trace : directory_.TraceFiles()) std::cout << trace << ", ";
+  for (const std::string& trace : directory_.TraceFolders()) std::cout << trace << "/, ";
   std::cout << "weights.safetensors (" << num_tensors_ << " tensors)";
   std::error_code ignored;
   if (std::filesystem::exists(directory_.File("checkpoints"), ignored)) {

@@ -15,7 +15,7 @@
 #include "data/llava_source.hpp"
 #include "modules/torch/compute.hpp"
 #include "trace/order.hpp"
-#include "trace/trace_file.hpp"
+#include "trace/run_trace.hpp"
 
 namespace troupe {
 namespace {
@@ -33,16 +33,20 @@ void WarnOfCutRows(const InputSource& source, const Config& config) {
 }
 
 /// The order in which every stage ran the last training step.
-void PrintLastOrder(const std::string& trace_path) {
-  const Trace trace = ReadTrace(trace_path);
+void PrintLastOrder(const std::string& trace_folder) {
+  const RunTrace trace = ReadRunTrace(trace_folder);
   std::int64_t last = -1;
-  for (const PassRecord& record : trace.records) {
-    if (record.kind == WorkKind::kUpdate) last = std::max(last, record.round);
+  for (const TraceWork& work : trace.work) {
+    if (work.pass.kind == WorkKind::kUpdate) last = std::max(last, work.pass.round);
   }
   if (last < 0) return;
+  std::vector<PassRecord> passes;
+  for (const TraceWork& work : trace.work) {
+    if (work.pass.round == last) passes.push_back(work.pass);
+  }
   std::cout << "what each stage ran in the last step (F forward, B backward of a microbatch; of a "
                "window of them in a colocated encoder):\n"
-            << FormatOrders(PassOrders(trace.records, last), trace.stage_names);
+            << FormatOrders(PassOrders(passes, last), trace.stages);
 }
 
 class TrainWork : public Work {
@@ -87,8 +91,8 @@ class TrainWork : public Work {
     if (!setup.checkpoints.resume.empty()) {
       setup.rounds = ResumeAfter(setup.rounds, directory_->steps_done());
     }
-    trace_path_ = directory_->NewTraceFile();
-    if (plan_->config().trace.messages) setup.trace_path = trace_path_;
+    trace_folder_ = std::filesystem::absolute(directory_->NewTraceFolder()).string();
+    if (plan_->config().trace.messages) setup.trace_folder = trace_folder_;
     observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
                                                 static_cast<int>(plan_->lock_steps().size()),
                                                 isatty(STDOUT_FILENO) == 1);
@@ -102,7 +106,7 @@ class TrainWork : public Work {
       return ReportFailure(end);
     }
     observer_->Summarize();
-    if (plan_->config().trace.messages) PrintLastOrder(trace_path_);
+    if (plan_->config().trace.messages) PrintLastOrder(trace_folder_);
     return kExitDone;
   }
 
@@ -133,7 +137,7 @@ class TrainWork : public Work {
   const std::shared_ptr<InputSource> source_;
   const std::vector<PlantedFault> faults_;
   std::optional<RunDirectory> directory_;
-  std::string trace_path_;
+  std::string trace_folder_;
   std::shared_ptr<TrainObserver> observer_;
 };
 

@@ -208,6 +208,7 @@ struct DataConfig {
 
 struct TraceConfig {
   bool messages = true;
+  std::int64_t buffer_mib = 16;  ///< of each process
   friend bool operator==(const TraceConfig&, const TraceConfig&) = default;
 };
 

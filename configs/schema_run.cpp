@@ -169,8 +169,17 @@ std::vector<KeySpec> RunKeys() {
       {.table = "trace",
        .name = "messages",
        .type = ValueType::kBoolean,
-       .meaning = "Whether messages between actors are recorded beside the passes.",
+       .meaning = "Whether messages between actors, and what devices run, are noted in the run "
+                  "directory: `troupe trace` reads it.",
        .slot = [](const Target& t) -> Slot { return &t.config->trace.messages; }},
+      {.table = "trace",
+       .name = "buffer_mib",
+       .type = ValueType::kInteger,
+       .range = {1, 1 << 16},
+       .unit = "MiB",
+       .meaning = "What each process keeps of that, on disk and in memory: 8,192 messages or passes "
+                  "per MiB, the newest.",
+       .slot = [](const Target& t) -> Slot { return &t.config->trace.buffer_mib; }},
   };
 }
 

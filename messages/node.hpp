@@ -120,21 +120,14 @@ struct SpawnFeed {
 };
 inline auto Fields(SpawnFeed& x) { return std::tie(x.module, x.dp, x.stages); }
 
-struct SpawnTracer {
-  Tracer collector;  ///< invalid: write the file
-};
-inline auto Fields(SpawnTracer& x) { return std::tie(x.collector); }
-
 /// The job is over, successfully or not: end all actors of the process. Answered when they have
 /// ended.
 struct EndActors {
   std::string failure;
 };
 inline auto Fields(EndActors& x) { return std::tie(x.failure); }
-struct ActorsEnded {
-  std::string trace_error;
-};
-inline auto Fields(ActorsEnded& x) { return std::tie(x.trace_error); }
+struct ActorsEnded {};
+inline auto Fields(ActorsEnded&) { return std::tie(); }
 
 /// From the watch of the same process: this one will not answer any more.
 struct PeerLost {
@@ -148,6 +141,10 @@ struct Stalled {
 };
 inline auto Fields(Stalled& x) { return std::tie(x.since_ns); }
 
+/// Somebody wants to know what everybody waits for: write it beside the traces.
+struct TellWaits {};
+inline auto Fields(TellWaits&) { return std::tie(); }
+
 /// A Node tells itself: nobody has ended the failed job for us in time.
 struct GiveUp {};
 inline auto Fields(GiveUp&) { return std::tie(); }
@@ -157,13 +154,13 @@ inline auto Fields(GiveUp&) { return std::tie(); }
 using Node = caf::typed_actor<
     caf::replies_to<Introduce>::with<Introduce>, caf::replies_to<AwaitNodes>::with<NodesKnown>,
     caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>, caf::reacts_to<StopSoon>,
-    caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>, caf::reacts_to<PeerLost>,
-    caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
+    caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>, caf::reacts_to<TellWaits>,
+    caf::reacts_to<PeerLost>, caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
     caf::replies_to<SpawnLockStep>::with<Spawned>, caf::replies_to<SpawnUpdate>::with<Spawned>,
     caf::replies_to<SpawnStage>::with<Spawned>,
     caf::replies_to<SpawnDestinationLeader>::with<Spawned>,
     caf::replies_to<SpawnSourceLeader>::with<Spawned>, caf::replies_to<SpawnPhase>::with<Spawned>,
-    caf::replies_to<SpawnFeed>::with<Spawned>, caf::replies_to<SpawnTracer>::with<Spawned>,
+    caf::replies_to<SpawnFeed>::with<Spawned>, caf::replies_to<OpenTrace>::with<TraceOpened>,
     caf::replies_to<ReportWaits>::with<Waits>, caf::replies_to<EndActors>::with<ActorsEnded>>;
 
 }  // namespace troupe

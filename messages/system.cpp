@@ -43,12 +43,12 @@ void RegisterAll(SystemConfig& config) {
   Register<BackwardsDone, Updated, UpdateRound, SquaredNorm, ApplyUpdate, UpdateDone>(
       config, {"BwdsDone", "Updated", "URound", "Norm", "Apply", "UpDone"});
   Register<RunJob, JobDone, JobFailed, StopSoon>(config, {"RunJob", "JobDone", "Failed", "Stop"});
-  Register<TraceRecords, CloseTrace, TraceClosed>(config, {"Trace", "TClose", "TClosed"});
+  Register<OpenTrace, TraceOpened>(config, {"Trace", "Traced"});
   Register<SpawnDevices, DevicesSpawned, SpawnLockStep, SpawnUpdate, SpawnStage>(
       config, {"MkDevs", "Devs", "MkLock", "MkUpd", "MkStage"});
-  Register<SpawnDestinationLeader, SpawnSourceLeader, SpawnPhase, SpawnFeed, SpawnTracer, Spawned>(
-      config, {"MkDst", "MkSrc", "MkPhase", "MkFeed", "MkTrace", "Made"});
-  Register<Introduce>(config, {"Hello"});
+  Register<SpawnDestinationLeader, SpawnSourceLeader, SpawnPhase, SpawnFeed, Spawned>(
+      config, {"MkDst", "MkSrc", "MkPhase", "MkFeed", "Made"});
+  Register<Introduce, TellWaits>(config, {"Hello", "TellWaits"});
   Register<ReportWaits, Waits, EndActors, ActorsEnded>(config, {"Waits?", "Waits", "End", "Ended"});
 }
 

@@ -12,14 +12,16 @@ namespace troupe {
 
 enum class RecordKind : std::uint8_t {
   kMessage = 1,
-  kWork = 2,  ///< of a device: `id` is the message whose handling it was
-  /// A message to an actor of another process left; joined there by sender, receiver's process and
-  /// request number. Requests need none: `requests` says which handling sent them.
+  kWork = 2,  ///< of a device: `cause` is the message whose handling it was
+  /// An answer left for an actor of another process: `sender`, `receiver`, `request` and `cause`
+  /// say which. Requests need no record where they leave: their sender's handling says which it
+  /// sent.
   kAnswered = 3,
 };
 
 /// Numbers of actors are unique in the job: the process in the upper 12 bits, 0 = nobody known.
 using ActorNumber = std::uint32_t;
+inline constexpr int kActorBits = 20;
 
 struct TraceRecord {
   std::uint64_t number = 0;  ///< place among all that the process ever noted, from 1; 0: never used
@@ -31,7 +33,8 @@ struct TraceRecord {
   std::int64_t end_ns = 0;      ///< 0: not yet
   std::int64_t unit = -1;     ///< microbatch or window, counted from the start of the run; -1: none
   std::int64_t bytes = 0;     ///< of the tensors it names
-  std::uint64_t request = 0;  ///< CAF's message id between processes: requests and answers; else 0
+  std::uint64_t request = 0;  ///< number that the sender gave its request, or that this answers; 0
+                              ///< for what is neither
   std::uint32_t first_request =
       0;  ///< requests that its handling sent: (first_request, last_request]
   std::uint32_t last_request = 0;
@@ -46,8 +49,8 @@ struct TraceRecord {
   std::uint16_t mailbox = 0;  ///< messages that waited in the mailbox before it
   RecordKind kind = RecordKind::kMessage;
   std::uint8_t work = 0;       ///< WorkKind, of work
-  std::int16_t link = -1;      ///< StageGraph's link that the message crosses; -1: none
-  std::uint8_t spare[6] = {};  ///< zeros
+  std::uint8_t answer = 0;     ///< 1: of the message: it is the answer to `request`
+  std::uint8_t spare[7] = {};  ///< zeros
 
   friend bool operator==(const TraceRecord&, const TraceRecord&) = default;
 };

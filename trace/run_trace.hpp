@@ -69,8 +69,13 @@ struct RunTrace {
   std::int64_t origin_ns = 0;          ///< what was subtracted from every time
 };
 
-/// Reads what the processes of a run have noted. Works while they run, and after a crash. Throws
-/// std::runtime_error naming path and reason.
+/// The folder in the run directory with the files of the n-th start of a run, from 1: "trace",
+/// "trace-2".
+std::string TraceFolderName(int start);
+inline constexpr const char* kTraceExtension = ".trace";  ///< "n0.trace"
+
+/// Reads what the processes of a run have noted, in its last start. Works while they run, and after
+/// a crash. Throws std::runtime_error naming path and reason.
 RunTrace ReadRunTrace(const std::string& run_directory);
 
 }  // namespace troupe

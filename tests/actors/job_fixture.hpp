@@ -84,6 +84,11 @@ inline RoundPlan TrainingRounds(std::int64_t training, std::int64_t microbatches
   };
 }
 
+/// What was noted in memory.
+inline RunTrace TraceOf(const MessageTrace& trace) {
+  return MergeTraces({trace.recorder()->Snapshot()}, "test");
+}
+
 class JobFixture {
  public:
   JobFixture() : system_(config_) {}
@@ -95,6 +100,7 @@ class JobFixture {
 
   /// The same with the actor that runs next drawn at random; 0 = oldest first.
   JobDone RunShuffled(const Config& config, const RoundPlan& rounds, std::uint64_t seed) {
+    merged_.reset();
     seen = std::make_shared<Seen>();
     abort = std::make_shared<AbortSignal>();
     NodeConfig node;
@@ -110,11 +116,9 @@ class JobFixture {
     node.rounds = rounds;
     node.inspect = inspect;
     node.threads = false;
-    for (const auto& [rank, set] : node.plan->lock_steps()) {
-      node.rings[rank] = std::make_shared<Ring>(4096);
-    }
+    node.trace = trace = std::make_shared<MessageTrace>(0);
+    node.trace_records = 1 << 14;
     plan = node.plan;
-    rings = node.rings;
     JobDone done{"the job never ended"};
     {
       caf::scoped_actor self{system_};
@@ -131,13 +135,17 @@ class JobFixture {
     return done;
   }
 
+  /// All messages and work of the last run.
+  const RunTrace& Trace() const {
+    if (!merged_) merged_ = TraceOf(*trace);
+    return *merged_;
+  }
+
   /// "F0 F1 B0 ..." of one stage in one round, for each of its replicas and ranks.
   std::vector<std::string> Orders(const std::string& stage, std::int64_t round = 0) const {
     std::vector<PassRecord> records;
-    for (const auto& [rank, ring] : rings) {
-      const auto snapshot = ring->Snapshot();
-      records.insert(records.end(), snapshot.records.begin(), snapshot.records.end());
-    }
+    const RunTrace& run = Trace();
+    for (const TraceWork& work : run.work) records.push_back(work.pass);
     std::vector<std::string> orders;
     for (const PassOrder& entry : PassOrders(records, round)) {
       if (plan->graph().StageName(entry.stage) == stage) orders.push_back(entry.text);
@@ -161,7 +169,7 @@ class JobFixture {
   std::shared_ptr<Seen> seen;
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<const JobPlan> plan;
-  std::map<int, std::shared_ptr<Ring>> rings;
+  std::shared_ptr<MessageTrace> trace;
 
  private:
   struct SystemConfig : caf::actor_system_config {
@@ -184,6 +192,7 @@ class JobFixture {
 
   SystemConfig config_;
   caf::actor_system system_;
+  mutable std::optional<RunTrace> merged_;
 };
 
 }  // namespace troupe

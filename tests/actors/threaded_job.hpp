@@ -23,7 +23,7 @@ struct ThreadedJob {
   std::shared_ptr<AbortSignal> abort = std::make_shared<AbortSignal>();
   std::shared_ptr<GroupWaits> waits = std::make_shared<GroupWaits>();
   std::shared_ptr<const JobPlan> plan;
-  std::map<int, std::shared_ptr<Ring>> rings;
+  std::shared_ptr<MessageTrace> trace;
   std::function<ProgramFactory(ProgramFactory)> wrap_program;
   bool inspect = false;
   std::vector<PlantedFault> faults;
@@ -46,10 +46,8 @@ struct ThreadedJob {
     node.faults = faults;
     node.group_waits = waits;
     node.actors = std::make_shared<ActivityTable>();
-    for (const auto& [rank, set] : plan->lock_steps()) {
-      node.rings[rank] = std::make_shared<Ring>(4096);
-    }
-    rings = node.rings;
+    node.trace = trace = std::make_shared<MessageTrace>(0);
+    node.trace_records = 1 << 14;
     caf::actor_system_config system_config;
     caf::actor_system system{system_config};
     caf::scoped_actor self{system};
@@ -78,10 +76,8 @@ struct ThreadedJob {
 
   std::string Order(const std::string& stage) const {
     std::vector<PassRecord> records;
-    for (const auto& [rank, ring] : rings) {
-      const auto snapshot = ring->Snapshot();
-      records.insert(records.end(), snapshot.records.begin(), snapshot.records.end());
-    }
+    const RunTrace run = TraceOf(*trace);
+    for (const TraceWork& work : run.work) records.push_back(work.pass);
     for (const PassOrder& entry : PassOrders(records, 0)) {
       if (plan->graph().StageName(entry.stage) == stage) return entry.text;
     }

@@ -68,7 +68,7 @@ TEST_CASE("a restarted run says where it goes on and sums up all of its starts",
                               Contains("\nheld out after: "));
   const std::string run = folder.Runs().at(0);
   CHECK_THAT(outcome.out, Contains("\n" + run +
-                                   "/: resolved.toml, metrics.jsonl, trace.bin, trace-2.bin, "
+                                   "/: resolved.toml, metrics.jsonl, trace/, trace-2/, "
                                    "weights.safetensors (96 tensors), checkpoints/\n"));
   const auto [seconds, first_loss] = Measured(run);
   char expected[64];

@@ -42,14 +42,14 @@ TEST_CASE("a disk without room for the configuration stops the run before it sta
 
 TEST_CASE("a disk that fills up with metrics ends the run and names the file", "[cli]") {
   const RunFolder folder;
-  const Outcome outcome = folder.Train({"run.steps=40"}, DiskOf(4000));
+  const Outcome outcome = folder.Train({"run.steps=40", "trace.messages=false"}, DiskOf(4000));
   CHECK_THAT(CauseOf(outcome), EndsWith("/metrics.jsonl: cannot write: File too large"));
   CHECK_THAT(outcome.out, !Contains("step 40/40"));
 }
 
 TEST_CASE("a disk without room for the weights names the file and leaves no part of it", "[cli]") {
   const RunFolder folder;
-  CHECK_THAT(CauseOf(folder.Train({}, DiskOf(100000))),
+  CHECK_THAT(CauseOf(folder.Train({"trace.messages=false"}, DiskOf(100000))),
              EndsWith("/weights.safetensors.tmp: cannot write: File too large"));
   REQUIRE(folder.Runs().size() == 1);
   CHECK(!std::filesystem::exists(folder.Runs()[0] + "/weights.safetensors"));
@@ -57,16 +57,15 @@ TEST_CASE("a disk without room for the weights names the file and leaves no part
   CHECK(std::filesystem::exists(folder.Runs()[0] + "/metrics.jsonl"));
 }
 
-TEST_CASE("a disk without room for the trace keeps the weights and says so", "[cli]") {
-  const RunFolder folder;  // a model so small that its trace outgrows its weights
-  const Outcome outcome =
-      folder.Train({"run.steps=60", "modules.vision.hidden=16", "modules.vision.mlp_hidden=16",
-                    "modules.language.hidden=16", "modules.language.mlp_hidden=16"},
-                   DiskOf(150000));
-  CHECK_THAT(CauseOf(outcome), EndsWith("/trace.bin: cannot write: File too large"));
-  CHECK_THAT(outcome.out, Contains("step 60/60") &&
-                              EndsWith("/weights.safetensors is whole: training was done\n"));
-  CHECK(std::filesystem::exists(folder.Runs().at(0) + "/weights.safetensors"));
+TEST_CASE("a disk without room for the trace stops the run before it starts", "[cli]") {
+  const RunFolder folder;
+  const Outcome outcome = folder.Train({"run.steps=60", "trace.buffer_mib=2"}, DiskOf(1500000));
+  CHECK_THAT(CauseOf(outcome), StartsWith("troupe: cannot start: " + folder.Runs().at(0) +
+                                          "/trace/n0.trace: cannot "
+                                          "reserve ") &&
+                                   EndsWith(" MiB: File too large (see trace.buffer_mib)"));
+  CHECK_THAT(outcome.out, !Contains("step 1/"));
+  CHECK(!std::filesystem::exists(folder.Runs().at(0) + "/trace/n0.trace"));
 }
 
 TEST_CASE("a run that diverges stops at the stage and microbatch where it shows", "[cli]") {
@@ -91,7 +90,7 @@ TEST_CASE("Ctrl-C ends a run after its step, and what it came to is told", "[cli
   CHECK_THAT(outcome.out, Contains("\ninterrupted after step ") && Contains(" of 100000: ") &&
                               Contains("\nheld out before: ") && !Contains("\nheld out after: ") &&
                               !Contains("\ntrained ") &&
-                              Contains("trace.bin, weights.safetensors (96 tensors), "
+                              Contains("trace/, weights.safetensors (96 tensors), "
                                        "checkpoints/\n"));
   const SafetensorsReader weights(folder.Runs().at(0) + "/weights.safetensors");
   CHECK(weights.metadata().at("steps") != "100000");

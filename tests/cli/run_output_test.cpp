@@ -9,7 +9,7 @@
 #include "configs/loader.hpp"
 #include "modules/torch/reference.hpp"
 #include "tests/cli/run_folder.hpp"
-#include "trace/trace_file.hpp"
+#include "trace/run_trace.hpp"
 
 namespace troupe {
 namespace {
@@ -36,7 +36,7 @@ TEST_CASE("a run leaves four files, and each can be read", "[cli]") {
   CHECK(LinesOf(outcome.err).empty());
   REQUIRE(folder.Runs().size() == 1);
   const std::string run = folder.Runs()[0];
-  CHECK(FilesOf(run) == std::vector<std::string>{"metrics.jsonl", "resolved.toml", "trace.bin",
+  CHECK(FilesOf(run) == std::vector<std::string>{"metrics.jsonl", "resolved.toml", "trace",
                                                  "weights.safetensors"});
 
   const SafetensorsReader weights(run + "/weights.safetensors");
@@ -48,9 +48,12 @@ TEST_CASE("a run leaves four files, and each can be read", "[cli]") {
     REQUIRE(weights.Find(parameter.name) != nullptr);
     CHECK(weights.Find(parameter.name)->shape == parameter.global_shape);
   }
-  const Trace trace = ReadTrace(run + "/trace.bin");
-  CHECK(trace.torn_bytes == 0);
-  CHECK(trace.stage_names.size() == 3);
+  const RunTrace trace = ReadRunTrace(run);
+  REQUIRE(trace.processes.size() == 1);
+  CHECK(trace.processes[0].torn == 0);
+  CHECK(trace.processes[0].dropped == 0);
+  CHECK(trace.stages.size() == 3);
+  CHECK(!trace.messages.empty());
 
   std::ifstream metrics(run + "/metrics.jsonl");
   std::string kinds;

@@ -1,0 +1,152 @@
+#include "messages/facts.hpp"
+
+#include <cstdlib>
+#include <cxxabi.h>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <typeindex>
+#include <unordered_map>
+#include <utility>
+
+#include <caf/error.hpp>
+#include <caf/type_erased_tuple.hpp>
+
+#include "messages/node.hpp"
+
+namespace troupe {
+namespace {
+
+// Bytes of the tensors in whatever a message is made of, by way of what travels of it.
+std::int64_t Bytes(const Buffer& buffer) {
+  return buffer.defined() ? static_cast<std::int64_t>(buffer.num_bytes()) : 0;
+}
+template <class T>
+std::int64_t Bytes(const T& value);
+template <class T>
+std::int64_t Bytes(const std::vector<T>& list) {
+  std::int64_t sum = 0;
+  if constexpr (!std::is_arithmetic_v<T>) {
+    for (const T& item : list) sum += Bytes(item);
+  }
+  return sum;
+}
+template <class K, class V>
+std::int64_t Bytes(const std::map<K, V>& map) {
+  std::int64_t sum = 0;
+  for (const auto& [key, value] : map) sum += Bytes(value);
+  return sum;
+}
+template <class A, class B>
+std::int64_t Bytes(const std::pair<A, B>& pair) {
+  return Bytes(pair.first) + Bytes(pair.second);
+}
+template <class T>
+std::int64_t Bytes(const std::shared_ptr<T>& pointer) {
+  return pointer ? Bytes(*pointer) : 0;
+}
+template <class T>
+std::int64_t Bytes(const T& value) {
+  if constexpr (Travels<T>) {
+    return std::apply([](const auto&... field) { return (std::int64_t{0} + ... + Bytes(field)); },
+                      Fields(const_cast<T&>(value)));
+  } else {
+    return 0;
+  }
+}
+
+template <class T>
+std::int64_t UnitOf(const T& x) {
+  if constexpr (requires { x.unit; }) {
+    return x.unit;
+  } else if constexpr (requires { x.microbatch; }) {
+    return x.microbatch;
+  } else if constexpr (requires { x.pass.unit; }) {
+    return x.pass.unit;
+  } else if constexpr (requires { x.parts.front().second; }) {
+    return x.parts.empty() ? -1 : UnitOf(x.parts.front().second);
+  } else {
+    return -1;
+  }
+}
+
+template <class T>
+std::int64_t RoundOf(const T& x) {
+  if constexpr (requires { x.round.number; }) {
+    return x.round.number;
+  } else if constexpr (requires { x.round + 1; }) {
+    return x.round;
+  } else if constexpr (requires { x.parts.front().second; }) {
+    return x.parts.empty() ? -1 : RoundOf(x.parts.front().second);
+  } else {
+    return -1;
+  }
+}
+
+template <class T>
+MessageFacts FactsOf(const caf::type_erased_tuple& content) {
+  const T& message = content.get_as<T>(0);
+  return {UnitOf(message), RoundOf(message), Bytes(message)};
+}
+
+struct Types {
+  std::unordered_map<std::type_index, MessageType> by_type;
+  std::vector<std::string> names;
+
+  template <class T>
+  void Add() {
+    const auto number = static_cast<std::uint16_t>(names.size());
+    MessageFacts (*facts)(const caf::type_erased_tuple&) = nullptr;
+    if constexpr (!std::is_same_v<T, caf::error>) facts = FactsOf<T>;
+    by_type[typeid(T)] = {number, facts};
+    names.push_back(std::is_same_v<T, caf::error> ? "error" : MessageName(&typeid(T)));
+  }
+  template <class... Ts>
+  void AddAll() {
+    (Add<Ts>(), ...);
+  }
+
+  Types() {
+    AddAll<caf::error, Activation, Gradient, Slice, GradientSlice, ShardArrived, SliceArrived>();
+    AddAll<ToSet<RunForward>, FromSet<ForwardDone>, ToSet<RunBackward>, FromSet<BackwardDone>,
+           ToSet<ReduceGradients>, FromSet<GradientsReduced>, ToSet<UpdateParameters>,
+           FromSet<ParametersUpdated>, ToSet<RunExchange>, FromSet<ExchangeDone>, ToSet<Inspect>,
+           FromSet<Inspected>, ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>();
+    AddAll<RunForward, ForwardDone, RunBackward, BackwardDone, ReduceGradients, GradientsReduced,
+           UpdateParameters, ParametersUpdated, RunExchange, ExchangeDone, Inspect, Inspected,
+           SaveShard, LoadShard, ShardStored>();
+    AddAll<RoundBegin, StageReport, Input, InputTaken, BackwardsDone, Updated, UpdateRound,
+           SquaredNorm, ApplyUpdate, UpdateDone>();
+    AddAll<RunJob, JobDone, JobFailed, StopSoon>();
+  }
+};
+
+const Types& All() {
+  static const Types types;
+  return types;
+}
+
+}  // namespace
+
+const MessageType* FindMessageType(const std::type_info& type) {
+  const auto& types = All().by_type;
+  const auto found = types.find(type);
+  return found == types.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> MessageTypeNames() { return All().names; }
+
+std::string MessageName(const std::type_info* type) {
+  if (type == nullptr) return "a message";
+  int status = 0;
+  char* const readable = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? readable : type->name();
+  std::free(readable);
+  for (std::size_t at = name.find("troupe::"); at != std::string::npos;
+       at = name.find("troupe::")) {
+    name.erase(at, 8);
+  }
+  return name;
+}
+
+}  // namespace troupe

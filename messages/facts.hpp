@@ -1,0 +1,37 @@
+// What a trace says of a message beside who sent it to whom: found in the message itself, so that
+// nobody who sends or handles one has to say it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+namespace caf {
+class type_erased_tuple;
+}
+
+namespace troupe {
+
+struct MessageFacts {
+  std::int64_t unit = -1;   ///< microbatch or window; -1: of none
+  std::int64_t round = -1;  ///< -1: of none, or it does not say
+  std::int64_t bytes = 0;   ///< of the tensors that it names
+};
+
+/// A kind of message that is traced.
+struct MessageType {
+  std::uint16_t number = 0;  ///< index into MessageTypeNames
+  MessageFacts (*facts)(const caf::type_erased_tuple& content) = nullptr;
+};
+
+/// Null: not one that is traced. Traced are those that actors work by, and errors; not those that
+/// watch over them.
+const MessageType* FindMessageType(const std::type_info& type);
+/// "Activation", "ToSet<RunForward>", by number.
+std::vector<std::string> MessageTypeNames();
+
+/// "Activation" of troupe::Activation; "a message" of null.
+std::string MessageName(const std::type_info* type);
+
+}  // namespace troupe

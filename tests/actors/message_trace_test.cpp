@@ -1,0 +1,97 @@
+// What a whole job leaves in its trace: every message, who caused it, and the work it led to.
+#include <map>
+
+#include <catch2/catch.hpp>
+
+#include "tests/actors/job_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+Config TwoModules() {
+  Layout two;
+  two.dp = 2;
+  Config config =
+      SyntheticConfigOf({{"vision", two}, {"language", Layout()}}, {{"vision", "language"}});
+  config.schedule.micro_batch_size = 2;
+  config.optimizer.clip_norm = 1.0;
+  return config;
+}
+
+const std::string& TypeOf(const RunTrace& trace, const TraceMessage& message) {
+  return trace.types[static_cast<std::size_t>(message.type)];
+}
+std::string NameOf(const RunTrace& trace, int actor) {
+  return actor < 0 ? "" : trace.actors[static_cast<std::size_t>(actor)].name;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(JobFixture, "every message of a job is noted once, with what caused it",
+                 "[actors]") {
+  REQUIRE(Run(TwoModules(), TrainingRounds(2, 3)).failure.empty());
+  const RunTrace& run = Trace();
+  std::map<std::string, int> counts;
+  for (const TraceMessage& message : run.messages) {
+    const std::string& type = TypeOf(run, message);
+    INFO(type << " from " << NameOf(run, message.sender) << " to "
+              << NameOf(run, message.receiver));
+    ++counts[type];
+    CHECK(message.begin_ns >= message.arrived_ns);
+    CHECK(message.end_ns >= message.begin_ns);
+    CHECK(message.receiver >= 0);
+    if (type == "RunJob") continue;  // from outside
+    REQUIRE(message.cause >= 0);
+    const TraceMessage& cause = run.messages[static_cast<std::size_t>(message.cause)];
+    CHECK(cause.receiver == message.sender);
+    CHECK(cause.begin_ns <= message.sent_ns);
+    CHECK(message.sent_ns <= cause.end_ns);
+  }
+  // 2 rounds of 3 microbatches: 2 encoder replicas and a language model, each with one device.
+  for (const char* type : {"RunForward", "ForwardDone", "RunBackward", "BackwardDone",
+                           "ToSet<RunForward>", "FromSet<BackwardDone>"}) {
+    INFO(type);
+    CHECK(counts[type] == 2 * 3 * 3);
+  }
+  CHECK(counts["Slice"] == 2 * 3 * 2);
+  CHECK(counts["GradientSlice"] == 2 * 3 * 2);
+  CHECK(counts["Activation"] == 2 * 3 * 3);  // two into the boundary, one out of it
+  CHECK(counts["Gradient"] == 2 * 3 * 3);
+  CHECK(counts["RoundBegin"] == counts["StageReport"] + 2 * 2);  // feeds do not answer
+}
+
+TEST_CASE_METHOD(JobFixture, "messages say of which round, microbatch and edge they are",
+                 "[actors]") {
+  REQUIRE(Run(TwoModules(), TrainingRounds(2, 3)).failure.empty());
+  const RunTrace& run = Trace();
+  std::map<std::pair<std::int64_t, std::int64_t>, int> slices;
+  for (const TraceMessage& message : run.messages) {
+    if (TypeOf(run, message) != "Slice") continue;
+    ++slices[{message.round, message.unit}];
+    REQUIRE(message.link >= 0);
+    CHECK(run.links[static_cast<std::size_t>(message.link)].name == "vision>language");
+    CHECK(message.bytes > 0);
+    CHECK(message.credits >= 0);
+    CHECK(message.credits < 8);  // SyntheticConfigOf gives an edge 8 credits
+  }
+  CHECK(slices.size() == 6);
+  for (const auto& [key, count] : slices) {
+    CHECK(key.first == key.second / 3);
+    CHECK(count == 2);
+  }
+}
+
+TEST_CASE_METHOD(JobFixture, "all work belongs to the message that asked for it", "[actors]") {
+  REQUIRE(Run(TwoModules(), TrainingRounds(2, 3)).failure.empty());
+  const RunTrace& run = Trace();
+  CHECK(run.work.size() == 3 * (2 * 3 * 2 + 2 * 2));
+  for (const TraceWork& work : run.work) {
+    REQUIRE(work.message >= 0);
+    const TraceMessage& asked = run.messages[static_cast<std::size_t>(work.message)];
+    CHECK(NameOf(run, asked.receiver) == "device " + std::to_string(work.pass.rank));
+    CHECK(asked.begin_ns <= work.pass.begin_ns);
+    CHECK(work.pass.end_ns <= asked.end_ns);
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,44 @@
+// What everybody waits for, as a file.
+#include "actors/waits_file.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace troupe {
+
+TEST_CASE("waits and debts are written by their names", "[actors]") {
+  const ActorWaits a{"stage a", "n1", true, {{"gradient", "microbatch", 3, "stage b", true, "x"}},
+                     {{"report", 2, "director"}}};
+  CHECK(ToJson({a}) == R"([
+ {
+  "busy": true,
+  "node": "n1",
+  "owes": [
+   {
+    "number": 2,
+    "to": "director",
+    "what": "report"
+   }
+  ],
+  "waits": [
+   {
+    "answer": "x",
+    "asked": true,
+    "number": 3,
+    "unit": "microbatch",
+    "what": "gradient",
+    "whom": "stage b"
+   }
+  ],
+  "who": "stage a"
+ }
+]
+)");
+  CHECK(ToJson({}) == "[]\n");
+}
+
+TEST_CASE("a folder that is not there is named", "[actors]") {
+  CHECK_THROWS_WITH(WriteWaits("/nonexistent", {}),
+                    "/nonexistent/waits.json: cannot write: No such file or directory");
+}
+
+}  // namespace troupe

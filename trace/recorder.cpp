@@ -1,0 +1,245 @@
+#include "trace/recorder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <unistd.h>
+
+#include "trace/clock.hpp"
+
+namespace troupe {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "trace files are written as they lie");
+
+constexpr std::string_view kMagic = "TRPTRACE";
+constexpr std::size_t kHeaderBytes = 4096;
+constexpr std::size_t kNotedAt = 56;
+constexpr std::size_t kWords = sizeof(TraceRecord) / sizeof(std::uint64_t);
+using Words = std::array<std::uint64_t, kWords>;
+
+template <class T>
+std::atomic_ref<T> AtomicAt(std::byte* address) {
+  return std::atomic_ref<T>(*reinterpret_cast<T*>(address));
+}
+
+constexpr std::size_t WordOf(std::size_t offset) { return offset / sizeof(std::uint64_t); }
+
+/// Rounds up to whole pages.
+std::size_t Pages(std::size_t bytes) {
+  return (bytes + kHeaderBytes - 1) / kHeaderBytes * kHeaderBytes;
+}
+
+std::int64_t WallMinusClock() {
+  const auto wall = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                        std::chrono::system_clock::now().time_since_epoch())
+                        .count();
+  return wall - NowNs();
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+/// Copies a record that may be written meanwhile: nothing if it is.
+bool Copy(std::byte* slot, TraceRecord& record) {
+  const auto number = AtomicAt<std::uint64_t>(slot).load(std::memory_order_acquire);
+  if (number == 0) return false;
+  Words words;
+  for (std::size_t w = 0; w < kWords; ++w) {
+    words[w] = AtomicAt<std::uint64_t>(slot + w * 8).load(std::memory_order_acquire);
+  }
+  if (AtomicAt<std::uint64_t>(slot).load(std::memory_order_acquire) != number) return false;
+  words[0] = number;
+  record = std::bit_cast<TraceRecord>(words);
+  return true;
+}
+
+[[noreturn]] void Fail(const std::string& path, const std::string& what) {
+  throw std::runtime_error(path + ": " + what);
+}
+
+TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
+  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
+    Fail(path, "not a trace file");
+  }
+  const auto get = [&]<class T>(std::size_t at, T) {
+    T value;
+    std::memcpy(&value, bytes.data() + at, sizeof(T));
+    return value;
+  };
+  const auto expect = [&](const char* what, std::uint32_t got, std::uint32_t expected) {
+    if (got == expected) return;
+    Fail(path, "expected " + std::string(what) + " " + std::to_string(expected) + ", got " +
+                   std::to_string(got));
+  };
+  expect("trace version", get(8, std::uint32_t{}), kTraceVersion);
+  expect("record size", get(12, std::uint32_t{}), sizeof(TraceRecord));
+  TraceFile file;
+  file.capacity = get(16, std::uint64_t{});
+  const auto records_at = get(24, std::uint64_t{});
+  const auto names_at = get(32, std::uint64_t{});
+  const auto names_bytes = get(40, std::uint64_t{});
+  file.process = get(48, std::uint32_t{});
+  file.processes = get(52, std::uint32_t{});
+  file.noted = get(kNotedAt, std::uint64_t{});
+  file.clock_offset_ns = get(64, std::int64_t{});
+  file.wall_minus_clock_ns = get(72, std::int64_t{});
+  file.pid = get(80, std::int64_t{});
+  if (file.capacity == 0 || records_at % sizeof(std::uint64_t) != 0 || names_at > records_at ||
+      names_bytes > records_at - names_at || records_at > bytes.size()) {
+    Fail(path, "its header speaks of bytes that are not there");
+  }
+  const std::string_view names(reinterpret_cast<const char*>(bytes.data()) + names_at, names_bytes);
+  for (std::size_t at = 0; at < names.size();) {
+    const std::size_t end = std::min(names.find('\n', at), names.size());
+    file.names.emplace_back(names.substr(at, end - at));
+    at = end + 1;
+  }
+  // A file that was cut short loses its end; every slot says by itself what it holds.
+  const std::uint64_t held = std::min(file.capacity, file.noted);
+  const std::size_t slots =
+      std::min<std::size_t>(held, (bytes.size() - records_at) / sizeof(TraceRecord));
+  file.records.reserve(slots);
+  for (std::size_t i = 0; i < slots; ++i) {
+    TraceRecord record;
+    const bool whole = Copy(bytes.data() + records_at + i * sizeof(record), record);
+    const bool known = record.kind >= RecordKind::kMessage && record.kind <= RecordKind::kAnswered;
+    if (whole && known && (record.number - 1) % file.capacity == i) {
+      file.records.push_back(record);
+    } else {
+      ++file.torn;
+    }
+  }
+  file.torn += held - slots;
+  std::sort(file.records.begin(), file.records.end(),
+            [](const TraceRecord& a, const TraceRecord& b) { return a.number < b.number; });
+  return file;
+}
+
+}  // namespace
+
+Recorder::Recorder(const RecorderOptions& options)
+    : memory_(options.path,
+              kHeaderBytes + Pages(options.names_bytes) + options.capacity * sizeof(TraceRecord)),
+      capacity_(options.capacity),
+      prefix_(static_cast<std::uint64_t>(options.process + 1) << 48),
+      names_at_(kHeaderBytes),
+      records_at_(kHeaderBytes + Pages(options.names_bytes)) {
+  if (capacity_ == 0) throw std::invalid_argument("trace: room for 0 records, expected at least 1");
+  const auto put = [&](std::size_t at, const auto& value) {
+    std::memcpy(memory_.data() + at, &value, sizeof(value));
+  };
+  put(8, kTraceVersion);
+  put(12, static_cast<std::uint32_t>(sizeof(TraceRecord)));
+  put(16, capacity_);
+  put(24, static_cast<std::uint64_t>(records_at_));
+  put(32, static_cast<std::uint64_t>(names_at_));
+  put(48, static_cast<std::uint32_t>(options.process));
+  put(52, static_cast<std::uint32_t>(options.processes.size()));
+  put(72, WallMinusClock());
+  put(80, static_cast<std::int64_t>(getpid()));
+  for (std::size_t p = 0; p < options.processes.size(); ++p) {
+    const bool self = p == static_cast<std::size_t>(options.process);
+    AddName("Q " + std::to_string(p) + " " + options.processes[p]);
+    if (self) AddName("P " + std::to_string(p) + " " + options.processes[p]);
+  }
+  AddName("H " + std::to_string(options.process) + " " + HostName());
+  for (std::size_t s = 0; s < options.stages.size(); ++s) {
+    AddName("S " + std::to_string(s) + " " + options.stages[s]);
+  }
+  for (std::size_t l = 0; l < options.links.size(); ++l) {
+    const TraceLink& link = options.links[l];
+    AddName("L " + std::to_string(l) + " " + std::to_string(link.from) + " " +
+            std::to_string(link.to) + (link.boundary ? " boundary " : " hop ") + link.name);
+  }
+  for (std::size_t t = 0; t < options.types.size(); ++t) {
+    AddName("T " + std::to_string(t) + " " + options.types[t]);
+  }
+  // Last, so that who reads the file sees a whole header or none.
+  std::memcpy(memory_.data(), kMagic.data(), kMagic.size());
+}
+
+std::byte* Recorder::Slot(std::uint64_t number) const {
+  return memory_.data() + records_at_ + (number - 1) % capacity_ * sizeof(TraceRecord);
+}
+
+void Recorder::AddName(const std::string& line) {
+  const std::lock_guard lock(names_mutex_);
+  if (names_end_ + line.size() + 1 > records_at_ - names_at_) return;
+  std::byte* const at = memory_.data() + names_at_ + names_end_;
+  std::memcpy(at, line.data(), line.size());
+  at[line.size()] = std::byte{'\n'};
+  names_end_ += line.size() + 1;
+  AtomicAt<std::uint64_t>(memory_.data() + 40).store(names_end_, std::memory_order_release);
+}
+
+void Recorder::NameActor(ActorNumber actor, const std::string& name) {
+  AddName("A " + std::to_string(actor) + " " + name);
+}
+
+void Recorder::SetClockOffset(std::int64_t offset_ns) {
+  AtomicAt<std::int64_t>(memory_.data() + 64).store(offset_ns, std::memory_order_relaxed);
+}
+
+std::uint64_t Recorder::Note(TraceRecord record) {
+  auto noted = AtomicAt<std::uint64_t>(memory_.data() + kNotedAt);
+  const std::uint64_t number = noted.fetch_add(1, std::memory_order_relaxed) + 1;
+  record.number = number;
+  record.id = IdOf(number);
+  const auto words = std::bit_cast<Words>(record);
+  std::byte* const slot = Slot(number);
+  AtomicAt<std::uint64_t>(slot).store(0, std::memory_order_relaxed);
+  for (std::size_t w = 1; w < kWords; ++w) {
+    AtomicAt<std::uint64_t>(slot + w * 8).store(words[w], std::memory_order_release);
+  }
+  AtomicAt<std::uint64_t>(slot).store(number, std::memory_order_release);
+  return number;
+}
+
+// A slot that is taken over between the look and the write would get a time that is not its own.
+// That needs a whole ring of messages within nanoseconds.
+void Recorder::Begin(std::uint64_t number, std::int64_t at_ns) {
+  std::byte* const slot = Slot(number);
+  if (AtomicAt<std::uint64_t>(slot).load(std::memory_order_acquire) != number) return;
+  AtomicAt<std::int64_t>(slot + offsetof(TraceRecord, begin_ns))
+      .store(at_ns, std::memory_order_release);
+}
+
+void Recorder::End(std::uint64_t number, std::int64_t at_ns, std::uint64_t first_request,
+                   std::uint64_t last_request) {
+  std::byte* const slot = Slot(number);
+  if (AtomicAt<std::uint64_t>(slot).load(std::memory_order_acquire) != number) return;
+  static_assert(offsetof(TraceRecord, last_request) == offsetof(TraceRecord, first_request) + 4);
+  static_assert(offsetof(TraceRecord, first_request) % 8 == 0);
+  if (last_request != first_request) {
+    const std::uint64_t both = (last_request & 0xFFFFFFFF) << 32 | (first_request & 0xFFFFFFFF);
+    AtomicAt<std::uint64_t>(slot + offsetof(TraceRecord, first_request))
+        .store(both, std::memory_order_relaxed);
+  }
+  AtomicAt<std::int64_t>(slot + offsetof(TraceRecord, end_ns))
+      .store(at_ns, std::memory_order_release);
+}
+
+std::uint64_t Recorder::noted() const {
+  return AtomicAt<std::uint64_t>(memory_.data() + kNotedAt).load(std::memory_order_acquire);
+}
+
+std::uint64_t Recorder::dropped() const {
+  const std::uint64_t all = noted();
+  return all > capacity_ ? all - capacity_ : 0;
+}
+
+TraceFile Recorder::Snapshot() const { return ReadMemory("trace", memory_); }
+
+TraceFile ReadTraceFile(const std::string& path) {
+  return ReadMemory(path, MappedMemory::Open(path));
+}
+
+}  // namespace troupe

@@ -1,0 +1,109 @@
+// Where a process notes its messages and its devices' work: a bounded ring of TraceRecords in a
+// mapped file, so that everything noted can be read while the process runs and after it was killed.
+//
+// The file; numbers are little-endian, times in ns:
+//   offset  bytes  content
+//   0       8      "TRPTRACE"
+//   8       4      version, 2
+//   12      4      bytes of a record, 128
+//   16      8      records that the ring holds
+//   24      8      offset of the first record
+//   32      8      offset of the names
+//   40      8      bytes of names so far
+//   48      4      process
+//   52      4      processes of the job
+//   56      8      records noted since the start: record n (from 1) is in slot (n - 1) % capacity
+//   64      8      to add to the clock of this file to get that of process 0
+//   72      8      wall clock minus the clock of this file
+//   80      8      process id of the operating system
+//   names          one per line: a letter, a number, a blank, the name
+//                    P process   H its host   Q process P of the job (all of them)
+//                    A actor (by ActorNumber)   T message type   S stage
+//                    L link: "FROM TO boundary|hop NAME" with the stages' numbers
+//   records        128 bytes each; `number` tells whether a slot holds the record looked for, a
+//                  record being overwritten has number 0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "trace/mapped_memory.hpp"
+#include "trace/record.hpp"
+#include "trace/run_trace.hpp"
+
+namespace troupe {
+
+inline constexpr std::uint32_t kTraceVersion = 2;
+
+struct RecorderOptions {
+  std::string path;  ///< of the file; empty: in memory only
+  int process = 0;
+  std::vector<std::string> processes = {"n0"};  ///< names of all of the job
+  std::vector<std::string> stages;              ///< by StageGraph's number
+  std::vector<TraceLink> links;
+  std::vector<std::string> types;     ///< names of message types, by number
+  std::size_t capacity = 1 << 17;     ///< records
+  std::size_t names_bytes = 1 << 20;  ///< room for names; those beyond are not written
+};
+
+/// What one process has noted.
+struct TraceFile {
+  std::uint32_t process = 0;
+  std::uint32_t processes = 1;
+  std::uint64_t noted = 0;
+  std::uint64_t capacity = 0;
+  std::int64_t clock_offset_ns = 0;
+  std::int64_t wall_minus_clock_ns = 0;
+  std::int64_t pid = 0;
+  std::vector<std::string> names;    ///< lines
+  std::vector<TraceRecord> records;  ///< whole ones, oldest first
+  std::uint64_t torn = 0;            ///< slots that were being written
+};
+
+/// Thread-safe; nothing waits and nothing is allocated once it stands.
+class Recorder {
+ public:
+  /// Throws std::runtime_error naming path and reason; std::invalid_argument for a capacity of 0.
+  explicit Recorder(const RecorderOptions& options);
+
+  void NameActor(ActorNumber actor, const std::string& name);
+  void SetClockOffset(std::int64_t offset_ns);
+
+  /// Gives the record its number and id, and keeps it. Returns the number.
+  std::uint64_t Note(TraceRecord record);
+  /// The id of what was noted under `number`.
+  std::uint64_t IdOf(std::uint64_t number) const { return prefix_ | number; }
+  // Complete a message's record, if the ring still holds it.
+  void Begin(std::uint64_t number, std::int64_t at_ns);
+  void End(std::uint64_t number, std::int64_t at_ns, std::uint64_t first_request,
+           std::uint64_t last_request);
+
+  std::uint64_t noted() const;
+  std::uint64_t dropped() const;
+  /// What it holds now.
+  TraceFile Snapshot() const;
+
+ private:
+  std::byte* Slot(std::uint64_t number) const;
+  void AddName(const std::string& line);
+
+  MappedMemory memory_;
+  const std::uint64_t capacity_;
+  const std::uint64_t prefix_;
+  std::size_t names_at_ = 0;
+  std::size_t records_at_ = 0;
+  std::mutex names_mutex_;
+  std::size_t names_end_ = 0;
+};
+
+/// Throws std::runtime_error naming path and reason: not a trace, another version, a header that
+/// speaks of what is not there. Records that are damaged or half written are counted as torn.
+TraceFile ReadTraceFile(const std::string& path);
+
+/// The files of all processes as one.
+RunTrace MergeTraces(const std::vector<TraceFile>& files, const std::string& run);
+
+}  // namespace troupe
