@@ -40,6 +40,7 @@ void AddKey(CLI::App& app, Command& command);
 void AddCheck(CLI::App& app, Command& command);
 void AddDoctor(CLI::App& app, Command& command);
 void AddVerify(CLI::App& app, Command& command);
+void AddTrace(CLI::App& app, Command& command);
 void AddData(CLI::App& app, Command& command);
 void AddTop(CLI::App& app, Command& command);
 void AddVersion(CLI::App& app, Command& command);

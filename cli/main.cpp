@@ -94,6 +94,7 @@ int Main(int argc, char** argv) {
   AddNode(app, command);
   AddDoctor(app, command);
   AddKey(app, command);
+  AddTrace(app, command);
   AddData(app, command);
   AddTop(app, command);
   AddVersion(app, command);

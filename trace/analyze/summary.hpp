@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trace/analyze/steps.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 
@@ -66,6 +67,9 @@ struct Summary {
 /// Over the time from the beginning of the first of `spans` to the end of the last; over the whole
 /// trace without one.
 Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, std::size_t top = 5);
+
+/// The stages of it, shares as "37.5%".
+Table StageTable(const Summary& summary, const TraceIndex& index);
 
 /// Pages for people; what is missing from the trace stands first.
 std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps);

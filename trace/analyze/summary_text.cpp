@@ -40,20 +40,6 @@ std::string MostlyFor(const StageTime& time) {
   return text;
 }
 
-Table StageTable(const Summary& summary, const TraceIndex& index) {
-  Table table{{"stage", "dp", "ranks", "busy", "other", "waiting", "bubble", "waits mostly for"},
-              {}};
-  for (const StageTime& time : summary.stages) {
-    table.rows.push_back({index.StageName(time.stage), time.dp, RankList(time.ranks),
-                          Cell::Number(Percent(Share(time.own_ns, time.wall_ns))),
-                          Cell::Number(Percent(Share(time.other_ns, time.wall_ns))),
-                          Cell::Number(Percent(Share(time.idle_ns, time.wall_ns))),
-                          Cell::Number(Percent(Share(time.bubble_ns, time.wall_ns))),
-                          MostlyFor(time)});
-  }
-  return table;
-}
-
 Table EdgeTable(const Summary& summary, const TraceIndex& index) {
   Table table{{"edge", "message", "messages", "bytes", "queued: median", "p99", "max"}, {}};
   bool unhandled = false;
@@ -94,6 +80,20 @@ Table ProcessTable(const RunTrace& trace) {
 }
 
 }  // namespace
+
+Table StageTable(const Summary& summary, const TraceIndex& index) {
+  Table table{{"stage", "dp", "ranks", "busy", "other", "waiting", "bubble", "waits mostly for"},
+              {}};
+  for (const StageTime& time : summary.stages) {
+    table.rows.push_back({index.StageName(time.stage), time.dp, RankList(time.ranks),
+                          Cell::Number(Percent(Share(time.own_ns, time.wall_ns))),
+                          Cell::Number(Percent(Share(time.other_ns, time.wall_ns))),
+                          Cell::Number(Percent(Share(time.idle_ns, time.wall_ns))),
+                          Cell::Number(Percent(Share(time.bubble_ns, time.wall_ns))),
+                          MostlyFor(time)});
+  }
+  return table;
+}
 
 std::string WhatIsMissing(const RunTrace& trace) {
   std::string text;

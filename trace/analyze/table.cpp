@@ -31,6 +31,13 @@ std::string CsvField(const std::string& text) {
   return quoted + '"';
 }
 
+/// "12", "-1.5e+30"; not "37.5%", which is a number for people only.
+bool IsJsonNumber(const std::string& text) {
+  const std::size_t first = text.find_first_not_of('-');
+  return first <= 1 && text.find_first_not_of("0123456789.eE+-") == std::string::npos &&
+         text[first] >= '0' && text[first] <= '9';
+}
+
 /// Bytes of the UTF-8 character at `at`; 0: it is none.
 std::size_t CharacterAt(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -112,7 +119,7 @@ std::string ToJson(const Table& table) {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const Cell& cell = table.rows[r][c];
       text += (c == 0 ? "" : ",") + JsonString(table.columns[c]) + ":";
-      text += cell.null ? "null" : cell.number ? cell.text : JsonString(cell.text);
+      text += cell.null ? "null" : cell.number && IsJsonNumber(cell.text) ? cell.text : JsonString(cell.text);
     }
     text += '}';
   }

@@ -1,0 +1,43 @@
+#include "trace/analyze/critical.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <iostream>
+
+#include "cli/trace/trace.hpp"
+
+namespace troupe {
+
+void AddTraceCritical(CLI::App& trace, Command& command) {
+  struct Arguments {
+    std::string run;
+    std::int64_t step = 0;
+    double fold_ms = 0.1;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  auto* verb = AddRunVerb(
+      trace, "critical",
+      "Follow the end of a step back to its beginning: through the work that ended last,\n"
+      "the message that started it, the handler that sent that, and so on. What is on\n"
+      "this path makes the step as long as it is; its pieces add up to the step. Shares:\n"
+      "compute (devices), boundary (leaders, and rows on their way), queueing (in\n"
+      "mailboxes), messages (all other actors, and ways between them).",
+      arguments->run);
+  verb->add_option("--step", arguments->step, "training step (default: the last)");
+  verb->add_option("--fold", arguments->fold_ms,
+                   "neighbours shorter than this become one line; 0 shows all")
+      ->type_name("MS")
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
+  SetAction(*verb, command, [arguments] {
+    const OpenTrace run(arguments->run);
+    const StepSpan& span = arguments->step == 0 && !run.steps.all().empty()
+                               ? run.steps.all().back()
+                               : run.steps.Of(arguments->step);
+    std::cout << Format(CriticalPathOf(run.index, span), run.index,
+                        std::llround(arguments->fold_ms * 1e6));
+    return static_cast<int>(kExitDone);
+  });
+}
+
+}  // namespace troupe

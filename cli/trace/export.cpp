@@ -1,0 +1,122 @@
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "checkpoint/output_file.hpp"
+#include "cli/trace/trace.hpp"
+#include "trace/analyze/summary.hpp"
+#include "trace/export/exporters.hpp"
+#include "trace/export/lint.hpp"
+
+namespace troupe {
+namespace {
+
+enum class ExportFormat { kPerfetto, kChrome, kHtml };
+
+struct ExportArguments {
+  std::string run;
+  std::string steps;
+  ExportFormat format = ExportFormat::kPerfetto;
+  std::string out;
+};
+
+const char* SuffixOf(ExportFormat format) {
+  switch (format) {
+    case ExportFormat::kPerfetto:
+      return ".pftrace";
+    case ExportFormat::kChrome:
+      return ".json";
+    case ExportFormat::kHtml:
+      return ".html";
+  }
+  return "";
+}
+
+/// [[step, loss], ...] of the run's metrics.
+std::string LossesOf(const std::string& run_directory) {
+  std::ifstream file(run_directory + "/metrics.jsonl");
+  nlohmann::json losses = nlohmann::json::array();
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || json.value("kind", "") != "step") continue;
+    if (!json.contains("loss") || !json["loss"].is_number()) continue;
+    losses.push_back({json.value("step", std::int64_t{0}), json["loss"]});
+  }
+  return losses.dump();
+}
+
+std::string ContentOf(const OpenTrace& run, const Timeline& timeline, ExportFormat format,
+                      const std::vector<StepSpan>& spans) {
+  std::ostringstream content;
+  if (format == ExportFormat::kPerfetto) WritePerfetto(content, run.index, timeline);
+  if (format == ExportFormat::kChrome) WriteChrome(content, run.index, timeline);
+  if (format == ExportFormat::kHtml) {
+    const Summary summary = Summarize(run.index, spans);
+    WritePage(content, run.index, timeline,
+              {ToJson(StageTable(summary, run.index)), LossesOf(run.directory)});
+  }
+  return std::move(content).str();
+}
+
+int Export(const ExportArguments& arguments) {
+  std::optional<StepRange> range;
+  if (!arguments.steps.empty()) range = ParseSteps(arguments.steps);
+  const OpenTrace run(arguments.run);
+  const std::vector<StepSpan> spans = run.steps.In(range);
+  const Timeline timeline = MakeTimeline(run.index, spans);
+  const std::string content = ContentOf(run, timeline, arguments.format, spans);
+  if (arguments.format != ExportFormat::kHtml) {
+    const LintReport report = Lint(content);
+    if (!report.found.empty()) {
+      std::cerr << "troupe trace export: nothing is written, an importer would trip over it\n"
+                << Format(report);
+      return kExitFailed;
+    }
+  }
+  std::string path = arguments.out;
+  if (path.empty()) {
+    path = run.directory + "/trace/steps" + (range ? "-" + arguments.steps : "") +
+           SuffixOf(arguments.format);
+    std::error_code ignored;
+    std::filesystem::create_directories(run.directory + "/trace", ignored);
+  }
+  ReplaceFile(path, [&](OutputFile& file) {
+    file.Write(std::as_bytes(std::span(content.data(), content.size())));
+  });
+  std::cout << path << ": " << timeline.slices.size() << " slices, " << timeline.arrows.size()
+            << " arrows, " << Bytes(static_cast<std::int64_t>(content.size())) << '\n';
+  if (timeline.unhandled > 0) {
+    std::cout << timeline.unhandled << " messages have no arrow: nobody has handled them\n";
+  }
+  std::cout << WhatIsMissing(run.trace);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddTraceExport(CLI::App& trace, Command& command) {
+  static const std::map<std::string, ExportFormat> kFormats = {
+      {"perfetto", ExportFormat::kPerfetto},
+      {"chrome", ExportFormat::kChrome},
+      {"html", ExportFormat::kHtml}};
+  auto arguments = std::make_shared<ExportArguments>();
+  auto* verb = AddRunVerb(
+      trace, "export",
+      "Write a timeline: of every device what it ran, of every actor what it handled, an\n"
+      "arrow for every message, microbatches in flight and credits. perfetto and chrome are\n"
+      "for ui.perfetto.dev (Open trace file), html is a page that needs nothing else.",
+      arguments->run);
+  verb->add_option("--steps", arguments->steps, "only these, as 12 or 10-12")->type_name("A-B");
+  verb->add_option("--format", arguments->format, "perfetto, chrome or html")
+      ->transform(CLI::CheckedTransformer(kFormats))
+      ->type_name("FORMAT");
+  verb->add_option("--out", arguments->out, "file to write (default: in RUN/trace/)")
+      ->type_name("FILE");
+  SetAction(*verb, command, [arguments] { return Export(*arguments); });
+}
+
+}  // namespace troupe

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+
+#include "actors/job_plan.hpp"
+#include "cli/rounds.hpp"
+#include "cli/trace/trace.hpp"
+#include "configs/loader.hpp"
+
+namespace troupe {
+namespace {
+
+const std::string& Existing(const std::string& run_directory) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(run_directory, ignored)) {
+    throw std::invalid_argument(run_directory + ": expected a run directory, found none");
+  }
+  return run_directory;
+}
+
+/// Training rounds of the run's plan before `round`; nothing without a readable resolved.toml.
+std::optional<std::int64_t> StepsBefore(std::int64_t round, const std::string& run_directory) {
+  try {
+    const LoadedConfig loaded = LoadConfig(run_directory + "/resolved.toml");
+    const RoundPlan plan = TrainingPlan(loaded.config, loaded.config.data.held_out.empty() ? 0 : 1);
+    std::int64_t steps = 0;
+    for (std::int64_t number = 0; number < round; ++number) {
+      const auto planned = plan(number);
+      if (planned && planned->train) ++steps;
+    }
+    return steps;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// The last step in metrics.jsonl; 0: there is none.
+std::int64_t LastLogged(const std::string& run_directory) {
+  std::ifstream file(run_directory + "/metrics.jsonl");
+  std::int64_t last = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || json.value("kind", "") != "step") continue;
+    last = std::max(last, json.value("step", std::int64_t{0}));
+  }
+  return last;
+}
+
+/// Rounds of `steps` that have ended: the last one has when it has as much work as another.
+std::int64_t NumComplete(const TraceIndex& index, const Steps& steps) {
+  const auto& all = steps.all();
+  if (all.size() < 2) return static_cast<std::int64_t>(all.size());
+  const bool whole =
+      index.WorkIn(all.back().round).size() >= index.WorkIn(all[all.size() - 2].round).size();
+  return static_cast<std::int64_t>(all.size()) - (whole ? 0 : 1);
+}
+
+}  // namespace
+
+std::int64_t FirstStepOf(const TraceIndex& index, const std::string& run_directory) {
+  const Steps steps(index);
+  if (steps.all().empty()) return 1;
+  const std::int64_t planned =
+      1 + StepsBefore(steps.all().front().round, run_directory).value_or(0);
+  const std::int64_t logged = LastLogged(run_directory);
+  const std::int64_t complete = NumComplete(index, steps);
+  // A line is written a moment after the step has ended. More than that: the run was resumed, and
+  // its rounds count from there.
+  if (logged == 0 || std::abs(planned + complete - 1 - logged) <= 1) return planned;
+  return std::max<std::int64_t>(1, logged - complete + 1);
+}
+
+OpenTrace::OpenTrace(const std::string& run_directory)
+    : directory(Existing(run_directory)),
+      trace(ReadRunTrace(run_directory)),
+      index(trace),
+      steps(index, FirstStepOf(index, run_directory)) {}
+
+RuleInputs RuleOfRun(const OpenTrace& run) {
+  try {
+    const JobPlan plan(LoadConfig(run.directory + "/resolved.toml").config);
+    RuleInputs rule{plan.graph(), {}};
+    for (const StagePlan& stage : plan.stages()) rule.limits.push_back(stage.limit);
+    return rule;
+  } catch (const std::exception&) {
+    return RuleOf(run.trace);
+  }
+}
+
+std::string ReadWholeFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (file) content << file.rdbuf();
+  std::error_code ignored;
+  if (!file || std::filesystem::is_directory(path, ignored)) {
+    throw std::runtime_error(path + ": cannot read: " + std::strerror(errno == 0 ? EISDIR : errno));
+  }
+  return std::move(content).str();
+}
+
+std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory) {
+  const std::string path = run_directory + "/trace/waits.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  std::vector<ActorWaits> all;
+  try {
+    for (const auto& json : nlohmann::json::parse(ReadWholeFile(path))) {
+      ActorWaits actor{json.at("who"), json.value("node", ""), json.value("busy", false), {}, {}};
+      for (const auto& wait : json.value("waits", nlohmann::json::array())) {
+        actor.waits.push_back({wait.at("what"), wait.value("unit", ""),
+                               wait.value("number", std::int64_t{0}), wait.value("whom", ""),
+                               wait.value("asked", false), wait.value("answer", "")});
+      }
+      for (const auto& owed : json.value("owes", nlohmann::json::array())) {
+        actor.owes.push_back(
+            {owed.at("what"), owed.value("number", std::int64_t{0}), owed.value("to", "")});
+      }
+      all.push_back(std::move(actor));
+    }
+  } catch (const nlohmann::json::exception& e) {
+    throw std::runtime_error(path + ": expected an array of who waits for what: " + e.what());
+  }
+  return all;
+}
+
+}  // namespace troupe

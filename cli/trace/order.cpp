@@ -1,0 +1,34 @@
+#include "trace/analyze/order.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "cli/trace/trace.hpp"
+
+namespace troupe {
+
+void AddTraceOrder(CLI::App& trace, Command& command) {
+  struct Arguments {
+    std::string run;
+    std::int64_t step = 0;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  auto* verb =
+      AddRunVerb(trace, "order",
+                 "Say what each stage ran in a step (F forward, B backward of a microbatch of the\n"
+                 "step), beside what its rule would run if messages took no time, for passes as\n"
+                 "long as those of the step are on average. Differences are marked.",
+                 arguments->run);
+  verb->add_option("--step", arguments->step, "training step (default: the last)");
+  SetAction(*verb, command, [arguments] {
+    const OpenTrace run(arguments->run);
+    const StepSpan& span = arguments->step == 0 && !run.steps.all().empty()
+                               ? run.steps.all().back()
+                               : run.steps.Of(arguments->step);
+    std::cout << "step " << span.step << '\n'
+              << Format(CompareOrders(run.index, span.round, RuleOfRun(run)), run.trace);
+    return static_cast<int>(kExitDone);
+  });
+}
+
+}  // namespace troupe

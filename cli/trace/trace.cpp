@@ -1,0 +1,71 @@
+#include "cli/trace/trace.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <stdexcept>
+
+namespace troupe {
+
+CLI::App* AddRunVerb(CLI::App& trace, const std::string& name, const std::string& help,
+                     std::string& run) {
+  auto* verb = trace.add_subcommand(
+      name, help + "\nExit code: 0 done, 1 the trace cannot be read, 2 wrong arguments.");
+  verb->add_option("RUN", run, "run directory: what `troupe train` has left in runs/")->required();
+  return verb;
+}
+
+void SetAction(CLI::App& verb, Command& command, std::function<int()> action) {
+  verb.callback([&command, &verb, action = std::move(action)] {
+    command = [name = verb.get_name(), action] {
+      try {
+        return action();
+      } catch (const std::invalid_argument& e) {
+        std::cerr << "troupe trace " << name << ": " << e.what() << '\n';
+      } catch (const std::out_of_range& e) {
+        std::cerr << "troupe trace " << name << ": " << e.what() << '\n';
+      }
+      return static_cast<int>(kExitBadInput);
+    };
+  });
+}
+
+void AddFormatOption(CLI::App& verb, TableFormat& format) {
+  static const std::map<std::string, TableFormat> kFormats = {
+      {"table", TableFormat::kTable}, {"json", TableFormat::kJson}, {"csv", TableFormat::kCsv}};
+  verb.add_option("--format", format, "table (for people), json or csv")
+      ->transform(CLI::CheckedTransformer(kFormats))
+      ->type_name("FORMAT");
+}
+
+std::string Write(const Table& table, TableFormat format) {
+  switch (format) {
+    case TableFormat::kTable:
+      return ToText(table);
+    case TableFormat::kJson:
+      return ToJson(table);
+    case TableFormat::kCsv:
+      return ToCsv(table);
+  }
+  return "";
+}
+
+void AddTrace(CLI::App& app, Command& command) {
+  auto* trace = app.add_subcommand(
+      "trace",
+      "Say what a run did, message by message: where its time went, and why.\n"
+      "Works while it runs, and after a crash. Steps count from 1, as the console\n"
+      "prints them; microbatches from 0, from the start of the run.\n"
+      "Exit code: 0 done, 1 the trace cannot be read, 2 wrong arguments.");
+  trace->require_subcommand(1);
+  AddTraceSummary(*trace, command);
+  AddTraceOrder(*trace, command);
+  AddTraceMessages(*trace, command);
+  AddTraceWhy(*trace, command);
+  AddTraceCritical(*trace, command);
+  AddTraceDiff(*trace, command);
+  AddTraceSql(*trace, command);
+  AddTraceExport(*trace, command);
+  AddTraceLint(*trace, command);
+}
+
+}  // namespace troupe

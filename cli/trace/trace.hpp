@@ -1,0 +1,70 @@
+// The verbs of `troupe trace`, one file each, and what they share.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "trace/analyze/order.hpp"
+#include "trace/analyze/steps.hpp"
+#include "trace/analyze/table.hpp"
+#include "transport/wait.hpp"
+
+namespace troupe {
+
+/// What the processes of a run have noted, ready for questions. Stays where it is made: its parts
+/// point into each other.
+struct OpenTrace {
+  /// Throws std::invalid_argument when `run_directory` is none, std::runtime_error when what is in
+  /// it cannot be read.
+  explicit OpenTrace(const std::string& run_directory);
+  OpenTrace(const OpenTrace&) = delete;
+  OpenTrace& operator=(const OpenTrace&) = delete;
+
+  std::string directory;
+  RunTrace trace;
+  TraceIndex index;
+  Steps steps;
+};
+
+/// The number that the console gave the first training round of the trace: 1 unless records are
+/// dropped, or the run was resumed. By resolved.toml and metrics.jsonl of the run directory, as
+/// far as they are there.
+std::int64_t FirstStepOf(const TraceIndex& index, const std::string& run_directory);
+
+/// What the stages of a run decide by: with the credits of its resolved.toml, or, if that cannot be
+/// read, without.
+RuleInputs RuleOfRun(const OpenTrace& run);
+
+/// RUN/trace/waits.json, which a stall leaves; nothing: it is not there. Throws std::runtime_error
+/// naming the file when it is not what it should be.
+std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory);
+
+/// The whole file. Throws std::runtime_error naming path and reason.
+std::string ReadWholeFile(const std::string& path);
+
+enum class TableFormat { kTable, kJson, kCsv };
+void AddFormatOption(CLI::App& verb, TableFormat& format);
+std::string Write(const Table& table, TableFormat format);
+
+/// Adds `name` to `trace`, with RUN as its first argument. Mistakes in what was asked for
+/// (std::invalid_argument, std::out_of_range) become one line and exit code 2.
+CLI::App* AddRunVerb(CLI::App& trace, const std::string& name, const std::string& help,
+                     std::string& run);
+/// What runs when `verb` is on the command line.
+void SetAction(CLI::App& verb, Command& command, std::function<int()> action);
+
+void AddTraceSummary(CLI::App& trace, Command& command);
+void AddTraceOrder(CLI::App& trace, Command& command);
+void AddTraceMessages(CLI::App& trace, Command& command);
+void AddTraceWhy(CLI::App& trace, Command& command);
+void AddTraceCritical(CLI::App& trace, Command& command);
+void AddTraceDiff(CLI::App& trace, Command& command);
+void AddTraceSql(CLI::App& trace, Command& command);
+void AddTraceExport(CLI::App& trace, Command& command);
+void AddTraceLint(CLI::App& trace, Command& command);
+
+}  // namespace troupe

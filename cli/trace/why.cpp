@@ -1,0 +1,120 @@
+#include "trace/analyze/why.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <set>
+
+#include "actors/wait_root.hpp"
+#include "cli/trace/trace.hpp"
+#include "trace/analyze/messages.hpp"
+#include "trace/analyze/stall.hpp"
+#include "trace/analyze/summary.hpp"
+
+namespace troupe {
+namespace {
+
+struct WhyArguments {
+  std::string run;
+  std::string actor;
+  std::int64_t step = 0;
+};
+
+const ActorWaits* Find(const std::vector<ActorWaits>& all, const std::string& who) {
+  for (const ActorWaits& actor : all) {
+    if (actor.who == who && !actor.waits.empty()) return &actor;
+  }
+  return nullptr;
+}
+
+/// Who waits for whom from `who` on, until somebody waits for nobody or comes again.
+std::string ChainFrom(const std::vector<ActorWaits>& all, std::string who) {
+  std::string text;
+  std::set<std::string> seen;
+  for (const ActorWaits* actor = Find(all, who); actor != nullptr && seen.insert(who).second;
+       actor = Find(all, who)) {
+    const Wait& wait = actor->waits.front();
+    text += actor->who + (actor->node.empty() ? "" : " on " + actor->node) + " waits for " +
+            ToString(wait) + '\n';
+    who = wait.whom;
+  }
+  if (seen.count(who) > 0) text += "... and so on: they wait in a circle\n";
+  return text;
+}
+
+/// Actors of the trace that the sentence names, the last named first.
+std::vector<int> NamedIn(const std::string& sentence, const RunTrace& trace) {
+  std::map<std::size_t, int, std::greater<>> places;
+  for (std::size_t a = 0; a < trace.actors.size(); ++a) {
+    const std::string& name = trace.actors[a].name;
+    const std::size_t at = sentence.rfind(name);
+    if (at == std::string::npos) continue;
+    const std::size_t end = at + name.size();
+    if (end < sentence.size() && std::isalnum(static_cast<unsigned char>(sentence[end])) != 0) {
+      continue;  // "device 1" in "device 12"
+    }
+    places.emplace(at, static_cast<int>(a));
+  }
+  std::vector<int> actors;
+  for (const auto& [at, actor] : places) actors.push_back(actor);
+  return actors;
+}
+
+void PrintStall(const OpenTrace& run, const Usual& usual, const std::vector<ActorWaits>& waits,
+                const std::string& from) {
+  std::string who = from;
+  if (!from.empty()) {
+    for (const int actor : ActorsNamed(run.trace, from)) {
+      if (Find(waits, run.index.ActorName(actor)) != nullptr) who = run.index.ActorName(actor);
+    }
+  } else {
+    who = Find(waits, "director") != nullptr || waits.empty() ? "director" : waits.front().who;
+  }
+  const std::string root = RootOf(waits);
+  std::cout << "the run stalled; who waited for whom:\n\n"
+            << ChainFrom(waits, who) << "\nroot: " << root << "\n\n";
+  for (const int actor : NamedIn(root, run.trace)) {
+    std::cout << LastDoings(run.index, usual, actor);
+  }
+}
+
+int ExplainRun(const WhyArguments& arguments) {
+  const OpenTrace run(arguments.run);
+  const Usual usual(run.index);
+  std::cout << WhatIsMissing(run.trace);
+  const auto waits = ReadWaits(arguments.run);
+  if (waits && arguments.step == 0) {
+    PrintStall(run, usual, *waits, arguments.actor);
+    return kExitDone;
+  }
+  if (arguments.step == 0) {
+    const std::string open = Format(FindStall(run.index, usual), run.index);
+    if (!open.empty()) std::cout << "when the trace ended:\n" << open << '\n';
+  }
+  std::vector<int> actors;
+  if (!arguments.actor.empty()) actors = ActorsNamed(run.trace, arguments.actor);
+  const StepSpan& span =
+      arguments.step == 0 ? SlowestStep(run.steps) : run.steps.Of(arguments.step);
+  std::cout << Format(ExplainWait(run.index, usual, span, actors), run.index, usual);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddTraceWhy(CLI::App& trace, Command& command) {
+  auto arguments = std::make_shared<WhyArguments>();
+  auto* verb = AddRunVerb(
+      trace, "why",
+      "Explain a wait down to its root: what the message that ended it had been waiting\n"
+      "for, who was busy with what for how long, and how long that usually takes. Of a run\n"
+      "that stalled: who waited for whom, and what the one at the end did last.",
+      arguments->run);
+  verb->add_option("--actor", arguments->actor,
+                   "whose longest wait (part of a name, as language.s1); default: the device "
+                   "that waited for what took longest beyond its usual time")
+      ->type_name("A");
+  verb->add_option("--step", arguments->step,
+                   "in which training step (default: the stall; else the step that took longest)");
+  SetAction(*verb, command, [arguments] { return ExplainRun(*arguments); });
+}
+
+}  // namespace troupe

@@ -1,0 +1,291 @@
+#include "trace/export/page_text.hpp"
+
+namespace troupe {
+
+const char* const kPageAfterData = R"HTML(</script>
+<script>
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = id => document.getElementById(id);
+const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const view = $("view"), pen = view.getContext("2d"), tip = $("tip");
+const ROW = 22, HEAD = 26, LEFT = 236;
+const kinds = data.kinds;  // F, B, ..., the last one is "message"
+const length = data.length;
+let from = 0, until = length, hovered = -1, rows = [];
+const slices = data.slices.map((s, i) => ({ i, lane: s[0], begin: s[1], end: s[1] + s[2],
+  name: data.names[s[3]], kind: kinds[s[4]], message: s[5] }));
+const byLane = data.lanes.map(() => []);
+for (const s of slices) byLane[s.lane].push(s);
+const arrows = data.arrows.map(a => ({ lane: a[0], sent: a[1], slice: a[2], cause: a[3] }));
+const workOf = new Map();  // message -> slice of the work that its handling was
+for (const s of slices) if (s.kind !== "message" && s.message >= 0) workOf.set(s.message, s);
+const out = new Map();  // message -> arrows that its handling sent
+arrows.forEach((a, m) => { if (a.cause >= 0) {
+  if (!out.has(a.cause)) out.set(a.cause, []);
+  out.get(a.cause).push(m); } });
+
+const time = ns => ns >= 1e9 ? (ns / 1e9).toFixed(3) + " s" : ns >= 1e6 ?
+  (ns / 1e6).toFixed(3) + " ms" : (ns / 1e3).toFixed(1) + " \u00b5s";
+function layOut() {
+  const all = $("actors").checked;
+  rows = [];
+  let group = "";
+  data.lanes.forEach((lane, l) => {
+    if (!all && lane.kind !== "work") return;
+    const name = lane.path.slice(0, -2).join(" \u203a ") || lane.path[0];
+    if (lane.kind === "work" && name !== group) { group = name; rows.push({ group: name }); }
+    rows.push({ lane: l, name: lane.kind === "work" ? lane.path[lane.path.length - 2] :
+      lane.path.slice(1).join(" \u203a ") || lane.path[0] });
+  });
+  const width = view.parentElement.clientWidth, height = HEAD + rows.length * ROW + 4;
+  const dots = window.devicePixelRatio || 1;
+  view.style.height = height + "px";
+  view.width = width * dots; view.height = height * dots;
+  pen.setTransform(dots, 0, 0, dots, 0, 0);
+  draw();
+}
+const width = () => view.parentElement.clientWidth;
+const x = ns => LEFT + (ns - from) / (until - from) * (width() - LEFT);
+const ns = px => from + (px - LEFT) / (width() - LEFT) * (until - from);
+function firstAfter(lane, at) {  // the first slice that ends after `at`
+  let low = 0, high = lane.length;
+  while (low < high) { const mid = (low + high) >> 1; if (lane[mid].end <= at) low = mid + 1;
+    else high = mid; }
+  return low;
+}
+function draw() {
+  const w = width(), h = HEAD + rows.length * ROW + 4;
+  pen.clearRect(0, 0, w, h);
+  pen.font = "12px system-ui, 'DejaVu Sans', sans-serif";
+  pen.textBaseline = "middle";
+  drawSteps(w, h);
+  rows.forEach((row, r) => drawRow(row, HEAD + r * ROW, w));
+  pen.strokeStyle = css("line");
+  pen.beginPath(); pen.moveTo(LEFT - .5, 0); pen.lineTo(LEFT - .5, h); pen.stroke();
+  if (hovered >= 0) drawArrows(slices[hovered]);
+}
+function drawSteps(w, h) {
+  const wanted = (until - from) / Math.max(2, (w - LEFT) / 110);
+  let unit = Math.pow(10, Math.floor(Math.log10(wanted)));
+  for (const f of [1, 2, 5, 10]) if (unit * f >= wanted) { unit *= f; break; }
+  pen.save(); pen.beginPath(); pen.rect(LEFT, 0, w - LEFT, h); pen.clip();
+  for (const [number, begin, end] of data.steps) {
+    if (end < from || begin > until) continue;
+    pen.fillStyle = number % 2 ? css("row") : css("card");
+    pen.fillRect(x(begin), HEAD, x(end) - x(begin), h - HEAD);
+    pen.fillStyle = css("ink"); pen.font = "600 12px system-ui, 'DejaVu Sans', sans-serif";
+    if (x(end) - x(begin) > 50) pen.fillText("step " + number, Math.max(x(begin), LEFT) + 5, 8);
+  }
+  pen.font = "10.5px system-ui, 'DejaVu Sans', sans-serif";
+  for (let at = Math.ceil(from / unit) * unit; at < until; at += unit) {
+    pen.fillStyle = css("line"); pen.fillRect(x(at), HEAD - 5, 1, h - HEAD + 5);
+    pen.fillStyle = css("soft"); pen.fillText((at / 1e6).toFixed(unit < 1e4 ? 3 : unit < 1e6 ? 2 :
+      0) + " ms", x(at) + 3, 19);
+  }
+  pen.restore();
+}
+function drawRow(row, y, w) {
+  pen.font = (row.group ? "600 " : "") + "12px system-ui, 'DejaVu Sans', sans-serif";
+  pen.fillStyle = row.group ? css("ink") : css("soft");
+  pen.save(); pen.beginPath(); pen.rect(0, y, LEFT - 6, ROW); pen.clip();
+  pen.fillText(row.group || row.name, row.group ? 10 : 24, y + ROW / 2); pen.restore();
+  if (row.group) return;
+  pen.save(); pen.beginPath(); pen.rect(LEFT, y, w - LEFT, ROW); pen.clip();
+  pen.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+  const lane = byLane[row.lane];
+  let painted = -1;
+  for (let i = firstAfter(lane, from); i < lane.length && lane[i].begin < until; ++i) {
+    const s = lane[i], left = x(s.begin), right = Math.max(x(s.end), left + 1);
+    if (right < painted + .5 && s.i !== hovered) continue;
+    painted = right;
+    pen.fillStyle = css(s.kind);
+    pen.fillRect(left, y + 2, right - left - (right - left > 4 ? 1 : 0), ROW - 4);
+    if (s.i === hovered) { pen.strokeStyle = css("ink"); pen.lineWidth = 2;
+      pen.strokeRect(left, y + 2, right - left, ROW - 4); pen.lineWidth = 1; }
+    const text = s.kind === "message" ? s.name : s.name.replace(/^([FBW]) /, "$1");
+    if (right - left > pen.measureText(text).width + 6) {
+      pen.fillStyle = "#fff"; pen.fillText(text, left + 4, y + ROW / 2 + .5);
+    }
+  }
+  pen.restore();
+}
+const rowOf = lane => rows.findIndex(row => row.lane === lane);
+const middle = r => HEAD + r * ROW + ROW / 2;
+function arrow(x1, y1, x2, y2) {
+  const bend = Math.max(14, Math.abs(x2 - x1) / 2);
+  pen.beginPath(); pen.moveTo(x1, y1);
+  pen.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2 - 4, y2); pen.stroke();
+  pen.beginPath(); pen.moveTo(x2, y2); pen.lineTo(x2 - 7, y2 - 4); pen.lineTo(x2 - 7, y2 + 4);
+  pen.fill();
+}
+// The work whose end led to this message; with what was handled on the way.
+function origin(m) {
+  for (let at = arrows[m] ? arrows[m].cause : -1; at >= 0; at = arrows[at].cause) {
+    if (workOf.has(at)) return workOf.get(at);
+  }
+  return null;
+}
+function drawArrows(s) {
+  pen.save(); pen.beginPath(); pen.rect(LEFT, HEAD, width() - LEFT, rows.length * ROW); pen.clip();
+  pen.strokeStyle = pen.fillStyle = css("arrow"); pen.lineWidth = 1.6;
+  const one = (lane1, at1, lane2, at2) => {
+    const r1 = rowOf(lane1), r2 = rowOf(lane2);
+    if (r1 >= 0 && r2 >= 0) arrow(x(at1), middle(r1), x(at2), middle(r2));
+  };
+  if (s.kind !== "message") {
+    const before = s.message >= 0 ? origin(s.message) : null;
+    if (before) one(before.lane, before.end, s.lane, s.begin);
+    for (const other of slices) {
+      if (other.kind === "message" || other.message < 0 || other.i === s.i) continue;
+      if (other.begin < from || other.begin > until) continue;
+      if (origin(other.message) === s) one(s.lane, s.end, other.lane, other.begin);
+    }
+  } else {
+    const a = arrows[s.message];
+    one(a.lane, a.sent, s.lane, s.begin);
+    for (const m of out.get(s.message) || []) {
+      const to = slices[arrows[m].slice];
+      one(arrows[m].lane, arrows[m].sent, to.lane, to.begin);
+    }
+  }
+  pen.restore();
+}
+function at(event) {
+  const box = view.getBoundingClientRect();
+  const px = event.clientX - box.left, py = event.clientY - box.top;
+  const row = rows[Math.floor((py - HEAD) / ROW)];
+  if (!row || row.group || px < LEFT || py < HEAD) return -1;
+  const lane = byLane[row.lane], near = 2 * (until - from) / (width() - LEFT);
+  const i = firstAfter(lane, ns(px) - near);
+  return i < lane.length && lane[i].begin <= ns(px) + near ? lane[i].i : -1;
+}
+function describe(s) {
+  const where = data.lanes[s.lane].path.join(" \u203a ");
+  let text = s.name + "\n" + where + "\n" + time(s.end - s.begin) + ", from " + time(s.begin);
+  if (s.kind === "message") {
+    text += "\nfrom " + data.lanes[arrows[s.message].lane].path.join(" \u203a ") +
+      "\non its way and in the mailbox " + time(s.begin - arrows[s.message].sent);
+  } else if (s.message >= 0 && origin(s.message)) {
+    const before = origin(s.message);
+    text += "\nafter " + before.name + " on " + data.lanes[before.lane].path.join(" \u203a ") +
+      ", " + time(Math.max(0, s.begin - before.end)) + " earlier";
+  }
+  return text;
+}
+let drag = null;
+view.addEventListener("mousedown", e => drag = { x: e.clientX, from, until });
+window.addEventListener("mouseup", () => drag = null);
+window.addEventListener("mousemove", e => {
+  if (!drag) return;
+  const by = (drag.x - e.clientX) / (width() - LEFT) * (drag.until - drag.from);
+  show(drag.from + by, drag.until + by);
+});
+view.addEventListener("mousemove", e => {
+  if (drag) return;
+  const now = at(e);
+  if (now !== hovered) { hovered = now; draw(); }
+  tip.style.display = now >= 0 ? "block" : "none";
+  if (now < 0) return;
+  tip.textContent = describe(slices[now]);
+  tip.style.left = Math.min(e.clientX + 14, window.innerWidth - 440) + "px";
+  tip.style.top = Math.min(e.clientY + 16, window.innerHeight - 110) + "px";
+});
+view.addEventListener("mouseleave", () => { tip.style.display = "none"; hovered = -1; draw(); });
+view.addEventListener("wheel", e => {
+  if (e.shiftKey) return;
+  e.preventDefault();
+  const middle = ns(e.clientX - view.getBoundingClientRect().left);
+  const by = Math.exp(Math.max(-60, Math.min(60, e.deltaY)) / 150);
+  show(middle - (middle - from) * by, middle + (until - middle) * by);
+}, { passive: false });
+view.addEventListener("dblclick", () => show(0, length));
+function show(a, b) {
+  const span = Math.max(200, Math.min(b - a, length));
+  from = Math.max(0, Math.min(a, length - span)); until = from + span;
+  draw();
+}
+
+function facts() {
+  document.title = data.run + " \u2013 Troupe trace";
+  $("title").textContent = data.run;
+  const steps = data.steps.map(s => s[0]);
+  $("subtitle").textContent = (steps.length ? "steps " + steps[0] + (steps.length > 1 ? "\u2013" +
+    steps[steps.length - 1] : "") + ", " : "") + time(length) + (data.missing ? " \u2013 " +
+    data.missing : "");
+  const lengths = data.steps.map(s => s[2] - s[1]).sort((a, b) => a - b);
+  const all = [["messages", data.arrows.length.toLocaleString("en")],
+    ["pieces of work", slices.filter(s => s.kind !== "message").length.toLocaleString("en")],
+    ["devices", data.lanes.filter(l => l.kind === "work").length]];
+  if (lengths.length) all.unshift(["a step, median", time(lengths[lengths.length >> 1])]);
+  if (data.unhandled) all.push(["never handled", data.unhandled]);
+  for (const [name, value] of all) {
+    const box = document.createElement("div"), b = document.createElement("b");
+    b.textContent = value; box.className = "fact soft"; box.append(b, name); b.style.color =
+      "var(--ink)"; $("facts").append(box);
+  }
+  for (const kind of kinds) {
+    if (kind === "message" || !slices.some(s => s.kind === kind)) continue;
+    const key = document.createElement("span"), i = document.createElement("i");
+    key.className = "key"; i.style.background = "var(--" + kind + ")";
+    key.append(i, { F: "F forward", B: "B backward", W: "W weight gradients" }[kind] || kind);
+    $("keys").append(key);
+  }
+}
+function table() {
+  const columns = data.bubble.length ? Object.keys(data.bubble[0]) : [];
+  const shares = new Set(["busy", "other", "waiting", "bubble"]), head = $("bubble").insertRow();
+  for (const c of columns) {
+    const th = document.createElement("th"); th.textContent = c;
+    if (shares.has(c)) th.className = "n";
+    head.append(th);
+  }
+  for (const row of data.bubble) {
+    const tr = $("bubble").insertRow();
+    for (const c of columns) {
+      const td = tr.insertCell(); td.textContent = row[c];
+      if (!shares.has(c)) continue;
+      td.className = "n";
+      td.style.background = "linear-gradient(to left, var(--bar) " + row[c] + ", transparent 0)";
+    }
+  }
+}
+function loss() {
+  const canvas = $("loss"), w = canvas.parentElement.clientWidth - 34, h = 230;
+  const dots = window.devicePixelRatio || 1, c = canvas.getContext("2d"), points = data.losses;
+  canvas.style.height = h + "px"; canvas.width = w * dots; canvas.height = h * dots;
+  c.setTransform(dots, 0, 0, dots, 0, 0);
+  c.font = "11px system-ui, 'DejaVu Sans', sans-serif"; c.fillStyle = css("soft");
+  if (!points.length) { c.fillText("metrics.jsonl has no losses", 8, 20); return; }
+  const ys = points.map(p => p[1]), low = Math.min(...ys), high = Math.max(...ys, low + 1e-9);
+  const first = points[0][0], last = Math.max(points[points.length - 1][0], first + 1);
+  const px = s => 44 + (s - first) / (last - first) * (w - 56);
+  const py = v => 12 + (high - v) / (high - low) * (h - 44);
+  for (let i = 0; i <= 4; ++i) {
+    const v = low + (high - low) * i / 4;
+    c.fillStyle = css("line"); c.fillRect(44, py(v), w - 56, 1);
+    c.fillStyle = css("soft"); c.fillText(v.toPrecision(3), 4, py(v) + 4);
+  }
+  c.fillText("step " + first, 44, h - 8);
+  c.textAlign = "right"; c.fillText("step " + points[points.length - 1][0], w - 12, h - 8);
+  c.textAlign = "left"; c.strokeStyle = css("F"); c.lineWidth = 2; c.beginPath();
+  points.forEach((p, i) => i ? c.lineTo(px(p[0]), py(p[1])) : c.moveTo(px(p[0]), py(p[1])));
+  c.stroke(); c.fillStyle = css("F");
+  if (points.length < 60) for (const p of points) {
+    c.beginPath(); c.arc(px(p[0]), py(p[1]), 3, 0, 7); c.fill(); }
+}
+$("actors").addEventListener("change", layOut);
+$("all").addEventListener("click", () => show(0, length));
+window.addEventListener("resize", () => { layOut(); loss(); });
+facts(); table(); loss(); layOut();
+// For tests: what is drawn, and what a mouse would do.
+window.troupe = { rows: () => rows.length, slices: slices.length, arrows: arrows.length,
+  hover: i => { hovered = i; draw(); return describe(slices[i]); }, show };
+document.body.dataset.ready = slices.length + " " + arrows.length + " " + rows.length;
+if (location.hash === "#hover") window.troupe.hover(slices.findIndex(s => s.kind !== "message" &&
+  s.message >= 0 && origin(s.message) && s.begin > length / 3));
+</script>
+</html>
+)HTML";
+
+}  // namespace troupe
