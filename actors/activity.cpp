@@ -1,6 +1,7 @@
 #include "actors/activity.hpp"
 
 #include <chrono>
+#include <map>
 #include <stdexcept>
 #include <thread>
 
@@ -34,14 +35,21 @@ PlantedFault PlantedFault::Parse(const std::string& text) {
       parts.back() += c;
     }
   }
-  const bool known = parts[0] == "sleep" || parts[0] == "lose" || parts[0] == "throw";
-  if (parts.size() != 4 || !known) {
-    throw std::invalid_argument("\"" + text + "\": expected sleep|lose|throw@ACTOR@MESSAGE@COUNT");
+  static const std::map<std::string, Kind> kinds = {{"sleep", Kind::kSleep},
+                                                    {"slow", Kind::kSlow},
+                                                    {"lose", Kind::kLose},
+                                                    {"throw", Kind::kThrow}};
+  const auto kind = kinds.find(parts[0]);
+  if (parts.size() != 4 || kind == kinds.end()) {
+    throw std::invalid_argument("\"" + text +
+                                "\": expected sleep|slow|lose|throw@ACTOR@MESSAGE@COUNT");
   }
-  const Kind kind = parts[0] == "sleep"  ? Kind::kSleep
-                    : parts[0] == "lose" ? Kind::kLose
-                                         : Kind::kThrow;
-  return {kind, parts[1], parts[2], std::stoull(parts[3])};
+  return {kind->second, parts[1], parts[2], std::stoull(parts[3])};
+}
+
+bool Active::LosesNext(const std::type_info* message) const {
+  return fault_ && fault_->kind == PlantedFault::Kind::kLose && fault_->count == 1 &&
+         MessageName(message) == fault_->message;
 }
 
 bool Active::MeetsFault(const std::type_info* message) {
@@ -49,6 +57,9 @@ bool Active::MeetsFault(const std::type_info* message) {
   const PlantedFault fault = *fault_;
   fault_.reset();
   if (fault.kind == PlantedFault::Kind::kSleep) std::this_thread::sleep_for(std::chrono::hours(1));
+  if (fault.kind == PlantedFault::Kind::kSlow) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  }
   if (fault.kind == PlantedFault::Kind::kThrow) throw std::runtime_error("a planted fault");
   return fault.kind == PlantedFault::Kind::kLose;
 }

@@ -30,12 +30,13 @@ struct Activity {
 
 /// A fault for tests to plant: what happens to the n-th message of a kind that an actor gets.
 struct PlantedFault {
-  enum class Kind { kSleep, kLose, kThrow };
+  enum class Kind { kSleep, kSlow, kLose, kThrow };
   Kind kind = Kind::kSleep;
   std::string actor;    ///< "stage language.s0 dp0"
   std::string message;  ///< "Activation"
   std::uint64_t count = 1;
-  /// Reads "sleep@stage language.s0 dp0@Activation@5". Throws std::invalid_argument.
+  /// Reads "sleep@stage language.s0 dp0@Activation@5": sleep (for good), slow (for 400 ms), lose or
+  /// throw. Throws std::invalid_argument.
   static PlantedFault Parse(const std::string& text);
 };
 
@@ -51,6 +52,8 @@ class Active {
   /// Whether the message about to be handled is to be lost. May sleep for good, or throw.
   bool MeetsFault(const std::type_info* message);
   bool has_fault() const { return fault_ != nullptr; }
+  /// Whether MeetsFault will say that this one is lost.
+  bool LosesNext(const std::type_info* message) const;
 
  private:
   std::shared_ptr<Activity> activity_ = std::make_shared<Activity>();

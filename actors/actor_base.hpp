@@ -76,7 +76,6 @@ class ActorBase : public Base, public Active {
         TROUPE_TSAN_RELEASE(self);
       }
     } scope{this, number, LastRequest()};
-    if (number != 0) trace->recorder()->Begin(number, begin_ns);
     if (trace != nullptr) {
       const std::uint64_t id = number == 0 ? 0 : trace->recorder()->IdOf(number);
       CurrentHandling() = {id, trace->NumberOf(this->id()), &activity};
@@ -85,9 +84,13 @@ class ActorBase : public Base, public Active {
     const std::type_info* const message = content.empty() ? nullptr : content.type(0).second;
     activity.message.store(message, std::memory_order_relaxed);
     activity.busy_since_ns.store(begin_ns, std::memory_order_relaxed);
+    if (number != 0 && !this->LosesNext(message)) trace->recorder()->Begin(number, begin_ns);
     if (this->has_fault()) {
       this->current_mailbox_element(&element);  // whom CAF answers when a fault throws
-      if (this->MeetsFault(message)) return caf::invoke_message_result::consumed;
+      if (this->MeetsFault(message)) {
+        scope.number = 0;  // what is lost was never handled
+        return caf::invoke_message_result::consumed;
+      }
     }
     return Base::consume(element);
   }
