@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -79,10 +78,8 @@ int Export(const ExportArguments& arguments) {
   }
   std::string path = arguments.out;
   if (path.empty()) {
-    path = run.directory + "/trace/steps" + (range ? "-" + arguments.steps : "") +
+    path = run.directory + "/timeline" + (range ? "-" + arguments.steps : "") +
            SuffixOf(arguments.format);
-    std::error_code ignored;
-    std::filesystem::create_directories(run.directory + "/trace", ignored);
   }
   ReplaceFile(path, [&](OutputFile& file) {
     file.Write(std::as_bytes(std::span(content.data(), content.size())));
@@ -114,7 +111,8 @@ void AddTraceExport(CLI::App& trace, Command& command) {
   verb->add_option("--format", arguments->format, "perfetto, chrome or html")
       ->transform(CLI::CheckedTransformer(kFormats))
       ->type_name("FORMAT");
-  verb->add_option("--out", arguments->out, "file to write (default: in RUN/trace/)")
+  verb->add_option("--out", arguments->out,
+                   "file to write (default: RUN/timeline-A-B.pftrace, .json or .html)")
       ->type_name("FILE");
   SetAction(*verb, command, [arguments] { return Export(*arguments); });
 }

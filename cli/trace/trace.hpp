@@ -39,8 +39,8 @@ std::int64_t FirstStepOf(const TraceIndex& index, const std::string& run_directo
 /// read, without.
 RuleInputs RuleOfRun(const OpenTrace& run);
 
-/// RUN/trace/waits.json, which a stall leaves; nothing: it is not there. Throws std::runtime_error
-/// naming the file when it is not what it should be.
+/// waits.json beside the traces of the last start, which a stall leaves; nothing: it is not there.
+/// Throws std::runtime_error naming the file when it is not what it should be.
 std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory);
 
 /// The whole file. Throws std::runtime_error naming path and reason.
