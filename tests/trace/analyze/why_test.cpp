@@ -35,9 +35,10 @@ TEST_CASE("a slow pass is the root of the wait of whoever comes after it", "[tra
 TEST_CASE("an actor that only decides can be the root", "[trace]") {
   generated::Spec spec;
   spec.slow_handlers = {{"leader vision>language/destination.0", "Slice", 6, 2500}};
+  // It kept a gradient waiting that had come while it was busy.
   CHECK_THAT(Explained(generated::Generate(spec)),
-             Catch::Contains("root: leader vision>language/destination.0 (n0, pid 100): Slice of "
-                             "microbatch 6 took 2.50 ms, usual 1.00 us"));
+             Catch::Contains("root: leader vision>language/destination.0 (n0, pid 100): was busy "
+                             "with Slice of microbatch 6 for 2.50 ms, usual 1.00 us"));
 }
 
 TEST_CASE("where nothing is slow the wait is called the schedule's own", "[trace]") {
@@ -46,6 +47,7 @@ TEST_CASE("where nothing is slow the wait is called the schedule's own", "[trace
 
 TEST_CASE("planted slow passes and handlers are found in at least 99 of 100 runs", "[trace]") {
   int right = 0;
+  std::string missed;
   constexpr int kRuns = 200;
   for (int seed = 0; seed < kRuns; ++seed) {
     std::mt19937_64 random(static_cast<std::uint64_t>(seed));
@@ -81,10 +83,10 @@ TEST_CASE("planted slow passes and handlers are found in at least 99 of 100 runs
     if (line.find(root) != std::string::npos) {
       ++right;
     } else {
-      INFO("seed " << seed << ": planted " << root << "\n" << text);
-      CHECK(seed < 0);
+      missed += "seed " + std::to_string(seed) + ": planted " + root + "\n" + text;
     }
   }
+  INFO(missed);
   CHECK(right * 100 >= kRuns * 99);
 }
 
