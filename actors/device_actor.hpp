@@ -1,6 +1,6 @@
 // One rank: a thread bound to one device, which executes commands in the order given.
-//   receives  RunForward, RunBackward, ReduceGradients, UpdateParameters, RunExchange, Inspect,
-//             SaveShard, LoadShard
+//   receives  RunForward, RunBackward, RunBackwardWeights, ReduceGradients, UpdateParameters,
+//             RunExchange, Inspect, SaveShard, LoadShard
 //   answers   what was asked, when it is done
 //
 // It never decides. A command that throws raises the job's abort signal with one line that names

@@ -212,10 +212,10 @@ void AskAllWaits(Self self, std::function<void(std::vector<ActorWaits>)> then) {
 }
 
 /// Beside the traces, where there are any. Nobody can do anything if that fails.
-void KeepWaits(const NodeConfig& config, const std::vector<ActorWaits>& waits) {
+void KeepWaits(const NodeConfig& config, const char* file, const std::vector<ActorWaits>& waits) {
   if (!config.trace || config.trace_folder.empty()) return;
   try {
-    WriteWaits(config.trace_folder, waits);
+    WriteWaits(config.trace_folder + "/" + file, waits);
   } catch (const std::exception& e) {
     if (config.observer) config.observer->OnWarning(e.what());
   }
@@ -226,7 +226,7 @@ void OnTellWaits(Self self) {
   const auto first = s.nodes.find(0);
   if (!First(s) && first != s.nodes.end()) return self->send(first->second, TellWaits{});
   AskAllWaits(
-      self, [self](const std::vector<ActorWaits>& waits) { KeepWaits(self->state.config, waits); });
+      self, [self](const std::vector<ActorWaits>& waits) { KeepWaits(self->state.config, kWaitsAskedFile, waits); });
 }
 
 /// Ends the job with the wait behind all others. Asks twice: a question is answered after whatever
@@ -238,7 +238,7 @@ void OnStalled(Self self, const Stalled& stalled) {
   AskAllWaits(self, [self, since = stalled.since_ns](const std::vector<ActorWaits>& before) {
     AskAllWaits(self, [self, since, before](const std::vector<ActorWaits>& after) {
       if (self->state.ending || !SameWaits(before, after)) return;
-      KeepWaits(self->state.config, after);
+      KeepWaits(self->state.config, kWaitsFile, after);
       self->state.config.abort->Raise("nothing has moved anywhere for " +
                                       std::to_string(since / 1'000'000'000) +
                                       " s: " + RootOf(after));

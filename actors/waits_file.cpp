@@ -34,8 +34,7 @@ std::string ToJson(const std::vector<ActorWaits>& actors) {
   return all.dump(1) + "\n";
 }
 
-void WriteWaits(const std::string& folder, const std::vector<ActorWaits>& actors) {
-  const std::string path = folder + "/" + kWaitsFile;
+void WriteWaits(const std::string& path, const std::vector<ActorWaits>& actors) {
   const std::string beside = path + ".tmp";
   std::ofstream out(beside, std::ios::binary);
   out << ToJson(actors);

@@ -9,12 +9,14 @@
 
 namespace troupe {
 
-inline constexpr const char* kWaitsFile = "waits.json";  ///< in the folder of the traces
+// In the folder of the traces.
+inline constexpr const char* kWaitsFile = "waits.json";             ///< of a job that stood still
+inline constexpr const char* kWaitsAskedFile = "waits-asked.json";  ///< of one that may be running
 
 /// One JSON array, with the members of ActorWaits, Wait and Owed by their names.
 std::string ToJson(const std::vector<ActorWaits>& actors);
 
-/// Replaces FOLDER/waits.json. Throws std::runtime_error naming path and reason.
-void WriteWaits(const std::string& folder, const std::vector<ActorWaits>& actors);
+/// Replaces `path`. Throws std::runtime_error naming path and reason.
+void WriteWaits(const std::string& path, const std::vector<ActorWaits>& actors);
 
 }  // namespace troupe

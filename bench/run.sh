@@ -15,7 +15,7 @@ commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
 export OPENBLAS_NUM_THREADS=1
 
 status=0
-for name in actor_overhead schedule_overhead actor_cost boundary; do
+for name in actor_overhead schedule_overhead actor_cost trace_cost boundary; do
   program="$build/bench/bench_$name"
   if [ ! -x "$program" ]; then
     echo "== $name: not built, skipped"
@@ -28,7 +28,10 @@ for tls in posix,sysv,cma tcp; do
   "$build/bench/bench_data_plane" --tls "$tls" --buffers 1 || status=1
 done
 if [ -x "$build/bench/bench_control" ]; then "$build/bench/bench_control" || status=1; fi
-if [ -x "$build/troupe" ]; then bench/processes.sh "$build" || status=1; fi
+if [ -x "$build/troupe" ]; then
+  bench/processes.sh "$build" || status=1
+  bench/tracing.sh "$build" || status=1
+fi
 if [ -x "$build/bench/bench_transport" ]; then
   echo "== transport (commit $commit)"
   "$build/bench/bench_transport" "--benchmark_filter=$filter" --benchmark_out_format=json \

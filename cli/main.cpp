@@ -96,6 +96,7 @@ int Main(int argc, char** argv) {
   AddKey(app, command);
   AddTrace(app, command);
   AddData(app, command);
+  AddTop(app, command);
   AddVersion(app, command);
   if (argc < 2) {
     std::cerr << app.help();

@@ -109,12 +109,14 @@ struct Types {
   Types() {
     AddAll<caf::error, Activation, Gradient, Slice, GradientSlice, ShardArrived, SliceArrived>();
     AddAll<ToSet<RunForward>, FromSet<ForwardDone>, ToSet<RunBackward>, FromSet<BackwardDone>,
-           ToSet<ReduceGradients>, FromSet<GradientsReduced>, ToSet<UpdateParameters>,
-           FromSet<ParametersUpdated>, ToSet<RunExchange>, FromSet<ExchangeDone>, ToSet<Inspect>,
-           FromSet<Inspected>, ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>();
-    AddAll<RunForward, ForwardDone, RunBackward, BackwardDone, ReduceGradients, GradientsReduced,
-           UpdateParameters, ParametersUpdated, RunExchange, ExchangeDone, Inspect, Inspected,
-           SaveShard, LoadShard, ShardStored>();
+           ToSet<RunBackwardWeights>, FromSet<BackwardWeightsDone>, ToSet<ReduceGradients>,
+           FromSet<GradientsReduced>, ToSet<UpdateParameters>, FromSet<ParametersUpdated>,
+           ToSet<RunExchange>, FromSet<ExchangeDone>, ToSet<Inspect>, FromSet<Inspected>,
+           ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>();
+    AddAll<RunForward, ForwardDone, RunBackward, BackwardDone, RunBackwardWeights,
+           BackwardWeightsDone, ReduceGradients, GradientsReduced, UpdateParameters,
+           ParametersUpdated, RunExchange, ExchangeDone, Inspect, Inspected, SaveShard, LoadShard,
+           ShardStored>();
     AddAll<RoundBegin, StageReport, Input, InputTaken, BackwardsDone, Updated, UpdateRound,
            SquaredNorm, ApplyUpdate, UpdateDone>();
     AddAll<RunJob, JobDone, JobFailed, StopSoon>();

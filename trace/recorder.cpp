@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -65,6 +66,18 @@ bool Copy(std::byte* slot, TraceRecord& record) {
   throw std::runtime_error(path + ": " + what);
 }
 
+TraceName ParseName(std::string_view line) {
+  TraceName name;
+  if (line.size() < 3) return name;
+  name.kind = line[0];
+  line.remove_prefix(2);
+  const char* const end = line.data() + line.size();
+  const auto [rest, error] = std::from_chars(line.data(), end, name.number);
+  if (error != std::errc()) name.number = -1;
+  name.text.assign(rest == end ? rest : rest + 1, end);
+  return name;
+}
+
 TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
   if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
     Fail(path, "not a trace file");
@@ -99,7 +112,7 @@ TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
   const std::string_view names(reinterpret_cast<const char*>(bytes.data()) + names_at, names_bytes);
   for (std::size_t at = 0; at < names.size();) {
     const std::size_t end = std::min(names.find('\n', at), names.size());
-    file.names.emplace_back(names.substr(at, end - at));
+    file.names.push_back(ParseName(names.substr(at, end - at)));
     at = end + 1;
   }
   // A file that was cut short loses its end; every slot says by itself what it holds.

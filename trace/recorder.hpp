@@ -49,6 +49,14 @@ struct RecorderOptions {
   std::size_t names_bytes = 1 << 20;  ///< room for names; those beyond are not written
 };
 
+/// A line of the names: "A 12 stage a" is {'A', 12, "stage a"}. Number -1: it has none.
+struct TraceName {
+  char kind = ' ';
+  std::int64_t number = -1;
+  std::string text;
+  friend bool operator==(const TraceName&, const TraceName&) = default;
+};
+
 /// What one process has noted.
 struct TraceFile {
   std::uint32_t process = 0;
@@ -58,7 +66,7 @@ struct TraceFile {
   std::int64_t clock_offset_ns = 0;
   std::int64_t wall_minus_clock_ns = 0;
   std::int64_t pid = 0;
-  std::vector<std::string> names;    ///< lines
+  std::vector<TraceName> names;
   std::vector<TraceRecord> records;  ///< whole ones, oldest first
   std::uint64_t torn = 0;            ///< slots that were being written
 };
@@ -102,6 +110,9 @@ class Recorder {
 /// Throws std::runtime_error naming path and reason: not a trace, another version, a header that
 /// speaks of what is not there. Records that are damaged or half written are counted as torn.
 TraceFile ReadTraceFile(const std::string& path);
+
+/// The files of a run's last start, by name. Throws std::runtime_error naming path and reason.
+std::vector<TraceFile> ReadTraceFiles(const std::string& run_directory);
 
 /// The files of all processes as one.
 RunTrace MergeTraces(const std::vector<TraceFile>& files, const std::string& run);

@@ -38,28 +38,12 @@ std::vector<fs::path> TraceFiles(const fs::path& folder) {
   return files;
 }
 
-/// "A 12 name" in pieces.
-struct NameLine {
-  char kind = ' ';
-  std::int64_t number = -1;
-  std::string text;
-};
-
 std::int64_t TakeNumber(std::string_view& text) {
   std::int64_t number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   if (!text.empty()) text.remove_prefix(1);
   return error == std::errc() ? number : -1;
-}
-
-NameLine Parse(std::string_view line) {
-  if (line.size() < 3) return {};
-  NameLine parsed{line[0], -1, {}};
-  line.remove_prefix(2);
-  parsed.number = TakeNumber(line);
-  parsed.text = line;
-  return parsed;
 }
 
 /// Makes `list[index]` be there. A file may say anything: nobody has a million stages.
@@ -82,7 +66,7 @@ class Merger {
     added.dropped = file.noted > file.capacity ? file.noted - file.capacity : 0;
     added.torn = file.torn;
     added.clock_offset_ns = file.clock_offset_ns;
-    for (const std::string& line : file.names) Name(Parse(line), added, process);
+    for (const TraceName& name : file.names) Name(name, added, process);
     for (TraceRecord record : file.records) {
       for (std::int64_t* time :
            {&record.sent_ns, &record.arrived_ns, &record.begin_ns, &record.end_ns}) {
@@ -118,7 +102,7 @@ class Merger {
  private:
   using Request = std::tuple<ActorNumber, ActorNumber, std::uint64_t>;
 
-  void Name(const NameLine& line, TraceProcess& process, int index) {
+  void Name(const TraceName& line, TraceProcess& process, int index) {
     switch (line.kind) {
       case 'P':
         process.name = line.text;
@@ -147,7 +131,7 @@ class Merger {
     }
   }
 
-  void NameLink(const NameLine& line) {
+  void NameLink(const TraceName& line) {
     auto* const link = At(trace_.links, line.number);
     if (link == nullptr) return;
     std::string_view rest = line.text;
@@ -425,7 +409,7 @@ RunTrace MergeTraces(const std::vector<TraceFile>& files, const std::string& run
   return merger.Finish(run);
 }
 
-RunTrace ReadRunTrace(const std::string& run_directory) {
+std::vector<TraceFile> ReadTraceFiles(const std::string& run_directory) {
   const fs::path folder = TraceFolder(run_directory);
   std::vector<TraceFile> files;
   for (const fs::path& path : TraceFiles(folder)) files.push_back(ReadTraceFile(path.string()));
@@ -433,7 +417,11 @@ RunTrace ReadRunTrace(const std::string& run_directory) {
     throw std::runtime_error(run_directory +
                              ": holds no trace (was it run with trace.messages = false?)");
   }
-  return MergeTraces(files, run_directory);
+  return files;
+}
+
+RunTrace ReadRunTrace(const std::string& run_directory) {
+  return MergeTraces(ReadTraceFiles(run_directory), run_directory);
 }
 
 }  // namespace troupe

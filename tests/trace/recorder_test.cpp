@@ -1,6 +1,7 @@
 // Where messages and work are noted: whole records only, the newest, and readable at any time.
 #include "trace/recorder.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -86,10 +87,10 @@ TEST_CASE("a record is there at once, and completed in place", "[trace]") {
   CHECK(Consistent(file.records[0]));
   CHECK(file.process == 1);
   CHECK(file.processes == 2);
-  CHECK(std::find(file.names.begin(), file.names.end(), "A 1048583 stage vision.s0 dp0") !=
-        file.names.end());
-  CHECK(std::find(file.names.begin(), file.names.end(), "L 0 0 1 boundary vision>language") !=
-        file.names.end());
+  CHECK(std::find(file.names.begin(), file.names.end(),
+                  TraceName{'A', 1048583, "stage vision.s0 dp0"}) != file.names.end());
+  CHECK(std::find(file.names.begin(), file.names.end(),
+                  TraceName{'L', 0, "0 1 boundary vision>language"}) != file.names.end());
 }
 
 TEST_CASE("the newest records stay, and those that went are counted", "[trace]") {

@@ -1,0 +1,91 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <sys/ioctl.h>
+#include <thread>
+#include <unistd.h>
+
+#include "cli/commands.hpp"
+#include "trace/analyze/live.hpp"
+#include "trace/clock.hpp"
+
+namespace troupe {
+namespace {
+
+struct TopArguments {
+  std::string run;
+  double every_s = 1.0;
+  bool once = false;
+};
+
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+
+/// The job's processes run on this machine's clock if the newest thing they noted has just been.
+bool IsLive(std::int64_t newest_ns, std::int64_t now_ns) {
+  return newest_ns <= now_ns && now_ns - newest_ns < 3600 * kSecondNs;
+}
+
+bool AnyRuns(const std::vector<TraceFile>& files) {
+  for (const TraceFile& file : files) {
+    if (access(("/proc/" + std::to_string(file.pid)).c_str(), F_OK) == 0) return true;
+  }
+  return false;
+}
+
+std::size_t LinesOfTerminal() {
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 6;
+  return known ? size.ws_row - 5U : 1000;
+}
+
+/// One look at the run. Returns whether the job goes on.
+bool Show(const TopArguments& arguments, bool terminal) {
+  const std::vector<TraceFile> files = ReadTraceFiles(arguments.run);
+  const std::int64_t newest_ns = NewestTime(files);
+  const std::int64_t now_ns = NowNs();
+  const bool runs = IsLive(newest_ns, now_ns) && AnyRuns(files);
+  std::uint64_t noted = 0;
+  for (const TraceFile& file : files) noted += file.noted;
+  if (terminal) std::cout << "\033[H\033[2J";
+  std::cout << arguments.run << ": " << files.size()
+            << (files.size() == 1 ? " process, " : " processes, ") << noted
+            << " messages and passes noted; "
+            << (runs ? "running" : "not running on this machine: as its newest message left it")
+            << "\n\n"
+            << Format(ActorsNow(files, runs ? now_ns : newest_ns),
+                      terminal ? LinesOfTerminal() : 1000)
+            << std::flush;
+  return runs;
+}
+
+int Top(const TopArguments& arguments) {
+  const bool terminal = isatty(STDOUT_FILENO) == 1 && !arguments.once;
+  while (Show(arguments, terminal) && !arguments.once) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(arguments.every_s));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddTop(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand(
+      "top",
+      "Show what the actors of a run are doing: the handler that runs, messages that wait and for\n"
+      "how long, the last handler, credits left. Reads the traces in the run directory and asks "
+      "the\n"
+      "job nothing, so it works on one that is stuck, and on one that was killed. Goes on until "
+      "the\n"
+      "job ends. Exit code: 0, 1 there is nothing to read, 2 wrong arguments.");
+  auto arguments = std::make_shared<TopArguments>();
+  verb->add_option("RUN", arguments->run, "run directory")->required();
+  verb->add_option("--every", arguments->every_s, "seconds between two looks")
+      ->type_name("S")
+      ->check(CLI::Range(0.05, 3600.0));
+  verb->add_flag("--once", arguments->once, "look once");
+  verb->callback([&command, arguments] { command = [arguments] { return Top(*arguments); }; });
+}
+
+}  // namespace troupe
