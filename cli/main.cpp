@@ -103,7 +103,12 @@ int Main(int argc, char** argv) {
     return kExitBadInput;
   }
   std::vector<std::string> words = WordsOf(argc, argv);
-  const std::string unknown = UnknownVerb(app, words.front());
+  std::string unknown = UnknownVerb(app, words.front());
+  const CLI::App* verb_app = app.get_subcommand_no_throw(words.front());
+  if (unknown.empty() && words.size() > 1 && verb_app != nullptr &&
+      verb_app->get_require_subcommand_min() > 0) {
+    unknown = UnknownVerb(*verb_app, words[1]);
+  }
   if (!unknown.empty()) {
     std::cerr << "troupe: " << unknown << "\nRun `troupe --help`.\n";
     return kExitBadInput;

@@ -1,8 +1,6 @@
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -15,25 +13,15 @@
 namespace troupe {
 namespace {
 
-enum class ExportFormat { kPerfetto, kChrome, kHtml };
-
 struct ExportArguments {
   std::string run;
   std::string steps;
-  ExportFormat format = ExportFormat::kPerfetto;
+  std::string format = "perfetto";
   std::string out;
 };
 
-const char* SuffixOf(ExportFormat format) {
-  switch (format) {
-    case ExportFormat::kPerfetto:
-      return ".pftrace";
-    case ExportFormat::kChrome:
-      return ".json";
-    case ExportFormat::kHtml:
-      return ".html";
-  }
-  return "";
+const char* SuffixOf(const std::string& format) {
+  return format == "html" ? ".html" : format == "chrome" ? ".json" : ".pftrace";
 }
 
 /// [[step, loss], ...] of the run's metrics.
@@ -49,12 +37,12 @@ std::string LossesOf(const std::string& run_directory) {
   return losses.dump();
 }
 
-std::string ContentOf(const OpenTrace& run, const Timeline& timeline, ExportFormat format,
+std::string ContentOf(const OpenTrace& run, const Timeline& timeline, const std::string& format,
                       const std::vector<StepSpan>& spans) {
   std::ostringstream content;
-  if (format == ExportFormat::kPerfetto) WritePerfetto(content, run.index, timeline);
-  if (format == ExportFormat::kChrome) WriteChrome(content, run.index, timeline);
-  if (format == ExportFormat::kHtml) {
+  if (format == "perfetto") WritePerfetto(content, run.index, timeline);
+  if (format == "chrome") WriteChrome(content, run.index, timeline);
+  if (format == "html") {
     const Summary summary = Summarize(run.index, spans);
     WritePage(content, run.index, timeline,
               {ToJson(StageTable(summary, run.index)), LossesOf(run.directory)});
@@ -69,7 +57,7 @@ int Export(const ExportArguments& arguments) {
   const std::vector<StepSpan> spans = run.steps.In(range);
   const Timeline timeline = MakeTimeline(run.index, spans);
   const std::string content = ContentOf(run, timeline, arguments.format, spans);
-  if (arguments.format != ExportFormat::kHtml) {
+  if (arguments.format != "html") {
     const LintReport report = Lint(content);
     if (!report.found.empty()) {
       std::cerr << "troupe trace export: nothing is written, an importer would trip over it\n"
@@ -79,10 +67,8 @@ int Export(const ExportArguments& arguments) {
   }
   std::string path = arguments.out;
   if (path.empty()) {
-    path = run.directory + "/trace/steps" + (range ? "-" + arguments.steps : "") +
+    path = run.directory + "/timeline" + (range ? "-" + arguments.steps : "") +
            SuffixOf(arguments.format);
-    std::error_code ignored;
-    std::filesystem::create_directories(run.directory + "/trace", ignored);
   }
   ReplaceFile(path, [&](OutputFile& file) {
     file.Write(std::as_bytes(std::span(content.data(), content.size())));
@@ -99,10 +85,6 @@ int Export(const ExportArguments& arguments) {
 }  // namespace
 
 void AddTraceExport(CLI::App& trace, Command& command) {
-  static const std::map<std::string, ExportFormat> kFormats = {
-      {"perfetto", ExportFormat::kPerfetto},
-      {"chrome", ExportFormat::kChrome},
-      {"html", ExportFormat::kHtml}};
   auto arguments = std::make_shared<ExportArguments>();
   auto* verb = AddRunVerb(
       trace, "export",
@@ -111,10 +93,9 @@ void AddTraceExport(CLI::App& trace, Command& command) {
       "for ui.perfetto.dev (Open trace file), html is a page that needs nothing else.",
       arguments->run);
   verb->add_option("--steps", arguments->steps, "only these, as 12 or 10-12")->type_name("A-B");
-  verb->add_option("--format", arguments->format, "perfetto, chrome or html")
-      ->transform(CLI::CheckedTransformer(kFormats))
-      ->type_name("FORMAT");
-  verb->add_option("--out", arguments->out, "file to write (default: in RUN/trace/)")
+  AddChoice(*verb, "--format", {"perfetto", "chrome", "html"}, arguments->format);
+  verb->add_option("--out", arguments->out,
+                   "file to write (default: RUN/timeline-A-B.pftrace, .json or .html)")
       ->type_name("FILE");
   SetAction(*verb, command, [arguments] { return Export(*arguments); });
 }

@@ -12,7 +12,7 @@ void AddTraceMessages(CLI::App& trace, Command& command) {
     std::string run;
     MessageFilter filter;
     std::int64_t step = 0;
-    TableFormat format = TableFormat::kTable;
+    std::string format = "table";
   };
   auto arguments = std::make_shared<Arguments>();
   auto* verb = AddRunVerb(
@@ -28,7 +28,7 @@ void AddTraceMessages(CLI::App& trace, Command& command) {
   verb->add_option("--type", arguments->filter.type,
                    "only of this type, as Activation; RunForward has ToSet<RunForward> with it")
       ->type_name("T");
-  AddFormatOption(*verb, arguments->format);
+  AddChoice(*verb, "--format", kTableFormats, arguments->format);
   verb->add_option("--limit", arguments->filter.limit, "only the first N")->type_name("N");
   SetAction(*verb, command, [arguments] {
     const OpenTrace run(arguments->run);

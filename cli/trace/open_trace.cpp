@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "actors/job_plan.hpp"
+#include "actors/waits_file.hpp"
 #include "cli/rounds.hpp"
 #include "cli/trace/trace.hpp"
 #include "configs/loader.hpp"
@@ -105,8 +106,11 @@ std::string ReadWholeFile(const std::string& path) {
 }
 
 std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory) {
-  const std::string path = run_directory + "/trace/waits.json";
   std::error_code ignored;
+  int start = 1;  // the last one
+  while (std::filesystem::exists(run_directory + "/" + TraceFolderName(start + 1), ignored))
+    ++start;
+  const std::string path = run_directory + "/" + TraceFolderName(start) + "/" + kWaitsFile;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
   std::vector<ActorWaits> all;
   try {

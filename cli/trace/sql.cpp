@@ -11,7 +11,7 @@ void AddTraceSql(CLI::App& trace, Command& command) {
   struct Arguments {
     std::string run;
     std::string query;
-    TableFormat format = TableFormat::kTable;
+    std::string format = "table";
   };
   auto arguments = std::make_shared<Arguments>();
   auto* verb = AddRunVerb(trace, "sql",
@@ -20,7 +20,7 @@ void AddTraceSql(CLI::App& trace, Command& command) {
                           "tables and what their columns are.",
                           arguments->run);
   verb->add_option("QUERY", arguments->query, "\"select type, count(*) from messages group by 1\"");
-  AddFormatOption(*verb, arguments->format);
+  AddChoice(*verb, "--format", kTableFormats, arguments->format);
   SetAction(*verb, command, [arguments] {
     if (arguments->query.empty()) {
       std::cout << TraceDatabase::Schema();

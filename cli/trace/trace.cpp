@@ -1,6 +1,7 @@
 #include "cli/trace/trace.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <stdexcept>
 
@@ -29,24 +30,24 @@ void SetAction(CLI::App& verb, Command& command, std::function<int()> action) {
   });
 }
 
-void AddFormatOption(CLI::App& verb, TableFormat& format) {
-  static const std::map<std::string, TableFormat> kFormats = {
-      {"table", TableFormat::kTable}, {"json", TableFormat::kJson}, {"csv", TableFormat::kCsv}};
-  verb.add_option("--format", format, "table (for people), json or csv")
-      ->transform(CLI::CheckedTransformer(kFormats))
+void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
+               std::string& chosen) {
+  std::string words;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    words += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + choices[i];
+  }
+  const auto check = [=](const std::string& word) {
+    const bool known = std::find(choices.begin(), choices.end(), word) != choices.end();
+    return known ? std::string() : "expected " + words + ", got \"" + word + "\"";
+  };
+  verb.add_option(name, chosen, words + " (default: " + chosen + ")")
+      ->check(CLI::Validator(check, ""))
       ->type_name("FORMAT");
 }
 
-std::string Write(const Table& table, TableFormat format) {
-  switch (format) {
-    case TableFormat::kTable:
-      return ToText(table);
-    case TableFormat::kJson:
-      return ToJson(table);
-    case TableFormat::kCsv:
-      return ToCsv(table);
-  }
-  return "";
+std::string Write(const Table& table, const std::string& format) {
+  if (format == "json") return ToJson(table);
+  return format == "csv" ? ToCsv(table) : ToText(table);
 }
 
 void AddTrace(CLI::App& app, Command& command) {

@@ -39,16 +39,18 @@ std::int64_t FirstStepOf(const TraceIndex& index, const std::string& run_directo
 /// read, without.
 RuleInputs RuleOfRun(const OpenTrace& run);
 
-/// RUN/trace/waits.json, which a stall leaves; nothing: it is not there. Throws std::runtime_error
-/// naming the file when it is not what it should be.
+/// waits.json beside the traces of the last start, which a stall leaves; nothing: it is not there.
+/// Throws std::runtime_error naming the file when it is not what it should be.
 std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory);
 
 /// The whole file. Throws std::runtime_error naming path and reason.
 std::string ReadWholeFile(const std::string& path);
 
-enum class TableFormat { kTable, kJson, kCsv };
-void AddFormatOption(CLI::App& verb, TableFormat& format);
-std::string Write(const Table& table, TableFormat format);
+/// An option that is one of `choices`; `chosen` holds the default, and then what was said.
+void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
+               std::string& chosen);
+inline const std::vector<std::string> kTableFormats = {"table", "json", "csv"};
+std::string Write(const Table& table, const std::string& format);
 
 /// Adds `name` to `trace`, with RUN as its first argument. Mistakes in what was asked for
 /// (std::invalid_argument, std::out_of_range) become one line and exit code 2.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <stdexcept>
@@ -40,10 +41,15 @@ Steps::Steps(const TraceIndex& index, std::int64_t first_step) {
     if (round == rounds.end()) continue;
     round->second.announced_ns = std::min(round->second.announced_ns, m.sent_ns);
   }
-  for (const auto& [round, seen] : rounds) {
+  for (auto at = rounds.begin(); at != rounds.end(); ++at) {
+    const auto& [round, seen] = *at;
     if (!seen.trains) continue;
     const std::int64_t step = first_step + static_cast<std::int64_t>(all_.size());
-    all_.push_back({step, round, std::min(seen.begin_ns, seen.announced_ns), seen.end_ns});
+    std::int64_t begin_ns = std::min(seen.begin_ns, seen.announced_ns);
+    if (at != rounds.begin() && std::prev(at)->first == round - 1) {
+      begin_ns = std::max(begin_ns, std::prev(at)->second.end_ns);
+    }
+    all_.push_back({step, round, std::min(begin_ns, seen.end_ns), seen.end_ns});
   }
 }
 

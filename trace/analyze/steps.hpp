@@ -10,8 +10,9 @@
 
 namespace troupe {
 
-/// From when the step's round was announced to the stages (or, if that is not in the trace, its
-/// first work began) until its last work ended.
+/// Until the last work of the step's round ended, and from when that of the round before did: steps
+/// do not overlap, although rounds are announced, and inputs read, while another still runs. The
+/// first round of a trace begins when it is announced to the stages, or else with its first work.
 struct StepSpan {
   std::int64_t step = 0;
   std::int64_t round = 0;

@@ -119,7 +119,9 @@ std::string ToJson(const Table& table) {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const Cell& cell = table.rows[r][c];
       text += (c == 0 ? "" : ",") + JsonString(table.columns[c]) + ":";
-      text += cell.null ? "null" : cell.number && IsJsonNumber(cell.text) ? cell.text : JsonString(cell.text);
+      text += cell.null                                ? "null"
+              : cell.number && IsJsonNumber(cell.text) ? cell.text
+                                                       : JsonString(cell.text);
     }
     text += '}';
   }

@@ -157,6 +157,17 @@ std::int64_t Badness(const Why& why) {
   return why.wait.end_ns - why.wait.begin_ns - std::numeric_limits<std::int64_t>::max() / 2;
 }
 
+/// From the step's beginning to the end of its last work, as if somebody had waited for that.
+Idle WholeStep(const TraceIndex& index, const StepSpan& span) {
+  int last = -1;
+  for (const int w : index.WorkIn(span.round)) {
+    if (last < 0 || index.work(w).pass.end_ns > index.work(last).pass.end_ns) last = w;
+  }
+  const int message = last < 0 ? -1 : index.work(last).message;
+  if (message < 0) return {};
+  return {index.message(message).receiver, message, span.begin_ns, span.end_ns};
+}
+
 /// Of all devices, the wait with the worst root.
 Why WorstOf(const TraceIndex& index, const Usual& usual, const StepSpan& span) {
   std::set<int> ranks;
@@ -167,7 +178,10 @@ Why WorstOf(const TraceIndex& index, const Usual& usual, const StepSpan& span) {
     Why why = Explain(index, usual, span, LongestOfRanks(index, span, {rank}));
     if (Badness(why) > Badness(worst)) worst = std::move(why);
   }
-  return worst;
+  Why path = Explain(index, usual, span, WholeStep(index, span));
+  path.whole_step = true;
+  const std::int64_t known = std::max<std::int64_t>(0, Badness(worst));
+  return Badness(path) > known + known / 2 ? path : worst;
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct Why {
   Idle wait;
   std::vector<Segment> chain;       ///< what the wait was made of, oldest first, without gaps
   std::vector<std::int64_t> usual;  ///< by place in `chain`: how long such a thing usually takes
+  bool whole_step = false;          ///< it is no wait, but the critical path of the step
   int root = -1;                    ///< place in `chain`; -1: there was no wait
   bool as_usual = false;  ///< nothing in it took longer than usual: it is the schedule's own wait
   /// A message lay in a mailbox, because the actor handled this one: its index; -1: not so.
@@ -34,7 +35,8 @@ struct Why {
 };
 
 /// The longest idle time of `actors` in the step. Of a stage it is that of its devices. Empty
-/// `actors`: of all devices, the one whose root took longest beyond its usual time.
+/// `actors`: of all devices, the one whose root took longest beyond its usual time; or the step's
+/// critical path, where that has something much worse: what nobody in the step waited for.
 Why ExplainWait(const TraceIndex& index, const Usual& usual, const StepSpan& span,
                 const std::vector<int>& actors);
 

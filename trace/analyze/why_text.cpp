@@ -120,6 +120,10 @@ std::string Format(const Why& why, const TraceIndex& index, const Usual& usual) 
                      DescribeHandling(index, why.wait.message) + ", for " +
                      DescribeEdge(index, message) + " from " +
                      index.ActorName(index.message(message).sender) + '\n';
+  if (why.whole_step) {
+    text = "step " + std::to_string(why.step) + " took " +
+           Duration(why.wait.end_ns - why.wait.begin_ns) + "; its critical path:\n";
+  }
   if (why.root < 0) return text;
   text += '\n' + ChainTable(why, index) + '\n' + RootLine(why, index, usual) + '\n';
   if (why.as_usual) {

@@ -1,0 +1,85 @@
+#include "trace/analyze/critical.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/trace/generated/generated.hpp"
+#include "trace/analyze/diff.hpp"
+
+namespace troupe {
+namespace {
+
+TEST_CASE("the critical path covers its step from end to end", "[trace]") {
+  generated::Spec spec;
+  spec.processes = 2;
+  spec.dp = 2;
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  for (const StepSpan& span : steps.all()) {
+    const CriticalPath path = CriticalPathOf(index, span);
+    REQUIRE_FALSE(path.segments.empty());
+    std::int64_t at_ns = span.begin_ns;
+    for (const Segment& segment : path.segments) {
+      CHECK(segment.begin_ns == at_ns);
+      CHECK(segment.kind != SegmentKind::kUnknown);
+      at_ns = segment.end_ns;
+    }
+    CHECK(at_ns == span.end_ns);
+    std::int64_t total_ns = 0;
+    for (const auto& [bucket, ns] : BucketsOf(index, path)) total_ns += ns;
+    CHECK(total_ns == span.end_ns - span.begin_ns);
+  }
+}
+
+TEST_CASE("on a chain with one microbatch the path is every pass there and back", "[trace]") {
+  generated::Spec spec;
+  spec.microbatches = 1;
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  const auto buckets = BucketsOf(index, CriticalPathOf(index, steps.Of(2)));
+  CHECK(buckets.at("compute F of vision.s0") == 80'000);
+  CHECK(buckets.at("compute B of language.s1") == 200'000);
+  CHECK(buckets.at("compute update of vision.s0") == 10'000);
+  // Two leaders there and two back: each 1000 ns of handling and 500 ns to it and from it.
+  CHECK(buckets.at("boundary vision>language") == 4 * 1000 + 6 * 500);
+}
+
+TEST_CASE("a path whose beginning is lost says so", "[trace]") {
+  RunTrace trace = generated::Generate({});
+  const TraceIndex whole(trace);
+  const Steps steps(whole);
+  for (TraceMessage& m : trace.messages) {
+    if (m.sent_ns > steps.Of(2).begin_ns && m.round == 1) {
+      m.cause = -1;  // what came before it was overwritten
+    }
+  }
+  const TraceIndex index(trace);
+  const CriticalPath path = CriticalPathOf(index, steps.Of(2));
+  CHECK(path.segments.front().kind == SegmentKind::kUnknown);
+  CHECK_THAT(Format(path, index, 0), Catch::Contains("unknown"));
+}
+
+TEST_CASE("a slower stage is where the extra milliseconds went", "[trace]") {
+  generated::Spec spec;
+  const RunTrace before = generated::Generate(spec);
+  spec.modules[1].backward_us += 50;
+  const RunTrace after = generated::Generate(spec);
+  const TraceIndex a(before);
+  const TraceIndex b(after);
+  const Diff diff = Compare(a, Steps(a), b, Steps(b));
+  CHECK(diff.work.front().what.rfind("B of language.s", 0) == 0);
+  CHECK(diff.work.front().delta_ns() == 50'000);
+  std::int64_t sum_ns = 0;
+  for (const Change& change : diff.path) sum_ns += change.delta_ns();
+  CHECK(sum_ns == diff.step.delta_ns());
+  CHECK(diff.step.delta_ns() > 100'000);
+  CHECK(diff.path.front().what.rfind("compute B of language.s", 0) == 0);
+  const RunTrace none;
+  const TraceIndex empty(none);
+  CHECK_THROWS_WITH(Compare(a, Steps(a), empty, Steps(empty)),
+                    Catch::Contains("there is no training step in the trace"));
+}
+
+}  // namespace
+}  // namespace troupe

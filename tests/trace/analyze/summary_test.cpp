@@ -1,0 +1,108 @@
+#include "trace/analyze/summary.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/trace/generated/generated.hpp"
+
+namespace troupe {
+namespace {
+
+/// One device, three pieces of work: 10 idle, 20 F, 30 idle, 40 B, 5 reduce, 15 idle at the end.
+RunTrace OneDevice() {
+  RunTrace trace;
+  trace.stages = {"a.s0"};
+  trace.actors = {{"device 0", 0}};
+  const auto add = [&](WorkKind kind, std::int64_t begin, std::int64_t end) {
+    TraceWork work;
+    work.pass.kind = kind;
+    work.pass.begin_ns = begin;
+    work.pass.end_ns = end;
+    trace.work.push_back(work);
+  };
+  add(WorkKind::kForward, 10, 30);
+  add(WorkKind::kBackward, 60, 100);
+  add(WorkKind::kReduce, 100, 105);
+  return trace;
+}
+
+TEST_CASE("own work, other work and idle time add up to the wall time", "[trace]") {
+  const RunTrace trace = OneDevice();
+  const TraceIndex index(trace);
+  const Summary summary = Summarize(index, {StepSpan{1, 0, 0, 120}});
+  REQUIRE(summary.stages.size() == 1);
+  const StageTime& time = summary.stages.front();
+  CHECK(time.wall_ns == 120);
+  CHECK(time.own_ns == 60);
+  CHECK(time.other_ns == 5);
+  CHECK(time.idle_ns == 55);
+  CHECK(time.bubble_ns == 60);
+  REQUIRE(summary.waits.size() == 2);  // the time after the last work waits for nothing
+  CHECK(summary.waits.front().end_ns - summary.waits.front().begin_ns == 30);
+}
+
+TEST_CASE("work is counted only as far as it is in the steps", "[trace]") {
+  const RunTrace trace = OneDevice();
+  const TraceIndex index(trace);
+  const StageTime time = Summarize(index, {StepSpan{1, 0, 20, 70}}).stages.at(0);
+  CHECK(time.wall_ns == 50);
+  CHECK(time.own_ns == 20);
+  CHECK(time.idle_ns == 30);
+}
+
+TEST_CASE("waits name the edge and the one who kept the stage waiting", "[trace]") {
+  const RunTrace trace = generated::Generate({});
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  const Summary summary = Summarize(index, steps.all());
+  REQUIRE(summary.stages.size() == 3);
+  for (const StageTime& time : summary.stages) {
+    CHECK(time.own_ns + time.other_ns + time.idle_ns == time.wall_ns);
+    std::int64_t waits_ns = 0;
+    for (const WaitShare& wait : time.waits) waits_ns += wait.total_ns;
+    CHECK(waits_ns <= time.idle_ns);
+    CHECK(waits_ns > time.idle_ns / 2);
+  }
+  CHECK(summary.stages[0].waits.front().on == "Gradient over vision>language");
+  CHECK(summary.stages[0].waits.front().whom == "leader vision>language/source.0");
+  CHECK(summary.stages[2].waits.front().on == "Activation over language.s0>s1");
+  CHECK(summary.stages[2].waits.front().whom == "stage language.s0 dp0");
+}
+
+TEST_CASE("every edge counts its messages and their bytes", "[trace]") {
+  const RunTrace trace = generated::Generate({});
+  const TraceIndex index(trace);
+  const Summary summary = Summarize(index, {});
+  std::int64_t messages = 0;
+  std::int64_t bytes = 0;
+  for (const TraceMessage& m : trace.messages) {
+    if (m.link < 0) continue;
+    ++messages;
+    bytes += m.bytes;
+  }
+  for (const EdgeTime& edge : summary.edges) {
+    messages -= edge.messages;
+    bytes -= edge.bytes;
+    CHECK(edge.queue_median_ns <= edge.queue_p99_ns);
+    CHECK(edge.queue_p99_ns <= edge.queue_max_ns);
+  }
+  CHECK(messages == 0);
+  CHECK(bytes == 0);
+}
+
+TEST_CASE("what a trace lacks is always shown", "[trace]") {
+  RunTrace trace = generated::Generate({});
+  CHECK(WhatIsMissing(trace).empty());
+  trace.processes.front().dropped = 12;
+  trace.processes.front().torn = 3;
+  trace.missing = {"n2"};
+  const std::string line =
+      "missing: n0 has overwritten its oldest 12 of 628 records; n0 left 3 half-written; nothing "
+      "is there of n2\n";
+  CHECK(WhatIsMissing(trace) == line);
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  CHECK(Format(Summarize(index, steps.all()), index, steps).rfind(line, 0) == 0);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,61 @@
+#include "trace/export/sql.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/trace/generated/generated.hpp"
+
+namespace troupe {
+namespace {
+
+class Asked {
+ public:
+  Asked() : index_(trace_), steps_(index_), database_(index_, steps_) {}
+  std::string operator()(const std::string& sql) const { return ToCsv(database_.Query(sql)); }
+
+ private:
+  RunTrace trace_ = generated::Generate({});
+  TraceIndex index_;
+  Steps steps_;
+  TraceDatabase database_;
+};
+
+TEST_CASE("messages, work, actors, stages, edges and steps can be joined", "[trace]") {
+  const Asked ask;
+  CHECK(ask("select count(*) n from messages") == "n\n628\n");
+  CHECK(ask("select s.name, kind, count(*) from work w join stages s using (stage) "
+            "where step = 2 and kind in ('F', 'update') group by 1, 2 order by 1, 2") ==
+        "name,kind,count(*)\nlanguage.s0,F,8\nlanguage.s0,update,2\nlanguage.s1,F,8\n"
+        "language.s1,update,2\nvision.s0,F,4\nvision.s0,update,1\n");
+  CHECK(ask("select e.name, a.name from messages m join edges e using (edge) "
+            "join actors a on a.actor = m.receiver where type = 'Slice' and unit = 3") ==
+        "name,name\nvision>language,leader vision>language/destination.0\n");
+  CHECK(ask("select count(*) from messages m left join messages c on c.id = m.cause "
+            "where c.id is null") == "count(*)\n1\n");
+  CHECK(ask("select name, pid from processes") == "name,pid\nn0,100\n");
+}
+
+TEST_CASE("the schema that is printed is that of the tables", "[trace]") {
+  const Asked ask;
+  for (const char* table :
+       {"messages", "work", "actors", "stages", "edges", "processes", "steps"}) {
+    CHECK_THAT(TraceDatabase::Schema(), Catch::Contains("CREATE TABLE " + std::string(table)));
+    CHECK_NOTHROW(ask("select * from " + std::string(table)));
+  }
+}
+
+TEST_CASE("what would write, reach a file or is no statement is refused in one line", "[trace]") {
+  const Asked ask;
+  CHECK_THROWS_WITH(ask("delete from messages"), "sql: only SELECT is allowed");
+  CHECK_THROWS_WITH(ask("attach 'x.db' as x"), "sql: only SELECT is allowed");
+  CHECK_THROWS_WITH(ask("pragma user_version = 3"), "sql: only SELECT is allowed");
+  CHECK_THROWS_AS(ask("select load_extension('x')"), std::invalid_argument);
+  CHECK_THROWS_WITH(ask("select 1; select 2"),
+                    "sql: expected one statement, got more after the "
+                    "first");
+  CHECK_THROWS_WITH(ask("selekt"), Catch::Contains("syntax error"));
+  CHECK_THROWS_WITH(ask(" "), "sql: expected a SELECT, got nothing");
+  CHECK(ask("select count(*) from messages;") == "count(*)\n628\n");
+}
+
+}  // namespace
+}  // namespace troupe
