@@ -82,11 +82,22 @@ void OnDown(Self self, const caf::down_msg& down) {
   AnswerIfAllEnded(self);
 }
 
+/// Beside the traces, where there are any. Nobody can do anything if that fails.
+void Keep(const NodeConfig& config, const char* file, const std::string& text) {
+  if (!config.trace || config.trace_folder.empty()) return;
+  try {
+    WriteTextFile(config.trace_folder + "/" + file, text);
+  } catch (const std::exception& e) {
+    if (config.observer) config.observer->OnWarning(e.what());
+  }
+}
+
 /// The job has failed, here or elsewhere. The first time, everybody else learns of it.
 void OnFailed(Self self, const std::string& cause) {
   NodeState& s = self->state;
   s.config.abort->Raise(cause);
   if (std::exchange(s.failed, true)) return;
+  Keep(s.config, kCauseFile, s.config.abort->cause() + "\n");
   for (const auto& [process, node] : s.nodes) {
     if (process != s.config.self) self->send(node, JobFailed{s.config.abort->cause()});
   }
@@ -211,22 +222,13 @@ void AskAllWaits(Self self, std::function<void(std::vector<ActorWaits>)> then) {
   }
 }
 
-/// Beside the traces, where there are any. Nobody can do anything if that fails.
-void KeepWaits(const NodeConfig& config, const char* file, const std::vector<ActorWaits>& waits) {
-  if (!config.trace || config.trace_folder.empty()) return;
-  try {
-    WriteWaits(config.trace_folder + "/" + file, waits);
-  } catch (const std::exception& e) {
-    if (config.observer) config.observer->OnWarning(e.what());
-  }
-}
-
 void OnTellWaits(Self self) {
   NodeState& s = self->state;
   const auto first = s.nodes.find(0);
   if (!First(s) && first != s.nodes.end()) return self->send(first->second, TellWaits{});
-  AskAllWaits(
-      self, [self](const std::vector<ActorWaits>& waits) { KeepWaits(self->state.config, kWaitsAskedFile, waits); });
+  AskAllWaits(self, [self](const std::vector<ActorWaits>& waits) {
+    Keep(self->state.config, kWaitsAskedFile, ToJson(waits));
+  });
 }
 
 /// Ends the job with the wait behind all others. Asks twice: a question is answered after whatever
@@ -238,7 +240,7 @@ void OnStalled(Self self, const Stalled& stalled) {
   AskAllWaits(self, [self, since = stalled.since_ns](const std::vector<ActorWaits>& before) {
     AskAllWaits(self, [self, since, before](const std::vector<ActorWaits>& after) {
       if (self->state.ending || !SameWaits(before, after)) return;
-      KeepWaits(self->state.config, kWaitsFile, after);
+      Keep(self->state.config, kWaitsFile, ToJson(after));
       self->state.config.abort->Raise("nothing has moved anywhere for " +
                                       std::to_string(since / 1'000'000'000) +
                                       " s: " + RootOf(after));

@@ -34,10 +34,10 @@ std::string ToJson(const std::vector<ActorWaits>& actors) {
   return all.dump(1) + "\n";
 }
 
-void WriteWaits(const std::string& path, const std::vector<ActorWaits>& actors) {
+void WriteTextFile(const std::string& path, const std::string& text) {
   const std::string beside = path + ".tmp";
   std::ofstream out(beside, std::ios::binary);
-  out << ToJson(actors);
+  out << text;
   out.close();
   if (!out || std::rename(beside.c_str(), path.c_str()) != 0) {
     throw std::runtime_error(path + ": cannot write: " + std::strerror(errno));

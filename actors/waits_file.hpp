@@ -13,10 +13,13 @@ namespace troupe {
 inline constexpr const char* kWaitsFile = "waits.json";             ///< of a job that stood still
 inline constexpr const char* kWaitsAskedFile = "waits-asked.json";  ///< of one that may be running
 
-/// One JSON array, with the members of ActorWaits, Wait and Owed by their names.
-std::string ToJson(const std::vector<ActorWaits>& actors);
+/// Why the job ended, one line; not there after a success.
+inline constexpr const char* kCauseFile = "cause.txt";
 
 /// Replaces `path`. Throws std::runtime_error naming path and reason.
-void WriteWaits(const std::string& path, const std::vector<ActorWaits>& actors);
+void WriteTextFile(const std::string& path, const std::string& text);
+
+/// One JSON array, with the members of ActorWaits, Wait and Owed by their names.
+std::string ToJson(const std::vector<ActorWaits>& actors);
 
 }  // namespace troupe

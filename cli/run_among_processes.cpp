@@ -36,9 +36,6 @@ std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(seconds));
 }
 
-/// How long a process of a failed job may take to end by itself: a device can be deep in a library.
-constexpr std::chrono::seconds kUnwinding{4};
-
 /// The settings that decide it, as the user wrote them.
 std::string DescribeTransport(const TransportConfig& transport) {
   std::string text = "transport.ucx_tls = \"" + transport.ucx_tls + "\"";

@@ -1,15 +1,18 @@
 #include "cli/run_job.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <iostream>
 #include <stdexcept>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
 #include <caf/actor_system.hpp>
 #include <caf/scoped_actor.hpp>
 
+#include "cli/commands.hpp"
 #include "cli/job_parts.hpp"
 #include "cli/preflight.hpp"
 #include "data/llava.hpp"
@@ -43,12 +46,26 @@ void QuickExit(int exit_code) {
   _exit(exit_code);
 }
 
+/// A job that has failed ends, though one of its threads be stuck in a pass or a handler.
+std::shared_ptr<void> EndInTime(AbortSignal& abort) {
+  auto ended = std::make_shared<std::atomic<bool>>(false);
+  auto subscription = abort.Subscribe([ended](const std::string& cause) {
+    std::thread([ended, cause] {
+      std::this_thread::sleep_for(kUnwinding);
+      if (ended->load()) return;
+      std::cerr << ("troupe: " + cause + "\n");
+      QuickExit(kExitFailed);
+    }).detach();
+  });
+  return std::shared_ptr<void>(nullptr, [ended, subscription](void*) { ended->store(true); });
+}
+
 std::string RunInProcess(const JobSetup& setup) {
   CheckResources(static_cast<int>(setup.plan->lock_steps().size()));
   const auto abort = std::make_shared<AbortSignal>();
   const auto tensors = std::make_shared<TensorStore>(abort);
-  const auto processes = std::make_shared<const ProcessPlan>(
-      ProcessPlan::Single(setup.plan->config().cluster.ranks));
+  const auto processes =
+      std::make_shared<const ProcessPlan>(ProcessPlan::Single(setup.plan->config().cluster.ranks));
   NodeConfig node = NodeOf(setup, processes, 0, nullptr, abort, tensors);
   WatchdogConfig watchdog_config = WatchdogOf(setup.plan->config(), node);
   const auto waits = node.group_waits;  // outlives the groups
@@ -60,6 +77,7 @@ std::string RunInProcess(const JobSetup& setup) {
     caf::anon_send(handle, Stalled{since.count()});
   };
   JobEnd end;
+  const auto guard = EndInTime(*abort);
   {
     const Watchdog watchdog(std::move(watchdog_config));
     ListenToUser(setup, handle);

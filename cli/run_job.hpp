@@ -1,6 +1,7 @@
 // Builds a job from a configuration and runs it: alone, or as one process of several.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,15 +22,15 @@ struct JobSetup {
   std::shared_ptr<InputSource> source;
   std::shared_ptr<JobObserver> observer;  ///< process 0
   RoundPlan rounds;                       ///< process 0
-  bool inspect = false;    ///< show every tensor to the observer after each step
-  std::string trace_folder;  ///< where traces go; empty: they stay in memory
-  int rounds_ahead = 1;    ///< rounds begun before the current one is complete
+  bool inspect = false;                   ///< show every tensor to the observer after each step
+  std::string trace_folder;               ///< where traces go; empty: they stay in memory
+  int rounds_ahead = 1;                   ///< rounds begun before the current one is complete
   /// Puts something between the runtime and the programs; tests plant faults with it. May be empty.
   std::function<ProgramFactory(ProgramFactory)> wrap_programs;
   Checkpoints checkpoints;           ///< process 0
   std::vector<PlantedFault> faults;  ///< of tests
-  bool quiet = false;  ///< somebody else tells the user what a signal does
-  Interrupt* interrupt = nullptr;  ///< who asks for an early end; may be null
+  bool quiet = false;                ///< somebody else tells the user what a signal does
+  Interrupt* interrupt = nullptr;    ///< who asks for an early end; may be null
 };
 
 /// How it ended.
@@ -57,6 +58,9 @@ JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership);
 
 /// Flushes what was printed and ends the process at once.
 [[noreturn]] void QuickExit(int exit_code);
+
+/// How long a process of a failed job may take to end by itself: a device can be deep in a library.
+inline constexpr std::chrono::seconds kUnwinding{4};
 
 /// Where the modules of `config` get their inputs: the data files, or nothing for synthetic ones.
 /// Throws DataError naming what is wrong with the files.

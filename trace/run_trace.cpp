@@ -16,19 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// RUN/trace, or the newest of RUN/trace-2, RUN/trace-3, ... for a run that was started anew; a
-/// folder of trace files itself.
-fs::path TraceFolder(const std::string& run) {
-  if (!fs::is_directory(run)) throw std::runtime_error(run + ": no such run directory");
-  fs::path newest;
-  for (int start = 1;; ++start) {
-    const fs::path folder = fs::path(run) / TraceFolderName(start);
-    if (!fs::is_directory(folder)) break;
-    newest = folder;
-  }
-  return newest.empty() ? fs::path(run) : newest;
-}
-
 std::vector<fs::path> TraceFiles(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -403,6 +390,17 @@ std::string TraceFolderName(int start) {
   return start == 1 ? "trace" : "trace-" + std::to_string(start);
 }
 
+std::string NewestTraceFolder(const std::string& run) {
+  if (!fs::is_directory(run)) throw std::runtime_error(run + ": no such run directory");
+  fs::path newest;
+  for (int start = 1;; ++start) {
+    const fs::path folder = fs::path(run) / TraceFolderName(start);
+    if (!fs::is_directory(folder)) break;
+    newest = folder;
+  }
+  return newest.empty() ? run : newest.string();
+}
+
 RunTrace MergeTraces(const std::vector<TraceFile>& files, const std::string& run) {
   Merger merger;
   for (const TraceFile& file : files) merger.Add(file);
@@ -410,7 +408,7 @@ RunTrace MergeTraces(const std::vector<TraceFile>& files, const std::string& run
 }
 
 std::vector<TraceFile> ReadTraceFiles(const std::string& run_directory) {
-  const fs::path folder = TraceFolder(run_directory);
+  const fs::path folder = NewestTraceFolder(run_directory);
   std::vector<TraceFile> files;
   for (const fs::path& path : TraceFiles(folder)) files.push_back(ReadTraceFile(path.string()));
   if (files.empty()) {

@@ -74,6 +74,10 @@ struct RunTrace {
 std::string TraceFolderName(int start);
 inline constexpr const char* kTraceExtension = ".trace";  ///< "n0.trace"
 
+/// Where the files of the last start of a run are: RUN/trace, RUN/trace-2, ...; `run` itself if it
+/// has none of these. Throws std::runtime_error if `run` is no directory.
+std::string NewestTraceFolder(const std::string& run);
+
 /// Reads what the processes of a run have noted, in its last start. Works while they run, and after
 /// a crash. Throws std::runtime_error naming path and reason.
 RunTrace ReadRunTrace(const std::string& run_directory);

@@ -105,12 +105,17 @@ std::string ReadWholeFile(const std::string& path) {
   return std::move(content).str();
 }
 
-std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory) {
+std::string CauseOf(const std::string& run_directory) {
+  const std::string path = NewestTraceFolder(run_directory) + "/" + kCauseFile;
   std::error_code ignored;
-  int start = 1;  // the last one
-  while (std::filesystem::exists(run_directory + "/" + TraceFolderName(start + 1), ignored))
-    ++start;
-  const std::string path = run_directory + "/" + TraceFolderName(start) + "/" + kWaitsFile;
+  if (!std::filesystem::exists(path, ignored)) return "";
+  const std::string text = ReadWholeFile(path);
+  return text.substr(0, text.find('\n'));
+}
+
+std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory) {
+  const std::string path = NewestTraceFolder(run_directory) + "/" + kWaitsFile;
+  std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
   std::vector<ActorWaits> all;
   try {

@@ -39,6 +39,9 @@ std::int64_t FirstStepOf(const TraceIndex& index, const std::string& run_directo
 /// read, without.
 RuleInputs RuleOfRun(const OpenTrace& run);
 
+/// Why the run failed, as its console said it; empty: it did not, or it was killed.
+std::string CauseOf(const std::string& run_directory);
+
 /// waits.json beside the traces of the last start, which a stall leaves; nothing: it is not there.
 /// Throws std::runtime_error naming the file when it is not what it should be.
 std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory);

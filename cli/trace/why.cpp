@@ -59,6 +59,13 @@ std::vector<int> NamedIn(const std::string& sentence, const RunTrace& trace) {
   return actors;
 }
 
+/// What the actors that `sentence` speaks of did last.
+void PrintDoings(const OpenTrace& run, const Usual& usual, const std::string& sentence) {
+  for (const int actor : NamedIn(sentence, run.trace)) {
+    std::cout << LastDoings(run.index, usual, actor);
+  }
+}
+
 void PrintStall(const OpenTrace& run, const Usual& usual, const std::vector<ActorWaits>& waits,
                 const std::string& from) {
   std::string who = from;
@@ -72,9 +79,7 @@ void PrintStall(const OpenTrace& run, const Usual& usual, const std::vector<Acto
   const std::string root = RootOf(waits);
   std::cout << "the run stalled; who waited for whom:\n\n"
             << ChainFrom(waits, who) << "\nroot: " << root << "\n\n";
-  for (const int actor : NamedIn(root, run.trace)) {
-    std::cout << LastDoings(run.index, usual, actor);
-  }
+  PrintDoings(run, usual, root);
 }
 
 int ExplainRun(const WhyArguments& arguments) {
@@ -87,8 +92,12 @@ int ExplainRun(const WhyArguments& arguments) {
     return kExitDone;
   }
   if (arguments.step == 0) {
+    const std::string cause = CauseOf(arguments.run);
+    if (!cause.empty()) std::cout << "the run failed: " << cause << "\n\n";
     const std::string open = Format(FindStall(run.index, usual), run.index);
     if (!open.empty()) std::cout << "when the trace ended:\n" << open << '\n';
+    PrintDoings(run, usual, cause);
+    if (!cause.empty() && arguments.actor.empty()) return kExitDone;
   }
   std::vector<int> actors;
   if (!arguments.actor.empty()) actors = ActorsNamed(run.trace, arguments.actor);

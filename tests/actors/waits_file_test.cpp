@@ -37,7 +37,7 @@ TEST_CASE("waits and debts are written by their names", "[actors]") {
 }
 
 TEST_CASE("a folder that is not there is named", "[actors]") {
-  CHECK_THROWS_WITH(WriteWaits("/nonexistent/waits.json", {}),
+  CHECK_THROWS_WITH(WriteTextFile("/nonexistent/waits.json", "x"),
                     "/nonexistent/waits.json: cannot write: No such file or directory");
 }
 
