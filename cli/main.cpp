@@ -104,10 +104,9 @@ int Main(int argc, char** argv) {
   }
   std::vector<std::string> words = WordsOf(argc, argv);
   std::string unknown = UnknownVerb(app, words.front());
-  const CLI::App* verb_app = app.get_subcommand_no_throw(words.front());
-  if (unknown.empty() && words.size() > 1 && verb_app != nullptr &&
-      verb_app->get_require_subcommand_min() > 0) {
-    unknown = UnknownVerb(*verb_app, words[1]);
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_name() != words.front() || words.size() < 2) continue;
+    if (sub->get_require_subcommand_min() > 0) unknown = UnknownVerb(*sub, words[1]);
   }
   if (!unknown.empty()) {
     std::cerr << "troupe: " << unknown << "\nRun `troupe --help`.\n";

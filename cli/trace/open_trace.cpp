@@ -86,9 +86,7 @@ OpenTrace::OpenTrace(const std::string& run_directory)
 RuleInputs RuleOfRun(const OpenTrace& run) {
   try {
     const JobPlan plan(LoadConfig(run.directory + "/resolved.toml").config);
-    RuleInputs rule{plan.graph(), {}};
-    for (const StagePlan& stage : plan.stages()) rule.limits.push_back(stage.limit);
-    return rule;
+    return {plan.graph(), plan.schedule()};
   } catch (const std::exception&) {
     return RuleOf(run.trace);
   }

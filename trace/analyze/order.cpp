@@ -42,15 +42,17 @@ struct Mean {
 
 /// What one replica of the pipeline ran in the round.
 struct Measured {
-  std::map<std::pair<int, bool>, Mean> durations;  ///< by stage; true: forward
-  std::int64_t Of(int stage, bool forward) const {
-    const auto found = durations.find({stage, forward});
+  std::map<std::pair<int, PassKind>, Mean> durations;  ///< by stage
+  std::int64_t Of(int stage, PassKind kind) const {
+    const auto found = durations.find({stage, kind});
     return found == durations.end() ? 0 : found->second.ns();
   }
 };
 
-bool IsForwardOrBackward(WorkKind kind) {
-  return kind == WorkKind::kForward || kind == WorkKind::kBackward;
+PassKind KindOf(WorkKind kind) {
+  return kind == WorkKind::kForward    ? PassKind::kForward
+         : kind == WorkKind::kBackward ? PassKind::kBackward
+                                       : PassKind::kWeight;
 }
 
 /// Why the simulation does not fit the round; empty: it does.
@@ -59,13 +61,13 @@ std::string CannotPredict(const TraceIndex& index, std::int64_t round, const Rul
   std::map<std::pair<int, int>, std::set<std::int64_t>> units;
   for (const int w : index.WorkIn(round)) {
     const PassRecord& pass = index.work(w).pass;
-    if (IsPass(pass.kind) && !IsForwardOrBackward(pass.kind)) {
-      return std::string("passes of kind ") + ToString(pass.kind) + " are not the rule's";
-    }
-    if (!IsForwardOrBackward(pass.kind)) continue;
+    if (!IsPass(pass.kind)) continue;
     units[{pass.stage, pass.dp}].insert(pass.unit);
     const auto [at, fresh] = stage_of_rank.try_emplace(pass.rank, pass.stage);
-    if (!fresh && at->second != pass.stage) {
+    // Virtual stages of one module share ranks by their schedule.
+    const auto module = [&](int stage) { return SplitStage(index.StageName(stage)).first; };
+    if (!fresh && at->second != pass.stage &&
+        (rule.schedule.devices.empty() || module(at->second) != module(pass.stage))) {
       return index.StageName(at->second) + " and " + index.StageName(pass.stage) +
              " share ranks, and the rule is simulated with a device for each";
     }
@@ -125,7 +127,7 @@ RuleInputs RuleOf(const RunTrace& trace) {
                      static_cast<int>(trace.stages.size()) + 1});
   }
   RuleInputs rule{StageGraph(std::move(modules), std::move(edges)), {}};
-  rule.limits = LimitsOf(rule.graph);
+  rule.schedule = OneForwardOneBackward(LimitsOf(rule.graph));
   return rule;
 }
 
@@ -139,7 +141,7 @@ OrderComparison CompareOrders(const TraceIndex& index, std::int64_t round, const
     const PassRecord& pass = index.work(w).pass;
     if (!IsPass(pass.kind)) continue;
     records.push_back(pass);
-    Mean& mean = measured[pass.dp].durations[{pass.stage, pass.kind == WorkKind::kForward}];
+    Mean& mean = measured[pass.dp].durations[{pass.stage, KindOf(pass.kind)}];
     mean.total_ns += pass.end_ns - pass.begin_ns;
     ++mean.count;
     if (first_stage < 0) first_stage = pass.stage;
@@ -153,17 +155,16 @@ OrderComparison CompareOrders(const TraceIndex& index, std::int64_t round, const
     // A replica whose number no other stage has (another dp) goes by the nearest that has.
     const Measured& own = measured.at(order.ran.dp);
     const auto takes = [&](int stage, const Pass& pass) {
-      const bool forward = pass.kind == PassKind::kForward;
-      if (own.durations.count({stage, forward}) > 0) return own.Of(stage, forward);
+      if (own.durations.count({stage, pass.kind}) > 0) return own.Of(stage, pass.kind);
       std::int64_t ns = 0;
-      for (const auto& [dp, other] : measured) ns = std::max(ns, other.Of(stage, forward));
+      for (const auto& [dp, other] : measured) ns = std::max(ns, other.Of(stage, pass.kind));
       return ns;
     };
     if (simulations.count(order.ran.dp) == 0) {
       simulations[order.ran.dp] =
-          Simulate(rule.graph, rule.limits, takes, static_cast<std::int64_t>(units.size()));
+          Simulate(rule.graph, rule.schedule, takes, static_cast<std::int64_t>(units.size()));
     }
-    const bool goes_back = own.durations.count({order.ran.stage, false}) > 0;
+    const bool goes_back = own.durations.count({order.ran.stage, PassKind::kBackward}) > 0;
     order.predicted =
         WithoutBackwards(simulations[order.ran.dp].OrderOf(order.ran.stage), goes_back);
     order.differences = Differences(order.ran.text, order.predicted);

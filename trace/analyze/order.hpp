@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "layout/stage_graph.hpp"
+#include "schedule/schedule.hpp"
 #include "trace/analyze/steps.hpp"
 #include "trace/order.hpp"
 
@@ -15,12 +16,12 @@ namespace troupe {
 /// What the rule decides by.
 struct RuleInputs {
   StageGraph graph = StageGraph({}, {});
-  std::vector<std::int64_t> limits;  ///< forwards that may await their backward, by stage
+  Schedule schedule;  ///< the rules of all stages, and which of them share devices
 };
 
-/// The graph of the trace's stages and links. Credits are not in a trace: limits are those of
-/// edges with as many credits as they can use. Throws std::invalid_argument for names that are no
-/// "module.s0", and LayoutError for links that make no graph.
+/// The graph of the trace's stages and links, run as 1f1b. Credits are not in a trace: limits are
+/// those of edges with as many credits as they can use. Throws std::invalid_argument for names that
+/// are no "module.s0", and LayoutError for links that make no graph.
 RuleInputs RuleOf(const RunTrace& trace);
 
 struct ComparedOrder {

@@ -1,0 +1,73 @@
+// `troupe trace` on a run that really ran.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include <catch2/catch.hpp>
+
+#include "tests/cli/run_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+
+std::string Printed(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {"trace"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const Outcome outcome = RunTroupe(all);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  return outcome.out;
+}
+
+std::string Refused(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {"trace"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const Outcome outcome = RunTroupe(all);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.out.empty());
+  return LinesOf(outcome.err).at(0);
+}
+
+}  // namespace
+
+TEST_CASE("every verb of trace answers about a run", "[cli]") {
+  const RunFolder folder;
+  REQUIRE(folder.Train({"run.steps=3"}).exit_code == 0);
+  const std::string run = folder.Runs().at(0);
+  CHECK_THAT(Printed({"summary", run}), Contains("steps 1-3") && Contains("longest waits"));
+  CHECK_THAT(Printed({"order", run, "--step", "2"}), Contains("step 2\n") && Contains("F0"));
+  CHECK_THAT(Printed({"critical", run}), Contains("critical path of step 3: "));
+  CHECK_THAT(Printed({"why", run, "--step", "2"}),
+             Contains("in step 2 ") || Contains("step 2 took"));
+  CHECK_THAT(Printed({"diff", run, run}), Contains("a step takes 0 more"));
+  const auto messages =
+      nlohmann::json::parse(Printed({"messages", run, "--step", "2", "--format", "json"}));
+  REQUIRE(messages.size() > 20);
+  for (const auto& message : messages) CHECK(message["step"] == 2);
+  CHECK(Printed({"sql", run, "select count(*) n from steps", "--format", "csv"}) == "n\n3\n");
+  CHECK_THAT(Printed({"sql", run}), Contains("CREATE TABLE messages"));
+  for (const std::string format : {"perfetto", "chrome", "html"}) {
+    const std::string file = folder / ("out." + format);
+    CHECK_THAT(Printed({"export", run, "--steps", "2-3", "--format", format, "--out", file}),
+               Contains(file + ": ") && Contains(" arrows, "));
+    if (format != "html") CHECK_THAT(Printed({"lint", file}), Contains("nothing an importer"));
+  }
+
+  CHECK_THAT(Refused({"order", run, "--step", "9"}),
+             Contains("step 9 is not in the trace, which has steps 1-3"));
+  CHECK_THAT(Refused({"messages", run, "--actor", "audio"}),
+             Contains("no actor is called \"audio\""));
+  CHECK_THAT(Refused({"sql", run, "drop table work"}), Contains("only SELECT is allowed"));
+}
+
+TEST_CASE("what trace cannot answer is one line", "[cli]") {
+  CHECK_THAT(Refused({"summary", "nowhere"}), Contains("nowhere: expected a run directory"));
+  CHECK_THAT(Refused({"sumary", "nowhere"}), Contains("did you mean summary?"));
+  CHECK_THAT(Refused({"sql", "nowhere", "--format", "xml"}),
+             Contains("expected table, json or csv, got \"xml\""));
+  CHECK_THAT(Refused({"summary", ".", "--steps", "3-1"}), Contains("got \"3-1\""));
+  CHECK(RunTroupe({"trace", "lint", "/nonexistent"}).exit_code == 1);
+}
+
+}  // namespace troupe
