@@ -44,8 +44,12 @@ void PrintLastOrder(const std::string& trace_folder) {
   for (const TraceWork& work : trace.work) {
     if (work.pass.round == last) passes.push_back(work.pass);
   }
-  std::cout << "what each stage ran in the last step (F forward, B backward of a microbatch; of a "
-               "window of them in a colocated encoder):\n"
+  const bool split = std::ranges::any_of(
+      passes, [](const PassRecord& pass) { return pass.kind == WorkKind::kWeight; });
+  std::cout << "what each stage ran in the last step (F forward, B backward"
+            << (split ? ", W the weights' part of it," : "")
+            << " of a microbatch; of a window of them in a colocated encoder):
+"
             << FormatOrders(PassOrders(passes, last), trace.stages);
 }
 

@@ -44,6 +44,16 @@ Config ColocatedConfig() {
   return config;
 }
 
+/// A language model of two ranks and two replicas, under a schedule that is not 1f1b.
+Config ScheduledConfig(const std::string& kind) {
+  Config config = SyntheticConfigOf({{"language", LayoutOf(1, 2, 2)}}, {});
+  config.schedule.micro_batch_size = 2;
+  config.schedule.microbatches = 6;
+  config.schedule.kind = kind;
+  SetChunks(config);
+  return config;
+}
+
 std::string CauseOf(const Config& config, const std::string& fault) {
   ThreadedJob job;
   job.stall_after = std::chrono::milliseconds(600);
@@ -139,8 +149,7 @@ TEST_CASE("a message that is lost at the end of a round is named", "[actors][thr
                {"stage language.s1 dp2@RoundBegin@4",
                 "director waits for the report of round 3 from stage language.s1 dp2, which does "
                 "not owe it"},
-               {"director@StageReport@2",
-                "director has no report of round 0 from stage "},
+               {"director@StageReport@2", "director has no report of round 0 from stage "},
                {"update of vision.s0@BackwardsDone@1",
                 "update of vision.s0 waits for the last backward of round 0 from stage vision.s0"},
                {"update of vision.s0@UpdateRound@4",
@@ -179,6 +188,36 @@ TEST_CASE("a message that is lost at a colocated edge is named", "[actors][threa
                {"phase vision>language@FromSet<ExchangeDone>@1",
                 "phase vision>language waits for the row exchange on devices 0, 1 of window 0 from "
                 "lock step 0, which does not owe it"},
+           });
+}
+
+TEST_CASE("a message that is lost among passes that wait for their turn is named",
+          "[actors][threads]") {
+  const std::string lost = ", which does not owe it: a message between them is lost";
+  CheckAll(ScheduledConfig("interleaved"),
+           {
+               {"stage language.s2 dp0@Activation@24",
+                "stage language.s2 dp0 waits for the activation of microbatch 23 from stage "
+                "language.s1 dp0, which has sent it and waits for the gradient: the message is "
+                "lost"},
+               {"stage language.s0 dp1@Gradient@24",
+                "stage language.s0 dp1 waits for the gradient of microbatch 23 from stage "
+                "language.s1 dp1" +
+                    lost},
+               {"lock step 0@ToSet<RunForward>@9", " from lock step 0" + lost},
+               {"device 3@RunBackward@5", "from device 3" + lost},
+           });
+}
+
+TEST_CASE("a lost command for the weights of a backward is named", "[actors][threads]") {
+  CheckAll(ScheduledConfig("zb-h1"),
+           {
+               {"device 2@RunBackwardWeights@3",
+                "lock step 1 waits for the weight gradients of microbatch 2 from device 2, which "
+                "does not owe it: a message between them is lost"},
+               {"stage language.s0 dp0@FromSet<BackwardWeightsDone>@24",
+                "stage language.s0 dp0 waits for the weight gradients on device 0 of microbatch "
+                "23 from lock step 0"},
            });
 }
 

@@ -90,7 +90,7 @@ struct ThreadedJob {
     auto groups = std::make_shared<
         std::map<std::tuple<std::string, int, int>, std::vector<std::shared_ptr<Communicator>>>>();
     for (const ModuleConfig& module : config.modules) {
-      for (int pp = 0; pp < module.layout.pp; ++pp) {
+      for (int pp = 0; pp < module.num_stages(); ++pp) {
         for (int tp = 0; tp < module.layout.tp; ++tp) {
           GroupNames names{waits.get(), "data " + module.name + ".s" + std::to_string(pp), {}};
           for (auto& member : MakeLocalGroup(module.layout.dp, abort, std::move(names))) {
