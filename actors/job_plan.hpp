@@ -65,6 +65,9 @@ class JobPlan {
   const std::vector<StagePlan>& stages() const { return stages_; }
   const std::vector<UpdatePlan>& updates() const { return updates_; }
 
+  /// Config::samples_per_microbatch, which searches the graph for its sink.
+  std::int64_t samples_per_microbatch() const { return samples_per_microbatch_; }
+
   /// The lock-step set of a rank: ranks with the same number share collectives, directly or through
   /// others, and take all their commands through one LockStep.
   int LockStepOf(int rank) const { return lock_step_.at(rank); }
@@ -105,6 +108,7 @@ class JobPlan {
   void JoinLockSteps();
 
   Config config_;
+  std::int64_t samples_per_microbatch_ = 0;
   std::vector<ModulePlan> modules_;
   std::vector<EdgePlan> edges_;
   StageGraph graph_ = StageGraph({}, {});
