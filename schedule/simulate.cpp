@@ -1,9 +1,10 @@
 #include "schedule/simulate.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <queue>
+#include <set>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace troupe {
@@ -22,25 +23,41 @@ struct Later {
   bool operator()(const Ending& a, const Ending& b) const { return a.at_ns > b.at_ns; }
 };
 
+/// What one device has been told and has not begun.
+struct DeviceQueue {
+  bool busy = false;
+  std::deque<StagePass> commands;
+  const DeviceOrder* order = nullptr;  ///< null: as they come
+  std::size_t turn = 0;                ///< place in the order
+};
+
 class Simulator {
  public:
-  Simulator(const StageGraph& graph, const std::vector<std::int64_t>& limits,
-            const PassDuration& duration, std::int64_t microbatches)
+  Simulator(const StageGraph& graph, const Schedule& schedule, const PassDuration& duration,
+            std::int64_t microbatches)
       : graph_(graph),
-        limits_(limits),
+        schedule_(schedule),
         duration_(duration),
         counters_(graph.stages().size()),
         arrived_(graph.links().size()),
         answered_(graph.links().size()) {
     result_.stages.resize(counters_.size());
-    for (std::size_t stage = 0; stage < counters_.size(); ++stage) {
-      counters_[stage].horizon = microbatches;
-      if (graph.stages()[stage].in.empty()) counters_[stage].activations = microbatches;
+    int devices = 0;
+    for (int stage = 0; Index(stage) < counters_.size(); ++stage) {
+      StageCounters& c = counters_[Index(stage)];
+      c.horizon = microbatches;
+      if (graph.stages()[Index(stage)].in.empty()) c.activations = microbatches;
+      devices = std::max(devices, DeviceOf(stage) + 1);
+      touched_.insert(stage);
+    }
+    queues_.resize(Index(devices));
+    for (std::size_t device = 0; device < schedule.orders.size(); ++device) {
+      if (!schedule.orders[device].empty()) queues_[device].order = &schedule.orders[device];
     }
   }
 
   Simulation Run() {
-    StartAll(0);
+    DecideAll(0);
     while (!running_.empty()) {
       const std::int64_t now_ns = running_.top().at_ns;
       while (!running_.empty() && running_.top().at_ns == now_ns) {
@@ -49,28 +66,55 @@ class Simulator {
         Finish(ending.stage, ending.pass);
       }
       result_.makespan_ns = now_ns;
-      StartAll(now_ns);
+      DecideAll(now_ns);
     }
+    NameBlocked();
     return std::move(result_);
   }
 
  private:
-  void StartAll(std::int64_t now_ns) {
-    for (int stage = 0; Index(stage) < counters_.size(); ++stage) {
+  int DeviceOf(int stage) const {
+    return schedule_.devices.empty() ? stage : schedule_.devices[Index(stage)];
+  }
+  bool RunsBackward(int stage) const {
+    return schedule_.runs_backward.empty() || schedule_.runs_backward[Index(stage)];
+  }
+
+  /// Lets every stage that learned something decide, and every device begin what it may.
+  void DecideAll(std::int64_t now_ns) {
+    std::set<int> devices;
+    for (const int stage : std::exchange(touched_, {})) {
+      devices.insert(DeviceOf(stage));
       StageCounters& c = counters_[Index(stage)];
-      const auto pass = NextPass(c, limits_[Index(stage)]);
+      const auto pass = NextPass(c, schedule_.rules[Index(stage)]);
       if (!pass) continue;
       c.busy = true;
-      ++(pass->kind == PassKind::kForward ? c.forwards : c.backwards);
-      const std::int64_t takes_ns = duration_(stage, *pass);
-      if (takes_ns < 0) {
-        throw std::invalid_argument("simulation: " + ToString(*pass) + " of " +
-                                    graph_.StageName(stage) + " takes " + std::to_string(takes_ns) +
-                                    " ns");
-      }
-      result_.stages[Index(stage)].push_back({*pass, now_ns, now_ns + takes_ns});
-      running_.push({now_ns + takes_ns, stage, *pass});
+      CountStarted(c, *pass);
+      queues_[Index(DeviceOf(stage))].commands.push_back({stage, *pass});
     }
+    for (const int device : devices) Begin(queues_[Index(device)], now_ns);
+  }
+
+  void Begin(DeviceQueue& queue, std::int64_t now_ns) {
+    if (queue.busy || queue.commands.empty()) return;
+    auto next = queue.commands.begin();
+    if (queue.order != nullptr) {
+      if (queue.turn >= queue.order->size()) return;
+      next = std::find(next, queue.commands.end(), (*queue.order)[queue.turn]);
+      if (next == queue.commands.end()) return;
+      ++queue.turn;
+    }
+    const StagePass command = *next;
+    queue.commands.erase(next);
+    queue.busy = true;
+    const std::int64_t takes_ns = duration_(command.stage, command.pass);
+    if (takes_ns < 0) {
+      throw std::invalid_argument("simulation: " + ToString(command.pass) + " of " +
+                                  graph_.StageName(command.stage) + " takes " +
+                                  std::to_string(takes_ns) + " ns");
+    }
+    result_.stages[Index(command.stage)].push_back({command.pass, now_ns, now_ns + takes_ns});
+    running_.push({now_ns + takes_ns, command.stage, command.pass});
   }
 
   /// The smallest of `counts` over `links`.
@@ -81,39 +125,112 @@ class Simulator {
     return least;
   }
 
+  void Answer(int link) {
+    ++answered_[Index(link)];
+    const int before = graph_.links()[Index(link)].from;
+    StageCounters& c = counters_[Index(before)];
+    c.gradients = Least(graph_.stages()[Index(before)].out, answered_);
+    if (!RunsBackward(before)) Retire(before);
+    touched_.insert(before);
+  }
+
+  void Retire(int stage) {
+    StageCounters& c = counters_[Index(stage)];
+    c.backwards = c.weights = c.gradients;
+  }
+
   void Finish(int stage, const Pass& pass) {
     const StageNode& node = graph_.stages()[Index(stage)];
     counters_[Index(stage)].busy = false;
+    queues_[Index(DeviceOf(stage))].busy = false;
+    touched_.insert(stage);
     if (pass.kind == PassKind::kForward) {
-      if (node.out.empty()) ++counters_[Index(stage)].gradients;
+      if (node.out.empty()) {
+        ++counters_[Index(stage)].gradients;
+        if (!RunsBackward(stage)) Retire(stage);
+      }
       for (const int link : node.out) {
         ++arrived_[Index(link)];
         const int next = graph_.links()[Index(link)].to;
         counters_[Index(next)].activations = Least(graph_.stages()[Index(next)].in, arrived_);
+        touched_.insert(next);
       }
-    } else {
-      for (const int link : node.in) {
-        ++answered_[Index(link)];
-        const int before = graph_.links()[Index(link)].from;
-        counters_[Index(before)].gradients = Least(graph_.stages()[Index(before)].out, answered_);
-      }
+    }
+    for (const int link : node.in) {
+      const bool with_forward = !RunsBackward(graph_.links()[Index(link)].from);
+      const auto answers = with_forward ? PassKind::kForward : PassKind::kBackward;
+      if (pass.kind == answers) Answer(link);
     }
   }
 
+  void NameBlocked() {
+    for (const DeviceQueue& queue : queues_) {
+      for (const StagePass& command : queue.commands) {
+        result_.blocked.push_back({command.stage, command.pass, "its turn"});
+      }
+    }
+    for (int stage = 0; Index(stage) < counters_.size(); ++stage) {
+      const StageCounters& c = counters_[Index(stage)];
+      const StageRule& rule = schedule_.rules[Index(stage)];
+      if (c.busy || AllStarted(c, rule)) continue;
+      // Ask the rule what it would run if everything were there.
+      StageCounters all = c;
+      all.activations = all.gradients = c.horizon;
+      const auto next = NextPass(all, rule);
+      const Pass pass = next.value_or(Pass{PassKind::kForward, c.forwards});
+      const char* lacks = !next                              ? "room under its limit"
+                          : pass.kind == PassKind::kForward  ? "its activation"
+                          : pass.kind == PassKind::kBackward ? "its gradient"
+                                                             : "its backward";
+      result_.blocked.push_back({stage, pass, lacks});
+    }
+    std::ranges::sort(result_.blocked, {}, &BlockedStage::stage);
+  }
+
   const StageGraph& graph_;
-  const std::vector<std::int64_t>& limits_;
+  const Schedule& schedule_;
   const PassDuration& duration_;
   std::vector<StageCounters> counters_;
   std::vector<std::int64_t> arrived_;   ///< by link: activations that came over it
   std::vector<std::int64_t> answered_;  ///< by link: gradients that came back over it
+  std::vector<DeviceQueue> queues_;     ///< by device
+  std::set<int> touched_;               ///< stages that learned something since they decided
   std::priority_queue<Ending, std::vector<Ending>, Later> running_;
   Simulation result_;
 };
 
+void ExpectPerStage(std::size_t got, std::size_t stages, const char* what) {
+  if (got == stages) return;
+  throw std::invalid_argument("simulation: expected " + std::to_string(stages) + " " + what +
+                              ", got " + std::to_string(got));
+}
+
+void Check(const StageGraph& graph, const Schedule& schedule, std::int64_t microbatches) {
+  const std::size_t stages = graph.stages().size();
+  ExpectPerStage(schedule.rules.size(), stages, "limits");
+  if (!schedule.devices.empty()) ExpectPerStage(schedule.devices.size(), stages, "devices");
+  if (!schedule.runs_backward.empty()) {
+    ExpectPerStage(schedule.runs_backward.size(), stages, "answers whether a stage runs backward");
+  }
+  for (const StageRule& rule : schedule.rules) {
+    if (rule.limit >= 1) continue;
+    throw std::invalid_argument("simulation: a limit is " + std::to_string(rule.limit) +
+                                ", expected at least 1");
+  }
+  for (const int device : schedule.devices) {
+    if (device < 0) throw std::invalid_argument("simulation: a device below 0");
+  }
+  if (microbatches < 0) {
+    throw std::invalid_argument("simulation: " + std::to_string(microbatches) + " microbatches");
+  }
+}
+
 }  // namespace
 
-PassDuration EqualDurations(std::int64_t forward_ns, std::int64_t backward_ns) {
+PassDuration EqualDurations(std::int64_t forward_ns, std::int64_t backward_ns,
+                            std::int64_t weight_ns) {
   return [=](int, const Pass& pass) {
+    if (pass.kind == PassKind::kWeight) return weight_ns;
     return pass.kind == PassKind::kForward ? forward_ns : backward_ns;
   };
 }
@@ -132,22 +249,29 @@ std::vector<Pass> Simulation::OrderOf(int stage) const {
   return order;
 }
 
+std::int64_t PeakInFlight(const Simulation& simulation, int stage) {
+  const auto& passes = simulation.stages.at(Index(stage));
+  const bool split = std::ranges::any_of(
+      passes, [](const TimedPass& t) { return t.pass.kind == PassKind::kWeight; });
+  const PassKind last = split ? PassKind::kWeight : PassKind::kBackward;
+  std::int64_t kept = 0;
+  std::int64_t peak = 0;
+  for (const TimedPass& timed : passes) {  // one at a time, so that the order says it all
+    if (timed.pass.kind == PassKind::kForward) peak = std::max(peak, ++kept);
+    if (timed.pass.kind == last) --kept;
+  }
+  return peak;
+}
+
+Simulation Simulate(const StageGraph& graph, const Schedule& schedule, const PassDuration& duration,
+                    std::int64_t microbatches) {
+  Check(graph, schedule, microbatches);
+  return Simulator(graph, schedule, duration, microbatches).Run();
+}
+
 Simulation Simulate(const StageGraph& graph, const std::vector<std::int64_t>& limits,
                     const PassDuration& duration, std::int64_t microbatches) {
-  if (limits.size() != graph.stages().size()) {
-    throw std::invalid_argument("simulation: expected " + std::to_string(graph.stages().size()) +
-                                " limits, got " + std::to_string(limits.size()));
-  }
-  for (const std::int64_t limit : limits) {
-    if (limit < 1) {
-      throw std::invalid_argument("simulation: a limit is " + std::to_string(limit) +
-                                  ", expected at least 1");
-    }
-  }
-  if (microbatches < 0) {
-    throw std::invalid_argument("simulation: " + std::to_string(microbatches) + " microbatches");
-  }
-  return Simulator(graph, limits, duration, microbatches).Run();
+  return Simulate(graph, OneForwardOneBackward(limits), duration, microbatches);
 }
 
 }  // namespace troupe

@@ -1,9 +1,67 @@
 #include "schedule/stage_rule.hpp"
 
 namespace troupe {
+namespace {
+
+using Choice = std::optional<Pass>;
+
+Pass Forward(const StageCounters& c) { return {PassKind::kForward, c.forwards}; }
+Pass Backward(const StageCounters& c) { return {PassKind::kBackward, c.backwards}; }
+Pass Weights(const StageCounters& c) { return {PassKind::kWeight, c.weights}; }
+
+bool ForwardIsHere(const StageCounters& c) {
+  return c.activations > c.forwards && c.forwards < c.horizon;
+}
+bool BackwardIsHere(const StageCounters& c) { return c.gradients > c.backwards; }
+bool WeightsAreHere(const StageCounters& c) { return c.backwards > c.weights; }
+
+Choice Next1F1B(const StageCounters& c, std::int64_t limit) {
+  const bool may_forward = ForwardIsHere(c) && c.forwards - c.backwards < limit;
+  const bool warming_up = c.forwards - c.round_begin < limit;
+  if (may_forward && warming_up) return Forward(c);
+  if (BackwardIsHere(c)) return Backward(c);
+  if (may_forward) return Forward(c);
+  return std::nullopt;
+}
+
+Choice NextGpipe(const StageCounters& c) {
+  if (ForwardIsHere(c)) return Forward(c);
+  if (c.forwards == c.horizon && BackwardIsHere(c)) return Backward(c);
+  return std::nullopt;
+}
+
+Choice NextZbH1(const StageCounters& c, const StageRule& rule) {
+  if (!rule.splits_backward) return Next1F1B(c, rule.limit);
+  const bool may_forward = ForwardIsHere(c) && c.forwards - c.backwards < rule.limit &&
+                           c.forwards - c.weights < rule.weight_limit;
+  if (may_forward) return Forward(c);
+  if (BackwardIsHere(c)) return Backward(c);
+  if (WeightsAreHere(c)) return Weights(c);
+  return std::nullopt;
+}
+
+Choice NextOrdered(const StageCounters& c, const StageRule& rule) {
+  std::int64_t started = c.forwards + c.backwards - 2 * c.round_begin;
+  if (rule.splits_backward) started += c.weights - c.round_begin;
+  if (started >= static_cast<std::int64_t>(rule.order.size())) return std::nullopt;
+  switch (rule.order[static_cast<std::size_t>(started)].kind) {
+    case PassKind::kForward:
+      return ForwardIsHere(c) ? Choice(Forward(c)) : std::nullopt;
+    case PassKind::kBackward:
+      return BackwardIsHere(c) ? Choice(Backward(c)) : std::nullopt;
+    case PassKind::kWeight:
+      return WeightsAreHere(c) ? Choice(Weights(c)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::string ToString(const Pass& pass) {
-  return (pass.kind == PassKind::kForward ? "F" : "B") + std::to_string(pass.unit);
+  const char* letter = "F";
+  if (pass.kind == PassKind::kBackward) letter = "B";
+  if (pass.kind == PassKind::kWeight) letter = "W";
+  return letter + std::to_string(pass.unit);
 }
 
 std::string ToString(const std::vector<Pass>& order) {
@@ -12,16 +70,42 @@ std::string ToString(const std::vector<Pass>& order) {
   return text;
 }
 
-std::optional<Pass> NextPass(const StageCounters& c, std::int64_t limit) {
+std::optional<Pass> NextPass(const StageCounters& c, const StageRule& rule) {
   if (c.busy) return std::nullopt;
-  const bool may_forward =
-      c.activations > c.forwards && c.forwards < c.horizon && c.forwards - c.backwards < limit;
-  const bool may_backward = c.gradients > c.backwards;
-  const bool warming_up = c.forwards - c.round_begin < limit;
-  if (may_forward && warming_up) return Pass{PassKind::kForward, c.forwards};
-  if (may_backward) return Pass{PassKind::kBackward, c.backwards};
-  if (may_forward) return Pass{PassKind::kForward, c.forwards};
+  switch (rule.kind) {
+    case RuleKind::k1F1B:
+      return Next1F1B(c, rule.limit);
+    case RuleKind::kGpipe:
+      return NextGpipe(c);
+    case RuleKind::kZbH1:
+      return NextZbH1(c, rule);
+    case RuleKind::kOrdered:
+      return NextOrdered(c, rule);
+  }
   return std::nullopt;
+}
+
+std::optional<Pass> NextPass(const StageCounters& c, std::int64_t limit) {
+  return c.busy ? std::nullopt : Next1F1B(c, limit);
+}
+
+void CountStarted(StageCounters& c, const Pass& pass) {
+  switch (pass.kind) {
+    case PassKind::kForward:
+      ++c.forwards;
+      return;
+    case PassKind::kBackward:
+      ++c.backwards;
+      return;
+    case PassKind::kWeight:
+      ++c.weights;
+      return;
+  }
+}
+
+bool AllStarted(const StageCounters& c, const StageRule& rule) {
+  return c.forwards == c.horizon && c.backwards == c.horizon &&
+         (!rule.splits_backward || c.weights == c.horizon);
 }
 
 }  // namespace troupe

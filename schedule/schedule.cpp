@@ -1,0 +1,116 @@
+#include "schedule/schedule.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace troupe {
+namespace {
+
+std::string Where(std::size_t device, const StagePass& at) {
+  return "rank " + std::to_string(device) + ": " + ToString(at.pass) + " of stage " +
+         std::to_string(at.stage);
+}
+
+/// Empty, or why `pass` may not be the next of a stage whose passes so far are in `c`.
+std::string WhyNotNext(const StageCounters& c, const Pass& pass) {
+  const std::int64_t next = pass.kind == PassKind::kForward    ? c.forwards
+                            : pass.kind == PassKind::kBackward ? c.backwards
+                                                               : c.weights;
+  if (pass.unit != next) {
+    return "expected " + ToString(Pass{pass.kind, next}) + " first, as units go in order";
+  }
+  if (pass.kind == PassKind::kBackward && c.forwards <= next) return "its forward comes later";
+  if (pass.kind == PassKind::kWeight && c.backwards <= next) return "its backward comes later";
+  return "";
+}
+
+}  // namespace
+
+Schedule OneForwardOneBackward(const std::vector<std::int64_t>& limits) {
+  Schedule schedule;
+  for (const std::int64_t limit : limits) schedule.rules.push_back({.limit = limit});
+  return schedule;
+}
+
+std::vector<StageRule> ZbH1Rules(const std::vector<std::int64_t>& limits) {
+  std::vector<StageRule> rules;
+  const std::int64_t largest = limits.empty() ? 1 : *std::ranges::max_element(limits);
+  for (const std::int64_t limit : limits) {
+    rules.push_back({RuleKind::kZbH1, limit, largest, true});
+  }
+  return rules;
+}
+
+std::vector<DeviceOrder> InterleavedOrders(int pp, int chunks, std::int64_t microbatches) {
+  if (pp < 1 || chunks < 1 || microbatches < 1 || microbatches % pp != 0) {
+    throw std::invalid_argument("interleaved: expected a multiple of " + std::to_string(pp) +
+                                " microbatches and chunks of at least 1, got " +
+                                std::to_string(microbatches) + " microbatches, " +
+                                std::to_string(chunks) + " chunks");
+  }
+  const std::int64_t total = microbatches * chunks;
+  const std::int64_t turn = static_cast<std::int64_t>(pp) * chunks;
+  std::vector<DeviceOrder> orders(static_cast<std::size_t>(pp));
+  for (int rank = 0; rank < pp; ++rank) {
+    DeviceOrder& order = orders[static_cast<std::size_t>(rank)];
+    const auto add = [&](PassKind kind, std::int64_t k) {
+      const auto chunk = static_cast<int>(k % turn / pp);
+      const int along = kind == PassKind::kForward ? chunk : chunks - 1 - chunk;
+      order.push_back({along * pp + rank, {kind, k / turn * pp + k % pp}});
+    };
+    const std::int64_t warmup =
+        std::min<std::int64_t>(total, (pp - rank - 1) * 2 + (chunks - 1) * pp);
+    for (std::int64_t k = 0; k < warmup; ++k) add(PassKind::kForward, k);
+    for (std::int64_t k = 0; k < total; ++k) {
+      if (warmup + k < total) add(PassKind::kForward, warmup + k);
+      add(PassKind::kBackward, k);
+    }
+  }
+  return orders;
+}
+
+StageRule OrderedRule(const DeviceOrder& order, int stage) {
+  StageRule rule{.kind = RuleKind::kOrdered};
+  for (const StagePass& at : order) {
+    if (at.stage != stage) continue;
+    rule.order.push_back(at.pass);
+    rule.splits_backward = rule.splits_backward || at.pass.kind == PassKind::kWeight;
+  }
+  return rule;
+}
+
+std::string WhyNoOrders(const std::vector<DeviceOrder>& orders, int stages,
+                        std::int64_t microbatches) {
+  const auto pp = orders.size();
+  std::vector<StageCounters> counters(static_cast<std::size_t>(stages));
+  for (std::size_t device = 0; device < pp; ++device) {
+    for (const StagePass& at : orders[device]) {
+      const auto stage = static_cast<std::size_t>(at.stage);
+      if (at.stage < 0 || at.stage >= stages) {
+        return Where(device, at) + ": expected a stage below " + std::to_string(stages);
+      }
+      if (stage % pp != device) {
+        return Where(device, at) + ": that stage is on rank " + std::to_string(stage % pp);
+      }
+      if (at.pass.unit < 0 || at.pass.unit >= microbatches) {
+        return Where(device, at) + ": expected a microbatch below " + std::to_string(microbatches);
+      }
+      const std::string why = WhyNotNext(counters[stage], at.pass);
+      if (!why.empty()) return Where(device, at) + ": " + why;
+      CountStarted(counters[stage], at.pass);
+    }
+  }
+  for (std::size_t stage = 0; stage < counters.size(); ++stage) {
+    const StageCounters& c = counters[stage];
+    const bool whole = c.forwards == microbatches && c.backwards == microbatches &&
+                       (c.weights == 0 || c.weights == microbatches);
+    if (whole) continue;
+    return "stage " + std::to_string(stage) + ": expected " + std::to_string(microbatches) +
+           " forwards and backwards, and as many weights or none, got " +
+           std::to_string(c.forwards) + ", " + std::to_string(c.backwards) + " and " +
+           std::to_string(c.weights);
+  }
+  return "";
+}
+
+}  // namespace troupe
