@@ -19,7 +19,10 @@ std::int64_t CostOf(ActionKind kind) {
 /// Runs a table, every row as far as it goes.
 class TableRun {
  public:
-  TableRun(const ActionTable& table, const ActionIndex& index) : index_(index) {
+  using Cost = std::int64_t (*)(ActionKind);
+
+  TableRun(const ActionTable& table, const ActionIndex& index, Cost cost)
+      : index_(index), cost_(cost) {
     for (const auto& actions : table.rows) {
       rows_.push_back({&actions});
       ends_.emplace_back(actions.size(), kNotOver);
@@ -47,6 +50,8 @@ class TableRun {
     return latest;
   }
 
+  std::int64_t EndOf(const Place& place) const { return ends_[place.row][place.index]; }
+
  private:
   static constexpr std::int64_t kNotOver = -1;
 
@@ -59,8 +64,6 @@ class TableRun {
     std::int64_t begin = 0;         ///< of that action, as far as known
     std::int64_t end = 0;           ///< of all before it
   };
-
-  std::int64_t EndOf(const Place& place) const { return ends_[place.row][place.index]; }
 
   /// Runs what `row` can run.
   void Advance(std::size_t number) {
@@ -82,7 +85,7 @@ class TableRun {
         row.begin = std::max(row.begin, EndOf(need));
       }
       row.asked = false;
-      row.end = row.begin + CostOf(index_.At(here).kind);
+      row.end = row.begin + cost_(index_.At(here).kind);
       Complete(here, row.end);
     }
   }
@@ -125,6 +128,7 @@ class TableRun {
   }
 
   const ActionIndex& index_;
+  Cost cost_;
   std::vector<Row> rows_;
   std::vector<std::vector<std::int64_t>> ends_;  ///< by row, then action
   std::vector<std::unordered_map<std::size_t, std::vector<std::size_t>>>
@@ -159,7 +163,7 @@ LintResult Lint(const ActionTable& table, std::int64_t max_activations) {
   const ActionIndex index(table);
   LintResult result{index.problem(), {}};
   if (!result.problem.empty()) return result;
-  TableRun run(table, index);
+  TableRun run(table, index, CostOf);
   result.problem = run.Run();
   if (!result.problem.empty()) return result;
   TableFacts& facts = result.facts;
@@ -175,6 +179,20 @@ LintResult Lint(const ActionTable& table, std::int64_t max_activations) {
   const double all = static_cast<double>(facts.makespan) * facts.ranks;
   facts.bubble = all > 0 ? 1.0 - static_cast<double>(busy) / all : 0.0;
   return result;
+}
+
+std::string AlignColumns(ActionTable& table) {
+  const ActionIndex index(table);
+  if (!index.problem().empty()) return index.problem();
+  TableRun run(table, index, [](ActionKind) { return std::int64_t{1}; });
+  const std::string problem = run.Run();
+  if (!problem.empty()) return problem;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    for (std::size_t i = 0; i < table.rows[row].size(); ++i) {
+      table.rows[row][i].column = static_cast<int>(run.EndOf({row, i}) - 1);
+    }
+  }
+  return "";
 }
 
 }  // namespace troupe

@@ -30,4 +30,8 @@ struct LintResult {
 /// `max_activations` per rank; 0 = any. Takes time in proportion to the number of actions.
 LintResult Lint(const ActionTable& table, std::int64_t max_activations = 0);
 
+/// Gives every action the first column behind all that it needs, one slot for each pass. Returns
+/// the problem and leaves the table as it is where there is one.
+std::string AlignColumns(ActionTable& table);
+
 }  // namespace troupe
