@@ -37,6 +37,8 @@ std::string Describe(const DeviceState& s, const Work& work) {
       return text + " forward of microbatch " + std::to_string(work.unit);
     case WorkKind::kBackward:
       return text + " backward of microbatch " + std::to_string(work.unit);
+    case WorkKind::kWeight:
+      return text + " weight gradients of microbatch " + std::to_string(work.unit);
     case WorkKind::kReduce:
       return text + " gradient reduction";
     case WorkKind::kUpdate:
@@ -208,6 +210,13 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
               RequireFinite(done.result.gradients, "gradient of input");
               return done;
             });
+      },
+      [self, &s](const RunBackwardWeights& run) -> caf::result<BackwardWeightsDone> {
+        return Execute<BackwardWeightsDone>(self, {Kind::kWeight, run.stage, run.round, run.unit},
+                                            [&] {
+                                              s.programs.at(run.stage)->BackwardWeights(run.unit);
+                                              return BackwardWeightsDone{};
+                                            });
       },
       [self, &s](const ReduceGradients& run) -> caf::result<GradientsReduced> {
         return Execute<GradientsReduced>(self, {Kind::kReduce, run.stage, run.round, 0}, [&] {

@@ -1,6 +1,6 @@
 // One rank: a thread bound to one device, which executes commands in the order given.
-//   receives  RunForward, RunBackward, ReduceGradients, UpdateParameters, RunExchange, Inspect,
-//             SaveShard, LoadShard
+//   receives  RunForward, RunBackward, RunBackwardWeights, ReduceGradients, UpdateParameters,
+//             RunExchange, Inspect, SaveShard, LoadShard
 //   answers   what was asked, when it is done
 //
 // In virtual time it computes at once and answers when the work's stated time is over.

@@ -37,7 +37,8 @@ class Sets {
   std::map<int, int> parent_;
 };
 
-std::vector<int> RanksOfStage(const Grid& grid, int pp) {
+std::vector<int> RanksOfStage(const Grid& grid, int stage) {
+  const int pp = stage % grid.layout().pp;
   std::vector<int> ranks;
   for (int dp = 0; dp < grid.layout().dp; ++dp) {
     const auto replica = grid.StageRanks(pp, dp);
@@ -47,7 +48,7 @@ std::vector<int> RanksOfStage(const Grid& grid, int pp) {
 }
 
 bool TiedAcrossStages(const ModuleConfig& module) {
-  return module.kind == ModuleKind::kLlama && module.llama.tied_head && module.layout.pp > 1;
+  return module.kind == ModuleKind::kLlama && module.llama.tied_head && module.num_stages() > 1;
 }
 
 bool ReadsData(const ModuleConfig& module, int pp, bool is_source) {
@@ -55,7 +56,7 @@ bool ReadsData(const ModuleConfig& module, int pp, bool is_source) {
     case ModuleKind::kVit:
       return pp == 0;
     case ModuleKind::kLlama:
-      return pp == 0 || pp == module.layout.pp - 1;
+      return pp == 0 || pp == module.num_stages() - 1;
     case ModuleKind::kSynthetic:
       return pp == 0 && is_source;
   }
@@ -72,6 +73,7 @@ JobPlan::JobPlan(Config config) : config_(std::move(config)) {
   AddUpdates();
   if (updates_.empty()) throw LayoutError("nothing trains: every module and projector is frozen");
   JoinLockSteps();
+  AddSchedule();
 }
 
 void JobPlan::AddModules() {
@@ -89,7 +91,7 @@ void JobPlan::AddEdges() {
   };
   std::vector<ModuleNode> nodes;
   for (const ModulePlan& module : modules_) {
-    nodes.push_back({module.config->name, module.config->layout.pp});
+    nodes.push_back({module.config->name, module.config->num_stages()});
   }
   std::vector<ModuleEdge> links;
   for (std::size_t e = 0; e < config_.edges.size(); ++e) {
@@ -150,7 +152,7 @@ void JobPlan::AddUpdates() {
     const ModuleConfig& module = *modules_[static_cast<std::size_t>(stage.module)].config;
     const bool tied = TiedAcrossStages(module) && !module.frozen;
     const int first = graph_.StageIndex(stage.module, 0);
-    if (tied && stage.pp == module.layout.pp - 1) {
+    if (tied && stage.pp == module.num_stages() - 1) {
       for (UpdatePlan& update : updates_) {
         if (update.stages.front() == first) update.stages.push_back(stage.stage);
       }
@@ -169,7 +171,7 @@ void JobPlan::JoinLockSteps() {
   for (const ModulePlan& module : modules_) {
     if (!TiedAcrossStages(*module.config)) continue;
     auto ranks = RanksOfStage(module.grid, 0);
-    const auto last = RanksOfStage(module.grid, module.grid.layout().pp - 1);
+    const auto last = RanksOfStage(module.grid, module.config->num_stages() - 1);
     ranks.insert(ranks.end(), last.begin(), last.end());
     sets.Join(ranks);
   }
@@ -186,8 +188,10 @@ std::map<int, ShardAddress> JobPlan::ShardsOn(int rank) const {
     const Grid& grid = modules_[m].grid;
     if (!grid.Contains(rank)) continue;
     const Coordinates at = grid.CoordinatesOf(rank);
-    shards[graph_.StageIndex(static_cast<int>(m), at.pp)] = {
-        modules_[m].config->name, at.pp, at.dp, at.tp, at.cp, rank};
+    for (int stage = at.pp; stage < modules_[m].config->num_stages(); stage += grid.layout().pp) {
+      shards[graph_.StageIndex(static_cast<int>(m), stage)] = {
+          modules_[m].config->name, stage, at.dp, at.tp, at.cp, rank};
+    }
   }
   return shards;
 }
@@ -197,7 +201,8 @@ const Grid& JobPlan::GridOfStage(int stage) const {
 }
 
 std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
-  return GridOfStage(stage).StageRanks(stages_[static_cast<std::size_t>(stage)].pp, dp);
+  const Grid& grid = GridOfStage(stage);
+  return grid.StageRanks(stages_[static_cast<std::size_t>(stage)].pp % grid.layout().pp, dp);
 }
 
 std::string JobPlan::SenderOf(int link, int dp) const {

@@ -11,6 +11,7 @@
 #include "configs/config.hpp"
 #include "layout/stage_graph.hpp"
 #include "modules/stage_program.hpp"
+#include "schedule/schedule.hpp"
 
 namespace troupe {
 
@@ -34,11 +35,13 @@ struct ModulePlan {
 
 /// One pipeline stage of one module: the same for all its replicas.
 struct StagePlan {
-  int stage = 0;   ///< index in the graph
-  int module = 0;  ///< index in JobPlan::modules
-  int pp = 0;
-  std::int64_t limit = 1;
-  bool trains = false;  ///< has trainable parameters: ends a step with an update
+  int stage = 0;           ///< index in the graph
+  int module = 0;          ///< index in JobPlan::modules
+  int pp = 0;              ///< among the module's stages; on the ranks with pp = this % layout.pp
+  std::int64_t limit = 1;  ///< StageGraph::InFlightLimit, and 1 of a colocated encoder
+  StageRule rule;          ///< of rounds with backwards; others go by 1f1b with `limit`
+  std::int64_t kept = 1;   ///< units at most whose activations it keeps at one time
+  bool trains = false;     ///< has trainable parameters: ends a step with an update
   bool runs_backward = false;
   bool reads_data = false;
   std::vector<bool> in_carries_gradient;  ///< by incoming link
@@ -64,6 +67,10 @@ class JobPlan {
   const StageGraph& graph() const { return graph_; }
   const std::vector<StagePlan>& stages() const { return stages_; }
   const std::vector<UpdatePlan>& updates() const { return updates_; }
+  /// The rules of all stages, for Simulate; its devices stand for one replica's tp ranks.
+  const Schedule& schedule() const { return schedule_; }
+  /// What the stages on `rank` run in every training round, in which order; null: as they decide.
+  const DeviceOrder* OrderOn(int rank) const;
 
   /// Config::samples_per_microbatch, which searches the graph for its sink.
   std::int64_t samples_per_microbatch() const { return samples_per_microbatch_; }
@@ -106,6 +113,10 @@ class JobPlan {
   void AddStages();
   void AddUpdates();
   void JoinLockSteps();
+  void AddSchedule();
+  std::vector<DeviceOrder> OrdersOfSink(int sink) const;
+  void OrderSink(const std::vector<int>& first_devices);
+  void CountKept();
 
   Config config_;
   std::int64_t samples_per_microbatch_ = 0;
@@ -115,6 +126,7 @@ class JobPlan {
   std::vector<StagePlan> stages_;
   std::vector<UpdatePlan> updates_;
   std::map<int, int> lock_step_;
+  Schedule schedule_;
 };
 
 }  // namespace troupe

@@ -8,36 +8,58 @@
 // reduction) therefore send every command through the same LockStep. The commands then have one
 // total order; each device runs its part of it in that order, so the oldest unfinished command can
 // always finish. One per set of ranks connected by such sharing.
+//
+// Where a rank has an order (virtual stages), a pass of a round with backwards is held back until
+// the passes before it in the order have been sent; everything else goes at once. A stage's passes
+// come in the stage's own order, so the next of its kind is the one that the order means.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "actors/actor_base.hpp"
 #include "messages/device.hpp"
+#include "schedule/schedule.hpp"
 
 namespace troupe {
 
+struct LockStepOrder {
+  DeviceOrder order;
+  std::map<int, std::string> names;  ///< by stage: the actor that commands it
+};
+
 struct LockStepConfig {
   std::string name;
-  std::map<int, Device> devices;  ///< by rank
+  std::map<int, Device> devices;        ///< by rank
+  std::map<int, LockStepOrder> orders;  ///< by rank, where it has one
 };
 
 struct LockStepState {
   static constexpr const char* name = "lock_step";
 
-  /// A set that has been sent on and has not been answered in full.
+  /// A set that has come and has not been answered in full.
   struct OpenSet {
     std::string what;  ///< "forward"
     std::string unit;
     std::int64_t number = 0;
     std::vector<int> ranks;
     std::vector<bool> answered;  ///< by place in `ranks`
+    bool sent = false;
+  };
+
+  /// A pass that waits for its turn. Ranks of one set have the same order: the first speaks for
+  /// all.
+  struct HeldPass {
+    StagePass pass;
+    std::function<void()> send;
   };
 
   LockStepConfig config;
+  std::map<int, std::size_t> turns;           ///< by rank: place in its order
+  std::map<int, std::vector<HeldPass>> held;  ///< by rank
   std::int64_t next_set = 0;
   std::map<std::int64_t, OpenSet> open;
 };

@@ -20,6 +20,7 @@ std::string LockStepName(int set);               ///< "lock step 0"
 namespace asked {
 inline constexpr const char* kForward = "forward";
 inline constexpr const char* kBackward = "backward";
+inline constexpr const char* kWeights = "weight gradients";
 inline constexpr const char* kReduction = "gradient reduction";
 inline constexpr const char* kExchange = "row exchange";
 inline constexpr const char* kInspecting = "look at the tensors";

@@ -120,9 +120,18 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
 }
 
 Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
+  const JobPlan& plan = PlanOf(self);
   const std::string name = LockStepName(request.set);
-  return Answer(
-      Make<LockStep>(self, name, false, RunLockStep, LockStepConfig{name, request.devices}));
+  LockStepConfig config{name, request.devices, {}};
+  for (const auto& [rank, device] : request.devices) {
+    const DeviceOrder* order = plan.OrderOn(rank);
+    if (order == nullptr) continue;
+    config.orders[rank].order = *order;
+    for (const auto& [stage, shard] : plan.ShardsOn(rank)) {
+      config.orders[rank].names[stage] = plan.ActorName(stage, shard.dp);
+    }
+  }
+  return Answer(Make<LockStep>(self, name, false, RunLockStep, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
@@ -157,7 +166,8 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   }
   config.devices = request.devices;
   config.lock_step = plan.LockStepNameOf(request.stage, request.dp);
-  config.limit = stage.limit;
+  config.rule = stage.rule;
+  config.rule_without_backward = {.limit = stage.limit};
   config.microbatches_per_unit = plan.ModuleOf(stage.module).microbatches_per_unit;
   config.runs_backward = stage.runs_backward;
   config.reads_data = stage.reads_data;

@@ -41,6 +41,18 @@ bool NeedsBackward(const StageState& s) {
   return s.rounds.front().round.train && s.config.runs_backward;
 }
 
+/// Empty, or why the stage's order is not one of `round`.
+std::string WrongLength(const StageConfig& config, const Round& round) {
+  const StageRule& rule = config.rule;
+  if (rule.kind != RuleKind::kOrdered || !round.train || !config.runs_backward) return {};
+  const std::int64_t units = UnitsIn(round.microbatches, config.microbatches_per_unit);
+  const std::int64_t passes = rule.splits_backward ? 3 : 2;
+  const auto ordered = static_cast<std::int64_t>(rule.order.size()) / passes;
+  if (ordered == units) return {};
+  return config.name + ": expected a round of " + std::to_string(ordered) +
+         " microbatches, which its order is for, got " + std::to_string(units);
+}
+
 /// Recounts what the rule looks at from what has arrived.
 void Count(StageState& s) {
   auto& c = s.counters;
@@ -280,10 +292,11 @@ void OnBackwardDone(Self self, std::int64_t unit, const FromSet<BackwardDone>& d
 
 void StartBackward(Self self, std::int64_t unit) {
   StageState& s = self->state;
+  const bool split = s.config.rule.splits_backward;
   const auto& gradients = s.flights.at(unit).gradients;
   ToSet<RunBackward> set;
   for (std::size_t i = 0; i < s.config.ranks.size(); ++i) {
-    RunBackward run{s.config.stage, s.rounds.front().round.number, {unit, {}}};
+    RunBackward run{s.config.stage, s.rounds.front().round.number, {unit, {}, split}};
     for (const auto& shards : gradients) {
       run.pass.gradients.push_back(shards.empty() ? Buffer() : ShardOf(shards, i));
     }
@@ -294,6 +307,25 @@ void StartBackward(Self self, std::int64_t unit) {
             [self](const caf::error& reason) { Fail(self, reason); });
 }
 
+/// The weights' part of backward `unit`: only the devices know what it takes.
+void StartWeights(Self self, std::int64_t unit) {
+  StageState& s = self->state;
+  ToSet<RunBackwardWeights> set;
+  for (const int rank : s.config.ranks) {
+    set.parts.emplace_back(rank,
+                           RunBackwardWeights{s.config.stage, s.rounds.front().round.number, unit});
+  }
+  const auto done = [self](const FromSet<BackwardWeightsDone>& answers) {
+    StageState& state = self->state;
+    if (state.failed) return;
+    state.counters.busy = false;
+    for (const auto& part : answers.parts) state.rounds.front().report.busy_ns += part.busy_ns;
+    Pump(self);
+  };
+  self->request(s.config.devices, caf::infinite, std::move(set))
+      .then(done, [self](const caf::error& reason) { Fail(self, reason); });
+}
+
 /// Starts the next pass if the rule allows one. The only place that starts work.
 void Decide(Self self) {
   StageState& s = self->state;
@@ -301,18 +333,22 @@ void Decide(Self self) {
   Count(s);
   if (!NeedsBackward(s)) {
     while (s.counters.backwards < s.counters.gradients) s.flights.erase(s.counters.backwards++);
+    s.counters.weights = s.counters.backwards;
   }
-  if (s.counters.backwards == s.counters.horizon && !s.counters.busy) return FinishRound(self);
-  const auto pass = NextPass(s.counters, s.config.limit);
+  const StageRule& rule = RuleOf(s);
+  if (AllStarted(s.counters, rule) && !s.counters.busy) return FinishRound(self);
+  const auto pass = NextPass(s.counters, rule);
   if (!pass) return;
   s.counters.busy = true;
   s.running = *pass;
-  if (pass->kind == PassKind::kForward) {
-    ++s.counters.forwards;
-    StartForward(self, pass->unit);
-  } else {
-    ++s.counters.backwards;
-    StartBackward(self, pass->unit);
+  CountStarted(s.counters, *pass);
+  switch (pass->kind) {
+    case PassKind::kForward:
+      return StartForward(self, pass->unit);
+    case PassKind::kBackward:
+      return StartBackward(self, pass->unit);
+    case PassKind::kWeight:
+      return StartWeights(self, pass->unit);
   }
 }
 
@@ -327,6 +363,11 @@ void Pump(Self self) {
 }
 
 }  // namespace
+
+const StageRule& RuleOf(const StageState& s) {
+  const bool backward = !s.rounds.empty() && NeedsBackward(s);
+  return backward ? s.config.rule : s.config.rule_without_backward;
+}
 
 Stage::behavior_type RunStage(Self self, StageConfig config) {
   StageState& s = self->state;
@@ -363,6 +404,11 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
           const auto reason = MakeFailure(WrongRound(s.config.name, s.next_round - 1, begin.round));
           Fail(self, reason);
           return reason;
+        }
+        const std::string wrong = WrongLength(s.config, begin.round);
+        if (!wrong.empty()) {
+          Fail(self, MakeFailure(wrong));
+          return MakeFailure(wrong);
         }
         auto asker = self->make_response_promise<StageReport>();
         s.rounds.push_back({begin.round, StageReport{begin.round.number, 0, {}}, asker});

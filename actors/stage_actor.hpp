@@ -3,7 +3,9 @@
 //             Activation{u, l}   answers Gradient{u} when backward u is done, or, if the link
 //                                carries no gradient, when forward u is done
 //             Input{u}           answers InputTaken{u} when forward u is done
-//   sends     RunForward, RunBackward to all its shards (through the LockStep of its ranks)
+//   sends     RunForward, RunBackward, RunBackwardWeights to all its shards (through the LockStep
+//   of
+//             its ranks)
 //             Activation{u} on every outgoing link; the answers are the gradients
 //             BackwardsDone to its Update at the end of a training round
 //
@@ -44,7 +46,8 @@ struct StageConfig {
   std::vector<bool> here;  ///< by shard: its device is in this process
   LockStep devices;
   std::string lock_step;                   ///< what that is called
-  std::int64_t limit = 1;                  ///< StageGraph::InFlightLimit
+  StageRule rule;                          ///< of rounds in which this stage runs backwards
+  StageRule rule_without_backward;         ///< of the others: 1f1b
   std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
   bool runs_backward = true;
   bool reads_data = false;  ///< a Feed brings Inputs for every unit
@@ -105,6 +108,9 @@ struct StageState {
   bool failed = false;
   bool deciding = false;  ///< virtual time: a DecideNow is under way
 };
+
+/// Of the round that is running.
+const StageRule& RuleOf(const StageState& s);
 
 /// What keeps it from going on, and whom it still has to answer.
 Waits WaitsOf(const StageState& s);

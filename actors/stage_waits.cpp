@@ -1,4 +1,6 @@
 // What a stage waits for and what it owes, out of its state.
+#include <algorithm>
+
 #include "actors/names.hpp"
 #include "actors/stage_actor.hpp"
 
@@ -26,8 +28,9 @@ void AddOwed(const StageState& s, std::vector<Owed>& owes) {
 /// What the next forward lacks.
 void AddForwardWaits(const StageState& s, std::vector<Wait>& waits) {
   const std::int64_t unit = s.counters.forwards;
-  if (s.counters.busy || unit >= s.counters.horizon) return;
-  if (unit - s.counters.backwards >= s.config.limit) return;
+  StageCounters with_it = s.counters;  // would the rule run it if it were here?
+  with_it.activations = std::max(with_it.activations, unit + 1);
+  if (NextPass(with_it, RuleOf(s)) != Pass{PassKind::kForward, unit}) return;
   for (std::size_t l = 0; l < s.activations.size(); ++l) {
     if (s.activations[l] > unit) continue;
     const std::string& from = s.config.in[l].from;
@@ -49,7 +52,9 @@ void AddAnswerWaits(const StageState& s, std::vector<Wait>& waits) {
         {asked::kUpdate, "round", s.rounds.front().round.number, s.config.update_name, true});
   }
   if (s.counters.busy) {
-    const char* what = s.running.kind == PassKind::kForward ? asked::kForward : asked::kBackward;
+    const char* what = s.running.kind == PassKind::kForward    ? asked::kForward
+                       : s.running.kind == PassKind::kBackward ? asked::kBackward
+                                                               : asked::kWeights;
     waits.push_back(
         {OnRanks(what, s.config.ranks), "microbatch", s.running.unit, s.config.lock_step, true});
   }

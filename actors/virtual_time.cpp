@@ -46,7 +46,7 @@ std::uint64_t RunToEnd(caf::scheduler::test_coordinator& scheduler) {
 /// Records that a device makes: none may be lost, or the trace would not be all that ran.
 std::size_t RecordsOn(const JobPlan& plan, int rank, std::int64_t steps) {
   const auto units = static_cast<std::size_t>(plan.config().schedule.microbatches);
-  constexpr std::size_t kKinds = 4;        // forward, backward, and exchanges there and back
+  constexpr std::size_t kKinds = 5;        // forward, backward, weights, exchanges there and back
   constexpr std::size_t kOncePerStep = 2;  // reduce, update
   return plan.ShardsOn(rank).size() * static_cast<std::size_t>(steps) *
          (kKinds * units + kOncePerStep);

@@ -163,7 +163,7 @@ std::string StageTable(const JobPlan& plan) {
              graph.StageName(graph.links()[static_cast<std::size_t>(link)].to);
     }
     rows.push_back({graph.StageName(stage.stage), LayersOf(*module.config, stage.pp),
-                    std::to_string(graph.SinkDistance(stage.stage)), std::to_string(stage.limit),
+                    std::to_string(graph.SinkDistance(stage.stage)), std::to_string(stage.kept),
                     stage.runs_backward ? (stage.trains ? "yes" : "for what feeds it") : "no", in,
                     out.empty() ? "(sink)" : out});
   }

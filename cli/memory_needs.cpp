@@ -20,10 +20,10 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
     // A colocated encoder keeps a whole window of microbatches, others those in flight.
     const std::int64_t kept = module.colocated_encoder
                                   ? WindowOf(config, config.schedule.microbatches)
-                                  : std::min(stage.limit, config.schedule.microbatches);
+                                  : stage.kept;
     need.activations = need.memory.activations * static_cast<std::size_t>(kept);
     for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
-      for (const int rank : module.grid.StageRanks(stage.pp, dp)) need.ranks.push_back(rank);
+      for (const int rank : plan.RanksOf(stage.stage, dp)) need.ranks.push_back(rank);
     }
     std::ranges::sort(need.ranks);
     needs.push_back(std::move(need));

@@ -28,15 +28,18 @@ static void CheckStages(const Config& config, const ModuleConfig& module, std::i
                                   KeyOf(module, "feature_layer")});
   if (!known || module.inline_in) return;
   const int pp = LayoutOf(config, module).pp;
+  const int stages = pp * module.chunks;
   const std::string built = module.kind == ModuleKind::kVit ? " up to feature_layer" : "";
   const std::string have = std::to_string(layers) + (layers == 1 ? " layer" : " layers") + built;
   const auto& list = module.layers_per_stage;
-  if (pp > 1 && pp > layers) {
-    report.Add(pp_key, "expected at most one stage for each layer, got " + std::to_string(pp) +
-                           " stages for " + have);
-  } else if (!list.empty() && std::ssize(list) != pp) {
-    report.Add(key, "expected one entry for each of the " + std::to_string(pp) + " stages, got " +
-                        std::to_string(list.size()));
+  if (stages > 1 && stages > layers) {
+    const std::string of =
+        module.chunks == 1 ? "" : " (" + std::to_string(module.chunks) + " on each rank)";
+    report.Add(pp_key, "expected at most one stage for each layer, got " + std::to_string(stages) +
+                           " stages" + of + " for " + have);
+  } else if (!list.empty() && std::ssize(list) != stages) {
+    report.Add(key, "expected one entry for each of the " + std::to_string(stages) +
+                        " stages, got " + std::to_string(list.size()));
   } else if (!list.empty()) {
     const auto sum = std::accumulate(list.begin(), list.end(), std::int64_t{0});
     if (sum != layers) {

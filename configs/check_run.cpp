@@ -18,7 +18,7 @@ static void CheckRunName(const Config& config, Report& report) {
   if (config.run.dir.empty()) report.Add("run.dir", "expected a directory, got \"\"");
 }
 
-static void CheckSchedule(const Config& config, Report& report) {
+static void CheckMicrobatches(const Config& config, Report& report) {
   const ScheduleConfig& schedule = config.schedule;
   if (!report.Good({"schedule.microbatches"})) return;
   if (report.Good({"schedule.window"}) && schedule.window > schedule.microbatches) {
@@ -77,7 +77,7 @@ static void CheckData(const Config& config, Report& report) {
 
 void CheckRun(const Config& config, Report& report) {
   if (report.Good({"run.name", "run.dir"})) CheckRunName(config, report);
-  CheckSchedule(config, report);
+  CheckMicrobatches(config, report);
   CheckRates(config.optimizer, report);
   CheckData(config, report);
 }

@@ -34,6 +34,7 @@ void CheckConfig(const Config& config, Report& report) {
   CheckGraph(config, report);
   CheckEdges(config, report);
   CheckRun(config, report);
+  CheckSchedule(config, report);
 }
 
 }  // namespace troupe

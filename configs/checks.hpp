@@ -10,6 +10,7 @@
 namespace troupe {
 
 void CheckRun(const Config& config, Report& report);        ///< run, schedule, optimizer, data
+void CheckSchedule(const Config& config, Report& report);   ///< what a kind of schedule needs
 void CheckCluster(const Config& config, Report& report);    ///< cluster, its nodes, transport
 void CheckPlacement(const Config& config, Report& report);  ///< ranks, layouts, inline_in
 void CheckModules(const Config& config, Report& report);    ///< sizes inside each module
@@ -18,6 +19,9 @@ void CheckEdges(const Config& config, Report& report);      ///< projectors and 
 
 /// All of the above.
 void CheckConfig(const Config& config, Report& report);
+
+/// Fills `file_text` where the kind of schedule has a file.
+void ReadScheduleFile(ScheduleConfig& schedule, Report& report);
 
 /// "modules.NAME.KEY".
 std::string KeyOf(const ModuleConfig& module, const std::string& key);

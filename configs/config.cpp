@@ -24,6 +24,20 @@ std::int64_t Config::samples_per_microbatch() const {
   return schedule.micro_batch_size * Sink().layout.dp;
 }
 
+void SetChunks(Config& config) {
+  const std::string& kind = config.schedule.kind;
+  const int otherwise = kind == "interleaved" ? 2 : 1;
+  const bool has_any = kind == "interleaved" || kind == "csv";
+  const auto stated = static_cast<int>(config.schedule.chunks);
+  bool found = false;
+  for (ModuleConfig& module : config.modules) {
+    const bool feeds = std::ranges::count(config.edges, module.name, &EdgeConfig::from) > 0;
+    const bool sink = !feeds && !found;
+    found = found || sink;
+    module.chunks = sink && has_any ? (stated > 0 ? stated : otherwise) : 1;
+  }
+}
+
 std::int64_t HiddenSize(const ModuleConfig& module) {
   switch (module.kind) {
     case ModuleKind::kVit:

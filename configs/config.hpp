@@ -119,7 +119,8 @@ struct LlamaConfig {
 struct SyntheticConfig {
   double forward_ms = 1.0;  ///< per stage and microbatch
   double backward_ms = 2.0;
-  std::int64_t hidden = 8;  ///< width of a boundary row, float64
+  double weight_share = 0.5;  ///< of backward_ms: what the weights' part of a split backward takes
+  std::int64_t hidden = 8;    ///< width of a boundary row, float64
   std::int64_t rows_per_sample = 1;
   friend bool operator==(const SyntheticConfig&, const SyntheticConfig&) = default;
 };
@@ -152,9 +153,14 @@ struct ModuleConfig {
   std::optional<InputConfig> input = {};
   bool frozen = false;
   OptimizerOverride optimizer = {};
+  int chunks = 1;                  ///< pipeline stages on each rank; filled by SetChunks
   VitConfig vit = {};              ///< when kind is kVit
   LlamaConfig llama = {};          ///< when kind is kLlama
   SyntheticConfig synthetic = {};  ///< when kind is kSynthetic
+
+  /// Pipeline stages. Stage s is on the ranks with pp = s % layout.pp: with more than one chunk
+  /// these are virtual stages.
+  int num_stages() const { return layout.pp * chunks; }
   friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
 };
 
@@ -177,7 +183,10 @@ struct EdgeConfig {
 };
 
 struct ScheduleConfig {
-  std::string kind = "1f1b";
+  std::string kind = "1f1b";          ///< "1f1b" | "gpipe" | "interleaved" | "zb-h1" | "csv"
+  std::int64_t chunks = 0;            ///< interleaved, csv: stages per rank; 0 = 2 and 1
+  std::string file = "";              ///< csv: the orders, relative to the working directory
+  std::string file_text = "";         ///< what it says; filled by the loader
   std::int64_t micro_batch_size = 1;  ///< samples per language-model replica and microbatch
   std::int64_t microbatches = 1;      ///< per step
   std::int64_t window = 0;            ///< colocated: microbatches per encoder pass; 0 = "step"
@@ -231,6 +240,10 @@ struct Config {
   std::int64_t global_batch() const { return samples_per_microbatch() * schedule.microbatches; }
   friend bool operator==(const Config&, const Config&) = default;
 };
+
+/// Sets `chunks` of every module from the schedule. Only the module that defines the microbatch
+/// (Config::Sink) has virtual stages: it is the deep one, and whatever feeds it follows it.
+void SetChunks(Config& config);
 
 /// Hidden size of the rows a module emits or takes.
 std::int64_t HiddenSize(const ModuleConfig& module);

@@ -37,6 +37,8 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
   LoadedConfig loaded;
   loaded.config = ReadTree(tree, report, loaded.origins);
   FillNodes(loaded.config.cluster);
+  SetChunks(loaded.config);
+  ReadScheduleFile(loaded.config.schedule, report);
   CheckConfig(loaded.config, report);
   ThrowIfAny(report.errors());
   loaded.origins = CompleteOrigins(loaded.config, std::move(loaded.origins));

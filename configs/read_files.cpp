@@ -1,14 +1,12 @@
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <utility>
 
 #include "configs/key_value.hpp"
 #include "configs/merge.hpp"
 #include "configs/sources.hpp"
+#include "configs/text_file.hpp"
 #include "configs/toml_parse.hpp"
 
 namespace troupe {
@@ -27,29 +25,7 @@ struct OpenFile {
   fs::path canonical;
 };
 
-struct Content {
-  std::string text;
-  std::string failure;  ///< empty when the file was read
-};
-
 }  // namespace
-
-static Content ReadText(const std::string& path) {
-  std::error_code code;
-  if (fs::is_directory(path, code)) return {{}, "expected a file, got a directory"};
-  // Opening a pipe would wait for somebody to write into it.
-  if (fs::exists(path, code) && !fs::is_regular_file(path, code)) {
-    return {{}, "expected a file, got something that is none"};
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {{}, std::string("cannot be read: ") + std::strerror(errno)};
-  std::string text(kMaxFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return {{}, std::string("cannot be read: ") + std::strerror(errno)};
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) return {{}, "expected at most 1 MiB of TOML, got more"};
-  return {std::move(text), {}};
-}
 
 static ConfigError At(const Place& place, std::string text) {
   return {place.file, place.line, place.column, std::move(text)};
@@ -97,7 +73,7 @@ static void CheckSchema(const TomlValue& file, std::vector<ConfigError>& errors)
 
 static TomlValue ParseFile(const std::string& path, const Place& asked,
                            std::vector<ConfigError>& errors) {
-  Content content = ReadText(path);
+  TextFile content = ReadTextFile(path, kMaxFileBytes, "expected at most 1 MiB of TOML, got more");
   if (!content.failure.empty()) {
     const std::string subject = asked.line == 0 ? "" : "extends: \"" + path + "\" ";
     errors.push_back(At(asked, subject + content.failure));

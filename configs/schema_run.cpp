@@ -61,10 +61,25 @@ std::vector<KeySpec> RunKeys() {
       {.table = "schedule",
        .name = "kind",
        .type = ValueType::kWord,
-       .words = {"1f1b"},
-       .refused = {"gpipe", "interleaved", "zb-h1"},
-       .meaning = "The rule by which a stage picks its next pass.",
+       .words = {"1f1b", "gpipe", "interleaved", "zb-h1", "csv"},
+       .meaning = "The rule by which a stage picks its next pass (docs/schedules.md). "
+                  "`interleaved` and `csv` order the module that feeds no other; what feeds it "
+                  "follows 1f1b.",
        .slot = [](const Target& t) -> Slot { return &t.config->schedule.kind; }},
+      {.table = "schedule",
+       .name = "chunks",
+       .type = ValueType::kInteger,
+       .range = {0, 1024},
+       .unit = "stages",
+       .meaning = "interleaved, csv: pipeline stages on each rank of the ordered module; 0 = 2 for "
+                  "interleaved, 1 for csv.",
+       .slot = [](const Target& t) -> Slot { return &t.config->schedule.chunks; }},
+      {.table = "schedule",
+       .name = "file",
+       .type = ValueType::kText,
+       .meaning = "csv: the order of every rank, in the grammar of PyTorch's pipelining, relative "
+                  "to the working directory.",
+       .slot = [](const Target& t) -> Slot { return &t.config->schedule.file; }},
       {.table = "schedule",
        .name = "micro_batch_size",
        .type = ValueType::kInteger,

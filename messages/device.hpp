@@ -45,6 +45,18 @@ struct BackwardDone {
 };
 inline auto Fields(BackwardDone& x) { return std::tie(x.busy_ns, x.result); }
 
+/// The rest of a backward whose pass said `split_weights`.
+struct RunBackwardWeights {
+  int stage = 0;
+  std::int64_t round = 0;
+  std::int64_t unit = 0;
+};
+inline auto Fields(RunBackwardWeights& x) { return std::tie(x.stage, x.round, x.unit); }
+struct BackwardWeightsDone {
+  std::int64_t busy_ns = 0;
+};
+inline auto Fields(BackwardWeightsDone& x) { return std::tie(x.busy_ns); }
+
 /// Sum the gradients over whoever holds the same parameters. Collective.
 struct ReduceGradients {
   int stage = 0;
@@ -117,6 +129,7 @@ inline auto Fields(ShardStored& x) { return std::tie(x.sha256); }
 using Device = caf::typed_actor<
     caf::replies_to<RunForward>::with<ForwardDone>,
     caf::replies_to<RunBackward>::with<BackwardDone>,
+    caf::replies_to<RunBackwardWeights>::with<BackwardWeightsDone>,
     caf::replies_to<ReduceGradients>::with<GradientsReduced>,
     caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
     caf::replies_to<RunExchange>::with<ExchangeDone>, caf::replies_to<Inspect>::with<Inspected>,
@@ -146,6 +159,7 @@ auto Fields(FromSet<Answer>& x) {
 using LockStep =
     caf::typed_actor<caf::replies_to<ToSet<RunForward>>::with<FromSet<ForwardDone>>,
                      caf::replies_to<ToSet<RunBackward>>::with<FromSet<BackwardDone>>,
+                     caf::replies_to<ToSet<RunBackwardWeights>>::with<FromSet<BackwardWeightsDone>>,
                      caf::replies_to<ToSet<ReduceGradients>>::with<FromSet<GradientsReduced>>,
                      caf::replies_to<ToSet<UpdateParameters>>::with<FromSet<ParametersUpdated>>,
                      caf::replies_to<ToSet<RunExchange>>::with<FromSet<ExchangeDone>>,

@@ -23,7 +23,7 @@ inline auto Fields(ForwardPass& x) {
   return std::tie(x.unit, x.train, x.loss_scale, x.inputs, x.data);
 }
 inline auto Fields(ForwardResult& x) { return std::tie(x.outputs, x.loss); }
-inline auto Fields(BackwardPass& x) { return std::tie(x.unit, x.gradients); }
+inline auto Fields(BackwardPass& x) { return std::tie(x.unit, x.gradients, x.split_weights); }
 inline auto Fields(BackwardResult& x) { return std::tie(x.gradients); }
 inline auto Fields(UpdateStep& x) { return std::tie(x.step, x.clip_coefficient, x.schedule); }
 inline auto Fields(TensorPiece& x) {
@@ -35,8 +35,6 @@ inline auto Fields(Round& x) {
 inline auto Fields(RowMove& x) {
   return std::tie(x.source, x.destination, x.source_rows, x.destination_rows);
 }
-inline auto Fields(ExchangePlan& x) {
-  return std::tie(x.moves, x.rows_out, x.row_shape, x.dtype);
-}
+inline auto Fields(ExchangePlan& x) { return std::tie(x.moves, x.rows_out, x.row_shape, x.dtype); }
 
 }  // namespace troupe

@@ -30,8 +30,8 @@ inline auto Fields(JobFailed& x) { return std::tie(x.cause); }
 struct StopSoon {};
 inline auto Fields(StopSoon&) { return std::tie(); }
 
-using Director = caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>,
-                                  caf::reacts_to<JobFailed>, caf::reacts_to<StopSoon>,
-                                  caf::replies_to<ReportWaits>::with<Waits>>;
+using Director =
+    caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>,
+                     caf::reacts_to<StopSoon>, caf::replies_to<ReportWaits>::with<Waits>>;
 
 }  // namespace troupe

@@ -29,11 +29,13 @@ void RegisterAll(SystemConfig& config) {
   Register<ToSet<UpdateParameters>, FromSet<ParametersUpdated>>(config, {"Us", "UsDone"});
   Register<ToSet<RunExchange>, FromSet<ExchangeDone>>(config, {"Es", "EsDone"});
   Register<ToSet<Inspect>, FromSet<Inspected>>(config, {"Is", "IsDone"});
-  Register<ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>(
-      config, {"Saves", "Loads", "StoredS"});
+  Register<ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>(config,
+                                                                     {"Saves", "Loads", "StoredS"});
   Register<SaveShard, LoadShard, ShardStored>(config, {"Save", "Load", "Stored"});
   Register<RunForward, ForwardDone, RunBackward, BackwardDone>(config,
                                                                {"F", "FDone", "B", "BDone"});
+  Register<RunBackwardWeights, BackwardWeightsDone, ToSet<RunBackwardWeights>,
+           FromSet<BackwardWeightsDone>>(config, {"W", "WDone", "Ws", "WsDone"});
   Register<ReduceGradients, GradientsReduced>(config, {"R", "RDone"});
   Register<UpdateParameters, ParametersUpdated>(config, {"U", "UDone"});
   Register<RunExchange, ExchangeDone>(config, {"E", "EDone"});
@@ -68,8 +70,7 @@ namespace wire {
 
 TensorStore& StoreOf(caf::execution_unit* context) {
   const auto* config =
-      context == nullptr ? nullptr
-                         : dynamic_cast<const SystemConfig*>(&context->system().config());
+      context == nullptr ? nullptr : dynamic_cast<const SystemConfig*>(&context->system().config());
   if (config == nullptr || !config->tensors) {
     throw std::logic_error("a tensor crosses processes in a system that keeps none");
   }

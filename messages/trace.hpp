@@ -39,8 +39,7 @@ struct TraceClosed {
 };
 inline auto Fields(TraceClosed& x) { return std::tie(x.error, x.records, x.dropped); }
 
-using Tracer =
-    caf::typed_actor<caf::reacts_to<DrainRings>, caf::reacts_to<TraceRecords>,
-                     caf::replies_to<CloseTrace>::with<TraceClosed>>;
+using Tracer = caf::typed_actor<caf::reacts_to<DrainRings>, caf::reacts_to<TraceRecords>,
+                                caf::replies_to<CloseTrace>::with<TraceClosed>>;
 
 }  // namespace troupe

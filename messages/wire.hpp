@@ -31,7 +31,9 @@ namespace troupe {
 
 /// A struct that can travel: Fields(x) gives references to its members.
 template <class T>
-concept Travels = requires(T& x) { Fields(x); };
+concept Travels = requires(T& x) {
+  Fields(x);
+};
 
 namespace wire {
 

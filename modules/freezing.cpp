@@ -29,7 +29,7 @@ bool EdgeCarriesGradient(const Config& config, const EdgeConfig& edge) {
   const ModuleConfig& from = FindModule(config, edge.from);
   if (from.inline_in) return !from.frozen || (edge.through && !edge.through->frozen);
   // Another edge's projector may train on the last stage of a source that itself does not.
-  const int last = from.layout.pp - 1;
+  const int last = from.num_stages() - 1;
   if (!from.frozen || (last > 0 && RunsBackward(config, from.name, last - 1))) return true;
   if (edge.through && edge.through->on == ProjectorEnd::kFrom && !edge.through->frozen) return true;
   return std::ranges::any_of(IncomingEdges(config, from.name), [&](const EdgeConfig* incoming) {

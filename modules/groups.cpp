@@ -6,18 +6,19 @@
 #include <utility>
 #include <vector>
 
-#include "transport/wait.hpp"
 #include "transport/group.hpp"
+#include "transport/wait.hpp"
 
 namespace troupe {
 namespace {
 
 using View = std::unique_ptr<Communicator> ShardGroups::*;
 
-/// Calls `visit` with every coordinate of `layout`, pp slowest, tp fastest.
+/// Calls `visit` with every shard of `module`, its stage (as pp) slowest, tp fastest.
 template <class Visit>
-void ForEachShard(const Layout& layout, Visit visit) {
-  for (int pp = 0; pp < layout.pp; ++pp) {
+void ForEachShard(const ModuleConfig& module, Visit visit) {
+  const Layout& layout = module.layout;
+  for (int pp = 0; pp < module.num_stages(); ++pp) {
     for (int dp = 0; dp < layout.dp; ++dp) {
       for (int cp = 0; cp < layout.cp; ++cp) {
         for (int tp = 0; tp < layout.tp; ++tp) visit(Coordinates{tp, cp, dp, pp});
@@ -38,7 +39,7 @@ class ModuleShards {
         plane_(plane),
         abort_(std::move(abort)),
         waits_(waits) {
-    shards_.resize(static_cast<std::size_t>(layout_.num_ranks()));
+    shards_.resize(static_cast<std::size_t>(layout_.num_ranks() * module.chunks));
   }
 
   ShardGroups& At(const Coordinates& at) {
@@ -51,8 +52,10 @@ class ModuleShards {
     std::vector<ProcessId> homes;
     std::vector<std::string> devices;
     for (const Coordinates& at : members) {
-      homes.push_back(processes_.HomeOf(grid_.RankAt(at)));
-      devices.push_back(DeviceName(grid_.RankAt(at)));
+      Coordinates place = at;
+      place.pp = at.pp % layout_.pp;
+      homes.push_back(processes_.HomeOf(grid_.RankAt(place)));
+      devices.push_back(DeviceName(grid_.RankAt(place)));
     }
     const ProcessId self = plane_ == nullptr ? 0 : plane_->self();
     if (std::find(homes.begin(), homes.end(), self) == homes.end()) return;
@@ -87,8 +90,9 @@ std::vector<Coordinates> Along(Coordinates at, int Coordinates::*axis, int count
 void JoinAll(ModuleShards& shards, const ModuleConfig& module) {
   const Layout& layout = module.layout;
   const int sharing = KeyValueSharing(module);
-  const bool tied = module.kind == ModuleKind::kLlama && module.llama.tied_head && layout.pp > 1;
-  ForEachShard(layout, [&](const Coordinates& at) {
+  const bool tied =
+      module.kind == ModuleKind::kLlama && module.llama.tied_head && module.num_stages() > 1;
+  ForEachShard(module, [&](const Coordinates& at) {
     if (at.tp == 0) {
       shards.Join("tensor", &ShardGroups::tensor, Along(at, &Coordinates::tp, layout.tp));
     }
@@ -98,9 +102,9 @@ void JoinAll(ModuleShards& shards, const ModuleConfig& module) {
     }
     if (tied && at.pp == 0) {
       Coordinates last = at;
-      last.pp = layout.pp - 1;
+      last.pp = module.num_stages() - 1;
       shards.Join("tied", &ShardGroups::tied, {at, last});
-    } else if (!tied || at.pp < layout.pp - 1) {
+    } else if (!tied || at.pp < module.num_stages() - 1) {
       shards.Join("tied", &ShardGroups::tied, {at});
     }
   });
@@ -132,7 +136,7 @@ GroupTable::GroupTable(const Config& config, const ProcessPlan& processes, DataP
     if (module.inline_in) continue;
     ModuleShards shards(config, module, processes, plane, abort, waits);
     JoinAll(shards, module);
-    ForEachShard(module.layout, [&](const Coordinates& at) {
+    ForEachShard(module, [&](const Coordinates& at) {
       groups_.emplace(Key{module.name, at.pp, at.dp, at.cp, at.tp}, std::move(shards.At(at)));
     });
   }

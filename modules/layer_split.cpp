@@ -35,7 +35,7 @@ std::int64_t NumLayers(const ModuleConfig& module) {
     case ModuleKind::kLlama:
       return module.llama.layers;
     case ModuleKind::kSynthetic:
-      return module.layout.pp;
+      return module.num_stages();
   }
   return 0;
 }
@@ -47,13 +47,13 @@ std::vector<std::int64_t> StatedOrBalanced(const ModuleConfig& module) {
     const ExtraCosts extra = module.kind == ModuleKind::kVit     ? VitExtras(module.vit)
                              : module.kind == ModuleKind::kLlama ? LlamaExtras(module.llama)
                                                                  : ExtraCosts{};
-    return BalanceLayers(layers, module.layout.pp, extra.first, extra.last);
+    return BalanceLayers(layers, module.num_stages(), extra.first, extra.last);
   }
   const std::int64_t sum = std::accumulate(stated.begin(), stated.end(), std::int64_t{0});
-  if (static_cast<int>(stated.size()) != module.layout.pp || sum != layers ||
+  if (static_cast<int>(stated.size()) != module.num_stages() || sum != layers ||
       (stated.size() > 1 && std::ranges::min(stated) < 1)) {
     throw LayoutError(module.name + ".layers_per_stage: expected " +
-                      std::to_string(module.layout.pp) + " numbers of at least 1 with sum " +
+                      std::to_string(module.num_stages()) + " numbers of at least 1 with sum " +
                       std::to_string(layers) + ", got " + std::to_string(stated.size()) +
                       " with sum " + std::to_string(sum));
   }

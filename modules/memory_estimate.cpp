@@ -42,7 +42,7 @@ std::int64_t ActivationElements(const Config& config, const ModuleConfig& module
   }
   if (module.kind != ModuleKind::kLlama) return 0;
   std::int64_t elements =
-      LlamaElements(module.llama, layers, module.layout.tp, samples, pp + 1 == module.layout.pp);
+      LlamaElements(module.llama, layers, module.layout.tp, samples, pp + 1 == module.num_stages());
   if (pp > 0) return elements;
   for (const EdgeConfig* edge : InlineEdges(config, module.name)) {
     const VitConfig& vit = FindModule(config, edge->from).vit;

@@ -114,7 +114,7 @@ void AddEmbedding(SpecList& list, const ModuleConfig& module, int pp) {
   const LlamaConfig& llama = module.llama;
   ParameterSpec& spec = list.AddNormal("embed_tokens.weight", {llama.vocab, llama.hidden},
                                        InverseRoot(llama.hidden), Cut::kRows);
-  spec.tied = llama.tied_head && module.layout.pp > 1;
+  spec.tied = llama.tied_head && module.num_stages() > 1;
   spec.tied_copy = spec.tied && pp > 0;
 }
 
@@ -126,7 +126,7 @@ void AddLlama(std::vector<ParameterSpec>& specs, const ModuleConfig& module, int
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
     AddLlamaLayer(list, llama, "layers." + std::to_string(layer));
   }
-  if (pp + 1 < module.layout.pp) return;
+  if (pp + 1 < module.num_stages()) return;
   list.AddNormWeight("norm", llama.hidden);
   if (!llama.tied_head) {
     list.AddWeight("lm_head", llama.vocab, llama.hidden, Cut::kRows);
@@ -225,7 +225,7 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
     }
   }
   AddModule(specs, own, pp);
-  if (pp + 1 == own.layout.pp) {
+  if (pp + 1 == own.num_stages()) {
     for (const EdgeConfig* edge : OutgoingEdges(config, module)) {
       if (RunsAt(*edge, ProjectorEnd::kFrom)) AddProjector(specs, config, *edge);
     }

@@ -16,7 +16,7 @@ namespace troupe {
 /// Which shard of the job: one rank's piece of one pipeline stage of one module.
 struct ShardAddress {
   std::string module;
-  int pp = 0;
+  int pp = 0;  ///< stage of the module; on the ranks with pp = this % layout.pp
   int dp = 0;
   int tp = 0;
   int cp = 0;
@@ -77,6 +77,9 @@ struct ForwardResult {
 struct BackwardPass {
   std::int64_t unit = 0;
   std::vector<Buffer> gradients;  ///< one per outgoing link; undefined = no gradient came back
+  /// Only the gradients of the inputs are wanted now. What the weights need is kept until
+  /// BackwardWeights, which comes for every such unit, in the order of the backwards.
+  bool split_weights = false;
 };
 
 struct BackwardResult {
@@ -109,6 +112,9 @@ class StageProgram {
   virtual ForwardResult Forward(const ForwardPass& pass) = 0;
   /// Adds to the gradients of this shard's parameters.
   virtual BackwardResult Backward(const BackwardPass& pass) = 0;
+  /// The rest of a Backward that was told to split: adds to the gradients of the weights. Nothing,
+  /// where a program does all of it in Backward.
+  virtual void BackwardWeights(std::int64_t unit) { static_cast<void>(unit); }
   /// Sums the gradients over replicas (and whoever else holds the same parameter), in place.
   /// Returns this shard's share of the squared norm: over all shards each element counts once.
   virtual double ReduceGradients() = 0;

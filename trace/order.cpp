@@ -11,7 +11,8 @@ namespace {
 
 bool IsPass(const PassRecord& record, std::int64_t round) {
   return record.round == round &&
-         (record.kind == WorkKind::kForward || record.kind == WorkKind::kBackward);
+         (record.kind == WorkKind::kForward || record.kind == WorkKind::kBackward ||
+          record.kind == WorkKind::kWeight);
 }
 
 std::string TextOf(std::vector<const PassRecord*> passes, std::int64_t first_unit) {

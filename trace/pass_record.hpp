@@ -14,11 +14,12 @@ enum class WorkKind : std::uint8_t {
   kReduce = 3,    ///< gradients summed over replicas
   kUpdate = 4,    ///< optimizer step
   kExchange = 5,  ///< boundary rows exchanged within a colocated group
+  kWeight = 6,    ///< the weights' part of a backward that was split
 };
 
-inline constexpr std::uint8_t kNumWorkKinds = 5;
+inline constexpr std::uint8_t kNumWorkKinds = 6;
 
-/// "F", "B", "reduce", "update", "exchange"; "?" for a value that is none of them.
+/// "F", "B", "W", "reduce", "update", "exchange"; "?" for a value that is none of them.
 constexpr const char* ToString(WorkKind kind) {
   switch (kind) {
     case WorkKind::kForward:
@@ -31,6 +32,8 @@ constexpr const char* ToString(WorkKind kind) {
       return "update";
     case WorkKind::kExchange:
       return "exchange";
+    case WorkKind::kWeight:
+      return "W";
   }
   return "?";
 }

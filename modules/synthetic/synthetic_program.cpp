@@ -102,7 +102,7 @@ ForwardResult SyntheticProgram::Forward(const ForwardPass& pass) {
 }
 
 BackwardResult SyntheticProgram::Backward(const BackwardPass& pass) {
-  Spend(config_.backward_ms);
+  Spend(config_.backward_ms * (pass.split_weights ? 1.0 - config_.weight_share : 1.0));
   auto node = flights_.extract(pass.unit);
   if (node.empty()) throw std::logic_error("backward without forward");
   const Flight& flight = node.mapped();
@@ -124,7 +124,11 @@ BackwardResult SyntheticProgram::Backward(const BackwardPass& pass) {
     }
     gi *= w;
   }
-  if (shape_.trains) *gradient_.as<double>() += dot;
+  if (pass.split_weights) {
+    weights_.emplace(pass.unit, dot);
+  } else if (shape_.trains) {
+    *gradient_.as<double>() += dot;
+  }
 
   BackwardResult result;
   for (std::size_t k = 0; k < static_cast<std::size_t>(shape_.links_in); ++k) {
@@ -143,7 +147,15 @@ BackwardResult SyntheticProgram::Backward(const BackwardPass& pass) {
   return result;
 }
 
+void SyntheticProgram::BackwardWeights(std::int64_t unit) {
+  Spend(config_.backward_ms * config_.weight_share);
+  const auto node = weights_.extract(unit);
+  if (node.empty()) throw std::logic_error("weight gradients without a backward that was split");
+  if (shape_.trains) *gradient_.as<double>() += node.mapped();
+}
+
 double SyntheticProgram::ReduceGradients() {
+  if (!weights_.empty()) throw std::logic_error("weight gradients of a unit are still to come");
   if (!shape_.trains) return 0.0;
   if (replicas_) replicas_->AllReduce(gradient_.data(), 1, DType::kFloat64, ReduceOp::kSum);
   const double g = *gradient_.as<double>();
@@ -202,7 +214,7 @@ SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard)
   if (shard.pp > 0) {
     shape.in_carries_gradient.push_back(HopCarriesGradient(config, module.name, shard.pp - 1));
   }
-  const bool last = shard.pp == module.layout.pp - 1;
+  const bool last = shard.pp == module.num_stages() - 1;
   if (!last) shape.links_out = 1;
   for (const EdgeConfig& edge : config.edges) {
     if (edge.to == module.name && shard.pp == 0) {

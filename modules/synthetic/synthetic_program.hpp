@@ -37,6 +37,7 @@ class SyntheticProgram : public StageProgram {
 
   ForwardResult Forward(const ForwardPass& pass) override;
   BackwardResult Backward(const BackwardPass& pass) override;
+  void BackwardWeights(std::int64_t unit) override;
   double ReduceGradients() override;
   void Update(const UpdateStep& step) override;
   std::vector<TensorPiece> Tensors(TensorKind kind) const override;
@@ -59,6 +60,7 @@ class SyntheticProgram : public StageProgram {
   Buffer weight_;
   Buffer gradient_;
   std::map<std::int64_t, Flight> flights_;
+  std::map<std::int64_t, double> weights_;  ///< by unit: what its split backward has left to add
 };
 
 /// Gives every source module rows_per_sample rows of each of its samples, and nothing else.

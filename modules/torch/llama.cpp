@@ -28,7 +28,7 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, Te
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
     layers_.push_back(LoadLayer(name_ + ".layers." + std::to_string(layer), store));
   }
-  if (pp + 1 == module.layout.pp) {
+  if (pp + 1 == module.num_stages()) {
     norm_ = store.Leaf(name_ + ".norm.weight");
     head_ = LoadVocabulary(config_.tied_head ? embedding : name_ + ".lm_head.weight", store);
   }

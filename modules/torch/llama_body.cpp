@@ -28,7 +28,7 @@ class LlamaBody : public StageBody {
             const TensorGroupPtr& group)
       : name_(module.name),
         first_(pp == 0),
-        last_(pp + 1 == module.layout.pp),
+        last_(pp + 1 == module.num_stages()),
         llama_(module, pp, store, group) {
     if (first_) AddSources(config, store, group);
   }

@@ -60,7 +60,7 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
              FindModule(*config_, shard.module).layout, config_->run.seed, type_),
       body_(MakeBody(*config_, shard, store_, tensor_group_)) {
   const ModuleConfig& module = FindModule(*config_, shard.module);
-  has_loss_ = module.kind == ModuleKind::kLlama && shard.pp + 1 == module.layout.pp;
+  has_loss_ = module.kind == ModuleKind::kLlama && shard.pp + 1 == module.num_stages();
 }
 
 ForwardResult TorchStage::Forward(const ForwardPass& pass) {

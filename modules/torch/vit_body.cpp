@@ -16,7 +16,7 @@ class VitBody : public StageBody {
           const TensorGroupPtr& group)
       : module_(module),
         first_(pp == 0),
-        last_(pp + 1 == module.layout.pp),
+        last_(pp + 1 == module.num_stages()),
         vit_(module, pp, store, group) {
     if (!last_) return;
     for (const EdgeConfig* edge : OutgoingEdges(config, module.name)) {

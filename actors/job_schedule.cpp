@@ -1,0 +1,160 @@
+// Which rule every stage of a job follows.
+#include <algorithm>
+#include <stdexcept>
+
+#include "actors/job_plan.hpp"
+#include "schedule/csv_orders.hpp"
+#include "schedule/simulate.hpp"
+
+namespace troupe {
+namespace {
+
+/// What nothing waits for is left out: the passes of a stage that runs no backward, which goes by
+/// 1f1b, and the weights of one that has none to train.
+DeviceOrder WithoutWhatIsNotRun(const DeviceOrder& order, const std::vector<StagePlan>& stages) {
+  DeviceOrder kept;
+  for (const StagePass& at : order) {
+    const StagePlan& stage = stages[static_cast<std::size_t>(at.stage)];
+    if (!stage.runs_backward) continue;
+    if (at.pass.kind == PassKind::kWeight && !stage.trains) continue;
+    kept.push_back(at);
+  }
+  return kept;
+}
+
+std::string TextOf(const StageGraph& graph, const std::vector<BlockedStage>& blocked) {
+  std::string text;
+  for (const BlockedStage& stage : blocked) {
+    text += (text.empty() ? "" : "; ") + graph.StageName(stage.stage) + " cannot run " +
+            ToString(stage.next) + " for want of " + stage.lacks;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<DeviceOrder> JobPlan::OrdersOfSink(int sink) const {
+  const ScheduleConfig& schedule = config_.schedule;
+  const ModuleConfig& module = *modules_[static_cast<std::size_t>(sink)].config;
+  std::vector<DeviceOrder> orders;
+  if (schedule.kind == "interleaved") {
+    if (schedule.microbatches % module.layout.pp != 0) {
+      throw LayoutError(
+          "schedule: interleaved expects a multiple of pp = " + std::to_string(module.layout.pp) +
+          " microbatches, got " + std::to_string(schedule.microbatches));
+    }
+    orders = InterleavedOrders(module.layout.pp, module.chunks, schedule.microbatches);
+  } else {
+    try {
+      orders = ParseCsvOrders(schedule.file_text);
+    } catch (const std::invalid_argument& error) {
+      throw LayoutError(schedule.file + ": " + error.what());
+    }
+    if (static_cast<int>(orders.size()) != module.layout.pp) {
+      throw LayoutError(schedule.file + ": expected a row for each of the " +
+                        std::to_string(module.layout.pp) + " pipeline ranks of " + module.name +
+                        ", got " + std::to_string(orders.size()));
+    }
+    const std::string why = WhyNoOrders(orders, module.num_stages(), schedule.microbatches);
+    if (!why.empty()) throw LayoutError(schedule.file + ": " + why);
+  }
+  const int first = graph_.StageIndex(sink, 0);
+  for (DeviceOrder& order : orders) {
+    for (StagePass& at : order) at.stage += first;
+    order = WithoutWhatIsNotRun(order, stages_);
+  }
+  return orders;
+}
+
+void JobPlan::AddSchedule() {
+  const std::string& kind = config_.schedule.kind;
+  const bool ordered = kind == "interleaved" || kind == "csv";
+  for (std::size_t m = 0; m < modules_.size(); ++m) {
+    std::vector<std::int64_t> limits;
+    for (const StagePlan& stage : stages_) {
+      if (stage.module == static_cast<int>(m)) limits.push_back(stage.limit);
+    }
+    const auto zb_h1 = ZbH1Rules(limits);
+    for (StagePlan& stage : stages_) {
+      if (stage.module != static_cast<int>(m)) continue;
+      stage.rule = {.limit = stage.limit};
+      if (!stage.runs_backward || modules_[m].colocated_encoder) continue;
+      if (kind == "gpipe") stage.rule.kind = RuleKind::kGpipe;
+      if (kind == "zb-h1" && stage.trains) stage.rule = zb_h1[static_cast<std::size_t>(stage.pp)];
+    }
+  }
+  int device = 0;
+  std::vector<int> first_devices;
+  for (const ModulePlan& module : modules_) {
+    first_devices.push_back(device);
+    device += module.grid.layout().pp;
+  }
+  for (const StagePlan& stage : stages_) {
+    const auto m = static_cast<std::size_t>(stage.module);
+    schedule_.devices.push_back(first_devices[m] + stage.pp % modules_[m].grid.layout().pp);
+    schedule_.runs_backward.push_back(stage.runs_backward);
+  }
+  if (ordered) OrderSink(first_devices);
+  for (const StagePlan& stage : stages_) schedule_.rules.push_back(stage.rule);
+  CountKept();
+}
+
+/// Gives the stages of the sink, and the devices under them, their orders.
+void JobPlan::OrderSink(const std::vector<int>& first_devices) {
+  const std::string& name = config_.Sink().name;
+  const auto sink = std::ranges::find_if(
+      modules_, [&](const ModulePlan& module) { return module.config->name == name; });
+  const auto index = static_cast<std::size_t>(sink - modules_.begin());
+  const auto orders = OrdersOfSink(static_cast<int>(index));
+  for (std::size_t pp = 0; pp < orders.size(); ++pp) {
+    const auto device = static_cast<std::size_t>(first_devices[index]) + pp;
+    if (schedule_.orders.size() <= device) schedule_.orders.resize(device + 1);
+    schedule_.orders[device] = orders[pp];
+    for (StagePlan& stage : stages_) {
+      if (schedule_.devices[static_cast<std::size_t>(stage.stage)] != static_cast<int>(device) ||
+          !stage.runs_backward) {
+        continue;
+      }
+      const std::int64_t limit = stage.rule.limit;
+      stage.rule = OrderedRule(orders[pp], stage.stage);
+      stage.rule.limit = limit;
+    }
+  }
+}
+
+/// How many units every stage keeps, and that orders can be followed at all.
+void JobPlan::CountKept() {
+  const std::int64_t microbatches = config_.schedule.microbatches;
+  for (StagePlan& stage : stages_) {
+    stage.kept = stage.rule.splits_backward ? stage.rule.weight_limit : stage.rule.limit;
+    if (stage.rule.kind == RuleKind::kGpipe) stage.kept = microbatches;
+    stage.kept = std::min(stage.kept, microbatches);
+  }
+  if (schedule_.orders.empty()) return;
+  Schedule copy = schedule_;
+  for (const StagePlan& stage : stages_) {
+    // An encoder of one window gives all its rows before it takes a gradient.
+    if (!modules_[static_cast<std::size_t>(stage.module)].colocated_encoder) continue;
+    copy.rules[static_cast<std::size_t>(stage.stage)].kind = RuleKind::kGpipe;
+  }
+  const auto simulation = Simulate(graph_, copy, EqualDurations(2, 2, 2), microbatches);
+  if (!simulation.blocked.empty()) {
+    throw LayoutError("schedule: nobody can follow it: " + TextOf(graph_, simulation.blocked));
+  }
+  for (StagePlan& stage : stages_) {
+    if (stage.rule.kind == RuleKind::kOrdered) stage.kept = PeakInFlight(simulation, stage.stage);
+  }
+}
+
+const DeviceOrder* JobPlan::OrderOn(int rank) const {
+  for (const auto& [stage, shard] : ShardsOn(rank)) {
+    const auto device =
+        static_cast<std::size_t>(schedule_.devices[static_cast<std::size_t>(stage)]);
+    if (device < schedule_.orders.size() && !schedule_.orders[device].empty()) {
+      return &schedule_.orders[device];
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace troupe

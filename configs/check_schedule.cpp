@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "configs/checks.hpp"
+#include "configs/text_file.hpp"
+#include "configs/toml_value.hpp"
+
+namespace troupe {
+
+/// A line per rank, some ten letters per pass: more is another kind of file.
+static constexpr std::size_t kMaxScheduleBytes = 16U << 20U;
+
+void ReadScheduleFile(ScheduleConfig& schedule, Report& report) {
+  if (schedule.kind != "csv" || !report.Good({"schedule.kind", "schedule.file"})) return;
+  if (schedule.file.empty()) {
+    return report.Add("schedule.kind",
+                      "expected schedule.file to name the orders with \"csv\", got \"\"");
+  }
+  TextFile file =
+      ReadTextFile(schedule.file, kMaxScheduleBytes, "expected at most 16 MiB of orders, got more");
+  if (!file.failure.empty()) {
+    return report.Add("schedule.file", Quoted(schedule.file) + " " + file.failure);
+  }
+  schedule.file_text = std::move(file.text);
+}
+
+static bool IsColocated(const Config& config, const EdgeConfig& edge, Report& report) {
+  const ModuleConfig* from = config.Find(edge.from);
+  const ModuleConfig* to = config.Find(edge.to);
+  if (from == nullptr || to == nullptr || from->inline_in) return false;
+  if (!report.Good({KeyOf(*from, "ranks"), KeyOf(*to, "ranks")})) return false;
+  auto mine = from->ranks;
+  auto theirs = to->ranks;
+  std::ranges::sort(mine);
+  std::ranges::sort(theirs);
+  return !mine.empty() && mine == theirs;
+}
+
+/// The windows of a colocated encoder take turns with the backwards of the one before; a schedule
+/// that wants forwards of a later window first would wait for ever.
+static void CheckWindow(const Config& config, const EdgeConfig& edge, Report& report) {
+  const ScheduleConfig& schedule = config.schedule;
+  if (!report.Good({"schedule.window", "schedule.microbatches"})) return;
+  if (schedule.window == 0 || schedule.window >= schedule.microbatches) return;
+  report.Add("schedule.window", "expected \"step\", as " + Quoted(edge.from) +
+                                    " is colocated with " + Quoted(edge.to) +
+                                    " and schedule.kind is " + Quoted(schedule.kind) + ", got " +
+                                    std::to_string(schedule.window));
+}
+
+/// Microbatches that the first stage of the sink wants before its first backward.
+static std::int64_t WantedAhead(const Config& config) {
+  const ScheduleConfig& schedule = config.schedule;
+  if (schedule.kind == "gpipe") return schedule.microbatches;
+  if (schedule.kind != "interleaved") return 1;
+  return std::min<std::int64_t>(schedule.microbatches, 2 * config.Sink().layout.pp);
+}
+
+static void CheckEdge(const Config& config, const EdgeConfig& edge, Report& report) {
+  if (IsColocated(config, edge, report)) return CheckWindow(config, edge, report);
+  const ModuleConfig* from = config.Find(edge.from);
+  const std::string key = KeyOf(edge, "credits");
+  if (from == nullptr || from->inline_in || !report.Good({key, "schedule.microbatches"})) return;
+  const std::int64_t wanted = WantedAhead(config);
+  if (edge.credits >= wanted) return;
+  report.Add(key, "expected at least " + std::to_string(wanted) + ", the microbatches that " +
+                      Quoted(edge.to) + " takes before its first backward with schedule.kind " +
+                      Quoted(config.schedule.kind) + ", got " + std::to_string(edge.credits));
+}
+
+static void CheckInterleaved(const Config& config, Report& report) {
+  const ModuleConfig& sink = config.Sink();
+  const std::string pp_key = KeyOf(sink, "layout.pp");
+  if (!report.Good({pp_key, KeyOf(sink, "layout"), "schedule.microbatches"})) return;
+  if (sink.layout.pp == 1) {
+    report.Add("schedule.kind", "expected " + pp_key +
+                                    " of at least 2 with \"interleaved\", which gives every rank "
+                                    "of that pipeline several stages, got 1");
+    return;
+  }
+  ExpectMultiple({"schedule.microbatches", config.schedule.microbatches}, {pp_key, sink.layout.pp},
+                 report);
+}
+
+void CheckSchedule(const Config& config, Report& report) {
+  const std::string& kind = config.schedule.kind;
+  if (kind == "1f1b" || kind == "zb-h1" || !report.Good({"schedule.kind"})) return;
+  const bool has_sink = std::ranges::any_of(config.modules, [&](const ModuleConfig& module) {
+    return std::ranges::count(config.edges, module.name, &EdgeConfig::from) == 0;
+  });
+  if (!has_sink) return;  // said elsewhere
+  if (kind == "interleaved") CheckInterleaved(config, report);
+  for (const EdgeConfig& edge : config.edges) CheckEdge(config, edge, report);
+}
+
+}  // namespace troupe
