@@ -11,6 +11,7 @@
 
 #include "cli/argument_errors.hpp"
 #include "cli/commands.hpp"
+#include "cli/schedule/verbs.hpp"
 #include "cluster/variables.hpp"
 #include "configs/config_error.hpp"
 #include "data/llava.hpp"
@@ -94,6 +95,8 @@ int Main(int argc, char** argv) {
   AddNode(app, command);
   AddDoctor(app, command);
   AddKey(app, command);
+  AddSchedule(app, command);
+  AddBench(app, command);
   AddData(app, command);
   AddVersion(app, command);
   if (argc < 2) {
