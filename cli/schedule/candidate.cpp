@@ -1,11 +1,36 @@
 #include "cli/schedule/candidate.hpp"
 
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include "configs/config_error.hpp"
 #include "configs/loader.hpp"
+#include "schedule/action_table.hpp"
 
 namespace troupe {
+namespace {
+
+/// Stages per rank of a table of actions; 1 where it cannot be read, which the loader tells better.
+int ChunksIn(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  try {
+    const ActionTable table = ParseActionTable(text.str());
+    int stages = 1;
+    for (const auto& row : table.rows) {
+      for (const Action& action : row) stages = std::max(stages, action.stage + 1);
+    }
+    return std::max(1, stages / static_cast<int>(table.rows.size()));
+  } catch (const std::invalid_argument&) {
+    return 1;
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> OverridesOf(const std::string& kind) {
   if (kind.empty()) return {};
@@ -15,17 +40,15 @@ std::vector<std::string> OverridesOf(const std::string& kind) {
   if (name == "interleaved" && colon != std::string::npos) {
     return {"schedule.kind=interleaved", "schedule.chunks=" + rest};
   }
-  if (name == "csv" && !rest.empty()) return {"schedule.kind=csv", "schedule.file=" + rest};
+  if (name == "csv" && !rest.empty()) {
+    return {"schedule.kind=csv", "schedule.file=" + rest,
+            "schedule.chunks=" + std::to_string(ChunksIn(rest))};
+  }
   if (colon != std::string::npos || name == "csv") {
     throw LayoutError("schedule kind \"" + kind +
                       "\": expected 1f1b, gpipe, zb-h1, interleaved[:CHUNKS] or csv:FILE");
   }
   return {"schedule.kind=" + name};
-}
-
-int Candidate::chunks_of(int stage) const {
-  const int module = plan->stages()[static_cast<std::size_t>(stage)].module;
-  return plan->ModuleOf(module).config->chunks;
 }
 
 Candidate LoadCandidate(const ConfigArguments& arguments, const std::string& kind,

@@ -12,15 +12,12 @@
 namespace troupe {
 
 /// "1f1b", "gpipe", "zb-h1", "interleaved", "interleaved:4", "csv:FILE" as the overrides that say
-/// the same. Throws ConfigErrors for anything else.
+/// the same. Throws LayoutError for what has none of these forms.
 std::vector<std::string> OverridesOf(const std::string& kind);
 
 struct Candidate {
   std::string kind;  ///< as it was asked for; "1f1b" where the file says so
   std::shared_ptr<const JobPlan> plan;
-  /// Pipeline stages of each module under 1f1b, by name, where the schedule has more: durations are
-  /// stated for those, and its stages share them.
-  int chunks_of(int stage) const;
   std::int64_t microbatches() const { return plan->config().schedule.microbatches; }
 };
 

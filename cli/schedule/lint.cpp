@@ -60,10 +60,8 @@ int Lint(const LintArguments& arguments) {
       static_cast<long long>(facts.makespan), 100.0 * facts.bubble,
       TextOf(facts.peak_activations).c_str());
   if (arguments.config.empty()) return kExitDone;
-  const Candidate candidate = LoadCandidate(
-      {arguments.config,
-       {"schedule.chunks=" + std::to_string(std::max(1, facts.stages / facts.ranks))}},
-      "csv:" + arguments.file, facts.microbatches);
+  const Candidate candidate =
+      LoadCandidate({arguments.config, {}}, "csv:" + arguments.file, facts.microbatches);
   const ModuleConfig& sink = candidate.plan->config().Sink();
   std::printf("%s: fits the %d pipeline ranks of %s\n", arguments.config.c_str(), sink.layout.pp,
               sink.name.c_str());
