@@ -22,9 +22,13 @@ DeviceOrder WithoutWhatIsNotRun(const DeviceOrder& order, const std::vector<Stag
   return kept;
 }
 
-std::string TextOf(const StageGraph& graph, const std::vector<BlockedStage>& blocked) {
+/// Stages without an order are left out: they only wait for those that have one.
+std::string TextOf(const StageGraph& graph, const Schedule& schedule,
+                   const std::vector<BlockedStage>& blocked) {
   std::string text;
   for (const BlockedStage& stage : blocked) {
+    const StageRule& rule = schedule.rules[static_cast<std::size_t>(stage.stage)];
+    if (rule.kind != RuleKind::kOrdered) continue;
     text += (text.empty() ? "" : "; ") + graph.StageName(stage.stage) + " cannot run " +
             ToString(stage.next) + " for want of " + stage.lacks;
   }
@@ -139,7 +143,9 @@ void JobPlan::CountKept() {
   }
   const auto simulation = Simulate(graph_, copy, EqualDurations(2, 2, 2), microbatches);
   if (!simulation.blocked.empty()) {
-    throw LayoutError("schedule: nobody can follow it: " + TextOf(graph_, simulation.blocked));
+    const ScheduleConfig& schedule = config_.schedule;
+    throw LayoutError((schedule.kind == "csv" ? schedule.file : "schedule " + schedule.kind) +
+                      ": nobody can follow it: " + TextOf(graph_, copy, simulation.blocked));
   }
   for (StagePlan& stage : stages_) {
     if (stage.rule.kind == RuleKind::kOrdered) stage.kept = PeakInFlight(simulation, stage.stage);

@@ -119,7 +119,9 @@ auto Handler(Self self) {
     open.answered.resize(set.parts.size());
     for (const auto& part : set.parts) open.ranks.push_back(part.first);
     const auto pass = OrderedPass(command);
-    if (!pass || !s.config.orders.contains(first_rank)) {
+    const auto order = s.config.orders.find(first_rank);
+    // A colocated encoder shares the rank and has no part in its order.
+    if (!pass || order == s.config.orders.end() || !order->second.names.contains(pass->stage)) {
       Send<Answer>(self, number, set, gather);
     } else {
       s.held[first_rank].push_back(

@@ -28,7 +28,7 @@ namespace troupe {
 
 struct LockStepOrder {
   DeviceOrder order;
-  std::map<int, std::string> names;  ///< by stage: the actor that commands it
+  std::map<int, std::string> names;  ///< by stage of the order: the actor that commands it
 };
 
 struct LockStepConfig {

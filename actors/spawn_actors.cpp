@@ -128,6 +128,7 @@ Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
     if (order == nullptr) continue;
     config.orders[rank].order = *order;
     for (const auto& [stage, shard] : plan.ShardsOn(rank)) {
+      if (std::ranges::count(*order, stage, &StagePass::stage) == 0) continue;
       config.orders[rank].names[stage] = plan.ActorName(stage, shard.dp);
     }
   }

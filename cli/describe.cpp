@@ -1,9 +1,9 @@
 #include "cli/describe.hpp"
 
 #include <algorithm>
-#include <set>
 #include <array>
 #include <cstdio>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -81,6 +81,18 @@ std::string LayersOf(const ModuleConfig& module, int pp) {
   return std::to_string(layers.begin) + "-" + std::to_string(layers.end - 1);
 }
 
+/// Empty for the schedule that nobody asked for.
+std::string ScheduleText(const Config& config) {
+  if (config.schedule.kind == "1f1b") return "";
+  std::string text = "schedule " + config.schedule.kind;
+  if (!config.schedule.file.empty()) text += " from " + config.schedule.file;
+  for (const ModuleConfig& module : config.modules) {
+    if (module.chunks == 1) continue;
+    text += ", " + std::to_string(module.chunks) + " stages on each rank of " + module.name;
+  }
+  return text + "\n";
+}
+
 std::string IntervalText(const Interval& i) {
   return i.size() == 1 ? std::to_string(i.begin)
                        : std::to_string(i.begin) + "-" + std::to_string(i.end - 1);
@@ -118,7 +130,8 @@ std::string LayoutTable(const JobPlan& plan) {
          std::to_string(config.schedule.micro_batch_size) + " samples x dp " +
          std::to_string(config.global_batch() / config.schedule.micro_batch_size /
                         config.schedule.microbatches) +
-         " x " + std::to_string(config.schedule.microbatches) + " microbatches\n";
+         " x " + std::to_string(config.schedule.microbatches) + " microbatches\n" +
+         ScheduleText(config);
 }
 
 std::string ProcessTable(const JobPlan& plan, const ProcessPlan& processes, const Roster* roster) {

@@ -18,9 +18,8 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
     need.stage = stage.stage;
     need.memory = EstimateMemory(config, module.config->name, stage.pp);
     // A colocated encoder keeps a whole window of microbatches, others those in flight.
-    const std::int64_t kept = module.colocated_encoder
-                                  ? WindowOf(config, config.schedule.microbatches)
-                                  : stage.kept;
+    const std::int64_t kept =
+        module.colocated_encoder ? WindowOf(config, config.schedule.microbatches) : stage.kept;
     need.activations = need.memory.activations * static_cast<std::size_t>(kept);
     for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
       for (const int rank : plan.RanksOf(stage.stage, dp)) need.ranks.push_back(rank);

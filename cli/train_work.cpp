@@ -40,8 +40,11 @@ void PrintLastOrder(const std::string& trace_path) {
     if (record.kind == WorkKind::kUpdate) last = std::max(last, record.round);
   }
   if (last < 0) return;
-  std::cout << "what each stage ran in the last step (F forward, B backward of a microbatch; of a "
-               "window of them in a colocated encoder):\n"
+  const bool split = std::ranges::any_of(
+      trace.records, [](const PassRecord& record) { return record.kind == WorkKind::kWeight; });
+  std::cout << "what each stage ran in the last step (F forward, B backward"
+            << (split ? ", W the weights' part of it," : "")
+            << " of a microbatch; of a window of them in a colocated encoder):\n"
             << FormatOrders(PassOrders(trace.records, last), trace.stage_names);
 }
 

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "modules/torch/deferred_weights.hpp"
+
 namespace troupe {
 namespace {
 
@@ -46,7 +48,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
             ->AllReduce(x_gradient);
       }
     }
-    Accumulate(gradient, saved);
+    RunOrDefer([gradient, saved] { Accumulate(gradient, saved); });
     return {x_gradient, {}, {}};
   }
 

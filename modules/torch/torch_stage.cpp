@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
+#include <optional>
 #include <stdexcept>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
@@ -142,6 +143,8 @@ BackwardResult TorchStage::RunBackward(const BackwardPass& pass) {
     roots.push_back(flight.outputs[i]);
     gradients.push_back(all[i]);
   }
+  std::optional<DeferWeights> deferring;
+  if (pass.split_weights) deferring.emplace(weights_[pass.unit]);
   if (!roots.empty()) {
     torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false,
                                                           /*create_graph=*/false,
@@ -170,7 +173,24 @@ BackwardResult TorchStage::InputGradients(const Flight& flight,
   return result;
 }
 
+void TorchStage::BackwardWeights(std::int64_t unit) {
+  const auto node = weights_.extract(unit);
+  if (node.empty()) {
+    throw std::logic_error(name_ + ": weight gradients of unit " + std::to_string(unit) +
+                           " without a backward that was split");
+  }
+  const c10::AutoGradMode mode(false);
+  WithShortErrors(name_, [&] {
+    for (const auto& work : node.mapped()) work();
+  });
+}
+
 void TorchStage::RequireNothingInFlight(const char* action) const {
+  if (!weights_.empty()) {
+    throw std::logic_error(name_ + ": " + action + " while unit " +
+                           std::to_string(weights_.begin()->first) +
+                           " awaits its weight gradients");
+  }
   if (flights_.empty()) return;
   throw std::logic_error(name_ + ": " + action + " while unit " +
                          std::to_string(flights_.begin()->first) + " awaits its backward");

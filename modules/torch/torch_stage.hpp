@@ -10,6 +10,7 @@
 
 #include "modules/groups.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/parameter_store.hpp"
 #include "modules/torch/stage_body.hpp"
 
@@ -21,6 +22,8 @@ class TorchStage : public StageProgram {
 
   ForwardResult Forward(const ForwardPass& pass) override;
   BackwardResult Backward(const BackwardPass& pass) override;
+  /// The large multiplications; gradients of norms and embeddings are complete with Backward.
+  void BackwardWeights(std::int64_t unit) override;
   /// Throws std::logic_error while a backward is owed: its graph holds the gradients' future.
   double ReduceGradients() override;
   /// Throws std::logic_error while a backward is owed: it would run with the wrong weights.
@@ -58,6 +61,7 @@ class TorchStage : public StageProgram {
   TensorGroupPtr tensor_group_;
   ParameterStore store_;
   std::unique_ptr<StageBody> body_;
+  std::map<std::int64_t, WeightWork> weights_;  ///< by unit: what split backwards have left to do
   std::map<std::int64_t, Flight> flights_;  ///< by unit; destroyed first, as graphs use the rest
 };
 

@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/row_kernels.hpp"
 
 namespace troupe {
@@ -122,7 +123,11 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
       c10::static_intrusive_pointer_cast<TensorGroup>(context->saved_data["group"].toCapsule())
           ->AllReduce(x_gradient);
     }
-    if (weight.requires_grad()) weight.mutable_grad().addmm_(logits_gradient.t(), saved[0]);
+    if (weight.requires_grad()) {
+      RunOrDefer([weight, logits_gradient, x = saved[0]] {
+        weight.mutable_grad().addmm_(logits_gradient.t(), x);
+      });
+    }
     return {x_gradient, {}, {}, {}, {}, {}};
   }
 };

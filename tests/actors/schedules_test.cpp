@@ -201,7 +201,7 @@ TEST_CASE("a schedule that nobody can follow is refused before anything starts",
     CHECK_THROWS_WITH(JobPlan(config), why);
   };
   refused("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n",
-          "schedule: nobody can follow it: language.s0 cannot run B0 for want of its gradient; "
+          "orders.csv: nobody can follow it: language.s0 cannot run B0 for want of its gradient; "
           "language.s1 cannot run F1 for want of its activation");
   refused("0F0,0B0,0F1,0B1\n",
           "orders.csv: expected a row for each of the 2 pipeline ranks of language, got 1");

@@ -44,10 +44,10 @@ struct WireFixture {
 
 TEST_CASE_METHOD(WireFixture, "numbers travel bit for bit, those that are none included",
                  "[messages]") {
-  for (const double value : {0.0, -0.0, 1.0 / 3.0, std::numeric_limits<double>::infinity(),
-                             -std::numeric_limits<double>::infinity(),
-                             std::numeric_limits<double>::quiet_NaN(),
-                             std::numeric_limits<double>::denorm_min()}) {
+  for (const double value :
+       {0.0, -0.0, 1.0 / 3.0, std::numeric_limits<double>::infinity(),
+        -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(),
+        std::numeric_limits<double>::denorm_min()}) {
     const SquaredNorm read = RoundTrip(SquaredNorm{7, value});
     CHECK(std::bit_cast<std::uint64_t>(read.value) == std::bit_cast<std::uint64_t>(value));
     CHECK(read.round == 7);
@@ -90,6 +90,23 @@ TEST_CASE_METHOD(WireFixture, "commands for a set travel with everything in them
   CHECK(run.pass.inputs.at(0).data() == data->tokens.data());
   CHECK(run.pass.data->images.at("vision").data() == data->images["vision"].data());
   CHECK(run.pass.data->expected.at("vision") == data->expected["vision"]);
+}
+
+TEST_CASE_METHOD(WireFixture, "a backward travels with whether it is split, and so its weights",
+                 "[messages]") {
+  for (const bool split : {false, true}) {
+    const auto read = RoundTrip(RunBackward{2, 9, {17, {}, split}});
+    CHECK(read.pass.unit == 17);
+    CHECK(read.pass.split_weights == split);
+  }
+  ToSet<RunBackwardWeights> set;
+  set.parts.emplace_back(5, RunBackwardWeights{2, 9, 17});
+  const auto read = RoundTrip(set);
+  REQUIRE(read.parts.size() == 1);
+  CHECK(read.parts[0].first == 5);
+  CHECK(read.parts[0].second.stage == 2);
+  CHECK(read.parts[0].second.round == 9);
+  CHECK(read.parts[0].second.unit == 17);
 }
 
 TEST_CASE_METHOD(WireFixture, "bytes that are cut short or lie about their length are refused",

@@ -188,12 +188,59 @@ Setups Pairs() {
   };
 }
 
+/// Neither 1f1b nor gpipe, for three microbatches; the first rank splits its backwards.
+constexpr const char* kOrders =
+    "0F0,0F1,0F2,0I0,0W0,0I1,0I2,0W1,0W2\n"
+    "1F0,1F1,1B0,1F2,1B1,1B2\n";
+
+/// In which order a pipeline works, and in how many pieces.
+Setups Schedules() {
+  return {
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Gpipe().Quick(),
+      Setup(Disjoint({.pp = 2}), {.pp = 3}).Microbatches(4).Gpipe().Float32(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).Gpipe(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 3}).Microbatches(5).ZbH1().Quick().Float32(),
+      Setup(Disjoint({.pp = 2}), {.pp = 2}).TiedHead().ZbH1(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).Frozen("vision").ZbH1(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).Frozen("language").ZbH1(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).Window(2).ZbH1().Float32(),
+      Setup(Inline(), {.pp = 2, .dp = 2}).ZbH1(),
+      Setup({.pp = 2}).Layers("language", 4).Microbatches(4).Interleaved(2).Quick(),
+      Setup(Disjoint({.dp = 3}), {.tp = 2, .pp = 2})
+          .Layers("language", 5)
+          .Microbatches(4)
+          .Interleaved(2)
+          .Quick()
+          .Float32(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2})
+          .Layers("language", 6)
+          .Microbatches(6)
+          .Interleaved(3)
+          .TiedHead(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2})
+          .Layers("language", 5)
+          .LayersPerStage("language", {1, 2, 1, 1})
+          .Microbatches(4)
+          .Interleaved(2)
+          .Frozen("vision")
+          .FrozenProjector(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2})
+          .Layers("language", 4)
+          .Microbatches(4)
+          .Interleaved(2)
+          .Float32(),
+      Setup(Inline(), {.tp = 2, .pp = 2}).Layers("language", 4).Microbatches(2).Interleaved(2),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).Csv(kOrders).Quick().Float32(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Frozen("language").Csv(kOrders),
+  };
+}
+
 }  // namespace
 
 Setups Matrix() {
   Setups all;
-  for (const Setups& part :
-       {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs()}) {
+  for (const Setups& part : {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(),
+                             Inlined(), Pairs(), Schedules()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

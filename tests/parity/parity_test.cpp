@@ -55,6 +55,18 @@ TEST_CASE("a representative third of the layouts has the gradients of the unshar
   CHECK(singles.configurations > 0);
 }
 
+TEST_CASE("every schedule has the gradients of the unsharded model", "[parity][.schedules]") {
+  Tally doubles;
+  Tally singles;
+  for (const Setup& setup : Matrix()) {
+    if (setup.config().schedule.kind == "1f1b") continue;
+    Check(setup, Precision::kFloat64, doubles);
+    if (setup.float32()) Check(setup, Precision::kFloat32, singles);
+  }
+  Print("float64", doubles);
+  Print("float32", singles);
+}
+
 TEST_CASE("every layout of the matrix has the gradients of the unsharded model", "[parity][slow]") {
   Tally doubles;
   Tally singles;

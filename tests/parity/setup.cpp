@@ -234,6 +234,26 @@ Setup& Setup::Seed(std::uint64_t seed) {
   return Note("seed " + std::to_string(seed));
 }
 
+Setup& Setup::Scheduled(const std::string& kind) {
+  config_.schedule.kind = kind;
+  SetChunks(config_);
+  return Note(kind);
+}
+
+Setup& Setup::Gpipe() { return Scheduled("gpipe"); }
+Setup& Setup::ZbH1() { return Scheduled("zb-h1"); }
+
+Setup& Setup::Interleaved(int chunks) {
+  config_.schedule.chunks = chunks;
+  return Scheduled("interleaved").Note(std::to_string(chunks) + " chunks");
+}
+
+Setup& Setup::Csv(const std::string& orders) {
+  config_.schedule.file = "orders.csv";
+  config_.schedule.file_text = orders;
+  return Scheduled("csv");
+}
+
 Setup& Setup::Quick() {
   quick_ = true;
   return *this;

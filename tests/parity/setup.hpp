@@ -51,6 +51,10 @@ class Setup {
   Setup& Microbatches(std::int64_t microbatches);
   Setup& Window(std::int64_t microbatches);
   Setup& Seed(std::uint64_t seed);
+  Setup& Gpipe();
+  Setup& ZbH1();
+  Setup& Interleaved(int chunks);
+  Setup& Csv(const std::string& orders);  ///< what the file says
   /// Part of the default tests.
   Setup& Quick();
   /// Compared in float32 as well.
@@ -66,6 +70,7 @@ class Setup {
   ModuleConfig& Module(const std::string& name);
   void AddEncoder(ModuleConfig encoder, const EncoderPlace& place);
   Setup& Note(const std::string& note);
+  Setup& Scheduled(const std::string& kind);
 
   Config config_;
   std::string name_;

@@ -62,11 +62,81 @@ TEST_CASE("NextPass follows the table in stage_rule.hpp", "[schedule]") {
   }
 }
 
+TEST_CASE("gpipe runs no backward before the last forward of the round", "[schedule]") {
+  const StageRule rule{.kind = RuleKind::kGpipe};
+  StageCounters c = Running(3, 0);
+  c.gradients = 3;
+  c.horizon = 4;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 3});
+  c.activations = 3;
+  CHECK_FALSE(NextPass(c, rule));  // the last one is still to come
+  c.forwards = c.activations = 4;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kBackward, 0});
+}
+
+TEST_CASE("zb-h1 prefers forwards to backwards to weights, and weights hold forwards back",
+          "[schedule]") {
+  const StageRule rule{RuleKind::kZbH1, 2, 4, true};
+  StageCounters c = Running(3, 2);
+  c.gradients = 3;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 3});
+  c.forwards = 4;  // two in flight: the limit
+  CHECK(NextPass(c, rule) == Pass{PassKind::kBackward, 2});
+  c.gradients = 2;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kWeight, 0});
+  c.forwards = 4;
+  c.backwards = c.gradients = 3;  // one in flight, but four wait for their weights
+  CHECK(NextPass(c, rule) == Pass{PassKind::kWeight, 0});
+  c.weights = 1;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 4});
+  c.busy = true;
+  CHECK_FALSE(NextPass(c, rule));
+}
+
+TEST_CASE("a stage with nothing to train runs zb-h1 as 1f1b", "[schedule]") {
+  const StageRule rule{RuleKind::kZbH1, 2, 4, false};
+  StageCounters c = Running(3, 2);
+  c.gradients = 3;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kBackward, 2});
+}
+
+TEST_CASE("an order is followed pass by pass, in every round anew", "[schedule]") {
+  using enum PassKind;
+  const StageRule rule{.kind = RuleKind::kOrdered,
+                       .splits_backward = true,
+                       .order = {{kForward, 0},
+                                 {kBackward, 0},
+                                 {kForward, 1},
+                                 {kWeight, 0},
+                                 {kBackward, 1},
+                                 {kWeight, 1}}};
+  StageCounters c;
+  for (const std::int64_t round_begin : {0, 2}) {
+    c.round_begin = round_begin;
+    c.horizon = c.activations = round_begin + 2;
+    std::vector<Pass> ran;
+    for (auto next = NextPass(c, rule); next; next = NextPass(c, rule)) {
+      CountStarted(c, *next);
+      c.gradients = c.forwards;
+      next->unit -= round_begin;
+      ran.push_back(*next);
+    }
+    CHECK(ran == rule.order);
+    CHECK(AllStarted(c, rule));
+  }
+  c.round_begin = 4;
+  c.horizon = 6;
+  CHECK_FALSE(NextPass(c, rule));  // its forward has not arrived, and nothing else is next
+  c.activations = 5;
+  CHECK(NextPass(c, rule) == Pass{kForward, 4});
+}
+
 TEST_CASE("an order prints as text", "[schedule]") {
   CHECK(ToString(std::vector<Pass>{}).empty());
-  CHECK(ToString(std::vector<Pass>{
-            {PassKind::kForward, 0}, {PassKind::kForward, 12}, {PassKind::kBackward, 0}}) ==
-        "F0 F12 B0");
+  CHECK(ToString(std::vector<Pass>{{PassKind::kForward, 0},
+                                   {PassKind::kForward, 12},
+                                   {PassKind::kBackward, 0},
+                                   {PassKind::kWeight, 0}}) == "F0 F12 B0 W0");
 }
 
 }  // namespace troupe

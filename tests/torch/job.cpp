@@ -169,7 +169,7 @@ void RunThreads(const std::vector<std::function<void()>>& work) {
   }
 }
 
-Job::Job(const Config& config) : config_(config) {
+Job::Job(const Config& config, bool split) : config_(config), split_(split) {
   const ProgramFactory make = MakeTorchPrograms(
       config, std::make_shared<GroupTable>(config, std::make_shared<AbortSignal>()));
   for (const ModuleConfig& module : config.modules) {
@@ -263,7 +263,8 @@ void Job::BackwardAll(std::int64_t unit) {
         gradients.push_back(arrived[ProjectorName(*edge)]);
       }
       for (int pp = module.layout.pp; pp-- > 0;) {
-        gradients = BackwardStage(module.name, pp, dp, {.unit = unit, .gradients = gradients});
+        gradients = BackwardStage(module.name, pp, dp,
+                                  {.unit = unit, .gradients = gradients, .split_weights = split_});
       }
       const auto edges = IncomingEdges(config_, module.name);
       for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -273,11 +274,19 @@ void Job::BackwardAll(std::int64_t unit) {
   }
 }
 
+void Job::WeightsAll(std::int64_t unit) {
+  for (const Shard& shard : shards_) {
+    if (!RunsBackward(config_, shard.address.module, shard.address.pp)) continue;
+    shard.program->BackwardWeights(unit);
+  }
+}
+
 LossSums Job::TrainRound(const std::vector<std::vector<Inputs>>& parts, double loss_scale) {
   LossSums loss;
   const std::int64_t first = next_unit_;
   for (const auto& replicas : parts) ForwardAll(next_unit_++, replicas, true, loss_scale, &loss);
   for (std::int64_t unit = first; unit < next_unit_; ++unit) BackwardAll(unit);
+  for (std::int64_t unit = first; split_ && unit < next_unit_; ++unit) WeightsAll(unit);
   return loss;
 }
 

@@ -34,7 +34,8 @@ Inputs Slice(const Config& config, const Inputs& whole, std::size_t begin, std::
 /// All shards of a job whose modules have equal dp (or one module of dp 1 feeding another).
 class Job {
  public:
-  explicit Job(const Config& config);
+  /// `split`: backwards are told to, and the weights follow when all of a round are done.
+  explicit Job(const Config& config, bool split = false);
 
   /// Forward and backward of some microbatches, all forwards first; replica d gets parts[u][d].
   LossSums TrainRound(const std::vector<std::vector<Inputs>>& parts, double loss_scale);
@@ -64,8 +65,10 @@ class Job {
   void ForwardAll(std::int64_t unit, const std::vector<Inputs>& parts, bool train, double scale,
                   LossSums* loss);
   void BackwardAll(std::int64_t unit);
+  void WeightsAll(std::int64_t unit);
 
   Config config_;
+  bool split_;
   std::vector<Shard> shards_;
   std::int64_t next_unit_ = 0;
   std::size_t num_undefined_ = 0;

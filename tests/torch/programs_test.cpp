@@ -449,6 +449,29 @@ TEST_CASE("two runs of one layout have the same bits", "[torch]") {
   CHECK(first.gradients == second.gradients);
 }
 
+TEST_CASE("backwards whose weights follow later have the same bits as whole ones", "[torch]") {
+  Config config = SmallConfig();
+  config.run.precision = GENERATE(Precision::kFloat32, Precision::kFloat64);
+  ModuleOf(config, "language").llama.tied_head = GENERATE(false, true);
+  SetLayout(config, "vision", {.tp = 2});
+  SetLayout(config, "language", {.tp = 2, .pp = 2});
+  const Outcome whole = Run(config);
+  Job job(config, /*split=*/true);
+  const LossSums loss = job.Train(TwoMicrobatches(config), kScale);
+  CHECK(loss.loss == whole.loss.loss);
+  CHECK(job.ReduceGradients() == whole.squares);
+  CHECK(job.Tensors(TensorKind::kGradient) == whole.gradients);
+}
+
+TEST_CASE("weight gradients that are owed stop the update, and come once", "[torch]") {
+  const Config config = SmallConfig();
+  Job job(config, /*split=*/true);
+  job.Train(TwoMicrobatches(config), kScale);
+  StageProgram& language = job.Program("language");
+  CHECK(ErrorOf([&] { language.BackwardWeights(0); }) ==
+        "language.s0 dp0 rank 1: weight gradients of unit 0 without a backward that was split");
+}
+
 TEST_CASE("float32 gradients are close to those of float64", "[torch]") {
   Config config = SmallConfig();
   const Outcome exact = Run(config);

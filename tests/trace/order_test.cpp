@@ -99,4 +99,12 @@ TEST_CASE("orders print one line per stage where all devices agree, else all of 
 }
 
 }  // namespace
+TEST_CASE("the weights' part of a backward is a pass of its own in an order", "[trace]") {
+  Device device(0, 0, 3);
+  device.Ran(WorkKind::kForward, 8).Ran(WorkKind::kBackward, 8).Ran(WorkKind::kWeight, 8);
+  const auto orders = PassOrders(device.records(), 5);
+  REQUIRE(orders.size() == 1);
+  CHECK(orders.front().text == "F0 B0 W0");
+}
+
 }  // namespace troupe

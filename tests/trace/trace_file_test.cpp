@@ -169,8 +169,8 @@ TEST_CASE("wrong headers and records are refused with what is wrong", "[trace]")
   check(20, 32, "records begin at byte 32, expected them after the names, at 67");
   check(23, 0x7f, "trace header is cut short");
   check(27, 0x7f, "trace header is cut short");
-  check(128 + 64 + 44, 6, "record 1 has kind 6, expected 1 to 5");
-  check(128 + 44, 0, "record 0 has kind 0, expected 1 to 5");
+  check(128 + 64 + 44, 7, "record 1 has kind 7, expected 1 to 6");
+  check(128 + 44, 0, "record 0 has kind 0, expected 1 to 6");
   check(128 + 32, 3, "record 0 has stage 3, but there are 3 stages");
   check(128 + 35, -1, "record 0 has stage -16777216, but there are 3 stages");
 }

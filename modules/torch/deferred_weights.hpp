@@ -1,0 +1,27 @@
+// The weights' part of a backward, put off: who computes the gradient of a large weight does it
+// through RunOrDefer, and a stage whose backwards are split collects that work and runs it later.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace troupe {
+
+/// In the order in which a whole backward would have done it. Holds the activations and gradients
+/// that it multiplies.
+using WeightWork = std::vector<std::function<void()>>;
+
+/// While it lives, RunOrDefer on this thread appends to `work`. (On a CPU the autograd engine runs
+/// a graph on the thread that asks for it.)
+class DeferWeights {
+ public:
+  explicit DeferWeights(WeightWork& work);
+  ~DeferWeights();
+  DeferWeights(const DeferWeights&) = delete;
+  DeferWeights& operator=(const DeferWeights&) = delete;
+};
+
+/// Runs `work` at once, or puts it off where somebody on this thread collects it.
+void RunOrDefer(std::function<void()> work);
+
+}  // namespace troupe
