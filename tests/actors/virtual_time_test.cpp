@@ -52,12 +52,12 @@ WorkTime Equal(std::int64_t forward_ns, std::int64_t backward_ns) {
 std::vector<TimedPass> PassesOf(const VirtualRun& run, int stage, int rank) {
   std::vector<TimedPass> passes;
   for (const PassRecord& record : run.records) {
-    const bool forward = record.kind == WorkKind::kForward;
     if (record.stage != stage || record.rank != rank) continue;
-    if (!forward && record.kind != WorkKind::kBackward) continue;
-    passes.push_back({{forward ? PassKind::kForward : PassKind::kBackward, record.unit},
-                      record.begin_ns,
-                      record.end_ns});
+    PassKind kind = PassKind::kForward;
+    if (record.kind == WorkKind::kBackward) kind = PassKind::kBackward;
+    if (record.kind == WorkKind::kWeight) kind = PassKind::kWeight;
+    if (kind == PassKind::kForward && record.kind != WorkKind::kForward) continue;
+    passes.push_back({{kind, record.unit}, record.begin_ns, record.end_ns});
   }
   return passes;
 }
