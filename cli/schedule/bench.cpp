@@ -50,7 +50,6 @@ std::string Format(const char* pattern, double value) {
   return text;
 }
 std::string Percent(double share) { return Format("%.1f%%", 100.0 * share); }
-
 /// "4.8% faster than 1f1b: the bubble is 3.2% instead of 8.1%".
 std::string Verdict(const Entry& entry, const Entry& baseline) {
   if (&entry == &baseline) return "baseline";
@@ -71,7 +70,6 @@ std::string Peaks(const std::vector<std::int64_t>& peaks) {
   }
   return text + (peaks.size() > kShown ? " .." : "");
 }
-
 std::string StepText(const Entry& entry) {
   if (entry.step_ms.empty()) return Format("%.2f", entry.simulated.step_ms);
   const Interval95 step = MedianOf(entry.step_ms);
