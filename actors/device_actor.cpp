@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <caf/actor_clock.hpp>
+
 #include "modules/finite.hpp"
 #include "trace/clock.hpp"
 #include "trace/pass_record.hpp"
@@ -110,6 +112,36 @@ std::shared_ptr<const Inputs> Brought(const DeviceState& s,
   return data;
 }
 
+/// In virtual time nobody waits in a collective: rows of the right shape, zeros instead of what the
+/// others hold.
+Buffer EmptyExchange(const DeviceState& s, const RunExchange& run) {
+  const auto self = static_cast<std::size_t>(s.config.groups.at(run.group)->rank());
+  Shape shape{run.plan->rows_out.at(self)};
+  shape.insert(shape.end(), run.plan->row_shape.begin(), run.plan->row_shape.end());
+  return Buffer::Zeros(shape, run.plan->dtype);
+}
+
+/// In virtual time: the device is busy from when it is free for as long as the work takes, and the
+/// answer is delivered then. Nobody sleeps: the clock stands still until all have been heard.
+template <class Answer>
+caf::result<Answer> AnswerLater(Self self, const Work& work, Answer answer) {
+  DeviceState& s = self->state;
+  using Clock = caf::actor_clock;
+  const std::int64_t now_ns = self->clock().now().time_since_epoch() / Clock::duration_type(1);
+  const std::int64_t begin_ns = std::max(now_ns, s.free_at_ns);
+  const std::int64_t takes_ns =
+      work.aside ? 0 : s.config.takes_ns(work.kind, work.stage, work.unit);
+  s.free_at_ns = begin_ns + takes_ns;
+  if constexpr (requires { answer.busy_ns; }) answer.busy_ns = takes_ns;
+  Record(s, work, begin_ns, s.free_at_ns);
+  const caf::mailbox_element& question = *self->current_mailbox_element();
+  self->clock().schedule_message(
+      Clock::time_point(Clock::duration_type(s.free_at_ns)), question.sender,
+      caf::make_mailbox_element(caf::strong_actor_ptr(self->ctrl()), question.mid.response_id(), {},
+                                std::move(answer)));
+  return caf::delegated<Answer>();
+}
+
 /// Runs `body`, which returns the answer, and accounts for it. The first failure of the job is
 /// raised here, with its cause; a failure that is only the echo of another passes through.
 template <class Answer, class Body>
@@ -119,6 +151,7 @@ caf::result<Answer> Execute(Self self, const Work& work, Body body) {
   try {
     s.config.abort->ThrowIfRaised();
     Answer answer = body();
+    if (s.config.takes_ns) return AnswerLater(self, work, std::move(answer));
     const std::int64_t end_ns = NowNs();
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = end_ns - begin_ns;
     Record(s, work, begin_ns, end_ns);
@@ -205,6 +238,7 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
         return Execute<ExchangeDone>(self, {Kind::kExchange, run.stage, run.round, run.unit}, [&] {
           std::vector<Buffer> rows = run.rows;
           Bring(s, rows, "rows of an exchange");
+          if (s.config.takes_ns) return ExchangeDone{0, EmptyExchange(s, run)};
           return ExchangeDone{0, ExchangeRows(*s.config.groups.at(run.group), *run.plan, rows)};
         });
       },

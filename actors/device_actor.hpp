@@ -3,6 +3,8 @@
 //             RunExchange, Inspect, SaveShard, LoadShard
 //   answers   what was asked, when it is done
 //
+// In virtual time it computes at once and answers when the work's stated time is over.
+//
 // It never decides. A command that throws raises the job's abort signal with one line that names
 // shard, pass and reason: ranks that wait for this one in a collective must wake up.
 #pragma once
@@ -31,6 +33,10 @@ struct ShardStorage {
   std::function<void(StageProgram&, const ShardAddress&, const std::string& folder)> load;
 };
 
+/// How long a piece of work takes in virtual time, in ns, 0 or more. `stage` is its index in the
+/// StageGraph. See actors/virtual_time.hpp.
+using WorkTime = std::function<std::int64_t(WorkKind kind, int stage, std::int64_t unit)>;
+
 struct DeviceConfig {
   int rank = 0;
   std::map<int, ShardAddress> shards;  ///< by stage index: what lives on this rank
@@ -41,6 +47,7 @@ struct DeviceConfig {
   std::shared_ptr<TensorStore> tensors;  ///< brings what a command refers to elsewhere
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<MessageTrace> trace;  ///< gets what ran; may be null
+  WorkTime takes_ns;  ///< virtual time: how long work takes; empty: as long as it does
 };
 
 struct DeviceState {
@@ -48,6 +55,7 @@ struct DeviceState {
 
   DeviceConfig config;
   std::map<int, std::unique_ptr<StageProgram>> programs;  ///< by stage index
+  std::int64_t free_at_ns = 0;                            ///< virtual time: when its work ends
 };
 
 /// Makes its programs before the first command. A factory that throws raises the abort signal.

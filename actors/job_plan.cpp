@@ -66,6 +66,7 @@ bool ReadsData(const ModuleConfig& module, int pp, bool is_source) {
 }  // namespace
 
 JobPlan::JobPlan(Config config) : config_(std::move(config)) {
+  samples_per_microbatch_ = config_.samples_per_microbatch();
   AddModules();
   AddEdges();
   AddStages();
@@ -106,10 +107,9 @@ void JobPlan::AddEdges() {
       source.colocated_encoder = true;
       source.microbatches_per_unit = config_.schedule.window;
     }
-    if (config_.samples_per_microbatch() < destination.grid.layout().dp) {
+    if (samples_per_microbatch_ < destination.grid.layout().dp) {
       throw LayoutError("edge " + plan.name + ": a microbatch has " +
-                        std::to_string(config_.samples_per_microbatch()) +
-                        " samples, too few for dp = " +
+                        std::to_string(samples_per_microbatch_) + " samples, too few for dp = " +
                         std::to_string(destination.grid.layout().dp) + " of " + edge.to);
     }
     links.push_back({plan.from, plan.to, edge.credits});

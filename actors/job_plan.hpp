@@ -72,6 +72,9 @@ class JobPlan {
   /// What the stages on `rank` run in every training round, in which order; null: as they decide.
   const DeviceOrder* OrderOn(int rank) const;
 
+  /// Config::samples_per_microbatch, which searches the graph for its sink.
+  std::int64_t samples_per_microbatch() const { return samples_per_microbatch_; }
+
   /// The lock-step set of a rank: ranks with the same number share collectives, directly or through
   /// others, and take all their commands through one LockStep.
   int LockStepOf(int rank) const { return lock_step_.at(rank); }
@@ -116,6 +119,7 @@ class JobPlan {
   void CountKept();
 
   Config config_;
+  std::int64_t samples_per_microbatch_ = 0;
   std::vector<ModulePlan> modules_;
   std::vector<EdgePlan> edges_;
   StageGraph graph_ = StageGraph({}, {});

@@ -49,7 +49,7 @@ std::uint64_t MessageTrace::Sent(const caf::mailbox_element& element, caf::actor
                                  std::size_t waiting) {
   Recorder* const open = recorder();
   const caf::type_erased_tuple& content = element.content();
-  if (open == nullptr || content.empty()) return 0;
+  if (open == nullptr || content.empty() || detail_ == TraceDetail::kWork) return 0;
   const std::type_info* const type = content.type(0).second;
   const MessageType* const known = type == nullptr ? nullptr : FindMessageType(*type);
   if (known == nullptr) return 0;

@@ -44,11 +44,14 @@ auto OnBehalf(Function function) {
   };
 }
 
+enum class TraceDetail { kWork, kMessages };  ///< work only, or messages, too
+
 /// One per process. Thread-safe.
 class MessageTrace {
  public:
   /// Nothing is noted before Open.
-  explicit MessageTrace(int process) : process_(process) {}
+  explicit MessageTrace(int process, TraceDetail detail = TraceDetail::kMessages)
+      : process_(process), detail_(detail) {}
 
   /// Throws what Recorder throws. Once.
   void Open(RecorderOptions options);
@@ -78,6 +81,7 @@ class MessageTrace {
   ActorNumber NumberOf(const caf::strong_actor_ptr& actor) const;
 
   const int process_;
+  const TraceDetail detail_;
   std::atomic<Recorder*> open_ = nullptr;
   std::unique_ptr<Recorder> recorder_;
   mutable std::mutex mutex_;

@@ -67,6 +67,7 @@ struct NodeConfig {
   /// Devices, feeds and the director get threads of their own. Off under the deterministic
   /// scheduler of tests, where nothing may block.
   bool threads = true;
+  WorkTime takes_ns;  ///< virtual time (virtual_time.hpp): how long work takes; empty: real time
   /// How long a failed job is given to be ended from process 0.
   std::chrono::milliseconds patience{1500};
 

@@ -111,6 +111,7 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
     config.tensors = s.config.tensors;
     config.abort = s.config.abort;
     config.trace = s.config.trace;
+    config.takes_ns = s.config.takes_ns;
   }
   JoinExchanges(self, configs);
   DevicesSpawned spawned;
@@ -182,6 +183,7 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   }
   config.out = request.out;
   config.update = request.update;
+  config.virtual_time = s.config.takes_ns != nullptr;
   if (request.update) config.update_name = plan.UpdateName(plan.UpdateOf(request.stage));
   config.tensors = s.config.tensors;
   config.abort = s.config.abort;
@@ -193,7 +195,7 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   const JobPlan& plan = PlanOf(self);
   const StageLink& link = LinkOf(plan, request.link);
   const EdgePlan& edge = EdgeOf(plan, link);
-  const std::int64_t samples = plan.config().samples_per_microbatch();
+  const std::int64_t samples = plan.samples_per_microbatch();
   DestinationLeaderConfig config;
   config.edge = edge.name;
   config.shard = request.dp;
@@ -212,7 +214,7 @@ Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   const JobPlan& plan = PlanOf(self);
   const StageLink& link = LinkOf(plan, request.link);
   const EdgePlan& edge = EdgeOf(plan, link);
-  const std::int64_t samples = plan.config().samples_per_microbatch();
+  const std::int64_t samples = plan.samples_per_microbatch();
   SourceLeaderConfig config;
   config.edge = edge.name;
   config.shard = request.dp;
@@ -238,7 +240,7 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   config.encoder = plan.ModuleOf(edge.from).grid;
   config.language = plan.ModuleOf(edge.to).grid;
   config.ranks = config.language.ranks();
-  config.samples_per_microbatch = plan.config().samples_per_microbatch();
+  config.samples_per_microbatch = plan.samples_per_microbatch();
   config.window = plan.config().schedule.window;
   config.stages = request.stages;
   for (int dp = 0; dp < config.encoder.layout().dp; ++dp) {

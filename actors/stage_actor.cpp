@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <caf/actor_clock.hpp>
+
 #include "actors/names.hpp"
 #include "modules/unit_samples.hpp"
 
@@ -325,7 +327,7 @@ void StartWeights(Self self, std::int64_t unit) {
 }
 
 /// Starts the next pass if the rule allows one. The only place that starts work.
-void Pump(Self self) {
+void Decide(Self self) {
   StageState& s = self->state;
   if (s.failed || s.updating || s.rounds.empty()) return;
   Count(s);
@@ -348,6 +350,16 @@ void Pump(Self self) {
     case PassKind::kWeight:
       return StartWeights(self, pass->unit);
   }
+}
+
+/// Decides; in virtual time as the simulator does, once all that ends at this instant has ended.
+void Pump(Self self) {
+  StageState& s = self->state;
+  if (!s.config.virtual_time) return Decide(self);
+  if (std::exchange(s.deciding, true)) return;
+  self->clock().schedule_message(
+      self->clock().now(), caf::strong_actor_ptr(self->ctrl()),
+      caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, DecideNow{}));
 }
 
 }  // namespace
@@ -420,6 +432,10 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
         return asker;
       },
       [self](const ShardArrived& arrived) { OnShardArrived(self, arrived); },
+      [self, &s](const DecideNow&) {
+        s.deciding = false;
+        Decide(self);
+      },
       [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }

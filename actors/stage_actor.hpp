@@ -57,6 +57,7 @@ struct StageConfig {
   std::vector<OutgoingLink> out;
   Update update;  ///< invalid when the stage has no trainable parameters
   std::string update_name;
+  bool virtual_time = false;  ///< decide only when all of an instant has come (virtual_time.hpp)
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };
@@ -106,6 +107,7 @@ struct StageState {
   Pass running;           ///< while counters.busy
   bool updating = false;  ///< waiting for the Update at the round's end
   bool failed = false;
+  bool deciding = false;  ///< virtual time: a DecideNow is under way
 };
 
 /// Of the round that is running.

@@ -11,6 +11,7 @@
 
 #include "cli/argument_errors.hpp"
 #include "cli/commands.hpp"
+#include "cli/schedule/verbs.hpp"
 #include "cluster/variables.hpp"
 #include "configs/config_error.hpp"
 #include "data/llava.hpp"
@@ -95,6 +96,8 @@ int Main(int argc, char** argv) {
   AddDoctor(app, command);
   AddKey(app, command);
   AddTrace(app, command);
+  AddSchedule(app, command);
+  AddBench(app, command);
   AddData(app, command);
   AddTop(app, command);
   AddVersion(app, command);

@@ -1,6 +1,8 @@
 #include "configs/config.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 namespace troupe {
 
@@ -10,8 +12,10 @@ const ModuleConfig* Config::Find(const std::string& module) const {
 }
 
 const ModuleConfig& Config::Sink() const {
-  for (const auto& module : modules) {
-    if (std::ranges::find(edges, module.name, &EdgeConfig::from) == edges.end()) return module;
+  std::unordered_set<std::string_view> feeding;
+  for (const EdgeConfig& edge : edges) feeding.insert(edge.from);
+  for (const ModuleConfig& module : modules) {
+    if (!feeding.contains(module.name)) return module;
   }
   throw LayoutError("modules: every module feeds another one, expected one that feeds none");
 }

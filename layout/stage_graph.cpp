@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <queue>
 #include <utility>
 
 namespace troupe {
@@ -76,21 +78,29 @@ std::string CyclePath(const std::vector<ModuleNode>& modules, const std::vector<
 /// Modules so that every edge points forward; of those that could come next, the first as given.
 std::vector<int> OrderModules(const std::vector<ModuleNode>& modules,
                               const std::vector<ModuleEdge>& edges) {
+  std::vector<int> missing(modules.size(), 0);  // edges whose source has not come yet
+  std::vector<std::vector<int>> next(modules.size());
+  for (const ModuleEdge& edge : edges) {
+    ++missing[Index(edge.to)];
+    next[Index(edge.from)].push_back(edge.to);
+  }
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (std::size_t m = 0; m < modules.size(); ++m) {
+    if (missing[m] == 0) ready.push(static_cast<int>(m));
+  }
   std::vector<bool> waiting(modules.size(), true);
   std::vector<int> order;
-  while (order.size() < modules.size()) {
-    const std::size_t before = order.size();
-    for (std::size_t m = 0; m < modules.size() && order.size() == before; ++m) {
-      const bool ready = std::none_of(edges.begin(), edges.end(), [&](const ModuleEdge& edge) {
-        return Index(edge.to) == m && waiting[Index(edge.from)];
-      });
-      if (!waiting[m] || !ready) continue;
-      waiting[m] = false;
-      order.push_back(static_cast<int>(m));
+  while (!ready.empty()) {
+    const int module = ready.top();
+    ready.pop();
+    order.push_back(module);
+    waiting[Index(module)] = false;
+    for (const int to : next[Index(module)]) {
+      if (--missing[Index(to)] == 0) ready.push(to);
     }
-    if (order.size() == before) {
-      throw LayoutError("edges form a cycle: " + CyclePath(modules, edges, waiting));
-    }
+  }
+  if (order.size() < modules.size()) {
+    throw LayoutError("edges form a cycle: " + CyclePath(modules, edges, waiting));
   }
   return order;
 }

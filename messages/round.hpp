@@ -54,9 +54,13 @@ inline auto Fields(ShardArrived& x) {
   return std::tie(x.gradient, x.link, x.unit, x.shard, x.buffer);
 }
 
-using Stage =
-    Downstream::extend<caf::replies_to<RoundBegin>::with<StageReport>,
-                       caf::replies_to<Input>::with<InputTaken>, caf::reacts_to<ShardArrived>>;
+/// In virtual time: all that happens at this instant has been heard, decide (a stage tells itself).
+struct DecideNow {};
+inline auto Fields(DecideNow&) { return std::tie(); }
+
+using Stage = Downstream::extend<caf::replies_to<RoundBegin>::with<StageReport>,
+                                 caf::replies_to<Input>::with<InputTaken>,
+                                 caf::reacts_to<ShardArrived>, caf::reacts_to<DecideNow>>;
 
 using Feed =
     caf::typed_actor<caf::reacts_to<RoundBegin>, caf::replies_to<ReportWaits>::with<Waits>>;

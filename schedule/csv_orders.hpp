@@ -1,12 +1,5 @@
-// Orders of ranks as PyTorch's pipelining writes them (torch.distributed.pipelining, schedules that
-// are dumped to CSV): one row per rank, one entry per time slot.
-//
-//   0F3           forward of microbatch 3 on stage 0
-//   0B3           backward
-//   0I3, 0W3      its two parts: the gradients of the inputs, those of the weights
-//   (blank)       a bubble
-//   0SEND_F3, 0RECV_F3, 0SEND_B3, 0RECV_B3, 0UNSHARD, 0RESHARD, 0REDUCE_GRAD
-//                 skipped: what they move, stages send of themselves
+// Orders of ranks from a table of actions (action_table.hpp, the grammar of PyTorch's pipelining):
+// its passes; what is sent, received and sharded, stages do of themselves.
 //
 // docs/schedules.md has the whole story.
 #pragma once
@@ -19,8 +12,8 @@
 namespace troupe {
 
 /// By rank. Where a stage has I or W anywhere, its B are written as their two parts, so that its
-/// backwards are split throughout. Throws std::invalid_argument: "row 2, entry 5: expected ...,
-/// got ...". Whether anybody can follow the orders is WhyNoOrders's question.
+/// backwards are split throughout. Throws std::invalid_argument: as ParseActionTable. Whether
+/// anybody can follow the orders is WhyNoOrders's question.
 std::vector<DeviceOrder> ParseCsvOrders(const std::string& text);
 
 /// The same as text, a row each, without blanks: what ParseCsvOrders reads.

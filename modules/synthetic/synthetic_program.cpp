@@ -1,9 +1,8 @@
 #include "modules/synthetic/synthetic_program.hpp"
 
-#include <sys/prctl.h>
-
 #include <chrono>
 #include <stdexcept>
+#include <sys/prctl.h>
 #include <thread>
 #include <utility>
 
@@ -208,26 +207,33 @@ std::int64_t SyntheticSource::CountValidTokens(const Round& round) {
   return round.microbatches * config_.samples_per_microbatch();
 }
 
+SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard) {
+  const ModuleConfig& module = *config.Find(shard.module);
+  SyntheticShape shape;
+  shape.trains = StageTrains(config, module.name, shard.pp);
+  if (shard.pp > 0) {
+    shape.in_carries_gradient.push_back(HopCarriesGradient(config, module.name, shard.pp - 1));
+  }
+  const bool last = shard.pp == module.num_stages() - 1;
+  if (!last) shape.links_out = 1;
+  for (const EdgeConfig& edge : config.edges) {
+    if (edge.to == module.name && shard.pp == 0) {
+      shape.in_carries_gradient.push_back(EdgeCarriesGradient(config, edge));
+    }
+    if (edge.from == module.name && last) ++shape.links_out;
+  }
+  shape.links_in = static_cast<int>(shape.in_carries_gradient.size());
+  return shape;
+}
+
 ProgramFactory MakeSyntheticPrograms(
     const Config& config,
     std::function<std::shared_ptr<Communicator>(const ShardAddress&)> replicas) {
-  return [config, replicas](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
-    const ModuleConfig& module = *config.Find(shard.module);
-    SyntheticShape shape;
-    shape.trains = StageTrains(config, module.name, shard.pp);
-    if (shard.pp > 0) {
-      shape.in_carries_gradient.push_back(HopCarriesGradient(config, module.name, shard.pp - 1));
-    }
-    const bool last = shard.pp == module.num_stages() - 1;
-    if (!last) shape.links_out = 1;
-    for (const EdgeConfig& edge : config.edges) {
-      if (edge.to == module.name && shard.pp == 0) {
-        shape.in_carries_gradient.push_back(EdgeCarriesGradient(config, edge));
-      }
-      if (edge.from == module.name && last) ++shape.links_out;
-    }
-    shape.links_in = static_cast<int>(shape.in_carries_gradient.size());
-    return std::make_unique<SyntheticProgram>(shard, module.synthetic, shape,
+  // Every device gets a copy of the factory, not of the configuration.
+  const auto shared = std::make_shared<const Config>(config);
+  return [shared, replicas](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
+    return std::make_unique<SyntheticProgram>(shard, shared->Find(shard.module)->synthetic,
+                                              SyntheticShapeOf(*shared, shard),
                                               replicas ? replicas(shard) : nullptr);
   };
 }

@@ -26,6 +26,9 @@ struct SyntheticShape {
   std::vector<bool> in_carries_gradient;  ///< by incoming link
 };
 
+/// Of one shard of a synthetic module.
+SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard);
+
 class SyntheticProgram : public StageProgram {
  public:
   /// `replicas` sums the gradients; null = there is nothing to sum, or the caller sums.

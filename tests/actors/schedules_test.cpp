@@ -210,8 +210,7 @@ TEST_CASE("a schedule that nobody can follow is refused before anything starts",
   refused("0F0,0B0,0F1,0B1\n2F0,1B0,1F1,1B1\n",
           "orders.csv: rank 1: F0 of stage 2: expected a stage below 2");
   refused("0F0,x\n",
-          "orders.csv: row 0, entry 1: expected STAGE, one of F, B, I, W, and "
-          "MICROBATCH as in 0F3, got \"x\"");
+          "orders.csv: row 0 column 1: expected a stage below 65536 first, as in 0F3, got \"x\"");
 }
 
 TEST_CASE("what a stage keeps follows from its schedule", "[actors]") {

@@ -1,0 +1,117 @@
+#include "cli/schedule/compare.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "actors/virtual_time.hpp"
+#include "modules/synthetic/shape_program.hpp"
+#include "schedule/drawing.hpp"
+
+namespace troupe {
+namespace {
+
+/// The modules with their layouts, and nothing in them.
+Config Emptied(Config config) {
+  std::erase_if(config.edges, [&](const EdgeConfig& edge) {
+    return config.Find(edge.from)->inline_in.has_value();
+  });
+  std::erase_if(config.modules, [](const ModuleConfig& m) { return m.inline_in.has_value(); });
+  for (ModuleConfig& module : config.modules) {
+    module.kind = ModuleKind::kSynthetic;
+    module.synthetic.hidden = 1;
+    module.synthetic.rows_per_sample = 1;
+  }
+  for (EdgeConfig& edge : config.edges) edge.through.reset();
+  return config;
+}
+
+}  // namespace
+
+Interval95 MedianOf(std::vector<double> samples) {
+  if (samples.empty()) throw std::invalid_argument("a median of nothing");
+  std::ranges::sort(samples);
+  const std::size_t n = samples.size();
+  // The true median is outside [k-th, (n+1-k)-th] with 2 P(Binomial(n, 1/2) < k).
+  double outside = 0.0;
+  double term = 1.0;
+  for (std::size_t i = 0; i < n; ++i) term /= 2.0;
+  std::size_t k = 0;
+  for (; k + 1 < (n + 1) / 2; ++k) {
+    outside += 2.0 * term;
+    if (outside > 0.05) break;
+    term = term * static_cast<double>(n - k) / static_cast<double>(k + 1);
+  }
+  const std::size_t skip = k == 0 ? 0 : k - 1;
+  const double middle = (samples[(n - 1) / 2] + samples[n / 2]) / 2.0;
+  return {middle, samples[skip], samples[n - 1 - skip]};
+}
+
+int DevicesInPath(const JobPlan& plan) {
+  const StageGraph& graph = plan.graph();
+  std::vector<int> devices(plan.modules().size(), 0);
+  int longest = 0;
+  for (const int stage : graph.TopologicalOrder()) {
+    const StageNode& node = graph.stages()[static_cast<std::size_t>(stage)];
+    if (node.pp != 0) continue;
+    int before = 0;
+    for (const int link : node.in) {
+      const int from = graph.links()[static_cast<std::size_t>(link)].from;
+      before = std::max(
+          before,
+          devices[static_cast<std::size_t>(graph.stages()[static_cast<std::size_t>(from)].module)]);
+    }
+    int& sum = devices[static_cast<std::size_t>(node.module)];
+    sum = before + plan.ModuleOf(node.module).grid.layout().pp;
+    longest = std::max(longest, sum);
+  }
+  return longest;
+}
+
+std::optional<double> IdealBubble(const Candidate& candidate) {
+  const Config& config = candidate.plan->config();
+  const std::string& kind = config.schedule.kind;
+  if (kind == "csv") return std::nullopt;
+  double waiting = static_cast<double>(DevicesInPath(*candidate.plan) - 1) /
+                   static_cast<double>(candidate.microbatches());
+  if (kind == "zb-h1") waiting /= 3.0;
+  if (kind == "interleaved") waiting /= config.Sink().chunks;
+  return waiting / (1.0 + waiting);
+}
+
+SimulatedRow SimulateRow(const Candidate& candidate, const StageTimes& times) {
+  const JobPlan& plan = *candidate.plan;
+  const Simulation simulation =
+      Simulate(plan.graph(), plan.schedule(), times.AsPassDuration(plan.schedule()),
+               candidate.microbatches());
+  if (!simulation.blocked.empty()) {
+    const BlockedStage& first = simulation.blocked.front();
+    throw LayoutError(candidate.kind + ": " + plan.graph().StageName(first.stage) + " cannot run " +
+                      ToString(first.next) + " for want of " + first.lacks);
+  }
+  SimulatedRow row;
+  row.step_ms = static_cast<double>(simulation.makespan_ns) * 1e-6;
+  row.bubble = DrawingOf(plan.graph(), plan.schedule(), simulation, "").bubble();
+  for (int stage = 0; stage < static_cast<int>(plan.stages().size()); ++stage) {
+    row.peak_activations.push_back(PeakInFlight(simulation, stage));
+  }
+  return row;
+}
+
+VirtualRow RunVirtually(const Candidate& candidate, const StageTimes& times, std::int64_t steps) {
+  const auto begin = std::chrono::steady_clock::now();
+  VirtualJob job;
+  job.plan = std::make_shared<const JobPlan>(Emptied(candidate.plan->config()));
+  job.make_program = MakeShapePrograms(job.plan->config());
+  job.source = std::make_shared<SyntheticSource>(job.plan->config());
+  job.takes_ns = times.AsWorkTime(job.plan->schedule());
+  job.steps = steps;
+  const VirtualRun run = RunInVirtualTime(job);
+  if (!run.failure.empty()) throw std::runtime_error(run.failure);
+  const std::int64_t before = steps > 1 ? run.step_ns[run.step_ns.size() - 2] : 0;
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  return {static_cast<double>(run.makespan_ns() - before) * 1e-6, run.handled, run.actors,
+          wall.count()};
+}
+
+}  // namespace troupe

@@ -1,0 +1,50 @@
+// One row of `troupe bench schedules`: what a schedule costs, simulated and run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/schedule/stage_times.hpp"
+
+namespace troupe {
+
+/// A median with the interval that holds the true one in 95 of 100 cases.
+struct Interval95 {
+  double median = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+};
+/// From the order of the samples, whatever they are spread like: with fewer than 9 the interval is
+/// all of them. Throws std::invalid_argument when there are none.
+Interval95 MedianOf(std::vector<double> samples);
+
+/// Idle share of a step by the books, for a chain of `devices` equally slow ones: (p-1)/m of the
+/// work for 1f1b and gpipe, a third of it for zb-h1, divided by the chunks for interleaved. None
+/// for a schedule from a file.
+std::optional<double> IdealBubble(const Candidate& candidate);
+
+/// Devices along the longest path through the modules.
+int DevicesInPath(const JobPlan& plan);
+
+struct SimulatedRow {
+  double step_ms = 0.0;
+  double bubble = 0.0;                         ///< mean over devices
+  std::vector<std::int64_t> peak_activations;  ///< by stage
+};
+/// Throws LayoutError when the schedule cannot finish.
+SimulatedRow SimulateRow(const Candidate& candidate, const StageTimes& times);
+
+/// The same by the actors in virtual time.
+struct VirtualRow {
+  double step_ms = 0.0;  ///< of the last of `steps`
+  std::uint64_t messages = 0;
+  std::size_t actors = 0;
+  double wall_seconds = 0.0;
+};
+/// Whatever the modules are, they become synthetic: their sizes do not matter, only `times` do.
+/// Throws std::runtime_error with the cause when the job fails.
+VirtualRow RunVirtually(const Candidate& candidate, const StageTimes& times, std::int64_t steps);
+
+}  // namespace troupe

@@ -1,0 +1,98 @@
+#include "schedule/lint.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "cli/schedule/candidate.hpp"
+#include "cli/schedule/verbs.hpp"
+
+namespace troupe {
+namespace {
+
+/// More than any schedule is; a file of any size must be refused in no time.
+constexpr std::size_t kMaxBytes = 64u << 20;
+
+struct LintArguments {
+  std::string file;
+  std::string config;
+  std::int64_t max_activations = 0;
+};
+
+int Refuse(const std::string& file, const std::string& why) {
+  std::cerr << file << ": " << why << '\n';
+  return kExitBadInput;
+}
+
+std::string TextOf(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  constexpr std::size_t kShown = 16;
+  for (std::size_t i = 0; i < std::min(numbers.size(), kShown); ++i) {
+    text += (i == 0 ? "" : " ") + std::to_string(numbers[i]);
+  }
+  return text + (numbers.size() > kShown ? " ..." : "");
+}
+
+int Lint(const LintArguments& arguments) {
+  std::ifstream in(arguments.file, std::ios::binary);
+  std::string text;
+  if (in) {
+    text.resize(kMaxBytes + 1);
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+  }
+  if (!in.eof()) return Refuse(arguments.file, in ? "expected at most 64 MiB" : "cannot read it");
+  LintResult result;
+  try {
+    result = Lint(ParseActionTable(text), arguments.max_activations);
+  } catch (const std::invalid_argument& e) {
+    return Refuse(arguments.file, e.what());
+  }
+  if (!result.problem.empty()) return Refuse(arguments.file, result.problem);
+  const TableFacts& facts = result.facts;
+  std::printf(
+      "%s: %d ranks, %d stages, %lld microbatches; takes %lld units (F 1, B 2, I 1, W 1), "
+      "bubble %.1f%%\npeak activations by rank: %s\n",
+      arguments.file.c_str(), facts.ranks, facts.stages, static_cast<long long>(facts.microbatches),
+      static_cast<long long>(facts.makespan), 100.0 * facts.bubble,
+      TextOf(facts.peak_activations).c_str());
+  if (arguments.config.empty()) return kExitDone;
+  const Candidate candidate =
+      LoadCandidate({arguments.config, {}}, "csv:" + arguments.file, facts.microbatches);
+  const ModuleConfig& sink = candidate.plan->config().Sink();
+  std::printf("%s: fits the %d pipeline ranks of %s\n", arguments.config.c_str(), sink.layout.pp,
+              sink.name.c_str());
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddScheduleLint(CLI::App& verb, Command& command) {
+  auto* lint = verb.add_subcommand(
+      "lint",
+      "Check a schedule in the grammar of PyTorch's pipelining: a row per rank, cells such as\n"
+      "0F3, 0B3, 0I3, 0W3, 0SEND_F3, (0F1;1B0)OVERLAP_F_B; an empty cell is a bubble. Rows and\n"
+      "columns count from 0. Says in one line where it deadlocks, what it lacks or where it\n"
+      "keeps too much, or what it is. Exit code: 0 it can run, 2 it cannot.");
+  auto arguments = std::make_shared<LintArguments>();
+  lint->add_option("FILE", arguments->file, "the schedule")->required();
+  lint->add_option("CONFIG", arguments->config,
+                   "also whether the module that feeds no other could run it");
+  lint->add_option("--max-activations", arguments->max_activations,
+                   "microbatches that a rank may keep at one time, all its stages together")
+      ->check(CLI::Range(1, 1'000'000));
+  lint->callback([&command, arguments] { command = [arguments] { return Lint(*arguments); }; });
+}
+
+void AddSchedule(CLI::App& app, Command& command) {
+  auto* verb =
+      app.add_subcommand("schedule", "Draw a pipeline schedule, or check one from a file.");
+  verb->require_subcommand(1);
+  AddScheduleShow(*verb, command);
+  AddScheduleLint(*verb, command);
+}
+
+}  // namespace troupe

@@ -1,0 +1,90 @@
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+
+#include "cli/schedule/stage_times.hpp"
+#include "cli/schedule/verbs.hpp"
+#include "schedule/drawing.hpp"
+
+namespace troupe {
+namespace {
+
+struct ShowArguments {
+  ConfigArguments config;
+  std::string kind;
+  std::int64_t microbatches = 0;
+  std::string durations;
+  std::vector<std::string> scales;
+  std::string out = "text";
+  std::string file;
+  int width = 110;
+};
+
+void Print(const std::string& text, const std::string& file) {
+  if (file.empty()) {
+    std::cout << text;
+    return;
+  }
+  std::ofstream out(file, std::ios::binary);
+  out << text << std::flush;
+  if (!out) throw std::runtime_error(file + ": cannot write it");
+}
+
+int Show(const ShowArguments& arguments) {
+  const Candidate candidate =
+      LoadCandidate(arguments.config, arguments.kind, arguments.microbatches);
+  const JobPlan& plan = *candidate.plan;
+  StageTimes times = arguments.durations.empty() ? TimesOf(candidate)
+                                                 : TimesFromRun(candidate, arguments.durations);
+  Scale(times, candidate, arguments.scales);
+  const Simulation simulation =
+      Simulate(plan.graph(), plan.schedule(), times.AsPassDuration(plan.schedule()),
+               candidate.microbatches());
+  const Drawing drawing =
+      DrawingOf(plan.graph(), plan.schedule(), simulation,
+                candidate.kind + ", " + std::to_string(candidate.microbatches()) +
+                    " microbatches, durations " + times.source);
+  if (arguments.out == "svg") {
+    Print(ToSvg(drawing), arguments.file);
+  } else if (arguments.out == "csv") {
+    Print(ToCsv(ToTable(drawing, plan.graph())), arguments.file);
+  } else {
+    Print(ToText(drawing, arguments.width), arguments.file);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddScheduleShow(CLI::App& verb, Command& command) {
+  auto* show = verb.add_subcommand(
+      "show",
+      "Draw the schedule of a configuration, by simulation; starts nothing.\n"
+      "A row per device, each microbatch a colour; F forward, B backward, W the weights' part\n"
+      "of a split backward. Behind each row the share of the step in which it idles.\n"
+      "Exit code: 0 drawn, 1 the file cannot be written, 2 bad configuration.");
+  auto arguments = std::make_shared<ShowArguments>();
+  AddConfigArguments(*show, arguments->config);
+  show->add_option("--kind", arguments->kind,
+                   "1f1b, gpipe, zb-h1, interleaved[:CHUNKS] or csv:FILE; the\n"
+                   "configuration's own if not given");
+  show->add_option("--microbatches", arguments->microbatches, "per step")
+      ->check(CLI::Range(1, 100'000));
+  show->add_option("--durations", arguments->durations,
+                   "take the passes' durations from the trace of this run directory")
+      ->type_name("RUN");
+  show->add_option("--scale", arguments->scales, "multiply a module's durations: vision=0.5")
+      ->type_name("MODULE=FACTOR")
+      ->allow_extra_args(false);
+  show->add_option("--out", arguments->out,
+                   "text for a terminal, svg, or csv in the grammar of PyTorch's pipelining")
+      ->check(CLI::IsMember({"text", "svg", "csv"}));
+  show->add_option("--file", arguments->file, "write there instead of printing");
+  show->add_option("--width", arguments->width, "of text, in characters; default 110")
+      ->check(CLI::Range(40, 2000));
+  show->callback([&command, arguments] { command = [arguments] { return Show(*arguments); }; });
+}
+
+}  // namespace troupe

@@ -1,0 +1,146 @@
+// The verbs about schedules, as a user runs them, and the arithmetic of their tables.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include <catch2/catch.hpp>
+
+#include "cli/schedule/compare.hpp"
+#include "tests/cli/process.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+
+constexpr const char* kChain = "configs/synthetic_chain.toml";
+
+void Write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// What a refused command says: one line, exit 2, soon.
+std::string Refusal(const std::vector<std::string>& arguments) {
+  const Outcome outcome = RunTroupe(arguments);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.seconds < 30.0);
+  const auto lines = LinesOf(outcome.err);
+  REQUIRE(lines.size() == 1);
+  return lines.front();
+}
+
+}  // namespace
+
+TEST_CASE("the interval of a median is that of the binomial distribution", "[cli]") {
+  const auto interval = [](int n) {
+    std::vector<double> samples;
+    for (int i = n; i >= 1; --i) samples.push_back(i);
+    const Interval95 found = MedianOf(samples);
+    return std::vector<double>{found.low, found.median, found.high};
+  };
+  CHECK(interval(1) == std::vector<double>{1, 1, 1});
+  CHECK(interval(7) == std::vector<double>{1, 4, 7});  // 98.4%; from the second on only 87.5%
+  CHECK(interval(8) == std::vector<double>{1, 4.5, 8});
+  CHECK(interval(9) == std::vector<double>{2, 5, 8});    // 96.1%
+  CHECK(interval(15) == std::vector<double>{4, 8, 12});  // 96.5%
+  CHECK_THROWS_AS(MedianOf({}), std::invalid_argument);
+}
+
+TEST_CASE("kinds are named as on the command line", "[cli]") {
+  CHECK(OverridesOf("") == std::vector<std::string>{});
+  CHECK(OverridesOf("zb-h1") == std::vector<std::string>{"schedule.kind=zb-h1"});
+  CHECK(OverridesOf("interleaved:4") ==
+        std::vector<std::string>{"schedule.kind=interleaved", "schedule.chunks=4"});
+  for (const char* bad : {"1f1b:2", "csv", "csv:", ":"}) {
+    CHECK_THROWS_WITH(OverridesOf(bad), Contains("expected 1f1b, gpipe"));
+  }
+}
+
+TEST_CASE("the bubbles of a chain are those of the books, simulated and by the actors", "[cli]") {
+  const std::vector<std::pair<std::string, double>> kinds = {
+      {"1f1b", 3.0 / 8}, {"gpipe", 3.0 / 8}, {"zb-h1", 1.0 / 8}, {"interleaved:2", 1.5 / 8}};
+  for (const auto& [kind, waiting] : kinds) {
+    INFO(kind);
+    const Candidate candidate = LoadCandidate({kChain, {}}, kind, 8);
+    const StageTimes times = TimesOf(candidate);
+    const SimulatedRow row = SimulateRow(candidate, times);
+    CHECK(row.bubble == Approx(waiting / (1.0 + waiting)));
+    CHECK(*IdealBubble(candidate) == Approx(row.bubble));
+    CHECK(RunVirtually(candidate, times, 1).step_ms == Approx(row.step_ms).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("scaling a module scales its passes and no others", "[cli]") {
+  const Candidate candidate = LoadCandidate({"configs/synthetic_8stages.toml", {}}, "", 0);
+  StageTimes times = TimesOf(candidate);
+  Scale(times, candidate, {"vision=0.5"});
+  CHECK(times.stages[0].forward_ns == 1'000'000);
+  CHECK(times.stages[0].backward_ns == 2'000'000);
+  CHECK(times.stages[2].forward_ns == 1'000'000);  // detail's own
+  CHECK(times.stages[3].backward_ns == 4'000'000);
+  for (const char* bad : {"vision", "vision=", "vision=x", "vision=-1", "vision=1x", "visio=2"}) {
+    CHECK_THROWS_AS(Scale(times, candidate, {bad}), LayoutError);
+  }
+}
+
+TEST_CASE("what show writes, lint accepts and the configuration can run", "[cli]") {
+  const ScratchFolder folder;
+  const std::string file = folder / "mine.csv";
+  for (const char* kind : {"1f1b", "gpipe", "zb-h1", "interleaved:2"}) {
+    INFO(kind);
+    const auto show =
+        RunTroupe({"schedule", "show", kChain, "--kind", kind, "--out", "csv", "--file", file});
+    REQUIRE(show.exit_code == 0);
+    const auto lint = RunTroupe({"schedule", "lint", file, kChain});
+    INFO(lint.err);
+    CHECK(lint.exit_code == 0);
+    CHECK_THAT(lint.out, Contains("8 microbatches") && Contains("fits the 4 pipeline ranks"));
+  }
+}
+
+TEST_CASE("hostile schedules are refused in one line", "[cli]") {
+  const ScratchFolder folder;
+  const std::string file = folder / "bad.csv";
+  Write(file, "0F0,0B0\n1F0,1B0\n\x1b[31m,\n");
+  CHECK_THAT(Refusal({"schedule", "lint", file}), Contains("row 2 column 0: expected a stage"));
+  Write(file, "65535F1000000,0F0");
+  CHECK_THAT(Refusal({"schedule", "lint", file}), Contains("incomplete: no row has 0B0"));
+  Write(file, std::string(8u << 20, ','));
+  CHECK_THAT(Refusal({"schedule", "lint", file}), Contains("expected a row for each rank"));
+  CHECK_THAT(Refusal({"schedule", "lint", folder / "none"}), Contains("cannot read it"));
+  CHECK_THAT(Refusal({"schedule", "lint", "/dev/zero"}), Contains("at most 64 MiB"));
+}
+
+TEST_CASE("modules that share ranks have no pipeline schedule to show", "[cli]") {
+  CHECK_THAT(Refusal({"schedule", "show", "configs/shapes_colocated.toml"}),
+             Contains("its modules share ranks"));
+}
+
+TEST_CASE("a kind that cannot run is told below the others", "[cli]") {
+  const auto outcome = RunTroupe(
+      {"bench", "schedules", kChain, "--kinds", "1f1b,interleaved:2", "--microbatches", "6"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("baseline") && Contains("cannot run:\ninterleaved:2: "));
+}
+
+TEST_CASE("measured schedules leave every sample in the JSON", "[cli]") {
+  const ScratchFolder folder;
+  const auto outcome =
+      RunTroupe({"bench", "schedules", kChain, "--kinds", "1f1b,zb-h1", "--measure", "--reps", "2",
+                 "--set", "modules.language.forward_ms=1", "--set",
+                 "modules.language.backward_ms=2", "--json", folder / "b.json"});
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  std::ifstream in(folder / "b.json");
+  const auto json = nlohmann::json::parse(in);
+  REQUIRE(json["rows"].size() == 2);
+  for (const auto& row : json["rows"]) {
+    CHECK(row["measured_step_ms"].size() == 2);
+    CHECK(row["simulation_error"].size() == 2);
+    // A sleep never ends early, so no step is shorter than the schedule allows.
+    for (const double step_ms : row["measured_step_ms"]) CHECK(step_ms >= row["simulated_step_ms"]);
+  }
+}
+
+}  // namespace troupe
