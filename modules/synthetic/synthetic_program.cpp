@@ -1,9 +1,8 @@
 #include "modules/synthetic/synthetic_program.hpp"
 
-#include <sys/prctl.h>
-
 #include <chrono>
 #include <stdexcept>
+#include <sys/prctl.h>
 #include <thread>
 #include <utility>
 
