@@ -19,9 +19,10 @@ struct PassOrder {
   friend bool operator==(const PassOrder&, const PassOrder&) = default;
 };
 
-/// The forwards, backwards and weight passes of `round` by begin time (those that begin together stay as given),
-/// one entry per stage, replica and rank, in that order. Units count from the smallest one that any
-/// device of the stage ran in the round, so every round of a schedule reads the same.
+/// The forwards, backwards and weight passes of `round` by begin time (those that begin together
+/// stay as given), one entry per stage, replica and rank, in that order. Units count from the
+/// smallest one that any device of the stage ran in the round, so every round of a schedule reads
+/// the same.
 std::vector<PassOrder> PassOrders(std::span<const PassRecord> records, std::int64_t round);
 
 /// One line per stage, "vision.s0  F0 F1 B0 B1\n", when all its replicas and ranks ran the same
