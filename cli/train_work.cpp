@@ -48,8 +48,7 @@ void PrintLastOrder(const std::string& trace_folder) {
       passes, [](const PassRecord& pass) { return pass.kind == WorkKind::kWeight; });
   std::cout << "what each stage ran in the last step (F forward, B backward"
             << (split ? ", W the weights' part of it," : "")
-            << " of a microbatch; of a window of them in a colocated encoder):
-"
+            << " of a microbatch; of a window of them in a colocated encoder):\n"
             << FormatOrders(PassOrders(passes, last), trace.stages);
 }
 
