@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/trace/trace.hpp"
+#include "trace/analyze/replay.hpp"
 
 namespace troupe {
 
@@ -13,20 +14,24 @@ void AddTraceOrder(CLI::App& trace, Command& command) {
     std::int64_t step = 0;
   };
   auto arguments = std::make_shared<Arguments>();
-  auto* verb =
-      AddRunVerb(trace, "order",
-                 "Say what each stage ran in a step (F forward, B backward of a microbatch of the\n"
-                 "step), beside what its rule would run if messages took no time, for passes as\n"
-                 "long as those of the step are on average. Differences are marked.",
-                 arguments->run);
+  auto* verb = AddRunVerb(
+      trace, "order",
+      "Say what each stage ran in a step (F forward, B backward of a microbatch of the\n"
+      "step), beside what its rule would run if messages took no time, for passes as\n"
+      "long as those of the step are on average. Differences are marked. The last line says\n"
+      "how long a simulation of the step takes with the durations it had.",
+      arguments->run);
   verb->add_option("--step", arguments->step, "training step (default: the last)");
   SetAction(*verb, command, [arguments] {
     const OpenTrace run(arguments->run);
     const StepSpan& span = arguments->step == 0 && !run.steps.all().empty()
                                ? run.steps.all().back()
                                : run.steps.Of(arguments->step);
+    const RuleInputs rule = RuleOfRun(run);
+    const OrderComparison comparison = CompareOrders(run.index, span.round, rule);
     std::cout << "step " << span.step << '\n'
-              << Format(CompareOrders(run.index, span.round, RuleOfRun(run)), run.trace);
+              << Format(comparison, run.trace)
+              << Format(ReplayStep(run.index, span.round, rule, comparison));
     return static_cast<int>(kExitDone);
   });
 }

@@ -15,7 +15,6 @@ struct Trial {
   std::string kind;
   std::string fault;
   std::vector<std::string> words;
-  std::string or_word = {};  ///< as good as the last of `words`
 };
 
 const std::vector<std::string> kStages = {"vision.s0",   "vision.s1",   "detail.s0",

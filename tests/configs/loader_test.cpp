@@ -69,7 +69,7 @@ TEST_CASE("every file in configs/ loads, and its resolved text loads to the same
     CHECK(again.resolved_toml == loaded.resolved_toml);
     CHECK(again.config == loaded.config);
   }
-  CHECK(files == 8);
+  CHECK(files == 10);
 }
 
 TEST_CASE("every value of the example arrives in its field") {

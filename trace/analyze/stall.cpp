@@ -23,7 +23,7 @@ std::string LostText(const TraceIndex& index, int message) {
   return DescribeEdge(index, message) +
          (m.unit >= 0 ? " of microbatch " + std::to_string(m.unit) : std::string()) + " from " +
          index.ActorName(m.sender) + " to " + index.ActorName(m.receiver) +
-         ", which runs nothing: it is lost, or the receiver is gone";
+         ", which did not take it: it is lost, or the receiver is gone";
 }
 
 Segment HandlerOf(const TraceIndex& index, int message, std::int64_t end_ns) {
@@ -39,22 +39,31 @@ std::int64_t UsualOf(const TraceIndex& index, const Usual& usual, int message) {
 }  // namespace
 
 Stall FindStall(const TraceIndex& index, const Usual& usual) {
-  std::map<int, OpenHandler> open;  // by actor
+  std::map<int, OpenHandler> open;          // by actor
+  std::map<int, std::int64_t> taken_until;  // by actor: what it handled last came then
   std::int64_t last_round = -1;
   const auto& messages = index.trace().messages;
   for (int i = 0; static_cast<std::size_t>(i) < messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     last_round = std::max(last_round, index.RoundOf(i));
+    if (m.begin_ns >= 0) {
+      auto& until = taken_until[m.receiver];
+      until = std::max(until, m.arrived_ns);
+    }
     if (m.begin_ns >= 0 && m.end_ns < 0 && m.receiver >= 0) {
       open[m.receiver] = {i, index.end_ns() - m.begin_ns, UsualOf(index, usual, i), 0};
     }
   }
   Stall stall;
+  std::ptrdiff_t num_overtaken = 0;
   for (int i = 0; static_cast<std::size_t>(i) < messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     if (m.begin_ns >= 0 || m.receiver < 0) continue;
     const auto handler = open.find(m.receiver);
-    if (handler != open.end()) {
+    const auto until = taken_until.find(m.receiver);
+    if (until != taken_until.end() && m.arrived_ns < until->second) {
+      stall.lost.insert(stall.lost.begin() + num_overtaken++, i);
+    } else if (handler != open.end()) {
       ++handler->second.behind;
     } else if (index.RoundOf(i) == last_round) {
       stall.lost.push_back(i);

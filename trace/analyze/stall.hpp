@@ -18,7 +18,8 @@ struct OpenHandler {
 
 struct Stall {
   std::vector<OpenHandler> open;  ///< the one that runs longest beyond its usual time first
-  /// Sent and never handled, though the receiver runs nothing; of the last round of the trace.
+  /// Sent and never handled: though the receiver took later ones (these first), or, in the last
+  /// round of the trace, though it runs nothing.
   std::vector<int> lost;
 };
 

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# How well the simulator knows a step: simulated with the step's own durations against measured.
+#   bench/replay.sh [BUILD]
+# Prints medians over steps of the error (target: within 3%), and in how many steps all stages ran the
+# order that was simulated.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+program=${1:-build/cpu}/troupe
+steps=${STEPS:-24}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+echo "$steps steps of each, the first 3 not counted; $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg)"
+printf '%-46s %9s %9s %9s\n' configuration passes commands order
+while read -r config sets; do
+  rm -rf "$folder/runs"
+  # shellcheck disable=SC2086
+  "$program" train "configs/$config.toml" --set run.steps="$steps" --set run.dir="$folder/runs" \
+    $sets >"$folder/out" 2>&1 || { cat "$folder/out" >&2; exit 1; }
+  for ((step = 4; step <= steps; ++step)); do
+    "$program" trace order "$folder"/runs/* --step "$step" | tail -2
+  done >"$folder/orders"
+  errors() { sed -n "s/.*$1 [^(]*(\([-+0-9.]*\)%).*/\1/p" "$folder/orders" | median; }
+  printf '%-46s %8s%% %8s%% %5s/%s\n' "$config $(echo "$sets" | sed 's/--set //g')" \
+    "$(errors 'own durations')" "$(errors 'to its answer')" \
+    "$(grep -c 'as the rule predicts' "$folder/orders" || true)" "$((steps - 3))"
+done <<'CONFIGS'
+shapes
+shapes --set schedule.microbatches=8
+shapes --set schedule.kind=zb-h1
+shapes_frozen
+synthetic_8stages
+synthetic_8stages --set schedule.kind=gpipe --set edges.0.credits=16 --set edges.1.credits=16
+CONFIGS

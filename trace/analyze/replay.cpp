@@ -1,0 +1,134 @@
+#include "trace/analyze/replay.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "schedule/simulate.hpp"
+#include "trace/analyze/table.hpp"
+
+namespace troupe {
+namespace {
+
+/// Stage, kind, unit counted from the round's first.
+using PassKey = std::tuple<int, PassKind, std::int64_t>;
+
+struct Span {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+PassKind KindOf(WorkKind kind) {
+  return kind == WorkKind::kForward    ? PassKind::kForward
+         : kind == WorkKind::kBackward ? PassKind::kBackward
+                                       : PassKind::kWeight;
+}
+
+/// The handling in which the stage heard that its command of `work` is done: the answers of device
+/// and lock step lead there. -1: it is not in the trace.
+class Answers {
+ public:
+  explicit Answers(const TraceIndex& index) : index_(index) {
+    const auto& messages = index.trace().messages;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const TraceMessage& m = messages[i];
+      if (index.TypeName(static_cast<int>(i)).rfind("FromSet<", 0) != 0 || m.begin_ns < 0) continue;
+      auto& first = answers_[{m.receiver, m.type, m.unit}];
+      if (first == 0 || m.begin_ns < messages[static_cast<std::size_t>(first - 1)].begin_ns) {
+        first = static_cast<int>(i) + 1;
+      }
+    }
+    for (std::size_t t = 0; t < index.trace().types.size(); ++t) {
+      types_[index.trace().types[t]] = static_cast<int>(t);
+    }
+  }
+
+  /// From the stage's decision to its answer; the pass itself if that is not in the trace.
+  Span CommandOf(const TraceWork& work) const {
+    const Span own{work.pass.begin_ns, work.pass.end_ns};
+    if (work.message < 0) return own;
+    const TraceMessage& command = index_.message(work.message);
+    if (command.cause < 0) return own;
+    const TraceMessage& set = index_.message(command.cause);
+    const char* const answer = work.pass.kind == WorkKind::kForward ? "FromSet<ForwardDone>"
+                               : work.pass.kind == WorkKind::kBackward
+                                   ? "FromSet<BackwardDone>"
+                                   : "FromSet<BackwardWeightsDone>";
+    const auto type = types_.find(answer);
+    if (type == types_.end()) return own;
+    const auto found = answers_.find({set.sender, type->second, set.unit});
+    if (found == answers_.end()) return own;
+    return {set.sent_ns, index_.message(found->second - 1).begin_ns};
+  }
+
+ private:
+  const TraceIndex& index_;
+  std::map<std::tuple<int, int, std::int64_t>, int> answers_;  ///< receiver, type, unit: index + 1
+  std::map<std::string, int> types_;
+};
+
+std::int64_t Simulated(const RuleInputs& rule, const std::map<PassKey, std::int64_t>& took,
+                       std::int64_t units) {
+  const auto takes = [&](int stage, const Pass& pass) {
+    const auto found = took.find({stage, pass.kind, pass.unit});
+    return found == took.end() ? 0 : found->second;
+  };
+  return Simulate(rule.graph, rule.schedule, takes, units).makespan_ns;
+}
+
+std::string Against(std::int64_t simulated_ns, std::int64_t measured_ns) {
+  const double error = static_cast<double>(simulated_ns - measured_ns) /
+                       static_cast<double>(std::max<std::int64_t>(measured_ns, 1));
+  return Duration(simulated_ns) + " (" + (error < 0 ? "" : "+") + Percent(error) + ")";
+}
+
+}  // namespace
+
+Replay ReplayStep(const TraceIndex& index, std::int64_t round, const RuleInputs& rule,
+                  const OrderComparison& comparison) {
+  Replay replay;
+  replay.not_simulated = comparison.not_predicted;
+  const Answers answers(index);
+  std::map<int, std::int64_t> first_unit;
+  Span all;
+  for (const int w : index.WorkIn(round)) {
+    const PassRecord& pass = index.work(w).pass;
+    if (!IsPass(pass.kind)) continue;
+    const auto [at, fresh] = first_unit.try_emplace(pass.stage, pass.unit);
+    at->second = std::min(at->second, pass.unit);
+    if (all.end_ns == 0 || pass.begin_ns < all.begin_ns) all.begin_ns = pass.begin_ns;
+    all.end_ns = std::max(all.end_ns, pass.end_ns);
+  }
+  replay.measured_ns = all.end_ns - all.begin_ns;
+  if (!replay.not_simulated.empty()) return replay;
+  std::map<PassKey, std::int64_t> passes;
+  std::map<PassKey, std::int64_t> commands;
+  std::set<std::int64_t> units;
+  for (const int w : index.WorkIn(round)) {
+    const TraceWork& work = index.work(w);
+    if (!IsPass(work.pass.kind)) continue;
+    const std::int64_t unit = work.pass.unit - first_unit.at(work.pass.stage);
+    const PassKey key{work.pass.stage, KindOf(work.pass.kind), unit};
+    const Span command = answers.CommandOf(work);
+    auto& pass_ns = passes[key];
+    auto& command_ns = commands[key];
+    pass_ns = std::max(pass_ns, work.pass.end_ns - work.pass.begin_ns);
+    command_ns = std::max(command_ns, command.end_ns - command.begin_ns);
+    units.insert(unit);
+  }
+  const auto count = static_cast<std::int64_t>(units.size());
+  replay.passes_ns = Simulated(rule, passes, count);
+  replay.commands_ns = Simulated(rule, commands, count);
+  return replay;
+}
+
+std::string Format(const Replay& replay) {
+  std::string text = "its passes took " + Duration(replay.measured_ns);
+  if (!replay.not_simulated.empty()) return text + "\n";
+  return text + "; simulated with their own durations " +
+         Against(replay.passes_ns, replay.measured_ns) + ", from each command to its answer " +
+         Against(replay.commands_ns, replay.measured_ns) + "\n";
+}
+
+}  // namespace troupe
