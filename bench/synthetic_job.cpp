@@ -35,6 +35,11 @@ class TimedProgram : public StageProgram {
     passes_.push_back({{PassKind::kBackward, pass.unit}, begin, NowNs()});
     return result;
   }
+  void BackwardWeights(std::int64_t unit) override {
+    const std::int64_t begin = NowNs();
+    program_->BackwardWeights(unit);
+    passes_.push_back({{PassKind::kWeight, unit}, begin, NowNs()});
+  }
   double ReduceGradients() override { return program_->ReduceGradients(); }
   void Update(const UpdateStep& step) override { program_->Update(step); }
   std::vector<TensorPiece> Tensors(TensorKind kind) const override {

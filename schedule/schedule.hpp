@@ -30,6 +30,8 @@ struct Schedule {
   std::vector<bool> runs_backward = {};  ///< by stage; empty = all do
   std::vector<int> devices = {};         ///< by stage, from 0; empty = every stage has its own
   std::vector<DeviceOrder> orders = {};  ///< by device; empty = there are none; so may one be
+  /// In simulations: how long a tensor takes over each link, in either direction; empty = no time.
+  std::vector<std::int64_t> link_ns = {};
 };
 
 /// 1f1b on every stage, a device each. `limits` by stage.

@@ -12,11 +12,13 @@ namespace {
 
 std::size_t Index(int i) { return static_cast<std::size_t>(i); }
 
-/// A pass that is running, and when it ends.
+/// A pass that is running, and when it ends; or a tensor on its way, and when it is there.
 struct Ending {
   std::int64_t at_ns = 0;
   int stage = 0;
   Pass pass;
+  int link = -1;        ///< that the tensor comes over; -1: it is a pass
+  bool answer = false;  ///< a gradient that comes back
 };
 
 struct Later {
@@ -63,9 +65,13 @@ class Simulator {
       while (!running_.empty() && running_.top().at_ns == now_ns) {
         const Ending ending = running_.top();
         running_.pop();
-        Finish(ending.stage, ending.pass);
+        if (ending.link >= 0) {
+          ending.answer ? Answer(ending.link) : Arrive(ending.link);
+          continue;
+        }
+        Finish(ending.stage, ending.pass, now_ns);
+        result_.makespan_ns = now_ns;
       }
-      result_.makespan_ns = now_ns;
       DecideAll(now_ns);
     }
     NameBlocked();
@@ -114,7 +120,7 @@ class Simulator {
                                   std::to_string(takes_ns) + " ns");
     }
     result_.stages[Index(command.stage)].push_back({command.pass, now_ns, now_ns + takes_ns});
-    running_.push({now_ns + takes_ns, command.stage, command.pass});
+    running_.push({now_ns + takes_ns, command.stage, command.pass, -1, false});
   }
 
   /// The smallest of `counts` over `links`.
@@ -134,12 +140,29 @@ class Simulator {
     touched_.insert(before);
   }
 
+  void Arrive(int link) {
+    ++arrived_[Index(link)];
+    const int next = graph_.links()[Index(link)].to;
+    counters_[Index(next)].activations = Least(graph_.stages()[Index(next)].in, arrived_);
+    touched_.insert(next);
+  }
+
+  /// Something goes over the link, now or in the time that it takes.
+  void Send(int link, bool answer, std::int64_t now_ns) {
+    const std::int64_t takes_ns = schedule_.link_ns.empty() ? 0 : schedule_.link_ns[Index(link)];
+    if (takes_ns > 0) {
+      running_.push({now_ns + takes_ns, 0, {}, link, answer});
+    } else {
+      answer ? Answer(link) : Arrive(link);
+    }
+  }
+
   void Retire(int stage) {
     StageCounters& c = counters_[Index(stage)];
     c.backwards = c.weights = c.gradients;
   }
 
-  void Finish(int stage, const Pass& pass) {
+  void Finish(int stage, const Pass& pass, std::int64_t now_ns) {
     const StageNode& node = graph_.stages()[Index(stage)];
     counters_[Index(stage)].busy = false;
     queues_[Index(DeviceOf(stage))].busy = false;
@@ -149,17 +172,12 @@ class Simulator {
         ++counters_[Index(stage)].gradients;
         if (!RunsBackward(stage)) Retire(stage);
       }
-      for (const int link : node.out) {
-        ++arrived_[Index(link)];
-        const int next = graph_.links()[Index(link)].to;
-        counters_[Index(next)].activations = Least(graph_.stages()[Index(next)].in, arrived_);
-        touched_.insert(next);
-      }
+      for (const int link : node.out) Send(link, false, now_ns);
     }
     for (const int link : node.in) {
       const bool with_forward = !RunsBackward(graph_.links()[Index(link)].from);
       const auto answers = with_forward ? PassKind::kForward : PassKind::kBackward;
-      if (pass.kind == answers) Answer(link);
+      if (pass.kind == answers) Send(link, true, now_ns);
     }
   }
 
@@ -216,6 +234,14 @@ void Check(const StageGraph& graph, const Schedule& schedule, std::int64_t micro
     if (rule.limit >= 1) continue;
     throw std::invalid_argument("simulation: a limit is " + std::to_string(rule.limit) +
                                 ", expected at least 1");
+  }
+  if (!schedule.link_ns.empty() && schedule.link_ns.size() != graph.links().size()) {
+    throw std::invalid_argument("simulation: expected " + std::to_string(graph.links().size()) +
+                                " times of links, got " + std::to_string(schedule.link_ns.size()));
+  }
+  for (const std::int64_t ns : schedule.link_ns) {
+    if (ns < 0)
+      throw std::invalid_argument("simulation: a link takes " + std::to_string(ns) + " ns");
   }
   for (const int device : schedule.devices) {
     if (device < 0) throw std::invalid_argument("simulation: a device below 0");

@@ -1,9 +1,10 @@
-// The pipeline as the stage rule would run it if messages took no time: a discrete-event simulation
-// of schedule/stage_rule.hpp. It gives the shortest time that any runtime with this rule can take,
-// which is what benchmarks compare with and planners search by.
+// The pipeline as the stage rule would run it if messages took no time, or as long as the schedule's
+// links say: a discrete-event simulation of schedule/stage_rule.hpp. Without times of links it gives
+// the shortest time that any runtime with this rule can take, which is what benchmarks compare with
+// and planners search by.
 //
-//   forward u ends   u has arrived at every successor; at a sink its gradient is there at once
-//   backward u ends  u's gradient has come back to every predecessor
+//   forward u ends   u arrives at every successor; at a sink its gradient is there at once
+//   backward u ends  u's gradient comes back to every predecessor
 //   weights u end    nobody else learns of it
 //
 // A stage that runs no backward gives no gradient to those after it, as in the runtime: the link
@@ -62,7 +63,7 @@ std::int64_t PeakInFlight(const Simulation& simulation, int stage);
 
 /// One training round of `microbatches` through `graph`; sources have their inputs from the start.
 /// A schedule that cannot finish ends with `blocked` stages. Throws std::invalid_argument: not one
-/// rule (device, ...) per stage, a limit below 1, a negative count or duration.
+/// rule (device, ...) per stage or time per link, a limit below 1, a negative count or duration.
 Simulation Simulate(const StageGraph& graph, const Schedule& schedule, const PassDuration& duration,
                     std::int64_t microbatches);
 

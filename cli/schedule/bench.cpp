@@ -28,6 +28,7 @@ struct BenchArguments {
   std::int64_t steps = 1;
   std::string durations;
   std::vector<std::string> scales;
+  std::vector<std::string> what_ifs;
   std::string json;
 };
 
@@ -192,6 +193,7 @@ Entry Open(const BenchArguments& arguments, const std::string& kind, std::int64_
                          ? TimesOf(entry.candidate)
                          : TimesFromRun(entry.candidate, arguments.durations);
   Scale(times, entry.candidate, arguments.scales);
+  ChangeEdges(times, entry.candidate, arguments.what_ifs);
   source = times.source;
   entry.simulated = SimulateRow(entry.candidate, times);
   if (arguments.in_virtual_time) {
@@ -292,6 +294,14 @@ void AddBench(CLI::App& app, Command& command) {
       ->type_name("MODULE=FACTOR")
       ->allow_extra_args(false)
       ->excludes(measure);
+  verb->add_option("--what-if", arguments->what_ifs,
+                   "what if an edge took another time, in either direction:\n"
+                   "'edge:vision->language=2x' (of what --durations says), =300us, =1.5ms; may be\n"
+                   "repeated. Not with --virtual, where messages take no time")
+      ->type_name("CHANGE")
+      ->allow_extra_args(false)
+      ->excludes(measure)
+      ->excludes(in_virtual_time);
   verb->add_option("--json", arguments->json, "also write every sample to this file");
   verb->callback([&command, arguments] { command = [arguments] { return Bench(*arguments); }; });
 }

@@ -82,8 +82,8 @@ std::optional<double> IdealBubble(const Candidate& candidate) {
 SimulatedRow SimulateRow(const Candidate& candidate, const StageTimes& times) {
   const JobPlan& plan = *candidate.plan;
   const Simulation simulation =
-      Simulate(plan.graph(), plan.schedule(), times.AsPassDuration(plan.schedule()),
-               candidate.microbatches());
+      Simulate(plan.graph(), times.WithLinks(plan.schedule()),
+               times.AsPassDuration(plan.schedule()), candidate.microbatches());
   if (!simulation.blocked.empty()) {
     const BlockedStage& first = simulation.blocked.front();
     throw LayoutError(candidate.kind + ": " + plan.graph().StageName(first.stage) + " cannot run " +

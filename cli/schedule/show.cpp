@@ -40,8 +40,8 @@ int Show(const ShowArguments& arguments) {
                                                  : TimesFromRun(candidate, arguments.durations);
   Scale(times, candidate, arguments.scales);
   const Simulation simulation =
-      Simulate(plan.graph(), plan.schedule(), times.AsPassDuration(plan.schedule()),
-               candidate.microbatches());
+      Simulate(plan.graph(), times.WithLinks(plan.schedule()),
+               times.AsPassDuration(plan.schedule()), candidate.microbatches());
   const Drawing drawing =
       DrawingOf(plan.graph(), plan.schedule(), simulation,
                 candidate.kind + ", " + std::to_string(candidate.microbatches()) +

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "modules/parameters.hpp"
 #include "trace/run_trace.hpp"
@@ -57,7 +59,53 @@ std::int64_t Median(std::vector<std::int64_t> samples) {
   return *middle;
 }
 
+/// The median time from the sending of an activation by the one stage to its taking by the other,
+/// over all microbatches; -1: there is none in the trace.
+std::int64_t LinkTime(const RunTrace& trace, const std::string& from, const std::string& to) {
+  std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> by_unit;  // sent first, taken last
+  const auto is = [&](int actor, const std::string& stage) {
+    return actor >= 0 && trace.actors[static_cast<std::size_t>(actor)].name.rfind(
+                             "stage " + stage + " dp", 0) == 0;
+  };
+  for (const TraceMessage& m : trace.messages) {
+    if (m.unit < 0 || trace.types[static_cast<std::size_t>(m.type)] != "Activation") continue;
+    auto& [sent, taken] = by_unit[m.unit];
+    if (is(m.sender, from) && (sent == 0 || m.sent_ns < sent)) sent = m.sent_ns;
+    if (is(m.receiver, to)) taken = std::max(taken, m.begin_ns);
+  }
+  std::vector<std::int64_t> samples;
+  for (const auto& [unit, times] : by_unit) {
+    if (times.first > 0 && times.second > times.first) {
+      samples.push_back(times.second - times.first);
+    }
+  }
+  return Median(std::move(samples));
+}
+
+/// "2x" of `before`, "300us", "1.5ms", "2s"; -1 for anything else.
+std::int64_t Changed(const std::string& text, std::int64_t before) {
+  std::size_t read = 0;
+  double number = -1.0;
+  try {
+    number = std::stod(text, &read);
+  } catch (const std::exception&) {
+    return -1;
+  }
+  const std::string unit = text.substr(read);
+  if (!(number >= 0.0 && number <= 1e9)) return -1;
+  if (unit == "x") return static_cast<std::int64_t>(number * static_cast<double>(before));
+  if (unit == "us") return static_cast<std::int64_t>(number * 1e3);
+  if (unit == "ms") return static_cast<std::int64_t>(number * 1e6);
+  if (unit == "s") return static_cast<std::int64_t>(number * 1e9);
+  return -1;
+}
+
 }  // namespace
+
+Schedule StageTimes::WithLinks(Schedule schedule) const {
+  schedule.link_ns = link_ns;
+  return schedule;
+}
 
 PassDuration StageTimes::AsPassDuration(const Schedule& schedule) const {
   std::vector<bool> split;
@@ -115,7 +163,48 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
     times.stages.push_back(weight < 0 ? StageTime{forward, backward, backward / 2}
                                       : StageTime{forward, backward + weight, weight});
   }
+  for (const StageLink& link : graph.links()) {
+    const std::int64_t ns = LinkTime(trace, graph.StageName(link.from), graph.StageName(link.to));
+    times.link_ns.push_back(std::max<std::int64_t>(ns, 0));
+  }
   return times;
+}
+
+void ChangeEdges(StageTimes& times, const Candidate& candidate,
+                 const std::vector<std::string>& changes) {
+  const JobPlan& plan = *candidate.plan;
+  for (const std::string& change : changes) {
+    const auto equals = change.rfind('=');
+    const auto arrow = change.find("->");
+    const bool formed = change.rfind("edge:", 0) == 0 && arrow != std::string::npos &&
+                        equals != std::string::npos && arrow < equals;
+    const auto refuse = [&](const std::string& why) {
+      throw LayoutError("--what-if " + change + ": " + why);
+    };
+    const char* const expected = "expected edge:FROM->TO=2x, =300us, =1.5ms or =2s";
+    if (!formed) refuse(expected);
+    const std::string from = change.substr(5, arrow - 5);
+    const std::string to = change.substr(arrow + 2, equals - arrow - 2);
+    const bool measured = !times.link_ns.empty();
+    if (!measured) times.link_ns.resize(plan.graph().links().size());
+    bool known = false;
+    for (std::size_t l = 0; l < plan.graph().links().size(); ++l) {
+      const StageLink& link = plan.graph().links()[l];
+      if (link.edge < 0 ||
+          plan.edges()[static_cast<std::size_t>(link.edge)].name != from + ">" + to) {
+        continue;
+      }
+      known = true;
+      const std::int64_t ns = Changed(change.substr(equals + 1), times.link_ns[l]);
+      if (ns < 0) refuse(expected);
+      if (!measured && change.back() == 'x') {
+        refuse("how long the edge takes is known from --durations RUN only; or say a time, =300us");
+      }
+      times.link_ns[l] = ns;
+    }
+    if (!known) refuse("there is no edge from \"" + from + "\" to \"" + to + "\"");
+    times.source += ", " + change;
+  }
 }
 
 void Scale(StageTimes& times, const Candidate& candidate, const std::vector<std::string>& scales) {

@@ -22,7 +22,10 @@ struct StageTime {
 struct StageTimes {
   std::string source;  ///< where they are from, in words
   std::vector<StageTime> stages;
+  std::vector<std::int64_t> link_ns = {};  ///< by link of the graph; empty: messages take no time
 
+  /// The schedule with links that take their time.
+  Schedule WithLinks(Schedule schedule) const;
   PassDuration AsPassDuration(const Schedule& schedule) const;
   WorkTime AsWorkTime(const Schedule& schedule) const;
 };
@@ -31,9 +34,14 @@ struct StageTimes {
 /// 10 GFLOP/s per rank; good for proportions, not for seconds.
 StageTimes TimesOf(const Candidate& candidate);
 
-/// Medians of what RUN's trace holds, by the names of stages. Throws std::runtime_error: no trace,
+/// Medians of what RUN's trace holds, by the names of stages; times of links are from when a stage
+/// sends an activation to when the next one takes it. Throws std::runtime_error: no trace,
 /// or a stage of which nothing is in it.
 StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory);
+
+/// Changes the times of edges: "edge:vision->language=2x", "=300us", "=1.5ms". Throws LayoutError.
+void ChangeEdges(StageTimes& times, const Candidate& candidate,
+                 const std::vector<std::string>& changes);
 
 /// Multiplies the times of modules: "vision=0.5". Throws LayoutError.
 void Scale(StageTimes& times, const Candidate& candidate, const std::vector<std::string>& scales);

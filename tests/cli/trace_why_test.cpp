@@ -96,6 +96,7 @@ void Try(int first, int last, int allowed) {
     ++flaws;
     UNSCOPED_INFO(trial.kind << ", " << trial.fault << ": " << flaw);
   }
+  if (last - first > 50) WARN(flaws << " of " << last - first + 1 << " misnamed");
   CHECK(flaws <= allowed);
 }
 

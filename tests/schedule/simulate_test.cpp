@@ -116,4 +116,21 @@ TEST_CASE("a simulation refuses what cannot run", "[schedule]") {
                     "simulation: F0 of language.s0 takes -5 ns");
 }
 
+TEST_CASE("a link that takes time delays what crosses it, there and back", "[schedule]") {
+  const StageGraph graph({{"a", 1}, {"b", 1}}, {{0, 1, 4}});
+  Schedule schedule = OneForwardOneBackward(LimitsOf(graph));
+  const auto makespan = [&] {
+    return Simulate(graph, schedule, EqualDurations(10, 20), 1).makespan_ns;
+  };
+  CHECK(makespan() == 60);
+  schedule.link_ns = {7};
+  CHECK(makespan() == 74);
+  schedule.link_ns = {0};
+  CHECK(makespan() == 60);
+  schedule.link_ns = {1, 2};
+  CHECK_THROWS_WITH(makespan(), "simulation: expected 1 times of links, got 2");
+  schedule.link_ns = {-1};
+  CHECK_THROWS_WITH(makespan(), "simulation: a link takes -1 ns");
+}
+
 }  // namespace troupe
