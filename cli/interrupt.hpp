@@ -17,8 +17,8 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// Called with the signal's number for each that comes, SIGUSR1 among them, on the thread; at once
-  /// if one has come.
+  /// Called with the signal's number for each that comes, SIGUSR1 among them, on the thread; at
+  /// once if one has come.
   /// May be called once more with nullptr, to be told no more.
   void OnSignal(std::function<void(int signal)> call);
   /// The first that came and asked for an end, 0 if none.

@@ -192,8 +192,8 @@ std::vector<KeySpec> RunKeys() {
        .type = ValueType::kInteger,
        .range = {1, 1 << 16},
        .unit = "MiB",
-       .meaning = "What each process keeps of that, on disk and in memory: 8,192 messages or passes "
-                  "per MiB, the newest.",
+       .meaning = "What each process keeps of that, on disk and in memory: 8,192 messages or "
+                  "passes per MiB, the newest.",
        .slot = [](const Target& t) -> Slot { return &t.config->trace.buffer_mib; }},
   };
 }

@@ -1,7 +1,7 @@
-// The pipeline as the stage rule would run it if messages took no time, or as long as the schedule's
-// links say: a discrete-event simulation of schedule/stage_rule.hpp. Without times of links it gives
-// the shortest time that any runtime with this rule can take, which is what benchmarks compare with
-// and planners search by.
+// The pipeline as the stage rule would run it if messages took no time, or as long as the links of
+// the schedule say: a discrete-event simulation of schedule/stage_rule.hpp. Without times of links
+// it gives the shortest time that any runtime with this rule can take, which is what benchmarks
+// compare with and planners search by.
 //
 //   forward u ends   u arrives at every successor; at a sink its gradient is there at once
 //   backward u ends  u's gradient comes back to every predecessor
