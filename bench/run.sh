@@ -31,6 +31,10 @@ if [ -x "$build/bench/bench_control" ]; then "$build/bench/bench_control" || sta
 if [ -x "$build/troupe" ]; then
   bench/processes.sh "$build" || status=1
   bench/tracing.sh "$build" || status=1
+  bench/replay.sh "$build" || status=1
+  "$build/troupe" bench schedules configs/synthetic_chain.toml --measure --reps 7 \
+    --kinds 1f1b,gpipe,interleaved:2,zb-h1 --microbatches 8,16 \
+    --set modules.language.forward_ms=20 --set modules.language.backward_ms=40 || status=1
 fi
 if [ -x "$build/bench/bench_transport" ]; then
   echo "== transport (commit $commit)"

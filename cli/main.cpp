@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
@@ -80,6 +81,8 @@ int WithOutputWritten(int exit_code) {
 }
 
 int Main(int argc, char** argv) {
+  // Somebody may ask what a job waits for before it listens: that must not end it.
+  std::signal(SIGUSR1, SIG_IGN);
   RestoreSignalHandlers();
   OccupyStandardStreams();
   // Only where something is computed: the restart costs a start of libtorch.

@@ -28,10 +28,44 @@ T* At(std::vector<T>& list, std::int64_t index) {
   return &list[static_cast<std::size_t>(index)];
 }
 
+/// What all processes still hold. Rings that are full have lost different times: what only some of
+/// them know would read as waits that never were.
+struct Window {
+  std::int64_t begin_ns = 0;
+  std::int64_t last_cut_round = -1;  ///< work of it began before that
+
+  bool Holds(const TraceRecord& record) const {
+    if (begin_ns == 0) return true;
+    if (record.round >= 0 && record.round <= last_cut_round) return false;
+    return std::max(record.sent_ns, record.begin_ns) >= begin_ns;
+  }
+};
+
+Window WholeWindow(const std::vector<TraceFile>& files) {
+  Window window;
+  for (const TraceFile& file : files) {
+    if (file.noted <= file.capacity || file.records.empty()) continue;
+    const TraceRecord& oldest = file.records.front();
+    window.begin_ns =
+        std::max(window.begin_ns, std::max(oldest.sent_ns, oldest.begin_ns) + file.clock_offset_ns);
+  }
+  if (window.begin_ns == 0) return window;
+  for (const TraceFile& file : files) {
+    for (const TraceRecord& record : file.records) {
+      if (record.kind == RecordKind::kWork &&
+          record.begin_ns + file.clock_offset_ns < window.begin_ns) {
+        window.last_cut_round = std::max<std::int64_t>(window.last_cut_round, record.round);
+      }
+    }
+  }
+  return window;
+}
+
 /// Puts the files of all processes together.
 class Merger {
  public:
-  void Add(const TraceFile& file) {
+  /// Of all files, before the records of any: messages name actors of other processes.
+  void AddNames(const TraceFile& file) {
     const int process = static_cast<int>(trace_.processes.size());
     TraceProcess& added = trace_.processes.emplace_back();
     added.pid = file.pid;
@@ -40,11 +74,15 @@ class Merger {
     added.torn = file.torn;
     added.clock_offset_ns = file.clock_offset_ns;
     for (const TraceName& name : file.names) Name(name, added, process);
+  }
+
+  void AddRecords(const TraceFile& file, const Window& window) {
     for (TraceRecord record : file.records) {
       for (std::int64_t* time :
            {&record.sent_ns, &record.arrived_ns, &record.begin_ns, &record.end_ns}) {
         if (*time != 0) *time += file.clock_offset_ns;
       }
+      if (!window.Holds(record) || record.type >= trace_.types.size()) continue;
       if (record.kind == RecordKind::kMessage) {
         AddMessage(record);
       } else if (record.kind == RecordKind::kWork) {
@@ -374,7 +412,9 @@ class Merger {
 
 RunTrace MergeTraces(const std::vector<TraceFile>& files, const std::string& run) {
   Merger merger;
-  for (const TraceFile& file : files) merger.Add(file);
+  for (const TraceFile& file : files) merger.AddNames(file);
+  const Window window = WholeWindow(files);
+  for (const TraceFile& file : files) merger.AddRecords(file, window);
   return merger.Finish(run);
 }
 

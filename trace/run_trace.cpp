@@ -14,7 +14,9 @@ namespace fs = std::filesystem;
 std::vector<fs::path> TraceFiles(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == kTraceExtension) files.push_back(entry.path());
+    if (entry.path().extension() == kTraceExtension && entry.is_regular_file()) {
+      files.push_back(entry.path());
+    }
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -40,7 +42,16 @@ std::string NewestTraceFolder(const std::string& run) {
 std::vector<TraceFile> ReadTraceFiles(const std::string& run_directory) {
   const fs::path folder = NewestTraceFolder(run_directory);
   std::vector<TraceFile> files;
-  for (const fs::path& path : TraceFiles(folder)) files.push_back(ReadTraceFile(path.string()));
+  std::string first_error;
+  for (const fs::path& path : TraceFiles(folder)) {
+    try {
+      files.push_back(ReadTraceFile(path.string()));
+    } catch (const std::runtime_error& e) {
+      // The others still tell what they know; its process is told as missing.
+      if (first_error.empty()) first_error = e.what();
+    }
+  }
+  if (files.empty() && !first_error.empty()) throw std::runtime_error(first_error);
   if (files.empty()) {
     throw std::runtime_error(run_directory +
                              ": holds no trace (was it run with trace.messages = false?)");

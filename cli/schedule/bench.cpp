@@ -59,8 +59,18 @@ std::string Verdict(const Entry& entry, const Entry& baseline) {
       "the bubble is " + Percent(entry.bubble()) + " instead of " + Percent(baseline.bubble());
   const std::string& other = baseline.candidate.kind;
   if (std::abs(gain) < 0.0005) return "as fast as " + other;
-  if (gain > 0) return Percent(gain) + " faster than " + other + ": " + bubbles;
-  return Percent(-gain) + " slower than " + other + ": " + bubbles;
+  if (!entry.step_ms.empty() && !baseline.step_ms.empty()) {
+    const Interval95 own = MedianOf(entry.step_ms);
+    const Interval95 its = MedianOf(baseline.step_ms);
+    if (own.low <= its.high && its.low <= own.high) {
+      return "no difference from " + other + " beyond the noise";
+    }
+  }
+  const std::string text =
+      Percent(std::abs(gain)) + (gain > 0 ? " faster than " : " slower than ") + other;
+  // A reason only where it is one.
+  const bool explained = (entry.bubble() < baseline.bubble()) == (gain > 0);
+  return explained ? text + ": " + bubbles : text + ", though " + bubbles;
 }
 
 std::string Peaks(const std::vector<std::int64_t>& peaks) {
@@ -263,7 +273,8 @@ void AddBench(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<BenchArguments>();
   AddConfigArguments(*verb, arguments->config);
   verb->add_option("--kinds", arguments->kinds,
-                   "1f1b, gpipe, zb-h1, interleaved[:CHUNKS], csv:FILE, with commas between")
+                   "1f1b, gpipe, zb-h1, interleaved[:CHUNKS], csv:FILE, with commas between;\n"
+                   "default: the configuration's own")
       ->delimiter(',')
       ->allow_extra_args(false);
   verb->add_option("--microbatches", arguments->microbatches, "per step; several with commas")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -130,7 +131,7 @@ WorkTime StageTimes::AsWorkTime(const Schedule& schedule) const {
 
 StageTimes TimesOf(const Candidate& candidate) {
   const JobPlan& plan = *candidate.plan;
-  StageTimes times{"as stated", {}};
+  StageTimes times{"as stated", {}, {}};
   for (const StagePlan& stage : plan.stages()) {
     const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
     if (module.kind != ModuleKind::kSynthetic) {
@@ -144,25 +145,36 @@ StageTimes TimesOf(const Candidate& candidate) {
 StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory) {
   const RunTrace trace = ReadRunTrace(run_directory);
   std::map<std::string, std::map<WorkKind, std::vector<std::int64_t>>> samples;
+  std::set<std::int64_t> training;  // evaluations run shorter forwards
+  for (const TraceWork& work : trace.work) {
+    if (work.pass.kind == WorkKind::kBackward) training.insert(work.pass.round);
+  }
   for (const TraceWork& work : trace.work) {
     const PassRecord& pass = work.pass;
+    if (training.count(pass.round) == 0) continue;
     samples[trace.stages.at(static_cast<std::size_t>(pass.stage))][pass.kind].push_back(
         pass.end_ns - pass.begin_ns);
   }
-  StageTimes times{"medians of " + run_directory, {}};
+  StageTimes times{"medians of " + run_directory, {}, {}};
+  bool guessed = false;
   const StageGraph& graph = candidate.plan->graph();
   for (int stage = 0; stage < static_cast<int>(graph.stages().size()); ++stage) {
     auto& found = samples[graph.StageName(stage)];
     const std::int64_t forward = Median(found[WorkKind::kForward]);
-    if (forward < 0) {
-      throw std::runtime_error(run_directory + ": expected passes of " + graph.StageName(stage) +
-                               ", got none; a schedule with other stages needs a run of its own");
+    const bool backs = candidate.plan->stages()[static_cast<std::size_t>(stage)].runs_backward;
+    if (forward < 0 || (backs && found[WorkKind::kBackward].empty())) {
+      throw LayoutError(run_directory + ": expected training passes of " + graph.StageName(stage) +
+                        ", got none; a schedule with other stages needs a run of its own");
     }
     const std::int64_t backward = std::max<std::int64_t>(Median(found[WorkKind::kBackward]), 0);
+    guessed = guessed ||
+              (found[WorkKind::kWeight].empty() &&
+               candidate.plan->schedule().rules[static_cast<std::size_t>(stage)].splits_backward);
     const std::int64_t weight = Median(found[WorkKind::kWeight]);
     times.stages.push_back(weight < 0 ? StageTime{forward, backward, backward / 2}
                                       : StageTime{forward, backward + weight, weight});
   }
+  if (guessed) times.source += ", the weights' part taken as half of a backward";
   for (const StageLink& link : graph.links()) {
     const std::int64_t ns = LinkTime(trace, graph.StageName(link.from), graph.StageName(link.to));
     times.link_ns.push_back(std::max<std::int64_t>(ns, 0));

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cli/trace/trace.hpp"
+#include "trace/analyze/summary.hpp"
 
 namespace troupe {
 
@@ -23,7 +24,8 @@ void AddTraceCritical(CLI::App& trace, Command& command) {
       "compute (devices), boundary (leaders, and rows on their way), queueing (in\n"
       "mailboxes), messages (all other actors, and ways between them).",
       arguments->run);
-  verb->add_option("--step", arguments->step, "training step (default: the last)");
+  verb->add_option("--step", arguments->step, "training step (default: the last that has ended)")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--fold", arguments->fold_ms,
                    "neighbours shorter than this become one line; 0 shows all")
       ->type_name("MS")
@@ -31,6 +33,7 @@ void AddTraceCritical(CLI::App& trace, Command& command) {
       ->capture_default_str();
   SetAction(*verb, command, [arguments] {
     const OpenTrace run(arguments->run);
+    std::cout << WhatIsMissing(run.trace);
     const StepSpan& span = arguments->step == 0 && !run.steps.all().empty()
                                ? run.steps.all().back()
                                : run.steps.Of(arguments->step);

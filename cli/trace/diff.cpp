@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/trace/trace.hpp"
+#include "trace/analyze/summary.hpp"
 
 namespace troupe {
 
@@ -24,6 +25,7 @@ void AddTraceDiff(CLI::App& trace, Command& command) {
   SetAction(*verb, command, [arguments] {
     const OpenTrace before(arguments->before);
     const OpenTrace after(arguments->after);
+    std::cout << WhatIsMissing(before.trace) << WhatIsMissing(after.trace);
     std::cout << Format(Compare(before.index, before.steps, after.index, after.steps),
                         before.directory, after.directory);
     return static_cast<int>(kExitDone);

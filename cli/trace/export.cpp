@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -69,6 +70,12 @@ int Export(const ExportArguments& arguments) {
   if (path.empty()) {
     path = run.directory + "/timeline" + (range ? "-" + arguments.steps : "") +
            SuffixOf(arguments.format);
+  }
+  std::error_code ignored;
+  const auto there = std::filesystem::symlink_status(path, ignored);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    // Never put a file in the place of a device, a link or a folder.
+    throw std::runtime_error(path + ": is there, and is no regular file");
   }
   ReplaceFile(path, [&](OutputFile& file) {
     file.Write(std::as_bytes(std::span(content.data(), content.size())));

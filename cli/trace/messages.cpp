@@ -24,12 +24,15 @@ void AddTraceMessages(CLI::App& trace, Command& command) {
   verb->add_option("--actor", arguments->filter.actor,
                    "only from or to actors whose name has this in it, as language.s1")
       ->type_name("A");
-  verb->add_option("--step", arguments->step, "only of this training step");
+  verb->add_option("--step", arguments->step, "only of this training step")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--type", arguments->filter.type,
                    "only of this type, as Activation; RunForward has ToSet<RunForward> with it")
       ->type_name("T");
   AddChoice(*verb, "--format", kTableFormats, arguments->format);
-  verb->add_option("--limit", arguments->filter.limit, "only the first N")->type_name("N");
+  verb->add_option("--limit", arguments->filter.limit, "only the first N")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   SetAction(*verb, command, [arguments] {
     const OpenTrace run(arguments->run);
     if (arguments->step != 0) arguments->filter.step = arguments->step;

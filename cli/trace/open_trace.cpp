@@ -47,8 +47,10 @@ std::int64_t LastLogged(const std::string& run_directory) {
   std::int64_t last = 0;
   for (std::string line; std::getline(file, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || json.value("kind", "") != "step") continue;
-    last = std::max(last, json.value("step", std::int64_t{0}));
+    if (!json.is_object() || !json.contains("kind") || json["kind"] != "step") continue;
+    const auto step = json.find("step");
+    if (step != json.end() && step->is_number_integer())
+      last = std::max(last, step->get<std::int64_t>());
   }
   return last;
 }

@@ -122,7 +122,8 @@ void AddTraceWhy(CLI::App& trace, Command& command) {
                    "that waited for what took longest beyond its usual time")
       ->type_name("A");
   verb->add_option("--step", arguments->step,
-                   "in which training step (default: the stall; else the step that took longest)");
+                   "in which training step (default: the stall; else the step that took longest)")
+      ->check(CLI::PositiveNumber);
   SetAction(*verb, command, [arguments] { return ExplainRun(*arguments); });
 }
 

@@ -117,6 +117,8 @@ TEST_CASE("an answer to another process was caused by the handling that kept the
   CHECK(gradient.unit == 4);  // the answer does not say it, the question did
   CHECK(gradient.round == 1);
   CHECK(gradient.begin_ns == -1);
+  REQUIRE(gradient.sender >= 0);  // whose name is in the file that is read last
+  CHECK(trace.actors[static_cast<std::size_t>(gradient.sender)].name == "stage b.s0 dp0");
 }
 
 TEST_CASE("clocks that disagree do not let anything arrive before it was sent", "[trace]") {

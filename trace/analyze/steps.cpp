@@ -51,6 +51,10 @@ Steps::Steps(const TraceIndex& index, std::int64_t first_step) {
     }
     all_.push_back({step, round, std::min(begin_ns, seen.end_ns), seen.end_ns});
   }
+  // A run that was killed, or still runs, ends in the middle of a step.
+  if (all_.size() < 2) return;
+  const std::size_t last = index.WorkIn(all_.back().round).size();
+  if (last < index.WorkIn(all_[all_.size() - 2].round).size()) all_.pop_back();
 }
 
 std::int64_t Steps::StepOf(std::int64_t round) const {

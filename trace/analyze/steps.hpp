@@ -29,7 +29,7 @@ struct StepRange {
 class Steps {
  public:
   /// Rounds with a backward, a reduction or an update train; the first of them is step
-  /// `first_step`.
+  /// `first_step`. A last one with less work than the one before has not ended: it is none.
   explicit Steps(const TraceIndex& index, std::int64_t first_step = 1);
 
   const std::vector<StepSpan>& all() const { return all_; }
