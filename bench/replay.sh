@@ -32,5 +32,5 @@ shapes --set schedule.microbatches=8
 shapes --set schedule.kind=zb-h1
 shapes_frozen
 synthetic_8stages
-synthetic_8stages --set schedule.kind=gpipe --set edges.0.credits=16 --set edges.1.credits=16
+shapes_two_encoders
 CONFIGS
