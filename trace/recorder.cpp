@@ -21,6 +21,8 @@ static_assert(std::endian::native == std::endian::little, "trace files are writt
 constexpr std::string_view kMagic = "TRPTRACE";
 constexpr std::size_t kHeaderBytes = 4096;
 constexpr std::size_t kNotedAt = 56;
+/// In the place of a record's number.
+constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
 constexpr std::size_t kWords = sizeof(TraceRecord) / sizeof(std::uint64_t);
 using Words = std::array<std::uint64_t, kWords>;
 
@@ -51,7 +53,7 @@ std::string HostName() {
 /// Copies a record that may be written meanwhile: nothing if it is.
 bool Copy(std::byte* slot, TraceRecord& record) {
   const auto number = AtomicAt<std::uint64_t>(slot).load(std::memory_order_acquire);
-  if (number == 0) return false;
+  if (number == 0 || number == kBeingWritten) return false;
   Words words;
   for (std::size_t w = 0; w < kWords; ++w) {
     words[w] = AtomicAt<std::uint64_t>(slot + w * 8).load(std::memory_order_acquire);
@@ -83,9 +85,8 @@ TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
     Fail(path, "not a trace file");
   }
   const auto get = [&]<class T>(std::size_t at, T) {
-    T value;
-    std::memcpy(&value, bytes.data() + at, sizeof(T));
-    return value;
+    // Others may be writing: the counters of a live file change.
+    return AtomicAt<T>(bytes.data() + at).load(std::memory_order_relaxed);
   };
   const auto expect = [&](const char* what, std::uint32_t got, std::uint32_t expected) {
     if (got == expected) return;
@@ -208,11 +209,17 @@ std::uint64_t Recorder::Note(TraceRecord record) {
   record.id = IdOf(number);
   const auto words = std::bit_cast<Words>(record);
   std::byte* const slot = Slot(number);
-  AtomicAt<std::uint64_t>(slot).store(0, std::memory_order_relaxed);
+  // A thread that slept for a whole ring finds its slot taken: the newer record stays.
+  auto owner = AtomicAt<std::uint64_t>(slot);
+  std::uint64_t before = owner.load(std::memory_order_acquire);
+  if (before == kBeingWritten || before > number ||
+      !owner.compare_exchange_strong(before, kBeingWritten, std::memory_order_acq_rel)) {
+    return number;
+  }
   for (std::size_t w = 1; w < kWords; ++w) {
     AtomicAt<std::uint64_t>(slot + w * 8).store(words[w], std::memory_order_release);
   }
-  AtomicAt<std::uint64_t>(slot).store(number, std::memory_order_release);
+  owner.store(number, std::memory_order_release);
   return number;
 }
 

@@ -20,8 +20,8 @@
 //                    P process   H its host   Q process P of the job (all of them)
 //                    A actor (by ActorNumber)   T message type   S stage
 //                    L link: "FROM TO boundary|hop NAME" with the stages' numbers
-//   records        128 bytes each; `number` tells whether a slot holds the record looked for, a
-//                  record being overwritten has number 0
+//   records        128 bytes each; `number` tells whether a slot holds the record looked for: 0 is
+//                  none, all ones is one that is being written
 #pragma once
 
 #include <cstddef>
