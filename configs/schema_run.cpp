@@ -90,7 +90,7 @@ std::vector<KeySpec> RunKeys() {
       {.table = "schedule",
        .name = "microbatches",
        .type = ValueType::kInteger,
-       .range = kCount,
+       .range = {1, 100'000},  // schedules are simulated before anything starts
        .unit = "microbatches",
        .meaning = "Microbatches in one step. The global batch is micro_batch_size * microbatches * "
                   "dp of the language model.",

@@ -1,8 +1,7 @@
-// What a device ran, and when: the one record that rings, trace files and analyses share.
+// What a device ran, and when, as analyses see it (trace/record.hpp is how it lies in a file).
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 namespace troupe {
 
@@ -38,8 +37,7 @@ constexpr const char* ToString(WorkKind kind) {
   return "?";
 }
 
-/// One piece of work of one device. Also the layout on disk (trace_file.hpp), hence the fixed size
-/// and the spare bytes.
+/// One piece of work of one device.
 struct PassRecord {
   std::int64_t unit = 0;      ///< microbatch or window, counted from the start of the run
   std::int64_t round = 0;     ///< training step or evaluation, counted from the start of the run
@@ -49,13 +47,8 @@ struct PassRecord {
   std::int32_t dp = 0;        ///< replica
   std::int32_t rank = 0;      ///< device
   WorkKind kind = WorkKind::kForward;
-  std::uint8_t spare[19] = {};  ///< zeros
 
   friend bool operator==(const PassRecord&, const PassRecord&) = default;
 };
-
-static_assert(sizeof(PassRecord) == 64, "one cache line, and the record size of trace files");
-static_assert(std::is_trivially_copyable_v<PassRecord>);
-static_assert(std::has_unique_object_representations_v<PassRecord>, "no padding reaches a file");
 
 }  // namespace troupe

@@ -56,13 +56,6 @@ std::int64_t LastLogged(const std::string& run_directory) {
 }
 
 /// Rounds of `steps` that have ended: the last one has when it has as much work as another.
-std::int64_t NumComplete(const TraceIndex& index, const Steps& steps) {
-  const auto& all = steps.all();
-  if (all.size() < 2) return static_cast<std::int64_t>(all.size());
-  const bool whole =
-      index.WorkIn(all.back().round).size() >= index.WorkIn(all[all.size() - 2].round).size();
-  return static_cast<std::int64_t>(all.size()) - (whole ? 0 : 1);
-}
 
 }  // namespace
 
@@ -72,7 +65,7 @@ std::int64_t FirstStepOf(const TraceIndex& index, const std::string& run_directo
   const std::int64_t planned =
       1 + StepsBefore(steps.all().front().round, run_directory).value_or(0);
   const std::int64_t logged = LastLogged(run_directory);
-  const std::int64_t complete = NumComplete(index, steps);
+  const auto complete = static_cast<std::int64_t>(steps.all().size());
   // A line is written a moment after the step has ended. More than that: the run was resumed, and
   // its rounds count from there.
   if (logged == 0 || std::abs(planned + complete - 1 - logged) <= 1) return planned;
