@@ -114,6 +114,7 @@ class JobPlan {
   void AddUpdates();
   void JoinLockSteps();
   void AddSchedule();
+  std::vector<std::int64_t> RoomBefore() const;
   std::vector<DeviceOrder> OrdersOfSink(int sink) const;
   void OrderSink(const std::vector<int>& first_devices);
   void CountKept();

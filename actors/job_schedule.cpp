@@ -1,8 +1,10 @@
 // Which rule every stage of a job follows.
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "actors/job_plan.hpp"
+#include "modules/unit_samples.hpp"
 #include "schedule/csv_orders.hpp"
 #include "schedule/simulate.hpp"
 
@@ -70,9 +72,32 @@ std::vector<DeviceOrder> JobPlan::OrdersOfSink(int sink) const {
   return orders;
 }
 
+/// By stage: microbatches that can be under way to it before their gradients come back. None may be
+/// counted on where windows take turns with the backwards of the one before.
+std::vector<std::int64_t> JobPlan::RoomBefore() const {
+  const ScheduleConfig& schedule = config_.schedule;
+  std::vector<std::int64_t> room(stages_.size(), std::numeric_limits<std::int64_t>::max());
+  for (const int stage : graph_.TopologicalOrder()) {
+    std::int64_t& mine = room[static_cast<std::size_t>(stage)];
+    for (const int in : graph_.stages()[static_cast<std::size_t>(stage)].in) {
+      const auto before =
+          static_cast<std::size_t>(graph_.links()[static_cast<std::size_t>(in)].from);
+      mine = std::min(mine, room[before]);
+      const ModulePlan& module = modules_[static_cast<std::size_t>(stages_[before].module)];
+      if (!module.colocated_encoder) {  // the limit knows the credits of its edges
+        if (stages_[before].runs_backward) mine = std::min(mine, stages_[before].limit);
+      } else if (UnitsIn(schedule.microbatches, module.microbatches_per_unit) > 1) {
+        mine = 0;
+      }
+    }
+  }
+  return room;
+}
+
 void JobPlan::AddSchedule() {
   const std::string& kind = config_.schedule.kind;
   const bool ordered = kind == "interleaved" || kind == "csv";
+  const std::vector<std::int64_t> room = RoomBefore();
   for (std::size_t m = 0; m < modules_.size(); ++m) {
     std::vector<std::int64_t> limits;
     for (const StagePlan& stage : stages_) {
@@ -84,7 +109,10 @@ void JobPlan::AddSchedule() {
       stage.rule = {.limit = stage.limit};
       if (!stage.runs_backward || modules_[m].colocated_encoder) continue;
       if (kind == "gpipe") stage.rule.kind = RuleKind::kGpipe;
-      if (kind == "zb-h1" && stage.trains) stage.rule = zb_h1[static_cast<std::size_t>(stage.pp)];
+      if (kind != "zb-h1" || !stage.trains) continue;
+      stage.rule = zb_h1[static_cast<std::size_t>(stage.pp)];
+      stage.rule.forwards_may_lack_room =
+          room[static_cast<std::size_t>(stage.stage)] < stage.rule.limit;
     }
   }
   int device = 0;

@@ -36,7 +36,10 @@ std::vector<StageRule> ZbH1Rules(const std::vector<std::int64_t>& limits) {
   std::vector<StageRule> rules;
   const std::int64_t largest = limits.empty() ? 1 : *std::ranges::max_element(limits);
   for (const std::int64_t limit : limits) {
-    rules.push_back({RuleKind::kZbH1, limit, largest, true});
+    rules.push_back({.kind = RuleKind::kZbH1,
+                     .limit = limit,
+                     .weight_limit = largest,
+                     .splits_backward = true});
   }
   return rules;
 }

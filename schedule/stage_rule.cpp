@@ -32,12 +32,15 @@ Choice NextGpipe(const StageCounters& c) {
 
 Choice NextZbH1(const StageCounters& c, const StageRule& rule) {
   if (!rule.splits_backward) return Next1F1B(c, rule.limit);
-  const bool may_forward = ForwardIsHere(c) && c.forwards - c.backwards < rule.limit &&
-                           c.forwards - c.weights < rule.weight_limit;
-  if (may_forward) return Forward(c);
-  if (BackwardIsHere(c)) return Backward(c);
-  if (WeightsAreHere(c)) return Weights(c);
-  return std::nullopt;
+  // Never by what happens to be there: see the header.
+  const std::int64_t owed = c.backwards - c.weights;
+  if (owed > rule.weight_limit - rule.limit) return Weights(c);
+  if (c.forwards < c.horizon && c.forwards - c.backwards < rule.limit) {
+    if (ForwardIsHere(c)) return Forward(c);
+    if (!rule.forwards_may_lack_room) return std::nullopt;
+  }
+  if (c.backwards < c.forwards) return BackwardIsHere(c) ? Choice(Backward(c)) : std::nullopt;
+  return owed > 0 ? Choice(Weights(c)) : std::nullopt;
 }
 
 Choice NextOrdered(const StageCounters& c, const StageRule& rule) {

@@ -9,11 +9,13 @@
 //             forward f   as above, after the warm-up
 // gpipe       forward f   f has arrived, its round has begun
 //             backward b  b's gradient came back, and no forward of the round is left
-// zb-h1       forward f   as under 1f1b, and fewer than `weight_limit` units wait for their weights
-//             backward b  b's gradient came back; computes the gradients of the inputs only
-//             weights w   backward w is done                               w = weights
-//             (forwards first: after the wait for the weights of a unit those behind us starve
-//             when a backward, not the forward that was due, comes next)
+// zb-h1       weights w   more than `weight_limit` - `limit` backwards wait for theirs, or the
+//                         round has nothing else left
+//             forward f   its round has begun, and fewer than `limit` units are in flight
+//             backward b  else; computes the gradients of the inputs only
+//             and waits for what the first of these lines that holds needs, whatever else is there;
+//             but where `forwards_may_lack_room`, a backward that is there goes before a forward
+//             that is not
 // ordered     the next pass of `order`, when what it needs is there
 //
 // On a chain 1f1b is the schedule of that name (Narayanan et al. 2021, arXiv:2104.04473,
@@ -21,8 +23,11 @@
 // many forwards and then alternates. On a graph the same rule gives the dispatch of
 // arXiv:2605.27678, appendix D. gpipe is Huang et al. 2018 (arXiv:1811.06965). zb-h1 is the
 // handcrafted schedule of Qi et al. 2023 (arXiv:2401.10241): `weight_limit` is the largest `limit`
-// of the module, so that no stage keeps more than the first one does under 1f1b. Where the stage's
-// backwards are not split (it has nothing that trains) it is 1f1b.
+// of the module, so that no stage keeps more than the first one does under 1f1b. It is one order,
+// whatever comes first: a stage that fills a wait of microseconds with weights makes all others
+// wait for them. It cannot lock up: a forward needs a backward of a unit before it, so along any
+// chain of needs the units fall, if there is room for as many units on the way to the stage as its
+// `limit`. Where the stage's backwards are not split (it has nothing that trains) it is 1f1b.
 #pragma once
 
 #include <cstdint>
@@ -66,8 +71,10 @@ enum class RuleKind : std::uint8_t { k1F1B, kGpipe, kZbH1, kOrdered };
 struct StageRule {
   RuleKind kind = RuleKind::k1F1B;
   std::int64_t limit = 1;         ///< 1f1b, zb-h1: StageGraph::InFlightLimit
-  std::int64_t weight_limit = 1;  ///< zb-h1: at least `limit`
-  bool splits_backward = false;   ///< zb-h1 where the stage trains; ordered: `order` has weights
+  std::int64_t weight_limit = 1;  ///< zb-h1: units kept for their weights; at least `limit`
+  /// zb-h1: a forward within `limit` may wait for a backward that comes later in the order.
+  bool forwards_may_lack_room = false;
+  bool splits_backward = false;  ///< zb-h1 where the stage trains; ordered: `order` has weights
   /// ordered: every round, units counted from its first; each kind's in ascending order, each unit
   /// once.
   std::vector<Pass> order = {};

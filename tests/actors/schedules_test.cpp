@@ -1,6 +1,5 @@
 // Schedules other than 1f1b as the actors run them: the orders, the sums, and who holds whom back.
 #include <algorithm>
-#include <sstream>
 
 #include <catch2/catch.hpp>
 
@@ -56,7 +55,8 @@ void CheckOrders(JobFixture& job, const Config& config, std::uint64_t seed = 0) 
   REQUIRE(simulation.blocked.empty());
   for (int stage = 0; stage < static_cast<int>(graph.stages().size()); ++stage) {
     const auto& rule = job.plan->stages()[static_cast<std::size_t>(stage)].rule;
-    if (seed != 0 && rule.kind != RuleKind::kOrdered) continue;
+    const bool fixed = rule.kind == RuleKind::kOrdered || rule.kind == RuleKind::kZbH1;
+    if (seed != 0 && !fixed) continue;
     for (const int round : {0, 1, 3}) {
       INFO(graph.StageName(stage) << ", round " << round);
       CHECK(job.Order(graph.StageName(stage), round) == ToString(simulation.OrderOf(stage)));
@@ -82,27 +82,6 @@ std::string OrderOfRank(const JobFixture& job, int rank, std::int64_t round) {
             std::to_string(r.unit - first);
   }
   return text;
-}
-
-/// Empty, or which promise of zb-h1 the order breaks.
-std::string BrokenZbH1(const std::string& order, const StageRule& rule, std::int64_t microbatches) {
-  std::istringstream words(order);
-  StageCounters c;
-  for (std::string word; words >> word;) {
-    const std::int64_t unit = std::stoll(word.substr(1));
-    if (unit != (word[0] == 'F' ? c.forwards : word[0] == 'B' ? c.backwards : c.weights)) {
-      return "out of order: " + order;
-    }
-    CountStarted(c, {word[0] == 'F'   ? PassKind::kForward
-                     : word[0] == 'B' ? PassKind::kBackward
-                                      : PassKind::kWeight,
-                     unit});
-    if (c.backwards > c.forwards || c.weights > c.backwards) return "too early: " + order;
-    if (c.forwards - c.backwards > rule.limit) return "too many in flight: " + order;
-    if (c.forwards - c.weights > rule.weight_limit) return "too many kept: " + order;
-  }
-  c.horizon = microbatches;
-  return AllStarted(c, rule) ? "" : "not all: " + order;
 }
 
 }  // namespace
@@ -142,19 +121,29 @@ TEST_CASE_METHOD(JobFixture, "actors run the orders of a CSV file", "[actors]") 
         "language.s0 dp0: expected a round of 3 microbatches, which its order is for, got 4");
 }
 
-TEST_CASE_METHOD(JobFixture, "zb-h1 keeps its promises in any order of delivery", "[actors]") {
+TEST_CASE_METHOD(JobFixture, "zb-h1 runs one order in any order of delivery", "[actors]") {
   const Config config = Scheduled(EncoderBefore(4), "zb-h1", 9);
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    INFO("delivery order " << seed);
+    CheckOrders(*this, config, seed);
+  }
+  CHECK(Order("vision.s0", 3) ==
+        "F0 F1 F2 F3 F4 B0 W0 F5 B1 W1 F6 B2 W2 F7 B3 W3 F8 B4 W4 B5 W5 B6 W6 B7 W7 B8 W8");
+  CHECK(Order("language.s3", 3) ==
+        "F0 B0 F1 B1 F2 B2 F3 B3 W0 F4 B4 W1 F5 B5 W2 F6 B6 W3 F7 B7 W4 F8 B8 W5 W6 W7 W8");
+}
+
+TEST_CASE_METHOD(JobFixture, "zb-h1 does not wait for a forward that has no room to come",
+                 "[actors]") {
+  const auto credits = GENERATE(1, 2, 3, 4, 5);
+  Config config = Scheduled(EncoderBefore(4), "zb-h1", 9);
+  config.edges[0].credits = credits;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    INFO(credits << " credits, delivery order " << seed);
     REQUIRE(RunShuffled(config, WithEvaluation(9), seed).failure == "");
-    for (const StagePlan& stage : plan->stages()) {
-      const std::string name = plan->graph().StageName(stage.stage);
-      CHECK(stage.rule.weight_limit == (stage.module == 0 ? 5 : 4));
-      for (const std::string& order : Orders(name, 3)) {
-        const std::string broken = BrokenZbH1(order, stage.rule, 9);
-        if (!broken.empty()) FAIL("seed " << seed << ", " << name << ": " << broken);
-      }
-      CHECK(Order(name, 2) == "F0 F1 F2");
-    }
+    const auto& rules = plan->schedule().rules;
+    CHECK(rules[1].forwards_may_lack_room == (credits < 4));
+    CHECK(rules[3].forwards_may_lack_room == (credits < 2));
   }
 }
 

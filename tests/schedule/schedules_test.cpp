@@ -62,7 +62,19 @@ TEST_CASE("zb-h1 on a chain has a third of the bubble of 1f1b at the memory of i
   }
 }
 
-TEST_CASE("zb-h1 fills with weights only what forwards and backwards leave", "[schedule]") {
+TEST_CASE("zb-h1 keeps its bubble when every tensor takes time", "[schedule]") {
+  // A rule that fills a short wait with weights loses whole passes here.
+  const StageGraph graph = Chain(4);
+  Schedule schedule = ZbH1(graph);
+  schedule.link_ns.assign(graph.links().size(), 10);
+  const auto simulation = Simulate(graph, schedule, EqualDurations(1000, 1000, 1000), 16);
+  const std::int64_t books_ns = 16 * 3000 + 3 * 1000;
+  CHECK(simulation.makespan_ns - books_ns <= 2 * (16 + 4) * 10);
+  CHECK(simulation.OrderOf(3) ==
+        Simulate(graph, ZbH1(graph), EqualDurations(7, 7, 7), 16).OrderOf(3));
+}
+
+TEST_CASE("zb-h1 fills with weights what forwards and backwards leave", "[schedule]") {
   const StageGraph graph = Chain(3);
   const auto simulation = Simulate(graph, ZbH1(graph), EqualDurations(5, 5, 5), 5);
   CHECK(OrderText(simulation, 0) == "F0 F1 F2 B0 W0 F3 B1 W1 F4 B2 W2 B3 W3 B4 W4");

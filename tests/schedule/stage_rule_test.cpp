@@ -74,27 +74,61 @@ TEST_CASE("gpipe runs no backward before the last forward of the round", "[sched
   CHECK(NextPass(c, rule) == Pass{PassKind::kBackward, 0});
 }
 
-TEST_CASE("zb-h1 prefers forwards to backwards to weights, and weights hold forwards back",
+TEST_CASE("zb-h1 runs weights that are owed, then forwards, then backwards, and waits for each",
           "[schedule]") {
-  const StageRule rule{RuleKind::kZbH1, 2, 4, true};
+  const StageRule rule{.kind = RuleKind::kZbH1,
+                       .limit = 2,
+                       .weight_limit = 4,
+                       .splits_backward = true};  // two backwards may wait for their weights
   StageCounters c = Running(3, 2);
   c.gradients = 3;
   CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 3});
-  c.forwards = 4;  // two in flight: the limit
+  c.activations = 3;
+  CHECK_FALSE(NextPass(c, rule));  // the forward is due: neither backward 2 nor weights instead
+  c.activations = c.forwards = 4;  // two in flight: the limit
   CHECK(NextPass(c, rule) == Pass{PassKind::kBackward, 2});
   c.gradients = 2;
-  CHECK(NextPass(c, rule) == Pass{PassKind::kWeight, 0});
-  c.forwards = 4;
-  c.backwards = c.gradients = 3;  // one in flight, but four wait for their weights
+  CHECK_FALSE(NextPass(c, rule));  // the backward is due: no weights instead
+  c.gradients = c.backwards = 3;   // one in flight, and one more than two wait for their weights
   CHECK(NextPass(c, rule) == Pass{PassKind::kWeight, 0});
   c.weights = 1;
+  c.activations = 5;
   CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 4});
   c.busy = true;
   CHECK_FALSE(NextPass(c, rule));
 }
 
+TEST_CASE("zb-h1 takes the backward that is there where the forward may lack room", "[schedule]") {
+  const StageRule rule{.kind = RuleKind::kZbH1,
+                       .limit = 3,
+                       .weight_limit = 4,
+                       .forwards_may_lack_room = true,
+                       .splits_backward = true};
+  StageCounters c = Running(2, 1);
+  c.activations = 2;
+  CHECK_FALSE(NextPass(c, rule));  // not even then are weights begun that are not owed
+  c.gradients = 2;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kBackward, 1});
+  c.activations = 3;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 2});
+}
+
+TEST_CASE("zb-h1 leaves no weights to the next round", "[schedule]") {
+  const StageRule rule{
+      .kind = RuleKind::kZbH1, .limit = 2, .weight_limit = 4, .splits_backward = true};
+  StageCounters c = Running(5, 5);
+  c.activations = c.horizon = c.gradients = 5;
+  c.weights = 3;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kWeight, 3});
+  c.weights = 4;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kWeight, 4});
+  c.weights = 5;
+  CHECK_FALSE(NextPass(c, rule));
+  CHECK(AllStarted(c, rule));
+}
+
 TEST_CASE("a stage with nothing to train runs zb-h1 as 1f1b", "[schedule]") {
-  const StageRule rule{RuleKind::kZbH1, 2, 4, false};
+  const StageRule rule{.kind = RuleKind::kZbH1, .limit = 2, .weight_limit = 4};
   StageCounters c = Running(3, 2);
   c.gradients = 3;
   CHECK(NextPass(c, rule) == Pass{PassKind::kBackward, 2});
