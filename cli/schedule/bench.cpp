@@ -199,10 +199,7 @@ void PrintCost(const std::vector<Entry>& entries) {
 Entry Open(const BenchArguments& arguments, const std::string& kind, std::int64_t microbatches,
            std::string& source) {
   Entry entry{LoadCandidate(arguments.config, kind, microbatches), {}, {}, {}, {}, {}};
-  StageTimes times = arguments.durations.empty()
-                         ? TimesOf(entry.candidate)
-                         : TimesFromRun(entry.candidate, arguments.durations);
-  Scale(times, entry.candidate, arguments.scales);
+  StageTimes times = TimesFor(entry.candidate, arguments.durations, arguments.scales);
   ChangeEdges(times, entry.candidate, arguments.what_ifs);
   source = times.source;
   entry.simulated = SimulateRow(entry.candidate, times);

@@ -182,6 +182,14 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
   return times;
 }
 
+StageTimes TimesFor(const Candidate& candidate, const std::string& run_directory,
+                    const std::vector<std::string>& scales) {
+  StageTimes times =
+      run_directory.empty() ? TimesOf(candidate) : TimesFromRun(candidate, run_directory);
+  Scale(times, candidate, scales);
+  return times;
+}
+
 void ChangeEdges(StageTimes& times, const Candidate& candidate,
                  const std::vector<std::string>& changes) {
   const JobPlan& plan = *candidate.plan;
