@@ -5,12 +5,8 @@
 # order that was simulated.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-program=${1:-build/cpu}/troupe
 steps=${STEPS:-24}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+. bench/paired_runs.sh
 
 echo "$steps steps of each, the first 3 not counted; $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg)"
 printf '%-46s %9s %9s %9s\n' configuration passes commands order

@@ -7,7 +7,9 @@
 #include <sstream>
 #include <vector>
 
+#include "cli/columns.hpp"
 #include "cli/memory_needs.hpp"
+#include "layout/ranks_text.hpp"
 #include "layout/route.hpp"
 #include "modules/layer_split.hpp"
 #include "modules/unit_samples.hpp"
@@ -16,38 +18,6 @@ namespace troupe {
 namespace {
 
 using Row = std::vector<std::string>;
-
-/// Left-aligned columns, two blanks between.
-std::string Table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      line += row[c] + std::string(widths[c] + 2 - row[c].size(), ' ');
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-  }
-  return text;
-}
-
-/// "0-3,6".
-std::string RankList(const std::vector<int>& ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (!text.empty()) text += ',';
-    text += std::to_string(ranks[i]);
-    if (end - i > 1) text += '-' + std::to_string(ranks[end - 1]);
-    i = end;
-  }
-  return text;
-}
 
 const char* KindName(ModuleKind kind) {
   switch (kind) {
@@ -122,11 +92,11 @@ std::string LayoutTable(const JobPlan& plan) {
       continue;
     }
     rows.push_back({module.name, KindName(module.kind), ToString(module.layout),
-                    RankList(own->grid.ranks()), UnitText(plan, *own),
+                    RanksText(own->grid.ranks()), UnitText(plan, *own),
                     module.frozen ? "no" : "yes"});
   }
   const Config& config = plan.config();
-  return Table(rows) + "global batch " + std::to_string(config.global_batch()) + " = " +
+  return Columns(rows) + "global batch " + std::to_string(config.global_batch()) + " = " +
          std::to_string(config.schedule.micro_batch_size) + " samples x dp " +
          std::to_string(config.global_batch() / config.schedule.micro_batch_size /
                         config.schedule.microbatches) +
@@ -148,14 +118,14 @@ std::string ProcessTable(const JobPlan& plan, const ProcessPlan& processes, cons
     for (const int stage : stages) {
       names += (names.empty() ? "" : ", ") + plan.graph().StageName(stage);
     }
-    Row row = {process.name, RankList(process.ranks), names};
+    Row row = {process.name, RanksText(process.ranks), names};
     if (roster != nullptr) {
       const Hello& hello = roster->members[static_cast<std::size_t>(process.process)];
       row.insert(row.end(), {hello.address.host, std::to_string(hello.pid)});
     }
     rows.push_back(std::move(row));
   }
-  return Table(rows);
+  return Columns(rows);
 }
 
 std::string StageTable(const JobPlan& plan) {
@@ -180,7 +150,7 @@ std::string StageTable(const JobPlan& plan) {
                     stage.runs_backward ? (stage.trains ? "yes" : "for what feeds it") : "no", in,
                     out.empty() ? "(sink)" : out});
   }
-  return Table(rows);
+  return Columns(rows);
 }
 
 std::string RouteTable(const JobPlan& plan) {
@@ -214,7 +184,7 @@ std::string RouteTable(const JobPlan& plan) {
       rows.push_back({"  replica " + std::to_string(replica),
                       "(rank " + std::to_string(leader) + ")", "no samples"});
     }
-    text << Table(rows);
+    text << Columns(rows);
   }
   return text.str();
 }
@@ -226,7 +196,7 @@ std::string MemoryTable(const JobPlan& plan) {
       {"stage", "ranks", "parameters", "gradients", "optimizer", "activations", "per rank"}};
   for (const StageNeed& stage : stages) {
     const StageMemory& memory = stage.memory;
-    rows.push_back({plan.graph().StageName(stage.stage), RankList(stage.ranks),
+    rows.push_back({plan.graph().StageName(stage.stage), RanksText(stage.ranks),
                     Bytes(memory.parameters), Bytes(memory.gradients), Bytes(memory.optimizer),
                     Bytes(stage.activations), Bytes(stage.per_rank())});
   }
@@ -236,7 +206,7 @@ std::string MemoryTable(const JobPlan& plan) {
     sum += bytes;
     most = std::max(most, bytes);
   }
-  return Table(rows) + "estimated: " + Bytes(most) + " on the fullest rank, " + Bytes(sum) +
+  return Columns(rows) + "estimated: " + Bytes(most) + " on the fullest rank, " + Bytes(sum) +
          " in all, without what the process itself takes\n";
 }
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "configs/checks.hpp"
-#include "configs/rank_list.hpp"
+#include "layout/ranks_text.hpp"
 
 namespace troupe {
 

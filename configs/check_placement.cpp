@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "configs/checks.hpp"
-#include "configs/rank_list.hpp"
 #include "configs/spelling.hpp"
+#include "layout/ranks_text.hpp"
 
 namespace troupe {
 

@@ -3,7 +3,7 @@
 
 #include "configs/key_value.hpp"
 #include "configs/nodes.hpp"
-#include "configs/rank_list.hpp"
+#include "layout/ranks_text.hpp"
 
 namespace troupe {
 

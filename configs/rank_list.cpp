@@ -49,17 +49,4 @@ std::variant<std::vector<int>, std::string> ParseRanks(std::string_view text) {
   return ranks;
 }
 
-std::string RanksText(std::span<const int> ranks) {
-  std::string text;
-  for (std::size_t begin = 0; begin < ranks.size();) {
-    std::size_t end = begin + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (!text.empty()) text += ',';
-    text += std::to_string(ranks[begin]);
-    if (end - begin > 1) text += '-' + std::to_string(ranks[end - 1]);
-    begin = end;
-  }
-  return text;
-}
-
 }  // namespace troupe

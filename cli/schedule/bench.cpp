@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <sys/resource.h>
 
+#include "cli/columns.hpp"
 #include "cli/schedule/compare.hpp"
 #include "cli/schedule/timed_rounds.hpp"
 #include "cli/schedule/verbs.hpp"
@@ -93,21 +94,6 @@ std::string BubbleText(const Entry& entry) {
   return Percent(entry.bubble()) + " / " + (ideal ? Percent(*ideal) : "-");
 }
 
-void PrintTable(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i] + (i + 1 < row.size() ? std::string(widths[i] - row[i].size() + 2, ' ') : "");
-    }
-    std::printf("%s\n", line.c_str());
-  }
-}
-
 void Print(const std::vector<Entry>& entries, const BenchArguments& arguments) {
   std::vector<std::vector<std::string>> rows;
   rows.push_back({"kind", "mb", "step ms", "bubble / ideal", "peak by stage"});
@@ -131,7 +117,7 @@ void Print(const std::vector<Entry>& entries, const BenchArguments& arguments) {
     }
     row.push_back(Verdict(entry, *baseline));
   }
-  PrintTable(rows);
+  std::printf("%s", Columns(rows).c_str());
 }
 
 nlohmann::json JsonOf(const Entry& entry) {
@@ -199,10 +185,7 @@ void PrintCost(const std::vector<Entry>& entries) {
 Entry Open(const BenchArguments& arguments, const std::string& kind, std::int64_t microbatches,
            std::string& source) {
   Entry entry{LoadCandidate(arguments.config, kind, microbatches), {}, {}, {}, {}, {}};
-  StageTimes times = arguments.durations.empty()
-                         ? TimesOf(entry.candidate)
-                         : TimesFromRun(entry.candidate, arguments.durations);
-  Scale(times, entry.candidate, arguments.scales);
+  StageTimes times = TimesFor(entry.candidate, arguments.durations, arguments.scales);
   ChangeEdges(times, entry.candidate, arguments.what_ifs);
   source = times.source;
   entry.simulated = SimulateRow(entry.candidate, times);

@@ -36,9 +36,7 @@ int Show(const ShowArguments& arguments) {
   const Candidate candidate =
       LoadCandidate(arguments.config, arguments.kind, arguments.microbatches);
   const JobPlan& plan = *candidate.plan;
-  StageTimes times = arguments.durations.empty() ? TimesOf(candidate)
-                                                 : TimesFromRun(candidate, arguments.durations);
-  Scale(times, candidate, arguments.scales);
+  const StageTimes times = TimesFor(candidate, arguments.durations, arguments.scales);
   const Simulation simulation =
       Simulate(plan.graph(), times.WithLinks(plan.schedule()),
                times.AsPassDuration(plan.schedule()), candidate.microbatches());

@@ -39,6 +39,11 @@ StageTimes TimesOf(const Candidate& candidate);
 /// LayoutError: a stage without training passes in it.
 StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory);
 
+/// As the options of a verb say: of `run_directory`, those of TimesOf if it is empty; then scaled.
+/// Throws what TimesFromRun and Scale do.
+StageTimes TimesFor(const Candidate& candidate, const std::string& run_directory,
+                    const std::vector<std::string>& scales);
+
 /// Changes the times of edges: "edge:vision->language=2x", "=300us", "=1.5ms". Throws LayoutError.
 void ChangeEdges(StageTimes& times, const Candidate& candidate,
                  const std::vector<std::string>& changes);

@@ -24,8 +24,7 @@ void AddTraceCritical(CLI::App& trace, Command& command) {
       "compute (devices), boundary (leaders, and rows on their way), queueing (in\n"
       "mailboxes), messages (all other actors, and ways between them).",
       arguments->run);
-  verb->add_option("--step", arguments->step, "training step (default: the last that has ended)")
-      ->check(CLI::PositiveNumber);
+  AddStep(*verb, arguments->step, "training step (default: the last that has ended)");
   verb->add_option("--fold", arguments->fold_ms,
                    "neighbours shorter than this become one line; 0 shows all")
       ->type_name("MS")
@@ -34,9 +33,7 @@ void AddTraceCritical(CLI::App& trace, Command& command) {
   SetAction(*verb, command, [arguments] {
     const OpenTrace run(arguments->run);
     std::cout << WhatIsMissing(run.trace);
-    const StepSpan& span = arguments->step == 0 && !run.steps.all().empty()
-                               ? run.steps.all().back()
-                               : run.steps.Of(arguments->step);
+    const StepSpan& span = StepOrLast(run.steps, arguments->step);
     std::cout << Format(CriticalPathOf(run.index, span), run.index,
                         std::llround(arguments->fold_ms * 1e6));
     return static_cast<int>(kExitDone);

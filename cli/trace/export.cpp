@@ -52,8 +52,7 @@ std::string ContentOf(const OpenTrace& run, const Timeline& timeline, const std:
 }
 
 int Export(const ExportArguments& arguments) {
-  std::optional<StepRange> range;
-  if (!arguments.steps.empty()) range = ParseSteps(arguments.steps);
+  const std::optional<StepRange> range = RangeOf(arguments.steps);
   const OpenTrace run(arguments.run);
   const std::vector<StepSpan> spans = run.steps.In(range);
   const Timeline timeline = MakeTimeline(run.index, spans);
@@ -99,7 +98,7 @@ void AddTraceExport(CLI::App& trace, Command& command) {
       "arrow for every message, microbatches in flight and credits. perfetto and chrome are\n"
       "for ui.perfetto.dev (Open trace file), html is a page that needs nothing else.",
       arguments->run);
-  verb->add_option("--steps", arguments->steps, "only these, as 12 or 10-12")->type_name("A-B");
+  AddSteps(*verb, arguments->steps);
   AddChoice(*verb, "--format", {"perfetto", "chrome", "html"}, arguments->format);
   verb->add_option("--out", arguments->out,
                    "file to write (default: RUN/timeline-A-B.pftrace, .json or .html)")

@@ -24,8 +24,7 @@ void AddTraceMessages(CLI::App& trace, Command& command) {
   verb->add_option("--actor", arguments->filter.actor,
                    "only from or to actors whose name has this in it, as language.s1")
       ->type_name("A");
-  verb->add_option("--step", arguments->step, "only of this training step")
-      ->check(CLI::PositiveNumber);
+  AddStep(*verb, arguments->step, "only of this training step");
   verb->add_option("--type", arguments->filter.type,
                    "only of this type, as Activation; RunForward has ToSet<RunForward> with it")
       ->type_name("T");

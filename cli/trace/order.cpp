@@ -22,14 +22,11 @@ void AddTraceOrder(CLI::App& trace, Command& command) {
       "long as those of the step are on average. Differences are marked. The last line says\n"
       "how long a simulation of the step takes with the durations it had.",
       arguments->run);
-  verb->add_option("--step", arguments->step, "training step (default: the last that has ended)")
-      ->check(CLI::PositiveNumber);
+  AddStep(*verb, arguments->step, "training step (default: the last that has ended)");
   SetAction(*verb, command, [arguments] {
     const OpenTrace run(arguments->run);
     std::cout << WhatIsMissing(run.trace);
-    const StepSpan& span = arguments->step == 0 && !run.steps.all().empty()
-                               ? run.steps.all().back()
-                               : run.steps.Of(arguments->step);
+    const StepSpan& span = StepOrLast(run.steps, arguments->step);
     const RuleInputs rule = RuleOfRun(run);
     const OrderComparison comparison = CompareOrders(run.index, span.round, rule);
     std::cout << "step " << span.step << '\n'

@@ -20,10 +20,9 @@ void AddTraceSummary(CLI::App& trace, Command& command) {
       "(bubble); per edge the messages, bytes and time in mailboxes; the longest waits;\n"
       "and what the trace lacks.",
       arguments->run);
-  verb->add_option("--steps", arguments->steps, "only these, as 12 or 10-12")->type_name("A-B");
+  AddSteps(*verb, arguments->steps);
   SetAction(*verb, command, [arguments] {
-    std::optional<StepRange> range;
-    if (!arguments->steps.empty()) range = ParseSteps(arguments->steps);
+    const std::optional<StepRange> range = RangeOf(arguments->steps);
     const OpenTrace run(arguments->run);
     std::cout << Format(Summarize(run.index, run.steps.In(range)), run.index, run.steps);
     return static_cast<int>(kExitDone);

@@ -30,6 +30,22 @@ void SetAction(CLI::App& verb, Command& command, std::function<int()> action) {
   });
 }
 
+void AddStep(CLI::App& verb, std::int64_t& step, const std::string& help) {
+  verb.add_option("--step", step, help)->check(CLI::PositiveNumber);
+}
+
+const StepSpan& StepOrLast(const Steps& steps, std::int64_t step) {
+  return step == 0 && !steps.all().empty() ? steps.all().back() : steps.Of(step);
+}
+
+void AddSteps(CLI::App& verb, std::string& steps) {
+  verb.add_option("--steps", steps, "only these, as 12 or 10-12")->type_name("A-B");
+}
+
+std::optional<StepRange> RangeOf(const std::string& steps) {
+  return steps.empty() ? std::nullopt : std::optional(ParseSteps(steps));
+}
+
 void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
                std::string& chosen) {
   std::string words;

@@ -49,6 +49,16 @@ std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_director
 /// The whole file. Throws std::runtime_error naming path and reason.
 std::string ReadWholeFile(const std::string& path);
 
+/// --step N; `step` stays as it is where it is not given.
+void AddStep(CLI::App& verb, std::int64_t& step, const std::string& help);
+/// Of step 0 the last that has ended. Throws as Steps::Of does.
+const StepSpan& StepOrLast(const Steps& steps, std::int64_t step);
+
+/// --steps A-B, as text for RangeOf.
+void AddSteps(CLI::App& verb, std::string& steps);
+/// Nothing of an empty text: all steps. Throws as ParseSteps does.
+std::optional<StepRange> RangeOf(const std::string& steps);
+
 /// An option that is one of `choices`; `chosen` holds the default, and then what was said.
 void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
                std::string& chosen);

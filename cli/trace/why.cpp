@@ -121,9 +121,8 @@ void AddTraceWhy(CLI::App& trace, Command& command) {
                    "whose longest wait (part of a name, as language.s1); default: the device "
                    "that waited for what took longest beyond its usual time")
       ->type_name("A");
-  verb->add_option("--step", arguments->step,
-                   "in which training step (default: the stall; else the step that took longest)")
-      ->check(CLI::PositiveNumber);
+  AddStep(*verb, arguments->step,
+          "in which training step (default: the stall; else the step that took longest)");
   SetAction(*verb, command, [arguments] { return ExplainRun(*arguments); });
 }
 

@@ -4,6 +4,7 @@
 #include "configs/schema.hpp"
 #include "configs/spelling.hpp"
 #include "configs/toml_value.hpp"
+#include "layout/ranks_text.hpp"
 
 namespace troupe {
 

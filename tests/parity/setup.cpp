@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "configs/rank_list.hpp"
+#include "layout/ranks_text.hpp"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "layout/ranks_text.hpp"
 #include "trace/analyze/summary.hpp"
 #include "trace/analyze/table.hpp"
 
@@ -8,20 +9,6 @@ namespace {
 
 double Share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
-}
-
-/// "0-3,6".
-std::string RankList(const std::vector<int>& ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (!text.empty()) text += ',';
-    text += std::to_string(ranks[i]);
-    if (end - i > 1) text += '-' + std::to_string(ranks[end - 1]);
-    i = end;
-  }
-  return text;
 }
 
 std::string From(const std::string& on, const std::string& whom) {
@@ -85,7 +72,7 @@ Table StageTable(const Summary& summary, const TraceIndex& index) {
   Table table{{"stage", "dp", "ranks", "busy", "other", "waiting", "bubble", "waits mostly for"},
               {}};
   for (const StageTime& time : summary.stages) {
-    table.rows.push_back({index.StageName(time.stage), time.dp, RankList(time.ranks),
+    table.rows.push_back({index.StageName(time.stage), time.dp, RanksText(time.ranks),
                           Cell::Number(Percent(Share(time.own_ns, time.wall_ns))),
                           Cell::Number(Percent(Share(time.other_ns, time.wall_ns))),
                           Cell::Number(Percent(Share(time.idle_ns, time.wall_ns))),

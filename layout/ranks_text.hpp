@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace troupe {
+
+/// "4-7", "0-2,5": the shortest text that ParseRanks (configs/rank_list.hpp) turns back into
+/// `ranks`.
+std::string RanksText(std::span<const int> ranks);
+
+}  // namespace troupe
