@@ -20,10 +20,15 @@ using Took = std::map<PassKind, std::vector<std::int64_t>>;
 struct Notes {
   std::mutex mutex;
   std::map<int, Took> stages;
+  std::int64_t other_ns = 0;  ///< what is computed besides passes
 
   void Add(int stage, PassKind kind, std::int64_t ns) {
     const std::lock_guard lock(mutex);
     stages[stage][kind].push_back(ns);
+  }
+  void AddOther(std::int64_t ns) {
+    const std::lock_guard lock(mutex);
+    other_ns += ns;
   }
 };
 
@@ -44,8 +49,17 @@ class TimedProgram : public StageProgram {
       return 0;
     });
   }
-  double ReduceGradients() override { return program_->ReduceGradients(); }
-  void Update(const UpdateStep& step) override { program_->Update(step); }
+  double ReduceGradients() override {
+    const std::int64_t begin = NowNs();
+    const double norm = program_->ReduceGradients();
+    notes_->AddOther(NowNs() - begin);
+    return norm;
+  }
+  void Update(const UpdateStep& step) override {
+    const std::int64_t begin = NowNs();
+    program_->Update(step);
+    notes_->AddOther(NowNs() - begin);
+  }
   std::vector<TensorPiece> Tensors(TensorKind kind) const override {
     return program_->Tensors(kind);
   }
@@ -83,6 +97,7 @@ struct StepTimer : JobObserver {
     step.seconds = static_cast<double>(NowNs() - begin_ns) * 1e-9;
     const std::lock_guard lock(notes->mutex);
     step.stages.resize(num_stages);
+    step.busy_seconds = static_cast<double>(std::exchange(notes->other_ns, 0)) * 1e-9;
     for (auto& [stage, took] : std::exchange(notes->stages, {})) {
       StageTime& time = step.stages[static_cast<std::size_t>(stage)];
       for (const auto& [kind, samples] : took) {

@@ -12,7 +12,7 @@ namespace troupe {
 
 struct MeasuredStep {
   double seconds = 0.0;           ///< from the Director's decision to begin it to its completion
-  double busy_seconds = 0.0;      ///< of passes, summed over ranks
+  double busy_seconds = 0.0;      ///< of passes, reductions and updates, summed over ranks
   std::vector<StageTime> stages;  ///< medians over replicas, ranks and microbatches
 };
 

@@ -46,9 +46,6 @@ std::string CauseOf(const std::string& run_directory);
 /// Throws std::runtime_error naming the file when it is not what it should be.
 std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory);
 
-/// The whole file. Throws std::runtime_error naming path and reason.
-std::string ReadWholeFile(const std::string& path);
-
 /// An option that is one of `choices`; `chosen` holds the default, and then what was said.
 void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
                std::string& chosen);
