@@ -1,9 +1,11 @@
 #include "configs/text_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <utility>
 
 namespace troupe {
@@ -20,12 +22,25 @@ TextFile ReadTextFile(const std::string& path, std::size_t max_bytes,
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return {{}, std::string("cannot be read: ") + std::strerror(errno)};
-  std::string text(max_bytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  // Piece by piece: what a file says of its size need not be what it gives.
+  constexpr std::size_t kPiece = std::size_t{1} << 20U;
+  std::string text;
+  while (file && text.size() <= max_bytes) {
+    const std::size_t at = text.size();
+    text.resize(std::min(at + kPiece, max_bytes + 1));
+    file.read(text.data() + at, static_cast<std::streamsize>(text.size() - at));
+    text.resize(at + static_cast<std::size_t>(file.gcount()));
+  }
   if (file.bad()) return {{}, std::string("cannot be read: ") + std::strerror(errno)};
-  text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > max_bytes) return {{}, too_large};
   return {std::move(text), {}};
+}
+
+std::string ReadWholeFile(const std::string& path, std::size_t max_bytes) {
+  TextFile file = ReadTextFile(
+      path, max_bytes, "expected at most " + std::to_string(max_bytes >> 20U) + " MiB, got more");
+  if (!file.failure.empty()) throw std::runtime_error(path + ": " + file.failure);
+  return std::move(file.text);
 }
 
 }  // namespace troupe

@@ -36,12 +36,6 @@ void PutPass(std::string& line, const Pass& pass, std::size_t begin, std::size_t
 
 }  // namespace
 
-double Drawing::bubble() const {
-  double sum = 0.0;
-  for (const DrawnRow& row : rows) sum += row.bubble;
-  return rows.empty() ? 0.0 : sum / static_cast<double>(rows.size());
-}
-
 Drawing DrawingOf(const StageGraph& graph, const Schedule& schedule, const Simulation& simulation,
                   std::string title) {
   Drawing drawing{std::move(title), simulation.makespan_ns, {}};

@@ -29,9 +29,6 @@ struct Drawing {
   std::string title;
   std::int64_t makespan_ns = 0;
   std::vector<DrawnRow> rows;  ///< by device
-
-  /// Share of all devices' time in which nothing runs.
-  double bubble() const;
 };
 
 Drawing DrawingOf(const StageGraph& graph, const Schedule& schedule, const Simulation& simulation,

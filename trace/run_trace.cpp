@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 #include "trace/recorder.hpp"
+#include "trace/run_files.hpp"
 
 namespace troupe {
 namespace {
@@ -39,28 +41,41 @@ std::string NewestTraceFolder(const std::string& run) {
   return newest.empty() ? run : newest.string();
 }
 
-std::vector<TraceFile> ReadTraceFiles(const std::string& run_directory) {
+namespace {
+
+RunFiles ReadRunFiles(const std::string& run_directory) {
   const fs::path folder = NewestTraceFolder(run_directory);
-  std::vector<TraceFile> files;
-  std::string first_error;
+  std::vector<NamedTraceFile> files;
+  std::vector<std::string> unreadable;
   for (const fs::path& path : TraceFiles(folder)) {
     try {
-      files.push_back(ReadTraceFile(path.string()));
+      files.push_back({path.filename().string(), ReadTraceFile(path.string())});
     } catch (const std::runtime_error& e) {
       // The others still tell what they know; its process is told as missing.
-      if (first_error.empty()) first_error = e.what();
+      unreadable.push_back(e.what());
     }
   }
-  if (files.empty() && !first_error.empty()) throw std::runtime_error(first_error);
+  if (files.empty() && !unreadable.empty()) throw std::runtime_error(unreadable.front());
   if (files.empty()) {
     throw std::runtime_error(run_directory +
                              ": holds no trace (was it run with trace.messages = false?)");
   }
-  return files;
+  RunFiles chosen = ChooseRunFiles(std::move(files));
+  chosen.skipped.insert(chosen.skipped.end(), unreadable.begin(), unreadable.end());
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<TraceFile> ReadTraceFiles(const std::string& run_directory) {
+  return ReadRunFiles(run_directory).files;
 }
 
 RunTrace ReadRunTrace(const std::string& run_directory) {
-  return MergeTraces(ReadTraceFiles(run_directory), run_directory);
+  RunFiles chosen = ReadRunFiles(run_directory);
+  RunTrace trace = MergeTraces(chosen.files, run_directory);
+  trace.skipped = std::move(chosen.skipped);
+  return trace;
 }
 
 }  // namespace troupe

@@ -60,6 +60,7 @@ struct RunTrace {
   std::string run;  ///< the directory
   std::vector<TraceProcess> processes;
   std::vector<std::string> missing;  ///< processes of the job whose files are not there
+  std::vector<std::string> skipped;  ///< a line for each file of the folder that is left out
   std::vector<std::string> stages;   ///< "vision.s0": PassRecord::stage
   std::vector<TraceLink> links;
   std::vector<std::string> types;  ///< "Activation"

@@ -1,16 +1,14 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <stdexcept>
 #include <sys/resource.h>
 
-#include "cli/columns.hpp"
-#include "cli/schedule/compare.hpp"
+#include "cli/schedule/arguments.hpp"
+#include "cli/schedule/bench_table.hpp"
 #include "cli/schedule/timed_rounds.hpp"
 #include "cli/schedule/verbs.hpp"
 #include "configs/config_error.hpp"
@@ -20,8 +18,8 @@ namespace {
 
 struct BenchArguments {
   ConfigArguments config;
-  std::vector<std::string> kinds;
-  std::vector<std::int64_t> microbatches;
+  std::vector<std::string> kinds;         ///< as typed, with commas
+  std::vector<std::string> microbatches;  ///< likewise
   bool simulate = false;
   bool measure = false;
   bool in_virtual_time = false;
@@ -33,112 +31,6 @@ struct BenchArguments {
   std::string json;
 };
 
-/// One kind with one number of microbatches.
-struct Entry {
-  Candidate candidate;
-  SimulatedRow simulated;
-  std::vector<double> step_ms;  ///< measured
-  std::vector<double> bubbles;  ///< measured
-  std::vector<double> errors;   ///< of simulations with each step's own durations
-  std::optional<VirtualRow> virtually;
-
-  double step() const { return step_ms.empty() ? simulated.step_ms : MedianOf(step_ms).median; }
-  double bubble() const { return bubbles.empty() ? simulated.bubble : MedianOf(bubbles).median; }
-};
-
-std::string Format(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
-}
-std::string Percent(double share) { return Format("%.1f%%", 100.0 * share); }
-/// "4.8% faster than 1f1b: the bubble is 3.2% instead of 8.1%".
-std::string Verdict(const Entry& entry, const Entry& baseline) {
-  if (&entry == &baseline) return "baseline";
-  const double gain = 1.0 - entry.step() / baseline.step();
-  const std::string bubbles =
-      "the bubble is " + Percent(entry.bubble()) + " instead of " + Percent(baseline.bubble());
-  const std::string& other = baseline.candidate.kind;
-  if (std::abs(gain) < 0.0005) return "as fast as " + other;
-  if (!entry.step_ms.empty() && !baseline.step_ms.empty()) {
-    const Interval95 own = MedianOf(entry.step_ms);
-    const Interval95 its = MedianOf(baseline.step_ms);
-    if (own.low <= its.high && its.low <= own.high) {
-      return "no difference from " + other + " beyond the noise";
-    }
-  }
-  const std::string text =
-      Percent(std::abs(gain)) + (gain > 0 ? " faster than " : " slower than ") + other;
-  // A reason only where it is one.
-  const bool explained = (entry.bubble() < baseline.bubble()) == (gain > 0);
-  return explained ? text + ": " + bubbles : text + ", though " + bubbles;
-}
-
-std::string Peaks(const std::vector<std::int64_t>& peaks) {
-  std::string text;
-  constexpr std::size_t kShown = 12;
-  for (std::size_t i = 0; i < std::min(peaks.size(), kShown); ++i) {
-    text += (i == 0 ? "" : " ") + std::to_string(peaks[i]);
-  }
-  return text + (peaks.size() > kShown ? " .." : "");
-}
-std::string StepText(const Entry& entry) {
-  if (entry.step_ms.empty()) return Format("%.2f", entry.simulated.step_ms);
-  const Interval95 step = MedianOf(entry.step_ms);
-  return Format("%.2f", step.median) + " [" + Format("%.2f", step.low) + ", " +
-         Format("%.2f", step.high) + "]";
-}
-
-std::string BubbleText(const Entry& entry) {
-  const auto ideal = IdealBubble(entry.candidate);
-  return Percent(entry.bubble()) + " / " + (ideal ? Percent(*ideal) : "-");
-}
-
-void Print(const std::vector<Entry>& entries, const BenchArguments& arguments) {
-  std::vector<std::vector<std::string>> rows;
-  rows.push_back({"kind", "mb", "step ms", "bubble / ideal", "peak by stage"});
-  if (arguments.measure) rows.back().push_back("sim error");
-  if (arguments.in_virtual_time) rows.back().push_back("virtual step ms");
-  rows.back().push_back("verdict");
-  const Entry* baseline = nullptr;
-  for (const Entry& entry : entries) {
-    const bool other =
-        baseline != nullptr && baseline->candidate.microbatches() != entry.candidate.microbatches();
-    if (baseline == nullptr || other) baseline = &entry;
-    auto& row = rows.emplace_back();
-    row = {entry.candidate.kind, std::to_string(entry.candidate.microbatches()), StepText(entry),
-           BubbleText(entry), Peaks(entry.simulated.peak_activations)};
-    if (arguments.measure) row.push_back(Format("%+.1f%%", 100.0 * MedianOf(entry.errors).median));
-    if (entry.virtually) {
-      row.push_back(
-          Format("%.3f", entry.virtually->step_ms) + " (" +
-          Format("%+.3f%%", 100.0 * (entry.virtually->step_ms / entry.simulated.step_ms - 1.0)) +
-          ")");
-    }
-    row.push_back(Verdict(entry, *baseline));
-  }
-  std::printf("%s", Columns(rows).c_str());
-}
-
-nlohmann::json JsonOf(const Entry& entry) {
-  nlohmann::json json = {{"kind", entry.candidate.kind},
-                         {"microbatches", entry.candidate.microbatches()},
-                         {"simulated_step_ms", entry.simulated.step_ms},
-                         {"simulated_bubble", entry.simulated.bubble},
-                         {"peak_activations", entry.simulated.peak_activations},
-                         {"measured_step_ms", entry.step_ms},
-                         {"measured_bubble", entry.bubbles},
-                         {"simulation_error", entry.errors}};
-  if (const auto ideal = IdealBubble(entry.candidate)) json["ideal_bubble"] = *ideal;
-  if (entry.virtually) {
-    json["virtual"] = {{"step_ms", entry.virtually->step_ms},
-                       {"messages", entry.virtually->messages},
-                       {"actors", entry.virtually->actors},
-                       {"wall_seconds", entry.virtually->wall_seconds}};
-  }
-  return json;
-}
-
 /// Synthetic times are stated for the stages of a plain pipeline: virtual stages share them.
 Candidate WithSharedTimes(const BenchArguments& arguments, const Candidate& candidate) {
   ConfigArguments shared = arguments.config;
@@ -146,16 +38,19 @@ Candidate WithSharedTimes(const BenchArguments& arguments, const Candidate& cand
     const ModuleConfig& config = *module.config;
     if (config.kind != ModuleKind::kSynthetic || config.chunks == 1) continue;
     const std::string key = "modules." + config.name + ".";
-    shared.overrides.push_back(
-        key + "forward_ms=" + Format("%.9g", config.synthetic.forward_ms / config.chunks));
-    shared.overrides.push_back(
-        key + "backward_ms=" + Format("%.9g", config.synthetic.backward_ms / config.chunks));
+    const auto share = [&](const char* name, double ms) {
+      char text[64];
+      std::snprintf(text, sizeof text, "%s=%.9g", name, ms / config.chunks);
+      shared.overrides.push_back(key + text);
+    };
+    share("forward_ms", config.synthetic.forward_ms);
+    share("backward_ms", config.synthetic.backward_ms);
   }
-  return LoadCandidate(shared, candidate.kind, candidate.microbatches());
+  return LoadCandidate(shared, candidate.asked, candidate.microbatches());
 }
 
 /// One repetition of one kind: a warm-up step and one that counts.
-void MeasureOnce(const BenchArguments& arguments, Entry& entry) {
+void MeasureOnce(const BenchArguments& arguments, BenchEntry& entry) {
   const Candidate candidate = WithSharedTimes(arguments, entry.candidate);
   const JobPlan& plan = *candidate.plan;
   for (const MeasuredStep& step : RunSteps(candidate.plan, 1)) {
@@ -167,10 +62,10 @@ void MeasureOnce(const BenchArguments& arguments, Entry& entry) {
   }
 }
 
-void PrintCost(const std::vector<Entry>& entries) {
+void PrintCost(const std::vector<BenchEntry>& entries) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  for (const Entry& entry : entries) {
+  for (const BenchEntry& entry : entries) {
     const VirtualRow& row = *entry.virtually;
     std::printf("%s, %lld microbatches: %zu actors on %d ranks exchanged %llu messages in %.2f s\n",
                 entry.candidate.kind.c_str(),
@@ -182,9 +77,9 @@ void PrintCost(const std::vector<Entry>& entries) {
               static_cast<double>(usage.ru_maxrss) / 1024.0);
 }
 
-Entry Open(const BenchArguments& arguments, const std::string& kind, std::int64_t microbatches,
-           std::string& source) {
-  Entry entry{LoadCandidate(arguments.config, kind, microbatches), {}, {}, {}, {}, {}};
+BenchEntry Open(const BenchArguments& arguments, const std::string& kind, std::int64_t microbatches,
+                std::string& source) {
+  BenchEntry entry{LoadCandidate(arguments.config, kind, microbatches), {}};
   StageTimes times = TimesFor(entry.candidate, arguments.durations, arguments.scales);
   ChangeEdges(times, entry.candidate, arguments.what_ifs);
   source = times.source;
@@ -195,46 +90,93 @@ Entry Open(const BenchArguments& arguments, const std::string& kind, std::int64_
   return entry;
 }
 
-int Bench(const BenchArguments& arguments) {
-  std::vector<Entry> entries;
-  std::string source;
-  auto counts = arguments.microbatches;
+/// What to compare: what was asked for, or every kind there is, the configuration's own ("") first.
+std::vector<std::string> KindsToCompare(const BenchArguments& arguments) {
+  if (!arguments.kinds.empty()) return KindsOf("--kinds", arguments.kinds);
+  // Throws what is wrong with the configuration, whatever the kind.
+  const Candidate own = LoadCandidate(arguments.config, "", 0);
+  std::vector<std::string> kinds = {""};
+  for (const char* kind : {"1f1b", "gpipe", "interleaved:2", "zb-h1"}) {
+    const std::string name = kind;
+    if (name.substr(0, name.find(':')) != own.kind) kinds.push_back(name);
+  }
+  return kinds;
+}
+
+struct Opened {
+  std::vector<BenchEntry> entries;
+  std::vector<Refusal> refusals;
+  std::string source;  ///< of the durations
+};
+
+Opened OpenAll(const BenchArguments& arguments) {
+  Opened opened;
+  auto counts = CountsOf("--microbatches", arguments.microbatches);
   if (counts.empty()) counts.push_back(0);
-  auto kinds = arguments.kinds;
-  if (kinds.empty()) kinds.emplace_back();
-  std::string refusals;
+  const auto kinds = KindsToCompare(arguments);
   for (const std::int64_t count : counts) {
     for (const std::string& kind : kinds) {
+      std::string name = kind.empty() ? "the configuration's own kind" : kind;
+      if (counts.size() > 1) name += " with " + std::to_string(count) + " microbatches";
       try {
-        entries.push_back(Open(arguments, kind, count, source));
+        opened.entries.push_back(Open(arguments, kind, count, opened.source));
       } catch (const ConfigErrors& errors) {
-        refusals += (kind.empty() ? "" : kind + ": ") + errors.what() + "\n";
+        AddRefusal(opened.refusals, name, errors.what());
       } catch (const LayoutError& e) {
-        refusals += (kind.empty() ? "" : kind + ": ") + e.what() + "\n";
+        AddRefusal(opened.refusals, name, e.what());
       }
     }
   }
-  if (entries.empty()) {
+  return opened;
+}
+
+/// Says first what it is about to do, and as soon as it can for how long.
+void MeasureAll(const BenchArguments& arguments, const std::string& source,
+                std::vector<BenchEntry>& entries) {
+  double stated_seconds = 0.0;
+  std::string names;
+  for (const BenchEntry& entry : entries) {
+    names += (names.empty() ? "" : ", ") + entry.candidate.kind;
+    stated_seconds += 2e-3 * entry.simulated.step_ms * arguments.reps;
+  }
+  std::fprintf(stderr, "running %s in turn, %d times: a warm-up step and one that counts",
+               names.c_str(), arguments.reps);
+  // Estimates are good for proportions only; what is stated is slept.
+  if (source == "as stated") std::fprintf(stderr, "; at least %.0f s", stated_seconds);
+  std::fprintf(stderr, "\n");
+  const auto begin = std::chrono::steady_clock::now();
+  // One of each in turn, so that what else the machine does meets all of them alike.
+  for (int rep = 0; rep < arguments.reps; ++rep) {
+    for (BenchEntry& entry : entries) MeasureOnce(arguments, entry);
+    if (rep > 0 || arguments.reps == 1) continue;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    std::fprintf(stderr, "1 of %d took %.1f s: about %.0f s to go\n", arguments.reps, took.count(),
+                 took.count() * (arguments.reps - 1));
+  }
+}
+
+void WriteJson(const std::string& path, const Opened& opened) {
+  nlohmann::json json = {{"version", VersionText()}, {"durations", opened.source}};
+  for (const BenchEntry& entry : opened.entries) json["rows"].push_back(JsonOf(entry));
+  std::ofstream out(path);
+  out << json.dump(2) << std::endl;
+  if (!out) throw std::runtime_error(path + ": cannot write it");
+}
+
+int Bench(const BenchArguments& arguments) {
+  Opened opened = OpenAll(arguments);
+  const std::string refusals = TextOf(opened.refusals);
+  if (opened.entries.empty()) {
     std::fprintf(stderr, "%s", refusals.c_str());
     return kExitBadInput;
   }
-  // One of each in turn, so that what else the machine does meets all of them alike.
-  for (int rep = 0; arguments.measure && rep < arguments.reps; ++rep) {
-    for (Entry& entry : entries) MeasureOnce(arguments, entry);
-  }
-  std::printf("%s\n", arguments.measure ? ("measured, median of " + std::to_string(arguments.reps) +
-                                           " with its 95% interval")
-                                              .c_str()
-                                        : ("simulated, durations " + source).c_str());
-  Print(entries, arguments);
+  if (arguments.measure) MeasureAll(arguments, opened.source, opened.entries);
+  const std::string title =
+      arguments.measure ? MeasuredTitle(arguments.reps) : "simulated, durations " + opened.source;
+  std::printf("%s\n%s", title.c_str(), TextOf(opened.entries).c_str());
   if (!refusals.empty()) std::printf("cannot run:\n%s", refusals.c_str());
-  if (arguments.in_virtual_time) PrintCost(entries);
-  if (arguments.json.empty()) return kExitDone;
-  nlohmann::json json = {{"version", VersionText()}, {"durations", source}};
-  for (const Entry& entry : entries) json["rows"].push_back(JsonOf(entry));
-  std::ofstream out(arguments.json);
-  out << json.dump(2) << std::endl;
-  if (!out) throw std::runtime_error(arguments.json + ": cannot write it");
+  if (arguments.in_virtual_time) PrintCost(opened.entries);
+  if (!arguments.json.empty()) WriteJson(arguments.json, opened);
   return kExitDone;
 }
 
@@ -251,24 +193,28 @@ void AddBench(CLI::App& app, Command& command) {
       "most microbatches kept by each stage, and a verdict against the first kind.\n"
       "Durations are those stated (synthetic modules), from --durations, or estimated from the\n"
       "number of multiplications at 10 GFLOP/s per rank, which is good for proportions only.\n"
-      "Kinds that cannot run are told below the table.\n"
+      "Kinds that cannot run are told below the table, with the reason.\n"
       "Exit code: 0 compared, 1 a run failed, 2 bad configuration.");
   auto arguments = std::make_shared<BenchArguments>();
   AddConfigArguments(*verb, arguments->config);
-  verb->add_option("--kinds", arguments->kinds,
-                   "1f1b, gpipe, zb-h1, interleaved[:CHUNKS], csv:FILE, with commas between;\n"
-                   "default: the configuration's own")
-      ->delimiter(',')
+  verb->add_option(
+          "--kinds", arguments->kinds,
+          "1f1b, gpipe, zb-h1, interleaved[:CHUNKS], csv:FILE, with commas between; the\n"
+          "first is what others are compared with. Default: the configuration's own, then\n"
+          "1f1b, gpipe, interleaved:2 and zb-h1")
       ->allow_extra_args(false);
-  verb->add_option("--microbatches", arguments->microbatches, "per step; several with commas")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(1, 100'000));
+  verb->add_option("--microbatches", arguments->microbatches,
+                   "per step, 1 to 100000; several with commas")
+      ->allow_extra_args(false);
   auto* simulate = verb->add_flag("--simulate", arguments->simulate,
                                   "simulate only: the default, starts nothing");
   auto* measure =
-      verb->add_flag("--measure", arguments->measure, "run the job, one step of each kind in turn");
-  verb->add_option("--reps", arguments->reps, "with --measure: steps of each kind; default 7")
+      verb->add_flag("--measure", arguments->measure,
+                     "run the job in this process, each kind in turn: --reps times a warm-up step\n"
+                     "and one that counts; says how long it will take after the first turn");
+  verb->add_option("--reps", arguments->reps,
+                   "with --measure: steps of each kind that count; default 7. The 95% interval of\n"
+                   "the median needs at least 6")
       ->check(CLI::Range(1, 1000))
       ->needs(measure);
   auto* in_virtual_time =

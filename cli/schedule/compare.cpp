@@ -6,7 +6,6 @@
 
 #include "actors/virtual_time.hpp"
 #include "modules/synthetic/shape_program.hpp"
-#include "schedule/drawing.hpp"
 
 namespace troupe {
 namespace {
@@ -44,7 +43,8 @@ Interval95 MedianOf(std::vector<double> samples) {
   }
   const std::size_t skip = k == 0 ? 0 : k - 1;
   const double middle = (samples[(n - 1) / 2] + samples[n / 2]) / 2.0;
-  return {middle, samples[skip], samples[n - 1 - skip]};
+  if (static_cast<int>(n) < kFewestForInterval) return {middle, std::nullopt};
+  return {middle, Interval95::Bounds{samples[skip], samples[n - 1 - skip]}};
 }
 
 int DevicesInPath(const JobPlan& plan) {
@@ -79,6 +79,20 @@ std::optional<double> IdealBubble(const Candidate& candidate) {
   return waiting / (1.0 + waiting);
 }
 
+double BubbleOf(const JobPlan& plan, const Simulation& simulation) {
+  double computed_ns = 0.0;
+  for (const StagePlan& stage : plan.stages()) {
+    const auto& grid = plan.ModuleOf(stage.module).grid;
+    const int ranks = grid.layout().num_ranks() / grid.layout().pp;
+    for (const TimedPass& pass : simulation.stages[static_cast<std::size_t>(stage.stage)]) {
+      computed_ns += static_cast<double>(pass.end_ns - pass.begin_ns) * ranks;
+    }
+  }
+  const double all_ns =
+      static_cast<double>(simulation.makespan_ns) * static_cast<double>(plan.lock_steps().size());
+  return all_ns > 0.0 ? 1.0 - computed_ns / all_ns : 0.0;
+}
+
 SimulatedRow SimulateRow(const Candidate& candidate, const StageTimes& times) {
   const JobPlan& plan = *candidate.plan;
   const Simulation simulation =
@@ -91,7 +105,7 @@ SimulatedRow SimulateRow(const Candidate& candidate, const StageTimes& times) {
   }
   SimulatedRow row;
   row.step_ms = static_cast<double>(simulation.makespan_ns) * 1e-6;
-  row.bubble = DrawingOf(plan.graph(), plan.schedule(), simulation, "").bubble();
+  row.bubble = BubbleOf(plan, simulation);
   for (int stage = 0; stage < static_cast<int>(plan.stages().size()); ++stage) {
     row.peak_activations.push_back(PeakInFlight(simulation, stage));
   }

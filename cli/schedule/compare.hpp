@@ -10,12 +10,18 @@
 
 namespace troupe {
 
-/// A median with the interval that holds the true one in 95 of 100 cases.
+/// A median with the interval that holds the true one in at least 95 of 100 cases.
 struct Interval95 {
+  struct Bounds {
+    double low = 0.0;
+    double high = 0.0;
+  };
   double median = 0.0;
-  double low = 0.0;
-  double high = 0.0;
+  std::optional<Bounds> bounds;  ///< nothing: there are too few samples for one
 };
+/// All samples are on one side of the true median in 2 of 2^n cases: with fewer than these, more
+/// often than 5 times in 100.
+inline constexpr int kFewestForInterval = 6;
 /// From the order of the samples, whatever they are spread like: with fewer than 9 the interval is
 /// all of them. Throws std::invalid_argument when there are none.
 Interval95 MedianOf(std::vector<double> samples);
@@ -28,9 +34,13 @@ std::optional<double> IdealBubble(const Candidate& candidate);
 /// Devices along the longest path through the modules.
 int DevicesInPath(const JobPlan& plan);
 
+/// Share of the time of all ranks of the step in which they compute nothing (docs/schedules.md): a
+/// stage counts with as many ranks as it has.
+double BubbleOf(const JobPlan& plan, const Simulation& simulation);
+
 struct SimulatedRow {
   double step_ms = 0.0;
-  double bubble = 0.0;                         ///< mean over devices
+  double bubble = 0.0;                         ///< BubbleOf
   std::vector<std::int64_t> peak_activations;  ///< by stage
 };
 /// Throws LayoutError when the schedule cannot finish.

@@ -2,19 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 
 #include "cli/schedule/candidate.hpp"
 #include "cli/schedule/verbs.hpp"
+#include "configs/text_file.hpp"
 
 namespace troupe {
 namespace {
-
-/// More than any schedule is; a file of any size must be refused in no time.
-constexpr std::size_t kMaxBytes = 64u << 20;
 
 struct LintArguments {
   std::string file;
@@ -37,17 +33,11 @@ std::string TextOf(const std::vector<std::int64_t>& numbers) {
 }
 
 int Lint(const LintArguments& arguments) {
-  std::ifstream in(arguments.file, std::ios::binary);
-  std::string text;
-  if (in) {
-    text.resize(kMaxBytes + 1);
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(in.gcount()));
-  }
-  if (!in.eof()) return Refuse(arguments.file, in ? "expected at most 64 MiB" : "cannot read it");
+  const TextFile file = ReadTextFile(arguments.file, kMaxWholeFile, "expected at most 64 MiB");
+  if (!file.failure.empty()) return Refuse(arguments.file, file.failure);
   LintResult result;
   try {
-    result = Lint(ParseActionTable(text), arguments.max_activations);
+    result = Lint(ParseActionTable(file.text), arguments.max_activations);
   } catch (const std::invalid_argument& e) {
     return Refuse(arguments.file, e.what());
   }

@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
 
-#include "cli/schedule/stage_times.hpp"
+#include "cli/schedule/arguments.hpp"
+#include "cli/schedule/compare.hpp"
 #include "cli/schedule/verbs.hpp"
 #include "schedule/drawing.hpp"
 
@@ -33,6 +35,7 @@ void Print(const std::string& text, const std::string& file) {
 }
 
 int Show(const ShowArguments& arguments) {
+  OverridesOf(arguments.kind, "--kind");
   const Candidate candidate =
       LoadCandidate(arguments.config, arguments.kind, arguments.microbatches);
   const JobPlan& plan = *candidate.plan;
@@ -40,10 +43,12 @@ int Show(const ShowArguments& arguments) {
   const Simulation simulation =
       Simulate(plan.graph(), times.WithLinks(plan.schedule()),
                times.AsPassDuration(plan.schedule()), candidate.microbatches());
+  char bubble[64];
+  std::snprintf(bubble, sizeof bubble, "%.1f%%", 100.0 * BubbleOf(plan, simulation));
   const Drawing drawing =
       DrawingOf(plan.graph(), plan.schedule(), simulation,
                 candidate.kind + ", " + std::to_string(candidate.microbatches()) +
-                    " microbatches, durations " + times.source);
+                    " microbatches, bubble " + bubble + ", durations " + times.source);
   if (arguments.out == "svg") {
     Print(ToSvg(drawing), arguments.file);
   } else if (arguments.out == "csv") {
@@ -61,7 +66,8 @@ void AddScheduleShow(CLI::App& verb, Command& command) {
       "show",
       "Draw the schedule of a configuration, by simulation; starts nothing.\n"
       "A row per device, each microbatch a colour; F forward, B backward, W the weights' part\n"
-      "of a split backward. Behind each row the share of the step in which it idles.\n"
+      "of a split backward. Behind each row the share of the step in which its ranks compute\n"
+      "nothing, in the title that of all ranks together: the bubble.\n"
       "Exit code: 0 drawn, 1 the file cannot be written, 2 bad configuration.");
   auto arguments = std::make_shared<ShowArguments>();
   AddConfigArguments(*show, arguments->config);

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "cluster/variables.hpp"
+#include "configs/toml_value.hpp"
 #include "modules/parameters.hpp"
 #include "trace/analyze/median.hpp"
 #include "trace/run_trace.hpp"
@@ -141,6 +144,10 @@ StageTimes TimesOf(const Candidate& candidate) {
 }
 
 StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(run_directory, ignored)) {
+    throw LaunchError("--durations: expected a run directory, got " + Quoted(run_directory));
+  }
   const RunTrace trace = ReadRunTrace(run_directory);
   std::map<std::string, std::map<WorkKind, std::vector<std::int64_t>>> samples;
   std::set<std::int64_t> training;  // evaluations run shorter forwards

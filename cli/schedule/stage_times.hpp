@@ -35,8 +35,8 @@ struct StageTimes {
 StageTimes TimesOf(const Candidate& candidate);
 
 /// Medians of what RUN's trace holds, by the names of stages; times of links are from when a stage
-/// sends an activation to when the next one takes it. Throws std::runtime_error: no trace;
-/// LayoutError: a stage without training passes in it.
+/// sends an activation to when the next one takes it. Throws LaunchError: no directory;
+/// std::runtime_error: no trace; LayoutError: a stage without training passes in it.
 StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory);
 
 /// As the options of a verb say: of `run_directory`, those of TimesOf if it is empty; then scaled.

@@ -17,6 +17,7 @@ namespace {
 struct ShardPasses {
   int stage = 0;
   std::vector<TimedPass> passes;
+  std::int64_t other_ns = 0;  ///< in reductions and updates
 };
 
 class TimedProgram : public StageProgram {
@@ -36,8 +37,17 @@ class TimedProgram : public StageProgram {
       return 0;
     });
   }
-  double ReduceGradients() override { return program_->ReduceGradients(); }
-  void Update(const UpdateStep& step) override { program_->Update(step); }
+  double ReduceGradients() override {
+    const std::int64_t begin = NowNs();
+    const double norm = program_->ReduceGradients();
+    shard_->other_ns += NowNs() - begin;
+    return norm;
+  }
+  void Update(const UpdateStep& step) override {
+    const std::int64_t begin = NowNs();
+    program_->Update(step);
+    shard_->other_ns += NowNs() - begin;
+  }
   std::vector<TensorPiece> Tensors(TensorKind kind) const override {
     return program_->Tensors(kind);
   }
@@ -76,6 +86,7 @@ struct RoundTimer : JobObserver {
         stage.push_back(timed);
       }
       shard->passes.clear();
+      round.other_seconds += static_cast<double>(std::exchange(shard->other_ns, 0)) * 1e-9;
     }
     rounds.push_back(std::move(round));
   }
@@ -83,7 +94,7 @@ struct RoundTimer : JobObserver {
   /// Called by every device when it makes its program.
   std::shared_ptr<ShardPasses> NewShard(int stage) {
     const std::lock_guard lock(mutex);
-    return shards.emplace_back(std::make_shared<ShardPasses>(ShardPasses{stage, {}}));
+    return shards.emplace_back(std::make_shared<ShardPasses>(ShardPasses{stage, {}, 0}));
   }
 
   std::size_t num_stages;
@@ -107,6 +118,7 @@ ProgramFactory Timed(ProgramFactory make, std::shared_ptr<RoundTimer> timer,
 MeasuredStep Measured(const TimedRound& round) {
   MeasuredStep step;
   step.seconds = round.seconds;
+  step.busy_seconds = round.other_seconds;
   for (const auto& stage : round.stages) {
     std::map<PassKind, std::vector<std::int64_t>> took;
     for (const TimedPass& timed : stage) {

@@ -14,6 +14,7 @@ namespace troupe {
 /// One round: from the Director's decision to begin it to its completion.
 struct TimedRound {
   double seconds = 0.0;
+  double other_seconds = 0.0;  ///< in reductions and updates, summed over ranks
   /// What ran, by stage of the graph; of each rank in order, one rank behind the other. Units count
   /// from 0 where they are microbatches.
   std::vector<std::vector<TimedPass>> stages;
@@ -27,7 +28,7 @@ std::vector<TimedRound> RunTimedRounds(const std::shared_ptr<const JobPlan>& pla
 
 struct MeasuredStep {
   double seconds = 0.0;           ///< from the Director's decision to begin it to its completion
-  double busy_seconds = 0.0;      ///< of passes, summed over ranks
+  double busy_seconds = 0.0;      ///< of passes, reductions and updates, summed over ranks
   std::vector<StageTime> stages;  ///< medians over replicas, ranks and microbatches
 };
 

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/trace/trace.hpp"
+#include "configs/text_file.hpp"
 
 namespace troupe {
 

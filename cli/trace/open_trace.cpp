@@ -13,6 +13,7 @@
 #include "cli/rounds.hpp"
 #include "cli/trace/trace.hpp"
 #include "configs/loader.hpp"
+#include "configs/text_file.hpp"
 
 namespace troupe {
 namespace {
@@ -85,17 +86,6 @@ RuleInputs RuleOfRun(const OpenTrace& run) {
   } catch (const std::exception&) {
     return RuleOf(run.trace);
   }
-}
-
-std::string ReadWholeFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (file) content << file.rdbuf();
-  std::error_code ignored;
-  if (!file || std::filesystem::is_directory(path, ignored)) {
-    throw std::runtime_error(path + ": cannot read: " + std::strerror(errno == 0 ? EISDIR : errno));
-  }
-  return std::move(content).str();
 }
 
 std::string CauseOf(const std::string& run_directory) {

@@ -1,35 +1,93 @@
 #include "trace/export/sql.hpp"
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
 #include <iostream>
+#include <utility>
 
+#include "cli/interrupt.hpp"
+#include "cli/run_job.hpp"
 #include "cli/trace/trace.hpp"
 
 namespace troupe {
+namespace {
+
+/// Says once that a query takes long, and asks at every look whether Ctrl-C has come.
+class Patience {
+ public:
+  Patience() {
+    interrupt_.OnSignal([asked = false](int signal) mutable {
+      // SQLite may be inside of something that it does not leave to be asked.
+      if (signal != SIGUSR1 && std::exchange(asked, true)) QuickExit(128 + signal);
+    });
+  }
+  bool IsOver() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!told_ && now - begin_ > std::chrono::seconds(2)) {
+      told_ = true;
+      std::cerr << "troupe trace sql: still working; Ctrl-C ends it\n" << std::flush;
+    }
+    return interrupt_.signal() != 0;
+  }
+  int signal() const { return interrupt_.signal(); }
+
+ private:
+  Interrupt interrupt_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  bool told_ = false;
+};
+
+int Answer(const TraceDatabase& database, const std::string& query, std::int64_t limit,
+           const std::string& format) {
+  Patience patience;
+  QueryAnswer answer;
+  try {
+    answer = database.Ask(query, {limit, [&] { return patience.IsOver(); }});
+  } catch (const QueryStopped&) {
+    std::cerr << "troupe trace sql: interrupted\n";
+    return 128 + patience.signal();
+  }
+  std::cout << Write(answer.table, format);
+  if (answer.left_out > 0) {
+    std::cerr << "troupe trace sql: the first " << answer.table.rows.size() << " rows; "
+              << (answer.more_left_out ? "more than " : "") << answer.left_out
+              << (answer.left_out == 1 ? " row is" : " rows are") << " left out (--limit " << limit
+              << ")\n";
+  }
+  return kExitDone;
+}
+
+}  // namespace
 
 void AddTraceSql(CLI::App& trace, Command& command) {
   struct Arguments {
     std::string run;
     std::string query;
     std::string format = "table";
+    std::int64_t limit = 1000;
   };
   auto arguments = std::make_shared<Arguments>();
-  auto* verb = AddRunVerb(trace, "sql",
-                          "Answer a SELECT in SQLite's words, over tables of messages, work, "
-                          "actors, stages,\nedges, steps and processes. Without a query: the "
-                          "tables and what their columns are.",
-                          arguments->run);
+  auto* verb = AddRunVerb(
+      trace, "sql",
+      "Answer a SELECT in SQLite's words, over tables of messages, work, actors, stages,\n"
+      "edges, steps and processes. Without a query: the tables and what their columns are.\n"
+      "Ctrl-C ends a query that takes too long (exit code 130).",
+      arguments->run);
   verb->add_option("QUERY", arguments->query, "\"select type, count(*) from messages group by 1\"");
   AddChoice(*verb, "--format", kTableFormats, arguments->format);
+  verb->add_option("--limit", arguments->limit, "print the first ROWS only; 0 prints all")
+      ->type_name("ROWS")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   SetAction(*verb, command, [arguments] {
     if (arguments->query.empty()) {
       std::cout << TraceDatabase::Schema();
       return static_cast<int>(kExitDone);
     }
     const OpenTrace run(arguments->run);
-    std::cout << Write(TraceDatabase(run.index, run.steps).Query(arguments->query),
-                       arguments->format);
-    return static_cast<int>(kExitDone);
+    return Answer(TraceDatabase(run.index, run.steps), arguments->query, arguments->limit,
+                  arguments->format);
   });
 }
 

@@ -46,9 +46,6 @@ std::string CauseOf(const std::string& run_directory);
 /// Throws std::runtime_error naming the file when it is not what it should be.
 std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory);
 
-/// The whole file. Throws std::runtime_error naming path and reason.
-std::string ReadWholeFile(const std::string& path);
-
 /// --step N; `step` stays as it is where it is not given.
 void AddStep(CLI::App& verb, std::int64_t& step, const std::string& help);
 /// Of step 0 the last that has ended. Throws as Steps::Of does.

@@ -47,6 +47,7 @@ TEST_CASE("every verb of trace answers about a run", "[cli]") {
   for (const auto& message : messages) CHECK(message["step"] == 2);
   CHECK(Printed({"sql", run, "select count(*) n from steps", "--format", "csv"}) == "n\n3\n");
   CHECK_THAT(Printed({"sql", run}), Contains("CREATE TABLE messages"));
+  CHECK(LinesOf(Printed({"sql", run, "select id from messages", "--limit", "3"})).size() == 4);
   for (const std::string format : {"perfetto", "chrome", "html"}) {
     const std::string file = folder / ("out." + format);
     CHECK_THAT(Printed({"export", run, "--steps", "2-3", "--format", format, "--out", file}),
@@ -59,6 +60,29 @@ TEST_CASE("every verb of trace answers about a run", "[cli]") {
   CHECK_THAT(Refused({"messages", run, "--actor", "audio"}),
              Contains("no actor is called \"audio\""));
   CHECK_THAT(Refused({"sql", run, "drop table work"}), Contains("only SELECT is allowed"));
+}
+
+TEST_CASE("a long answer of sql is cut, and a query without an end is ended by Ctrl-C", "[cli]") {
+  const RunFolder folder;
+  REQUIRE(folder.Train({"run.steps=1"}).exit_code == 0);
+  const std::string endless =
+      "with recursive c(x) as (select 1 union all select x + 1 from c) select ";
+  const std::string run = folder.Runs().at(0);
+  const Outcome cut = RunTroupe({"trace", "sql", run, endless + "x from c", "--format", "csv"});
+  CHECK(cut.exit_code == 0);
+  CHECK(LinesOf(cut.out).size() == 1001);  // a head and what --limit says by itself
+  CHECK(LinesOf(cut.err).at(0) ==
+        "troupe trace sql: the first 1000 rows; more than 1000000 rows are left out (--limit "
+        "1000)");
+  ProcessOptions options;
+  options.interrupt_again_at = "Ctrl-C ends it";
+  const Outcome ended =
+      RunTroupe({"trace", "sql", run, endless + "count(*) from c", "--limit", "0"}, options);
+  CHECK_FALSE(ended.timed_out);
+  CHECK(ended.exit_code == 130);
+  CHECK(LinesOf(ended.err).back() == "troupe trace sql: interrupted");
+  CHECK_THAT(Refused({"sql", run, "select 1", "--limit", "-1"}),
+             Contains("--limit: expected a whole number from 0 on, got \"-1\""));
 }
 
 TEST_CASE("what trace cannot answer is one line", "[cli]") {

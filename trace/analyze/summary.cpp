@@ -15,9 +15,12 @@ using Reason = std::pair<std::string, std::string>;  ///< on, whom
 
 struct RankTime {
   std::int64_t all_ns = 0;
-  std::int64_t passes_ns = 0;
+  std::int64_t computed_ns = 0;
   std::int64_t until_ns = 0;  ///< where its last work ended
 };
+
+/// Rows exchanged between ranks are moved, not computed.
+bool Computes(WorkKind kind) { return kind != WorkKind::kExchange; }
 
 class Collector {
  public:
@@ -35,12 +38,17 @@ class Collector {
     // Work of one rank cannot overlap; if clocks say so, it counts once.
     const std::int64_t fresh = std::max<std::int64_t>(0, until - std::max(from, rank.until_ns));
     rank.all_ns += fresh;
-    if (IsPass(pass.kind)) rank.passes_ns += fresh;
+    if (Computes(pass.kind)) rank.computed_ns += fresh;
     rank.until_ns = std::max(rank.until_ns, until);
   }
 
   Summary Finish(std::size_t top) {
-    Summary summary{begin_ns_, end_ns_, {}, {}, std::move(long_waits_)};
+    Summary summary;
+    summary.begin_ns = begin_ns_;
+    summary.end_ns = end_ns_;
+    summary.waits = std::move(long_waits_);
+    summary.ranks = std::ssize(ranks_);
+    for (const auto& [number, rank] : ranks_) summary.computed_ns += rank.computed_ns;
     for (const auto& [place, by_rank] : own_) {
       StageTime time;
       time.stage = place.first;
@@ -52,7 +60,7 @@ class Collector {
         time.own_ns += own_ns;
         time.other_ns += all.all_ns - own_ns;
         time.idle_ns += end_ns_ - begin_ns_ - all.all_ns;
-        time.bubble_ns += end_ns_ - begin_ns_ - all.passes_ns;
+        time.bubble_ns += end_ns_ - begin_ns_ - all.computed_ns;
       }
       for (const auto& [reason, ns] : reasons_[place]) {
         time.waits.push_back({reason.first, reason.second, ns});
@@ -128,6 +136,11 @@ std::vector<EdgeTime> EdgesOf(const TraceIndex& index, std::int64_t begin_ns, st
 }
 
 }  // namespace
+
+double Summary::bubble() const {
+  const std::int64_t all_ns = (end_ns - begin_ns) * ranks;
+  return all_ns > 0 ? 1.0 - static_cast<double>(computed_ns) / static_cast<double>(all_ns) : 0.0;
+}
 
 Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, std::size_t top) {
   std::int64_t begin_ns = spans.empty() ? 0 : spans.front().begin_ns;

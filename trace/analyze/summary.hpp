@@ -28,7 +28,7 @@ struct StageTime {
   std::int64_t own_ns = 0;       ///< passes of the stage itself
   std::int64_t other_ns = 0;     ///< everything else that ran on its ranks
   std::int64_t idle_ns = 0;      ///< nothing ran
-  std::int64_t bubble_ns = 0;    ///< no pass ran, of this stage or any other
+  std::int64_t bubble_ns = 0;    ///< nothing was computed, for this stage or any other
   std::vector<WaitShare> waits;  ///< what its work waited for, longest first; part of idle_ns
 };
 
@@ -59,6 +59,12 @@ struct LongWait {
 struct Summary {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+  // Of all ranks together, each counted once however many stages it has.
+  std::int64_t ranks = 0;
+  std::int64_t computed_ns = 0;  ///< passes, reductions and updates; summed over the ranks
+
+  /// Share of the time of all ranks in which they compute nothing (docs/schedules.md).
+  double bubble() const;
   std::vector<StageTime> stages;  ///< by stage, then replica
   std::vector<EdgeTime> edges;    ///< by link, then type
   std::vector<LongWait> waits;    ///< longest first, at most `top`
@@ -74,8 +80,8 @@ Table StageTable(const Summary& summary, const TraceIndex& index);
 /// Pages for people; what is missing from the trace stands first.
 std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps);
 
-/// One line for everything that the trace lacks: dropped and torn records, processes whose files
-/// are not there, messages without an end. Empty: nothing is.
+/// What the trace lacks: a line for dropped and torn records and processes whose files are not
+/// there, then one for each file that was not read. Empty: nothing is.
 std::string WhatIsMissing(const RunTrace& trace);
 
 }  // namespace troupe

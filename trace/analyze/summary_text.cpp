@@ -95,7 +95,9 @@ std::string WhatIsMissing(const RunTrace& trace) {
     }
   }
   for (const std::string& process : trace.missing) add("nothing is there of " + process);
-  return text.empty() ? text : "missing: " + text + '\n';
+  if (!text.empty()) text = "missing: " + text + '\n';
+  for (const std::string& line : trace.skipped) text += "not read: " + line + '\n';
+  return text;
 }
 
 std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps) {
@@ -112,6 +114,10 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
           std::to_string(trace.work.size()) + " pieces of work; below, " +
           Duration(summary.end_ns - summary.begin_ns) + " of it\n\n";
   text += ToText(ProcessTable(trace)) + '\n' + ToText(StageTable(summary, index));
+  if (summary.ranks > 0) {
+    text += "bubble " + Percent(summary.bubble()) + " of the time of " +
+            std::to_string(summary.ranks) + (summary.ranks == 1 ? " rank\n" : " ranks together\n");
+  }
   if (!summary.edges.empty()) text += '\n' + ToText(EdgeTable(summary, index));
   if (!summary.waits.empty())
     text += "\nlongest waits\n" + ToText(WaitTable(summary, index, steps));

@@ -195,6 +195,26 @@ Cell ValueOf(sqlite3_stmt* statement, int column) {
   return value;
 }
 
+/// While it lives, `stop` is asked every so often, and ends the statement.
+class Stopping {
+ public:
+  Stopping(sqlite3* database, const std::function<bool()>& stop) : database_(database) {
+    if (!stop) return;
+    constexpr int kInstructions = 10'000;  // well below a millisecond
+    const auto ask = [](void* asked) {
+      return (*static_cast<const std::function<bool()>*>(asked))() ? 1 : 0;
+    };
+    sqlite3_progress_handler(database_, kInstructions, ask,
+                             const_cast<std::function<bool()>*>(&stop));
+  }
+  ~Stopping() { sqlite3_progress_handler(database_, 0, nullptr, nullptr); }
+  Stopping(const Stopping&) = delete;
+  Stopping& operator=(const Stopping&) = delete;
+
+ private:
+  sqlite3* database_;
+};
+
 }  // namespace
 
 struct TraceDatabase::State {
@@ -222,7 +242,7 @@ TraceDatabase::TraceDatabase(const TraceIndex& index, const Steps& steps)
 
 TraceDatabase::~TraceDatabase() = default;
 
-Table TraceDatabase::Query(const std::string& sql) const {
+QueryAnswer TraceDatabase::Ask(const std::string& sql, const QueryLimits& limits) const {
   sqlite3_stmt* statement = nullptr;
   const char* rest = nullptr;
   const auto fail = [&](const std::string& words) {
@@ -237,19 +257,32 @@ Table TraceDatabase::Query(const std::string& sql) const {
   if (std::string(rest).find_first_not_of(" \t\r\n;") != std::string::npos) {
     fail("expected one statement, got more after the first");
   }
-  Table table;
+  const Stopping stopping(state_->database, limits.stop);
+  QueryAnswer answer;
+  Table& table = answer.table;
   for (int c = 0; c < sqlite3_column_count(statement); ++c) {
     table.columns.emplace_back(sqlite3_column_name(statement, c));
   }
   int status = sqlite3_step(statement);
   for (; status == SQLITE_ROW; status = sqlite3_step(statement)) {
+    if (limits.rows > 0 && std::ssize(table.rows) >= limits.rows) {
+      constexpr std::int64_t kCounted = 1'000'000;  // an answer need not have an end
+      answer.more_left_out = answer.left_out == kCounted;
+      if (answer.more_left_out) break;
+      ++answer.left_out;
+      continue;
+    }
     std::vector<Cell> row;
     for (int c = 0; c < sqlite3_column_count(statement); ++c) row.push_back(ValueOf(statement, c));
     table.rows.push_back(std::move(row));
   }
-  if (status != SQLITE_DONE) fail(sqlite3_errmsg(state_->database));
+  if (status == SQLITE_INTERRUPT) {
+    sqlite3_finalize(statement);
+    throw QueryStopped("sql: interrupted");
+  }
+  if (status != SQLITE_DONE && status != SQLITE_ROW) fail(sqlite3_errmsg(state_->database));
   sqlite3_finalize(statement);
-  return table;
+  return answer;
 }
 
 std::string TraceDatabase::Schema() {

@@ -35,9 +35,37 @@ TEST_CASE("own work, other work and idle time add up to the wall time", "[trace]
   CHECK(time.own_ns == 60);
   CHECK(time.other_ns == 5);
   CHECK(time.idle_ns == 55);
-  CHECK(time.bubble_ns == 60);
+  CHECK(time.bubble_ns == 55);  // a reduction is computed
+  CHECK(summary.bubble() == Approx(55.0 / 120));
   REQUIRE(summary.waits.size() == 2);  // the time after the last work waits for nothing
   CHECK(summary.waits.front().end_ns - summary.waits.front().begin_ns == 30);
+}
+
+TEST_CASE("the bubble of all ranks counts each once, and no exchange as computing", "[trace]") {
+  RunTrace trace = OneDevice();
+  trace.stages = {"a.s0", "b.s0"};
+  // Rank 0 runs both stages, ranks 1 and 2 the second only.
+  const auto add = [&](int rank, WorkKind kind, std::int64_t begin, std::int64_t end) {
+    TraceWork work;
+    work.pass.kind = kind;
+    work.pass.stage = 1;
+    work.pass.rank = static_cast<decltype(work.pass.rank)>(rank);
+    work.pass.begin_ns = begin;
+    work.pass.end_ns = end;
+    trace.work.push_back(work);
+  };
+  add(0, WorkKind::kForward, 105, 112);
+  add(1, WorkKind::kForward, 0, 13);
+  add(1, WorkKind::kExchange, 20, 50);
+  add(2, WorkKind::kUpdate, 40, 59);
+  const TraceIndex index(trace);
+  const Summary summary = Summarize(index, {StepSpan{1, 0, 0, 120}});
+  CHECK(summary.ranks == 3);
+  CHECK(summary.computed_ns == 65 + 7 + 13 + 19);
+  CHECK(summary.bubble() == Approx(1.0 - 104.0 / 360));
+  const Steps steps(index);
+  CHECK_THAT(Format(summary, index, steps),
+             Catch::Contains("\nbubble 71.1% of the time of 3 ranks together\n"));
 }
 
 TEST_CASE("work is counted only as far as it is in the steps", "[trace]") {
@@ -95,9 +123,11 @@ TEST_CASE("what a trace lacks is always shown", "[trace]") {
   trace.processes.front().dropped = 12;
   trace.processes.front().torn = 3;
   trace.missing = {"n2"};
+  trace.skipped = {"n0 (1).trace is left out beside n0.trace: both are of process 0, n0"};
   const std::string line =
       "missing: n0 has overwritten its oldest 12 of 628 records; n0 left 3 half-written; nothing "
-      "is there of n2\n";
+      "is there of n2\nnot read: n0 (1).trace is left out beside n0.trace: both are of process 0, "
+      "n0\n";
   CHECK(WhatIsMissing(trace) == line);
   const TraceIndex index(trace);
   const Steps steps(index);

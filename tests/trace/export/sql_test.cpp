@@ -11,6 +11,9 @@ class Asked {
  public:
   Asked() : index_(trace_), steps_(index_), database_(index_, steps_) {}
   std::string operator()(const std::string& sql) const { return ToCsv(database_.Query(sql)); }
+  QueryAnswer Within(const QueryLimits& limits, const std::string& sql) const {
+    return database_.Ask(sql, limits);
+  }
 
  private:
   RunTrace trace_ = generated::Generate({});
@@ -55,6 +58,38 @@ TEST_CASE("what would write, reach a file or is no statement is refused in one l
   CHECK_THROWS_WITH(ask("selekt"), Catch::Contains("syntax error"));
   CHECK_THROWS_WITH(ask(" "), "sql: expected a SELECT, got nothing");
   CHECK(ask("select count(*) from messages;") == "count(*)\n628\n");
+}
+
+const std::string kEndless =
+    "with recursive c(x) as (select 1 union all select x + 1 from c) select ";
+
+TEST_CASE("an answer is cut at its limit, and says how much it lacks", "[trace]") {
+  const Asked ask;
+  const QueryAnswer cut = ask.Within({10}, "select id from messages order by id");
+  CHECK(cut.table.rows.size() == 10);
+  CHECK(cut.left_out == 618);
+  CHECK_FALSE(cut.more_left_out);
+  const QueryAnswer whole = ask.Within({628}, "select id from messages");
+  CHECK(whole.table.rows.size() == 628);
+  CHECK(whole.left_out == 0);
+  CHECK(ask.Within({0}, "select id from messages").table.rows.size() == 628);
+}
+
+TEST_CASE("an answer without an end is cut, too", "[trace]") {
+  const Asked ask;
+  const QueryAnswer cut = ask.Within({3}, kEndless + "x from c");
+  CHECK(ToCsv(cut.table) == "x\n1\n2\n3\n");
+  CHECK(cut.left_out == 1'000'000);
+  CHECK(cut.more_left_out);
+}
+
+TEST_CASE("a query that never answers can be stopped, and the next one answers", "[trace]") {
+  const Asked ask;
+  int asked = 0;
+  CHECK_THROWS_AS(ask.Within({10, [&] { return ++asked == 5; }}, kEndless + "count(*) from c"),
+                  QueryStopped);
+  CHECK(asked == 5);
+  CHECK(ask("select count(*) n from steps") == "n\n3\n");
 }
 
 }  // namespace

@@ -1,0 +1,145 @@
+#include "cli/schedule/bench_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "cli/columns.hpp"
+
+namespace troupe {
+namespace {
+
+std::string Format(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+std::string Percent(double share) { return Format("%.1f%%", 100.0 * share); }
+
+std::string Peaks(const std::vector<std::int64_t>& peaks) {
+  std::string text;
+  constexpr std::size_t kShown = 12;
+  for (std::size_t i = 0; i < std::min(peaks.size(), kShown); ++i) {
+    text += (i == 0 ? "" : " ") + std::to_string(peaks[i]);
+  }
+  return text + (peaks.size() > kShown ? " .." : "");
+}
+
+std::string StepText(const BenchEntry& entry) {
+  if (entry.step_ms.empty()) return Format("%.2f", entry.simulated.step_ms);
+  const Interval95 step = MedianOf(entry.step_ms);
+  const std::string median = Format("%.2f", step.median);
+  if (!step.bounds) return median;
+  return median + " [" + Format("%.2f", step.bounds->low) + ", " +
+         Format("%.2f", step.bounds->high) + "]";
+}
+
+std::string BubbleText(const BenchEntry& entry) {
+  const auto ideal = IdealBubble(entry.candidate);
+  return Percent(entry.bubble()) + " / " + (ideal ? Percent(*ideal) : "-");
+}
+
+std::string VirtualText(const BenchEntry& entry) {
+  const double step_ms = entry.virtually->step_ms;
+  return Format("%.3f", step_ms) + " (" +
+         Format("%+.3f%%", 100.0 * (step_ms / entry.simulated.step_ms - 1.0)) + ")";
+}
+
+}  // namespace
+
+std::string Verdict(const BenchEntry& entry, const BenchEntry& baseline) {
+  if (&entry == &baseline) return "baseline";
+  const double gain = 1.0 - entry.step() / baseline.step();
+  const std::string bubbles =
+      "the bubble is " + Percent(entry.bubble()) + " instead of " + Percent(baseline.bubble());
+  const std::string& other = baseline.candidate.kind;
+  if (std::abs(gain) < 0.0005) return "as fast as " + other;
+  std::string caution;
+  if (!entry.step_ms.empty() && !baseline.step_ms.empty()) {
+    const Interval95 own = MedianOf(entry.step_ms);
+    const Interval95 its = MedianOf(baseline.step_ms);
+    if (!own.bounds || !its.bounds) {
+      caution = " (which may be noise)";
+    } else if (own.bounds->low <= its.bounds->high && its.bounds->low <= own.bounds->high) {
+      return "no difference from " + other + " beyond the noise";
+    }
+  }
+  const std::string text =
+      Percent(std::abs(gain)) + (gain > 0 ? " faster than " : " slower than ") + other + caution;
+  // A reason only where it is one.
+  const bool explained = (entry.bubble() < baseline.bubble()) == (gain > 0);
+  return explained ? text + ": " + bubbles : text + ", though " + bubbles;
+}
+
+std::string MeasuredTitle(int repetitions) {
+  const std::string text = "measured, median of " + std::to_string(repetitions);
+  if (repetitions >= kFewestForInterval) return text + " with its 95% interval";
+  return text + "; an interval needs at least " + std::to_string(kFewestForInterval) +
+         " repetitions";
+}
+
+std::string TextOf(const std::vector<BenchEntry>& entries) {
+  const auto any = [&](auto has) { return std::ranges::any_of(entries, has); };
+  const bool measured = any([](const BenchEntry& entry) { return !entry.errors.empty(); });
+  const bool virtually = any([](const BenchEntry& entry) { return entry.virtually.has_value(); });
+  std::vector<std::vector<std::string>> rows;
+  rows.push_back({"kind", "mb", "step ms", "bubble / ideal", "peak by stage"});
+  if (measured) rows.back().push_back("sim error");
+  if (virtually) rows.back().push_back("virtual step ms");
+  rows.back().push_back("verdict");
+  const BenchEntry* baseline = nullptr;
+  for (const BenchEntry& entry : entries) {
+    const bool other =
+        baseline != nullptr && baseline->candidate.microbatches() != entry.candidate.microbatches();
+    if (baseline == nullptr || other) baseline = &entry;
+    auto& row = rows.emplace_back();
+    row = {entry.candidate.kind, std::to_string(entry.candidate.microbatches()), StepText(entry),
+           BubbleText(entry), Peaks(entry.simulated.peak_activations)};
+    if (measured) row.push_back(Format("%+.1f%%", 100.0 * MedianOf(entry.errors).median));
+    if (virtually) row.push_back(VirtualText(entry));
+    row.push_back(Verdict(entry, *baseline));
+  }
+  return Columns(rows);
+}
+
+nlohmann::json JsonOf(const BenchEntry& entry) {
+  nlohmann::json json = {{"kind", entry.candidate.kind},
+                         {"microbatches", entry.candidate.microbatches()},
+                         {"simulated_step_ms", entry.simulated.step_ms},
+                         {"simulated_bubble", entry.simulated.bubble},
+                         {"peak_activations", entry.simulated.peak_activations},
+                         {"measured_step_ms", entry.step_ms},
+                         {"measured_bubble", entry.bubbles},
+                         {"simulation_error", entry.errors}};
+  if (const auto ideal = IdealBubble(entry.candidate)) json["ideal_bubble"] = *ideal;
+  if (entry.virtually) {
+    json["virtual"] = {{"step_ms", entry.virtually->step_ms},
+                       {"messages", entry.virtually->messages},
+                       {"actors", entry.virtually->actors},
+                       {"wall_seconds", entry.virtually->wall_seconds}};
+  }
+  return json;
+}
+
+void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind, const std::string& what) {
+  std::string why = std::regex_replace(what, std::regex("--set:[0-9]+:[0-9]+: "), "");
+  while (!why.empty() && why.back() == '\n') why.pop_back();
+  why = std::regex_replace(why, std::regex("\n"), "; ");
+  const auto same = std::ranges::find(refusals, why, &Refusal::why);
+  if (same == refusals.end()) {
+    refusals.push_back({kind, why});
+  } else {
+    same->kinds += ", " + kind;
+  }
+}
+
+std::string TextOf(const std::vector<Refusal>& refusals) {
+  std::string text;
+  for (const Refusal& refusal : refusals) text += refusal.kinds + ": " + refusal.why + '\n';
+  return text;
+}
+
+}  // namespace troupe

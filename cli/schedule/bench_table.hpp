@@ -1,0 +1,52 @@
+// What `troupe bench schedules` prints: a row for each kind and number of microbatches, with a
+// verdict.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/schedule/compare.hpp"
+
+namespace troupe {
+
+/// One kind with one number of microbatches.
+struct BenchEntry {
+  Candidate candidate;
+  SimulatedRow simulated;
+  std::vector<double> step_ms = {};  ///< measured
+  std::vector<double> bubbles = {};  ///< measured
+  std::vector<double> errors = {};   ///< of simulations with each step's own durations
+  std::optional<VirtualRow> virtually = {};
+
+  double step() const { return step_ms.empty() ? simulated.step_ms : MedianOf(step_ms).median; }
+  double bubble() const { return bubbles.empty() ? simulated.bubble : MedianOf(bubbles).median; }
+};
+
+/// "4.8% faster than 1f1b: the bubble is 3.2% instead of 8.1%". Measured steps whose intervals
+/// overlap differ by noise; without intervals it says that there are none.
+std::string Verdict(const BenchEntry& entry, const BenchEntry& baseline);
+
+/// "measured, median of 7 with its 95% interval"; of too few, that there is none.
+std::string MeasuredTitle(int repetitions);
+
+/// The table: one line per entry, compared with the first of its number of microbatches.
+std::string TextOf(const std::vector<BenchEntry>& entries);
+
+/// Every sample.
+nlohmann::json JsonOf(const BenchEntry& entry);
+
+/// A kind, or several for the same reason, that cannot run on this configuration.
+struct Refusal {
+  std::string kinds;  ///< "gpipe, interleaved:2"
+  std::string why;    ///< one line
+};
+/// Adds `kind` to `refusals`. `what` may have several lines, and places in overrides that nobody
+/// typed.
+void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind, const std::string& what);
+/// A line for each.
+std::string TextOf(const std::vector<Refusal>& refusals);
+
+}  // namespace troupe
