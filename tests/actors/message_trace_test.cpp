@@ -1,5 +1,7 @@
 // What a whole job leaves in its trace: every message, who caused it, and the work it led to.
 #include <map>
+#include <optional>
+#include <set>
 
 #include <catch2/catch.hpp>
 
@@ -92,6 +94,28 @@ TEST_CASE_METHOD(JobFixture, "all work belongs to the message that asked for it"
     CHECK(asked.begin_ns <= work.pass.begin_ns);
     CHECK(work.pass.end_ns <= asked.end_ns);
   }
+}
+
+TEST_CASE_METHOD(JobFixture, "whoever begins or ends a round says which training step it is",
+                 "[actors]") {
+  // As a run that goes on after step 6: evaluations in rounds 0 and 3.
+  const auto rounds = [](std::int64_t number) -> std::optional<Round> {
+    if (number >= 5) return std::nullopt;
+    const bool train = number % 3 != 0;
+    return Round{number, train, number < 3 ? 5 + number : 4 + number, 2, 1.0};
+  };
+  REQUIRE(Run(TwoModules(), rounds).failure.empty());
+  std::map<std::string, std::map<std::int64_t, std::set<std::int64_t>>> said;  // type, round: steps
+  for (const TraceMessage& message : Trace().messages) {
+    if (message.step >= 0) said[TypeOf(Trace(), message)][message.round].insert(message.step);
+  }
+  using Steps = std::map<std::int64_t, std::set<std::int64_t>>;
+  CHECK(said["RoundBegin"] == Steps{{0, {0}}, {1, {7}}, {2, {8}}, {3, {0}}, {4, {9}}});
+  for (const char* type : {"UpdateRound", "UpdateParameters", "ToSet<UpdateParameters>"}) {
+    INFO(type);
+    CHECK(said[type] == Steps{{1, {7}}, {2, {8}}, {4, {9}}});
+  }
+  CHECK(said.size() == 4);
 }
 
 }  // namespace troupe
