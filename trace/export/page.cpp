@@ -45,7 +45,7 @@ class Data {
     return "{\"run\":" + JsonString(index_.trace().run) +
            ",\"length\":" + std::to_string(timeline_.end_ns - timeline_.begin_ns) +
            ",\"missing\":" + JsonString(missing) +
-           ",\"unhandled\":" + std::to_string(timeline_.unhandled) +
+           ",\"unhandled\":" + std::to_string(timeline_.unhandled + timeline_.nameless) +
            ",\n\"kinds\":" + List(kinds_) + ",\n\"lanes\":" + Lanes() +
            ",\n\"names\":" + List(names_) + ",\n\"slices\":" + slices +
            ",\n\"arrows\":" + Arrows() + ",\n\"steps\":" + Steps() +
