@@ -114,7 +114,7 @@ void AddTraceExport(CLI::App& trace, Command& command) {
   auto* verb = AddRunVerb(
       trace, "export",
       "Write a timeline: of every device what it ran, of every actor what it handled, an\n"
-      "arrow for every message, microbatches in flight and credits. perfetto and chrome\n"
+      "arrow for every message, memory, microbatches in flight and credits. perfetto and chrome\n"
       "are for ui.perfetto.dev (Open trace file), html is a page that needs nothing else.",
       arguments->run);
   verb->add_option("--steps", arguments->steps,

@@ -118,4 +118,28 @@ TEST_CASE_METHOD(JobFixture, "whoever begins or ends a round says which training
   CHECK(said.size() == 4);
 }
 
+TEST_CASE_METHOD(JobFixture, "all work says what memory was in use when it ended", "[actors]") {
+  /// 12 KiB more whenever it is asked, and then more than a record has room for.
+  struct Growing : MemoryMeter {
+    std::int64_t asked = 0;
+    std::int64_t MemoryInUse() override {
+      return ++asked < 49 ? 12 * 1024 * asked + 5 : std::int64_t{1} << 60;
+    }
+  };
+  memory = std::make_shared<Growing>();
+  REQUIRE(Run(TwoModules(), TrainingRounds(2, 3)).failure.empty());
+  std::map<std::int64_t, int> said;
+  for (const TraceWork& work : Trace().work) ++said[work.memory_bytes];
+  REQUIRE(Trace().work.size() == 48);
+  CHECK(said.size() == 48);
+  CHECK(said.begin()->first == 12 * 1024);
+  CHECK(said.rbegin()->first == 12 * 1024 * 48);
+
+  REQUIRE(Run(TwoModules(), TrainingRounds(1, 1)).failure.empty());
+  for (const TraceWork& work : Trace().work) CHECK(work.memory_bytes == 0xFFFFFFFF * 1024LL);
+  memory.reset();
+  REQUIRE(Run(TwoModules(), TrainingRounds(1, 1)).failure.empty());
+  for (const TraceWork& work : Trace().work) CHECK(work.memory_bytes == 0);
+}
+
 }  // namespace troupe

@@ -22,13 +22,18 @@ struct RankTime {
 class Collector {
  public:
   Collector(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns)
-      : index_(index), begin_ns_(begin_ns), end_ns_(end_ns) {}
+      : index_(index),
+        begin_ns_(begin_ns),
+        end_ns_(end_ns),
+        memory_(index.trace().processes.size(), 0) {}
 
   void AddWork(const TraceWork& work) {
     const PassRecord& pass = work.pass;
     const std::int64_t from = std::max(pass.begin_ns, begin_ns_);
     const std::int64_t until = std::min(pass.end_ns, end_ns_);
     if (until < from) return;
+    const auto process = static_cast<std::size_t>(index_.ProcessOf(work));
+    if (process < memory_.size()) memory_[process] = std::max(memory_[process], work.memory_bytes);
     RankTime& rank = ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_}).first->second;
     own_[{pass.stage, pass.dp}][pass.rank] += IsPass(pass.kind) ? until - from : 0;
     if (from > rank.until_ns) AddWait(work, rank.until_ns, from);
@@ -40,7 +45,7 @@ class Collector {
   }
 
   Summary Finish(std::size_t top) {
-    Summary summary{begin_ns_, end_ns_, {}, {}, std::move(long_waits_)};
+    Summary summary{begin_ns_, end_ns_, {}, {}, std::move(long_waits_), std::move(memory_)};
     for (const auto& [place, by_rank] : own_) {
       StageTime time;
       time.stage = place.first;
@@ -91,6 +96,7 @@ class Collector {
   std::map<Place, std::map<int, std::int64_t>> own_;  ///< of every rank that the stage lives on
   std::map<Place, std::map<Reason, std::int64_t>> reasons_;
   std::vector<LongWait> long_waits_;
+  std::vector<std::int64_t> memory_;  ///< by process
 };
 
 std::vector<EdgeTime> EdgesOf(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns) {

@@ -130,6 +130,60 @@ TEST_CASE("microbatches in flight never exceed the limit of their stage", "[trac
   CHECK(most.at("/n0/vision>language/credits leader source.0") == 3);
 }
 
+/// The points of the counter called "memory" of the process that Chrome's file calls `name`.
+std::vector<std::pair<double, std::int64_t>> MemoryIn(const nlohmann::json& chrome,
+                                                      const std::string& name) {
+  std::map<int, std::string> processes;
+  for (const auto& event : chrome["traceEvents"]) {
+    if (event["name"] == "process_name") processes[event["pid"]] = event["args"]["name"];
+  }
+  std::vector<std::pair<double, std::int64_t>> points;
+  for (const auto& event : chrome["traceEvents"]) {
+    if (event["name"] != "memory" || processes.at(event["pid"]) != name) continue;
+    points.emplace_back(event["ts"], event["args"]["bytes"]);
+  }
+  return points;
+}
+
+TEST_CASE("memory is a counter of every process, in bytes", "[trace]") {
+  const RunTrace trace = generated::Generate(Large());
+  const TraceIndex index(trace);
+  const Timeline timeline = MakeTimeline(index, {});
+  std::vector<std::int64_t> pieces(2);
+  std::vector<std::int64_t> ends(2);
+  for (const TraceWork& work : trace.work) {
+    const auto process = static_cast<std::size_t>(index.ProcessOf(work));
+    ++pieces[process];
+    ends[process] = std::max(ends[process], work.pass.end_ns);
+  }
+  const auto json = nlohmann::json::parse(Chrome(index, timeline));
+  for (std::size_t p = 0; p < 2; ++p) {
+    const auto points = MemoryIn(json, "n" + std::to_string(p));
+    REQUIRE(points.size() > 20);
+    for (const auto& [at, bytes] : points) {
+      const std::int64_t base = static_cast<std::int64_t>(p + 1) * 1'000'000;
+      CHECK(bytes > base);
+      CHECK(bytes <= base + 4096 * pieces[p]);
+      CHECK((bytes - base) % 4096 == 0);
+    }
+    CHECK(points.back().first * 1e3 == Approx(static_cast<double>(timeline.end_ns)));
+    CHECK(points.back().second == static_cast<std::int64_t>(p + 1) * 1'000'000 + 4096 * pieces[p]);
+  }
+  // The unit of Perfetto's own: a counter (field 8) of which field 3 says 3, bytes.
+  CHECK_THAT(Perfetto(index, timeline),
+             Catch::Contains("memory") && Catch::Contains(std::string("\x42\x02\x18\x03")));
+  std::ostringstream page;
+  WritePage(page, index, timeline, {"[]", "[]"});
+  CHECK_THAT(page.str(), Catch::Contains(R"({"path":["n1","memory"],"unit":"bytes","points":[[)"));
+
+  RunTrace silent = trace;
+  for (TraceWork& work : silent.work) work.memory_bytes = 0;
+  const TraceIndex silent_index(silent);
+  for (const LaneCounter& counter : MakeTimeline(silent_index, {}).counters) {
+    CHECK(counter.unit != "bytes");
+  }
+}
+
 TEST_CASE("a stretch has all that is of its steps, and all that went on meanwhile", "[trace]") {
   generated::Spec spec = Large();
   RunTrace trace = generated::Generate(spec);
