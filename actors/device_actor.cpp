@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -50,6 +51,14 @@ std::string Describe(const DeviceState& s, const Work& work) {
   return text;
 }
 
+/// What a record has room for: 4 TiB.
+std::uint32_t MemoryKib(const DeviceState& s) {
+  if (!s.config.memory) return 0;
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(s.config.memory->MemoryInUse() / 1024, 0, kMost));
+}
+
 void Record(const DeviceState& s, const Work& work, std::int64_t begin_ns, std::int64_t end_ns) {
   if (!s.config.trace || work.aside) return;
   TraceRecord record;
@@ -62,6 +71,7 @@ void Record(const DeviceState& s, const Work& work, std::int64_t begin_ns, std::
   record.round = static_cast<std::int32_t>(work.round);
   record.begin_ns = begin_ns;
   record.end_ns = end_ns;
+  record.memory_kib = MemoryKib(s);
   s.config.trace->Worked(record);
 }
 

@@ -17,6 +17,7 @@
 
 #include "actors/actor_base.hpp"
 #include "messages/device.hpp"
+#include "modules/memory_meter.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
 #include "transport/tensor_store.hpp"
@@ -47,6 +48,8 @@ struct DeviceConfig {
   std::shared_ptr<TensorStore> tensors;  ///< brings what a command refers to elsewhere
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<MessageTrace> trace;  ///< gets what ran; may be null
+  std::shared_ptr<MemoryMeter>
+      memory;         ///< noted with it; null: it is not (virtual time computes nothing)
   WorkTime takes_ns;  ///< virtual time: how long work takes; empty: as long as it does
 };
 

@@ -61,6 +61,7 @@ std::uint64_t MessageTrace::Sent(const caf::mailbox_element& element, caf::actor
     record.unit = facts.unit;
     record.round = static_cast<std::int32_t>(facts.round);
     record.bytes = facts.bytes;
+    record.step = static_cast<std::int32_t>(facts.step);
   }
   const Handling& handling = CurrentHandling();
   record.cause = handling.message;

@@ -1,18 +1,19 @@
 // One process of the job: makes the actors of its ranks, watches them, ends them.
 //   receives  Introduce    from the Node of another process; answers the same about itself
 //             AwaitNodes   answers NodesKnown when all have introduced themselves
-//             RunJob       from its own process; answers JobDone when the job is over and all actors
+//             RunJob       from its own process; answers JobDone when the job is over and all
+//             actors
 //                          of this process have ended. On process 0 it starts the job
 //             Spawn...     from the JobBuilder on process 0; answers the actor
 //             JobFailed    from the abort signal of this process, or from another Node
 //             StopSoon     from its own process or another Node: on to the Director
 //             PeerLost     from the watch: nobody asks that process for anything any more
-//             Stalled      from the watchdog of process 0: ends the job with what everybody waits for
-//             TellWaits    writes what everybody waits for beside the traces
-//             OpenTrace    answers TraceOpened: messages are noted from now on
-//             ReportWaits  answers what the actors of this process wait for
-//             EndActors    from process 0; answers ActorsEnded
-//   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its own actors
+//             Stalled      from the watchdog of process 0: ends the job with what everybody waits
+//             for TellWaits    writes what everybody waits for beside the traces OpenTrace answers
+//             TraceOpened: messages are noted from now on ReportWaits  answers what the actors of
+//             this process wait for EndActors    from process 0; answers ActorsEnded
+//   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its own
+//   actors
 //
 // An actor that ends unasked fails the job by name. Every actor is owned here and nowhere else, so
 // handles that point at each other cannot keep a finished job alive. The first cause wins in every
@@ -60,6 +61,7 @@ struct NodeConfig {
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<MessageTrace> trace;    ///< null: messages are not noted
   std::size_t trace_records = 1 << 17;    ///< that are kept of each process
+  std::shared_ptr<MemoryMeter> memory;    ///< noted with every piece of work; may be null
   std::shared_ptr<ActivityTable> actors;  ///< gets every actor of this process; may be null
   std::function<void()> ending;  ///< called once, when others may go away from now on; may be empty
   ShardStorage storage;

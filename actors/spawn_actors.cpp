@@ -111,6 +111,7 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
     config.tensors = s.config.tensors;
     config.abort = s.config.abort;
     config.trace = s.config.trace;
+    config.memory = s.config.memory;
     config.takes_ns = s.config.takes_ns;
   }
   JoinExchanges(self, configs);

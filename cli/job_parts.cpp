@@ -7,6 +7,7 @@
 #include "checkpoint/sharded.hpp"
 #include "messages/system.hpp"
 #include "modules/groups.hpp"
+#include "modules/memory_meter.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/programs.hpp"
@@ -47,9 +48,9 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
     for (const auto& process : processes->processes()) names.push_back(process.name);
     return std::make_shared<GroupWaits>(std::move(names));
   }();
-  node.make_program =
-      MakePrograms(config, std::make_shared<GroupTable>(config, *processes, plane.get(), abort,
-                                                        node.group_waits.get()));
+  node.make_program = MakePrograms(
+      config,
+      std::make_shared<GroupTable>(config, *processes, plane.get(), abort, node.group_waits.get()));
   if (setup.wrap_programs) node.make_program = setup.wrap_programs(node.make_program);
   node.setup_thread = SetupComputeThread;
   node.source = setup.source;
@@ -64,6 +65,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.actors = std::make_shared<ActivityTable>();
   if (config.trace.messages && !setup.inspect) {
     node.trace = std::make_shared<MessageTrace>(self);
+    node.memory = std::make_shared<ResidentMemory>();
     node.trace_records =
         (static_cast<std::size_t>(config.trace.buffer_mib) << 20) / sizeof(TraceRecord);
   }
@@ -100,9 +102,8 @@ void ListenToUser(const JobSetup& setup, const Node& node) {
 JobEnd Await(caf::scoped_actor& self, const Node& node) {
   JobEnd end;
   self->request(node, caf::infinite, RunJob{})
-      .receive(
-          [&](const JobDone& done) { end.failure = done.failure; },
-          [&](const caf::error& reason) { end.failure = TextOf(reason); });
+      .receive([&](const JobDone& done) { end.failure = done.failure; },
+               [&](const caf::error& reason) { end.failure = TextOf(reason); });
   return end;
 }
 

@@ -83,10 +83,24 @@ std::int64_t RoundOf(const T& x) {
   }
 }
 
+/// Who begins a round says what it is; so does who has its parameters updated.
+template <class T>
+std::int64_t StepOf(const T& x) {
+  if constexpr (requires { x.round.step; }) {
+    return x.round.train ? x.round.step + 1 : 0;
+  } else if constexpr (requires { x.step.step; }) {
+    return x.step.step;
+  } else if constexpr (requires { x.parts.front().second; }) {
+    return x.parts.empty() ? -1 : StepOf(x.parts.front().second);
+  } else {
+    return -1;
+  }
+}
+
 template <class T>
 MessageFacts FactsOf(const caf::type_erased_tuple& content) {
   const T& message = content.get_as<T>(0);
-  return {UnitOf(message), RoundOf(message), Bytes(message)};
+  return {UnitOf(message), RoundOf(message), Bytes(message), StepOf(message)};
 }
 
 struct Types {

@@ -17,6 +17,8 @@ struct MessageFacts {
   std::int64_t unit = -1;   ///< microbatch or window; -1: of none
   std::int64_t round = -1;  ///< -1: of none, or it does not say
   std::int64_t bytes = 0;   ///< of the tensors that it names
+  std::int64_t step = -1;   ///< training step that its round is, from 1; 0: an evaluation; -1: it
+                            ///< does not say
 };
 
 /// A kind of message that is traced.

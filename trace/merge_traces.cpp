@@ -171,6 +171,7 @@ class Merger {
     message.round = record.round;
     message.unit = record.unit;
     message.bytes = record.bytes;
+    message.step = record.step;
     message.credits = record.credits;
     message.mailbox = record.mailbox;
     by_id_[record.id] = static_cast<int>(records_.size());
@@ -351,6 +352,7 @@ class Merger {
       work.pass.dp = record.dp;
       work.pass.rank = record.rank;
       work.pass.kind = static_cast<WorkKind>(record.work);
+      work.memory_bytes = static_cast<std::int64_t>(record.memory_kib) * 1024;
       const auto found = by_id_.find(record.cause);
       if (found != by_id_.end()) work.message = found->second;
       trace_.work.push_back(work);

@@ -50,11 +50,16 @@ struct TraceRecord {
   RecordKind kind = RecordKind::kMessage;
   std::uint8_t work = 0;       ///< WorkKind, of work
   std::uint8_t answer = 0;     ///< 1: of the message: it is the answer to `request`
-  std::uint8_t spare[7] = {};  ///< zeros
+  std::uint8_t spare[3] = {};  ///< zeros
+  /// Of a message that says which training step its round is: that step, from 1; 0: it says that
+  /// the round is an evaluation; -1: it does not say.
+  std::int32_t step = -1;
+  std::uint32_t memory_kib = 0;  ///< of work: in use when it ended; 0: not known
 
   friend bool operator==(const TraceRecord&, const TraceRecord&) = default;
 };
 
+static_assert(std::has_unique_object_representations_v<TraceRecord>, "no byte is left unwritten");
 static_assert(sizeof(TraceRecord) == 128, "two cache lines, and the record size of trace files");
 static_assert(std::is_trivially_copyable_v<TraceRecord>);
 

@@ -4,7 +4,7 @@
 // The file; numbers are little-endian, times in ns:
 //   offset  bytes  content
 //   0       8      "TRPTRACE"
-//   8       4      version, 2
+//   8       4      version, 3
 //   12      4      bytes of a record, 128
 //   16      8      records that the ring holds
 //   24      8      offset of the first record
@@ -36,7 +36,7 @@
 
 namespace troupe {
 
-inline constexpr std::uint32_t kTraceVersion = 2;
+inline constexpr std::uint32_t kTraceVersion = 3;
 
 struct RecorderOptions {
   std::string path;  ///< of the file; empty: in memory only

@@ -28,15 +28,17 @@ struct TraceMessage {
   std::int64_t round = -1;      ///< -1: of no round
   std::int64_t unit = -1;       ///< microbatch or window since the start of the run; -1: of none
   std::int64_t bytes = 0;       ///< of the tensors that it names
-  int link = -1;                ///< index into RunTrace::links; -1: it crosses none
-  int credits = -1;             ///< left on the edge after it; -1: not of an edge
-  int mailbox = 0;              ///< messages that were waiting before it
+  std::int64_t step = -1;  ///< that it says its round is, from 1; 0: an evaluation; -1: nothing
+  int link = -1;           ///< index into RunTrace::links; -1: it crosses none
+  int credits = -1;        ///< left on the edge after it; -1: not of an edge
+  int mailbox = 0;         ///< messages that were waiting before it
 };
 
 /// One piece of work of one device, on the same clock.
 struct TraceWork {
   PassRecord pass;
-  int message = -1;  ///< index of the message whose handling it was
+  int message = -1;               ///< index of the message whose handling it was
+  std::int64_t memory_bytes = 0;  ///< in use when it ended, by its process; 0: not known
 };
 
 struct TraceProcess {

@@ -51,11 +51,31 @@ std::string ContentOf(const OpenTrace& run, const Timeline& timeline, const std:
   return std::move(content).str();
 }
 
+/// What became of every message of the stretch.
+std::string Account(const Timeline& timeline, const std::string& steps) {
+  std::string reasons;
+  const auto add = [&](std::int64_t count, const char* reason) {
+    if (count > 0) reasons += (reasons.empty() ? "" : ", ") + std::to_string(count) + reason;
+  };
+  add(timeline.unhandled, " never handled");
+  add(timeline.nameless, " handled by an actor without a name in the trace");
+  const auto arrows = static_cast<std::int64_t>(timeline.arrows.size());
+  std::string text = std::to_string(timeline.messages()) + " messages in the window, " +
+                     std::to_string(arrows) + " arrows, " +
+                     std::to_string(timeline.messages() - arrows) + " without" +
+                     (reasons.empty() ? "" : " (" + reasons + ")") + '\n';
+  if (steps.empty()) return text;
+  return text + std::to_string(timeline.of_steps) + " of the messages are of steps " + steps +
+         ", " + std::to_string(timeline.messages() - timeline.of_steps) +
+         " of other rounds, sent or handled meanwhile\n";
+}
+
 int Export(const ExportArguments& arguments) {
   const std::optional<StepRange> range = RangeOf(arguments.steps);
   const OpenTrace run(arguments.run);
   const std::vector<StepSpan> spans = run.steps.In(range);
-  const Timeline timeline = MakeTimeline(run.index, spans);
+  const Timeline timeline =
+      MakeTimeline(run.index, spans, range ? Stretch::kSteps : Stretch::kWhole);
   const std::string content = ContentOf(run, timeline, arguments.format, spans);
   if (arguments.format != "html") {
     const LintReport report = Lint(content);
@@ -81,9 +101,7 @@ int Export(const ExportArguments& arguments) {
   });
   std::cout << path << ": " << timeline.slices.size() << " slices, " << timeline.arrows.size()
             << " arrows, " << Bytes(static_cast<std::int64_t>(content.size())) << '\n';
-  if (timeline.unhandled > 0) {
-    std::cout << timeline.unhandled << " messages have no arrow: nobody has handled them\n";
-  }
+  std::cout << Account(timeline, arguments.steps);
   std::cout << WhatIsMissing(run.trace);
   return kExitDone;
 }
@@ -95,8 +113,8 @@ void AddTraceExport(CLI::App& trace, Command& command) {
   auto* verb = AddRunVerb(
       trace, "export",
       "Write a timeline: of every device what it ran, of every actor what it handled, an\n"
-      "arrow for every message, microbatches in flight and credits. perfetto and chrome are\n"
-      "for ui.perfetto.dev (Open trace file), html is a page that needs nothing else.",
+      "arrow for every message, memory, microbatches in flight and credits. perfetto and chrome\n"
+      "are for ui.perfetto.dev (Open trace file), html is a page that needs nothing else.",
       arguments->run);
   AddSteps(*verb, arguments->steps);
   AddChoice(*verb, "--format", {"perfetto", "chrome", "html"}, arguments->format);

@@ -30,11 +30,6 @@ struct OpenTrace {
   Steps steps;
 };
 
-/// The number that the console gave the first training round of the trace: 1 unless records are
-/// dropped, or the run was resumed. By resolved.toml and metrics.jsonl of the run directory, as
-/// far as they are there.
-std::int64_t FirstStepOf(const TraceIndex& index, const std::string& run_directory);
-
 /// What the stages of a run decide by: with the credits of its resolved.toml, or, if that cannot be
 /// read, without.
 RuleInputs RuleOfRun(const OpenTrace& run);

@@ -118,6 +118,7 @@ class JobFixture {
     node.threads = false;
     node.trace = trace = std::make_shared<MessageTrace>(0);
     node.trace_records = 1 << 14;
+    node.memory = memory;
     plan = node.plan;
     JobDone done{"the job never ended"};
     {
@@ -165,6 +166,7 @@ class JobFixture {
 
   std::function<ProgramFactory(ProgramFactory)> wrap_program;  ///< puts something between; optional
   std::shared_ptr<InputSource> source;                         ///< instead of SyntheticSource
+  std::shared_ptr<MemoryMeter> memory;                         ///< null: none is noted
   bool inspect = false;
   std::shared_ptr<Seen> seen;
   std::shared_ptr<AbortSignal> abort;

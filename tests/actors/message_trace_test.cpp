@@ -1,5 +1,7 @@
 // What a whole job leaves in its trace: every message, who caused it, and the work it led to.
 #include <map>
+#include <optional>
+#include <set>
 
 #include <catch2/catch.hpp>
 
@@ -92,6 +94,52 @@ TEST_CASE_METHOD(JobFixture, "all work belongs to the message that asked for it"
     CHECK(asked.begin_ns <= work.pass.begin_ns);
     CHECK(work.pass.end_ns <= asked.end_ns);
   }
+}
+
+TEST_CASE_METHOD(JobFixture, "whoever begins or ends a round says which training step it is",
+                 "[actors]") {
+  // As a run that goes on after step 6: evaluations in rounds 0 and 3.
+  const auto rounds = [](std::int64_t number) -> std::optional<Round> {
+    if (number >= 5) return std::nullopt;
+    const bool train = number % 3 != 0;
+    return Round{number, train, number < 3 ? 5 + number : 4 + number, 2, 1.0};
+  };
+  REQUIRE(Run(TwoModules(), rounds).failure.empty());
+  std::map<std::string, std::map<std::int64_t, std::set<std::int64_t>>> said;  // type, round: steps
+  for (const TraceMessage& message : Trace().messages) {
+    if (message.step >= 0) said[TypeOf(Trace(), message)][message.round].insert(message.step);
+  }
+  using Steps = std::map<std::int64_t, std::set<std::int64_t>>;
+  CHECK(said["RoundBegin"] == Steps{{0, {0}}, {1, {7}}, {2, {8}}, {3, {0}}, {4, {9}}});
+  for (const char* type : {"UpdateRound", "UpdateParameters", "ToSet<UpdateParameters>"}) {
+    INFO(type);
+    CHECK(said[type] == Steps{{1, {7}}, {2, {8}}, {4, {9}}});
+  }
+  CHECK(said.size() == 4);
+}
+
+TEST_CASE_METHOD(JobFixture, "all work says what memory was in use when it ended", "[actors]") {
+  /// 12 KiB more whenever it is asked, and then more than a record has room for.
+  struct Growing : MemoryMeter {
+    std::int64_t asked = 0;
+    std::int64_t MemoryInUse() override {
+      return ++asked < 49 ? 12 * 1024 * asked + 5 : std::int64_t{1} << 60;
+    }
+  };
+  memory = std::make_shared<Growing>();
+  REQUIRE(Run(TwoModules(), TrainingRounds(2, 3)).failure.empty());
+  std::map<std::int64_t, int> said;
+  for (const TraceWork& work : Trace().work) ++said[work.memory_bytes];
+  REQUIRE(Trace().work.size() == 48);
+  CHECK(said.size() == 48);
+  CHECK(said.begin()->first == 12 * 1024);
+  CHECK(said.rbegin()->first == 12 * 1024 * 48);
+
+  REQUIRE(Run(TwoModules(), TrainingRounds(1, 1)).failure.empty());
+  for (const TraceWork& work : Trace().work) CHECK(work.memory_bytes == 0xFFFFFFFF * 1024LL);
+  memory.reset();
+  REQUIRE(Run(TwoModules(), TrainingRounds(1, 1)).failure.empty());
+  for (const TraceWork& work : Trace().work) CHECK(work.memory_bytes == 0);
 }
 
 }  // namespace troupe

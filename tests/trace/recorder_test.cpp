@@ -177,7 +177,9 @@ TEST_CASE("what is no trace is refused with its reason", "[trace]") {
     file.write(reinterpret_cast<const char*>(&value), 4);
   };
   patch(8, 7);
-  CHECK(Error(path) == path + ": expected trace version 2, got 7");
+  CHECK(Error(path) == path + ": expected trace version 3, got 7");
+  patch(8, 2);  // without the steps of rounds
+  CHECK(Error(path) == path + ": expected trace version 3, got 2");
   patch(12, 64);
   CHECK(Error(path) == path + ": expected record size 128, got 64");
   for (const std::streamoff at : {16, 24, 32, 40}) {

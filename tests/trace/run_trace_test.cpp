@@ -68,6 +68,7 @@ TEST_CASE("a request of another process was sent by the handling that numbered i
   request.request = 6;
   request.unit = 3;
   request.round = 2;
+  request.step = 12;
   const auto arrived = two.second.Note(request);
   two.second.Begin(arrived, 1'000'400);
   two.second.End(arrived, 1'000'500, 0, 0);
@@ -83,6 +84,8 @@ TEST_CASE("a request of another process was sent by the handling that numbered i
   CHECK(trace.actors[static_cast<std::size_t>(activation.sender)].name == "stage a.s0 dp0");
   CHECK(trace.actors[static_cast<std::size_t>(activation.receiver)].process == 1);
   CHECK(activation.link == 0);
+  CHECK(activation.step == 12);
+  CHECK(cause.step == -1);
   CHECK(trace.missing == std::vector<std::string>{"n2"});
 }
 
@@ -147,6 +150,7 @@ TEST_CASE("work belongs to the message whose handling it was", "[trace]") {
   work.round = 5;
   work.begin_ns = 60;
   work.end_ns = 90;
+  work.memory_kib = 3'000'000'000;  // 2.8 TiB
   two.first.Note(work);
   work.stage = 99;  // of no stage that there is
   two.first.Note(work);
@@ -156,6 +160,7 @@ TEST_CASE("work belongs to the message whose handling it was", "[trace]") {
   CHECK(trace.work[0].pass.kind == WorkKind::kBackward);
   CHECK(trace.work[0].pass.rank == 3);
   CHECK(trace.work[0].pass.end_ns - trace.work[0].pass.begin_ns == 30);
+  CHECK(trace.work[0].memory_bytes == 3'072'000'000'000);
 }
 
 }  // namespace troupe

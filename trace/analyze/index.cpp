@@ -1,6 +1,7 @@
 #include "trace/analyze/index.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -10,6 +11,14 @@ namespace {
 
 const std::string kNobody = "nobody";
 const std::string kUnknownType = "?";
+
+/// "device 12" -> 12.
+int RankOf(const std::string& device) {
+  int rank = -1;
+  const std::size_t at = std::min<std::size_t>(device.size(), 7);
+  std::from_chars(device.data() + at, device.data() + device.size(), rank);
+  return rank;
+}
 
 bool Begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
 
@@ -40,7 +49,12 @@ TraceIndex::TraceIndex(const RunTrace& trace)
       previous_(trace.messages.size(), -1),
       round_of_(trace.messages.size(), -1),
       handled_at_(trace.actors.size() + 1, 0) {
-  for (const TraceActor& actor : trace.actors) classes_.push_back(ClassOf(actor.name));
+  for (const TraceActor& actor : trace.actors) {
+    classes_.push_back(ClassOf(actor.name));
+    if (classes_.back() == ActorClass::kDevice) {
+      process_of_rank_[RankOf(actor.name)] = actor.process;
+    }
+  }
   for (std::size_t w = 0; w < trace.work.size(); ++w) {
     const TraceWork& work = trace.work[w];
     end_ns_ = std::max({end_ns_, work.pass.begin_ns, work.pass.end_ns});
@@ -91,6 +105,11 @@ std::span<const int> TraceIndex::WorkIn(std::int64_t round) const {
     return wanted < work(w).pass.round;
   });
   return {begin, end};
+}
+
+int TraceIndex::ProcessOf(const TraceWork& work) const {
+  const auto process = process_of_rank_.find(work.pass.rank);
+  return process == process_of_rank_.end() ? 0 : process->second;
 }
 
 const std::string& TraceIndex::TypeName(int i) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,8 @@ class TraceIndex {
   ActorClass ClassOfActor(int actor) const {
     return actor < 0 ? ActorClass::kOther : classes_[At(actor)];
   }
+  /// Where the device that ran it lives; 0 where its actor is not known.
+  int ProcessOf(const TraceWork& work) const;
   /// The latest time of anything in the trace.
   std::int64_t end_ns() const { return end_ns_; }
 
@@ -71,6 +74,7 @@ class TraceIndex {
   std::vector<std::size_t> handled_at_;  ///< by actor: where its messages begin in handled_
   std::vector<int> work_in_;             ///< by round, then begin
   std::vector<ActorClass> classes_;
+  std::map<int, int> process_of_rank_;
   std::int64_t end_ns_ = 0;
 };
 

@@ -10,12 +10,61 @@
 namespace troupe {
 namespace {
 
+/// What a trace knows of one round.
 struct Seen {
   std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = 0;
   std::int64_t announced_ns = std::numeric_limits<std::int64_t>::max();
-  bool trains = false;
+  std::int64_t said = -1;  ///< by its messages: the step that it is, 0 an evaluation, -1 nothing
+  bool worked = false;
+  bool goes_back = false;  ///< it has work that no evaluation has
+  bool trains() const { return said > 0 || (said < 0 && goes_back); }
 };
+
+using Rounds = std::map<std::int64_t, Seen>;
+
+Rounds RoundsOf(const RunTrace& trace) {
+  Rounds rounds;
+  for (const TraceWork& work : trace.work) {
+    Seen& seen = rounds[work.pass.round];
+    seen.worked = true;
+    seen.begin_ns = std::min(seen.begin_ns, work.pass.begin_ns);
+    seen.end_ns = std::max(seen.end_ns, work.pass.end_ns);
+    seen.goes_back = seen.goes_back || (work.pass.kind != WorkKind::kForward &&
+                                        work.pass.kind != WorkKind::kExchange);
+  }
+  for (const TraceMessage& m : trace.messages) {
+    if (m.round < 0 || m.step < 0) continue;
+    Seen& seen = rounds[m.round];
+    seen.said = m.step;
+    seen.announced_ns = std::min(seen.announced_ns, m.sent_ns);
+  }
+  return rounds;
+}
+
+/// The steps of `rounds`, all of which train, in their order. Training rounds count on from each
+/// other, so one that says its number is enough for all.
+std::vector<std::int64_t> NumbersOf(const std::vector<const Seen*>& rounds) {
+  constexpr std::int64_t kUnknown = -1;
+  std::vector<std::int64_t> numbers(rounds.size(), kUnknown);
+  std::size_t first_known = rounds.size();
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    const bool known = i > first_known;
+    // A file may say anything: numbers grow, or nobody could look one up.
+    if (rounds[i]->said > (known ? numbers[i - 1] : static_cast<std::int64_t>(i))) {
+      numbers[i] = rounds[i]->said;
+      first_known = std::min(first_known, i);
+    } else if (known) {
+      numbers[i] = numbers[i - 1] + 1;
+    }
+  }
+  const bool none = first_known == rounds.size();
+  for (std::size_t i = 0; i < first_known; ++i) {
+    const auto before = static_cast<std::int64_t>(first_known - i);
+    numbers[i] = none ? static_cast<std::int64_t>(i) + 1 : numbers[first_known] - before;
+  }
+  return numbers;
+}
 
 bool ParseNumber(const std::string& text, std::int64_t& number) {
   const char* end = text.data() + text.size();
@@ -25,36 +74,28 @@ bool ParseNumber(const std::string& text, std::int64_t& number) {
 
 }  // namespace
 
-Steps::Steps(const TraceIndex& index, std::int64_t first_step) {
-  std::map<std::int64_t, Seen> rounds;
-  for (const TraceWork& work : index.trace().work) {
-    Seen& seen = rounds[work.pass.round];
-    seen.begin_ns = std::min(seen.begin_ns, work.pass.begin_ns);
-    seen.end_ns = std::max(seen.end_ns, work.pass.end_ns);
-    seen.trains = seen.trains ||
-                  (work.pass.kind != WorkKind::kForward && work.pass.kind != WorkKind::kExchange);
+Steps::Steps(const TraceIndex& index) {
+  const Rounds rounds = RoundsOf(index.trace());
+  std::vector<const Seen*> training;
+  for (const auto& [round, seen] : rounds) {
+    if (seen.trains()) training.push_back(&seen);
   }
-  for (std::size_t i = 0; i < index.trace().messages.size(); ++i) {
-    const TraceMessage& m = index.trace().messages[i];
-    if (m.round < 0 || index.TypeName(static_cast<int>(i)) != "RoundBegin") continue;
-    const auto round = rounds.find(m.round);
-    if (round == rounds.end()) continue;
-    round->second.announced_ns = std::min(round->second.announced_ns, m.sent_ns);
-  }
+  const std::vector<std::int64_t> numbers = NumbersOf(training);
+  auto number = numbers.begin();
   for (auto at = rounds.begin(); at != rounds.end(); ++at) {
     const auto& [round, seen] = *at;
-    if (!seen.trains) continue;
-    const std::int64_t step = first_step + static_cast<std::int64_t>(all_.size());
+    if (!seen.trains()) continue;
+    const std::int64_t step = *number++;
+    if (!seen.worked) continue;
     std::int64_t begin_ns = std::min(seen.begin_ns, seen.announced_ns);
     if (at != rounds.begin() && std::prev(at)->first == round - 1) {
       begin_ns = std::max(begin_ns, std::prev(at)->second.end_ns);
     }
     all_.push_back({step, round, std::min(begin_ns, seen.end_ns), seen.end_ns});
   }
-  // A run that was killed, or still runs, ends in the middle of a step.
-  if (all_.size() < 2) return;
-  const std::size_t last = index.WorkIn(all_.back().round).size();
-  if (last < index.WorkIn(all_[all_.size() - 2].round).size()) all_.pop_back();
+  // A run that was killed, or still runs, ends in the middle of a step, and the next has begun.
+  const auto works = [&](std::size_t i) { return index.WorkIn(all_[i].round).size(); };
+  while (all_.size() >= 2 && works(all_.size() - 1) < works(all_.size() - 2)) all_.pop_back();
 }
 
 std::int64_t Steps::StepOf(std::int64_t round) const {
@@ -66,14 +107,15 @@ std::int64_t Steps::StepOf(std::int64_t round) const {
 
 const StepSpan& Steps::Of(std::int64_t step) const {
   if (all_.empty()) throw std::out_of_range("there is no training step in the trace");
+  const auto at = std::lower_bound(
+      all_.begin(), all_.end(), step,
+      [](const StepSpan& span, std::int64_t wanted) { return span.step < wanted; });
+  if (at != all_.end() && at->step == step) return *at;
   const std::int64_t first = all_.front().step;
   const std::int64_t last = all_.back().step;
-  if (step < first || step > last) {
-    throw std::out_of_range("step " + std::to_string(step) + " is not in the trace, which has " +
-                            (first == last ? "step " : "steps ") + std::to_string(first) +
-                            (first == last ? "" : "-" + std::to_string(last)));
-  }
-  return all_[static_cast<std::size_t>(step - first)];
+  throw std::out_of_range("step " + std::to_string(step) + " is not in the trace, which has " +
+                          (first == last ? "step " : "steps ") + std::to_string(first) +
+                          (first == last ? "" : "-" + std::to_string(last)));
 }
 
 std::vector<StepSpan> Steps::In(const std::optional<StepRange>& range) const {

@@ -28,9 +28,11 @@ struct StepRange {
 
 class Steps {
  public:
-  /// Rounds with a backward, a reduction or an update train; the first of them is step
-  /// `first_step`. A last one with less work than the one before has not ended: it is none.
-  explicit Steps(const TraceIndex& index, std::int64_t first_step = 1);
+  /// Which rounds train, and which step each is, is what their messages say. A round whose messages
+  /// say nothing any more trains if it has a backward, a reduction or an update, and its number
+  /// follows from its neighbours'; where no round says anything, the first is step 1. A last round
+  /// with less work than the one before has not ended: it is none.
+  explicit Steps(const TraceIndex& index);
 
   const std::vector<StepSpan>& all() const { return all_; }
   /// -1: the round does not train, or is not in the trace.
@@ -41,7 +43,7 @@ class Steps {
   std::vector<StepSpan> In(const std::optional<StepRange>& range) const;
 
  private:
-  std::vector<StepSpan> all_;  ///< by step, without gaps
+  std::vector<StepSpan> all_;  ///< by round, and so by step
 };
 
 /// "12" or "10-12". Throws std::invalid_argument that says what was expected.

@@ -25,13 +25,18 @@ bool Computes(WorkKind kind) { return kind != WorkKind::kExchange; }
 class Collector {
  public:
   Collector(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns)
-      : index_(index), begin_ns_(begin_ns), end_ns_(end_ns) {}
+      : index_(index),
+        begin_ns_(begin_ns),
+        end_ns_(end_ns),
+        memory_(index.trace().processes.size(), 0) {}
 
   void AddWork(const TraceWork& work) {
     const PassRecord& pass = work.pass;
     const std::int64_t from = std::max(pass.begin_ns, begin_ns_);
     const std::int64_t until = std::min(pass.end_ns, end_ns_);
     if (until < from) return;
+    const auto process = static_cast<std::size_t>(index_.ProcessOf(work));
+    if (process < memory_.size()) memory_[process] = std::max(memory_[process], work.memory_bytes);
     RankTime& rank = ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_}).first->second;
     own_[{pass.stage, pass.dp}][pass.rank] += IsPass(pass.kind) ? until - from : 0;
     if (from > rank.until_ns) AddWait(work, rank.until_ns, from);
@@ -47,6 +52,7 @@ class Collector {
     summary.begin_ns = begin_ns_;
     summary.end_ns = end_ns_;
     summary.waits = std::move(long_waits_);
+    summary.memory_bytes = std::move(memory_);
     summary.ranks = std::ssize(ranks_);
     for (const auto& [number, rank] : ranks_) summary.computed_ns += rank.computed_ns;
     for (const auto& [place, by_rank] : own_) {
@@ -99,6 +105,7 @@ class Collector {
   std::map<Place, std::map<int, std::int64_t>> own_;  ///< of every rank that the stage lives on
   std::map<Place, std::map<Reason, std::int64_t>> reasons_;
   std::vector<LongWait> long_waits_;
+  std::vector<std::int64_t> memory_;  ///< by process
 };
 
 std::vector<EdgeTime> EdgesOf(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns) {

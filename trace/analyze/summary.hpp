@@ -65,9 +65,10 @@ struct Summary {
 
   /// Share of the time of all ranks in which they compute nothing (docs/schedules.md).
   double bubble() const;
-  std::vector<StageTime> stages;  ///< by stage, then replica
-  std::vector<EdgeTime> edges;    ///< by link, then type
-  std::vector<LongWait> waits;    ///< longest first, at most `top`
+  std::vector<StageTime> stages;           ///< by stage, then replica
+  std::vector<EdgeTime> edges;             ///< by link, then type
+  std::vector<LongWait> waits;             ///< longest first, at most `top`
+  std::vector<std::int64_t> memory_bytes;  ///< by process: the most in use; 0: nobody says
 };
 
 /// Over the time from the beginning of the first of `spans` to the end of the last; over the whole

@@ -55,13 +55,16 @@ Table WaitTable(const Summary& summary, const TraceIndex& index, const Steps& st
   return table;
 }
 
-Table ProcessTable(const RunTrace& trace) {
-  Table table{{"process", "host", "pid", "records", "dropped", "torn", "clock"}, {}};
-  for (const TraceProcess& process : trace.processes) {
+Table ProcessTable(const Summary& summary, const RunTrace& trace) {
+  Table table{{"process", "host", "pid", "records", "dropped", "torn", "clock", "most memory"}, {}};
+  for (std::size_t p = 0; p < trace.processes.size(); ++p) {
+    const TraceProcess& process = trace.processes[p];
+    const std::int64_t memory = p < summary.memory_bytes.size() ? summary.memory_bytes[p] : 0;
     table.rows.push_back(
         {process.name, process.host, process.pid, static_cast<std::int64_t>(process.noted),
          static_cast<std::int64_t>(process.dropped), static_cast<std::int64_t>(process.torn),
-         Cell::Number(Duration(process.clock_offset_ns))});
+         Cell::Number(Duration(process.clock_offset_ns)),
+         Cell::Number(memory > 0 ? Bytes(memory) : "-")});
   }
   return table;
 }
@@ -113,7 +116,7 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
   text += trace.run + ": " + which + ", " + std::to_string(trace.messages.size()) + " messages, " +
           std::to_string(trace.work.size()) + " pieces of work; below, " +
           Duration(summary.end_ns - summary.begin_ns) + " of it\n\n";
-  text += ToText(ProcessTable(trace)) + '\n' + ToText(StageTable(summary, index));
+  text += ToText(ProcessTable(summary, trace)) + '\n' + ToText(StageTable(summary, index));
   if (summary.ranks > 0) {
     text += "bubble " + Percent(summary.bubble()) + " of the time of " +
             std::to_string(summary.ranks) + (summary.ranks == 1 ? " rank\n" : " ranks together\n");

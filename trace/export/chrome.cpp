@@ -38,8 +38,9 @@ class Writer {
     for (const LaneCounter& counter : timeline_.counters) WriteCounter(counter);
     out_ << "\n],\n\"displayTimeUnit\":\"ms\",\n\"metadata\":{\"run\":"
          << JsonString(index_.trace().run) << ",\"base_ns\":" << index_.trace().origin_ns
-         << ",\"messages\":" << timeline_.arrows.size()
-         << ",\"unhandled_messages\":" << timeline_.unhandled << "}}\n";
+         << ",\"messages\":" << timeline_.messages() << ",\"arrows\":" << timeline_.arrows.size()
+         << ",\"unhandled_messages\":" << timeline_.unhandled
+         << ",\"nameless_receivers\":" << timeline_.nameless << "}}\n";
   }
 
  private:

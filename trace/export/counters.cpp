@@ -34,6 +34,29 @@ LaneCounter CounterOf(const Lane& lane, int dp, InFlight in_flight, std::int64_t
   return counter;
 }
 
+std::vector<LaneCounter> MemoryOf(const TraceIndex& index, const Timeline& timeline) {
+  std::map<int, std::vector<CounterPoint>> processes;
+  for (const LaneSlice& slice : timeline.slices) {
+    if (slice.work < 0) continue;
+    const TraceWork& work = index.work(slice.work);
+    if (work.memory_bytes <= 0) continue;
+    processes[index.ProcessOf(work)].push_back({work.pass.end_ns, work.memory_bytes});
+  }
+  std::vector<LaneCounter> counters;
+  for (auto& [process, points] : processes) {
+    std::stable_sort(points.begin(), points.end(),
+                     [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+    const CounterPoint last = points.back();
+    points.erase(std::unique(points.begin(), points.end(),
+                             [](const auto& a, const auto& b) { return a.value == b.value; }),
+                 points.end());
+    points.push_back({std::max(timeline.end_ns, last.at_ns), last.value});
+    counters.push_back(
+        {{ProcessName(index.trace(), process), "memory"}, process, "bytes", std::move(points)});
+  }
+  return counters;
+}
+
 }  // namespace
 
 std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& timeline) {
@@ -72,6 +95,7 @@ std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& tim
     counter.points.push_back({std::max(timeline.end_ns, last.at_ns), last.value});
     counters.push_back(std::move(counter));
   }
+  for (LaneCounter& counter : MemoryOf(index, timeline)) counters.push_back(std::move(counter));
   return counters;
 }
 

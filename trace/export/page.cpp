@@ -6,6 +6,7 @@
 //   slices  [lane, begin, length, name, kind, message]    message: index of its arrow, or -1
 //   arrows  [from lane, sent, slice, cause]               cause: index of an arrow, or -1
 //   steps   [step, begin, end]
+//   counters {path, unit, points: [at, value]}             the value until the next point
 //   bubble  rows of the summary; losses [step, loss]
 #include <map>
 #include <ostream>
@@ -45,11 +46,12 @@ class Data {
     return "{\"run\":" + JsonString(index_.trace().run) +
            ",\"length\":" + std::to_string(timeline_.end_ns - timeline_.begin_ns) +
            ",\"missing\":" + JsonString(missing) +
-           ",\"unhandled\":" + std::to_string(timeline_.unhandled) +
+           ",\"unhandled\":" + std::to_string(timeline_.unhandled + timeline_.nameless) +
            ",\n\"kinds\":" + List(kinds_) + ",\n\"lanes\":" + Lanes() +
            ",\n\"names\":" + List(names_) + ",\n\"slices\":" + slices +
            ",\n\"arrows\":" + Arrows() + ",\n\"steps\":" + Steps() +
-           ",\n\"bubble\":" + extras.bubble_json + ",\n\"losses\":" + extras.losses_json + "}";
+           ",\n\"counters\":" + Counters() + ",\n\"bubble\":" + extras.bubble_json +
+           ",\n\"losses\":" + extras.losses_json + "}";
   }
 
  private:
@@ -68,15 +70,17 @@ class Data {
     return list + "]";
   }
 
+  static std::string Path(const std::vector<std::string>& path) {
+    std::string list = "[";
+    for (const std::string& part : path) list += (list.size() > 1 ? "," : "") + JsonString(part);
+    return list + "]";
+  }
+
   std::string Lanes() const {
     std::string list = "[";
     for (const Lane& lane : timeline_.lanes) {
-      std::string path;
-      for (const std::string& part : lane.path) {
-        path += (path.empty() ? "" : ",") + JsonString(part);
-      }
-      list += (list.size() > 1 ? ",\n" : "") + std::string("{\"path\":[") + path + "],\"kind\":\"" +
-              (lane.kind == LaneKind::kWork ? "work" : "messages") + "\"}";
+      list += (list.size() > 1 ? ",\n{\"path\":" : "{\"path\":") + Path(lane.path) +
+              ",\"kind\":\"" + (lane.kind == LaneKind::kWork ? "work" : "messages") + "\"}";
     }
     return list + "]";
   }
@@ -119,6 +123,19 @@ class Data {
     for (const StepSpan& span : timeline_.steps) {
       list += (list.size() > 1 ? "," : "") +
               Numbers({span.step, Since(span.begin_ns), Since(span.end_ns)});
+    }
+    return list + "]";
+  }
+
+  std::string Counters() const {
+    std::string list = "[";
+    for (const LaneCounter& counter : timeline_.counters) {
+      std::string points = "[";
+      for (const CounterPoint& point : counter.points) {
+        points += (points.size() > 1 ? "," : "") + Numbers({Since(point.at_ns), point.value});
+      }
+      list += (list.size() > 1 ? ",\n{\"path\":" : "{\"path\":") + Path(counter.path) +
+              ",\"unit\":" + JsonString(counter.unit) + ",\"points\":" + points + "]}";
     }
     return list + "]";
   }

@@ -38,6 +38,9 @@ function layOut() {
     rows.push({ lane: l, name: lane.kind === "work" ? lane.path[lane.path.length - 2] :
       lane.path.slice(1).join(" \u203a ") || lane.path[0] });
   });
+  const counted = data.counters.filter(c => all || c.unit === "bytes");
+  if (counted.length) rows.push({ group: "counters" });
+  for (const counter of counted) rows.push({ counter, name: counter.path.join(" \u203a ") });
   const width = view.parentElement.clientWidth, height = HEAD + rows.length * ROW + 4;
   const dots = window.devicePixelRatio || 1;
   view.style.height = height + "px";
@@ -93,6 +96,7 @@ function drawRow(row, y, w) {
   if (row.group) return;
   pen.save(); pen.beginPath(); pen.rect(LEFT, y, w - LEFT, ROW); pen.clip();
   pen.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+  if (row.counter) { drawCounter(row.counter, y, w); pen.restore(); return; }
   const lane = byLane[row.lane];
   let painted = -1;
   for (let i = firstAfter(lane, from); i < lane.length && lane[i].begin < until; ++i) {
@@ -109,6 +113,21 @@ function drawRow(row, y, w) {
     }
   }
   pen.restore();
+}
+const amount = (value, unit) => unit === "bytes" ? (value / 1048576).toFixed(1) + " MiB" :
+  value + " " + unit;
+function drawCounter(counter, y, w) {
+  let most = 1, least = Infinity;
+  for (const p of counter.points) { most = Math.max(most, p[1]); least = Math.min(least, p[1]); }
+  pen.fillStyle = css("bar");
+  counter.points.forEach(([at, value], i) => {
+    const next = i + 1 < counter.points.length ? counter.points[i + 1][0] : length;
+    if (next < from || at > until) return;
+    const high = (ROW - 5) * value / most;
+    pen.fillRect(x(at), y + ROW - 2 - high, Math.max(x(next) - x(at), 1), high);
+  });
+  pen.fillStyle = css("soft"); pen.fillText(amount(least, counter.unit) + " to " +
+    amount(most, counter.unit), LEFT + 6, y + ROW / 2 + .5);
 }
 const rowOf = lane => rows.findIndex(row => row.lane === lane);
 const middle = r => HEAD + r * ROW + ROW / 2;
@@ -151,11 +170,20 @@ function drawArrows(s) {
   }
   pen.restore();
 }
-function at(event) {
+function place(event) {
   const box = view.getBoundingClientRect();
   const px = event.clientX - box.left, py = event.clientY - box.top;
-  const row = rows[Math.floor((py - HEAD) / ROW)];
-  if (!row || row.group || px < LEFT || py < HEAD) return -1;
+  return { px, row: px < LEFT || py < HEAD ? undefined : rows[Math.floor((py - HEAD) / ROW)] };
+}
+function counted(event) {  // what a counter under the mouse shows
+  const { px, row } = place(event);
+  if (!row || !row.counter) return "";
+  const past = row.counter.points.filter(p => p[0] <= ns(px));
+  return past.length ? row.name + "\n" + amount(past[past.length - 1][1], row.counter.unit) : "";
+}
+function at(event) {
+  const { px, row } = place(event);
+  if (!row || row.group || row.counter) return -1;
   const lane = byLane[row.lane], near = 2 * (until - from) / (width() - LEFT);
   const i = firstAfter(lane, ns(px) - near);
   return i < lane.length && lane[i].begin <= ns(px) + near ? lane[i].i : -1;
@@ -185,9 +213,10 @@ view.addEventListener("mousemove", e => {
   if (drag) return;
   const now = at(e);
   if (now !== hovered) { hovered = now; draw(); }
-  tip.style.display = now >= 0 ? "block" : "none";
-  if (now < 0) return;
-  tip.textContent = describe(slices[now]);
+  const text = now >= 0 ? describe(slices[now]) : counted(e);
+  tip.style.display = text ? "block" : "none";
+  if (!text) return;
+  tip.textContent = text;
   tip.style.left = Math.min(e.clientX + 14, window.innerWidth - 440) + "px";
   tip.style.top = Math.min(e.clientY + 16, window.innerHeight - 110) + "px";
 });
@@ -218,7 +247,7 @@ function facts() {
     ["pieces of work", slices.filter(s => s.kind !== "message").length.toLocaleString("en")],
     ["devices", data.lanes.filter(l => l.kind === "work").length]];
   if (lengths.length) all.unshift(["a step, median", time(lengths[lengths.length >> 1])]);
-  if (data.unhandled) all.push(["never handled", data.unhandled]);
+  if (data.unhandled) all.push(["without an arrow", data.unhandled]);
   for (const [name, value] of all) {
     const box = document.createElement("div"), b = document.createElement("b");
     b.textContent = value; box.className = "fact soft"; box.append(b, name); b.style.color =

@@ -63,8 +63,9 @@ class Writer {
     if (parent != 0) track.Varint(descriptor::kParent, parent);
     if (counter != nullptr) {
       ProtoWriter unit;
-      unit.Varint(descriptor::kUnit, descriptor::kCount);
-      unit.Text(descriptor::kUnitName, counter->unit);
+      const bool bytes = counter->unit == "bytes";
+      unit.Varint(descriptor::kUnit, bytes ? descriptor::kBytes : descriptor::kCount);
+      if (!bytes) unit.Text(descriptor::kUnitName, counter->unit);
       track.Message(descriptor::kCounter, unit);
     }
     track.Varint(descriptor::kChildOrdering, descriptor::kExplicit);

@@ -63,7 +63,8 @@ constexpr const char* kTables[] = {
   stage INTEGER,                -- stages.stage
   dp INTEGER, rank INTEGER,
   step INTEGER, round INTEGER, unit INTEGER,
-  begin_ns INTEGER, end_ns INTEGER
+  begin_ns INTEGER, end_ns INTEGER,
+  memory_bytes INTEGER          -- in use by its process when it ended
 );
 )"};
 
@@ -157,13 +158,14 @@ void FillLarge(sqlite3* database, const TraceIndex& index, const Steps& steps) {
     messages.Known(m.link).Number(m.bytes).Known(m.credits).Number(m.mailbox);
     messages.Number(m.sent_ns).Number(m.arrived_ns).Known(m.begin_ns).Known(m.end_ns).Insert();
   }
-  Statement work(database, InsertInto("work", 10));
+  Statement work(database, InsertInto("work", 11));
   for (const TraceWork& one : trace.work) {
     const PassRecord& pass = one.pass;
     one.message < 0 ? work.Known(-1) : work.Number(id_of(one.message));
     work.Text(ToString(pass.kind)).Number(pass.stage).Number(pass.dp).Number(pass.rank);
     work.Known(steps.StepOf(pass.round)).Number(pass.round).Number(pass.unit);
-    work.Number(pass.begin_ns).Number(pass.end_ns).Insert();
+    work.Number(pass.begin_ns).Number(pass.end_ns);
+    work.Known(one.memory_bytes > 0 ? one.memory_bytes : -1).Insert();
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -68,10 +69,12 @@ Path PlaceOf(const std::string& name, const TraceIndex& index,
 
 class Maker {
  public:
-  Maker(const TraceIndex& index, const std::vector<StepSpan>& spans) : index_(index) {
+  Maker(const TraceIndex& index, const std::vector<StepSpan>& spans, Stretch stretch)
+      : index_(index), whole_(spans.empty() || stretch == Stretch::kWhole) {
     result_.steps = spans;
+    for (const StepSpan& span : spans) rounds_.insert(span.round);
     result_.end_ns = index.end_ns() + 1;
-    if (spans.empty()) return;
+    if (whole_) return;
     result_.begin_ns = spans.front().begin_ns;
     result_.end_ns = spans.front().end_ns;
     for (const StepSpan& span : spans) {
@@ -96,15 +99,17 @@ class Maker {
   void PlaceSlices();
   void PlaceHandlers(int lane, std::vector<int> messages);
   void PlaceWork(int lane, const std::vector<int>& work);
-  std::string ProcessName(int process) const {
-    const auto& processes = index_.trace().processes;
-    if (At(process) < processes.size()) return processes[At(process)].name;
-    return "n" + std::to_string(process);
+  /// Whether something of `round` that lasted from `begin_ns` to `end_ns` is in the stretch.
+  bool Holds(std::int64_t round, std::int64_t begin_ns, std::int64_t end_ns) const {
+    return whole_ || (begin_ns < result_.end_ns && end_ns >= result_.begin_ns) ||
+           rounds_.count(round) > 0;
   }
 
   const TraceIndex& index_;
+  const bool whole_;
+  std::set<std::int64_t> rounds_;  ///< of the steps
   Timeline result_;
-  std::vector<int> messages_;             ///< sent in time and handled
+  std::vector<int> messages_;             ///< those with arrows
   std::map<int, std::vector<int>> work_;  ///< by rank
   std::map<int, int> stage_of_rank_;
   std::map<int, int> handlers_;    ///< lane by actor, -1 the outside
@@ -113,14 +118,15 @@ class Maker {
 };
 
 void Maker::Choose() {
-  const auto inside = [&](std::int64_t begin, std::int64_t end) {
-    return begin < result_.end_ns && end >= result_.begin_ns;
-  };
   for (int i = 0; At(i) < index_.trace().messages.size(); ++i) {
     const TraceMessage& m = index_.message(i);
-    if (!inside(m.sent_ns, m.sent_ns)) continue;
-    if (m.begin_ns < 0 || m.receiver < 0) {
+    const std::int64_t end_ns = m.end_ns < 0 ? index_.end_ns() : m.end_ns;
+    if (!Holds(index_.RoundOf(i), m.sent_ns, end_ns)) continue;
+    result_.of_steps += rounds_.count(index_.RoundOf(i)) > 0 ? 1 : 0;
+    if (m.begin_ns < 0) {
       ++result_.unhandled;
+    } else if (m.receiver < 0) {
+      ++result_.nameless;
     } else {
       messages_.push_back(i);
     }
@@ -129,7 +135,7 @@ void Maker::Choose() {
     const PassRecord& pass = index_.work(w).pass;
     const auto at = stage_of_rank_.try_emplace(pass.rank, pass.stage).first;
     at->second = std::min(at->second, pass.stage);
-    if (inside(pass.begin_ns, pass.end_ns)) work_[pass.rank].push_back(w);
+    if (Holds(pass.round, pass.begin_ns, pass.end_ns)) work_[pass.rank].push_back(w);
   }
 }
 
@@ -144,7 +150,7 @@ void Maker::MakeLanes() {
       const TraceActor& a = index_.trace().actors[At(actor)];
       made.process = a.process;
       made.path = PlaceOf(a.name, index_, stage_of_rank_);
-      made.path.insert(made.path.begin(), ProcessName(a.process));
+      made.path.insert(made.path.begin(), ProcessName(index_.trace(), a.process));
       if (!lane.empty()) made.path.push_back(lane);
     }
     lanes.push_back(std::move(made));
@@ -240,8 +246,14 @@ void Maker::PlaceWork(int lane, const std::vector<int>& work) {
 
 }  // namespace
 
-Timeline MakeTimeline(const TraceIndex& index, const std::vector<StepSpan>& spans) {
-  return Maker(index, spans).Make();
+Timeline MakeTimeline(const TraceIndex& index, const std::vector<StepSpan>& spans,
+                      Stretch stretch) {
+  return Maker(index, spans, stretch).Make();
+}
+
+std::string ProcessName(const RunTrace& trace, int process) {
+  if (At(process) < trace.processes.size()) return trace.processes[At(process)].name;
+  return "n" + std::to_string(process);
 }
 
 std::string SliceName(const TraceIndex& index, const LaneSlice& slice) {

@@ -47,7 +47,7 @@ struct CounterPoint {
 struct LaneCounter {
   std::vector<std::string> path;  ///< where it belongs, then its name
   int process = 0;
-  std::string unit;                  ///< "microbatches"
+  std::string unit;                  ///< "microbatches", "credits", "bytes"
   std::vector<CounterPoint> points;  ///< at every change, by time, and one at the end
 };
 
@@ -59,12 +59,29 @@ struct Timeline {
   std::vector<Arrow> arrows;      ///< by message
   std::vector<LaneCounter> counters;
   std::vector<StepSpan> steps;
-  std::int64_t unhandled = 0;  ///< messages sent in it that have no arrow, for nobody handled them
+
+  // Every message of the stretch is one of these; those with an arrow are `arrows`.
+  std::int64_t unhandled = 0;  ///< no arrow: nobody has handled it
+  std::int64_t nameless = 0;   ///< no arrow: handled by an actor whose name is not in the trace
+  std::int64_t messages() const {
+    return static_cast<std::int64_t>(arrows.size()) + unhandled + nameless;
+  }
+  std::int64_t of_steps = 0;  ///< of all these messages, those of the rounds of `steps`
 };
 
-/// Everything that was sent or worked on from the beginning of the first of `spans` to the end of
-/// the last; of the whole trace without one.
-Timeline MakeTimeline(const TraceIndex& index, const std::vector<StepSpan>& spans);
+enum class Stretch : std::uint8_t {
+  kSteps,  ///< from the beginning of the first to the end of the last
+  kWhole,  ///< all of the trace, with the steps marked in it
+};
+
+/// All messages that were under way, in a mailbox or in a handler at some time of the stretch, and
+/// all work that ran in it; and whatever else is of its steps: the next round is announced, and its
+/// inputs are read, while one runs. Without `spans` it is the whole trace.
+Timeline MakeTimeline(const TraceIndex& index, const std::vector<StepSpan>& spans,
+                      Stretch stretch = Stretch::kSteps);
+
+/// "n0"; of a process that has no name, its number.
+std::string ProcessName(const RunTrace& trace, int process);
 
 /// "F 3" of work, "Activation" of a message: what is written on a slice.
 std::string SliceName(const TraceIndex& index, const LaneSlice& slice);

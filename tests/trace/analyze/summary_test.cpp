@@ -96,6 +96,27 @@ TEST_CASE("waits name the edge and the one who kept the stage waiting", "[trace]
   CHECK(summary.stages[2].waits.front().whom == "stage language.s0 dp0");
 }
 
+TEST_CASE("the most memory that each process had in use is that of the steps asked for",
+          "[trace]") {
+  generated::Spec spec;
+  spec.processes = 2;  // 1,000,000 bytes and one page per piece of work, 2,000,000 likewise
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  std::vector<std::int64_t> pieces(2);
+  for (const TraceWork& work : trace.work) {
+    ++pieces[static_cast<std::size_t>(index.ProcessOf(work))];
+  }
+  const Summary whole = Summarize(index, steps.all());
+  CHECK(whole.memory_bytes ==
+        std::vector<std::int64_t>{1'000'000 + 4096 * pieces[0], 2'000'000 + 4096 * pieces[1]});
+  const Summary first = Summarize(index, {steps.Of(1)});
+  CHECK(first.memory_bytes == std::vector<std::int64_t>{1'000'000 + 4096 * pieces[0] / 3,
+                                                        2'000'000 + 4096 * pieces[1] / 3});
+  CHECK_THAT(Format(whole, index, steps),
+             Catch::Contains("most memory") && Catch::Contains(Bytes(whole.memory_bytes[1])));
+}
+
 TEST_CASE("every edge counts its messages and their bytes", "[trace]") {
   const RunTrace trace = generated::Generate({});
   const TraceIndex index(trace);

@@ -35,6 +35,9 @@ TEST_CASE("messages, work, actors, stages, edges and steps can be joined", "[tra
   CHECK(ask("select count(*) from messages m left join messages c on c.id = m.cause "
             "where c.id is null") == "count(*)\n1\n");
   CHECK(ask("select name, pid from processes") == "name,pid\nn0,100\n");
+  // 3 steps of 4 microbatches on 5 devices: F, B; a reduction and an update of each.
+  CHECK(ask("select count(*), min(memory_bytes), max(memory_bytes) from work") ==
+        "count(*),min(memory_bytes),max(memory_bytes)\n150,1004096,1614400\n");
 }
 
 TEST_CASE("the schema that is printed is that of the tables", "[trace]") {

@@ -124,6 +124,7 @@ class Job {
   void Pass(int to, const std::string& type, const Letter& letter, int link = -1) {
     Letter next{type, letter.round, letter.unit, link};
     if (link >= 0) next.bytes = 1000 * (link + 1) + letter.unit;
+    if (type == "RoundBegin") next.step = letter.step;
     if (type == "Slice") next.credits = static_cast<int>(3 - letter.unit % 4);
     if (!spec_.lost_type.empty() && !lost_ && type == spec_.lost_type &&
         letter.unit == spec_.lost_unit) {
@@ -224,6 +225,8 @@ void Job::OnDirector(const Letter& letter) {
   reports_ = 0;
   if (++round_ >= rounds_) return;
   Letter begin{"RoundBegin", round_};
+  const std::int64_t evaluations = spec_.evaluates_first ? 1 : 0;
+  begin.step = Trains(round_) ? spec_.first_step + round_ - evaluations : 0;
   for (const Replica& replica : replicas_) Pass(replica.actor, "RoundBegin", begin);
   for (const Replica& replica : replicas_) {
     if (!graph_.IsSource(replica.stage)) continue;

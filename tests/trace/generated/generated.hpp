@@ -50,6 +50,7 @@ struct Spec {
   int steps = 3;
   int microbatches = 4;
   bool evaluates_first = false;  ///< round 0 runs forwards only
+  int first_step = 1;            ///< a run that was resumed begins with another
   int processes = 1;             ///< ranks in equal parts
   std::int64_t handling_ns = 1000;
   std::int64_t near_ns = 500;    ///< from actor to actor

@@ -52,6 +52,7 @@ void World::Post(int to, const Letter& letter, int sender, std::int64_t at_ns, i
   m.bytes = letter.bytes;
   m.link = letter.link;
   m.credits = letter.credits;
+  m.step = letter.step;
   trace_.messages.push_back(m);
   letters_.push_back(letter);
   letters_.back().from = sender;
@@ -82,7 +83,9 @@ void World::Handle(int message) {
   for (PassRecord& pass : done_) {
     pass.begin_ns = again.begin_ns;
     pass.end_ns = end_ns;
-    trace_.work.push_back({pass, message});
+    // Every pass of a process finds one page more in use.
+    const int process = trace_.actors[Index(again.receiver)].process;
+    trace_.work.push_back({pass, message, (process + 1) * 1'000'000 + 4096 * ++worked_[process]});
   }
   done_.clear();
   for (const Leaving& leaving : std::exchange(leaving_, {})) {

@@ -21,6 +21,7 @@ struct Letter {
   int link = -1;
   std::int64_t bytes = 0;
   int credits = -1;
+  std::int64_t step = -1;
   int from = 0;  ///< actor
 };
 
@@ -84,6 +85,7 @@ class World {
   std::vector<Member> members_;
   std::map<std::string, int> by_name_;
   std::map<std::string, int> types_;
+  std::map<int, std::int64_t> worked_;  ///< by process: pieces of work so far
   std::priority_queue<Delivery, std::vector<Delivery>, std::greater<>> under_way_;
   // Of the handler that runs.
   int current_ = -1;
