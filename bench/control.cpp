@@ -18,6 +18,7 @@
 #include "actors/connections.hpp"
 #include "actors/node_actor.hpp"
 #include "messages/system.hpp"
+#include "trace/analyze/median.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -87,11 +88,6 @@ double ActorRounds(Side& side, const Node& peer, int rounds) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / rounds;
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 int Run(int rounds) {
   Ends plain = Connected();
   Ends control = Connected();
@@ -109,7 +105,8 @@ int Run(int rounds) {
   std::vector<double> sockets, actors, ratios;
   {
     Side side;
-    const Node peer = side.connections.Connect(std::move(control.connected), std::chrono::seconds(10));
+    const Node peer =
+        side.connections.Connect(std::move(control.connected), std::chrono::seconds(10));
     PlainRounds(plain.connected, rounds);
     ActorRounds(side, peer, rounds);
     for (int i = 0; i < kSamples; ++i) {

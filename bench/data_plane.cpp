@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "trace/analyze/median.hpp"
 #include "transport/ucx_plane.hpp"
 
 namespace troupe::bench {
@@ -201,11 +202,6 @@ class Puller {
   int ended_ = 0;
   int count_ = 0;
 };
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 /// One run of ucx_perftest; GB/s, or 0 if it did not work.
 double Perftest(const Arguments& arguments, std::int64_t size, int port) {

@@ -2,15 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "actors/job_plan.hpp"
+#include "cli/schedule/timed_rounds.hpp"
 #include "configs/config.hpp"
-#include "schedule/simulate.hpp"
 
 namespace troupe::bench {
 
@@ -24,15 +21,8 @@ struct SyntheticGraph {
 /// Credits enough never to hold anybody back, no clipping.
 Config ConfigOf(const SyntheticGraph& graph, double forward_ms, double backward_ms);
 
-/// One round: from the Director's decision to begin it to its completion.
-struct TimedRound {
-  double seconds = 0.0;
-  std::vector<std::vector<TimedPass>> stages;  ///< what ran, by stage of the graph, in order
-};
-
-/// Runs `rounds` + 1 rounds of `microbatches` and gives all but the first, in which programs are
-/// made and memory is touched for the first time. Throws std::runtime_error with the cause when the
-/// job fails.
+/// As RunTimedRounds, with sleeps that end on time. Each stage has one rank: its passes are in
+/// order.
 std::vector<TimedRound> RunRounds(const Config& config, int rounds, std::int64_t microbatches);
 
 }  // namespace troupe::bench

@@ -19,6 +19,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "trace/analyze/median.hpp"
 #include "transport/communicator.hpp"
 
 namespace {
@@ -102,12 +103,6 @@ struct Memory {
   std::vector<Buffer> inputs;
   std::vector<Buffer> outputs;
 };
-
-double Median(std::vector<double>& samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
-}
 
 /// Times `work` of all members against memcpy of `num_bytes` by all members.
 void Compare(benchmark::State& state, int members, std::int64_t num_bytes, Memory& memory,

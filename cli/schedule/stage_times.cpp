@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "modules/parameters.hpp"
+#include "trace/analyze/median.hpp"
 #include "trace/run_trace.hpp"
 
 namespace troupe {
@@ -53,11 +54,8 @@ StageTime TimeOf(const Config& config, const ModuleConfig& module, int pp) {
   return {Ns(seconds * 1e3), Ns(seconds * 2e3), Ns(seconds * 1e3)};
 }
 
-std::int64_t Median(std::vector<std::int64_t> samples) {
-  if (samples.empty()) return -1;
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
+std::int64_t MedianIfAny(std::vector<std::int64_t> samples) {
+  return samples.empty() ? -1 : Median(std::move(samples));
 }
 
 /// The median time from the sending of an activation by the one stage to its taking by the other,
@@ -80,7 +78,7 @@ std::int64_t LinkTime(const RunTrace& trace, const std::string& from, const std:
       samples.push_back(times.second - times.first);
     }
   }
-  return Median(std::move(samples));
+  return MedianIfAny(std::move(samples));
 }
 
 /// "2x" of `before`, "300us", "1.5ms", "2s"; -1 for anything else.
@@ -160,17 +158,17 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
   const StageGraph& graph = candidate.plan->graph();
   for (int stage = 0; stage < static_cast<int>(graph.stages().size()); ++stage) {
     auto& found = samples[graph.StageName(stage)];
-    const std::int64_t forward = Median(found[WorkKind::kForward]);
+    const std::int64_t forward = MedianIfAny(found[WorkKind::kForward]);
     const bool backs = candidate.plan->stages()[static_cast<std::size_t>(stage)].runs_backward;
     if (forward < 0 || (backs && found[WorkKind::kBackward].empty())) {
       throw LayoutError(run_directory + ": expected training passes of " + graph.StageName(stage) +
                         ", got none; a schedule with other stages needs a run of its own");
     }
-    const std::int64_t backward = std::max<std::int64_t>(Median(found[WorkKind::kBackward]), 0);
+    const std::int64_t backward = Median(found[WorkKind::kBackward]);
     guessed = guessed ||
               (found[WorkKind::kWeight].empty() &&
                candidate.plan->schedule().rules[static_cast<std::size_t>(stage)].splits_backward);
-    const std::int64_t weight = Median(found[WorkKind::kWeight]);
+    const std::int64_t weight = MedianIfAny(found[WorkKind::kWeight]);
     times.stages.push_back(weight < 0 ? StageTime{forward, backward, backward / 2}
                                       : StageTime{forward, backward + weight, weight});
   }

@@ -1,6 +1,5 @@
 #include "cli/schedule/timed_rounds.hpp"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -8,38 +7,31 @@
 #include <utility>
 
 #include "cli/run_job.hpp"
+#include "trace/analyze/median.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
 namespace {
 
-/// What one stage's passes took, by kind.
-using Took = std::map<PassKind, std::vector<std::int64_t>>;
-
-/// What every device notes, by rank and stage; the Director takes it between steps.
-struct Notes {
-  std::mutex mutex;
-  std::map<int, Took> stages;
-
-  void Add(int stage, PassKind kind, std::int64_t ns) {
-    const std::lock_guard lock(mutex);
-    stages[stage][kind].push_back(ns);
-  }
+/// What one shard ran in this round. Its device notes, the Director takes it between rounds.
+struct ShardPasses {
+  int stage = 0;
+  std::vector<TimedPass> passes;
 };
 
 class TimedProgram : public StageProgram {
  public:
-  TimedProgram(std::unique_ptr<StageProgram> program, int stage, std::shared_ptr<Notes> notes)
-      : program_(std::move(program)), stage_(stage), notes_(std::move(notes)) {}
+  TimedProgram(std::unique_ptr<StageProgram> program, std::shared_ptr<ShardPasses> shard)
+      : program_(std::move(program)), shard_(std::move(shard)) {}
 
   ForwardResult Forward(const ForwardPass& pass) override {
-    return Timed(PassKind::kForward, [&] { return program_->Forward(pass); });
+    return Timed({PassKind::kForward, pass.unit}, [&] { return program_->Forward(pass); });
   }
   BackwardResult Backward(const BackwardPass& pass) override {
-    return Timed(PassKind::kBackward, [&] { return program_->Backward(pass); });
+    return Timed({PassKind::kBackward, pass.unit}, [&] { return program_->Backward(pass); });
   }
   void BackwardWeights(std::int64_t unit) override {
-    Timed(PassKind::kWeight, [&] {
+    Timed({PassKind::kWeight, unit}, [&] {
       program_->BackwardWeights(unit);
       return 0;
     });
@@ -56,77 +48,110 @@ class TimedProgram : public StageProgram {
 
  private:
   template <class Run>
-  std::invoke_result_t<Run> Timed(PassKind kind, Run run) {
+  std::invoke_result_t<Run> Timed(const Pass& pass, Run run) {
     const std::int64_t begin = NowNs();
     auto result = run();
-    notes_->Add(stage_, kind, NowNs() - begin);
+    shard_->passes.push_back({pass, begin, NowNs()});
     return result;
   }
 
   std::unique_ptr<StageProgram> program_;
-  int stage_;
-  std::shared_ptr<Notes> notes_;
+  std::shared_ptr<ShardPasses> shard_;
 };
 
-std::int64_t Median(std::vector<std::int64_t> samples) {
-  if (samples.empty()) return 0;
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
-}
+struct RoundTimer : JobObserver {
+  explicit RoundTimer(std::size_t stages) : num_stages(stages) {}
 
-struct StepTimer : JobObserver {
-  explicit StepTimer(std::size_t stages) : num_stages(stages) {}
-
-  void OnRound(const RoundResult&) override {
-    MeasuredStep step;
-    step.seconds = static_cast<double>(NowNs() - begin_ns) * 1e-9;
-    const std::lock_guard lock(notes->mutex);
-    step.stages.resize(num_stages);
-    for (auto& [stage, took] : std::exchange(notes->stages, {})) {
-      StageTime& time = step.stages[static_cast<std::size_t>(stage)];
-      for (const auto& [kind, samples] : took) {
-        for (const std::int64_t ns : samples) step.busy_seconds += static_cast<double>(ns) * 1e-9;
+  void OnRound(const RoundResult& result) override {
+    TimedRound round;
+    round.seconds = static_cast<double>(NowNs() - begin_ns) * 1e-9;
+    round.stages.resize(num_stages);
+    // Units count on from round to round; here each round counts from 0.
+    const std::int64_t first = result.round.number * result.round.microbatches;
+    const std::lock_guard lock(mutex);
+    for (const auto& shard : shards) {
+      auto& stage = round.stages[static_cast<std::size_t>(shard->stage)];
+      for (TimedPass& timed : shard->passes) {
+        timed.pass.unit -= first;
+        stage.push_back(timed);
       }
-      time.forward_ns = Median(took[PassKind::kForward]);
-      time.weight_ns = Median(took[PassKind::kWeight]);
-      time.backward_ns = Median(took[PassKind::kBackward]) + time.weight_ns;
+      shard->passes.clear();
     }
-    steps.push_back(std::move(step));
+    rounds.push_back(std::move(round));
+  }
+
+  /// Called by every device when it makes its program.
+  std::shared_ptr<ShardPasses> NewShard(int stage) {
+    const std::lock_guard lock(mutex);
+    return shards.emplace_back(std::make_shared<ShardPasses>(ShardPasses{stage, {}}));
   }
 
   std::size_t num_stages;
   std::int64_t begin_ns = 0;
-  std::shared_ptr<Notes> notes = std::make_shared<Notes>();
-  std::vector<MeasuredStep> steps;
+  std::vector<TimedRound> rounds;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<ShardPasses>> shards;
 };
+
+ProgramFactory Timed(ProgramFactory make, std::shared_ptr<RoundTimer> timer,
+                     std::shared_ptr<const JobPlan> plan) {
+  return [make = std::move(make), timer = std::move(timer),
+          plan = std::move(plan)](const ShardAddress& shard) {
+    int module = 0;
+    while (plan->ModuleOf(module).config->name != shard.module) ++module;
+    return std::make_unique<TimedProgram>(
+        make(shard), timer->NewShard(plan->graph().StageIndex(module, shard.pp)));
+  };
+}
+
+MeasuredStep Measured(const TimedRound& round) {
+  MeasuredStep step;
+  step.seconds = round.seconds;
+  for (const auto& stage : round.stages) {
+    std::map<PassKind, std::vector<std::int64_t>> took;
+    for (const TimedPass& timed : stage) {
+      const std::int64_t ns = timed.end_ns - timed.begin_ns;
+      took[timed.pass.kind].push_back(ns);
+      step.busy_seconds += static_cast<double>(ns) * 1e-9;
+    }
+    StageTime& time = step.stages.emplace_back();
+    time.forward_ns = Median(took[PassKind::kForward]);
+    time.weight_ns = Median(took[PassKind::kWeight]);
+    time.backward_ns = Median(took[PassKind::kBackward]) + time.weight_ns;
+  }
+  return step;
+}
 
 }  // namespace
 
-std::vector<MeasuredStep> RunSteps(const std::shared_ptr<const JobPlan>& plan, int steps) {
-  const auto timer = std::make_shared<StepTimer>(plan->graph().stages().size());
+std::vector<TimedRound> RunTimedRounds(const std::shared_ptr<const JobPlan>& plan, int rounds,
+                                       std::int64_t microbatches) {
+  const auto timer = std::make_shared<RoundTimer>(plan->graph().stages().size());
   JobSetup setup;
   setup.plan = plan;
   setup.source = OpenInputs(plan->config());
   setup.observer = timer;
   setup.rounds_ahead = 0;
-  setup.rounds = [timer, steps, microbatches = plan->config().schedule.microbatches](
-                     std::int64_t number) -> std::optional<Round> {
-    if (number > steps) return std::nullopt;
+  setup.rounds = [timer, rounds, microbatches](std::int64_t number) -> std::optional<Round> {
+    if (number > rounds) return std::nullopt;
     timer->begin_ns = NowNs();
     return Round{number, true, number, microbatches, 1.0};
   };
-  setup.wrap_programs = [notes = timer->notes, plan](ProgramFactory make) -> ProgramFactory {
-    return [make = std::move(make), notes, plan](const ShardAddress& shard) {
-      int module = 0;
-      while (plan->ModuleOf(module).config->name != shard.module) ++module;
-      return std::make_unique<TimedProgram>(make(shard), plan->graph().StageIndex(module, shard.pp),
-                                            notes);
-    };
+  setup.wrap_programs = [timer, plan](ProgramFactory make) {
+    return Timed(std::move(make), timer, plan);
   };
   const std::string failure = RunInProcess(setup);
   if (!failure.empty()) throw std::runtime_error(failure);
-  return {timer->steps.begin() + 1, timer->steps.end()};
+  return {timer->rounds.begin() + 1, timer->rounds.end()};
+}
+
+std::vector<MeasuredStep> RunSteps(const std::shared_ptr<const JobPlan>& plan, int steps) {
+  std::vector<MeasuredStep> measured;
+  const std::int64_t microbatches = plan->config().schedule.microbatches;
+  for (const TimedRound& round : RunTimedRounds(plan, steps, microbatches)) {
+    measured.push_back(Measured(round));
+  }
+  return measured;
 }
 
 }  // namespace troupe

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trace/analyze/median.hpp"
+
 namespace troupe {
 namespace {
 
@@ -137,13 +139,6 @@ std::int64_t Usual::Of(const Segment& segment) const {
       return 0;
   }
   return 0;
-}
-
-std::int64_t Median(std::vector<std::int64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace troupe

@@ -55,7 +55,4 @@ class Usual {
   std::vector<std::int64_t> transit_;
 };
 
-/// The middle one; of an even number the upper of the two; 0 of none.
-std::int64_t Median(std::vector<std::int64_t> values);
-
 }  // namespace troupe

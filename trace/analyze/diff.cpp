@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "trace/analyze/critical.hpp"
+#include "trace/analyze/median.hpp"
 #include "trace/analyze/table.hpp"
 #include "trace/analyze/words.hpp"
 
