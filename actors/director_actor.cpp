@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <numeric>
 
+#include "actors/director_parts.hpp"
 #include "actors/names.hpp"
 #include "modules/learning_rate.hpp"
 #include "trace/clock.hpp"
@@ -12,24 +14,11 @@
 namespace troupe {
 namespace {
 
-using Self = ActorPointer<Director, DirectorState>;
+using Self = DirectorPointer;
 using OpenRound = DirectorState::OpenRound;
 
 void Pump(Self self);
 void Finish(Self self);
-Waits WaitsOf(const DirectorState& s);
-
-void Fail(Self self, const std::string& cause) {
-  DirectorState& s = self->state;
-  s.config.abort->Raise(cause);
-  s.last_begun = true;
-  s.open.clear();
-  if (s.asker.pending()) s.asker.deliver(JobDone{s.config.abort->cause()});
-}
-
-auto OnError(Self self) {
-  return [self](const caf::error& reason) { Fail(self, TextOf(reason)); };
-}
 
 /// Calls the observer; what it throws (a full disk) ends the job.
 template <class Call>
@@ -43,55 +32,6 @@ bool Tell(Self self, Call call) {
   }
 }
 
-/// The pieces of other processes are brought here. Waits: the Director has a thread of its own.
-bool FetchAll(Self self, std::vector<TensorPiece>& pieces) {
-  try {
-    for (TensorPiece& piece : pieces) {
-      piece.value = self->state.config.tensors->FetchNow(piece.value, piece.name);
-    }
-    return true;
-  } catch (const std::exception& e) {
-    Fail(self, e.what());
-    return false;
-  }
-}
-
-/// One set of shards has been asked for `what`, until Answered.
-template <class Command>
-void Asked(DirectorState& s, std::size_t place, const char* what, const ToSet<Command>& set) {
-  std::vector<int> ranks;
-  for (const auto& [rank, command] : set.parts) ranks.push_back(rank);
-  s.asked_shards[place] = {OnRanks(what, ranks), "", 0, s.config.shard_names.at(place), true};
-}
-
-/// Gathers one kind of tensor from every shard, then goes on.
-template <class Then>
-void InspectAll(Self self, TensorKind kind, Then then) {
-  struct Gather {
-    std::vector<TensorPiece> pieces;
-    std::size_t missing = 0;
-  };
-  DirectorState& s = self->state;
-  auto gather = std::make_shared<Gather>();
-  gather->missing = s.config.shards.size();
-  for (std::size_t place = 0; place < s.config.shards.size(); ++place) {
-    auto [devices, set] = s.config.shards[place];
-    for (auto& [rank, inspect] : set.parts) inspect.kind = kind;
-    Asked(s, place, asked::kInspecting, set);
-    self->request(devices, caf::infinite, std::move(set))
-        .then(
-            [self, gather, then, place](const FromSet<Inspected>& done) {
-              self->state.asked_shards.erase(place);
-              for (const auto& part : done.parts) {
-                gather->pieces.insert(gather->pieces.end(), part.pieces.begin(), part.pieces.end());
-              }
-              if (--gather->missing > 0 || !FetchAll(self, gather->pieces)) return;
-              then(gather->pieces);
-            },
-            OnError(self));
-  }
-}
-
 /// A checkpoint follows this round. Nothing may have begun after it.
 bool Due(const DirectorState& s, const Round& round) {
   const Checkpoints& checkpoints = s.config.checkpoints;
@@ -99,8 +39,7 @@ bool Due(const DirectorState& s, const Round& round) {
          (round.step + 1) % checkpoints.every == 0;
 }
 
-template <class Then>
-void Checkpoint(Self self, Then then);
+void Checkpoint(Self self, std::function<void()> then);
 
 void Complete(Self self, std::int64_t number) {
   DirectorState& s = self->state;
@@ -116,42 +55,8 @@ void Complete(Self self, std::int64_t number) {
   Pump(self);
 }
 
-/// The same command to every shard of the job, then goes on with what all answered.
-template <class Command, class Then>
-void TellShards(Self self, const char* what, Command command, Then then) {
-  DirectorState& s = self->state;
-  struct Gathered {
-    std::size_t missing = 0;
-    std::vector<SavedShard> shards;  ///< in the order of the configuration, whoever answers first
-  };
-  auto gathered = std::make_shared<Gathered>();
-  gathered->missing = s.config.shards.size();
-  for (std::size_t place = 0; place < s.config.shards.size(); ++place) {
-    const auto& [devices, inspects] = s.config.shards[place];
-    const std::size_t first = gathered->shards.size();
-    ToSet<Command> set;
-    for (const auto& [rank, inspect] : inspects.parts) {
-      gathered->shards.push_back({rank, inspect.stage, ""});
-      command.stage = inspect.stage;
-      set.parts.emplace_back(rank, command);
-    }
-    Asked(s, place, what, set);
-    self->request(devices, caf::infinite, std::move(set))
-        .then(
-            [&s, gathered, then, place, first](const FromSet<ShardStored>& stored) {
-              s.asked_shards.erase(place);
-              for (std::size_t i = 0; i < stored.parts.size(); ++i) {
-                gathered->shards.at(first + i).sha256 = stored.parts[i].sha256;
-              }
-              if (--gathered->missing == 0) then(gathered->shards);
-            },
-            OnError(self));
-  }
-}
-
 /// Every shard writes its file, then the manifest makes them a checkpoint.
-template <class Then>
-void Checkpoint(Self self, Then then) {
+void Checkpoint(Self self, std::function<void()> then) {
   DirectorState& s = self->state;
   std::string folder;
   if (!Tell(self, [&](JobObserver&) { folder = s.config.checkpoints.folder(s.steps_done); }))
@@ -165,7 +70,7 @@ void Checkpoint(Self self, Then then) {
       then();
     }
   };
-  TellShards(self, asked::kSaving, SaveShard{0, folder, s.steps_done}, complete);
+  SaveShards(self, folder, complete);
 }
 
 /// Shows parameters and moments after the step, one kind after the other, then completes.
@@ -173,7 +78,7 @@ void ShowUpdated(Self self, std::int64_t number, std::vector<TensorKind> kinds) 
   if (kinds.empty()) return Complete(self, number);
   const TensorKind kind = kinds.back();
   kinds.pop_back();
-  InspectAll(self, kind, [=](const std::vector<TensorPiece>& pieces) {
+  InspectShards(self, kind, [=](const std::vector<TensorPiece>& pieces) {
     const Round& round = self->state.open.at(number).result.round;
     if (Tell(self, [&](JobObserver& o) { o.OnUpdated(round, kind, pieces); })) {
       ShowUpdated(self, number, kinds);
@@ -232,7 +137,7 @@ void OnNorms(Self self, std::int64_t number) {
   const double clip = s.config.optimizer.clip_norm;
   if (clip > 0.0) result.clip_coefficient = std::min(1.0, clip / (result.gradient_norm + 1e-6));
   if (!s.config.inspect) return Apply(self, number);
-  InspectAll(self, TensorKind::kGradient, [=](const std::vector<TensorPiece>& pieces) {
+  InspectShards(self, TensorKind::kGradient, [=](const std::vector<TensorPiece>& pieces) {
     const Round& round = self->state.open.at(number).result.round;
     if (Tell(self, [&](JobObserver& o) { o.OnGradients(round, pieces); })) Apply(self, number);
   });
@@ -310,7 +215,7 @@ void Finish(Self self) {
     s.finishing = false;
     return Checkpoint(self, [self] { Finish(self); });
   }
-  InspectAll(self, TensorKind::kParameter, [=](const std::vector<TensorPiece>& pieces) {
+  InspectShards(self, TensorKind::kParameter, [=](const std::vector<TensorPiece>& pieces) {
     if (Tell(self, [&](JobObserver& o) { o.OnFinished(pieces); })) {
       self->state.asker.deliver(JobDone{});
     }
@@ -348,29 +253,18 @@ void Start(Self self) {
   };
   if (s.config.checkpoints.resume.empty()) return begin();
   s.storing = true;
-  TellShards(self, asked::kLoading, LoadShard{0, s.config.checkpoints.resume},
-             [begin](const std::vector<SavedShard>&) { begin(); });
-}
-
-Waits WaitsOf(const DirectorState& s) {
-  ActorWaits mine;
-  mine.who = kDirectorName;
-  for (const auto& [number, open] : s.open) {
-    const auto add = [&, round = number](const std::set<std::size_t>& missing, const char* what,
-                                         const std::vector<std::string>& names) {
-      for (const std::size_t i : missing) {
-        mine.waits.push_back({what, "round", round, names.at(i), true});
-      }
-    };
-    add(open.missing_reports, asked::kReport, s.config.stage_names);
-    add(open.missing_norms, asked::kNorm, s.config.update_names);
-    if (open.applied) add(open.missing_updates, asked::kUpdate, s.config.update_names);
-  }
-  for (const auto& [place, wait] : s.asked_shards) mine.waits.push_back(wait);
-  return {{mine}};
+  LoadShards(self, s.config.checkpoints.resume, begin);
 }
 
 }  // namespace
+
+void Fail(Self self, const std::string& cause) {
+  DirectorState& s = self->state;
+  s.config.abort->Raise(cause);
+  s.last_begun = true;
+  s.open.clear();
+  if (s.asker.pending()) s.asker.deliver(JobDone{s.config.abort->cause()});
+}
 
 Director::behavior_type RunDirector(Self self, DirectorConfig config) {
   self->state.config = std::move(config);

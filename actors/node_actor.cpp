@@ -1,8 +1,6 @@
 #include "actors/node_actor.hpp"
 
 #include <exception>
-#include <functional>
-#include <set>
 #include <utility>
 
 #include <caf/exit_reason.hpp>
@@ -10,8 +8,8 @@
 #include <caf/system_messages.hpp>
 
 #include "actors/job_builder.hpp"
+#include "actors/node_waits.hpp"
 #include "actors/spawn_actors.hpp"
-#include "actors/wait_root.hpp"
 #include "actors/waits_file.hpp"
 
 namespace troupe {
@@ -82,22 +80,12 @@ void OnDown(Self self, const caf::down_msg& down) {
   AnswerIfAllEnded(self);
 }
 
-/// Beside the traces, where there are any. Nobody can do anything if that fails.
-void Keep(const NodeConfig& config, const char* file, const std::string& text) {
-  if (!config.trace || config.trace_folder.empty()) return;
-  try {
-    WriteTextFile(config.trace_folder + "/" + file, text);
-  } catch (const std::exception& e) {
-    if (config.observer) config.observer->OnWarning(e.what());
-  }
-}
-
 /// The job has failed, here or elsewhere. The first time, everybody else learns of it.
 void OnFailed(Self self, const std::string& cause) {
   NodeState& s = self->state;
   s.config.abort->Raise(cause);
   if (std::exchange(s.failed, true)) return;
-  Keep(s.config, kCauseFile, s.config.abort->cause() + "\n");
+  KeepBesideTraces(s.config, kCauseFile, s.config.abort->cause() + "\n");
   for (const auto& [process, node] : s.nodes) {
     if (process != s.config.self) self->send(node, JobFailed{s.config.abort->cause()});
   }
@@ -138,114 +126,6 @@ void Build(Self self) {
     EndEverywhere(self);
   });
   s.builder->Start();
-}
-
-/// Adds those that cannot be asked: whether they are in a handler.
-void AddSilent(const NodeConfig& config, std::vector<ActorWaits>& all) {
-  if (!config.actors) return;
-  std::set<std::string> told;
-  for (const ActorWaits& actor : all) told.insert(actor.who);
-  for (const auto& entry : config.actors->List()) {
-    if (told.count(entry.name) != 0) continue;
-    ActorWaits actor;
-    actor.who = entry.name;
-    actor.busy = entry.activity->busy_since_ns.load(std::memory_order_relaxed) != 0;
-    all.push_back(std::move(actor));
-  }
-}
-
-/// What all actors of this process wait for. Who does not answer soon is told to be busy.
-caf::result<Waits> CollectWaits(Self self) {
-  struct Gather {
-    Waits waits;
-    std::size_t missing = 0;
-    caf::typed_response_promise<Waits> promise;
-  };
-  auto gather = std::make_shared<Gather>();
-  gather->promise = self->make_response_promise<Waits>();
-  const auto answered = [self, gather] {
-    if (--gather->missing > 0) return;
-    const NodeConfig& config = self->state.config;
-    auto& all = gather->waits.actors;
-    if (config.group_waits) {
-      for (auto& wait : config.group_waits->List()) all.push_back(std::move(wait));
-    }
-    AddSilent(config, all);
-    const auto& processes = config.processes->processes();
-    if (processes.size() > 1) {
-      const std::string& node = processes[static_cast<std::size_t>(config.self)].name;
-      for (ActorWaits& actor : all) actor.node = node;
-    }
-    gather->promise.deliver(gather->waits);
-  };
-  gather->missing = 1;
-  for (const caf::actor& child : self->state.owned) {
-    if (!self->state.waiting.count(child.address())) continue;
-    ++gather->missing;
-    self->request(caf::actor_cast<Waiting>(child), std::chrono::milliseconds(500), ReportWaits{})
-        .then(
-            [gather, answered](const Waits& waits) {
-              auto& all = gather->waits.actors;
-              all.insert(all.end(), waits.actors.begin(), waits.actors.end());
-              answered();
-            },
-            [gather, answered, name = self->state.children.at(child.address())](const caf::error&) {
-              gather->waits.actors.push_back({name, "", true, {}, {}});
-              answered();
-            });
-  }
-  answered();
-  return gather->promise;
-}
-
-/// What the actors of all processes wait for.
-void AskAllWaits(Self self, std::function<void(std::vector<ActorWaits>)> then) {
-  struct Gather {
-    std::vector<ActorWaits> actors;
-    std::size_t missing = 0;
-    std::function<void(std::vector<ActorWaits>)> then;
-  };
-  auto gather = std::make_shared<Gather>();
-  gather->missing = self->state.nodes.size();
-  gather->then = std::move(then);
-  const auto answered = [gather] {
-    if (--gather->missing == 0) gather->then(std::move(gather->actors));
-  };
-  for (const auto& [process, node] : self->state.nodes) {
-    self->request(node, std::chrono::milliseconds(1000), ReportWaits{})
-        .then(
-            [gather, answered](const Waits& waits) {
-              gather->actors.insert(gather->actors.end(), waits.actors.begin(), waits.actors.end());
-              answered();
-            },
-            [answered](const caf::error&) { answered(); });
-  }
-}
-
-void OnTellWaits(Self self) {
-  NodeState& s = self->state;
-  const auto first = s.nodes.find(0);
-  if (!First(s) && first != s.nodes.end()) return self->send(first->second, TellWaits{});
-  AskAllWaits(self, [self](const std::vector<ActorWaits>& waits) {
-    Keep(self->state.config, kWaitsAskedFile, ToJson(waits));
-  });
-}
-
-/// Ends the job with the wait behind all others. Asks twice: a question is answered after whatever
-/// waited in the mailbox before it, so that on a machine which is short of cores everybody has
-/// moved on by the second answer, and nothing was wrong.
-void OnStalled(Self self, const Stalled& stalled) {
-  NodeState& s = self->state;
-  if (s.failed || s.ending) return;
-  AskAllWaits(self, [self, since = stalled.since_ns](const std::vector<ActorWaits>& before) {
-    AskAllWaits(self, [self, since, before](const std::vector<ActorWaits>& after) {
-      if (self->state.ending || !SameWaits(before, after)) return;
-      Keep(self->state.config, kWaitsFile, ToJson(after));
-      self->state.config.abort->Raise("nothing has moved anywhere for " +
-                                      std::to_string(since / 1'000'000'000) +
-                                      " s: " + RootOf(after));
-    });
-  });
 }
 
 /// Spawns what was asked for. No thread to be had, most likely, when it fails.

@@ -112,6 +112,8 @@ struct NodeState {
   Promise<ActorsEnded> end_asker;
 };
 
-Node::behavior_type RunNode(ActorPointer<Node, NodeState> self, NodeConfig config);
+using NodePointer = ActorPointer<Node, NodeState>;
+
+Node::behavior_type RunNode(NodePointer self, NodeConfig config);
 
 }  // namespace troupe

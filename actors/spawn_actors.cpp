@@ -1,7 +1,6 @@
 #include "actors/spawn_actors.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include <caf/send.hpp>
@@ -272,49 +271,6 @@ Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   config.name = PlanOf(self).FeedName(request.module, request.dp);
   const std::string name = config.name;
   return Answer(Make<Feed>(self, name, true, RunFeed, std::move(config)));
-}
-
-std::string OpenTraceFile(NodePointer self, const OpenTrace& request) {
-  const NodeState& s = self->state;
-  const JobPlan& plan = PlanOf(self);
-  if (!s.config.trace) return "";
-  RecorderOptions options;
-  options.processes.clear();
-  for (const auto& process : s.config.processes->processes()) {
-    options.processes.push_back(process.name);
-  }
-  options.capacity = s.config.trace_records;
-  const StageGraph& graph = plan.graph();
-  for (std::size_t i = 0; i < graph.stages().size(); ++i) {
-    options.stages.push_back(graph.StageName(static_cast<int>(i)));
-  }
-  // A name per actor, and what is there anyway.
-  options.names_bytes =
-      (std::size_t{1} << 16) + graph.stages().size() * 64 + plan.lock_steps().size() * 1024;
-  for (const StageLink& link : graph.links()) {
-    const bool boundary = link.edge >= 0;
-    options.links.push_back({boundary ? plan.edges()[static_cast<std::size_t>(link.edge)].name
-                                      : graph.StageName(link.from) + ">" + graph.StageName(link.to),
-                             link.from, link.to, boundary});
-  }
-  for (const auto& [process, node] : s.nodes) s.config.trace->KnowProcess(node.node(), process);
-  std::string error;
-  if (!request.folder.empty()) {
-    const std::string& name = options.processes[static_cast<std::size_t>(s.config.self)];
-    options.path = request.folder + "/" + name + kTraceExtension;
-    try {
-      std::filesystem::create_directories(request.folder);
-      s.config.trace->Open(options);
-      return "";
-    } catch (const std::exception& e) {
-      // Process 0 must have the file; another may see no such folder, and trains all the same.
-      if (s.config.self == 0) throw;
-      error = "no trace of " + name + ": " + e.what();
-    }
-  }
-  options.path.clear();
-  s.config.trace->Open(options);
-  return error;
 }
 
 }  // namespace troupe

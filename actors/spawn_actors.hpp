@@ -8,8 +8,6 @@
 
 namespace troupe {
 
-using NodePointer = ActorPointer<Node, NodeState>;
-
 DevicesSpawned Spawn(NodePointer self, const SpawnDevices& request);
 Spawned Spawn(NodePointer self, const SpawnLockStep& request);
 Spawned Spawn(NodePointer self, const SpawnUpdate& request);

@@ -1,11 +1,13 @@
 #include "actors/stage_actor.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include <caf/actor_clock.hpp>
 
 #include "actors/names.hpp"
+#include "actors/stage_checks.hpp"
+#include "actors/stage_commands.hpp"
+#include "actors/stage_counts.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -37,32 +39,11 @@ void Fail(Self self, const caf::error& reason) {
   s.rounds.clear();
 }
 
-bool NeedsBackward(const StageState& s) {
-  return s.rounds.front().round.train && s.config.runs_backward;
-}
-
-/// Empty, or why the stage's order is not one of `round`.
-std::string WrongLength(const StageConfig& config, const Round& round) {
-  const StageRule& rule = config.rule;
-  if (rule.kind != RuleKind::kOrdered || !round.train || !config.runs_backward) return {};
-  const std::int64_t units = UnitsIn(round.microbatches, config.microbatches_per_unit);
-  const std::int64_t passes = rule.splits_backward ? 3 : 2;
-  const auto ordered = static_cast<std::int64_t>(rule.order.size()) / passes;
-  if (ordered == units) return {};
-  return config.name + ": expected a round of " + std::to_string(ordered) +
-         " microbatches, which its order is for, got " + std::to_string(units);
-}
-
-/// Recounts what the rule looks at from what has arrived.
-void Count(StageState& s) {
-  auto& c = s.counters;
-  c.activations = s.config.reads_data ? s.inputs : c.horizon;
-  for (const auto n : s.activations) c.activations = std::min(c.activations, n);
-  if (s.gradients.empty()) {
-    c.gradients = c.busy ? c.gradients : c.forwards;  // at a sink the loss answers at once
-  } else {
-    c.gradients = *std::min_element(s.gradients.begin(), s.gradients.end());
-  }
+/// Fails with `why`, and says so to whoever asked.
+caf::error Refuse(Self self, const std::string& why) {
+  const caf::error reason = MakeFailure(why);
+  Fail(self, reason);
+  return reason;
 }
 
 void BeginRound(StageState& s) {
@@ -94,31 +75,6 @@ void FinishRound(Self self) {
             [self](const caf::error& reason) { Fail(self, reason); });
 }
 
-/// Empty, or why the rows that arrived on `link` are not those the stage's own data speaks of.
-std::string RowMismatch(const StageConfig& config, int link, const Activation& activation,
-                        const Inputs& data) {
-  const auto& source = config.in[static_cast<std::size_t>(link)].source;
-  const auto expected = data.expected.find(source);
-  if (expected == data.expected.end() || !activation.rows) return {};
-  const RowTable& want = expected->second;
-  const RowTable& got = *activation.rows;
-  if (want == got) return {};
-  const std::string where =
-      config.name + ": edge from " + source + ", microbatch " + std::to_string(activation.unit);
-  for (std::size_t i = 0; i < std::min(want.samples.size(), got.samples.size()); ++i) {
-    if (want.samples[i] == got.samples[i] && want.rows[i] == got.rows[i]) continue;
-    return where + ": expected " + std::to_string(want.rows[i]) + " rows of sample " +
-           std::to_string(want.samples[i]) + ", got " + std::to_string(got.rows[i]) +
-           " rows of sample " + std::to_string(got.samples[i]);
-  }
-  return where + ": expected " + std::to_string(want.samples.size()) + " samples, got " +
-         std::to_string(got.samples.size());
-}
-
-const Buffer& ShardOf(const std::vector<Buffer>& shards, std::size_t index) {
-  return shards.size() == 1 ? shards.front() : shards.at(index);
-}
-
 /// Fetches the shards that devices of this process will read. Returns how many are on their way:
 /// each of these comes as the message that `arrived` was made for.
 std::size_t Bring(Self self, std::vector<Buffer>& shards, const ShardArrived& arrived,
@@ -141,36 +97,12 @@ std::size_t Bring(Self self, std::vector<Buffer>& shards, const ShardArrived& ar
   return missing;
 }
 
-/// Counts what is here, in order, and goes on.
-void CountGradients(Self self, std::size_t link) {
-  StageState& s = self->state;
-  for (auto next = s.flights.find(s.gradients[link]);
-       next != s.flights.end() && next->second.announced[link] && next->second.missing[link] == 0;
-       next = s.flights.find(s.gradients[link])) {
-    ++s.gradients[link];
-  }
-  Pump(self);
-}
-
-void CountActivations(Self self, std::size_t link) {
-  StageState& s = self->state;
-  const auto& waiting = s.arrived[link];
-  const auto next = [&] {
-    return static_cast<std::size_t>(s.activations[link] - s.counters.forwards);
-  };
-  while (next() < waiting.size() && waiting[next()].missing == 0) ++s.activations[link];
-  Pump(self);
-}
-
 void OnGradient(Self self, std::size_t link, const Gradient& gradient) {
   StageState& s = self->state;
   if (s.failed) return;
-  if (gradient.unit != s.told[link]) {
-    return Fail(self,
-                MakeFailure(s.config.name + ": expected the gradient of microbatch " +
-                            std::to_string(s.told[link]) + " from " + s.config.out[link].name +
-                            ", got " + std::to_string(gradient.unit)));
-  }
+  const std::string wrong =
+      WrongUnit(s.config, "gradient", s.told[link], s.config.out[link].name, gradient.unit);
+  if (!wrong.empty()) return Fail(self, MakeFailure(wrong));
   ++s.told[link];
   StageState::Flight& flight = s.flights.at(gradient.unit);
   flight.gradients[link] = gradient.shards;
@@ -178,7 +110,8 @@ void OnGradient(Self self, std::size_t link, const Gradient& gradient) {
   flight.missing[link] =
       Bring(self, flight.gradients[link], {true, static_cast<int>(link), gradient.unit, 0, {}},
             asked::kGradient);
-  CountGradients(self, link);
+  CountGradients(s, link);
+  Pump(self);
 }
 
 void OnShardArrived(Self self, const ShardArrived& arrived) {
@@ -190,12 +123,14 @@ void OnShardArrived(Self self, const ShardArrived& arrived) {
     StageState::Flight& flight = s.flights.at(arrived.unit);
     flight.gradients[link][shard] = arrived.buffer;
     --flight.missing[link];
-    return CountGradients(self, link);
+    CountGradients(s, link);
+    return Pump(self);
   }
   auto& waiting = s.arrived[link].at(static_cast<std::size_t>(arrived.unit - s.counters.forwards));
   waiting.activation.shards[shard] = arrived.buffer;
   --waiting.missing;
-  CountActivations(self, link);
+  CountActivations(s, link);
+  Pump(self);
 }
 
 /// Forward `unit` is done on all shards: pass its output on and answer whoever needs no gradient.
@@ -262,12 +197,7 @@ void StartForward(Self self, std::int64_t unit) {
     flight.rows = std::shared_ptr<const RowTable>(pass.data, &pass.data->table);
   }
 
-  ToSet<RunForward> set;
-  for (std::size_t i = 0; i < s.config.ranks.size(); ++i) {
-    RunForward run{s.config.stage, round.number, pass};
-    for (const auto& shards : inputs) run.pass.inputs.push_back(ShardOf(shards, i));
-    set.parts.emplace_back(s.config.ranks[i], std::move(run));
-  }
+  ToSet<RunForward> set = ForwardCommands(s.config, round.number, pass, inputs);
   self->request(s.config.devices, caf::infinite, std::move(set))
       .then([self, unit](const FromSet<ForwardDone>& done) { OnForwardDone(self, unit, done); },
             [self](const caf::error& reason) { Fail(self, reason); });
@@ -292,16 +222,8 @@ void OnBackwardDone(Self self, std::int64_t unit, const FromSet<BackwardDone>& d
 
 void StartBackward(Self self, std::int64_t unit) {
   StageState& s = self->state;
-  const bool split = s.config.rule.splits_backward;
-  const auto& gradients = s.flights.at(unit).gradients;
-  ToSet<RunBackward> set;
-  for (std::size_t i = 0; i < s.config.ranks.size(); ++i) {
-    RunBackward run{s.config.stage, s.rounds.front().round.number, {unit, {}, split}};
-    for (const auto& shards : gradients) {
-      run.pass.gradients.push_back(shards.empty() ? Buffer() : ShardOf(shards, i));
-    }
-    set.parts.emplace_back(s.config.ranks[i], std::move(run));
-  }
+  ToSet<RunBackward> set =
+      BackwardCommands(s.config, s.rounds.front().round.number, unit, s.flights.at(unit).gradients);
   self->request(s.config.devices, caf::infinite, std::move(set))
       .then([self, unit](const FromSet<BackwardDone>& done) { OnBackwardDone(self, unit, done); },
             [self](const caf::error& reason) { Fail(self, reason); });
@@ -310,11 +232,7 @@ void StartBackward(Self self, std::int64_t unit) {
 /// The weights' part of backward `unit`: only the devices know what it takes.
 void StartWeights(Self self, std::int64_t unit) {
   StageState& s = self->state;
-  ToSet<RunBackwardWeights> set;
-  for (const int rank : s.config.ranks) {
-    set.parts.emplace_back(rank,
-                           RunBackwardWeights{s.config.stage, s.rounds.front().round.number, unit});
-  }
+  ToSet<RunBackwardWeights> set = WeightCommands(s.config, s.rounds.front().round.number, unit);
   const auto done = [self](const FromSet<BackwardWeightsDone>& answers) {
     StageState& state = self->state;
     if (state.failed) return;
@@ -330,7 +248,7 @@ void StartWeights(Self self, std::int64_t unit) {
 void Decide(Self self) {
   StageState& s = self->state;
   if (s.failed || s.updating || s.rounds.empty()) return;
-  Count(s);
+  Recount(s);
   if (!NeedsBackward(s)) {
     while (s.counters.backwards < s.counters.gradients) s.flights.erase(s.counters.backwards++);
     s.counters.weights = s.counters.backwards;
@@ -364,11 +282,6 @@ void Pump(Self self) {
 
 }  // namespace
 
-const StageRule& RuleOf(const StageState& s) {
-  const bool backward = !s.rounds.empty() && NeedsBackward(s);
-  return backward ? s.config.rule : s.config.rule_without_backward;
-}
-
 Stage::behavior_type RunStage(Self self, StageConfig config) {
   StageState& s = self->state;
   s.arrived.resize(config.in.size());
@@ -381,35 +294,26 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         const auto link = static_cast<std::size_t>(activation.link);
-        if (activation.unit != s.announced.at(link)) {
-          const auto reason =
-              MakeFailure(s.config.name + ": expected the activation of microbatch " +
-                          std::to_string(s.announced[link]) + " from " + s.config.in[link].from +
-                          ", got " + std::to_string(activation.unit));
-          Fail(self, reason);
-          return reason;
-        }
+        const std::string wrong = WrongUnit(s.config, "activation", s.announced.at(link),
+                                            s.config.in[link].from, activation.unit);
+        if (!wrong.empty()) return Refuse(self, wrong);
         ++s.announced[link];
         auto asker = self->make_response_promise<Gradient>();
         s.arrived[link].push_back({activation, asker, 0});
         auto& waiting = s.arrived[link].back();
         waiting.missing = Bring(self, waiting.activation.shards,
                                 {false, activation.link, activation.unit, 0, {}}, "activation");
-        CountActivations(self, link);
+        CountActivations(s, link);
+        Pump(self);
         return asker;
       },
       [self, &s](const RoundBegin& begin) -> caf::result<StageReport> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         if (begin.round.number != s.next_round++) {
-          const auto reason = MakeFailure(WrongRound(s.config.name, s.next_round - 1, begin.round));
-          Fail(self, reason);
-          return reason;
+          return Refuse(self, WrongRound(s.config.name, s.next_round - 1, begin.round));
         }
         const std::string wrong = WrongLength(s.config, begin.round);
-        if (!wrong.empty()) {
-          Fail(self, MakeFailure(wrong));
-          return MakeFailure(wrong);
-        }
+        if (!wrong.empty()) return Refuse(self, wrong);
         auto asker = self->make_response_promise<StageReport>();
         s.rounds.push_back({begin.round, StageReport{begin.round.number, 0, {}}, asker});
         if (s.rounds.size() == 1) BeginRound(s);
@@ -418,13 +322,8 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
       },
       [self, &s](const Input& input) -> caf::result<InputTaken> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
-        if (input.unit != s.inputs) {
-          const auto reason = MakeFailure(s.config.name + ": expected the input of microbatch " +
-                                          std::to_string(s.inputs) + " from " + s.config.feed +
-                                          ", got " + std::to_string(input.unit));
-          Fail(self, reason);
-          return reason;
-        }
+        const std::string wrong = WrongUnit(s.config, "input", s.inputs, s.config.feed, input.unit);
+        if (!wrong.empty()) return Refuse(self, wrong);
         auto asker = self->make_response_promise<InputTaken>();
         ++s.inputs;
         s.fed.push_back({input, asker});

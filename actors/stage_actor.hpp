@@ -3,9 +3,7 @@
 //             Activation{u, l}   answers Gradient{u} when backward u is done, or, if the link
 //                                carries no gradient, when forward u is done
 //             Input{u}           answers InputTaken{u} when forward u is done
-//   sends     RunForward, RunBackward, RunBackwardWeights to all its shards (through the LockStep
-//   of
-//             its ranks)
+//   sends     RunForward, RunBackward, RunBackwardWeights to all its shards, through their LockStep
 //             Activation{u} on every outgoing link; the answers are the gradients
 //             BackwardsDone to its Update at the end of a training round
 //

@@ -103,6 +103,7 @@ class Job {
   void OnStage(Replica& replica, const Letter& letter);
   void OnForwardDone(Replica& replica, const Letter& letter);
   void OnBackwardDone(Replica& replica, const Letter& letter);
+  void AnswerUpstream(Replica& replica, const Letter& letter);
   void Retire(Replica& replica, const Letter& letter);
   void Pump(Replica& replica, std::int64_t round);
   void OnLockStep(Replica& replica, const Letter& letter);
@@ -282,7 +283,7 @@ void Job::OnForwardDone(Replica& replica, const Letter& letter) {
   if (!Trains(letter.round)) Retire(replica, letter);
 }
 
-void Job::OnBackwardDone(Replica& replica, const Letter& letter) {
+void Job::AnswerUpstream(Replica& replica, const Letter& letter) {
   for (const int link : graph_.stages()[Index(replica.stage)].in) {
     const StageLink& l = graph_.links()[Index(link)];
     const std::string leader =
@@ -290,6 +291,10 @@ void Job::OnBackwardDone(Replica& replica, const Letter& letter) {
     Pass(l.edge < 0 ? At(l.from, replica.dp).actor : world_.Actor(leader), "Gradient", letter,
          link);
   }
+}
+
+void Job::OnBackwardDone(Replica& replica, const Letter& letter) {
+  AnswerUpstream(replica, letter);
   if (++replica.retired % spec_.microbatches == 0) {
     Pass(world_.Actor("update of " + graph_.StageName(replica.stage)), "BackwardsDone", letter);
   }
@@ -297,13 +302,7 @@ void Job::OnBackwardDone(Replica& replica, const Letter& letter) {
 
 void Job::Retire(Replica& replica, const Letter& letter) {
   ++replica.counters.backwards;
-  for (const int link : graph_.stages()[Index(replica.stage)].in) {
-    const StageLink& l = graph_.links()[Index(link)];
-    const std::string leader =
-        "leader " + LinkName(link) + "/destination." + std::to_string(replica.dp);
-    Pass(l.edge < 0 ? At(l.from, replica.dp).actor : world_.Actor(leader), "Gradient", letter,
-         link);
-  }
+  AnswerUpstream(replica, letter);
   if (++replica.retired % spec_.microbatches == 0) {
     Pass(world_.Actor("director"), "StageReport", letter);
   }

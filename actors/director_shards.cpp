@@ -1,0 +1,106 @@
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "actors/director_parts.hpp"
+#include "actors/names.hpp"
+
+namespace troupe {
+namespace {
+
+using Self = DirectorPointer;
+
+/// The pieces of other processes are brought here. Waits: the Director has a thread of its own.
+bool FetchAll(Self self, std::vector<TensorPiece>& pieces) {
+  try {
+    for (TensorPiece& piece : pieces) {
+      piece.value = self->state.config.tensors->FetchNow(piece.value, piece.name);
+    }
+    return true;
+  } catch (const std::exception& e) {
+    Fail(self, e.what());
+    return false;
+  }
+}
+
+/// One set of shards has been asked for `what`, until Answered.
+template <class Command>
+void Asked(DirectorState& s, std::size_t place, const char* what, const ToSet<Command>& set) {
+  std::vector<int> ranks;
+  for (const auto& [rank, command] : set.parts) ranks.push_back(rank);
+  s.asked_shards[place] = {OnRanks(what, ranks), "", 0, s.config.shard_names.at(place), true};
+}
+
+/// The same command to every shard of the job, then goes on with what all answered.
+template <class Command, class Then>
+void TellShards(Self self, const char* what, Command command, Then then) {
+  DirectorState& s = self->state;
+  struct Gathered {
+    std::size_t missing = 0;
+    std::vector<SavedShard> shards;  ///< in the order of the configuration, whoever answers first
+  };
+  auto gathered = std::make_shared<Gathered>();
+  gathered->missing = s.config.shards.size();
+  for (std::size_t place = 0; place < s.config.shards.size(); ++place) {
+    const auto& [devices, inspects] = s.config.shards[place];
+    const std::size_t first = gathered->shards.size();
+    ToSet<Command> set;
+    for (const auto& [rank, inspect] : inspects.parts) {
+      gathered->shards.push_back({rank, inspect.stage, ""});
+      command.stage = inspect.stage;
+      set.parts.emplace_back(rank, command);
+    }
+    Asked(s, place, what, set);
+    self->request(devices, caf::infinite, std::move(set))
+        .then(
+            [&s, gathered, then, place, first](const FromSet<ShardStored>& stored) {
+              s.asked_shards.erase(place);
+              for (std::size_t i = 0; i < stored.parts.size(); ++i) {
+                gathered->shards.at(first + i).sha256 = stored.parts[i].sha256;
+              }
+              if (--gathered->missing == 0) then(gathered->shards);
+            },
+            OnError(self));
+  }
+}
+
+}  // namespace
+
+void InspectShards(Self self, TensorKind kind,
+                   std::function<void(const std::vector<TensorPiece>&)> then) {
+  struct Gather {
+    std::vector<TensorPiece> pieces;
+    std::size_t missing = 0;
+  };
+  DirectorState& s = self->state;
+  auto gather = std::make_shared<Gather>();
+  gather->missing = s.config.shards.size();
+  for (std::size_t place = 0; place < s.config.shards.size(); ++place) {
+    auto [devices, set] = s.config.shards[place];
+    for (auto& [rank, inspect] : set.parts) inspect.kind = kind;
+    Asked(s, place, asked::kInspecting, set);
+    self->request(devices, caf::infinite, std::move(set))
+        .then(
+            [self, gather, then, place](const FromSet<Inspected>& done) {
+              self->state.asked_shards.erase(place);
+              for (const auto& part : done.parts) {
+                gather->pieces.insert(gather->pieces.end(), part.pieces.begin(), part.pieces.end());
+              }
+              if (--gather->missing > 0 || !FetchAll(self, gather->pieces)) return;
+              then(gather->pieces);
+            },
+            OnError(self));
+  }
+}
+
+void SaveShards(Self self, const std::string& folder,
+                std::function<void(const std::vector<SavedShard>&)> then) {
+  TellShards(self, asked::kSaving, SaveShard{0, folder, self->state.steps_done}, std::move(then));
+}
+
+void LoadShards(Self self, const std::string& folder, std::function<void()> then) {
+  TellShards(self, asked::kLoading, LoadShard{0, folder},
+             [then = std::move(then)](const std::vector<SavedShard>&) { then(); });
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+#include <filesystem>
+
+#include "actors/spawn_actors.hpp"
+#include "trace/recorder.hpp"
+
+namespace troupe {
+namespace {
+
+/// What the names in the file tell of the job, and room for all of them.
+RecorderOptions OptionsOf(const NodeConfig& config) {
+  const JobPlan& plan = *config.plan;
+  RecorderOptions options;
+  options.processes.clear();
+  for (const auto& process : config.processes->processes()) {
+    options.processes.push_back(process.name);
+  }
+  options.capacity = config.trace_records;
+  const StageGraph& graph = plan.graph();
+  for (std::size_t i = 0; i < graph.stages().size(); ++i) {
+    options.stages.push_back(graph.StageName(static_cast<int>(i)));
+  }
+  // A name per actor, and what is there anyway.
+  options.names_bytes =
+      (std::size_t{1} << 16) + graph.stages().size() * 64 + plan.lock_steps().size() * 1024;
+  for (const StageLink& link : graph.links()) {
+    const bool boundary = link.edge >= 0;
+    options.links.push_back({boundary ? plan.edges()[static_cast<std::size_t>(link.edge)].name
+                                      : graph.StageName(link.from) + ">" + graph.StageName(link.to),
+                             link.from, link.to, boundary});
+  }
+  return options;
+}
+
+}  // namespace
+
+std::string OpenTraceFile(NodePointer self, const OpenTrace& request) {
+  const NodeState& s = self->state;
+  if (!s.config.trace) return "";
+  RecorderOptions options = OptionsOf(s.config);
+  for (const auto& [process, node] : s.nodes) s.config.trace->KnowProcess(node.node(), process);
+  std::string error;
+  if (!request.folder.empty()) {
+    const std::string& name = options.processes[static_cast<std::size_t>(s.config.self)];
+    options.path = request.folder + "/" + name + kTraceExtension;
+    try {
+      std::filesystem::create_directories(request.folder);
+      s.config.trace->Open(options);
+      return "";
+    } catch (const std::exception& e) {
+      // Process 0 must have the file; another may see no such folder, and trains all the same.
+      if (s.config.self == 0) throw;
+      error = "no trace of " + name + ": " + e.what();
+    }
+  }
+  options.path.clear();
+  s.config.trace->Open(options);
+  return error;
+}
+
+}  // namespace troupe

@@ -1,0 +1,43 @@
+#include "actors/stage_counts.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+bool NeedsBackward(const StageState& s) {
+  return s.rounds.front().round.train && s.config.runs_backward;
+}
+
+const StageRule& RuleOf(const StageState& s) {
+  const bool backward = !s.rounds.empty() && NeedsBackward(s);
+  return backward ? s.config.rule : s.config.rule_without_backward;
+}
+
+void CountActivations(StageState& s, std::size_t link) {
+  const auto& waiting = s.arrived[link];
+  const auto next = [&] {
+    return static_cast<std::size_t>(s.activations[link] - s.counters.forwards);
+  };
+  while (next() < waiting.size() && waiting[next()].missing == 0) ++s.activations[link];
+}
+
+void CountGradients(StageState& s, std::size_t link) {
+  for (auto next = s.flights.find(s.gradients[link]);
+       next != s.flights.end() && next->second.announced[link] && next->second.missing[link] == 0;
+       next = s.flights.find(s.gradients[link])) {
+    ++s.gradients[link];
+  }
+}
+
+void Recount(StageState& s) {
+  auto& c = s.counters;
+  c.activations = s.config.reads_data ? s.inputs : c.horizon;
+  for (const auto n : s.activations) c.activations = std::min(c.activations, n);
+  if (s.gradients.empty()) {
+    c.gradients = c.busy ? c.gradients : c.forwards;  // at a sink the loss answers at once
+  } else {
+    c.gradients = *std::min_element(s.gradients.begin(), s.gradients.end());
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,143 @@
+// Why a message was sent, when, and for which round, where its own record does not say.
+#include <algorithm>
+
+#include "trace/merge_parts.hpp"
+
+namespace troupe {
+namespace {
+
+std::size_t Index(int i) { return static_cast<std::size_t>(i); }
+
+class Causes {
+ public:
+  Causes(const MergedRecords& records, RunTrace& trace) : records_(records), trace_(trace) {
+    IndexHandlings();
+  }
+
+  /// A message from another process says who sent it, not in which handling.
+  void ResolveCauses() {
+    for (std::size_t i = 0; i < records_.messages.size(); ++i) {
+      const TraceRecord& record = records_.messages[i];
+      TraceMessage& message = trace_.messages[i];
+      std::uint64_t cause = record.cause;
+      const bool remote = (record.sender >> kActorBits) != (record.receiver >> kActorBits);
+      if (cause != 0 || !remote || record.sender == 0) {
+        const auto found = records_.by_id.find(cause);
+        message.cause = found == records_.by_id.end() ? -1 : found->second;
+        continue;
+      }
+      std::int64_t sent_ns = 0;
+      if (record.answer != 0) {
+        const auto left = records_.answered.find({record.sender, record.receiver, record.request});
+        if (left != records_.answered.end()) {
+          sent_ns = left->second.sent_ns;
+          const auto found = records_.by_id.find(left->second.cause);
+          message.cause = found == records_.by_id.end() ? -1 : found->second;
+        } else {
+          const auto asked = requests_.find({record.receiver, record.sender, record.request});
+          if (asked != requests_.end()) message.cause = asked->second;
+        }
+      } else if (record.request != 0) {
+        message.cause = SenderOfRequest(record.sender, record.request);
+      }
+      if (message.cause < 0) message.cause = HandlingAt(record.sender, record.arrived_ns);
+      if (sent_ns == 0 && message.cause >= 0) {
+        sent_ns = trace_.messages[Index(message.cause)].end_ns;
+      }
+      // Clocks agree to a few microseconds only: nothing arrives before it was sent.
+      if (sent_ns > 0) message.sent_ns = std::min(sent_ns, record.arrived_ns);
+    }
+  }
+
+  /// Answers often say less than the question did.
+  void FillFromRequests() {
+    for (std::size_t i = 0; i < records_.messages.size(); ++i) {
+      const TraceRecord& record = records_.messages[i];
+      TraceMessage& message = trace_.messages[i];
+      if (record.answer == 0 || (message.unit >= 0 && message.round >= 0)) continue;
+      const auto asked = requests_.find({record.receiver, record.sender, record.request});
+      if (asked == requests_.end()) continue;
+      const TraceMessage& request = trace_.messages[Index(asked->second)];
+      if (message.unit < 0) message.unit = request.unit;
+      if (message.round < 0) message.round = request.round;
+    }
+  }
+
+  /// Boundary messages know their unit only; the work on it knows the round.
+  void FillFromWork() {
+    std::unordered_map<std::int64_t, std::int64_t> rounds;
+    for (const TraceRecord& record : records_.work) {
+      const auto kind = static_cast<WorkKind>(record.work);
+      if (kind == WorkKind::kForward || kind == WorkKind::kBackward) {
+        rounds.emplace(record.unit, record.round);
+      }
+    }
+    for (TraceMessage& message : trace_.messages) {
+      if (message.round >= 0 || message.unit < 0) continue;
+      const auto found = rounds.find(message.unit);
+      if (found != rounds.end()) message.round = found->second;
+    }
+  }
+
+ private:
+  /// Who handled what when, by actor, and who sent which requests from there.
+  void IndexHandlings() {
+    for (std::size_t i = 0; i < records_.messages.size(); ++i) {
+      const TraceRecord& record = records_.messages[i];
+      if (record.begin_ns != 0) handlings_[record.receiver].push_back(static_cast<int>(i));
+      if (record.request != 0 && record.answer == 0) {
+        requests_[{record.sender, record.receiver, record.request}] = static_cast<int>(i);
+      }
+    }
+    for (auto& [actor, list] : handlings_) {
+      std::sort(list.begin(), list.end(), [&](int a, int b) {
+        return records_.messages[Index(a)].begin_ns < records_.messages[Index(b)].begin_ns;
+      });
+      for (const int i : list) {
+        const TraceRecord& record = records_.messages[Index(i)];
+        if (record.last_request != record.first_request) senders_[record.receiver].push_back(i);
+      }
+    }
+  }
+
+  /// The handling in which `actor` sent its request `number`; -1: not known.
+  int SenderOfRequest(ActorNumber actor, std::uint64_t number) const {
+    const auto found = senders_.find(actor);
+    if (found == senders_.end()) return -1;
+    const auto& list = found->second;
+    // Numbers grow with time.
+    const auto at = std::lower_bound(list.begin(), list.end(), number, [&](int i, std::uint64_t n) {
+      return records_.messages[Index(i)].last_request < n;
+    });
+    if (at == list.end() || records_.messages[Index(*at)].first_request >= number) return -1;
+    return *at;
+  }
+
+  /// The last handling of `actor` that had begun by then; -1: not known.
+  int HandlingAt(ActorNumber actor, std::int64_t at_ns) const {
+    const auto found = handlings_.find(actor);
+    if (found == handlings_.end()) return -1;
+    const auto& list = found->second;
+    const auto after = std::upper_bound(
+        list.begin(), list.end(), at_ns,
+        [&](std::int64_t t, int i) { return t < records_.messages[Index(i)].begin_ns; });
+    return after == list.begin() ? -1 : *(after - 1);
+  }
+
+  const MergedRecords& records_;
+  RunTrace& trace_;
+  std::map<RequestKey, int> requests_;
+  std::unordered_map<ActorNumber, std::vector<int>> handlings_;
+  std::unordered_map<ActorNumber, std::vector<int>> senders_;
+};
+
+}  // namespace
+
+void ResolveCauses(const MergedRecords& records, RunTrace& trace) {
+  Causes causes(records, trace);
+  causes.ResolveCauses();
+  causes.FillFromRequests();
+  causes.FillFromWork();
+}
+
+}  // namespace troupe
