@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -108,14 +109,18 @@ class Collector {
   std::vector<std::int64_t> memory_;  ///< by process
 };
 
-std::vector<EdgeTime> EdgesOf(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns) {
+/// Of the messages of these steps whenever they were sent: a step's first come while the one before
+/// it still runs, and whoever counts them expects them all.
+std::vector<EdgeTime> EdgesOf(const TraceIndex& index, const std::vector<StepSpan>& spans) {
+  std::set<std::int64_t> rounds;
+  for (const StepSpan& span : spans) rounds.insert(span.round);
   struct Queue {
     EdgeTime edge;
     std::vector<std::int64_t> waits;
   };
   std::map<std::pair<int, int>, Queue> queues;
   for (const TraceMessage& m : index.trace().messages) {
-    if (m.link < 0 || m.sent_ns < begin_ns || m.sent_ns >= end_ns) continue;
+    if (m.link < 0 || (!spans.empty() && !rounds.contains(m.round))) continue;
     Queue& queue = queues[{m.link, m.type}];
     ++queue.edge.messages;
     queue.edge.bytes += m.bytes;
@@ -159,7 +164,7 @@ Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, s
   Collector collector(index, begin_ns, end_ns);
   for (const TraceWork& work : index.trace().work) collector.AddWork(work);
   Summary summary = collector.Finish(top);
-  summary.edges = EdgesOf(index, begin_ns, end_ns);
+  summary.edges = EdgesOf(index, spans);
   return summary;
 }
 

@@ -72,7 +72,7 @@ struct Summary {
 };
 
 /// Over the time from the beginning of the first of `spans` to the end of the last; over the whole
-/// trace without one.
+/// trace without one. The edges: what the messages of these steps were.
 Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, std::size_t top = 5);
 
 /// The stages of it, shares as "37.5%".
