@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "trace/analyze/median.hpp"
-#include "transport/ucx_plane.hpp"
+#include "transport/ucx/plane.hpp"
 
 namespace troupe::bench {
 namespace {

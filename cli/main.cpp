@@ -18,7 +18,7 @@
 #include "data/llava.hpp"
 #include "layout/grid.hpp"
 #include "modules/torch/compute.hpp"
-#include "transport/ucx_plane.hpp"
+#include "transport/ucx/plane.hpp"
 
 namespace troupe {
 namespace {

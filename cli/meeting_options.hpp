@@ -2,8 +2,6 @@
 // process says of itself, and the settings of its data plane.
 #pragma once
 
-#include <memory>
-
 #include <chrono>
 #include <memory>
 
@@ -13,7 +11,7 @@
 #include "cluster/run_key.hpp"
 #include "cluster/tls.hpp"
 #include "configs/config.hpp"
-#include "transport/ucx_plane.hpp"
+#include "transport/ucx/plane.hpp"
 
 namespace troupe {
 

@@ -18,7 +18,7 @@
 #include "cluster/watch.hpp"
 #include "messages/system.hpp"
 #include "transport/patient_plane.hpp"
-#include "transport/ucx_plane.hpp"
+#include "transport/ucx/plane.hpp"
 
 namespace troupe {
 namespace {

@@ -16,7 +16,7 @@
 #include "cluster/host_identity.hpp"
 #include "cluster/run_key.hpp"
 #include "cluster/transport_choice.hpp"
-#include "transport/ucx_plane.hpp"
+#include "transport/ucx/plane.hpp"
 
 namespace troupe {
 namespace {
@@ -94,8 +94,9 @@ Finding CheckKey(const MachinePart& part) {
   try {
     static_cast<void>(RunKey::ReadFile(path));
   } catch (const std::runtime_error& e) {
-    return Fails("key", e.what(), "a key that only you can read: `troupe key FILE` makes one, "
-                                  "chmod 600 FILE makes a copy so");
+    return Fails("key", e.what(),
+                 "a key that only you can read: `troupe key FILE` makes one, "
+                 "chmod 600 FILE makes a copy so");
   }
   return Well("key", path);
 }

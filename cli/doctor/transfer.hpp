@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cli/meeting_options.hpp"
-#include "transport/ucx_plane.hpp"
+#include "transport/ucx/plane.hpp"
 
 namespace troupe {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/transport/crew.hpp"
-#include "transport/ucx_plane.hpp"
+#include "transport/ucx/plane.hpp"
 
 namespace troupe::testing {
 

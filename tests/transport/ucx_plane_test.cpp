@@ -1,5 +1,3 @@
-#include "transport/ucx_plane.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <random>
@@ -8,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/transport/ucx_job.hpp"
+#include "transport/ucx/plane.hpp"
 
 using namespace troupe;
 using troupe::testing::Blank;

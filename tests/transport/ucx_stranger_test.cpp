@@ -5,10 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include "tests/transport/ucx_job.hpp"
-#include "transport/ucx_engine_state.hpp"
-#include "transport/ucx_handles.hpp"
-#include "transport/ucx_wire.hpp"
-#include "transport/wire_key.hpp"
+#include "transport/ucx/engine_state.hpp"
+#include "transport/ucx/handles.hpp"
+#include "transport/ucx/wire.hpp"
+#include "transport/ucx/wire_key.hpp"
 
 using namespace troupe;
 using troupe::testing::Blank;

@@ -1,5 +1,5 @@
 // The data plane as its thread sees it: what is open with whom, and how it ends. All of it runs on
-// the pump's thread; ucx_plane.hpp is the door for everybody else.
+// the pump's thread; plane.hpp is the door for everybody else.
 //
 //   a receive   is one UCX receive of the payload, and one of the header unless Verify::kOff. When
 //               both have ended and are right, `received`. When anything is wrong, both are
@@ -23,11 +23,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transport/ucx_handles.hpp"
-#include "transport/ucx_plane.hpp"
-#include "transport/ucx_pump.hpp"
-#include "transport/ucx_wire.hpp"
-#include "transport/wire_key.hpp"
+#include "transport/ucx/handles.hpp"
+#include "transport/ucx/plane.hpp"
+#include "transport/ucx/pump.hpp"
+#include "transport/ucx/wire.hpp"
+#include "transport/ucx/wire_key.hpp"
 
 namespace troupe {
 

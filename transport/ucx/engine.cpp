@@ -1,10 +1,10 @@
-#include "transport/ucx_engine.hpp"
+#include "transport/ucx/engine.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "transport/ucx_engine_state.hpp"
+#include "transport/ucx/engine_state.hpp"
 
 namespace troupe {
 namespace {

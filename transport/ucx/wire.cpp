@@ -1,4 +1,4 @@
-#include "transport/ucx_wire.hpp"
+#include "transport/ucx/wire.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "transport/ucx_handles.hpp"
+#include "transport/ucx/handles.hpp"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "transport/ucx_pump.hpp"
+#include "transport/ucx/pump.hpp"
 
 #include <algorithm>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "transport/ucx_plane.hpp"
+#include "transport/ucx/plane.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "transport/ucx_engine.hpp"
-#include "transport/ucx_handles.hpp"
-#include "transport/ucx_pump.hpp"
+#include "transport/ucx/engine.hpp"
+#include "transport/ucx/handles.hpp"
+#include "transport/ucx/pump.hpp"
 
 namespace troupe {
 namespace {

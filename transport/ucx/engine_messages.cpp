@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "transport/ucx_engine.hpp"
-#include "transport/ucx_engine_state.hpp"
+#include "transport/ucx/engine.hpp"
+#include "transport/ucx/engine_state.hpp"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "transport/ucx_handles.hpp"
+#include "transport/ucx/handles.hpp"
 
 #include <algorithm>
 #include <cstdio>

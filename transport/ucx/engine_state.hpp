@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "transport/ucx_engine.hpp"
+#include "transport/ucx/engine.hpp"
 
 namespace troupe {
 

@@ -1,5 +1,5 @@
 // What processes say to each other on the data plane, byte by byte: little-endian, no padding, the
-// MAC last. docs: transport/wire_key.hpp has the keys.
+// MAC last. docs: transport/ucx/wire_key.hpp has the keys.
 //
 //   message   [a header under the tag of its label] the payload under another tag of its label
 //   control   one active message: a request to send an allocation, an answer that refuses, weight
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "transport/data_plane.hpp"
-#include "transport/wire_key.hpp"
+#include "transport/ucx/wire_key.hpp"
 
 namespace troupe {
 

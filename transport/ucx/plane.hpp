@@ -29,7 +29,7 @@
 #include "transport/abort_signal.hpp"
 #include "transport/data_plane.hpp"
 #include "transport/tensor_store.hpp"
-#include "transport/ucx_wire.hpp"
+#include "transport/ucx/wire.hpp"
 
 namespace troupe {
 
