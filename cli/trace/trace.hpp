@@ -11,7 +11,6 @@
 #include "trace/analyze/order.hpp"
 #include "trace/analyze/steps.hpp"
 #include "trace/analyze/table.hpp"
-#include "transport/wait.hpp"
 
 namespace troupe {
 
@@ -41,10 +40,6 @@ RuleInputs RuleOfRun(const OpenTrace& run);
 
 /// Why the run failed, as its console said it; empty: it did not, or it was killed.
 std::string CauseOf(const std::string& run_directory);
-
-/// waits.json beside the traces of the last start, which a stall leaves; nothing: it is not there.
-/// Throws std::runtime_error naming the file when it is not what it should be.
-std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory);
 
 /// An option that is one of `choices`; `chosen` holds the default, and then what was said.
 void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
