@@ -80,8 +80,23 @@ int Export(const ExportArguments& arguments) {
   ReplaceFile(path, [&](OutputFile& file) {
     file.Write(std::as_bytes(std::span(content.data(), content.size())));
   });
-  std::cout << path << ": " << timeline.slices.size() << " slices, " << timeline.arrows.size()
-            << " arrows, " << Bytes(static_cast<std::int64_t>(content.size())) << '\n';
+  std::int64_t work = 0;
+  std::int64_t open = 0;
+  for (const LaneSlice& slice : timeline.slices) {
+    if (slice.work >= 0) {
+      ++work;
+    } else if (run.index.message(slice.message).end_ns < 0) {
+      ++open;
+    }
+  }
+  std::cout << path << ": " << timeline.slices.size() << " slices (" << work << " of work, "
+            << std::ssize(timeline.slices) - work << " of handled messages), "
+            << timeline.arrows.size() << " arrows, "
+            << Bytes(static_cast<std::int64_t>(content.size())) << '\n';
+  if (open > 0) {
+    std::cout << open << (open == 1 ? " slice ends" : " slices end")
+              << " where the trace does: the handler had not returned\n";
+  }
   if (timeline.unhandled > 0) {
     std::cout << timeline.unhandled << " messages have no arrow: nobody has handled them\n";
   }
