@@ -27,8 +27,11 @@ const char* SuffixOf(const std::string& format) {
 
 /// [[step, loss], ...] of the run's metrics.
 std::string LossesOf(const std::string& run_directory) {
-  std::ifstream file(run_directory + "/metrics.jsonl");
+  const std::string path = run_directory + "/metrics.jsonl";
+  std::error_code ignored;
   nlohmann::json losses = nlohmann::json::array();
+  if (!std::filesystem::is_regular_file(path, ignored)) return losses.dump();
+  std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || json.value("kind", "") != "step") continue;
