@@ -5,6 +5,7 @@
 
 #include "actors/job_plan.hpp"
 #include "modules/unit_samples.hpp"
+#include "schedule/action_table.hpp"
 #include "schedule/csv_orders.hpp"
 #include "schedule/simulate.hpp"
 
@@ -37,6 +38,21 @@ std::string TextOf(const StageGraph& graph, const Schedule& schedule,
   return text;
 }
 
+/// Throws where the file names stages of other modules than `sink`, whose rows it takes.
+void RefuseOtherModules(const ScheduleConfig& schedule, const std::string& sink) {
+  std::string others;
+  for (const std::string& name : ParseActionTable(schedule.file_text).NamedModules()) {
+    if (name != sink) others += (others.empty() ? "" : ", ") + name;
+  }
+  if (others.empty()) return;
+  throw LayoutError(
+      schedule.file + ": expected rows of " + sink +
+      " only, which feeds no other module, got rows of " + others +
+      ", too: those follow 1f1b whatever a file says; leave their rows out and number "
+      "the stages of " +
+      sink + " from 0");
+}
+
 }  // namespace
 
 std::vector<DeviceOrder> JobPlan::OrdersOfSink(int sink) const {
@@ -52,6 +68,7 @@ std::vector<DeviceOrder> JobPlan::OrdersOfSink(int sink) const {
     orders = InterleavedOrders(module.layout.pp, module.chunks, schedule.microbatches);
   } else {
     try {
+      RefuseOtherModules(schedule, module.name);
       orders = ParseCsvOrders(schedule.file_text);
     } catch (const std::invalid_argument& error) {
       throw LayoutError(schedule.file + ": " + error.what());

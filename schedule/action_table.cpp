@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 namespace troupe {
@@ -147,6 +148,14 @@ bool Computes(ActionKind kind) { return kind <= ActionKind::kWeight; }
 std::string ToString(const Action& action) {
   return std::to_string(action.stage) + ToString(action.kind) +
          (action.unit < 0 ? "" : std::to_string(action.unit));
+}
+
+std::vector<std::string> ActionTable::NamedModules() const {
+  std::set<std::string> modules;
+  for (const auto& [stage, name] : names) {
+    if (name.rfind('.') != std::string::npos) modules.insert(name.substr(0, name.rfind('.')));
+  }
+  return {modules.begin(), modules.end()};
 }
 
 std::string ActionTable::NameOf(int stage) const {

@@ -58,6 +58,8 @@ struct ActionTable {
 
   /// "stage 3", or "language.s1" where it has a name.
   std::string NameOf(int stage) const;
+  /// What the names have before their last dot, by the alphabet: "language", "vision".
+  std::vector<std::string> NamedModules() const;
 };
 
 /// Stages, microbatches and ranks beyond these are refused: files come from outside.

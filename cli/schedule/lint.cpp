@@ -32,12 +32,23 @@ std::string TextOf(const std::vector<std::int64_t>& numbers) {
   return text + (numbers.size() > kShown ? " ..." : "");
 }
 
+std::string ListOf(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+  }
+  return text;
+}
+
 int Lint(const LintArguments& arguments) {
   const TextFile file = ReadTextFile(arguments.file, kMaxWholeFile, "expected at most 64 MiB");
   if (!file.failure.empty()) return Refuse(arguments.file, file.failure);
   LintResult result;
+  std::vector<std::string> modules;
   try {
-    result = Lint(ParseActionTable(file.text), arguments.max_activations);
+    const ActionTable table = ParseActionTable(file.text);
+    modules = table.NamedModules();
+    result = Lint(table, arguments.max_activations);
   } catch (const std::invalid_argument& e) {
     return Refuse(arguments.file, e.what());
   }
@@ -49,6 +60,12 @@ int Lint(const LintArguments& arguments) {
       arguments.file.c_str(), facts.ranks, facts.stages, static_cast<long long>(facts.microbatches),
       static_cast<long long>(facts.makespan), 100.0 * facts.bubble,
       TextOf(facts.peak_activations).c_str());
+  if (modules.size() > 1) {
+    std::printf(
+        "it orders %s together, for reading: schedule.kind = \"csv\" takes the rows of one "
+        "module, the one that feeds no other, with its stages from 0\n",
+        ListOf(modules).c_str());
+  }
   if (arguments.config.empty()) return kExitDone;
   const Candidate candidate =
       LoadCandidate({arguments.config, {}}, "csv:" + arguments.file, facts.microbatches);

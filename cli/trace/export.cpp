@@ -27,8 +27,11 @@ const char* SuffixOf(const std::string& format) {
 
 /// [[step, loss], ...] of the run's metrics.
 std::string LossesOf(const std::string& run_directory) {
-  std::ifstream file(run_directory + "/metrics.jsonl");
+  const std::string path = run_directory + "/metrics.jsonl";
+  std::error_code ignored;
   nlohmann::json losses = nlohmann::json::array();
+  if (!std::filesystem::is_regular_file(path, ignored)) return losses.dump();
+  std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || json.value("kind", "") != "step") continue;
@@ -99,8 +102,23 @@ int Export(const ExportArguments& arguments) {
   ReplaceFile(path, [&](OutputFile& file) {
     file.Write(std::as_bytes(std::span(content.data(), content.size())));
   });
-  std::cout << path << ": " << timeline.slices.size() << " slices, " << timeline.arrows.size()
-            << " arrows, " << Bytes(static_cast<std::int64_t>(content.size())) << '\n';
+  std::int64_t work = 0;
+  std::int64_t open = 0;
+  for (const LaneSlice& slice : timeline.slices) {
+    if (slice.work >= 0) {
+      ++work;
+    } else if (run.index.message(slice.message).end_ns < 0) {
+      ++open;
+    }
+  }
+  std::cout << path << ": " << timeline.slices.size() << " slices (" << work << " of work, "
+            << std::ssize(timeline.slices) - work << " of handled messages), "
+            << timeline.arrows.size() << " arrows, "
+            << Bytes(static_cast<std::int64_t>(content.size())) << '\n';
+  if (open > 0) {
+    std::cout << open << (open == 1 ? " slice ends" : " slices end")
+              << " where the trace does: the handler had not returned\n";
+  }
   std::cout << Account(timeline, arguments.steps);
   std::cout << WhatIsMissing(run.trace);
   return kExitDone;

@@ -45,33 +45,9 @@ std::string CauseOf(const std::string& run_directory) {
   const std::string path = NewestTraceFolder(run_directory) + "/" + kCauseFile;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return "";
-  const std::string text = ReadWholeFile(path);
-  return text.substr(0, text.find('\n'));
-}
-
-std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory) {
-  const std::string path = NewestTraceFolder(run_directory) + "/" + kWaitsFile;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  std::vector<ActorWaits> all;
-  try {
-    for (const auto& json : nlohmann::json::parse(ReadWholeFile(path))) {
-      ActorWaits actor{json.at("who"), json.value("node", ""), json.value("busy", false), {}, {}};
-      for (const auto& wait : json.value("waits", nlohmann::json::array())) {
-        actor.waits.push_back({wait.at("what"), wait.value("unit", ""),
-                               wait.value("number", std::int64_t{0}), wait.value("whom", ""),
-                               wait.value("asked", false), wait.value("answer", "")});
-      }
-      for (const auto& owed : json.value("owes", nlohmann::json::array())) {
-        actor.owes.push_back(
-            {owed.at("what"), owed.value("number", std::int64_t{0}), owed.value("to", "")});
-      }
-      all.push_back(std::move(actor));
-    }
-  } catch (const nlohmann::json::exception& e) {
-    throw std::runtime_error(path + ": expected an array of who waits for what: " + e.what());
-  }
-  return all;
+  const TextFile file = ReadTextFile(path, kMaxWholeFile, "expected a line, got more than 64 MiB");
+  if (!file.failure.empty()) return "but " + path + ": " + file.failure;
+  return file.text.substr(0, file.text.find('\n'));
 }
 
 }  // namespace troupe

@@ -11,7 +11,6 @@
 #include "trace/analyze/order.hpp"
 #include "trace/analyze/steps.hpp"
 #include "trace/analyze/table.hpp"
-#include "transport/wait.hpp"
 
 namespace troupe {
 
@@ -36,10 +35,6 @@ RuleInputs RuleOfRun(const OpenTrace& run);
 
 /// Why the run failed, as its console said it; empty: it did not, or it was killed.
 std::string CauseOf(const std::string& run_directory);
-
-/// waits.json beside the traces of the last start, which a stall leaves; nothing: it is not there.
-/// Throws std::runtime_error naming the file when it is not what it should be.
-std::optional<std::vector<ActorWaits>> ReadWaits(const std::string& run_directory);
 
 /// --step N; `step` stays as it is where it is not given.
 void AddStep(CLI::App& verb, std::int64_t& step, const std::string& help);

@@ -5,7 +5,9 @@
 #include <set>
 
 #include "actors/wait_root.hpp"
+#include "actors/waits_file.hpp"
 #include "cli/trace/trace.hpp"
+#include "cli/trace/waits.hpp"
 #include "trace/analyze/messages.hpp"
 #include "trace/analyze/stall.hpp"
 #include "trace/analyze/summary.hpp"
@@ -66,8 +68,9 @@ void PrintDoings(const OpenTrace& run, const Usual& usual, const std::string& se
   }
 }
 
-void PrintStall(const OpenTrace& run, const Usual& usual, const std::vector<ActorWaits>& waits,
-                const std::string& from) {
+/// `event` is when they waited: "the run stalled".
+void PrintWaits(const OpenTrace& run, const Usual& usual, const std::string& event,
+                const std::vector<ActorWaits>& waits, const std::string& from) {
   std::string who = from;
   if (!from.empty()) {
     for (const int actor : ActorsNamed(run.trace, from)) {
@@ -77,18 +80,27 @@ void PrintStall(const OpenTrace& run, const Usual& usual, const std::vector<Acto
     who = Find(waits, "director") != nullptr || waits.empty() ? "director" : waits.front().who;
   }
   const std::string root = RootOf(waits);
-  std::cout << "the run stalled; who waited for whom:\n\n"
+  std::cout << event << "; who waited for whom:\n\n"
             << ChainFrom(waits, who) << "\nroot: " << root << "\n\n";
   PrintDoings(run, usual, root);
+}
+
+/// The file, with what is wrong with it said: the trace can still be asked.
+WaitsFile UsableWaits(const std::string& run_directory, const std::string& name) {
+  WaitsFile file = ReadWaits(run_directory, name);
+  if (!file.problem.empty()) {
+    std::cout << "not used: " << file.problem << "; what follows is from the trace alone\n";
+  }
+  return file;
 }
 
 int ExplainRun(const WhyArguments& arguments) {
   const OpenTrace run(arguments.run);
   const Usual usual(run.index);
   std::cout << WhatIsMissing(run.trace);
-  const auto waits = ReadWaits(arguments.run);
-  if (waits && arguments.step == 0) {
-    PrintStall(run, usual, *waits, arguments.actor);
+  const WaitsFile stalled = UsableWaits(arguments.run, kWaitsFile);
+  if (!stalled.actors.empty() && arguments.step == 0) {
+    PrintWaits(run, usual, "the run stalled", stalled.actors, arguments.actor);
     return kExitDone;
   }
   if (arguments.step == 0) {
@@ -96,6 +108,11 @@ int ExplainRun(const WhyArguments& arguments) {
     if (!cause.empty()) std::cout << "the run failed: " << cause << "\n\n";
     const std::string open = Format(FindStall(run.index, usual), run.index);
     if (!open.empty()) std::cout << "when the trace ended:\n" << open << '\n';
+    const WaitsFile asked = UsableWaits(arguments.run, kWaitsAskedFile);
+    // Of a run that has ended well since, nobody asks what it waited for once.
+    if (!asked.actors.empty() && !open.empty()) {
+      PrintWaits(run, usual, "when it was last asked by SIGUSR1", asked.actors, arguments.actor);
+    }
     PrintDoings(run, usual, cause);
     if (!cause.empty() && arguments.actor.empty()) return kExitDone;
   }

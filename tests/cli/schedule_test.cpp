@@ -73,6 +73,28 @@ TEST_CASE("what show writes, lint accepts and the configuration can run", "[cli]
   }
 }
 
+TEST_CASE("orders of several modules are said to be for reading, before they are refused",
+          "[cli]") {
+  const ScratchFolder folder;
+  const std::string file = folder / "all.csv";
+  const char* config = "configs/synthetic_8stages.toml";
+  REQUIRE(RunTroupe({"schedule", "show", config, "--out", "csv", "--file", file}).exit_code == 0);
+  const auto alone = RunTroupe({"schedule", "lint", file});
+  CHECK(alone.exit_code == 0);
+  CHECK_THAT(alone.out, Contains("\nit orders detail, language and vision together, for reading: "
+                                 "schedule.kind = \"csv\" takes the rows of one module"));
+  const std::string refusal =
+      file +
+      ": expected rows of language only, which feeds no other module, got rows of detail, "
+      "vision, too: those follow 1f1b whatever a file says; leave their rows out and number "
+      "the stages of language from 0";
+  CHECK(Refusal({"schedule", "lint", file, config}) == refusal);
+  CHECK(Refusal({"bench", "schedules", config, "--kinds", "csv:" + file}) ==
+        "csv:" + file + ": " + refusal);
+  CHECK(Refusal({"check", config, "--set", "schedule.kind=csv", "--set",
+                 "schedule.file=" + file}) == refusal);
+}
+
 TEST_CASE("hostile schedules are refused in one line", "[cli]") {
   const ScratchFolder folder;
   const std::string file = folder / "bad.csv";

@@ -1,5 +1,7 @@
 // Faults are planted, and `troupe trace why` is asked whose they are: with nothing but what the run
 // left behind.
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include <catch2/catch.hpp>
@@ -100,7 +102,89 @@ void Try(int first, int last, int allowed) {
   CHECK(flaws <= allowed);
 }
 
+constexpr const char* kLosesLast = "lose@stage language.s1 dp0@Activation@12";
+
+/// `troupe train` with a fault; more than once in one run directory if `more` says so.
+Outcome TrainWith(const RunFolder& folder, const std::string& fault,
+                  const std::vector<std::string>& more = {}) {
+  auto arguments = folder.Arguments("train", "configs/shapes.toml",
+                                    {"run.steps=6", "checkpoint.every=5",
+                                     "cluster.stall_after_s=0.5", "cluster.pass_timeout_s=1"});
+  if (!fault.empty()) arguments.insert(arguments.end(), {"--plant-fault", fault});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return RunTroupe(arguments);
+}
+
+std::string WhyOf(const std::string& run) {
+  const Outcome outcome = RunTroupe({"trace", "why", run});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  return outcome.out;
+}
+
+/// The line that begins with "root: ", without that.
+std::string RootIn(const std::string& answer) {
+  for (const std::string& line : LinesOf(answer)) {
+    if (line.rfind("root: ", 0) == 0) return line.substr(6);
+  }
+  return "";
+}
+
 }  // namespace
+
+TEST_CASE("trace why uses the waits of a stalled run, of its last start", "[cli]") {
+  const RunFolder folder;
+  // The last of two microbatches in the last of six steps: nothing comes behind it.
+  CHECK(TrainWith(folder, kLosesLast).exit_code == 1);
+  const std::string run = folder.Runs().at(0);
+  REQUIRE(std::filesystem::exists(run + "/trace/waits.json"));
+  const std::string first = WhyOf(run);
+  CHECK_THAT(first, Catch::StartsWith("the run stalled; who waited for whom:\n"));
+  CHECK_THAT(RootIn(first), Catch::StartsWith("stage language.s1 dp0 waits for the activation of "
+                                              "microbatch 11 from stage language.s0 dp0") &&
+                                Catch::Contains("lost"));
+
+  // The next start has one step left, and stalls elsewhere; the one after that does not stall.
+  CHECK(TrainWith(folder, "lose@leader vision>language/source.0@GradientSlice@2", {"--resume", run})
+            .exit_code == 1);
+  REQUIRE(std::filesystem::exists(run + "/trace-2/waits.json"));
+  CHECK_THAT(RootIn(WhyOf(run)),
+             Catch::StartsWith("leader vision>language/source.0 waits for the gradient of "
+                               "microbatch 1 "));
+  CHECK(TrainWith(folder, "", {"--resume", run}).exit_code == 0);
+  REQUIRE(std::filesystem::exists(run + "/trace-3/n0.trace"));
+  CHECK_THAT(WhyOf(run), Catch::Contains(" step 6") && !Catch::Contains("stalled") &&
+                             !Catch::Contains("failed"));
+}
+
+TEST_CASE("waits that cannot be read are named, and the trace is asked instead", "[cli]") {
+  const RunFolder folder;
+  CHECK(TrainWith(folder, kLosesLast).exit_code == 1);
+  const std::string run = folder.Runs().at(0);
+  const std::string waits = run + "/trace/waits.json";
+  const std::string whole = BytesOf(waits);
+  REQUIRE(whole.size() > 200);
+  const std::vector<std::pair<std::string, std::string>> trials = {
+      {"[]", "expected who waits for what, nobody is in it"},
+      {"{}", "expected an array of who waits for what, got an object"},
+      {"", "expected JSON, the file is empty"},
+      {whole.substr(0, whole.size() / 2), "expected JSON, it ends in the middle"},
+      {"[1]", "actor 0: expected an object, got a number"},
+      {R"([{"who":"a"},{"who":3}])", "actor 1: \"who\": expected a string, got a number"}};
+  for (const auto& [text, problem] : trials) {
+    std::ofstream(waits, std::ios::binary) << text;
+    const std::string answer = WhyOf(run);
+    CHECK_THAT(answer, Catch::StartsWith("not used: " + waits + ": " + problem + "; what follows"));
+    CHECK_THAT(answer, Catch::Contains("\nthe run failed: nothing has moved anywhere for "));
+  }
+  // What a process was asked for is used as long as nothing better is there.
+  std::filesystem::remove(waits);
+  std::ofstream(run + "/trace/waits-asked.json", std::ios::binary) << whole;
+  CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1; who waited for whom"));
+  std::ofstream(run + "/trace/waits-asked.json", std::ios::binary) << "[[]]";
+  CHECK_THAT(WhyOf(run), Catch::Contains("waits-asked.json: actor 0: expected an object, got an "
+                                         "array; what follows is from the trace alone\n"));
+}
 
 TEST_CASE("trace why names the root of a planted stall", "[cli]") { Try(0, 4, 0); }
 

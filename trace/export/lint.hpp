@@ -18,12 +18,13 @@ struct Finding {
 };
 
 struct LintReport {
-  std::string format;  ///< "json", "protobuf"
-  std::int64_t events = 0;
-  std::int64_t slices = 0;
-  std::int64_t flows = 0;  ///< that start and end
-  std::int64_t tracks = 0;
-  std::int64_t counters = 0;                  ///< points
+  std::string format;         ///< "json", "protobuf"
+  std::string no_timeline;    ///< why the file is none at all: then nothing else is said of it
+  std::int64_t events = 0;    ///< all of them: slices' begins and ends, instants, counters, names
+  std::int64_t slices = 0;    ///< begun, and in JSON ended
+  std::int64_t flows = 0;     ///< arrows that start, and end after that
+  std::int64_t tracks = 0;    ///< that are named or have slices
+  std::int64_t counters = 0;  ///< points
   std::vector<Finding> findings;              ///< at most kShown of each rule
   std::map<std::string, std::int64_t> found;  ///< by rule, all of them
 
@@ -36,7 +37,7 @@ LintReport Lint(std::string_view content);
 LintReport LintJson(std::string_view content);
 LintReport LintProto(std::string_view content);
 
-/// One line per finding; then what there is.
+/// One line per finding; then what there is. Of what is no timeline, one line.
 std::string Format(const LintReport& report);
 
 /// Text that importers choke on: control characters, bytes that are not UTF-8.

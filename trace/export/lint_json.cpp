@@ -48,6 +48,11 @@ class Linter {
     report_.format = "json";
     const std::optional<Json> events = EventsOf(content);
     if (!events) return std::move(report_);
+    const auto is_event = [](const Json& one) { return one.is_object() && one.contains("ph"); };
+    if (!events->empty() && std::none_of(events->begin(), events->end(), is_event)) {
+      report_.no_timeline = "it is JSON, but nothing in it is an event with \"ph\"";
+      return std::move(report_);
+    }
     for (const Json& event : *events) {
       ++event_;
       OnEvent(event);
@@ -73,7 +78,7 @@ class Linter {
     }
     if (all.is_array()) return all;
     if (!all.contains("traceEvents") || !all["traceEvents"].is_array()) {
-      report_.Add("events", "the file", "expected an array, or an object with \"traceEvents\"");
+      report_.no_timeline = "expected an array of events, or an object with \"traceEvents\"";
       return std::nullopt;
     }
     return std::move(all["traceEvents"]);

@@ -57,7 +57,9 @@ class Linter {
       report_.Add("truncated", "byte " + std::to_string(trace.at()),
                   "the file ends, or is no protobuf, inside packet " + std::to_string(packet_ + 1));
     }
-    if (packet_ == 0) report_.Add("empty", "the file", "there is no packet in it");
+    if (events_.empty() && tracks_.empty() && !of_trace_) {
+      report_.no_timeline = "it is neither JSON, nor protobuf with packets of a trace";
+    }
     // Importers sort by time before they look at events.
     std::stable_sort(events_.begin(), events_.end(),
                      [](const Timed& a, const Timed& b) { return a.at_ns < b.at_ns; });
@@ -91,7 +93,9 @@ class Linter {
     std::int64_t at_ns = 0;
     std::string_view event;
     bool has_event = false;
+    bool known = false;
     for (ProtoField field; packet.Next(field);) {
+      known = known || field.number >= packet::kTimestamp;
       if (field.number == packet::kTimestamp && field.wire == 0) {
         timed = true;
         at_ns = static_cast<std::int64_t>(field.value);
@@ -104,6 +108,7 @@ class Linter {
       }
     }
     if (packet.broken()) Complain("malformed", "it cannot be read as fields");
+    of_trace_ = of_trace_ || (known && !packet.broken());
     if (!has_event) return;
     if (!sequenced) Complain("sequence", "an event without trusted_packet_sequence_id is dropped");
     if (!timed) Complain("timestamp", "an event without a timestamp");
@@ -255,6 +260,7 @@ class Linter {
 
   LintReport report_;
   std::int64_t packet_ = 0;
+  bool of_trace_ = false;  ///< some packet is one of a trace, of whatever kind
   std::vector<Timed> events_;
   std::map<std::uint64_t, Track> tracks_;
   std::unordered_map<std::uint64_t, Flow> flows_;

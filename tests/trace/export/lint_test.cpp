@@ -63,7 +63,7 @@ TEST_CASE("JSON: only a bare array may be cut short", "[trace]") {
   CHECK(RuleOf("[" + Slice("0", "1") + ",{\"name\":\"b").empty());
   CHECK(RuleOf("{\"traceEvents\":[" + Slice("0", "1")) == "truncated");
   CHECK(RuleOf("{\"traceEvents\":[1 2]}") == "malformed");
-  CHECK(RuleOf("{\"other\":[]}") == "events");
+  CHECK(RuleOf("{\"other\":[]}") == "no-timeline");
 }
 
 TEST_CASE("JSON: a control character in a string is fatal", "[trace]") {
@@ -179,8 +179,45 @@ TEST_CASE("protobuf: packets that are dropped, cut short or no packets", "[trace
   const std::string whole = Proto().Track(1).On(1, event::kInstant, 5).content();
   CHECK(RuleOf(Proto().Track(1).On(1, event::kInstant, 5, 0, 0, false).content()) == "sequence");
   CHECK(RuleOf(whole.substr(0, whole.size() - 1)) == "truncated");
-  CHECK(RuleOf("") == "empty");
-  CHECK_FALSE(RuleOf("no trace at all").empty());
+}
+
+TEST_CASE("what is no timeline is one line, whatever it is", "[trace]") {
+  const auto text = [](const std::string& content) { return Format(Lint(content)); };
+  CHECK(text("") == "no timeline: it is empty\n");
+  CHECK(text("\x89PNG\r\n\x1a\n more") == "no timeline: it is a PNG picture\n");
+  CHECK(text("TRPTRACE....") ==
+        "no timeline: it is what a process of a run noted: `troupe trace export` makes a timeline "
+        "of it\n");
+  const std::string neither =
+      "no timeline: it is neither JSON, nor protobuf with packets of a trace\n";
+  CHECK(text("no trace at all") == neither);
+  CHECK(text("\n\nshort lines\n") == neither);
+  CHECK(text(std::string(100, '\0')) == neither);
+  CHECK(text(R"({"loss": 3, "events": []})") ==
+        "no timeline: expected an array of events, or an object with \"traceEvents\"\n");
+  CHECK(text(R"([{"step": 1}, {"step": 2}])") ==
+        "no timeline: it is JSON, but nothing in it is an event with \"ph\"\n");
+  CHECK(text("[1, 2]") == text(R"([{"step": 1}])"));
+  CHECK(text("{\"traceEvents\":[]}") ==
+        "json: 0 events on 0 tracks, among them 0 slices and 0 counter points; 0 arrows start and "
+        "end: nothing an importer would trip over\n");
+}
+
+TEST_CASE("the last line says what was counted, and of which rules the findings are", "[trace]") {
+  const auto flow = [](const char* ts, const char* id, const char* way) {
+    return Slice(ts, "1", std::string(",\"bind_id\":\"") + id + "\",\"" + way + "\":true");
+  };
+  const std::string counter = Event(R"("name":"c","ph":"C","ts":0,"args":{"x":1})");
+  CHECK(Format(Lint(
+            Json(flow("0", "1", "flow_out") + "," + flow("2", "1", "flow_in") + "," + counter))) ==
+        "json: 3 events on 1 track, among them 2 slices and 1 counter point; 1 arrow starts and "
+        "ends: nothing an importer would trip over\n");
+  std::string events;
+  for (int i = 0; i < 5; ++i) events += flow("0", std::to_string(i).c_str(), "flow_out") + ",";
+  const std::string text = Format(Lint(Json(events + Slice("0.5", "1"))));
+  CHECK_THAT(text, Catch::Contains("\n... flow-end: 2 more\n"));
+  CHECK_THAT(text,
+             Catch::EndsWith("; 0 arrows start and end: 6 findings (5 flow-end, 1 nesting)\n"));
 }
 
 TEST_CASE("no prefix and no damaged byte makes the linter fail", "[trace]") {
