@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/run_job.hpp"
+#include "modules/wrapped_program.hpp"
 #include "trace/analyze/median.hpp"
 #include "trace/clock.hpp"
 
@@ -19,32 +20,23 @@ struct ShardPasses {
   std::vector<TimedPass> passes;
 };
 
-class TimedProgram : public StageProgram {
+class TimedProgram : public WrappedProgram {
  public:
-  TimedProgram(std::unique_ptr<StageProgram> program, std::shared_ptr<ShardPasses> shard)
-      : program_(std::move(program)), shard_(std::move(shard)) {}
+  TimedProgram(std::unique_ptr<StageProgram> inner, std::shared_ptr<ShardPasses> shard)
+      : WrappedProgram(std::move(inner)), shard_(std::move(shard)) {}
 
   ForwardResult Forward(const ForwardPass& pass) override {
-    return Timed({PassKind::kForward, pass.unit}, [&] { return program_->Forward(pass); });
+    return Timed({PassKind::kForward, pass.unit}, [&] { return program->Forward(pass); });
   }
   BackwardResult Backward(const BackwardPass& pass) override {
-    return Timed({PassKind::kBackward, pass.unit}, [&] { return program_->Backward(pass); });
+    return Timed({PassKind::kBackward, pass.unit}, [&] { return program->Backward(pass); });
   }
   void BackwardWeights(std::int64_t unit) override {
     Timed({PassKind::kWeight, unit}, [&] {
-      program_->BackwardWeights(unit);
+      program->BackwardWeights(unit);
       return 0;
     });
   }
-  double ReduceGradients() override { return program_->ReduceGradients(); }
-  void Update(const UpdateStep& step) override { program_->Update(step); }
-  std::vector<TensorPiece> Tensors(TensorKind kind) const override {
-    return program_->Tensors(kind);
-  }
-  void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
-    program_->SetTensors(kind, pieces);
-  }
-  std::size_t state_bytes() const override { return program_->state_bytes(); }
 
  private:
   template <class Run>
@@ -55,7 +47,6 @@ class TimedProgram : public StageProgram {
     return result;
   }
 
-  std::unique_ptr<StageProgram> program_;
   std::shared_ptr<ShardPasses> shard_;
 };
 
