@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/run_job.hpp"
+#include "modules/wrapped_program.hpp"
 #include "trace/analyze/median.hpp"
 #include "trace/clock.hpp"
 
@@ -20,41 +21,34 @@ struct ShardPasses {
   std::int64_t other_ns = 0;  ///< in reductions and updates
 };
 
-class TimedProgram : public StageProgram {
+class TimedProgram : public WrappedProgram {
  public:
-  TimedProgram(std::unique_ptr<StageProgram> program, std::shared_ptr<ShardPasses> shard)
-      : program_(std::move(program)), shard_(std::move(shard)) {}
+  TimedProgram(std::unique_ptr<StageProgram> inner, std::shared_ptr<ShardPasses> shard)
+      : WrappedProgram(std::move(inner)), shard_(std::move(shard)) {}
 
   ForwardResult Forward(const ForwardPass& pass) override {
-    return Timed({PassKind::kForward, pass.unit}, [&] { return program_->Forward(pass); });
+    return Timed({PassKind::kForward, pass.unit}, [&] { return program->Forward(pass); });
   }
   BackwardResult Backward(const BackwardPass& pass) override {
-    return Timed({PassKind::kBackward, pass.unit}, [&] { return program_->Backward(pass); });
+    return Timed({PassKind::kBackward, pass.unit}, [&] { return program->Backward(pass); });
   }
   void BackwardWeights(std::int64_t unit) override {
     Timed({PassKind::kWeight, unit}, [&] {
-      program_->BackwardWeights(unit);
+      program->BackwardWeights(unit);
       return 0;
     });
   }
   double ReduceGradients() override {
     const std::int64_t begin = NowNs();
-    const double norm = program_->ReduceGradients();
+    const double norm = program->ReduceGradients();
     shard_->other_ns += NowNs() - begin;
     return norm;
   }
   void Update(const UpdateStep& step) override {
     const std::int64_t begin = NowNs();
-    program_->Update(step);
+    program->Update(step);
     shard_->other_ns += NowNs() - begin;
   }
-  std::vector<TensorPiece> Tensors(TensorKind kind) const override {
-    return program_->Tensors(kind);
-  }
-  void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
-    program_->SetTensors(kind, pieces);
-  }
-  std::size_t state_bytes() const override { return program_->state_bytes(); }
 
  private:
   template <class Run>
@@ -65,7 +59,6 @@ class TimedProgram : public StageProgram {
     return result;
   }
 
-  std::unique_ptr<StageProgram> program_;
   std::shared_ptr<ShardPasses> shard_;
 };
 

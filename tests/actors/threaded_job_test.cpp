@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "modules/wrapped_program.hpp"
+
 namespace troupe {
 namespace {
 
@@ -60,23 +62,12 @@ TEST_CASE("every layout of a colocated edge gives the gradients of one rank", "[
 }
 
 TEST_CASE("a program that throws on one rank ends the job with its cause", "[actors][threads]") {
-  struct Throwing : StageProgram {
-    explicit Throwing(std::unique_ptr<StageProgram> p) : program(std::move(p)) {}
+  struct Throwing : WrappedProgram {
+    using WrappedProgram::WrappedProgram;
     ForwardResult Forward(const ForwardPass& pass) override {
       if (pass.unit == 2) throw std::runtime_error("device on fire\nsecond line");
       return program->Forward(pass);
     }
-    BackwardResult Backward(const BackwardPass& pass) override { return program->Backward(pass); }
-    double ReduceGradients() override { return program->ReduceGradients(); }
-    void Update(const UpdateStep& step) override { program->Update(step); }
-    std::vector<TensorPiece> Tensors(TensorKind kind) const override {
-      return program->Tensors(kind);
-    }
-    void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
-      program->SetTensors(kind, pieces);
-    }
-    std::size_t state_bytes() const override { return program->state_bytes(); }
-    std::unique_ptr<StageProgram> program;
   };
   Layout dp2, pp2dp2;
   dp2.dp = 2;

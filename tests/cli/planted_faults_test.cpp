@@ -16,6 +16,7 @@
 #include "configs/loader.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/reference.hpp"
+#include "modules/wrapped_program.hpp"
 #include "tests/cli/run_folder.hpp"
 
 namespace troupe {
@@ -41,48 +42,40 @@ Buffer Poisoned(const Buffer& buffer) {
   return copy;
 }
 
-class FaultyProgram : public StageProgram {
+class FaultyProgram : public WrappedProgram {
  public:
-  FaultyProgram(std::unique_ptr<StageProgram> program, Fault fault)
-      : program_(std::move(program)), fault_(fault) {
+  FaultyProgram(std::unique_ptr<StageProgram> inner, Fault fault)
+      : WrappedProgram(std::move(inner)), fault_(fault) {
     ThrowIf(Fault::kFactory);
   }
   ForwardResult Forward(const ForwardPass& pass) override {
     if (fault_ == Fault::kForeign) throw 42;
     ThrowIf(Fault::kForward);
-    ForwardResult result = program_->Forward(pass);
+    ForwardResult result = program->Forward(pass);
     if (fault_ == Fault::kNanOutput) result.outputs.at(0) = Poisoned(result.outputs.at(0));
     return result;
   }
   BackwardResult Backward(const BackwardPass& pass) override {
     ThrowIf(Fault::kBackward);
-    BackwardResult result = program_->Backward(pass);
+    BackwardResult result = program->Backward(pass);
     if (fault_ == Fault::kNanGradient) result.gradients.at(0) = Poisoned(result.gradients.at(0));
     return result;
   }
   double ReduceGradients() override {
     ThrowIf(Fault::kReduce);
-    const double squared_norm = program_->ReduceGradients();
+    const double squared_norm = program->ReduceGradients();
     return fault_ == Fault::kNanParameterGradient ? std::nan("") : squared_norm;
   }
   void Update(const UpdateStep& step) override {
     ThrowIf(Fault::kUpdate);
-    program_->Update(step);
+    program->Update(step);
   }
-  std::vector<TensorPiece> Tensors(TensorKind kind) const override {
-    return program_->Tensors(kind);
-  }
-  void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
-    program_->SetTensors(kind, pieces);
-  }
-  std::size_t state_bytes() const override { return program_->state_bytes(); }
 
  private:
   void ThrowIf(Fault fault) const {
     if (fault_ == fault) throw std::runtime_error("device on fire\nand a second line");
   }
 
-  std::unique_ptr<StageProgram> program_;
   Fault fault_;
 };
 

@@ -10,29 +10,18 @@
 
 #include <catch2/catch.hpp>
 
+#include "modules/wrapped_program.hpp"
 #include "tests/parity/proof.hpp"
 #include "tests/parity/setup.hpp"
 
 namespace troupe {
 namespace {
 
-/// Passes everything on. `times` counts how often a fault has struck.
-struct Decorator : StageProgram {
+/// `times` counts how often a fault has struck.
+struct Decorator : WrappedProgram {
   Decorator(std::unique_ptr<StageProgram> inner, std::shared_ptr<std::atomic<int>> counter)
-      : program(std::move(inner)), times(std::move(counter)) {}
-  ForwardResult Forward(const ForwardPass& pass) override { return program->Forward(pass); }
-  BackwardResult Backward(const BackwardPass& pass) override { return program->Backward(pass); }
-  double ReduceGradients() override { return program->ReduceGradients(); }
-  void Update(const UpdateStep& step) override { program->Update(step); }
-  std::vector<TensorPiece> Tensors(TensorKind kind) const override {
-    return program->Tensors(kind);
-  }
-  void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
-    program->SetTensors(kind, pieces);
-  }
-  std::size_t state_bytes() const override { return program->state_bytes(); }
+      : WrappedProgram(std::move(inner)), times(std::move(counter)) {}
 
-  std::unique_ptr<StageProgram> program;
   std::shared_ptr<std::atomic<int>> times;
 };
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+/// Passes everything on to another program. Whoever watches or disturbs one overrides what it is
+/// about.
+class WrappedProgram : public StageProgram {
+ public:
+  explicit WrappedProgram(std::unique_ptr<StageProgram> inner) : program(std::move(inner)) {}
+
+  ForwardResult Forward(const ForwardPass& pass) override { return program->Forward(pass); }
+  BackwardResult Backward(const BackwardPass& pass) override { return program->Backward(pass); }
+  void BackwardWeights(std::int64_t unit) override { program->BackwardWeights(unit); }
+  double ReduceGradients() override { return program->ReduceGradients(); }
+  void Update(const UpdateStep& step) override { program->Update(step); }
+  std::vector<TensorPiece> Tensors(TensorKind kind) const override {
+    return program->Tensors(kind);
+  }
+  void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
+    program->SetTensors(kind, pieces);
+  }
+  std::size_t state_bytes() const override { return program->state_bytes(); }
+
+ protected:
+  const std::unique_ptr<StageProgram> program;
+};
+
+}  // namespace troupe
