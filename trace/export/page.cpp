@@ -151,7 +151,8 @@ class Data {
 
 void WritePage(std::ostream& out, const TraceIndex& index, const Timeline& timeline,
                const PageExtras& extras) {
-  out << kPageBeforeData << WithoutTags(Data(index, timeline).Write(extras)) << kPageAfterData;
+  out << kPageBeforeData << WithoutTags(Data(index, timeline).Write(extras)) << kPageAfterData
+      << kPageTables;
 }
 
 }  // namespace troupe
