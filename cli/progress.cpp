@@ -4,13 +4,13 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <numeric>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "modules/learning_rate.hpp"
+#include "modules/memory_meter.hpp"
 
 namespace troupe {
 namespace {
@@ -46,14 +46,6 @@ std::string Bar(std::int64_t step, std::int64_t steps) {
 
 }  // namespace
 
-std::int64_t ResidentBytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::int64_t total = 0;
-  std::int64_t resident = 0;
-  if (!(statm >> total >> resident)) return 0;
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
 std::string FormatDuration(double seconds) {
   if (seconds < 9.95) return Format("%.1fs", seconds);  // above, it would read "10.0s"
   const auto s = static_cast<std::int64_t>(std::llround(seconds));
@@ -74,7 +66,7 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
   m.seconds = result.seconds;
   m.tokens_per_second = static_cast<double>(result.loss.sequence_tokens) / result.seconds;
   m.bubble = std::clamp(1.0 - result.busy_seconds / (result.seconds * num_ranks), 0.0, 1.0);
-  m.memory_bytes = ResidentBytes();
+  m.memory_bytes = ResidentMemory().MemoryInUse();
   return m;
 }
 

@@ -25,9 +25,6 @@ struct StepMetrics {
 /// The numbers of a completed training round.
 StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks);
 
-/// Resident memory of this process in bytes; 0 where the system does not tell.
-std::int64_t ResidentBytes();
-
 /// "1h02m", "3m20s", "12s", "0.4s".
 std::string FormatDuration(double seconds);
 

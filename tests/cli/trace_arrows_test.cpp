@@ -39,7 +39,7 @@ Ids IdsWhere(const std::string& run, const std::string& where) {
                                    "where step between 2 and 4) "
                                    "select m.id from messages m, w where " +
                                        where,
-                                   "--format", "csv"}));
+                                   "--format", "csv", "--limit", "0"}));
   std::string header;
   std::getline(rows, header);
   CHECK(header == "id");
