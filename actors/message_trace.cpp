@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <caf/actor_system.hpp>
+
 #include "actors/activity.hpp"
 #include "messages/facts.hpp"
 #include "trace/clock.hpp"
@@ -42,7 +44,9 @@ ActorNumber MessageTrace::NumberOf(const caf::strong_actor_ptr& actor) const {
   if (!actor) return 0;
   const std::lock_guard lock(mutex_);
   const auto found = processes_.find(actor->node());
-  return Number(found == processes_.end() ? process_ : found->second, actor->id());
+  if (found != processes_.end()) return Number(found->second, actor->id());
+  // An actor of a process that nobody has told of must not pass for one of this.
+  return actor->node() == actor->home_system->node() ? Number(process_, actor->id()) : 0;
 }
 
 std::uint64_t MessageTrace::Sent(const caf::mailbox_element& element, caf::actor_id receiver,

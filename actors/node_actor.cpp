@@ -180,6 +180,7 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
   return {
       [self, &s](const Introduce& other) -> Introduce {
         s.nodes[other.process] = caf::actor_cast<Node>(other.node);
+        if (s.config.trace) s.config.trace->KnowProcess(other.node.node(), other.process);
         s.tensor_addresses.at(static_cast<std::size_t>(other.process)) = other.tensor_address;
         if (!other.sees_run_directory) s.apart.push_back(other.process);
         AnswerIfAllKnown(self);

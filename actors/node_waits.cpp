@@ -105,6 +105,14 @@ void OnTellWaits(Self self) {
   });
 }
 
+/// "12 s", "0.5 s".
+std::string Seconds(std::int64_t ns) {
+  char text[32];
+  const double seconds = static_cast<double>(ns) * 1e-9;
+  std::snprintf(text, sizeof text, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
+  return text;
+}
+
 void OnStalled(Self self, const Stalled& stalled) {
   NodeState& s = self->state;
   if (s.failed || s.ending) return;
@@ -112,9 +120,8 @@ void OnStalled(Self self, const Stalled& stalled) {
     AskAllWaits(self, [self, since, before](const std::vector<ActorWaits>& after) {
       if (self->state.ending || !SameWaits(before, after)) return;
       KeepBesideTraces(self->state.config, kWaitsFile, ToJson(after));
-      self->state.config.abort->Raise("nothing has moved anywhere for " +
-                                      std::to_string(since / 1'000'000'000) +
-                                      " s: " + RootOf(after));
+      self->state.config.abort->Raise("nothing has moved anywhere for " + Seconds(since) + ": " +
+                                      RootOf(after));
     });
   });
 }

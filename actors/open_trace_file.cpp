@@ -37,7 +37,9 @@ std::string OpenTraceFile(NodePointer self, const OpenTrace& request) {
   const NodeState& s = self->state;
   if (!s.config.trace) return "";
   RecorderOptions options = OptionsOf(s.config);
-  for (const auto& [process, node] : s.nodes) s.config.trace->KnowProcess(node.node(), process);
+  // The others say who they are when they introduce themselves; process 0 may ask before that.
+  const caf::strong_actor_ptr& asker = self->current_sender();
+  if (asker) s.config.trace->KnowProcess(asker->node(), 0);
   std::string error;
   if (!request.folder.empty()) {
     const std::string& name = options.processes[static_cast<std::size_t>(s.config.self)];

@@ -22,9 +22,11 @@ std::string RowName(const std::string& before, const std::string& stage) {
 }
 
 /// Writes one pass over `line` from column `begin` to `end`, at least one character.
-void PutPass(std::string& line, const Pass& pass, std::size_t begin, std::size_t end) {
-  const char fill = pass.kind == PassKind::kForward    ? '-'
-                    : pass.kind == PassKind::kBackward ? '='
+void PutPass(std::string& line, const DrawnPass& drawn, std::size_t begin, std::size_t end) {
+  const Pass& pass = drawn.timed.pass;
+  const bool odd = drawn.chunk % 2 == 1;
+  const char fill = pass.kind == PassKind::kForward    ? (odd ? '.' : '-')
+                    : pass.kind == PassKind::kBackward ? (odd ? ':' : '=')
                                                        : '~';
   const std::string number = std::to_string(pass.unit);
   const std::size_t width = std::max<std::size_t>(end - begin, 1);
@@ -79,7 +81,7 @@ std::string ToText(const Drawing& drawing, int width) {
   for (const DrawnRow& row : drawing.rows) {
     std::string line(columns, ' ');
     for (const DrawnPass& pass : row.passes) {
-      PutPass(line, pass.timed.pass, column_of(pass.timed.begin_ns), column_of(pass.timed.end_ns));
+      PutPass(line, pass, column_of(pass.timed.begin_ns), column_of(pass.timed.end_ns));
     }
     std::string name = row.name;
     name.resize(name_width, ' ');
@@ -94,8 +96,15 @@ std::string ToText(const Drawing& drawing, int width) {
   const std::string end(axis);
   last.replace(columns - std::min(columns, end.size()), end.size(), end);
   text += std::string(name_width + 2, ' ') + last + "  bubble\n";
-  return text + std::string(name_width + 2, ' ') + "- forward  = backward  " +
-         "~ weights, each behind its microbatch\n";
+  text += std::string(name_width + 2, ' ') +
+          "- forward  = backward  ~ weights, each behind its microbatch\n";
+  const bool chunks = std::ranges::any_of(drawing.rows, [](const DrawnRow& row) {
+    return std::ranges::any_of(row.passes, [](const DrawnPass& p) { return p.chunk > 0; });
+  });
+  if (chunks) {
+    text += std::string(name_width + 2, ' ') + ". and : in every second stage of a row\n";
+  }
+  return text;
 }
 
 ActionTable ToTable(const Drawing& drawing, const StageGraph& graph) {

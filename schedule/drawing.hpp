@@ -35,8 +35,8 @@ Drawing DrawingOf(const StageGraph& graph, const Schedule& schedule, const Simul
                   std::string title);
 
 /// At most `width` characters a line, names included, as long as that leaves each device 20.
-/// Forwards are their microbatch and "-", backwards "=", weights "~"; a microbatch of two digits
-/// needs a pass of two characters.
+/// Forwards are their microbatch and "-", backwards "=", weights "~"; "." and ":" in every second
+/// stage of a device. A microbatch of two digits needs a pass of two characters.
 std::string ToText(const Drawing& drawing, int width = 110);
 
 /// One file without links: hover over a pass for its times.

@@ -31,27 +31,9 @@ struct BenchArguments {
   std::string json;
 };
 
-/// Synthetic times are stated for the stages of a plain pipeline: virtual stages share them.
-Candidate WithSharedTimes(const BenchArguments& arguments, const Candidate& candidate) {
-  ConfigArguments shared = arguments.config;
-  for (const ModulePlan& module : candidate.plan->modules()) {
-    const ModuleConfig& config = *module.config;
-    if (config.kind != ModuleKind::kSynthetic || config.chunks == 1) continue;
-    const std::string key = "modules." + config.name + ".";
-    const auto share = [&](const char* name, double ms) {
-      char text[64];
-      std::snprintf(text, sizeof text, "%s=%.9g", name, ms / config.chunks);
-      shared.overrides.push_back(key + text);
-    };
-    share("forward_ms", config.synthetic.forward_ms);
-    share("backward_ms", config.synthetic.backward_ms);
-  }
-  return LoadCandidate(shared, candidate.asked, candidate.microbatches());
-}
-
 /// One repetition of one kind: a warm-up step and one that counts.
-void MeasureOnce(const BenchArguments& arguments, BenchEntry& entry) {
-  const Candidate candidate = WithSharedTimes(arguments, entry.candidate);
+void MeasureOnce(BenchEntry& entry) {
+  const Candidate& candidate = entry.candidate;
   const JobPlan& plan = *candidate.plan;
   for (const MeasuredStep& step : RunSteps(candidate.plan, 1)) {
     const double ranks = static_cast<double>(plan.lock_steps().size());
@@ -147,7 +129,7 @@ void MeasureAll(const BenchArguments& arguments, const std::string& source,
   const auto begin = std::chrono::steady_clock::now();
   // One of each in turn, so that what else the machine does meets all of them alike.
   for (int rep = 0; rep < arguments.reps; ++rep) {
-    for (BenchEntry& entry : entries) MeasureOnce(arguments, entry);
+    for (BenchEntry& entry : entries) MeasureOnce(entry);
     if (rep > 0 || arguments.reps == 1) continue;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     std::fprintf(stderr, "1 of %d took %.1f s: about %.0f s to go\n", arguments.reps, took.count(),

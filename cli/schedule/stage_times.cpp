@@ -8,9 +8,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cli/schedule/run_fits.hpp"
 #include "cluster/variables.hpp"
+#include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
 #include "modules/parameters.hpp"
+#include "trace/analyze/link_time.hpp"
 #include "trace/analyze/median.hpp"
 #include "trace/run_trace.hpp"
 
@@ -61,27 +64,14 @@ std::int64_t MedianIfAny(std::vector<std::int64_t> samples) {
   return samples.empty() ? -1 : Median(std::move(samples));
 }
 
-/// The median time from the sending of an activation by the one stage to its taking by the other,
-/// over all microbatches; -1: there is none in the trace.
-std::int64_t LinkTime(const RunTrace& trace, const std::string& from, const std::string& to) {
-  std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> by_unit;  // sent first, taken last
-  const auto is = [&](int actor, const std::string& stage) {
-    return actor >= 0 && trace.actors[static_cast<std::size_t>(actor)].name.rfind(
-                             "stage " + stage + " dp", 0) == 0;
-  };
-  for (const TraceMessage& m : trace.messages) {
-    if (m.unit < 0 || trace.types[static_cast<std::size_t>(m.type)] != "Activation") continue;
-    auto& [sent, taken] = by_unit[m.unit];
-    if (is(m.sender, from) && (sent == 0 || m.sent_ns < sent)) sent = m.sent_ns;
-    if (is(m.receiver, to)) taken = std::max(taken, m.begin_ns);
-  }
-  std::vector<std::int64_t> samples;
-  for (const auto& [unit, times] : by_unit) {
-    if (times.first > 0 && times.second > times.first) {
-      samples.push_back(times.second - times.first);
-    }
-  }
-  return MedianIfAny(std::move(samples));
+/// Durations are known by the names of stages, which many a model has.
+void RequireSameModel(const Candidate& candidate, const std::string& run_directory) {
+  const std::string path = run_directory + "/resolved.toml";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;  // a trace without its run
+  const std::string why = WhyOtherTimes(LoadConfig(path).config, candidate.plan->config());
+  if (why.empty()) return;
+  throw LayoutError(run_directory + ": its passes are of another model: " + why);
 }
 
 /// "2x" of `before`, "300us", "1.5ms", "2s"; -1 for anything else.
@@ -148,6 +138,7 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
   if (!std::filesystem::is_directory(run_directory, ignored)) {
     throw LaunchError("--durations: expected a run directory, got " + Quoted(run_directory));
   }
+  RequireSameModel(candidate, run_directory);
   const RunTrace trace = ReadRunTrace(run_directory);
   std::map<std::string, std::map<WorkKind, std::vector<std::int64_t>>> samples;
   std::set<std::int64_t> training;  // evaluations run shorter forwards
@@ -181,8 +172,8 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
   }
   if (guessed) times.source += ", the weights' part taken as half of a backward";
   for (const StageLink& link : graph.links()) {
-    const std::int64_t ns = LinkTime(trace, graph.StageName(link.from), graph.StageName(link.to));
-    times.link_ns.push_back(std::max<std::int64_t>(ns, 0));
+    times.link_ns.push_back(
+        LinkTime(trace, graph.StageName(link.from), graph.StageName(link.to)).value_or(0));
   }
   return times;
 }

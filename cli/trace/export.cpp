@@ -68,8 +68,9 @@ std::string Account(const Timeline& timeline, const std::string& steps) {
                      std::to_string(timeline.messages() - arrows) + " without" +
                      (reasons.empty() ? "" : " (" + reasons + ")") + '\n';
   if (steps.empty()) return text;
-  return text + std::to_string(timeline.of_steps) + " of the messages are of steps " + steps +
-         ", " + std::to_string(timeline.messages() - timeline.of_steps) +
+  return text + std::to_string(timeline.of_steps) + " of the messages are of " +
+         (steps.find('-') == std::string::npos ? "step " : "steps ") + steps + ", " +
+         std::to_string(timeline.messages() - timeline.of_steps) +
          " of other rounds, sent or handled meanwhile\n";
 }
 

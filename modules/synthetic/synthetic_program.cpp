@@ -232,8 +232,11 @@ ProgramFactory MakeSyntheticPrograms(
   // Every device gets a copy of the factory, not of the configuration.
   const auto shared = std::make_shared<const Config>(config);
   return [shared, replicas](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
-    return std::make_unique<SyntheticProgram>(shard, shared->Find(shard.module)->synthetic,
-                                              SyntheticShapeOf(*shared, shard),
+    const ModuleConfig& module = *shared->Find(shard.module);
+    SyntheticConfig times = module.synthetic;  // stated for the stages of a plain pipeline
+    times.forward_ms /= module.chunks;
+    times.backward_ms /= module.chunks;
+    return std::make_unique<SyntheticProgram>(shard, times, SyntheticShapeOf(*shared, shard),
                                               replicas ? replicas(shard) : nullptr);
   };
 }

@@ -31,6 +31,50 @@ std::string Refused(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+TEST_CASE("a trace of several processes knows who sent what to whom", "[cli]") {
+  const RunFolder folder;
+  auto arguments = folder.Arguments("train", "configs/shapes_2node.toml");
+  arguments.insert(arguments.end(), {"--local", "2"});
+  const Outcome outcome = RunTroupe(arguments);
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const std::string run = folder.Runs().at(0);
+  // The first message is from the program, which is no actor.
+  CHECK(Printed({"sql", run,
+                 "select type, count(*) n from messages where sender is null or receiver is null "
+                 "group by 1",
+                 "--format", "csv"}) == "type,n\nRunJob,1\n");
+  // Stages answer devices' stages, leaders talk to leaders: nobody to itself in another process.
+  CHECK(Printed({"sql", run,
+                 "select count(*) n from messages join actors a on a.actor = sender join actors b "
+                 "on b.actor = receiver where type = 'Slice' and not (a.name like 'leader %' and "
+                 "b.name like 'leader %')",
+                 "--format", "csv"}) == "n\n0\n");
+}
+
+TEST_CASE("durations of a run of another model are refused", "[cli]") {
+  const RunFolder folder;
+  REQUIRE(folder.Train({"run.steps=2"}).exit_code == 0);
+  const std::string run = folder.Runs().at(0);
+  const auto why = [&](const std::vector<std::string>& settings) {
+    auto arguments = folder.Arguments("bench", "schedules", settings);
+    arguments.insert(arguments.begin() + 2, "configs/shapes.toml");
+    arguments.insert(arguments.end(), {"--kinds", "1f1b", "--durations", run});
+    const Outcome outcome = RunTroupe(arguments);
+    CHECK(outcome.exit_code == (outcome.err.empty() ? 0 : 2));
+    const auto at = outcome.err.find("another model: ");
+    return at == std::string::npos ? outcome.err : outcome.err.substr(at + 15);
+  };
+  CHECK(why({}) == "");
+  CHECK(why({"schedule.microbatches=4"}) == "");
+  CHECK(why({"modules.language.layout.tp=4", "modules.language.layout.pp=1"}) ==
+        "language has tp 2 there, 4 here\n");
+  CHECK(why({"schedule.micro_batch_size=8"}) ==
+        "vision has 1 samples per replica and microbatch there, 2 here\n");
+  CHECK(why({"modules.language.mlp_hidden=64"}) == "language has other sizes there\n");
+  CHECK(why({"modules.vision.frozen=true"}) == "vision trains there\n");
+}
+
 TEST_CASE("every verb of trace answers about a run", "[cli]") {
   const RunFolder folder;
   REQUIRE(folder.Train({"run.steps=3"}).exit_code == 0);
@@ -40,7 +84,7 @@ TEST_CASE("every verb of trace answers about a run", "[cli]") {
   CHECK_THAT(Printed({"critical", run}), Contains("critical path of step 3: "));
   CHECK_THAT(Printed({"why", run, "--step", "2"}),
              Contains("in step 2 ") || Contains("step 2 took"));
-  CHECK_THAT(Printed({"diff", run, run}), Contains("a step takes 0 more"));
+  CHECK_THAT(Printed({"diff", run, run}), Contains("a step takes as long\n"));
   const auto messages =
       nlohmann::json::parse(Printed({"messages", run, "--step", "2", "--format", "json"}));
   REQUIRE(messages.size() > 20);

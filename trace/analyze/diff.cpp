@@ -152,8 +152,8 @@ std::string Format(const Diff& diff, const std::string& before, const std::strin
   std::vector<Change> path = diff.path;
   path.push_back(diff.step);
   return "before: " + before + "\nafter:  " + after + "\nmedians over steps; a step takes " +
-         Duration(std::abs(delta)) + (delta < 0 ? " less" : " more") + "\n\n" +
-         ToText(TableOf("on the critical path of a step", path)) + '\n' +
+         (delta == 0 ? "as long" : Duration(std::abs(delta)) + (delta < 0 ? " less" : " more")) +
+         "\n\n" + ToText(TableOf("on the critical path of a step", path)) + '\n' +
          ToText(TableOf("one piece of work", Largest(diff.work, 12))) + '\n' +
          ToText(TableOf("one message, until handled", Largest(diff.edges, 12))) + '\n' +
          ToText(TableOf("idle on one device in a step", Largest(diff.waits, 12)));

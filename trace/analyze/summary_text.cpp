@@ -114,7 +114,7 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
                           : "steps " + std::to_string(first) + "-" + std::to_string(last);
   }
   text += trace.run + ": " + which + ", " + std::to_string(trace.messages.size()) + " messages, " +
-          std::to_string(trace.work.size()) + " pieces of work; below, " +
+          std::to_string(trace.work.size()) + " pieces of work; below, the " +
           Duration(summary.end_ns - summary.begin_ns) + " of it\n\n";
   text += ToText(ProcessTable(summary, trace)) + '\n' + ToText(StageTable(summary, index));
   if (summary.ranks > 0) {

@@ -34,8 +34,10 @@ function layOut() {
   data.lanes.forEach((lane, l) => {
     if (!all && lane.kind !== "work") return;
     const name = lane.path.slice(0, -2).join(" \u203a ") || lane.path[0];
-    if (lane.kind === "work" && name !== group) { group = name; rows.push({ group: name }); }
+    const device = lane.path.length > 2 && lane.path[lane.path.length - 2].startsWith("rank ");
+    if (device && name !== group) { group = name; rows.push({ group: name }); }
     rows.push({ lane: l, name: lane.kind === "work" ? lane.path[lane.path.length - 2] :
+      device ? lane.path.slice(-2).join(" \u203a ") :
       lane.path.slice(1).join(" \u203a ") || lane.path[0] });
   });
   const counted = data.counters.filter(c => all || c.unit === "bytes");
