@@ -1,8 +1,11 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <sys/ioctl.h>
 #include <thread>
 #include <unistd.h>
@@ -27,11 +30,19 @@ bool IsLive(std::int64_t newest_ns, std::int64_t now_ns) {
   return newest_ns <= now_ns && now_ns - newest_ns < 3600 * kSecondNs;
 }
 
+/// One that has ended and that nobody has asked about yet, a zombie, runs no more.
+bool Runs(std::int64_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  if (!std::getline(file, stat)) return false;
+  // "PID (NAME) STATE ...", and the name may hold anything.
+  const std::size_t name_end = stat.rfind(") ");
+  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
+  return stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X';
+}
+
 bool AnyRuns(const std::vector<TraceFile>& files) {
-  for (const TraceFile& file : files) {
-    if (access(("/proc/" + std::to_string(file.pid)).c_str(), F_OK) == 0) return true;
-  }
-  return false;
+  return std::ranges::any_of(files, [](const TraceFile& file) { return Runs(file.pid); });
 }
 
 std::size_t LinesOfTerminal() {
