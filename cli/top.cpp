@@ -13,6 +13,7 @@
 #include "cli/commands.hpp"
 #include "trace/analyze/live.hpp"
 #include "trace/clock.hpp"
+#include "trace/run_files.hpp"
 
 namespace troupe {
 namespace {
@@ -53,7 +54,8 @@ std::size_t LinesOfTerminal() {
 
 /// One look at the run. Returns whether the job goes on.
 bool Show(const TopArguments& arguments, bool terminal) {
-  const std::vector<TraceFile> files = ReadTraceFiles(arguments.run);
+  const RunFiles read = ReadRunFiles(arguments.run);
+  const std::vector<TraceFile>& files = read.files;
   const std::int64_t newest_ns = NewestTime(files);
   const std::int64_t now_ns = NowNs();
   const bool runs = IsLive(newest_ns, now_ns) && AnyRuns(files);
@@ -64,7 +66,9 @@ bool Show(const TopArguments& arguments, bool terminal) {
             << (files.size() == 1 ? " process, " : " processes, ") << noted
             << " messages and passes noted; "
             << (runs ? "running" : "not running on this machine: as its newest message left it")
-            << "\n\n"
+            << '\n';
+  for (const std::string& line : read.skipped) std::cout << "not read: " << line << '\n';
+  std::cout << '\n'
             << Format(ActorsNow(files, runs ? now_ns : newest_ns),
                       terminal ? LinesOfTerminal() : 1000)
             << std::flush;

@@ -164,6 +164,7 @@ void RefuseWhatCannotBeWritten(const std::string& path) {
   const bool is_file = std::filesystem::is_regular_file(there);
   if (std::filesystem::exists(there) && !is_file && !std::filesystem::is_directory(there)) return;
   if (!std::ofstream(path, std::ios::app)) throw std::runtime_error(path + ": cannot write it");
+  if (!is_file) std::filesystem::remove(path, ignored);
 }
 
 void WriteJson(const std::string& path, const Opened& opened) {

@@ -48,7 +48,7 @@ std::string BubbleText(const BenchEntry& entry) {
 std::string VirtualText(const BenchEntry& entry) {
   const double step_ms = entry.virtually->step_ms;
   return Format("%.3f", step_ms) + " (" +
-         Format("%+.3f%%", -100.0 * GainOver(entry.simulated.step_ms, step_ms)) + ")";
+         Format("%+.3f%%", 0.0 - 100.0 * GainOver(entry.simulated.step_ms, step_ms)) + ")";
 }
 
 }  // namespace

@@ -49,4 +49,14 @@ TEST_CASE("top: a process that was killed and that nobody waited for runs no mor
   waitpid(child, nullptr, 0);
 }
 
+TEST_CASE("top says which files it could not read", "[cli]") {
+  const ScratchFolder folder;
+  const Outcome trained = RunTroupe({"train", "configs/synthetic_chain.toml", "--set",
+                                     "run.dir=" + folder.path(), "--set", "run.steps=1"});
+  REQUIRE(trained.exit_code == 0);
+  const std::string run = std::filesystem::directory_iterator(folder.path())->path().string();
+  std::ofstream(run + "/trace/n9.trace") << "something else";
+  CHECK_THAT(TopOf(run), Catch::Contains("\nnot read: " + run + "/trace/n9.trace: "));
+}
+
 }  // namespace troupe
