@@ -22,17 +22,19 @@ namespace {
 /// the signals and waiting for them would not do: libraries have started threads before us.)
 std::atomic<int> handler_pipe = -1;
 
-/// What SIGHUP did when this program was started. UCX takes that signal for itself when it is
-/// loaded, before main(), so this looks earlier still: nohup must keep its word.
+/// What SIGHUP did when this program was started.
 bool hangup_was_ignored = false;
 
-void LookAtHangup(int, char**, char**) {
-  struct sigaction at_start {};
-  sigaction(SIGHUP, nullptr, &at_start);
-  hangup_was_ignored = at_start.sa_handler == SIG_IGN;
+/// Before the libraries start, which takes most of a second before main().
+void AtStart(int, char**, char**) {
+  // UCX takes that signal for itself when it is loaded: nohup must keep its word.
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  hangup_was_ignored = hangup.sa_handler == SIG_IGN;
+  // Somebody may ask what a job waits for before it listens: that must not end it.
+  std::signal(SIGUSR1, SIG_IGN);
 }
-[[gnu::section(".preinit_array"), gnu::used]] void (*const look_at_hangup)(int, char**,
-                                                                           char**) = LookAtHangup;
+[[gnu::section(".preinit_array"), gnu::used]] void (*const at_start)(int, char**, char**) = AtStart;
 
 /// Two of these in so short a time are one event: the death of a parent is told once per thread
 /// that it had, a terminal that is gone by the system and by the shell.

@@ -81,8 +81,6 @@ int WithOutputWritten(int exit_code) {
 }
 
 int Main(int argc, char** argv) {
-  // Somebody may ask what a job waits for before it listens: that must not end it.
-  std::signal(SIGUSR1, SIG_IGN);
   RestoreSignalHandlers();
   OccupyStandardStreams();
   // Only where something is computed: the restart costs a start of libtorch.

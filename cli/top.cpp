@@ -1,8 +1,11 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <sys/ioctl.h>
 #include <thread>
 #include <unistd.h>
@@ -10,6 +13,7 @@
 #include "cli/commands.hpp"
 #include "trace/analyze/live.hpp"
 #include "trace/clock.hpp"
+#include "trace/run_files.hpp"
 
 namespace troupe {
 namespace {
@@ -27,11 +31,19 @@ bool IsLive(std::int64_t newest_ns, std::int64_t now_ns) {
   return newest_ns <= now_ns && now_ns - newest_ns < 3600 * kSecondNs;
 }
 
+/// One that has ended and that nobody has asked about yet, a zombie, runs no more.
+bool Runs(std::int64_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  if (!std::getline(file, stat)) return false;
+  // "PID (NAME) STATE ...", and the name may hold anything.
+  const std::size_t name_end = stat.rfind(") ");
+  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
+  return stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X';
+}
+
 bool AnyRuns(const std::vector<TraceFile>& files) {
-  for (const TraceFile& file : files) {
-    if (access(("/proc/" + std::to_string(file.pid)).c_str(), F_OK) == 0) return true;
-  }
-  return false;
+  return std::ranges::any_of(files, [](const TraceFile& file) { return Runs(file.pid); });
 }
 
 std::size_t LinesOfTerminal() {
@@ -42,7 +54,8 @@ std::size_t LinesOfTerminal() {
 
 /// One look at the run. Returns whether the job goes on.
 bool Show(const TopArguments& arguments, bool terminal) {
-  const std::vector<TraceFile> files = ReadTraceFiles(arguments.run);
+  const RunFiles read = ReadRunFiles(arguments.run);
+  const std::vector<TraceFile>& files = read.files;
   const std::int64_t newest_ns = NewestTime(files);
   const std::int64_t now_ns = NowNs();
   const bool runs = IsLive(newest_ns, now_ns) && AnyRuns(files);
@@ -53,7 +66,9 @@ bool Show(const TopArguments& arguments, bool terminal) {
             << (files.size() == 1 ? " process, " : " processes, ") << noted
             << " messages and passes noted; "
             << (runs ? "running" : "not running on this machine: as its newest message left it")
-            << "\n\n"
+            << '\n';
+  for (const std::string& line : read.skipped) std::cout << "not read: " << line << '\n';
+  std::cout << '\n'
             << Format(ActorsNow(files, runs ? now_ns : newest_ns),
                       terminal ? LinesOfTerminal() : 1000)
             << std::flush;

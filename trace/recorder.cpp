@@ -64,6 +64,19 @@ bool Copy(std::byte* slot, TraceRecord& record) {
   return true;
 }
 
+/// Sums and differences of such times fit: 36 years are more than any steady clock says.
+bool IsTime(std::int64_t ns) {
+  constexpr std::int64_t kFarthest = std::int64_t{1} << 60;
+  return -kFarthest < ns && ns < kFarthest;
+}
+
+/// Whether a disk, or what else writes to a file, has left it as it was noted, as far as one sees.
+bool IsLikely(const TraceRecord& record) {
+  return record.kind >= RecordKind::kMessage && record.kind <= RecordKind::kAnswered &&
+         IsTime(record.sent_ns) && IsTime(record.arrived_ns) && IsTime(record.begin_ns) &&
+         IsTime(record.end_ns);
+}
+
 [[noreturn]] void Fail(const std::string& path, const std::string& what) {
   throw std::runtime_error(path + ": " + what);
 }
@@ -106,6 +119,7 @@ TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
   file.clock_offset_ns = get(64, std::int64_t{});
   file.wall_minus_clock_ns = get(72, std::int64_t{});
   file.pid = get(80, std::int64_t{});
+  if (!IsTime(file.clock_offset_ns)) Fail(path, "its header speaks of a clock that is none");
   if (file.capacity == 0 || records_at % sizeof(std::uint64_t) != 0 || names_at > records_at ||
       names_bytes > records_at - names_at || records_at > bytes.size()) {
     Fail(path, "its header speaks of bytes that are not there");
@@ -124,8 +138,7 @@ TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
   for (std::size_t i = 0; i < slots; ++i) {
     TraceRecord record;
     const bool whole = Copy(bytes.data() + records_at + i * sizeof(record), record);
-    const bool known = record.kind >= RecordKind::kMessage && record.kind <= RecordKind::kAnswered;
-    if (whole && known && (record.number - 1) % file.capacity == i) {
+    if (whole && IsLikely(record) && (record.number - 1) % file.capacity == i) {
       file.records.push_back(record);
     } else {
       ++file.torn;

@@ -111,9 +111,6 @@ class Recorder {
 /// speaks of what is not there. Records that are damaged or half written are counted as torn.
 TraceFile ReadTraceFile(const std::string& path);
 
-/// The files of a run's last start, by name. Throws std::runtime_error naming path and reason.
-std::vector<TraceFile> ReadTraceFiles(const std::string& run_directory);
-
 /// The files of all processes as one.
 RunTrace MergeTraces(const std::vector<TraceFile>& files, const std::string& run);
 

@@ -28,4 +28,8 @@ struct RunFiles {
 ///     one job work at one time
 RunFiles ChooseRunFiles(std::vector<NamedTraceFile> all);
 
+/// Those of a run's last start; files that cannot be read are among the skipped. Throws
+/// std::runtime_error naming path and reason where none is left.
+RunFiles ReadRunFiles(const std::string& run_directory);
+
 }  // namespace troupe

@@ -41,8 +41,6 @@ std::string NewestTraceFolder(const std::string& run) {
   return newest.empty() ? run : newest.string();
 }
 
-namespace {
-
 RunFiles ReadRunFiles(const std::string& run_directory) {
   const fs::path folder = NewestTraceFolder(run_directory);
   std::vector<NamedTraceFile> files;
@@ -63,12 +61,6 @@ RunFiles ReadRunFiles(const std::string& run_directory) {
   RunFiles chosen = ChooseRunFiles(std::move(files));
   chosen.skipped.insert(chosen.skipped.end(), unreadable.begin(), unreadable.end());
   return chosen;
-}
-
-}  // namespace
-
-std::vector<TraceFile> ReadTraceFiles(const std::string& run_directory) {
-  return ReadRunFiles(run_directory).files;
 }
 
 RunTrace ReadRunTrace(const std::string& run_directory) {

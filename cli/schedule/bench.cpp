@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -137,6 +138,17 @@ void MeasureAll(const BenchArguments& arguments, const std::string& source,
   }
 }
 
+/// Before hours of measuring, not behind them. What the file holds stays; a pipe, whose reader
+/// would take this for all, is not opened.
+void RefuseWhatCannotBeWritten(const std::string& path) {
+  std::error_code ignored;
+  const auto there = std::filesystem::status(path, ignored);
+  const bool is_file = std::filesystem::is_regular_file(there);
+  if (std::filesystem::exists(there) && !is_file && !std::filesystem::is_directory(there)) return;
+  if (!std::ofstream(path, std::ios::app)) throw std::runtime_error(path + ": cannot write it");
+  if (!is_file) std::filesystem::remove(path, ignored);
+}
+
 void WriteJson(const std::string& path, const Opened& opened) {
   nlohmann::json json = {{"version", VersionText()}, {"durations", opened.source}};
   for (const BenchEntry& entry : opened.entries) json["rows"].push_back(JsonOf(entry));
@@ -152,6 +164,7 @@ int Bench(const BenchArguments& arguments) {
     std::fprintf(stderr, "%s", refusals.c_str());
     return kExitBadInput;
   }
+  if (!arguments.json.empty()) RefuseWhatCannotBeWritten(arguments.json);
   if (arguments.measure) MeasureAll(arguments, opened.source, opened.entries);
   const std::string title =
       arguments.measure ? MeasuredTitle(arguments.reps) : "simulated, durations " + opened.source;

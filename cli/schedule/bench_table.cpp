@@ -28,6 +28,9 @@ std::string Peaks(const std::vector<std::int64_t>& peaks) {
   return text + (peaks.size() > kShown ? " .." : "");
 }
 
+/// Share of `base` that `step` saves; nothing where steps take no time, as with --scale M=0.
+double GainOver(double base, double step) { return base == step ? 0.0 : 1.0 - step / base; }
+
 std::string StepText(const BenchEntry& entry) {
   if (entry.step_ms.empty()) return Format("%.2f", entry.simulated.step_ms);
   const Interval95 step = MedianOf(entry.step_ms);
@@ -45,14 +48,14 @@ std::string BubbleText(const BenchEntry& entry) {
 std::string VirtualText(const BenchEntry& entry) {
   const double step_ms = entry.virtually->step_ms;
   return Format("%.3f", step_ms) + " (" +
-         Format("%+.3f%%", 100.0 * (step_ms / entry.simulated.step_ms - 1.0)) + ")";
+         Format("%+.3f%%", 0.0 - 100.0 * GainOver(entry.simulated.step_ms, step_ms)) + ")";
 }
 
 }  // namespace
 
 std::string Verdict(const BenchEntry& entry, const BenchEntry& baseline) {
   if (&entry == &baseline) return "baseline";
-  const double gain = 1.0 - entry.step() / baseline.step();
+  const double gain = GainOver(baseline.step(), entry.step());
   const std::string bubbles =
       "the bubble is " + Percent(entry.bubble()) + " instead of " + Percent(baseline.bubble());
   const std::string& other = baseline.candidate.kind;

@@ -89,6 +89,14 @@ TEST_CASE("a verdict knows noise from a difference, and when it cannot", "[cli]"
              StartsWith("28.0% faster than 1f1b (which may be noise)"));
 }
 
+TEST_CASE("schedules that take no time are as fast as each other", "[cli]") {
+  const Outcome outcome = RunTroupe({"bench", "schedules", kChain, "--kinds", "1f1b,gpipe",
+                                     "--scale", "language=0", "--virtual"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("as fast as 1f1b") && !Contains("nan"));
+}
+
 TEST_CASE("kinds are named as on the command line", "[cli]") {
   CHECK(OverridesOf("") == std::vector<std::string>{});
   CHECK(OverridesOf("zb-h1") == std::vector<std::string>{"schedule.kind=zb-h1"});
@@ -192,6 +200,15 @@ TEST_CASE("a bubble counts every stage with as many ranks as it has", "[cli]") {
                        {{{PassKind::kForward, 0}, 0, 30}}};
   // 10 x 4 + 60 x 2 + 30 x 2 of 100 x 8
   CHECK(BubbleOf(*candidate.plan, simulation) == Approx(1.0 - 220.0 / 800.0));
+}
+
+TEST_CASE("a place for the JSON that cannot be written is refused before the job runs", "[cli]") {
+  const ScratchFolder folder;
+  const Outcome outcome = RunTroupe({"bench", "schedules", kChain, "--kinds", "1f1b", "--measure",
+                                     "--json", folder / "none/samples.json"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(outcome.err == "troupe: " + (folder / "none/samples.json") + ": cannot write it\n");
 }
 
 TEST_CASE("measured schedules leave every sample in the JSON", "[cli]") {

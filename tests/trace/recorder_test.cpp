@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -160,6 +161,19 @@ TEST_CASE("a trace that was cut short loses its end and nothing else", "[trace]"
   REQUIRE(file.records.size() == 11);
   CHECK(file.records.back().unit == 10);
   CHECK(file.torn == 5);
+}
+
+TEST_CASE("a record with a time that no clock says is lost, and nothing else", "[trace]") {
+  for (const std::int64_t at_ns :
+       {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+    Recorder recorder(Options("", 16));
+    for (int i = 0; i < 3; ++i) recorder.Note(RecordOf(i));
+    recorder.Begin(2, at_ns);
+    const TraceFile file = recorder.Snapshot();
+    REQUIRE(file.records.size() == 2);
+    CHECK(file.records.back().unit == 2);
+    CHECK(file.torn == 1);
+  }
 }
 
 TEST_CASE("what is no trace is refused with its reason", "[trace]") {

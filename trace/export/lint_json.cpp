@@ -161,6 +161,7 @@ class Linter {
     const LaneKey lane{Id(event, "pid"), of_process ? 0 : Id(event, "tid")};
     const std::optional<std::int64_t> at_ns = TimeOf(event, "ts");
     if (!at_ns) return;
+    if (*at_ns < 0) Complain("time", "\"ts\" is negative: importers drop the event");
     if (phase != "E" && (!event.contains("name") || !event["name"].is_string())) {
       Complain("name", "there is no \"name\"");
     }

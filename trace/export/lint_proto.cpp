@@ -112,6 +112,10 @@ class Linter {
     if (!has_event) return;
     if (!sequenced) Complain("sequence", "an event without trusted_packet_sequence_id is dropped");
     if (!timed) Complain("timestamp", "an event without a timestamp");
+    if (at_ns < 0) {
+      Complain("timestamp", "importers take it for the negative " + std::to_string(at_ns) +
+                                " ns and drop the event");
+    }
     events_.push_back({at_ns, packet_, event});
   }
 

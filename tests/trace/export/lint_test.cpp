@@ -73,6 +73,7 @@ TEST_CASE("JSON: a control character in a string is fatal", "[trace]") {
 TEST_CASE("JSON: fields that an importer needs", "[trace]") {
   CHECK(RuleOf(Json(Event(R"("name":"a","ph":"X","ts":0)"))) == "duration");
   CHECK(RuleOf(Json(Event(R"("name":"a","ph":"X","ts":"x","dur":1)"))) == "time");
+  CHECK(RuleOf(Json(Slice("-5", "3"))) == "time");
   CHECK(RuleOf(Json(Slice("1700000000000000.5", "1"))) == "time-base");
   CHECK(RuleOf(Json(Event(R"("name":"a","ph":"?","ts":0)"))) == "phase");
   CHECK(RuleOf(Json(Event(R"("name":"a","ph":"E","ts":0)"))) == "nesting");
@@ -178,6 +179,8 @@ TEST_CASE("protobuf: counters count on tracks of their own", "[trace]") {
 TEST_CASE("protobuf: packets that are dropped, cut short or no packets", "[trace]") {
   const std::string whole = Proto().Track(1).On(1, event::kInstant, 5).content();
   CHECK(RuleOf(Proto().Track(1).On(1, event::kInstant, 5, 0, 0, false).content()) == "sequence");
+  CHECK(RuleOf(Proto().Track(1).On(1, event::kInstant, ~std::uint64_t{4}).content()) ==
+        "timestamp");
   CHECK(RuleOf(whole.substr(0, whole.size() - 1)) == "truncated");
 }
 
