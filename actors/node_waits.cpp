@@ -101,7 +101,8 @@ void OnTellWaits(Self self) {
   const auto first = s.nodes.find(0);
   if (s.config.self != 0 && first != s.nodes.end()) return self->send(first->second, TellWaits{});
   AskAllWaits(self, [self](const std::vector<ActorWaits>& waits) {
-    KeepBesideTraces(self->state.config, kWaitsAskedFile, ToJson(waits));
+    // At the end of a job nobody is left to answer: an earlier answer is worth more.
+    if (!waits.empty()) KeepBesideTraces(self->state.config, kWaitsAskedFile, ToJson(waits));
   });
 }
 
