@@ -21,7 +21,7 @@ while read -r config sets; do
   errors() { sed -n "s/.*$1 [^(]*(\([-+0-9.]*\)%).*/\1/p" "$folder/orders" | median; }
   printf '%-46s %8s%% %8s%% %5s/%s\n' "$config $(echo "$sets" | sed 's/--set //g')" \
     "$(errors 'own durations')" "$(errors 'to its answer')" \
-    "$(grep -c 'as the rule predicts' "$folder/orders" || true)" "$((steps - 3))"
+    "$(grep -c 'in the same order' "$folder/orders" || true)" "$((steps - 3))"
 done <<'CONFIGS'
 shapes
 shapes --set schedule.microbatches=8

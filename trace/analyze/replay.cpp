@@ -68,13 +68,23 @@ class Answers {
   std::map<std::string, int> types_;
 };
 
-std::int64_t Simulated(const RuleInputs& rule, const std::map<PassKey, std::int64_t>& took,
-                       std::int64_t units) {
+Simulation Simulated(const RuleInputs& rule, const std::map<PassKey, std::int64_t>& took,
+                     std::int64_t units) {
   const auto takes = [&](int stage, const Pass& pass) {
     const auto found = took.find({stage, pass.kind, pass.unit});
     return found == took.end() ? 0 : found->second;
   };
-  return Simulate(rule.graph, rule.schedule, takes, units).makespan_ns;
+  return Simulate(rule.graph, rule.schedule, takes, units);
+}
+
+/// The order of a stage, without what it did not run for want of anything that trains.
+std::string OrderOf(const Simulation& simulation, const PassOrder& ran) {
+  std::vector<Pass> order = simulation.OrderOf(ran.stage);
+  for (const char letter : {'B', 'W'}) {
+    if (ran.text.find(letter) != std::string::npos) continue;
+    std::erase_if(order, [&](const Pass& pass) { return ToString(pass).front() == letter; });
+  }
+  return ToString(order);
 }
 
 std::string Against(std::int64_t simulated_ns, std::int64_t measured_ns) {
@@ -118,8 +128,13 @@ Replay ReplayStep(const TraceIndex& index, std::int64_t round, const RuleInputs&
     units.insert(unit);
   }
   const auto count = static_cast<std::int64_t>(units.size());
-  replay.passes_ns = Simulated(rule, passes, count);
-  replay.commands_ns = Simulated(rule, commands, count);
+  replay.passes_ns = Simulated(rule, passes, count).makespan_ns;
+  const Simulation simulation = Simulated(rule, commands, count);
+  replay.commands_ns = simulation.makespan_ns;
+  for (const ComparedOrder& order : comparison.orders) {
+    ++replay.orders;
+    if (OrderOf(simulation, order.ran) != order.ran.text) ++replay.other_orders;
+  }
   return replay;
 }
 
@@ -128,7 +143,11 @@ std::string Format(const Replay& replay) {
   if (!replay.not_simulated.empty()) return text + "\n";
   return text + "; simulated with their own durations " +
          Against(replay.passes_ns, replay.measured_ns) + ", from each command to its answer " +
-         Against(replay.commands_ns, replay.measured_ns) + "\n";
+         Against(replay.commands_ns, replay.measured_ns) +
+         (replay.other_orders == 0
+              ? ", in the same order\n"
+              : ", in another order in " + std::to_string(replay.other_orders) + " of " +
+                    std::to_string(replay.orders) + "\n");
 }
 
 }  // namespace troupe

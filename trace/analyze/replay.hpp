@@ -16,6 +16,9 @@ struct Replay {
   /// Simulated, each pass from the stage's decision to its answer: with the messages and the wait
   /// for a core that lie between them.
   std::int64_t commands_ns = 0;
+  /// Of the orders that were run, how many that last simulation ran otherwise.
+  int orders = 0;
+  int other_orders = 0;
   std::string not_simulated;  ///< why there is no simulation; empty: there is one
 };
 

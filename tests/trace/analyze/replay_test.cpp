@@ -30,6 +30,9 @@ TEST_CASE("a step is as long as its simulation where messages take next to no ti
           Approx(static_cast<double>(replay.measured_ns)).epsilon(0.001));
     CHECK(static_cast<double>(replay.commands_ns) ==
           Approx(static_cast<double>(replay.measured_ns)).epsilon(0.001));
+    CHECK(replay.orders > 0);
+    CHECK(replay.other_orders == 0);
+    CHECK_THAT(Format(replay), Catch::EndsWith(", in the same order\n"));
   }
   CHECK(ReplayOf(trace, 1).measured_ns > ReplayOf(trace, 0).measured_ns + 600'000);
 }
@@ -42,6 +45,25 @@ TEST_CASE("what lies between a command and its answer is simulated with it", "[t
   INFO(Format(replay));
   CHECK(replay.passes_ns < replay.commands_ns);
   CHECK(replay.commands_ns <= replay.measured_ns);
+}
+
+TEST_CASE("an order that the simulation does not run is counted", "[trace]") {
+  RunTrace trace = generated::Generate({});
+  PassRecord* forward = nullptr;
+  PassRecord* backward = nullptr;
+  for (TraceWork& work : trace.work) {
+    PassRecord& pass = work.pass;
+    if (pass.rank != 4 || pass.round != 1 || pass.unit != 5) continue;
+    if (pass.kind == WorkKind::kForward) forward = &pass;
+    if (pass.kind == WorkKind::kBackward) backward = &pass;
+  }
+  REQUIRE(forward != nullptr);
+  REQUIRE(backward != nullptr);
+  std::swap(forward->kind, backward->kind);
+  const Replay replay = ReplayOf(trace, 1);
+  CHECK(replay.other_orders == 1);
+  CHECK_THAT(Format(replay),
+             Catch::EndsWith(", in another order in 1 of " + std::to_string(replay.orders) + "\n"));
 }
 
 TEST_CASE("what cannot be predicted is not simulated either", "[trace]") {
