@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "modules/initial_values.hpp"
-#include "modules/torch/adamw.hpp"
+#include "gpu/kernels/adamw.hpp"
 #include "modules/torch/row_kernels.hpp"
 #include "modules/torch/tensors.hpp"
 

@@ -1,4 +1,4 @@
-// AdamW in one pass over memory.
+// AdamW in one pass over memory. The plain loop; gpu/kernels/device.hpp has the same on a stream.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,17 @@ struct AdamWStep {
   double epsilon = 1e-8;        ///< added to the corrected root of the second moment
   double gradient_scale = 1.0;  ///< the clip coefficient
   std::int64_t step = 1;        ///< 1 at the first update: corrects the bias of the moments
+};
+
+/// What is the same for every element of an update, in the precision it is made in.
+template <class T>
+struct AdamWFactors {
+  T scale, beta1, beta2, rest1, rest2, epsilon;
+  T keep;  ///< what weight decay leaves
+  T rate;  ///< learning rate, corrected for the bias of the first moment
+  T root;  ///< corrects the bias of the second moment's root
+
+  explicit AdamWFactors(const AdamWStep& step);
 };
 
 /// In place on value, first and second moment, [count] each.

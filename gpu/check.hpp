@@ -1,0 +1,24 @@
+// Every call of the CUDA runtime goes through here: a failure says which call, and in CUDA's words.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+namespace troupe::gpu {
+
+struct CudaError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws CudaError: "cudaMalloc(&data, bytes): cudaErrorMemoryAllocation (out of memory)".
+void Check(cudaError_t code, const char* call);
+
+/// For destructors: says it on standard error and goes on.
+void Report(cudaError_t code, const char* call) noexcept;
+
+}  // namespace troupe::gpu
+
+#define TROUPE_CUDA(call) ::troupe::gpu::Check((call), #call)
+#define TROUPE_CUDA_NO_THROW(call) ::troupe::gpu::Report((call), #call)

@@ -1,0 +1,77 @@
+#include <algorithm>
+
+#include <cuda_bf16.h>
+
+#include "gpu/check.hpp"
+#include "gpu/kernels/device.hpp"
+#include "gpu/stream.hpp"
+
+namespace troupe::gpu {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 14;
+constexpr std::int64_t kWidth = 4;  ///< elements per load: 16 bytes
+
+__device__ float Updated(const AdamWFactors<float>& f, float gradient, float value, float& first,
+                         float& second) {
+  const float g = gradient * f.scale;
+  first = f.beta1 * first + f.rest1 * g;
+  second = f.beta2 * second + f.rest2 * g * g;
+  return f.keep * value - f.rate * first / (sqrtf(second) * f.root + f.epsilon);
+}
+
+__device__ std::uint16_t Rounded(float value) {
+  return __bfloat16_as_ushort(__float2bfloat16(value));
+}
+
+template <bool kRounds>
+__global__ void Update(AdamWFactors<float> f, std::int64_t count,
+                       const float* __restrict__ gradient, float* __restrict__ value,
+                       float* __restrict__ first, float* __restrict__ second,
+                       std::uint16_t* __restrict__ rounded) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (std::int64_t i = begin; i < count / kWidth; i += stride) {
+    const float4 g = reinterpret_cast<const float4*>(gradient)[i];
+    float4 v = reinterpret_cast<float4*>(value)[i];
+    float4 m = reinterpret_cast<float4*>(first)[i];
+    float4 s = reinterpret_cast<float4*>(second)[i];
+    v.x = Updated(f, g.x, v.x, m.x, s.x);
+    v.y = Updated(f, g.y, v.y, m.y, s.y);
+    v.z = Updated(f, g.z, v.z, m.z, s.z);
+    v.w = Updated(f, g.w, v.w, m.w, s.w);
+    reinterpret_cast<float4*>(value)[i] = v;
+    reinterpret_cast<float4*>(first)[i] = m;
+    reinterpret_cast<float4*>(second)[i] = s;
+    if constexpr (kRounds) {
+      reinterpret_cast<ushort4*>(rounded)[i] =
+          make_ushort4(Rounded(v.x), Rounded(v.y), Rounded(v.z), Rounded(v.w));
+    }
+  }
+  for (std::int64_t i = count / kWidth * kWidth + begin; i < count; i += stride) {
+    value[i] = Updated(f, gradient[i], value[i], first[i], second[i]);
+    if constexpr (kRounds) rounded[i] = Rounded(value[i]);
+  }
+}
+
+}  // namespace
+
+void ApplyAdamW(const Stream& stream, const AdamWStep& step, std::int64_t count,
+                const float* gradient, float* value, float* first, float* second,
+                std::uint16_t* rounded) {
+  if (count == 0) return;
+  const AdamWFactors<float> factors(step);
+  const auto blocks = static_cast<int>(
+      std::clamp<std::int64_t>((count / kWidth + kThreads - 1) / kThreads, 1, kMaxBlocks));
+  if (rounded != nullptr) {
+    Update<true><<<blocks, kThreads, 0, stream.get()>>>(factors, count, gradient, value, first,
+                                                        second, rounded);
+  } else {
+    Update<false><<<blocks, kThreads, 0, stream.get()>>>(factors, count, gradient, value, first,
+                                                         second, nullptr);
+  }
+  TROUPE_CUDA(cudaGetLastError());
+}
+
+}  // namespace troupe::gpu

@@ -1,0 +1,29 @@
+// The kernels on a stream. Pointers are to memory of its device unless said; each call is queued
+// and returns. What the numbers mean stands with the plain loops of the same names.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/kernels/adamw.hpp"
+
+namespace troupe::gpu {
+
+class Stream;
+
+void GatherRows(const Stream& stream, const std::byte* source, const std::int64_t* index,
+                std::int64_t num_rows, std::size_t row_bytes, std::byte* destination);
+void ScatterRows(const Stream& stream, const std::byte* source, const std::int64_t* index,
+                 std::int64_t num_rows, std::size_t row_bytes, std::byte* destination);
+void TakeRows(const Stream& stream, std::byte* rows, const std::int64_t* index,
+              std::int64_t num_rows, std::size_t row_bytes, std::byte* taken);
+void RowChecksums(const Stream& stream, const std::byte* rows, std::int64_t num_rows,
+                  std::size_t row_bytes, std::uint64_t* sums);
+
+/// Besides, if `rounded` is not null: the new values rounded to bf16, [count], which is what
+/// forwards read.
+void ApplyAdamW(const Stream& stream, const AdamWStep& step, std::int64_t count,
+                const float* gradient, float* value, float* first, float* second,
+                std::uint16_t* rounded);
+
+}  // namespace troupe::gpu

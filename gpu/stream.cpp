@@ -1,0 +1,67 @@
+#include "gpu/stream.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "gpu/check.hpp"
+#include "gpu/device.hpp"
+
+namespace troupe::gpu {
+
+Stream::Stream(int device) : device_(device) {
+  const DeviceGuard guard(device);
+  TROUPE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+}
+
+Stream::Stream(Stream&& other) noexcept
+    : device_(other.device_), stream_(std::exchange(other.stream_, nullptr)) {}
+
+Stream::~Stream() {
+  if (stream_ != nullptr) TROUPE_CUDA_NO_THROW(cudaStreamDestroy(stream_));
+}
+
+void Stream::Wait(const Event& event) const {
+  TROUPE_CUDA(cudaStreamWaitEvent(stream_, event.get(), 0));
+}
+
+void Stream::OnDone(std::function<void()> done) const {
+  // A stream callback and not a host function: the latter is not called after an error.
+  auto kept = std::make_unique<std::function<void()>>(std::move(done));
+  const auto call = [](cudaStream_t, cudaError_t, void* mine) {
+    const std::unique_ptr<std::function<void()>> owned(static_cast<std::function<void()>*>(mine));
+    (*owned)();
+  };
+  TROUPE_CUDA(cudaStreamAddCallback(stream_, call, kept.get(), 0));
+  static_cast<void>(kept.release());
+}
+
+void Stream::Synchronize() const { TROUPE_CUDA(cudaStreamSynchronize(stream_)); }
+
+Event::Event(int device, Timed timed) {
+  const DeviceGuard guard(device);
+  const unsigned flags = timed == Timed::kYes ? cudaEventDefault : cudaEventDisableTiming;
+  TROUPE_CUDA(cudaEventCreateWithFlags(&event_, flags));
+}
+
+Event::Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+
+Event::~Event() {
+  if (event_ != nullptr) TROUPE_CUDA_NO_THROW(cudaEventDestroy(event_));
+}
+
+void Event::Record(const Stream& stream) { TROUPE_CUDA(cudaEventRecord(event_, stream.get())); }
+
+bool Event::Passed() const {
+  const cudaError_t code = cudaEventQuery(event_);
+  if (code == cudaErrorNotReady) return false;
+  Check(code, "cudaEventQuery");
+  return true;
+}
+
+float Event::MillisecondsSince(const Event& earlier) const {
+  float ms = 0.0F;
+  TROUPE_CUDA(cudaEventElapsedTime(&ms, earlier.get(), event_));
+  return ms;
+}
+
+}  // namespace troupe::gpu

@@ -1,0 +1,61 @@
+// Streams, and the events that order them.
+#pragma once
+
+#include <functional>
+
+#include <cuda_runtime_api.h>
+
+namespace troupe::gpu {
+
+class Event;
+
+/// Owns one stream that does not wait for the default stream. Move-only.
+class Stream {
+ public:
+  explicit Stream(int device);
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&&) = delete;
+  ~Stream();
+
+  int device() const { return device_; }
+  cudaStream_t get() const { return stream_; }  ///< borrowed
+
+  /// What is queued from now on waits for `event`; the calling thread does not. An event that was
+  /// never recorded is not waited for.
+  void Wait(const Event& event) const;
+  /// Calls `done` when all that is queued so far has run, on a thread of the driver: it must not
+  /// call CUDA nor wait, it may send a message. Called exactly once, also after an error of the
+  /// device, which a later call returns.
+  void OnDone(std::function<void()> done) const;
+  /// Blocks until all that is queued has run. For the end of a job and for tests.
+  void Synchronize() const;
+
+ private:
+  int device_ = 0;
+  cudaStream_t stream_ = nullptr;
+};
+
+/// A place in a stream. Move-only.
+class Event {
+ public:
+  enum class Timed { kNo, kYes };  ///< kYes: MillisecondsSince may ask it, and it costs more
+
+  explicit Event(int device, Timed timed = Timed::kNo);
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&&) = delete;
+  ~Event();
+
+  cudaEvent_t get() const { return event_; }  ///< borrowed
+
+  /// Here, behind all that is queued on `stream`.
+  void Record(const Stream& stream);
+  /// Whether all before it has run; never waits.
+  bool Passed() const;
+  /// Between two timed events that have passed.
+  float MillisecondsSince(const Event& earlier) const;
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace troupe::gpu

@@ -1,0 +1,172 @@
+// The kernels on a device against the plain loops. Compiled where nvcc is, run where a device is.
+#ifdef TROUPE_HAS_CUDA
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "gpu/check.hpp"
+#include "gpu/device.hpp"
+#include "gpu/kernels/device.hpp"
+#include "gpu/kernels/rows.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/stream.hpp"
+
+namespace troupe::gpu {
+namespace {
+
+struct OnDevice {
+  Stream stream{0};
+  MemoryPool pool{0};
+
+  template <class T>
+  std::shared_ptr<void> Copy(const std::vector<T>& values) {
+    auto there = pool.Allocate(values.size() * sizeof(T), stream);
+    if (!values.empty()) {
+      TROUPE_CUDA(cudaMemcpyAsync(there.get(), values.data(), values.size() * sizeof(T),
+                                  cudaMemcpyHostToDevice, stream.get()));
+    }
+    return there;
+  }
+  template <class T>
+  std::vector<T> Read(const std::shared_ptr<void>& there, std::size_t count) {
+    std::vector<T> values(count);
+    if (count > 0) {
+      TROUPE_CUDA(cudaMemcpyAsync(values.data(), there.get(), count * sizeof(T),
+                                  cudaMemcpyDeviceToHost, stream.get()));
+    }
+    stream.Synchronize();
+    return values;
+  }
+};
+
+std::vector<std::byte> RandomBytes(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(count);
+  for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+std::byte* AsBytes(const std::shared_ptr<void>& there) {
+  return static_cast<std::byte*>(there.get());
+}
+
+}  // namespace
+
+TEST_CASE("a machine without a device has none, and says no more", "[gpu-kernels]") {
+  CHECK(NumDevices() >= 0);
+}
+
+TEST_CASE_METHOD(OnDevice, "rows move on a device as in the plain loops", "[gpu]") {
+  // Widths that are 16, 4 and 1 byte wide words; no rows; as many as there are.
+  const auto row_bytes = GENERATE(as<std::size_t>(), 16, 48, 4, 20, 2, 7, 4096);
+  const auto num_rows = GENERATE(as<std::int64_t>(), 0, 1, 37, 1000);
+  CAPTURE(row_bytes, num_rows);
+  std::vector<std::int64_t> index(1000);
+  std::iota(index.begin(), index.end(), 0);
+  std::shuffle(index.begin(), index.end(), std::mt19937(5));
+  index.resize(static_cast<std::size_t>(num_rows));
+  const auto count = static_cast<std::size_t>(num_rows);
+  auto whole = RandomBytes(1000 * row_bytes, 1);
+  const auto some = RandomBytes(count * row_bytes, 2);
+  const auto table = Copy(index);
+
+  std::vector<std::byte> expected(count * row_bytes);
+  troupe::GatherRows(whole.data(), index.data(), num_rows, row_bytes, expected.data());
+  const auto there = Copy(whole);
+  auto got = Copy(expected);
+  GatherRows(stream, AsBytes(there), static_cast<std::int64_t*>(table.get()), num_rows, row_bytes,
+             AsBytes(got));
+  CHECK(Read<std::byte>(got, expected.size()) == expected);
+
+  troupe::ScatterRows(some.data(), index.data(), num_rows, row_bytes, whole.data());
+  const auto pieces = Copy(some);
+  ScatterRows(stream, AsBytes(pieces), static_cast<std::int64_t*>(table.get()), num_rows, row_bytes,
+              AsBytes(there));
+  CHECK(Read<std::byte>(there, whole.size()) == whole);
+
+  troupe::TakeRows(whole.data(), index.data(), num_rows, row_bytes, expected.data());
+  TakeRows(stream, AsBytes(there), static_cast<std::int64_t*>(table.get()), num_rows, row_bytes,
+           AsBytes(got));
+  CHECK(Read<std::byte>(got, expected.size()) == expected);
+  CHECK(Read<std::byte>(there, whole.size()) == whole);
+
+  if (row_bytes % 4 != 0) return;
+  std::vector<std::uint64_t> sums(1000);
+  troupe::RowChecksums(whole.data(), 1000, row_bytes, sums.data());
+  const auto on_device = Copy(sums);
+  RowChecksums(stream, AsBytes(there), 1000, row_bytes,
+               static_cast<std::uint64_t*>(on_device.get()));
+  CHECK(Read<std::uint64_t>(on_device, 1000) == sums);
+}
+
+TEST_CASE_METHOD(OnDevice, "AdamW on a device is the plain loop to rounding", "[gpu]") {
+  const auto count = GENERATE(as<std::size_t>(), 0, 1, 3, 4, 1027, 100'000);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  const auto draw = [&] {
+    std::vector<float> values(count);
+    for (float& value : values) value = normal(random);
+    return values;
+  };
+  const auto gradient = draw();
+  auto value = draw();
+  auto first = draw();
+  auto second = draw();
+  for (float& s : second) s *= s;
+  const AdamWStep step{
+      .learning_rate = 1e-2, .weight_decay = 0.1, .gradient_scale = 0.5, .step = 7};
+  const auto g = Copy(gradient);
+  const auto v = Copy(value);
+  const auto m = Copy(first);
+  const auto s = Copy(second);
+  const auto rounded = pool.Allocate(count * 2 + 2, stream);
+  ApplyAdamW(stream, step, static_cast<std::int64_t>(count), static_cast<float*>(g.get()),
+             static_cast<float*>(v.get()), static_cast<float*>(m.get()),
+             static_cast<float*>(s.get()), static_cast<std::uint16_t*>(rounded.get()));
+  troupe::ApplyAdamW(step, static_cast<std::int64_t>(count), gradient.data(), value.data(),
+                     first.data(), second.data());
+  const auto got = Read<float>(v, count);
+  const auto bf16 = Read<std::uint16_t>(rounded, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    REQUIRE(got[i] == Approx(value[i]).epsilon(1e-5).margin(1e-6));
+    std::uint32_t bits = static_cast<std::uint32_t>(bf16[i]) << 16U;
+    float widened = 0.0F;
+    std::memcpy(&widened, &bits, sizeof widened);
+    REQUIRE(widened == Approx(got[i]).epsilon(1.0 / 256));
+  }
+}
+
+TEST_CASE_METHOD(OnDevice, "what is queued before it has run when somebody is told", "[gpu]") {
+  const auto there = Copy(std::vector<int>(1 << 20, 7));
+  std::vector<int> back(1 << 20);
+  std::atomic<bool> told = false;
+  TROUPE_CUDA(cudaMemcpyAsync(back.data(), there.get(), back.size() * sizeof(int),
+                              cudaMemcpyDeviceToHost, stream.get()));
+  stream.OnDone([&] { told = back.back() == 7; });
+  stream.Synchronize();
+  CHECK(told);
+}
+
+TEST_CASE_METHOD(OnDevice, "a pool knows what is in use, and the most that was", "[gpu]") {
+  const std::size_t before = pool.Use().in_use_bytes;
+  {
+    const auto some = pool.Allocate(64 << 20, stream);
+    CHECK(pool.Use().in_use_bytes - before >= (64U << 20U));
+  }
+  stream.Synchronize();
+  CHECK(pool.Use().in_use_bytes == before);
+  CHECK(pool.Use().peak_bytes >= (64U << 20U));
+  CHECK(pool.Use().reserved_bytes >= (64U << 20U));
+  pool.ResetPeak();
+  CHECK(pool.Use().peak_bytes == before);
+  pool.Trim();
+  CHECK(pool.Use().reserved_bytes < (64U << 20U));
+}
+
+}  // namespace troupe::gpu
+#endif
