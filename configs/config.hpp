@@ -142,6 +142,9 @@ struct OptimizerOverride {
   friend bool operator==(const OptimizerOverride&, const OptimizerOverride&) = default;
 };
 
+/// What of a layer is computed again in its backward, so that it need not be kept until then.
+enum class Recompute { kNone, kAttention, kFull };
+
 struct ModuleConfig {
   std::string name;
   ModuleKind kind = ModuleKind::kSynthetic;
@@ -152,6 +155,7 @@ struct ModuleConfig {
   std::vector<std::int64_t> layers_per_stage = {};  ///< empty = "balanced"
   std::optional<InputConfig> input = {};
   bool frozen = false;
+  Recompute recompute = Recompute::kNone;
   OptimizerOverride optimizer = {};
   int chunks = 1;                  ///< pipeline stages on each rank; filled by SetChunks
   VitConfig vit = {};              ///< when kind is kVit

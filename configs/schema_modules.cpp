@@ -53,6 +53,15 @@ std::vector<KeySpec> ModuleKeys() {
        .type = ValueType::kBoolean,
        .meaning = "Whether its parameters stay as they are.",
        .slot = [](const Target& t) -> Slot { return &t.module->frozen; }},
+      {.table = "modules.*",
+       .name = "recompute",
+       .type = ValueType::kWord,
+       .kinds = kVitOnly | kLlamaOnly,
+       .words = {"none", "attention", "full"},
+       .meaning = "What of each layer is computed again in its backward instead of being kept: "
+                  "\"attention\" the scores, \"full\" all but its input. The numbers are the "
+                  "same to the last bit.",
+       .slot = [](const Target& t) -> Slot { return &t.module->recompute; }},
       {.table = "modules.*.layout",
        .name = "tp",
        .type = ValueType::kInteger,

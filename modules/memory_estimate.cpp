@@ -11,25 +11,37 @@ namespace {
 
 std::int64_t CeilDivide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+/// What is kept of a layer's row: all of it, all but the attention weights, or its input.
+std::int64_t Kept(Recompute recompute, std::int64_t hidden, std::int64_t row,
+                  std::int64_t weights) {
+  if (recompute == Recompute::kFull) return hidden;
+  return recompute == Recompute::kAttention ? row : row + weights;
+}
+
 /// Elements that the layers of a vision stage keep for the backward pass of `images` images: of
 /// each layer two norm inputs and outputs, q k v, the attention weights, and the MLP's two wide
 /// rows.
-std::int64_t VitElements(const VitConfig& vit, std::int64_t layers, int tp, std::int64_t images) {
+std::int64_t VitElements(const ModuleConfig& module, std::int64_t layers, int tp,
+                         std::int64_t images) {
+  const VitConfig& vit = module.vit;
   const std::int64_t rows = vit.num_patches() + 1;
   const std::int64_t wide = CeilDivide(4 * vit.hidden + 2 * vit.mlp_hidden, tp);
   const std::int64_t weights = CeilDivide(vit.heads, tp) * rows;
-  return images * rows * layers * (4 * vit.hidden + wide + weights);
+  return images * rows * layers *
+         Kept(module.recompute, vit.hidden, 4 * vit.hidden + wide, weights);
 }
 
 /// The same for a language stage of `samples` full samples; the gate makes the MLP three rows wide.
 /// `head`: the last stage also keeps the probabilities over its part of the vocabulary.
-std::int64_t LlamaElements(const LlamaConfig& llama, std::int64_t layers, int tp,
+std::int64_t LlamaElements(const ModuleConfig& module, std::int64_t layers, int tp,
                            std::int64_t samples, bool head) {
+  const LlamaConfig& llama = module.llama;
   const std::int64_t kv_width = 2 * llama.hidden / llama.heads * llama.kv_heads;
   const std::int64_t wide = CeilDivide(2 * llama.hidden + kv_width + 3 * llama.mlp_hidden, tp);
   const std::int64_t weights = CeilDivide(llama.heads, tp) * llama.context;
-  const std::int64_t row = layers * (4 * llama.hidden + wide + weights) +
-                           (head ? 2 * llama.hidden + CeilDivide(llama.vocab, tp) : 0);
+  const std::int64_t row =
+      layers * Kept(module.recompute, llama.hidden, 4 * llama.hidden + wide, weights) +
+      (head ? 2 * llama.hidden + CeilDivide(llama.vocab, tp) : 0);
   return samples * llama.context * row;
 }
 
@@ -38,15 +50,15 @@ std::int64_t ActivationElements(const Config& config, const ModuleConfig& module
   const std::int64_t samples =
       CeilDivide(config.samples_per_microbatch(), static_cast<std::int64_t>(module.layout.dp));
   if (module.kind == ModuleKind::kVit) {
-    return VitElements(module.vit, layers, module.layout.tp, samples);
+    return VitElements(module, layers, module.layout.tp, samples);
   }
   if (module.kind != ModuleKind::kLlama) return 0;
   std::int64_t elements =
-      LlamaElements(module.llama, layers, module.layout.tp, samples, pp + 1 == module.num_stages());
+      LlamaElements(module, layers, module.layout.tp, samples, pp + 1 == module.num_stages());
   if (pp > 0) return elements;
   for (const EdgeConfig* edge : InlineEdges(config, module.name)) {
-    const VitConfig& vit = FindModule(config, edge->from).vit;
-    elements += VitElements(vit, vit.built_layers(), module.layout.tp, samples);
+    const ModuleConfig& encoder = FindModule(config, edge->from);
+    elements += VitElements(encoder, encoder.vit.built_layers(), module.layout.tp, samples);
   }
   return elements;
 }

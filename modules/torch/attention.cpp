@@ -77,16 +77,32 @@ at::Tensor Weights(const at::Tensor& q, const at::Tensor& k, const AttentionPlan
   return at::_softmax_out(weights, weights, -1, false);
 }
 
+/// What the gradients of an attention are made of.
+struct Heads {
+  at::Tensor q, k, v;
+  at::Tensor weights;
+};
+
+Heads HeadsOf(const at::Tensor& qkv, const AttentionPlan& plan) {
+  Heads heads;
+  heads.q = Gather(qkv, plan, ColumnsOf(plan, Part::kQuery), Part::kQuery);
+  heads.k = Gather(qkv, plan, ColumnsOf(plan, Part::kKey), Part::kKey);
+  heads.v = Gather(qkv, plan, ColumnsOf(plan, Part::kValue), Part::kValue);
+  heads.weights = Weights(heads.q, heads.k, plan);
+  return heads;
+}
+
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv,
                             const AttentionPlanPtr& plan) {
-    const at::Tensor q = Gather(qkv, *plan, ColumnsOf(*plan, Part::kQuery), Part::kQuery);
-    const at::Tensor k = Gather(qkv, *plan, ColumnsOf(*plan, Part::kKey), Part::kKey);
-    const at::Tensor v = Gather(qkv, *plan, ColumnsOf(*plan, Part::kValue), Part::kValue);
-    const at::Tensor weights = Weights(q, k, *plan);
+    const Heads heads = HeadsOf(qkv, *plan);
     at::Tensor output = at::empty({qkv.size(0), plan->heads * plan->head_dim}, qkv.options());
-    Scatter(at::bmm(weights, v), *plan, OutputColumns(*plan), Part::kValue, output);
-    context->save_for_backward({q, k, v, weights});
+    Scatter(at::bmm(heads.weights, heads.v), *plan, OutputColumns(*plan), Part::kValue, output);
+    if (plan->recompute) {
+      context->save_for_backward({qkv});
+    } else {
+      context->save_for_backward({heads.q, heads.k, heads.v, heads.weights});
+    }
     context->saved_data["plan"] = c10::IValue::make_capsule(plan);
     return output;
   }
@@ -95,18 +111,19 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     const auto plan =
         c10::static_intrusive_pointer_cast<AttentionPlan>(context->saved_data["plan"].toCapsule());
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor& weights = saved[3];
+    const auto [q, k, v, weights] =
+        plan->recompute ? HeadsOf(saved[0], *plan) : Heads{saved[0], saved[1], saved[2], saved[3]};
     const at::Tensor rows = gradients[0].contiguous();
     const at::Tensor output_gradient = Gather(rows, *plan, OutputColumns(*plan), Part::kValue);
-    at::Tensor scores_gradient = at::bmm(output_gradient, saved[2].transpose(1, 2));
+    at::Tensor scores_gradient = at::bmm(output_gradient, v.transpose(1, 2));
     at::_softmax_backward_data_out(scores_gradient, scores_gradient, weights, -1,
                                    weights.scalar_type());
     at::Tensor qkv_gradient = at::empty({rows.size(0), plan->row_width()}, rows.options());
     const auto scatter = [&](const at::Tensor& heads, Part part) {
       Scatter(heads, *plan, ColumnsOf(*plan, part), part, qkv_gradient);
     };
-    scatter(at::bmm(scores_gradient, saved[1]), Part::kQuery);
-    scatter(at::bmm(scores_gradient.transpose(1, 2), saved[0]), Part::kKey);
+    scatter(at::bmm(scores_gradient, k), Part::kQuery);
+    scatter(at::bmm(scores_gradient.transpose(1, 2), q), Part::kKey);
     scatter(at::bmm(weights.transpose(1, 2), output_gradient), Part::kValue);
     return {qkv_gradient, {}};
   }

@@ -17,6 +17,7 @@ struct AttentionPlan : torch::CustomClassHolder {
   at::Tensor mask;    ///< [length, length], added to the scores; undefined: none
   at::Tensor cosine;  ///< [>= length, head_dim / 2], or undefined: no rotary embedding
   at::Tensor sine;
+  bool recompute = false;  ///< keep qkv only, not the scores: they are computed again
 
   std::int64_t row_width() const { return (heads + 2 * kv_heads) * head_dim; }
 };

@@ -7,12 +7,16 @@
 
 #include "modules/layer_split.hpp"
 #include "modules/torch/activations.hpp"
+#include "modules/torch/recompute.hpp"
 #include "modules/torch/rms_norm.hpp"
 
 namespace troupe {
 
 Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group)
-    : name_(module.name), config_(module.llama), group_(std::move(group)) {
+    : name_(module.name),
+      config_(module.llama),
+      recompute_(module.recompute),
+      group_(std::move(group)) {
   const std::int64_t head_dim = config_.hidden / config_.heads;
   if (config_.heads % group_->size() != 0) {
     throw std::invalid_argument(name_ + ": expected tp to divide " + std::to_string(config_.heads) +
@@ -85,7 +89,11 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
   plan->mask = CausalMask(length, rows.scalar_type());
   plan->cosine = cosine_;
   plan->sine = sine_;
-  for (const Layer& layer : layers_) rows = RunLayer(rows, layer, plan);
+  plan->recompute = recompute_ == Recompute::kAttention;
+  for (const Layer& layer : layers_) {
+    const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
+    rows = recompute_ == Recompute::kFull ? Recomputed(rows, layer.norm1, run) : run(rows);
+  }
   return rows;
 }
 

@@ -49,6 +49,7 @@ class Llama {
 
   std::string name_;
   LlamaConfig config_;
+  Recompute recompute_;
   TensorGroupPtr group_;
   std::optional<VocabularyPart> embedding_;
   std::vector<Layer> layers_;

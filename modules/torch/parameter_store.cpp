@@ -4,8 +4,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "modules/initial_values.hpp"
 #include "gpu/kernels/adamw.hpp"
+#include "modules/initial_values.hpp"
 #include "modules/torch/row_kernels.hpp"
 #include "modules/torch/tensors.hpp"
 

@@ -5,11 +5,15 @@
 
 #include "modules/layer_split.hpp"
 #include "modules/torch/activations.hpp"
+#include "modules/torch/recompute.hpp"
 
 namespace troupe {
 
 Vit::Vit(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group)
-    : name_(module.name), config_(module.vit), group_(std::move(group)) {
+    : name_(module.name),
+      config_(module.vit),
+      recompute_(module.recompute),
+      group_(std::move(group)) {
   if (config_.heads % group_->size() != 0) {
     throw std::invalid_argument(name_ + ": expected tp to divide " + std::to_string(config_.heads) +
                                 " heads, got " + std::to_string(group_->size()));
@@ -89,7 +93,11 @@ at::Tensor Vit::RunLayers(at::Tensor rows) const {
   plan->heads = config_.heads / group_->size();
   plan->kv_heads = plan->heads;
   plan->head_dim = config_.hidden / config_.heads;
-  for (const Layer& layer : layers_) rows = RunLayer(rows, layer, plan);
+  plan->recompute = recompute_ == Recompute::kAttention;
+  for (const Layer& layer : layers_) {
+    const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
+    rows = recompute_ == Recompute::kFull ? Recomputed(rows, layer.norm1.weight, run) : run(rows);
+  }
   return rows;
 }
 

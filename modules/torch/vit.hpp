@@ -55,6 +55,7 @@ class Vit {
 
   std::string name_;
   VitConfig config_;
+  Recompute recompute_;
   TensorGroupPtr group_;
   std::optional<Embeddings> embeddings_;
   std::vector<Layer> layers_;

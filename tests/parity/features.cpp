@@ -24,6 +24,8 @@ void AddSizes(const ModuleConfig& module, Features& features) {
 void AddModule(const Config& config, const ModuleConfig& module, Features& features) {
   if (!module.inline_in) AddSizes(module, features);
   if (module.vit.class_token) features.insert("class token");
+  if (module.recompute == Recompute::kAttention) features.insert("recomputed attention");
+  if (module.recompute == Recompute::kFull) features.insert("recomputed layers");
   if (module.kind != ModuleKind::kLlama) return;
   if (module.layout.tp > module.llama.kv_heads) features.insert("tp above kv_heads");
   if (module.llama.tied_head) {

@@ -235,12 +235,36 @@ Setups Schedules() {
   };
 }
 
+/// What is computed again instead of being kept.
+Setups Recomputation() {
+  const auto attention = Recompute::kAttention;
+  const auto full = Recompute::kFull;
+  return {
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2})
+          .Recomputed("language", full)
+          .Recomputed("vision", attention)
+          .Quick(),
+      Setup(Disjoint({.tp = 2}), {.pp = 2})
+          .Recomputed("language", attention)
+          .Recomputed("vision", full)
+          .ZbH1()
+          .Quick()
+          .Float32(),
+      Setup(Colocated({.dp = 4}), {.tp = 4})
+          .Recomputed("language", full)
+          .Recomputed("vision", full)
+          .Float32(),
+      Setup(Inline(), {.tp = 2, .pp = 2}).Recomputed("language", full).Recomputed("vision", full),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).Recomputed("language", full).Frozen("language"),
+  };
+}
+
 }  // namespace
 
 Setups Matrix() {
   Setups all;
   for (const Setups& part : {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(),
-                             Inlined(), Pairs(), Schedules()}) {
+                             Inlined(), Pairs(), Schedules(), Recomputation()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -137,6 +137,12 @@ Setup& Setup::Frozen(const std::string& module) {
   return Note("frozen " + module);
 }
 
+Setup& Setup::Recomputed(const std::string& module, Recompute what) {
+  Module(module).recompute = what;
+  return Note(std::string(what == Recompute::kFull ? "all" : "attention") + " of " + module +
+              " recomputed");
+}
+
 Setup& Setup::FrozenProjector() {
   for (EdgeConfig& edge : config_.edges) edge.through->frozen = true;
   return Note("frozen projector");

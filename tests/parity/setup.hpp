@@ -32,6 +32,7 @@ class Setup {
   Setup(EncoderPlace vision, EncoderPlace detail, Layout language);
 
   Setup& Frozen(const std::string& module);
+  Setup& Recomputed(const std::string& module, Recompute what);
   Setup& FrozenProjector();
   Setup& ProjectorAtLanguage();
   Setup& NoProjector();

@@ -77,6 +77,21 @@ TEST_CASE("a model on one rank per module has the reference's gradients and loss
   CHECK(Difference(gradients, outcome.gradients) < kExact);
 }
 
+TEST_CASE("what is computed again has the same bits as what was kept", "[torch]") {
+  Config config = SmallConfig();
+  SetLayout(config, "vision", {.tp = 2});
+  SetLayout(config, "language", {.tp = 2});
+  const Outcome kept = Run(config);
+  for (const Recompute recompute : {Recompute::kAttention, Recompute::kFull}) {
+    ModuleOf(config, "vision").recompute = recompute;
+    ModuleOf(config, "language").recompute = recompute;
+    const Outcome again = Run(config);
+    CHECK(again.loss.loss == kept.loss.loss);
+    CHECK(again.squares == kept.squares);
+    CHECK(again.gradients == kept.gradients);
+  }
+}
+
 TEST_CASE("every tensor-parallel size has the gradients of one rank", "[torch]") {
   // 21 tokens over 2 and 4 ranks are uneven parts; 2 key/value heads over 4 ranks are shared.
   Config config = SmallConfig();
