@@ -1,5 +1,5 @@
 // Rows moved by a table of indices: slices of a boundary are cut and assembled with it, and the
-// rows of images stand in for placeholders of a text. Elements are bytes to it, so bf16 and float32
+// rows of images take their places in a text. Elements are bytes to it, so bf16 and float32
 // are one. The plain loops; gpu/kernels/device.hpp has the same on a stream.
 #pragma once
 

@@ -9,21 +9,13 @@
 #include <catch2/catch.hpp>
 
 #include "tests/cli/run_folder.hpp"
+#include "tests/cli/trace_output.hpp"
 #include "trace/export/lint.hpp"
 
 namespace troupe {
 namespace {
 
 using Ids = std::set<std::uint64_t>;
-
-std::string Printed(const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = {"trace"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const Outcome outcome = RunTroupe(all);
-  INFO(outcome.err);
-  CHECK(outcome.exit_code == 0);
-  return outcome.out;
-}
 
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

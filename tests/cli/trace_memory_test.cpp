@@ -6,19 +6,11 @@
 #include <catch2/catch.hpp>
 
 #include "tests/cli/run_folder.hpp"
+#include "tests/cli/trace_output.hpp"
 #include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
-
-std::string Printed(const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = {"trace"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const Outcome outcome = RunTroupe(all);
-  INFO(outcome.err);
-  CHECK(outcome.exit_code == 0);
-  return outcome.out;
-}
 
 /// What the console said, by metrics.jsonl: the process's resident bytes after each step.
 std::vector<std::int64_t> LoggedMemory(const std::string& run) {

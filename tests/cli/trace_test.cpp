@@ -5,20 +5,12 @@
 #include <catch2/catch.hpp>
 
 #include "tests/cli/run_folder.hpp"
+#include "tests/cli/trace_output.hpp"
 
 namespace troupe {
 namespace {
 
 using Catch::Contains;
-
-std::string Printed(const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = {"trace"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const Outcome outcome = RunTroupe(all);
-  INFO(outcome.err);
-  CHECK(outcome.exit_code == 0);
-  return outcome.out;
-}
 
 std::string Refused(const std::vector<std::string>& arguments) {
   std::vector<std::string> all = {"trace"};

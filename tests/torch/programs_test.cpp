@@ -81,11 +81,13 @@ TEST_CASE("what is computed again has the same bits as what was kept", "[torch]"
   Config config = SmallConfig();
   SetLayout(config, "vision", {.tp = 2});
   SetLayout(config, "language", {.tp = 2});
-  const Outcome kept = Run(config);
+  auto microbatches = TwoMicrobatches(config);
+  microbatches.push_back(MakeInputs(config, {0, 0, 0, 0}, 3));  // no image at all
+  const Outcome kept = Run(config, microbatches);
   for (const Recompute recompute : {Recompute::kAttention, Recompute::kFull}) {
     ModuleOf(config, "vision").recompute = recompute;
     ModuleOf(config, "language").recompute = recompute;
-    const Outcome again = Run(config);
+    const Outcome again = Run(config, microbatches);
     CHECK(again.loss.loss == kept.loss.loss);
     CHECK(again.squares == kept.squares);
     CHECK(again.gradients == kept.gradients);

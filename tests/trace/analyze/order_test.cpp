@@ -1,7 +1,5 @@
 #include "trace/analyze/order.hpp"
 
-#include <utility>
-
 #include <catch2/catch.hpp>
 
 #include "tests/trace/generated/generated.hpp"
@@ -25,17 +23,7 @@ TEST_CASE("what the rule ran is what the rule predicts", "[trace]") {
 TEST_CASE("passes that swapped places are marked", "[trace]") {
   RunTrace trace = generated::Generate({});
   // Of language.s1 on rank 4, the second forward and its backward.
-  PassRecord* forward = nullptr;
-  PassRecord* backward = nullptr;
-  for (TraceWork& work : trace.work) {
-    PassRecord& pass = work.pass;
-    if (pass.rank != 4 || pass.round != 1 || pass.unit != 5) continue;
-    if (pass.kind == WorkKind::kForward) forward = &pass;
-    if (pass.kind == WorkKind::kBackward) backward = &pass;
-  }
-  REQUIRE(forward != nullptr);
-  REQUIRE(backward != nullptr);
-  std::swap(forward->kind, backward->kind);
+  generated::SwapPasses(trace, 4, 1, 5);
   const TraceIndex index(trace);
   const OrderComparison comparison = CompareOrders(index, 1, RuleOf(trace));
   CHECK(comparison.orders.back().differences == std::vector<int>{2, 3});

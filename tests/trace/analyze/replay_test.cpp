@@ -49,17 +49,7 @@ TEST_CASE("what lies between a command and its answer is simulated with it", "[t
 
 TEST_CASE("an order that the simulation does not run is counted", "[trace]") {
   RunTrace trace = generated::Generate({});
-  PassRecord* forward = nullptr;
-  PassRecord* backward = nullptr;
-  for (TraceWork& work : trace.work) {
-    PassRecord& pass = work.pass;
-    if (pass.rank != 4 || pass.round != 1 || pass.unit != 5) continue;
-    if (pass.kind == WorkKind::kForward) forward = &pass;
-    if (pass.kind == WorkKind::kBackward) backward = &pass;
-  }
-  REQUIRE(forward != nullptr);
-  REQUIRE(backward != nullptr);
-  std::swap(forward->kind, backward->kind);
+  generated::SwapPasses(trace, 4, 1, 5);
   const Replay replay = ReplayOf(trace, 1);
   CHECK(replay.other_orders == 1);
   CHECK_THAT(Format(replay),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <stdexcept>
 
 #include "layout/stage_graph.hpp"
 #include "schedule/stage_rule.hpp"
@@ -367,5 +368,18 @@ void Job::OnDevice(const Replica& replica, int rank, const Letter& letter) {
 }  // namespace
 
 RunTrace Generate(const Spec& spec) { return Job(spec).Run(); }
+
+void SwapPasses(RunTrace& trace, int rank, std::int64_t round, std::int64_t unit) {
+  PassRecord* forward = nullptr;
+  PassRecord* backward = nullptr;
+  for (TraceWork& work : trace.work) {
+    PassRecord& pass = work.pass;
+    if (pass.rank != rank || pass.round != round || pass.unit != unit) continue;
+    if (pass.kind == WorkKind::kForward) forward = &pass;
+    if (pass.kind == WorkKind::kBackward) backward = &pass;
+  }
+  if (forward == nullptr || backward == nullptr) throw std::logic_error("no passes to swap");
+  std::swap(forward->kind, backward->kind);
+}
 
 }  // namespace troupe::generated

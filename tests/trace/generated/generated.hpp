@@ -64,4 +64,8 @@ struct Spec {
 
 RunTrace Generate(const Spec& spec);
 
+/// The forward and the backward of a unit on `rank` change places. Throws std::logic_error where
+/// either is not there.
+void SwapPasses(RunTrace& trace, int rank, std::int64_t round, std::int64_t unit);
+
 }  // namespace troupe::generated
