@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "gpu/kernels/bfloat16.hpp"
+
 namespace troupe {
 
 namespace {
@@ -43,7 +45,7 @@ float FromFloat16(std::uint16_t half) {
   return std::bit_cast<float>(sign | widened << 23 | fraction << 13);
 }
 
-float FromBFloat16(std::uint16_t high) { return std::bit_cast<float>(std::uint32_t{high} << 16); }
+float FromBFloat16(BFloat16 value) { return static_cast<float>(value); }
 
 std::int32_t FromInt16(std::int16_t value) { return value; }
 std::int32_t FromInt8(std::int8_t value) { return value; }
@@ -82,6 +84,8 @@ StoredType StoredTypeOf(DType dtype) {
       return StoredType::kInt32;
     case DType::kUInt8:
       return StoredType::kUInt8;
+    case DType::kBFloat16:
+      return StoredType::kBFloat16;
     case DType::kFloat32:
       break;
   }

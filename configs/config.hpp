@@ -11,8 +11,9 @@
 
 namespace troupe {
 
-/// Number type of parameters, activations and gradients. float64 is for `verify`.
-enum class Precision { kFloat32, kFloat64 };
+/// Number type of parameters, activations and gradients. float64 is for `verify`. bfloat16 is that
+/// of activations and what multiplies them; parameters and gradients are kept in float32.
+enum class Precision { kFloat32, kFloat64, kBFloat16 };
 
 struct RunConfig {
   std::string name = "run";
@@ -20,6 +21,7 @@ struct RunConfig {
   std::int64_t steps = 100;
   std::uint64_t seed = 0;
   Precision precision = Precision::kFloat32;
+  bool tf32 = false;  ///< a GPU may round factors of float32 products to 10 bits
   std::int64_t evaluate_every = 0;  ///< steps between held-out evaluations; 0 = first and last only
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
@@ -40,8 +42,9 @@ enum class ProcessesPer { kNode, kDevice };
 enum class ClusterTls { kAuto, kOn, kOff };
 
 struct ClusterConfig {
-  std::string backend = "cpu";  ///< "cpu"
+  std::string backend = "cpu";  ///< "cpu" | "cuda"
   int ranks = 1;                ///< devices in the job
+  int ranks_per_gpu = 1;        ///< cuda: ranks of a node that share a GPU, in their order
   /// Filled by the loader, one node when the file says nothing; the devices add up to `ranks`.
   std::vector<ClusterNode> nodes = {};
   ProcessesPer processes = ProcessesPer::kNode;
@@ -145,6 +148,9 @@ struct OptimizerOverride {
 /// What of a layer is computed again in its backward, so that it need not be kept until then.
 enum class Recompute { kNone, kAttention, kFull };
 
+/// What of a colocated encoder leaves its devices while the language model computes.
+enum class Offload { kNone, kParameters, kState };
+
 struct ModuleConfig {
   std::string name;
   ModuleKind kind = ModuleKind::kSynthetic;
@@ -156,6 +162,7 @@ struct ModuleConfig {
   std::optional<InputConfig> input = {};
   bool frozen = false;
   Recompute recompute = Recompute::kNone;
+  Offload offload = Offload::kNone;  ///< kState: gradients and moments too
   OptimizerOverride optimizer = {};
   int chunks = 1;                  ///< pipeline stages on each rank; filled by SetChunks
   VitConfig vit = {};              ///< when kind is kVit

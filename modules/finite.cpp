@@ -20,21 +20,37 @@ bool AllFinite(const T* values, std::int64_t count) {
   return std::none_of(std::begin(sums), std::end(sums), [](T sum) { return std::isnan(sum); });
 }
 
+std::string Place(const Buffer& buffer, bool nan, std::int64_t index) {
+  const std::int64_t rows = std::max<std::int64_t>(buffer.num_rows(), 1);
+  return std::string(nan ? "nan" : "inf") + " at row " +
+         std::to_string(index / (buffer.num_elements() / rows));
+}
+
+/// bfloat16: an exponent of all ones is no number.
+std::optional<std::string> SearchHalves(const Buffer& buffer) {
+  const auto* const values = buffer.as<std::uint16_t>();
+  const std::int64_t count = buffer.num_elements();
+  const auto* const bad =
+      std::find_if(values, values + count, [](auto x) { return (x & 0x7f80U) == 0x7f80U; });
+  if (bad == values + count) return std::nullopt;
+  return Place(buffer, (*bad & 0x7fU) != 0, bad - values);
+}
+
 template <class T>
 std::optional<std::string> Search(const Buffer& buffer) {
   const T* values = buffer.as<T>();
   const std::int64_t count = buffer.num_elements();
   if (AllFinite(values, count)) return std::nullopt;
   const T* bad = std::find_if(values, values + count, [](T x) { return !std::isfinite(x); });
-  const std::int64_t rows = std::max<std::int64_t>(buffer.num_rows(), 1);
-  return std::string(std::isnan(*bad) ? "nan" : "inf") + " at row " +
-         std::to_string((bad - values) / (count / rows));
+  return Place(buffer, std::isnan(*bad), bad - values);
 }
 
 }  // namespace
 
 std::optional<std::string> NonFinite(const Buffer& buffer) {
   if (!buffer.defined() || buffer.num_elements() == 0) return std::nullopt;
+  if (!buffer.on_host()) return std::nullopt;
+  if (buffer.dtype() == DType::kBFloat16) return SearchHalves(buffer);
   if (buffer.dtype() == DType::kFloat32) return Search<float>(buffer);
   if (buffer.dtype() == DType::kFloat64) return Search<double>(buffer);
   return std::nullopt;

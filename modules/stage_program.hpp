@@ -72,6 +72,9 @@ struct ForwardPass {
 struct ForwardResult {
   std::vector<Buffer> outputs;  ///< one per outgoing link
   LossSums loss;                ///< at a sink that computes a loss
+  /// On a device: called once when the work that makes the outputs has run. Fills in the loss and
+  /// throws where a value is not finite. Empty: nothing is left to say. Stays in its process.
+  std::function<void(ForwardResult&)> finish = {};
 };
 
 struct BackwardPass {
@@ -85,6 +88,7 @@ struct BackwardPass {
 struct BackwardResult {
   std::vector<Buffer>
       gradients;  ///< one per incoming link; undefined where nothing upstream trains
+  std::function<void(BackwardResult&)> finish = {};  ///< as ForwardResult::finish
 };
 
 /// One optimizer step, the same on every shard.

@@ -50,13 +50,14 @@ std::shared_ptr<void> AllocateLarge(std::size_t num_bytes) {
 }
 
 std::string Describe(const Buffer& buffer) {
-  return ToString(buffer.dtype()) + " " + ToString(buffer.shape());
+  const std::string text = ToString(buffer.dtype()) + " " + ToString(buffer.shape());
+  return buffer.on_host() ? text : text + " on device " + std::to_string(buffer.device());
 }
 
 void CheckSameRows(const Buffer& first, const Buffer& part) {
   if (!part.defined()) throw std::invalid_argument("concatenation of rows: a part is undefined");
   const bool same =
-      first.dtype() == part.dtype() && !first.shape().empty() &&
+      first.dtype() == part.dtype() && !first.shape().empty() && first.device() == part.device() &&
       first.shape().size() == part.shape().size() &&
       std::equal(first.shape().begin() + 1, first.shape().end(), part.shape().begin() + 1);
   if (!same)
@@ -92,6 +93,8 @@ std::size_t SizeOf(DType dtype) {
       return 4;
     case DType::kUInt8:
       return 1;
+    case DType::kBFloat16:
+      return 2;
   }
   throw std::invalid_argument("dtype: unknown value " + std::to_string(static_cast<int>(dtype)));
 }
@@ -108,6 +111,8 @@ std::string ToString(DType dtype) {
       return "int32";
     case DType::kUInt8:
       return "uint8";
+    case DType::kBFloat16:
+      return "bfloat16";
   }
   throw std::invalid_argument("dtype: unknown value " + std::to_string(static_cast<int>(dtype)));
 }
@@ -146,7 +151,7 @@ Buffer Buffer::Zeros(Shape shape, DType dtype) {
   return buffer;
 }
 
-Buffer Buffer::Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype) {
+Buffer Buffer::Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype, int device) {
   const std::size_t num_bytes = CheckedNumBytes(shape, dtype);
   if (data == nullptr && num_bytes > 0)
     throw std::invalid_argument("buffer: expected memory for " + ToString(dtype) + " " +
@@ -156,7 +161,22 @@ Buffer Buffer::Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType 
   buffer.data_ = data != nullptr ? static_cast<std::byte*>(data) : no_elements;
   buffer.shape_ = std::move(shape);
   buffer.dtype_ = dtype;
+  buffer.device_ = device;
   return buffer;
+}
+
+Buffer Buffer::InParts(std::vector<Buffer> parts) {
+  Buffer whole = parts.at(0);
+  whole.owner_ = nullptr;
+  whole.data_ = nullptr;
+  whole.shape_.at(0) = 0;
+  for (const Buffer& part : parts) whole.shape_[0] += part.num_rows();
+  whole.parts_ = std::make_shared<const std::vector<Buffer>>(std::move(parts));
+  return whole;
+}
+
+std::span<const Buffer> Buffer::parts() const {
+  return parts_ ? std::span<const Buffer>(*parts_) : std::span<const Buffer>();
 }
 
 Buffer Buffer::Remote(std::shared_ptr<void> owner, std::int64_t offset, Shape shape, DType dtype) {
@@ -186,6 +206,18 @@ Buffer Buffer::Rows(std::int64_t begin, std::int64_t end) const {
   if (begin < 0 || begin > end || end > num_rows())
     throw std::out_of_range("rows [" + std::to_string(begin) + ", " + std::to_string(end) +
                             "): expected a part of [0, " + std::to_string(num_rows()) + ")");
+  if (parts_) {
+    std::vector<Buffer> kept;
+    std::int64_t first = 0;
+    for (const Buffer& part : *parts_) {
+      const std::int64_t from = std::max(begin, first);
+      const std::int64_t to = std::min(end, first + part.num_rows());
+      if (from < to) kept.push_back(part.Rows(from - first, to - first));
+      first += part.num_rows();
+    }
+    if (kept.empty()) return parts_->front().Rows(0, 0);
+    return kept.size() == 1 ? kept.front() : InParts(std::move(kept));
+  }
   Buffer rows = *this;
   const std::size_t skipped = static_cast<std::size_t>(begin) * row_bytes();
   if (remote_) {
@@ -208,14 +240,25 @@ Buffer ConcatenateRows(const std::vector<Buffer>& parts) {
     if (!part.local())
       throw std::invalid_argument("concatenation of rows: a part is in another process");
     num_rows += part.num_rows();
-    if (part.num_rows() > 0) filled.push_back(&part);
+    if (part.num_rows() == 0) continue;
+    if (part.parts().empty()) {
+      filled.push_back(&part);
+    } else {
+      for (const Buffer& piece : part.parts()) filled.push_back(&piece);
+    }
   }
   if (filled.empty()) return parts.front();
   if (filled.size() == 1) return *filled.front();
   shape.front() = num_rows;
   const Buffer& first = *filled.front();
   if (AreNeighbours(filled))
-    return Buffer::Wrap(first.owner(), first.data(), std::move(shape), first.dtype());
+    return Buffer::Wrap(first.owner(), first.data(), std::move(shape), first.dtype(),
+                        first.device());
+  if (!first.on_host()) {
+    std::vector<Buffer> pieces;
+    for (const Buffer* part : filled) pieces.push_back(*part);
+    return Buffer::InParts(std::move(pieces));
+  }
   Buffer whole = Buffer::Allocate(std::move(shape), first.dtype());
   std::byte* target = whole.data();
   for (const Buffer* part : filled) {

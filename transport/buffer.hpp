@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace troupe {
 
-enum class DType : std::uint8_t { kFloat32, kFloat64, kInt64, kInt32, kUInt8 };
+enum class DType : std::uint8_t { kFloat32, kFloat64, kInt64, kInt32, kUInt8, kBFloat16 };
 
 std::size_t SizeOf(DType dtype);    ///< bytes of one element
 std::string ToString(DType dtype);  ///< "float32"
@@ -20,27 +21,40 @@ using Shape = std::vector<std::int64_t>;
 std::int64_t NumElements(const Shape& shape);
 std::string ToString(const Shape& shape);  ///< "[16, 64]"
 
-/// A contiguous tensor in host memory: a handle that is cheap to copy. The bytes live as long as
-/// the last handle or view. Who receives a handle must not write through it unless it allocated it.
+/// A contiguous tensor: a handle that is cheap to copy. The bytes live as long as the last handle
+/// or view. Who receives a handle must not write through it unless it allocated it. Whoever names a
+/// tensor in a message says with it that its bytes are complete, on a device as on the host.
 class Buffer {
  public:
+  /// The device() of memory that the host reads and writes.
+  static constexpr int kHost = -1;
+
   Buffer() = default;  ///< no tensor: defined() is false
   /// Uninitialised, aligned to 64 bytes. Throws std::bad_alloc, std::invalid_argument (a negative
   /// size).
   static Buffer Allocate(Shape shape, DType dtype);
   static Buffer Zeros(Shape shape, DType dtype);
   /// Memory that `owner` keeps alive; the last handle to go releases `owner`, on its thread.
-  static Buffer Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype);
+  /// `device` is where the memory is: kHost, or the number of a GPU of this process.
+  static Buffer Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype,
+                     int device = kHost);
+  /// Rows on a device, in pieces one behind the other: data() is null until that device has laid
+  /// them together, in the order of its own work. Row shape, dtype and device of all are the same.
+  static Buffer InParts(std::vector<Buffer> parts);
 
   /// A handle to bytes of another process: shape and dtype are known, data() is null until
   /// TensorStore::Fetch brings them. `owner` is what the store keeps of it.
   static Buffer Remote(std::shared_ptr<void> owner, std::int64_t offset, Shape shape, DType dtype);
 
-  bool defined() const { return data_ != nullptr || remote_; }
+  bool defined() const { return data_ != nullptr || remote_ || parts_; }
   /// Whether the bytes are in this process (or there is no tensor at all).
   bool local() const { return !remote_; }
   /// Of a handle that is not local: bytes from the start of what its owner names.
   std::int64_t remote_offset() const { return remote_offset_; }
+  int device() const { return device_; }
+  bool on_host() const { return device_ == kHost; }
+  /// Of InParts: its pieces, at least one; else empty.
+  std::span<const Buffer> parts() const;
   std::byte* data() const { return data_; }
   template <class T>
   T* as() const {
@@ -69,11 +83,14 @@ class Buffer {
   DType dtype_ = DType::kFloat32;
   bool remote_ = false;
   std::int64_t remote_offset_ = 0;
+  int device_ = kHost;
+  std::shared_ptr<const std::vector<Buffer>> parts_;
 };
 
 /// Buffers of equal row shape laid one behind the other: a view of the first when it is the only
-/// one with rows or when all are neighbours in one allocation, else a copy. Throws
-/// std::invalid_argument when row shapes or dtypes differ or `parts` is empty.
+/// one with rows or when all are neighbours in one allocation, else a copy, or on a device
+/// Buffer::InParts. Throws std::invalid_argument when row shapes, dtypes or devices differ or
+/// `parts` is empty.
 Buffer ConcatenateRows(const std::vector<Buffer>& parts);
 
 }  // namespace troupe

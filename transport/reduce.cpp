@@ -6,6 +6,8 @@
 #include <string>
 #include <type_traits>
 
+#include "gpu/kernels/bfloat16.hpp"
+
 namespace troupe {
 namespace {
 
@@ -67,6 +69,22 @@ void ReduceBy(std::span<const std::byte* const> inputs, std::int64_t count, Redu
   }
 }
 
+/// As floats, and rounded once at the end: a sum of many small numbers survives.
+template <class Op>
+void ReduceRounded(std::span<const std::byte* const> inputs, std::int64_t count,
+                   std::byte* output) {
+  const auto at = [](const std::byte* values, std::int64_t i) {
+    return static_cast<float>(reinterpret_cast<const BFloat16*>(values)[i]);
+  };
+  auto* const result = reinterpret_cast<BFloat16*>(output);
+  for (std::int64_t i = 0; i < count; ++i) {
+    float value = at(inputs[0], i);
+    for (std::size_t member = 1; member < inputs.size(); ++member)
+      value = Op::Apply(value, at(inputs[member], i));
+    result[i] = BFloat16(value);
+  }
+}
+
 }  // namespace
 
 void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType dtype, ReduceOp op,
@@ -87,6 +105,9 @@ void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType 
       return ReduceBy<std::int32_t>(inputs, count, op, output);
     case DType::kUInt8:
       return ReduceBy<std::uint8_t>(inputs, count, op, output);
+    case DType::kBFloat16:
+      return op == ReduceOp::kSum ? ReduceRounded<Sum>(inputs, count, output)
+                                  : ReduceRounded<Max>(inputs, count, output);
   }
 }
 

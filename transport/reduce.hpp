@@ -11,7 +11,8 @@
 namespace troupe {
 
 /// output[i] = inputs[0][i] op inputs[1][i] op ..., from left to right for every i < count, so
-/// that equal inputs give equal bits however the elements are cut up. A NaN stays a NaN under
+/// that equal inputs give equal bits however the elements are cut up; bfloat16 as floats, rounded
+/// once at the end. A NaN stays a NaN under
 /// kMax; integer sums wrap around.
 ///   inputs  one pointer per member, at least one, each to `count` elements of `dtype`
 ///   output  `count` elements that overlap no input

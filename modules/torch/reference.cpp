@@ -36,6 +36,8 @@ at::ScalarType TypeOf(DType dtype) {
       return at::kInt;
     case DType::kUInt8:
       return at::kByte;
+    case DType::kBFloat16:
+      return at::kBFloat16;
   }
   Refuse("unknown number type");
 }

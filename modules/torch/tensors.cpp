@@ -21,6 +21,8 @@ at::ScalarType ScalarTypeOf(DType dtype) {
       return at::kInt;
     case DType::kUInt8:
       return at::kByte;
+    case DType::kBFloat16:
+      return at::kBFloat16;
   }
   throw std::invalid_argument("dtype: unknown");
 }
@@ -37,6 +39,8 @@ DType DTypeOf(at::ScalarType type) {
       return DType::kInt32;
     case at::kByte:
       return DType::kUInt8;
+    case at::kBFloat16:
+      return DType::kBFloat16;
     default:
       throw std::invalid_argument(std::string("tensor: no buffer holds ") + at::toString(type));
   }
