@@ -105,6 +105,7 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
     config.rank = rank;
     config.shards = plan.ShardsOn(rank);
     config.make_program = s.config.make_program;
+    config.make_queue = s.config.make_queue;
     config.setup_thread = s.config.setup_thread;
     config.storage = s.config.storage;
     config.tensors = s.config.tensors;
@@ -183,6 +184,7 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   }
   config.out = request.out;
   config.update = request.update;
+  config.queued_passes = s.config.queued_passes;
   config.virtual_time = s.config.takes_ns != nullptr;
   if (request.update) config.update_name = plan.UpdateName(plan.UpdateOf(request.stage));
   config.tensors = s.config.tensors;
