@@ -89,7 +89,7 @@ caf::result<Answer> AnswerLater(Self self, const DeviceWork& work, Answer answer
       work.aside ? 0 : s.config.takes_ns(work.kind, work.stage, work.unit);
   s.free_at_ns = begin_ns + takes_ns;
   if constexpr (requires { answer.busy_ns; }) answer.busy_ns = takes_ns;
-  Record(s.config, work, {begin_ns, s.free_at_ns, {}});
+  Record(s.config, work, {begin_ns, s.free_at_ns});
   const caf::mailbox_element& question = *self->current_mailbox_element();
   self->clock().schedule_message(
       Clock::time_point(Clock::duration_type(s.free_at_ns)), question.sender,
@@ -122,7 +122,7 @@ caf::error Failed(Self self, const DeviceWork& work) {
 template <class Answer, class Body, class Then>
 caf::result<Answer> RunNow(Self self, const DeviceWork& work, Body body, Then then) {
   DeviceState& s = self->state;
-  WorkTimes times{.begin_ns = NowNs(), .end_ns = 0, .error = {}};
+  WorkTimes times{.begin_ns = NowNs(), .end_ns = 0};
   try {
     s.config.abort->ThrowIfRaised();
     Answer answer = body();
@@ -139,12 +139,13 @@ caf::result<Answer> RunNow(Self self, const DeviceWork& work, Body body, Then th
 
 /// All that was queued for a command has run: the rest of it, and its answer.
 template <class Answer, class Then>
-void Complete(Self self, const DeviceWork& work, const WorkTimes& times, Answer& answer,
+void Complete(Self self, const DeviceWork& work, const std::string& error, Answer& answer,
               Promise<Answer>& asker, Then then) {
   DeviceState& s = self->state;
   try {
+    const WorkTimes times = s.queue->TakeTimes();
     s.config.abort->ThrowIfRaised();
-    if (!times.error.empty()) throw std::runtime_error(times.error);
+    if (!error.empty()) throw std::runtime_error(error);
     then(answer);
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = times.end_ns - times.begin_ns;
     Record(s.config, work, times);
@@ -184,13 +185,13 @@ caf::result<Answer> RunQueued(Self self, const DeviceWork& work, Body body, Then
         s.queue->End({});
         throw;
       }
-      s.queued.push_back([=](const WorkTimes& times) mutable {
+      s.queued.push_back([=](const std::string& error) mutable {
         const Handling before = std::exchange(CurrentHandling(), handling);
-        Complete(self, work, times, *answer, asker, then);
+        Complete(self, work, error, *answer, asker, then);
         CurrentHandling() = before;
       });
-      s.queue->End([me = caf::actor_cast<Device>(self)](const WorkTimes& times) {
-        caf::anon_send(me, WorkEnded{times.begin_ns, times.end_ns, times.error});
+      s.queue->End([me = caf::actor_cast<Device>(self)](const std::string& error) {
+        caf::anon_send(me, WorkEnded{error});
       });
     } catch (...) {
       asker.deliver(Failed(self, work));
@@ -239,6 +240,10 @@ void MakePrograms(Self self) {
     if (s.config.make_queue) {
       s.queue = s.config.make_queue(s.config.rank);
       s.queue->BindThread();
+      for (auto& [number, group] : s.config.groups) {
+        group = s.config.make_group(s.config.rank, std::move(group),
+                                    s.config.group_names.at(number));
+      }
     }
     if (s.config.setup_thread) s.config.setup_thread();
     for (const auto& [stage, shard] : s.config.shards) {
@@ -346,7 +351,7 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
       [self, &s](const WorkEnded& ended) {
         auto complete = std::move(s.queued.front());
         s.queued.pop_front();
-        complete({ended.begin_ns, ended.end_ns, ended.error});
+        complete(ended.error);
         Pump(self);
       },
   };

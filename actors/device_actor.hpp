@@ -24,6 +24,7 @@
 
 #include "actors/actor_base.hpp"
 #include "messages/device.hpp"
+#include "modules/groups.hpp"
 #include "modules/memory_meter.hpp"
 #include "modules/work_queue.hpp"
 #include "trace/pass_record.hpp"
@@ -62,7 +63,9 @@ struct DeviceConfig {
   ProgramFactory make_program;         ///< called on the device's thread
   std::function<void()> setup_thread;  ///< first thing on the device's thread; may be empty
   WorkQueueFactory make_queue;         ///< empty: programs do their work before they return
-  std::map<int, std::shared_ptr<Communicator>> groups;  ///< of exchanges, by group number
+  DeviceGroupMaker make_group;         ///< with a queue: what its collectives go over
+  std::map<int, std::unique_ptr<Communicator>> groups;  ///< of exchanges, by group number
+  std::map<int, GroupNames> group_names;                ///< of the same
   ShardStorage storage;
   std::shared_ptr<TensorStore> tensors;  ///< brings what a command refers to elsewhere
   std::shared_ptr<AbortSignal> abort;
@@ -89,7 +92,8 @@ struct DeviceState {
   HostRowMemory host;
   std::unique_ptr<WorkQueue> queue;  ///< null: none
   std::deque<Waiting> waiting;
-  std::deque<std::function<void(const WorkTimes&)>> queued;  ///< what is left to do, oldest first
+  /// Of the commands on the queue, oldest first: what is left to do when they have run.
+  std::deque<std::function<void(const std::string& error)>> queued;
 
   /// Where this rank's rows lie.
   RowMemory& rows() { return queue ? static_cast<RowMemory&>(*queue) : host; }

@@ -36,7 +36,7 @@ std::uint32_t MemoryKib(const DeviceConfig& config) {
   if (!config.memory) return 0;
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
   return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(config.memory->MemoryInUse() / 1024, 0, kMost));
+      std::clamp<std::int64_t>(config.memory->UseOf(config.rank).in_use_bytes / 1024, 0, kMost));
 }
 
 }  // namespace

@@ -128,11 +128,9 @@ inline auto Fields(ShardStored& x) { return std::tie(x.sha256); }
 
 /// Of a device to itself: the oldest command on its queue has run.
 struct WorkEnded {
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-  std::string error;  ///< empty: it has not failed
+  std::string error;  ///< in the device's words; empty: it has not failed
 };
-inline auto Fields(WorkEnded& x) { return std::tie(x.begin_ns, x.end_ns, x.error); }
+inline auto Fields(WorkEnded& x) { return std::tie(x.error); }
 
 using Device =
     caf::typed_actor<caf::replies_to<RunForward>::with<ForwardDone>,

@@ -15,7 +15,6 @@ namespace troupe {
 struct WorkTimes {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::string error;  ///< in the device's words, when it has failed; else empty
 };
 
 /// One per rank; used on that rank's thread only. What Here and Allocate give may be used by what
@@ -28,10 +27,12 @@ class WorkQueue : public RowMemory {
   /// A piece of work begins here. `name` is what the device's own tools show:
   /// "vision.s0/microbatch 3/forward".
   virtual void Begin(const std::string& name) = 0;
-  /// It ends here. `done` is called once, when all of it has run or the device has failed, on a
-  /// thread that must not wait nor queue work: it sends a message. Empty: nobody asks, since
-  /// queueing it has failed halfway.
-  virtual void End(std::function<void(const WorkTimes&)> done) = 0;
+  /// It ends here. `done` is called once, when all of it has run (with "") or the device has failed
+  /// (in its words), on a thread that must not wait nor queue work: it sends a message. Empty:
+  /// nobody asks, since queueing it has failed halfway.
+  virtual void End(std::function<void(const std::string& error)> done) = 0;
+  /// When the oldest piece ran that is done and has not been asked for. Once for each `done`.
+  virtual WorkTimes TakeTimes() = 0;
 
   /// Blocks until all that is queued has run; throws what a device that failed says. For what the
   /// host reads itself: checkpoints, inspections.

@@ -30,7 +30,7 @@ class HandWork {
     }
     return true;
   }
-  void Add(int rank, std::string name, std::function<void(const WorkTimes&)> done) {
+  void Add(int rank, std::string name, std::function<void(const std::string&)> done) {
     queues_[rank].push_back({std::move(name), std::move(done), next_number_++});
     most_[rank] = std::max(most_[rank], queues_[rank].size());
     for (const auto& waiting : queues_[rank]) together_[rank] += waiting.name + ";";
@@ -47,10 +47,8 @@ class HandWork {
     auto& queue = queues_[random == nullptr ? oldest : ranks[(*random)() % ranks.size()]];
     auto piece = std::move(queue.front());
     queue.pop_front();
-    WorkTimes times{next_ns_, next_ns_ + 10, {}};
-    next_ns_ += 10;
-    if (!fails_.empty() && piece.name == fails_) times.error = "the device caught fire";
-    piece.done(times);
+    const bool fails = !fails_.empty() && piece.name == fails_;
+    piece.done(fails ? "the device caught fire" : "");
   }
 
   std::size_t most(int rank) const { return most_.at(rank); }  ///< pieces that were queued at once
@@ -61,14 +59,13 @@ class HandWork {
  private:
   struct Piece {
     std::string name;
-    std::function<void(const WorkTimes&)> done;
+    std::function<void(const std::string&)> done;
     std::int64_t number = 0;
   };
   std::map<int, std::deque<Piece>> queues_;
   std::int64_t next_number_ = 0;
   std::map<int, std::size_t> most_;
   std::map<int, std::string> together_;
-  std::int64_t next_ns_ = 1000;
   std::string fails_;
 };
 
@@ -94,8 +91,12 @@ class HandQueue : public WorkQueue {
   }
   void BindThread() override {}
   void Begin(const std::string& name) override { name_ = name; }
-  void End(std::function<void(const WorkTimes&)> done) override {
+  void End(std::function<void(const std::string&)> done) override {
     if (done) work_->Add(rank_, name_, std::move(done));
+  }
+  WorkTimes TakeTimes() override {
+    const std::int64_t begin_ns = std::exchange(ended_ns_, NowNs());
+    return {begin_ns, ended_ns_};
   }
   void Synchronize() override {}
 
@@ -108,6 +109,7 @@ class HandQueue : public WorkQueue {
   std::shared_ptr<HandWork> work_;
   int rank_;
   std::string name_;
+  std::int64_t ended_ns_ = NowNs();
 };
 
 /// A queue whose work runs on a thread, a little later.
@@ -119,7 +121,7 @@ class RunningQueue final : public HandQueue {
     thread_.request_stop();
     more_.notify_one();
   }
-  void End(std::function<void(const WorkTimes&)> done) override {
+  void End(std::function<void(const std::string&)> done) override {
     if (!done) return;
     const std::lock_guard lock(mutex_);
     pieces_.push_back(std::move(done));
@@ -129,7 +131,7 @@ class RunningQueue final : public HandQueue {
  private:
   void Run(const std::stop_token& stop) {
     for (;;) {
-      std::function<void(const WorkTimes&)> done;
+      std::function<void(const std::string&)> done;
       {
         std::unique_lock lock(mutex_);
         more_.wait(lock, [&] { return stop.stop_requested() || !pieces_.empty(); });
@@ -137,15 +139,14 @@ class RunningQueue final : public HandQueue {
         done = std::move(pieces_.front());
         pieces_.pop_front();
       }
-      const std::int64_t begin_ns = NowNs();
       std::this_thread::yield();
-      done({begin_ns, NowNs(), {}});
+      done("");
     }
   }
 
   std::mutex mutex_;
   std::condition_variable more_;
-  std::deque<std::function<void(const WorkTimes&)>> pieces_;
+  std::deque<std::function<void(const std::string&)>> pieces_;
   std::jthread thread_;  ///< last: it uses the others
 };
 
