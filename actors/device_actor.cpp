@@ -205,6 +205,7 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
               Bring(s, pass.inputs, "input of a forward");
               pass.data = Brought(s, pass.data);
               ForwardDone done{0, s.programs.at(run.stage)->Forward(pass)};
+              if (auto finish = std::exchange(done.result.finish, nullptr)) finish(done.result);
               RequireFinite(done.result.outputs, "output");
               if (!std::isfinite(done.result.loss.loss)) {
                 throw std::runtime_error("the loss is " + std::to_string(done.result.loss.loss));
@@ -218,6 +219,7 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
               BackwardPass pass = run.pass;
               Bring(s, pass.gradients, "gradient of an output");
               BackwardDone done{0, s.programs.at(run.stage)->Backward(pass)};
+              if (auto finish = std::exchange(done.result.finish, nullptr)) finish(done.result);
               RequireFinite(done.result.gradients, "gradient of input");
               return done;
             });
