@@ -79,6 +79,13 @@ expect "a part after it" '^kernels passed All tests passed' "$scratch/c/states"
 expect "under the sanitizer" '^sanitizer passed planted: no memory errors' "$scratch/c/states"
 expect "a part that fails" '^torch failed exit code 3: planted: a wrong sum' "$scratch/c/states"
 expect "a part that does not end" '^parity failed ran past its' "$scratch/c/states"
+# Programs that are in neither the build nor the archive.
+PYTHON=$scratch/python PATH=$scratch/some:$PATH bench/gpu_check.sh "$scratch/d" \
+  --only bandwidth,vlm > "$scratch/d.txt" 2>&1
+expect_code "programs that are not there" 0 $?
+state_of "$scratch/d"
+expect "no benchmark" '^bandwidth skipped needs bench/bench_gpu_kernels' "$scratch/d/states"
+expect "no troupe" '^vlm skipped needs troupe, which was not built' "$scratch/d/states"
 expect "a part that came too late" '^curve skipped no time was left' "$scratch/c/states"
 expect "libraries of programs" '/deps/usr/lib/.*:/nowhere/torch/lib' "$scratch/seen"
 expect "conditions" 'Pretender' "$scratch/c/table.txt"

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -113,6 +114,14 @@ def peak_of(name):
         return None
 
 
+def parity_of(path):
+    """The number in the line that tests/parity/device_test.cpp prints."""
+    if not path.exists():
+        return None
+    found = re.search(r"^parity on device .* worst gradient (\S+) of", path.read_text(), re.M)
+    return float(found.group(1)) if found else None
+
+
 class Targets:
     """Rows of the second table: what was measured, against what."""
 
@@ -126,7 +135,7 @@ class Targets:
 
     def most(self, what, got, most, scale=100.0, unit="%"):
         self.add(what, got, f"< {most * scale:g}{unit}", got is not None and got < most,
-                 "" if got is None else f"{got * scale:.2f}{unit}")
+                 "" if got is None else f"{got * scale:.{2 if unit else 7}f}{unit}")
 
     def least(self, what, got, least, scale=100.0, unit="%"):
         self.add(what, got, f">= {least * scale:g}{unit}", got is not None and got >= least,
@@ -135,6 +144,8 @@ class Targets:
 
 def targets_of(results, gpu_name):
     targets = Targets()
+    targets.most("parity, worst gradient of ten layouts, of its tensor's maximum",
+                 parity_of(results / "parity.txt"), 1e-4, 1.0, "")
     bandwidth = read(results / "bandwidth.json")
     for kernel, least in (("gather", 0.85), ("scatter", 0.85), ("adamw", 0.90)):
         shares = [row["of_copy"] for row in (bandwidth or {"rows": []})["rows"]
@@ -200,9 +211,9 @@ def summarize(work, out):
     print()
     for line in numbers_of(work / "results"):
         print(line)
-    print(f"\n{'':<56}{'measured':>10}  {'target':>9}")
+    print(f"\n{'':<64}{'measured':>10}  {'target':>9}")
     for row in targets:
-        print(f"{row['what']:<56}{row['text']:>10}  {row['target']:>9}  {row['state']}")
+        print(f"{row['what']:<64}{row['text']:>10}  {row['target']:>9}  {row['state']}")
 
 
 def main():
