@@ -33,6 +33,7 @@ class TrainObserver : public JobObserver {
   const Config& config_;
   const RunDirectory& directory_;
   int num_ranks_;
+  std::shared_ptr<MemoryMeter> memory_ = MakeMemoryMeter(config_);
   Progress progress_;
   RunHistory history_;  ///< before `metrics_`, which reads into it what is kept
   std::ofstream metrics_;

@@ -63,6 +63,10 @@ struct ClusterConfig {
   friend bool operator==(const ClusterConfig&, const ClusterConfig&) = default;
 };
 
+/// The GPU of its node that a rank of backend "cuda" computes on, counted from 0 as the driver
+/// shows them to its process.
+int GpuOf(const ClusterConfig& cluster, int rank);
+
 /// What is checked of a message between processes.
 enum class TransportVerify { kOff, kHeader, kPayload };
 

@@ -63,9 +63,6 @@ static Refused ReadText(const KeySpec& key, const TomlValue& value, const Slot& 
 static Refused RefuseWord(const KeySpec& key, const TomlValue& value) {
   const std::string expected = "expected " + Expected(key);
   const std::string given = Quoted(value.string);
-  if (std::ranges::find(key.refused, value.string) != key.refused.end()) {
-    return Refusal{value.place, given + " is not available in this build; " + expected};
-  }
   const std::string nearest = Nearest(value.string, key.words);
   const std::string hint = nearest.empty() ? "" : "; did you mean " + Quoted(nearest) + "?";
   return Refusal{value.place, expected + ", got " + given + hint};

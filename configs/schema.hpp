@@ -84,7 +84,6 @@ struct KeySpec {
   Range range = {};
   std::string_view unit = {};  ///< "" = none
   std::vector<std::string> words = {};
-  std::vector<std::string> refused = {};  ///< words that are known but not in this build
   std::string_view meaning = {};
   Slot (*slot)(const Target&) = nullptr;
 };

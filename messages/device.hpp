@@ -126,14 +126,22 @@ struct ShardStored {
 };
 inline auto Fields(ShardStored& x) { return std::tie(x.sha256); }
 
-using Device = caf::typed_actor<
-    caf::replies_to<RunForward>::with<ForwardDone>,
-    caf::replies_to<RunBackward>::with<BackwardDone>,
-    caf::replies_to<RunBackwardWeights>::with<BackwardWeightsDone>,
-    caf::replies_to<ReduceGradients>::with<GradientsReduced>,
-    caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
-    caf::replies_to<RunExchange>::with<ExchangeDone>, caf::replies_to<Inspect>::with<Inspected>,
-    caf::replies_to<SaveShard>::with<ShardStored>, caf::replies_to<LoadShard>::with<ShardStored>>;
+/// Of a device to itself: the oldest command on its queue has run.
+struct WorkEnded {
+  std::string error;  ///< in the device's words; empty: it has not failed
+};
+inline auto Fields(WorkEnded& x) { return std::tie(x.error); }
+
+using Device =
+    caf::typed_actor<caf::replies_to<RunForward>::with<ForwardDone>,
+                     caf::replies_to<RunBackward>::with<BackwardDone>,
+                     caf::replies_to<RunBackwardWeights>::with<BackwardWeightsDone>,
+                     caf::replies_to<ReduceGradients>::with<GradientsReduced>,
+                     caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
+                     caf::replies_to<RunExchange>::with<ExchangeDone>,
+                     caf::replies_to<Inspect>::with<Inspected>,
+                     caf::replies_to<SaveShard>::with<ShardStored>,
+                     caf::replies_to<LoadShard>::with<ShardStored>, caf::reacts_to<WorkEnded>>;
 
 /// The same command to several ranks, as one decision.
 template <class Command>

@@ -11,6 +11,7 @@
 #include "modules/groups.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/torch/deferred_weights.hpp"
+#include "modules/torch/numerics.hpp"
 #include "modules/torch/parameter_store.hpp"
 #include "modules/torch/stage_body.hpp"
 
@@ -18,7 +19,8 @@ namespace troupe {
 
 class TorchStage : public StageProgram {
  public:
-  TorchStage(std::shared_ptr<const Config> config, const ShardAddress& shard, ShardGroups groups);
+  TorchStage(std::shared_ptr<const Config> config, const ShardAddress& shard,
+             const Numerics& numerics, ShardGroups groups);
 
   ForwardResult Forward(const ForwardPass& pass) override;
   BackwardResult Backward(const BackwardPass& pass) override;
@@ -42,6 +44,8 @@ class TorchStage : public StageProgram {
     double loss_scale = 1.0;
   };
 
+  /// The tensor of a buffer that must be in the memory the stage computes in.
+  at::Tensor Take(const Buffer& buffer, std::size_t num_dimensions, const std::string& what) const;
   std::vector<at::Tensor> TakeInputs(const std::vector<Buffer>& buffers, bool records) const;
   ForwardResult RunForward(const ForwardPass& pass);
   BackwardResult RunBackward(const BackwardPass& pass);
@@ -57,7 +61,7 @@ class TorchStage : public StageProgram {
   std::vector<char> input_needs_gradient_;  ///< one per incoming link
   bool has_loss_ = false;                   ///< a sink that computes a loss
   bool runs_backward_ = false;
-  at::ScalarType type_;
+  Numerics numerics_;
   TensorGroupPtr tensor_group_;
   ParameterStore store_;
   std::unique_ptr<StageBody> body_;

@@ -13,7 +13,10 @@
 #include "cli/run_job.hpp"
 #include "cli/verify_observer.hpp"
 #include "configs/loader.hpp"
+#include "modules/groups.hpp"
 #include "modules/torch/compute.hpp"
+#include "modules/torch/programs.hpp"
+#include "transport/abort_signal.hpp"
 
 namespace troupe {
 namespace {
@@ -104,6 +107,14 @@ Proof Prove(const Config& config, const Wrap& wrap) {
   }
   proof.comparisons = observer->comparisons;
   return proof;
+}
+
+Wrap Portable(const Config& config) {
+  // Groups of their own: those of the job are in the factory that is passed over.
+  return [config](const ProgramFactory&) {
+    const auto groups = std::make_shared<GroupTable>(config, std::make_shared<AbortSignal>());
+    return MakeTorchPrograms(config, groups, TorchOptions{.portable = true});
+  };
 }
 
 std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer) {

@@ -32,6 +32,9 @@ struct Proof {
 /// kProofSteps steps, everything compared after each.
 Proof Prove(const Config& config, const Wrap& wrap = {});
 
+/// What makes the programs of `config` compute as on a device.
+Wrap Portable(const Config& config);
+
 /// `steps` training steps without a reference, told to `observer`. Returns the failure.
 std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer);
 

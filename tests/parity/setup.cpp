@@ -270,4 +270,9 @@ Setup& Setup::Float32() {
   return *this;
 }
 
+Setup& Setup::Portable() {
+  portable_ = true;
+  return *this;
+}
+
 }  // namespace troupe
