@@ -101,6 +101,10 @@ Proof Prove(const Config& config, const Wrap& wrap) {
   proof.failure = Run(std::move(setup), kProofSteps);
   proof.faults = observer->faults();
   proof.worst_gradient = observer->worst(TensorKind::kGradient);
+  for (const TensorKind kind : {TensorKind::kParameter, TensorKind::kGradient,
+                                TensorKind::kFirstMoment, TensorKind::kSecondMoment}) {
+    proof.worst[kind] = observer->worst(kind);
+  }
   proof.comparisons = observer->comparisons;
   return proof;
 }
