@@ -9,6 +9,7 @@
 
 #include <caf/actor_clock.hpp>
 
+#include "actors/device_moves.hpp"
 #include "modules/finite.hpp"
 #include "trace/clock.hpp"
 #include "trace/pass_record.hpp"
@@ -16,7 +17,7 @@
 namespace troupe {
 namespace {
 
-using Self = ActorPointer<Device, DeviceState>;
+using Self = DevicePointer;
 
 /// What a command is, for the trace and for errors.
 struct Work {
@@ -47,6 +48,10 @@ std::string Describe(const DeviceState& s, const Work& work) {
       return text + " parameter update";
     case WorkKind::kExchange:
       return text + " row exchange";
+    case WorkKind::kOffload:
+      return text + " offload of window " + std::to_string(work.unit);
+    case WorkKind::kRestore:
+      return text + " restore of window " + std::to_string(work.unit);
   }
   return text;
 }
@@ -192,7 +197,7 @@ void MakePrograms(Self self) {
 
 }  // namespace
 
-Device::behavior_type RunDevice(Self self, DeviceConfig config) {
+DeviceWithMoves::behavior_type RunDevice(Self self, DeviceConfig config) {
   self->state.config = std::move(config);
   MakePrograms(self);
   auto& s = self->state;
@@ -252,6 +257,9 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
           return ExchangeDone{0, ExchangeRows(*s.config.groups.at(run.group), *run.plan, rows)};
         });
       },
+      [self](const OffloadState& offload) { return BeginOffload(self, offload); },
+      [self](const RestoreState& restore) { return BeginRestore(self, restore); },
+      [&s](const StateMoved& moved) { EndMove(s, moved); },
       [self, &s](const Inspect& ask) -> caf::result<Inspected> {
         return Execute<Inspected>(self, Aside("inspection", ask.stage), [&] {
           return Inspected{s.programs.at(ask.stage)->Tensors(ask.kind)};

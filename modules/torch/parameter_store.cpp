@@ -197,6 +197,13 @@ std::vector<TensorPiece> ParameterStore::Pieces(TensorKind kind) const {
   return pieces;
 }
 
+std::vector<FlatState> ParameterStore::Flats() const {
+  return {{values_, StateUse::kForward},
+          {gradients_, StateUse::kBackward},
+          {first_moments_, StateUse::kUpdate},
+          {second_moments_, StateUse::kUpdate}};
+}
+
 std::size_t ParameterStore::num_bytes() const {
   return static_cast<std::size_t>(values_.numel() + 3 * gradients_.numel()) *
          static_cast<std::size_t>(values_.element_size());

@@ -9,6 +9,7 @@
 #include "modules/groups.hpp"
 #include "modules/parameters.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/torch/flat_state.hpp"
 
 namespace troupe {
 
@@ -37,6 +38,8 @@ class ParameterStore {
   void Update(const Config& config, const UpdateStep& step);
   /// Views of live memory: read them before the next pass writes.
   std::vector<TensorPiece> Pieces(TensorKind kind) const;
+  /// All that is kept, each in memory of its own.
+  std::vector<FlatState> Flats() const;
   std::size_t num_bytes() const;
   at::ScalarType scalar_type() const { return values_.scalar_type(); }
 
