@@ -39,4 +39,8 @@ class CopyLane {
 /// Between two places of the host's memory, on a thread of its own.
 std::unique_ptr<CopyLane> MakeHostCopyLane();
 
+/// Between a GPU and pinned memory of the host, on a stream of its own. Throws std::logic_error where
+/// libtorch knows no GPUs.
+std::unique_ptr<CopyLane> MakeDeviceCopyLane(int device);
+
 }  // namespace troupe

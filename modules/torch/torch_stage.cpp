@@ -42,8 +42,13 @@ std::unique_ptr<StageBody> MakeBody(const Config& config, const ShardAddress& sh
                                          : MakeLlamaBody(config, module, shard.pp, store, group);
 }
 
+std::unique_ptr<CopyLane> MakeLane(const at::Device& device) {
+  return device.is_cuda() ? MakeDeviceCopyLane(device.index()) : MakeHostCopyLane();
+}
+
 OffloadedState MakeOffloaded(const std::string& who, Offload what, const ParameterStore& store) {
-  return {who, what, store.Flats(), what == Offload::kNone ? nullptr : MakeHostCopyLane()};
+  const at::Device device = store.numerics().device;
+  return {who, what, store.Flats(), what == Offload::kNone ? nullptr : MakeLane(device)};
 }
 
 StateUse UseOf(TensorKind kind) {
