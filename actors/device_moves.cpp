@@ -33,7 +33,8 @@ caf::result<Answer> AnswerLater(DevicePointer self, const DeviceWork& move) {
 
 /// The job's first failure is raised here, with its cause.
 caf::error Failed(const DeviceState& s, const DeviceWork& move, const std::string& cause) {
-  const std::string text = Describe(s.config, move) + ": " + cause;
+  // One line of it; libraries like to append backtraces.
+  const std::string text = Describe(s.config, move) + ": " + cause.substr(0, cause.find('\n'));
   s.config.abort->Raise(text);
   return MakeFailure(text);
 }
@@ -44,8 +45,12 @@ template <class Answer, class Begin>
 caf::result<Answer> BeginMove(DevicePointer self, const DeviceWork& move, Begin begin) {
   DeviceState& s = self->state;
   if (s.config.takes_ns) {
-    begin([](const WorkTimes&) {});
-    return AnswerLater<Answer>(self, move);
+    try {
+      begin([](const WorkTimes&) {});
+      return AnswerLater<Answer>(self, move);
+    } catch (const std::exception& e) {
+      return Failed(s, move, e.what());
+    }
   }
   const std::int64_t number = s.next_move++;
   Promise<Answer> promise = self->template make_response_promise<Answer>();
