@@ -8,9 +8,9 @@
 
 #include <caf/actor_clock.hpp>
 
+#include "actors/device_moves.hpp"
 #include "actors/device_work.hpp"
 #include "actors/promise.hpp"
-#include "actors/device_moves.hpp"
 #include "modules/finite.hpp"
 #include "trace/clock.hpp"
 
@@ -242,8 +242,8 @@ void MakePrograms(Self self) {
       s.queue = s.config.make_queue(s.config.rank);
       s.queue->BindThread();
       for (auto& [number, group] : s.config.groups) {
-        group = s.config.make_group(s.config.rank, std::move(group),
-                                    s.config.group_names.at(number));
+        group =
+            s.config.make_group(s.config.rank, std::move(group), s.config.group_names.at(number));
       }
     }
     if (s.config.setup_thread) s.config.setup_thread();

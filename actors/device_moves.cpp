@@ -55,8 +55,7 @@ caf::result<Answer> BeginMove(DevicePointer self, const DeviceWork& move, Begin 
   const std::int64_t number = s.next_move++;
   Promise<Answer> promise = self->template make_response_promise<Answer>();
   // Whoever looks for what a backward waited for finds the copy in the handling of its command.
-  auto record = OnBehalf(
-      [&s, move](const WorkTimes& times) { Record(s.config, move, times); });
+  auto record = OnBehalf([&s, move](const WorkTimes& times) { Record(s.config, move, times); });
   s.moves[number] = [&s, move, promise, record](const StateMoved& moved) mutable {
     if (!moved.times.error.empty()) return promise.deliver(Failed(s, move, moved.times.error));
     record(moved.times);
