@@ -3,7 +3,9 @@
 #include <cmath>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "modules/torch/portable_attention.hpp"
 #include "modules/torch/row_kernels.hpp"
+#include "modules/torch/versions.hpp"
 
 namespace troupe {
 namespace {
@@ -132,15 +134,18 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
 }  // namespace
 
 at::Tensor Attention(const at::Tensor& qkv, const AttentionPlanPtr& plan) {
-  return AttentionFunction::apply(qkv.contiguous(), plan);
+  return plan->portable ? PortableAttention(qkv, plan)
+                        : AttentionFunction::apply(qkv.contiguous(), plan);
 }
 
-at::Tensor CausalMask(std::int64_t length, at::ScalarType type) {
-  return at::full({length, length}, kMasked, type).triu_(1);
+void SetCausal(AttentionPlan& plan, const at::TensorOptions& options) {
+  plan.causal = true;
+  if (plan.portable && kHasFusedAttention) return;  // which makes its own
+  plan.mask = at::full({plan.length, plan.length}, kMasked, options).triu_(1);
 }
 
 std::pair<at::Tensor, at::Tensor> RotaryTables(std::int64_t length, std::int64_t head_dim,
-                                               double base, at::ScalarType type) {
+                                               double base, const at::TensorOptions& options) {
   at::Tensor angles = at::empty({length, head_dim / 2}, at::kDouble);
   double* angle = angles.data_ptr<double>();
   for (std::int64_t t = 0; t < length; ++t) {
@@ -149,7 +154,7 @@ std::pair<at::Tensor, at::Tensor> RotaryTables(std::int64_t length, std::int64_t
       *angle++ = static_cast<double>(t) * std::pow(base, exponent);
     }
   }
-  return {angles.cos().to(type), angles.sin().to(type)};
+  return {angles.cos().to(options), angles.sin().to(options)};
 }
 
 }  // namespace troupe

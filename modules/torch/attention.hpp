@@ -14,10 +14,12 @@ struct AttentionPlan : torch::CustomClassHolder {
   std::int64_t heads = 0;     ///< query heads on this rank
   std::int64_t kv_heads = 0;  ///< divides heads; head h reads kv head h / (heads / kv_heads)
   std::int64_t head_dim = 0;
-  at::Tensor mask;    ///< [length, length], added to the scores; undefined: none
-  at::Tensor cosine;  ///< [>= length, head_dim / 2], or undefined: no rotary embedding
+  bool causal = false;  ///< later tokens are hidden from earlier ones
+  at::Tensor cosine;    ///< [>= length, head_dim / 2], or undefined: no rotary embedding
   at::Tensor sine;
   bool recompute = false;  ///< keep qkv only, not the scores: they are computed again
+  bool portable = false;   ///< Numerics::portable
+  at::Tensor mask;  ///< of SetCausal, [length, length], added to scores; undefined: none needed
 
   std::int64_t row_width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
@@ -28,12 +30,12 @@ using AttentionPlanPtr = c10::intrusive_ptr<AttentionPlan>;
 /// is all q heads, then all k, then all v; returns [sequences * length, heads * head_dim].
 at::Tensor Attention(const at::Tensor& qkv, const AttentionPlanPtr& plan);
 
-/// What hides later tokens from earlier ones, [length, length].
-at::Tensor CausalMask(std::int64_t length, at::ScalarType type);
+/// Hides later tokens from earlier ones. `options` are those of scores.
+void SetCausal(AttentionPlan& plan, const at::TensorOptions& options);
 
 /// The tables of a rotary embedding: cosine and sine of t * base^(-2 i / head_dim), each
-/// [length, head_dim / 2], computed in double.
+/// [length, head_dim / 2], computed in double on the host.
 std::pair<at::Tensor, at::Tensor> RotaryTables(std::int64_t length, std::int64_t head_dim,
-                                               double base, at::ScalarType type);
+                                               double base, const at::TensorOptions& options);
 
 }  // namespace troupe

@@ -8,6 +8,8 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include "modules/torch/versions.hpp"
+
 namespace troupe {
 namespace {
 
@@ -69,6 +71,7 @@ Compute SetupCompute() {
 
 void SetupComputeThread() {
   at::set_num_threads(1);
+  RunBackwardOnCallingThread();
   // A denormal operand makes an instruction 17 times slower; gradients of unused rows are full of
   // them once Adam's moments decay.
   at::globalContext().setFlushDenormal(true);

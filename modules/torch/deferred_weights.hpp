@@ -11,8 +11,8 @@ namespace troupe {
 /// that it multiplies.
 using WeightWork = std::vector<std::function<void()>>;
 
-/// While it lives, RunOrDefer on this thread appends to `work`. (On a CPU the autograd engine runs
-/// a graph on the thread that asks for it.)
+/// While it lives, RunOrDefer on this thread appends to `work`. (The autograd engine runs a graph
+/// on the thread that asks for it: see RunBackwardOnCallingThread.)
 class DeferWeights {
  public:
   explicit DeferWeights(WeightWork& work);

@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "modules/torch/deferred_weights.hpp"
+#include "modules/torch/numerics.hpp"
 
 namespace troupe {
 namespace {
@@ -55,8 +56,10 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static void Accumulate(const at::Tensor& gradient, const variable_list& saved) {
     const at::Tensor& weight = saved[1];
     const at::Tensor& bias = saved[2];
-    if (weight.requires_grad()) weight.mutable_grad().addmm_(gradient.t(), saved[0]);
-    if (bias.defined() && bias.requires_grad()) bias.mutable_grad().add_(gradient.sum(0));
+    if (weight.requires_grad()) AddProduct(weight.mutable_grad(), gradient.t(), saved[0]);
+    if (!bias.defined() || !bias.requires_grad()) return;
+    at::Tensor& sum = bias.mutable_grad();
+    sum.add_(gradient.sum(0, /*keepdim=*/false, sum.scalar_type()));
   }
 };
 

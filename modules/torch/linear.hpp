@@ -21,8 +21,9 @@ struct LinearWeights {
 };
 
 /// y [M, out] = x [M, in] W^T + b. The gradients of weight and bias are added to their .grad, which
-/// must be preset when they train: one multiplication that accumulates instead of a product, a
-/// temporary and a sum. M = 0 is legal and still takes part in the collectives.
+/// must be preset when they train and may be of a longer type: one multiplication that accumulates
+/// instead of a product, a temporary and a sum. M = 0 is legal and still takes part in the
+/// collectives.
 at::Tensor Linear(const at::Tensor& x, const LinearWeights& weights, LinearCut cut,
                   const TensorGroupPtr& group);
 

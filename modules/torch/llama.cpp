@@ -16,6 +16,7 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, Te
     : name_(module.name),
       config_(module.llama),
       recompute_(module.recompute),
+      numerics_(store.numerics()),
       group_(std::move(group)) {
   const std::int64_t head_dim = config_.hidden / config_.heads;
   if (config_.heads % group_->size() != 0) {
@@ -33,21 +34,21 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, Te
     layers_.push_back(LoadLayer(name_ + ".layers." + std::to_string(layer), store));
   }
   if (pp + 1 == module.num_stages()) {
-    norm_ = store.Leaf(name_ + ".norm.weight");
+    norm_ = store.StateLeaf(name_ + ".norm.weight");
     head_ = LoadVocabulary(config_.tied_head ? embedding : name_ + ".lm_head.weight", store);
   }
   std::tie(cosine_, sine_) =
-      RotaryTables(config_.context, head_dim, config_.rope_base, store.scalar_type());
+      RotaryTables(config_.context, head_dim, config_.rope_base, numerics_.state_options());
 }
 
 Llama::Layer Llama::LoadLayer(const std::string& name, const ParameterStore& store) {
   const std::string attention = name + ".self_attn.";
-  return {.norm1 = store.Leaf(name + ".input_layernorm.weight"),
+  return {.norm1 = store.StateLeaf(name + ".input_layernorm.weight"),
           .qkv = {store.Leaf(std::vector{attention + "q_proj.weight", attention + "k_proj.weight",
                                          attention + "v_proj.weight"}),
                   {}},
           .out = {store.Leaf(attention + "o_proj.weight"), {}},
-          .norm2 = store.Leaf(name + ".post_attention_layernorm.weight"),
+          .norm2 = store.StateLeaf(name + ".post_attention_layernorm.weight"),
           .gate_up = {store.Leaf(std::vector{name + ".mlp.gate_proj.weight",
                                              name + ".mlp.up_proj.weight"}),
                       {}},
@@ -70,7 +71,8 @@ void Llama::CheckVocabulary(const at::Tensor& ids, const std::string& what) cons
 
 at::Tensor Llama::EmbedTokens(const at::Tensor& tokens) const {
   CheckVocabulary(tokens, "tokens");
-  return Embed(tokens.view({-1}), *embedding_, group_);
+  return Embed(Upload(tokens.reshape({-1}), numerics_.device), *embedding_,
+               {group_, numerics_.portable});
 }
 
 at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int64_t length) const {
@@ -86,9 +88,10 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
   plan->heads = config_.heads / group_->size();
   plan->kv_heads = std::max<std::int64_t>(config_.kv_heads / group_->size(), 1);
   plan->head_dim = config_.hidden / config_.heads;
-  plan->mask = CausalMask(length, rows.scalar_type());
   plan->cosine = cosine_;
   plan->sine = sine_;
+  plan->portable = numerics_.portable;
+  SetCausal(*plan, numerics_.state_options());
   plan->recompute = recompute_ == Recompute::kAttention;
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
@@ -100,19 +103,20 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
 at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
                            const AttentionPlanPtr& plan) const {
   const double epsilon = config_.norm_epsilon;
-  const at::Tensor qkv =
-      Linear(RmsNorm(rows, layer.norm1, epsilon), layer.qkv, LinearCut::kOutputs, group_);
+  const at::Tensor qkv = Linear(RmsNorm(rows, layer.norm1, epsilon, numerics_), layer.qkv,
+                                LinearCut::kOutputs, group_);
   const at::Tensor middle =
       rows + Linear(Attention(qkv, plan), layer.out, LinearCut::kInputs, group_);
-  const at::Tensor gate_up =
-      Linear(RmsNorm(middle, layer.norm2, epsilon), layer.gate_up, LinearCut::kOutputs, group_);
+  const at::Tensor gate_up = Linear(RmsNorm(middle, layer.norm2, epsilon, numerics_), layer.gate_up,
+                                    LinearCut::kOutputs, group_);
   return middle + Linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs, group_);
 }
 
 at::Tensor Llama::Loss(const at::Tensor& rows, const at::Tensor& labels,
                        Predictions& predictions) const {
   CheckVocabulary(labels, "labels");
-  return VocabularyLoss(RmsNorm(rows, norm_, config_.norm_epsilon), *head_, labels, group_,
+  return VocabularyLoss(RmsNorm(rows, norm_, config_.norm_epsilon, numerics_), *head_,
+                        Upload(labels, numerics_.device), {group_, numerics_.portable},
                         predictions);
 }
 

@@ -8,6 +8,7 @@
 #include "configs/config.hpp"
 #include "modules/torch/attention.hpp"
 #include "modules/torch/linear.hpp"
+#include "modules/torch/numerics.hpp"
 #include "modules/torch/parameter_store.hpp"
 #include "modules/torch/vocabulary.hpp"
 
@@ -20,17 +21,14 @@ class Llama {
   /// Stage `pp` of `module`; its parameters must be in `store`.
   Llama(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group);
 
-  /// Rows of tokens [B, T] int64. First stage only. Throws std::invalid_argument naming a token
-  /// that is not in the vocabulary.
+  /// Rows of tokens [B, T] int64 in host memory. First stage only. Throws std::invalid_argument
+  /// naming a token that is not in the vocabulary.
   at::Tensor EmbedTokens(const at::Tensor& tokens) const;
   /// The layers of this stage. Throws std::invalid_argument when `length` exceeds the context.
   at::Tensor RunLayers(at::Tensor rows, std::int64_t num_samples, std::int64_t length) const;
-  /// Final norm, head and cross-entropy of some rows [M, H] whose labels [M] int64 are all tokens.
-  /// Last stage only.
+  /// Final norm, head and cross-entropy of some rows [M, H] and their labels [M] int64, which are
+  /// in host memory. Last stage only. Throws std::invalid_argument naming a label that is no token.
   at::Tensor Loss(const at::Tensor& rows, const at::Tensor& labels, Predictions& predictions) const;
-
-  /// Throws std::invalid_argument unless `ids` [n] are all tokens of the vocabulary.
-  void CheckVocabulary(const at::Tensor& ids, const std::string& what) const;
 
  private:
   struct Layer {
@@ -42,6 +40,8 @@ class Llama {
     LinearWeights down;
   };
 
+  /// Throws std::invalid_argument unless `ids` [n] are all tokens of the vocabulary.
+  void CheckVocabulary(const at::Tensor& ids, const std::string& what) const;
   static Layer LoadLayer(const std::string& name, const ParameterStore& store);
   VocabularyPart LoadVocabulary(const std::string& name, const ParameterStore& store) const;
   at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer,
@@ -50,6 +50,7 @@ class Llama {
   std::string name_;
   LlamaConfig config_;
   Recompute recompute_;
+  Numerics numerics_;
   TensorGroupPtr group_;
   std::optional<VocabularyPart> embedding_;
   std::vector<Layer> layers_;

@@ -29,6 +29,7 @@ class LlamaBody : public StageBody {
       : name_(module.name),
         first_(pp == 0),
         last_(pp + 1 == module.num_stages()),
+        portable_(store.numerics().portable),
         llama_(module, pp, store, group) {
     if (first_) AddSources(config, store, group);
   }
@@ -37,7 +38,7 @@ class LlamaBody : public StageBody {
     const Rows in = first_ ? Merge(inputs, RequireData(data, name_)) : FromHop(inputs.at(0));
     const at::Tensor rows = llama_.RunLayers(in.rows, in.num_samples, in.length);
     if (last_) return Loss(rows, in, RequireData(data, name_));
-    return {{rows.view({in.num_samples, in.length, rows.size(1)})}, {}};
+    return {{rows.view({in.num_samples, in.length, rows.size(1)})}, {}, {}};
   }
 
  private:
@@ -95,7 +96,7 @@ class LlamaBody : public StageBody {
                                   std::to_string(text.size(0)) + "), got " +
                                   std::to_string(position[i]));
     }
-    return text.index_copy(0, positions, rows);
+    return text.index_copy(0, Upload(positions, text.device()), rows);
   }
 
   Rows Merge(const std::vector<at::Tensor>& inputs, const Inputs& data) const {
@@ -115,7 +116,8 @@ class LlamaBody : public StageBody {
     return {input.reshape({-1, input.size(2)}), input.size(0), input.size(1)};
   }
 
-  /// Norm, head and loss of the rows that have a label; the others have no part in either.
+  /// Norm, head and loss of the rows that have a label; the others have no part in either. Which
+  /// those are the host knows from its own copy of the labels.
   BodyResult Loss(const at::Tensor& rows, const Rows& in, const Inputs& data) const {
     const at::Tensor labels = AsTensor(data.labels, DType::kInt64, 2, name_ + ": labels");
     if (labels.sizes() != at::IntArrayRef({in.num_samples, in.length})) {
@@ -125,30 +127,48 @@ class LlamaBody : public StageBody {
     }
     const at::Tensor flat = labels.reshape({-1});
     const at::Tensor valid = flat.ne(kNoLabel).nonzero().view({-1});
+    const at::Tensor content = ContentOf(data, valid);
     Predictions predictions;
-    const at::Tensor loss =
-        llama_.Loss(rows.index_select(0, valid), flat.index_select(0, valid), predictions);
-    return {{loss}, Sums(predictions, valid, data.content)};
+    BodyResult result;
+    result.outputs.push_back(llama_.Loss(rows.index_select(0, Upload(valid, rows.device())),
+                                         flat.index_select(0, valid), predictions));
+    result.loss.tokens = valid.numel();
+    result.loss.content_tokens = content.sum().item<std::int64_t>();
+    if (portable_) {
+      result.late_loss = LateSums(predictions, content);
+    } else {
+      AddSums(predictions, content, result.loss);
+    }
+    return result;
   }
 
-  static LossSums Sums(const Predictions& predictions, const at::Tensor& valid,
-                       const Buffer& content) {
-    LossSums sums;
-    const auto* const row = valid.data_ptr<std::int64_t>();
-    for (std::size_t i = 0; i < predictions.losses.size(); ++i) {
-      const bool is_content = content.defined() && content.as<std::uint8_t>()[row[i]] != 0;
-      sums.loss += predictions.losses[i];
-      sums.correct += predictions.correct[i];
-      sums.content_tokens += is_content;
-      sums.content_correct += is_content && predictions.correct[i];
+  /// [M] uint8 in host memory: whether the labels at `valid` are part of content words.
+  static at::Tensor ContentOf(const Inputs& data, const at::Tensor& valid) {
+    if (!data.content.defined()) return at::zeros({valid.numel()}, at::kByte);
+    return AsTensor(data.content).reshape({-1}).index_select(0, valid).ne(0).to(at::kByte);
+  }
+
+  static void AddSums(const Predictions& predictions, const at::Tensor& content, LossSums& sums) {
+    const auto* const losses = predictions.losses.data_ptr<double>();
+    const auto* const correct = predictions.correct.data_ptr<double>();
+    const auto* const is_content = content.data_ptr<std::uint8_t>();
+    for (std::int64_t i = 0; i < content.numel(); ++i) {
+      sums.loss += losses[i];
+      sums.correct += correct[i] > 0.0;
+      sums.content_correct += is_content[i] != 0 && correct[i] > 0.0;
     }
-    sums.tokens = static_cast<std::int64_t>(predictions.losses.size());
-    return sums;
+  }
+
+  static at::Tensor LateSums(const Predictions& predictions, const at::Tensor& content) {
+    const at::Tensor is_content = Upload(content, predictions.correct.device());
+    return at::stack({predictions.losses, predictions.correct, predictions.correct * is_content})
+        .sum(1);
   }
 
   std::string name_;
   bool first_;
   bool last_;
+  bool portable_;
   Llama llama_;
   std::vector<Source> sources_;  ///< in the order of config.edges
 };

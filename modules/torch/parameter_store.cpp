@@ -1,12 +1,13 @@
 #include "modules/torch/parameter_store.hpp"
 
+#include <ATen/core/grad_mode.h>
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
 #include "gpu/kernels/adamw.hpp"
 #include "modules/initial_values.hpp"
-#include "modules/torch/row_kernels.hpp"
+#include "modules/tensor_pieces.hpp"
 #include "modules/torch/tensors.hpp"
 
 namespace troupe {
@@ -30,10 +31,41 @@ AdamWStep StepOf(const Config& config, const ParameterSpec& spec, const UpdateSt
   return result;
 }
 
+/// Writes one shard's initial values of a parameter, in host memory.
+void Initialise(const ParameterSpec& spec, const ParameterSlice& slice, std::uint64_t seed,
+                at::Tensor values) {
+  if (spec.initial != Initial::kNormal) {
+    values.fill_(spec.initial == Initial::kOnes ? 1.0 : 0.0);
+    return;
+  }
+  // Only dimensions 0 and 1 are ever cut: an element is (row, column, place behind them).
+  const bool matrix = spec.shape.size() > 1;
+  const std::int64_t rows = slice.shape.at(0);
+  const std::int64_t columns = matrix ? slice.shape[1] : 1;
+  const std::int64_t whole_columns = matrix ? spec.shape[1] : 1;
+  const std::int64_t first_column = matrix ? slice.offsets[1] : 0;
+  const std::int64_t depth = spec.num_elements() / (spec.shape[0] * whole_columns);
+  const std::uint64_t key = param_key(seed, spec.name);
+  AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "Initialise", [&] {
+    scalar_t* value = values.data_ptr<scalar_t>();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t begin = ((slice.offsets[0] + row) * whole_columns + first_column) * depth;
+      for (std::int64_t i = begin; i < begin + columns * depth; ++i) {
+        *value++ = static_cast<scalar_t>(spec.std * normal_at(key, static_cast<std::uint64_t>(i)));
+      }
+    }
+  });
+}
+
+bool SameSettings(const AdamWStep& a, const AdamWStep& b) {  // the others are the same for all
+  return a.learning_rate == b.learning_rate && a.weight_decay == b.weight_decay;
+}
+
 }  // namespace
 
 ParameterStore::ParameterStore(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
-                               const Layout& layout, std::uint64_t seed, at::ScalarType type) {
+                               const Layout& layout, std::uint64_t seed, const Numerics& numerics)
+    : numerics_(numerics), optimizer_(MakeFlatOptimizer(numerics)) {
   std::int64_t num_values = 0;
   std::int64_t num_gradients = 0;
   for (const ParameterSpec& spec : specs) {
@@ -46,38 +78,15 @@ ParameterStore::ParameterStore(const std::vector<ParameterSpec>& specs, const Sh
     if (!spec.frozen) num_gradients += entry.size;
     entries_.push_back(std::move(entry));
   }
-  values_ = at::empty({num_values}, type);
-  gradients_ = at::zeros({num_gradients}, type);
-  first_moments_ = at::zeros({num_gradients}, type);
-  second_moments_ = at::zeros({num_gradients}, type);
-  for (const Entry& entry : entries_) Initialise(entry, seed);
-}
-
-void ParameterStore::Initialise(const Entry& entry, std::uint64_t seed) {
-  const ParameterSpec& spec = entry.spec;
-  at::Tensor values = values_.narrow(0, entry.value_offset, entry.size);
-  if (spec.initial != Initial::kNormal) {
-    values.fill_(spec.initial == Initial::kOnes ? 1.0 : 0.0);
-    return;
+  const at::Tensor initial = at::empty({num_values}, numerics.state_type);
+  for (const Entry& entry : entries_) {
+    Initialise(entry.spec, entry.slice, seed, initial.narrow(0, entry.value_offset, entry.size));
   }
-  // Only dimensions 0 and 1 are ever cut: an element is (row, column, place behind them).
-  const bool matrix = spec.shape.size() > 1;
-  const std::int64_t rows = entry.slice.shape.at(0);
-  const std::int64_t columns = matrix ? entry.slice.shape[1] : 1;
-  const std::int64_t whole_columns = matrix ? spec.shape[1] : 1;
-  const std::int64_t first_column = matrix ? entry.slice.offsets[1] : 0;
-  const std::int64_t depth = spec.num_elements() / (spec.shape[0] * whole_columns);
-  const std::uint64_t key = param_key(seed, spec.name);
-  AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "Initialise", [&] {
-    scalar_t* value = values.data_ptr<scalar_t>();
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const std::int64_t begin =
-          ((entry.slice.offsets[0] + row) * whole_columns + first_column) * depth;
-      for (std::int64_t i = begin; i < begin + columns * depth; ++i) {
-        *value++ = static_cast<scalar_t>(spec.std * normal_at(key, static_cast<std::uint64_t>(i)));
-      }
-    }
-  });
+  values_ = initial.to(numerics.device);
+  if (numerics.mixed()) rounded_ = values_.to(numerics.type);
+  gradients_ = at::zeros({num_gradients}, numerics.state_options());
+  first_moments_ = at::zeros_like(gradients_);
+  second_moments_ = at::zeros_like(gradients_);
 }
 
 const ParameterStore::Entry& ParameterStore::Find(const std::string& name) const {
@@ -92,7 +101,8 @@ bool ParameterStore::Contains(const std::string& name) const {
                              [&name](const Entry& entry) { return entry.spec.name == name; });
 }
 
-at::Tensor ParameterStore::Leaf(const std::vector<std::string>& names) const {
+at::Tensor ParameterStore::LeafOver(const at::Tensor& values,
+                                    const std::vector<std::string>& names) const {
   const Entry& first = Find(names.front());
   std::int64_t size = 0;
   std::int64_t rows = 0;
@@ -110,7 +120,7 @@ at::Tensor ParameterStore::Leaf(const std::vector<std::string>& names) const {
     const std::int64_t row_size = first.size / std::max<std::int64_t>(first.slice.shape.at(0), 1);
     return part.view({rows, row_size});
   };
-  at::Tensor leaf = view(values_, first.value_offset).detach();
+  at::Tensor leaf = view(values, first.value_offset).detach();
   if (!first.spec.frozen) {
     leaf.requires_grad_(true);
     leaf.mutable_grad() = view(gradients_, first.gradient_offset);
@@ -143,31 +153,50 @@ double ParameterStore::ReduceGradients(const ShardGroups& groups) {
   SumOver(*groups.key_value,
           [](const ParameterSpec& spec) { return spec.cut == Cut::kKeyValueRows; });
   SumOver(*groups.tied, [](const ParameterSpec& spec) { return spec.tied; });
-  double squares = 0.0;
-  AT_DISPATCH_FLOATING_TYPES(gradients_.scalar_type(), "ReduceGradients", [&] {
-    for (const Entry& entry : entries_) {
-      if (entry.spec.frozen || !entry.owner) continue;
-      squares += SumOfSquares(gradients_.data_ptr<scalar_t>() + entry.gradient_offset, entry.size);
-    }
-  });
-  return squares;
+  std::vector<at::Tensor> owned;
+  for (const Entry& entry : entries_) {
+    if (entry.spec.frozen || !entry.owner) continue;
+    owned.push_back(gradients_.narrow(0, entry.gradient_offset, entry.size));
+  }
+  return optimizer_->SumOfSquares(owned);
+}
+
+FlatRun ParameterStore::RunAt(const Entry& first, std::int64_t count) const {
+  const auto trained = [&](const at::Tensor& flat) {
+    return flat.narrow(0, first.gradient_offset, count);
+  };
+  const auto valued = [&](const at::Tensor& flat) {
+    return flat.narrow(0, first.value_offset, count);
+  };
+  return {.gradients = trained(gradients_),
+          .values = valued(values_),
+          .first_moments = trained(first_moments_),
+          .second_moments = trained(second_moments_),
+          .rounded = numerics_.mixed() ? valued(rounded_) : at::Tensor()};
 }
 
 void ParameterStore::Update(const Config& config, const UpdateStep& step) {
-  AT_DISPATCH_FLOATING_TYPES(values_.scalar_type(), "Update", [&] {
-    for (const Entry& entry : entries_) {
-      if (entry.spec.frozen) continue;
-      const std::int64_t at = entry.gradient_offset;
-      ApplyAdamW(StepOf(config, entry.spec, step), entry.size, gradients_.data_ptr<scalar_t>() + at,
-                 values_.data_ptr<scalar_t>() + entry.value_offset,
-                 first_moments_.data_ptr<scalar_t>() + at,
-                 second_moments_.data_ptr<scalar_t>() + at);
+  const at::NoGradGuard no_graph;
+  // Neighbours with the same settings make one run: on a device each costs the start of a kernel.
+  for (auto first = entries_.begin(); first != entries_.end();) {
+    if (first->spec.frozen) {
+      ++first;
+      continue;
     }
-  });
+    const AdamWStep settings = StepOf(config, first->spec, step);
+    std::int64_t count = 0;
+    auto next = first;
+    while (next != entries_.end() && !next->spec.frozen &&
+           SameSettings(settings, StepOf(config, next->spec, step))) {
+      count += next++->size;
+    }
+    optimizer_->Step(settings, RunAt(*first, count));
+    first = next;
+  }
   gradients_.zero_();
 }
 
-at::Tensor ParameterStore::FlatOf(TensorKind kind) const {
+const at::Tensor& ParameterStore::FlatOf(TensorKind kind) const {
   switch (kind) {
     case TensorKind::kParameter:
       return values_;
@@ -181,8 +210,7 @@ at::Tensor ParameterStore::FlatOf(TensorKind kind) const {
   throw std::invalid_argument("tensor kind: unknown");
 }
 
-std::vector<TensorPiece> ParameterStore::Pieces(TensorKind kind) const {
-  const at::Tensor flat = FlatOf(kind);
+std::vector<TensorPiece> ParameterStore::PiecesOf(const at::Tensor& flat, TensorKind kind) const {
   std::vector<TensorPiece> pieces;
   for (const Entry& entry : entries_) {
     const bool parameter = kind == TensorKind::kParameter;
@@ -197,9 +225,36 @@ std::vector<TensorPiece> ParameterStore::Pieces(TensorKind kind) const {
   return pieces;
 }
 
+std::vector<TensorPiece> ParameterStore::Pieces(TensorKind kind) const {
+  return PiecesOf(FlatOf(kind).to(at::kCPU), kind);
+}
+
+void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
+                               const std::vector<TensorPiece>& pieces) {
+  const at::NoGradGuard no_graph;
+  at::Tensor live = FlatOf(kind);
+  const at::Tensor host = live.to(at::kCPU);  // the same tensor where it is the host's
+  OverwritePieces(who, PiecesOf(host, kind), pieces);
+  if (!live.device().is_cpu()) live.copy_(host);
+  if (numerics_.mixed() && kind == TensorKind::kParameter) rounded_.copy_(values_);
+}
+
+std::vector<FlatState> ParameterStore::Flats() const {
+  // Masters are for the update, their rounded copies for what computes.
+  const bool mixed = numerics_.mixed();
+  std::vector<FlatState> flats = {{values_, mixed ? StateUse::kUpdate : StateUse::kForward},
+                                  {gradients_, StateUse::kBackward},
+                                  {first_moments_, StateUse::kUpdate},
+                                  {second_moments_, StateUse::kUpdate}};
+  if (mixed) flats.push_back({rounded_, StateUse::kForward});
+  return flats;
+}
+
 std::size_t ParameterStore::num_bytes() const {
-  return static_cast<std::size_t>(values_.numel() + 3 * gradients_.numel()) *
-         static_cast<std::size_t>(values_.element_size());
+  const auto bytes = [](const at::Tensor& flat, std::int64_t times) {
+    return static_cast<std::size_t>(times * flat.numel() * flat.element_size());
+  };
+  return bytes(values_, 1) + bytes(gradients_, 3) + (numerics_.mixed() ? bytes(rounded_, 1) : 0);
 }
 
 }  // namespace troupe

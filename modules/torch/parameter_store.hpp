@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <torch/types.h>
 #include <vector>
@@ -9,24 +10,34 @@
 #include "modules/groups.hpp"
 #include "modules/parameters.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/torch/flat_optimizer.hpp"
+#include "modules/torch/numerics.hpp"
+#include "modules/torch/flat_state.hpp"
 
 namespace troupe {
 
-/// Four flat tensors (values, gradients, two moments), the last three of what trains only.
+/// Four flat tensors (values, gradients, two moments) in the type of the state, the last three of
+/// what trains only, and where products are of a shorter type a fifth: the values rounded to it.
 /// Parameters are views of them: one collective reduces all gradients, and parameters that lie
 /// behind each other can be multiplied by as one matrix.
 class ParameterStore {
  public:
-  /// Values are slices of what (seed, name) says, whatever the layout.
+  /// Values are slices of what (seed, name) says, whatever the layout and the device.
   ParameterStore(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
-                 const Layout& layout, std::uint64_t seed, at::ScalarType type);
+                 const Layout& layout, std::uint64_t seed, const Numerics& numerics);
 
   /// A leaf over the rows of the named parameters, stacked: [sum of rows, elements of one row], or
   /// one dimension when they have one. They must be neighbours in the order given to the
   /// constructor. It requires grad when they train, and its .grad is preset, so that every use adds
-  /// to it.
-  at::Tensor Leaf(const std::vector<std::string>& names) const;
+  /// to it: by hand where the leaf is of a shorter type than the gradients.
+  at::Tensor Leaf(const std::vector<std::string>& names) const {
+    return LeafOver(numerics_.mixed() ? rounded_ : values_, names);
+  }
   at::Tensor Leaf(const std::string& name) const { return Leaf(std::vector{name}); }
+  /// The same of the values that are kept, in the type of the state.
+  at::Tensor StateLeaf(const std::string& name) const {
+    return LeafOver(values_, std::vector{name});
+  }
   bool Contains(const std::string& name) const;
   /// Where this shard's part of a parameter begins in the whole, along dimension 0.
   std::int64_t FirstRow(const std::string& name) const { return Find(name).slice.offsets.at(0); }
@@ -35,10 +46,15 @@ class ParameterStore {
   double ReduceGradients(const ShardGroups& groups);
   /// One AdamW step of everything that trains, then clears the gradients.
   void Update(const Config& config, const UpdateStep& step);
-  /// Views of live memory: read them before the next pass writes.
+  /// Of the host's memory views of what is live: read them before the next pass writes. Of a
+  /// device's memory copies on the host, for which this waits.
   std::vector<TensorPiece> Pieces(TensorKind kind) const;
+  /// See StageProgram::SetTensors; `who` begins the texts of errors.
+  void SetPieces(const std::string& who, TensorKind kind, const std::vector<TensorPiece>& pieces);
+  /// All that is kept, each in memory of its own.
+  std::vector<FlatState> Flats() const;
   std::size_t num_bytes() const;
-  at::ScalarType scalar_type() const { return values_.scalar_type(); }
+  const Numerics& numerics() const { return numerics_; }
 
  private:
   struct Entry {
@@ -51,12 +67,17 @@ class ParameterStore {
   };
 
   const Entry& Find(const std::string& name) const;
-  void Initialise(const Entry& entry, std::uint64_t seed);
+  at::Tensor LeafOver(const at::Tensor& values, const std::vector<std::string>& names) const;
   void SumOver(Communicator& group, bool (*concerns)(const ParameterSpec&));
-  at::Tensor FlatOf(TensorKind kind) const;
+  FlatRun RunAt(const Entry& first, std::int64_t count) const;
+  const at::Tensor& FlatOf(TensorKind kind) const;
+  std::vector<TensorPiece> PiecesOf(const at::Tensor& flat, TensorKind kind) const;
 
+  Numerics numerics_;
+  std::unique_ptr<FlatOptimizer> optimizer_;
   std::vector<Entry> entries_;
   at::Tensor values_;
+  at::Tensor rounded_;  ///< `values_` in the type of products, undefined where that is its own
   at::Tensor gradients_;
   at::Tensor first_moments_;
   at::Tensor second_moments_;

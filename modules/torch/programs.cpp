@@ -5,7 +5,9 @@
 
 #include "modules/parameters.hpp"
 #include "modules/torch/compute.hpp"
+#include "modules/torch/numerics.hpp"
 #include "modules/torch/torch_stage.hpp"
+#include "modules/torch/versions.hpp"
 
 namespace troupe {
 namespace {
@@ -27,13 +29,23 @@ void CheckModule(const Config& config, const ShardAddress& shard) {
 
 }  // namespace
 
-ProgramFactory MakeTorchPrograms(const Config& config, std::shared_ptr<GroupTable> groups) {
-  return [config = std::make_shared<const Config>(config),
-          groups = std::move(groups)](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
-    CheckModule(*config, shard);
-    SetupComputeThread();
-    return std::make_unique<TorchStage>(config, shard, groups->Take(shard));
-  };
+ProgramFactory MakeTorchPrograms(const Config& config, std::shared_ptr<GroupTable> groups,
+                                 TorchOptionsOf options) {
+  AllowTf32(config.run.tf32);
+  return
+      [config = std::make_shared<const Config>(config), groups = std::move(groups),
+       options = std::move(options)](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
+        CheckModule(*config, shard);
+        SetupComputeThread();
+        const Numerics numerics = NumericsOf(config->run.precision, options(shard));
+        return std::make_unique<TorchStage>(config, shard, numerics, groups->Take(shard));
+      };
+}
+
+ProgramFactory MakeTorchPrograms(const Config& config, std::shared_ptr<GroupTable> groups,
+                                 TorchOptions options) {
+  return MakeTorchPrograms(config, std::move(groups),
+                           [options](const ShardAddress&) { return options; });
 }
 
 }  // namespace troupe

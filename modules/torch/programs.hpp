@@ -2,13 +2,25 @@
 // over tensor-parallel ranks and pipeline stages. This header shows nothing of libtorch.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "configs/config.hpp"
 #include "modules/groups.hpp"
 #include "modules/stage_program.hpp"
+#include "transport/buffer.hpp"
 
 namespace troupe {
+
+/// Where a shard computes, and by which code.
+struct TorchOptions {
+  int device = Buffer::kHost;  ///< or the number of a GPU of this process
+  /// On the host, too, compute as on a GPU: by operations of the library instead of our own loops,
+  /// which change the last bits. bfloat16 and GPUs always do.
+  bool portable = false;
+};
+
+using TorchOptionsOf = std::function<TorchOptions(const ShardAddress&)>;
 
 /// Makes programs for the shards of every vit and llama module of `config`, in the run's precision.
 ///
@@ -24,6 +36,16 @@ namespace troupe {
 /// The programs take their groups from `groups`, once each; they outlive neither it nor each
 /// other's collectives. The factory throws std::invalid_argument for a module that is neither vit
 /// nor llama, an edge into a vit or out of a llama, and heads that tp does not divide.
-ProgramFactory MakeTorchPrograms(const Config& config, std::shared_ptr<GroupTable> groups);
+///
+/// On a GPU all buffers of passes must be in its memory, but those of Inputs, which are the host's;
+/// the group's collectives get pointers to its memory; work is queued on the calling thread's
+/// current stream, and a pass returns before it has run. Nothing of a forward or backward waits for
+/// the device: what a pass finds out late, its loss and whether all is finite,
+/// ForwardResult::finish tells. ReduceGradients, Tensors and SetTensors wait.
+ProgramFactory MakeTorchPrograms(const Config& config, std::shared_ptr<GroupTable> groups,
+                                 TorchOptionsOf options);
+/// The same for all shards.
+ProgramFactory MakeTorchPrograms(const Config& config, std::shared_ptr<GroupTable> groups,
+                                 TorchOptions options = {});
 
 }  // namespace troupe

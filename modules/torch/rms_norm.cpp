@@ -40,10 +40,40 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
   }
 };
 
+// The same of the library's operations. A product of a short and a long number is a long one.
+struct PortableRmsNorm : torch::autograd::Function<PortableRmsNorm> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            double epsilon) {
+    const at::Tensor norm =
+        at::linalg_vector_norm(x, 2, at::IntArrayRef{1}, /*keepdim=*/true, weight.scalar_type());
+    const at::Tensor rstd =
+        norm.square_().div_(static_cast<double>(x.size(1))).add_(epsilon).rsqrt_();
+    context->save_for_backward({x, weight, rstd});
+    at::Tensor y = at::empty_like(x);
+    return at::mul_out(y, x * rstd, weight);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& weight = saved[1];
+    const at::Tensor& rstd = saved[2];
+    const at::Tensor normed = x * rstd;
+    if (weight.requires_grad()) weight.mutable_grad().add_((normed * gradients[0]).sum(0));
+    at::Tensor pull = gradients[0] * weight;
+    const at::Tensor mean = (pull * normed).mean(1, /*keepdim=*/true);
+    pull.addcmul_(normed, mean, -1);
+    at::Tensor x_gradient = at::empty_like(x);
+    return {at::mul_out(x_gradient, pull, rstd), {}, {}};
+  }
+};
+
 }  // namespace
 
-at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
-  return RmsNormFunction::apply(x.contiguous(), weight, epsilon);
+at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon,
+                   const Numerics& numerics) {
+  return numerics.portable ? PortableRmsNorm::apply(x, weight, epsilon)
+                           : RmsNormFunction::apply(x.contiguous(), weight, epsilon);
 }
 
 }  // namespace troupe

@@ -16,6 +16,9 @@ namespace troupe {
 struct BodyResult {
   std::vector<at::Tensor> outputs;
   LossSums loss;
+  /// Where the device has the rest of `loss`: [3] float64, nats, correct and correct content
+  /// tokens.
+  at::Tensor late_loss = {};
 };
 
 class StageBody {
@@ -32,7 +35,7 @@ std::unique_ptr<StageBody> MakeVitBody(const Config& config, const ModuleConfig&
 std::unique_ptr<StageBody> MakeLlamaBody(const Config& config, const ModuleConfig& module, int pp,
                                          const ParameterStore& store, const TensorGroupPtr& group);
 
-/// The images [n, 3, S, S] that `data` has for an encoder; n = 0 when it has none.
+/// The images [n, 3, S, S] in host memory that `data` has for an encoder; n = 0 when it has none.
 at::Tensor ImagesOf(const Inputs& data, const ModuleConfig& encoder);
 
 /// `data`, or std::invalid_argument that says which stage expected some.

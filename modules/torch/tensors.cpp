@@ -6,7 +6,15 @@
 namespace troupe {
 
 at::ScalarType ScalarTypeOf(Precision precision) {
-  return precision == Precision::kFloat64 ? at::kDouble : at::kFloat;
+  switch (precision) {
+    case Precision::kFloat32:
+      return at::kFloat;
+    case Precision::kFloat64:
+      return at::kDouble;
+    case Precision::kBFloat16:
+      return at::kBFloat16;
+  }
+  throw std::invalid_argument("precision: unknown");
 }
 
 at::ScalarType ScalarTypeOf(DType dtype) {
@@ -46,11 +54,23 @@ DType DTypeOf(at::ScalarType type) {
   }
 }
 
+at::Device DeviceOf(int device) {
+  if (device == Buffer::kHost) return at::kCPU;
+  return {at::kCUDA, static_cast<c10::DeviceIndex>(device)};
+}
+
+int DeviceOf(const at::Device& device) {
+  return device.is_cpu() ? Buffer::kHost : static_cast<int>(device.index());
+}
+
 at::Tensor AsTensor(const Buffer& buffer) {
   // The deleter runs with the last view, on whichever thread that is: it only drops a reference.
-  return at::from_blob(
-      buffer.data(), buffer.shape(), [owner = buffer.owner()](void*) {},
-      at::TensorOptions().dtype(ScalarTypeOf(buffer.dtype())));
+  const at::Device device = DeviceOf(buffer.device());
+  return at::for_blob(buffer.data(), buffer.shape())
+      .deleter([owner = buffer.owner()](void*) {})
+      .options(at::TensorOptions(device).dtype(ScalarTypeOf(buffer.dtype())))
+      .target_device(device)
+      .make_tensor();
 }
 
 at::Tensor AsTensor(const Buffer& buffer, DType dtype, std::size_t num_dimensions,
@@ -67,12 +87,12 @@ at::Tensor AsTensor(const Buffer& buffer, DType dtype, std::size_t num_dimension
 
 Buffer AsBuffer(const at::Tensor& tensor) {
   const DType dtype = DTypeOf(tensor.scalar_type());
+  Shape shape = tensor.sizes().vec();
   // An empty tensor may have no memory at all, and a buffer without memory counts as undefined.
-  if (tensor.numel() == 0) return Buffer::Allocate(tensor.sizes().vec(), dtype);
-  auto owner = std::make_shared<at::Tensor>(tensor.detach().contiguous());
+  auto owner = std::make_shared<at::Tensor>(tensor.numel() == 0 ? at::empty({1}, tensor.options())
+                                                                : tensor.detach().contiguous());
   void* const data = owner->data_ptr();
-  Shape shape = owner->sizes().vec();
-  return Buffer::Wrap(std::move(owner), data, std::move(shape), dtype);
+  return Buffer::Wrap(std::move(owner), data, std::move(shape), dtype, DeviceOf(tensor.device()));
 }
 
 }  // namespace troupe

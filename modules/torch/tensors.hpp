@@ -14,7 +14,11 @@ at::ScalarType ScalarTypeOf(DType dtype);
 /// Throws std::invalid_argument for a type that buffers do not have.
 DType DTypeOf(at::ScalarType type);
 
-/// A tensor over the buffer's bytes. Nobody may write into it.
+/// The library's name of Buffer::device() and back.
+at::Device DeviceOf(int device);
+int DeviceOf(const at::Device& device);
+
+/// A tensor over the buffer's bytes, where they are. Nobody may write into it.
 at::Tensor AsTensor(const Buffer& buffer);
 
 /// The same after checking that the buffer is there, of `dtype` and of `num_dimensions`; throws
@@ -22,7 +26,8 @@ at::Tensor AsTensor(const Buffer& buffer);
 at::Tensor AsTensor(const Buffer& buffer, DType dtype, std::size_t num_dimensions,
                     const std::string& what);
 
-/// A buffer over the tensor's memory; only a tensor that is not contiguous is copied.
+/// A buffer over the tensor's memory, wherever that is; only a tensor that is not contiguous is
+/// copied.
 Buffer AsBuffer(const at::Tensor& tensor);
 
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "modules/freezing.hpp"
-#include "modules/tensor_pieces.hpp"
+#include "modules/torch/late_results.hpp"
 #include "modules/torch/tensors.hpp"
 
 namespace troupe {
@@ -42,6 +42,20 @@ std::unique_ptr<StageBody> MakeBody(const Config& config, const ShardAddress& sh
                                          : MakeLlamaBody(config, module, shard.pp, store, group);
 }
 
+std::unique_ptr<CopyLane> MakeLane(const at::Device& device) {
+  return device.is_cuda() ? MakeDeviceCopyLane(device.index()) : MakeHostCopyLane();
+}
+
+OffloadedState MakeOffloaded(const std::string& who, Offload what, const ParameterStore& store) {
+  const at::Device device = store.numerics().device;
+  return {who, what, store.Flats(), what == Offload::kNone ? nullptr : MakeLane(device)};
+}
+
+StateUse UseOf(TensorKind kind) {
+  if (kind == TensorKind::kParameter) return StateUse::kForward;
+  return kind == TensorKind::kGradient ? StateUse::kBackward : StateUse::kUpdate;
+}
+
 bool SharesMemory(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() && a.storage().data() == b.storage().data();
 }
@@ -49,27 +63,49 @@ bool SharesMemory(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress& shard,
-                       ShardGroups groups)
+                       const Numerics& numerics, ShardGroups groups)
     : config_(std::move(config)),
       name_(ToString(shard)),
       groups_(std::move(groups)),
       input_needs_gradient_(InputsThatNeedGradients(*config_, shard)),
       runs_backward_(RunsBackward(*config_, shard.module, shard.pp)),
-      type_(ScalarTypeOf(config_->run.precision)),
+      numerics_(numerics),
       tensor_group_(c10::make_intrusive<TensorGroup>(*groups_.tensor)),
       store_(StageParameters(*config_, shard.module, shard.pp), shard,
-             FindModule(*config_, shard.module).layout, config_->run.seed, type_),
+             FindModule(*config_, shard.module).layout, config_->run.seed, numerics),
+      offloaded_(MakeOffloaded(name_, FindModule(*config_, shard.module).offload, store_)),
       body_(MakeBody(*config_, shard, store_, tensor_group_)) {
   const ModuleConfig& module = FindModule(*config_, shard.module);
   has_loss_ = module.kind == ModuleKind::kLlama && shard.pp + 1 == module.num_stages();
 }
 
+void TorchStage::Offload(StateMovedCallback done) {
+  if (!offloaded_.leaves()) return StageProgram::Offload(std::move(done));
+  WithShortErrors(name_, [&] { offloaded_.Leave(std::move(done)); });
+}
+
+void TorchStage::Restore(bool moments, StateMovedCallback done) {
+  if (!offloaded_.leaves()) return StageProgram::Restore(moments, std::move(done));
+  WithShortErrors(name_, [&] { offloaded_.Return(moments, std::move(done)); });
+}
+
 ForwardResult TorchStage::Forward(const ForwardPass& pass) {
+  offloaded_.Require(StateUse::kForward, "forward");
   return WithShortErrors(name_, [&] { return RunForward(pass); });
 }
 
 BackwardResult TorchStage::Backward(const BackwardPass& pass) {
+  offloaded_.Require(StateUse::kBackward, "backward");
+  offloaded_.MarkChanged(StateUse::kBackward);
   return WithShortErrors(name_, [&] { return RunBackward(pass); });
+}
+
+at::Tensor TorchStage::Take(const Buffer& buffer, std::size_t num_dimensions,
+                            const std::string& what) const {
+  at::Tensor tensor = AsTensor(buffer, DTypeOf(numerics_.type), num_dimensions, what);
+  if (tensor.device() == numerics_.device) return tensor;
+  throw std::invalid_argument(what + ": expected a tensor on " + numerics_.device.str() +
+                              ", got one on " + tensor.device().str());
 }
 
 std::vector<at::Tensor> TorchStage::TakeInputs(const std::vector<Buffer>& buffers,
@@ -82,8 +118,7 @@ std::vector<at::Tensor> TorchStage::TakeInputs(const std::vector<Buffer>& buffer
   std::vector<at::Tensor> inputs;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const std::size_t num_dimensions = buffers[i].shape().size() == 3 ? 3 : 2;
-    at::Tensor input = AsTensor(buffers[i], DTypeOf(type_), num_dimensions,
-                                name_ + ": input " + std::to_string(i));
+    at::Tensor input = Take(buffers[i], num_dimensions, name_ + ": input " + std::to_string(i));
     inputs.push_back(input.requires_grad_(records && input_needs_gradient_[i]));
   }
   return inputs;
@@ -100,18 +135,22 @@ ForwardResult TorchStage::RunForward(const ForwardPass& pass) {
       .inputs = TakeInputs(pass.inputs, records), .outputs = {}, .loss_scale = pass.loss_scale};
   const BodyResult result = body_->Forward(flight.inputs, pass.data.get());
   ForwardResult forward{.outputs = {}, .loss = result.loss};
+  std::vector<at::Tensor> leaving;
   for (const at::Tensor& output : result.outputs) {
     flight.outputs.push_back(output.requires_grad() ? torch::autograd::impl::gradient_edge(output)
                                                     : torch::autograd::Edge{});
-    if (!has_loss_) forward.outputs.push_back(AsBuffer(output));
+    if (has_loss_) continue;
+    leaving.push_back(output.detach());
+    forward.outputs.push_back(AsBuffer(output));
   }
+  if (numerics_.portable) forward.finish = FinishForward(leaving, result.late_loss);
   if (records) flights_.emplace(pass.unit, std::move(flight));
   return forward;
 }
 
 torch::autograd::variable_list TorchStage::RootGradients(const Flight& flight,
                                                          const BackwardPass& pass) const {
-  if (has_loss_) return {at::full({}, flight.loss_scale, type_)};
+  if (has_loss_) return {at::full({}, flight.loss_scale, numerics_.state_options())};
   if (pass.gradients.size() != flight.outputs.size()) {
     throw std::invalid_argument(name_ + ": expected " + std::to_string(flight.outputs.size()) +
                                 " gradients, got " + std::to_string(pass.gradients.size()));
@@ -122,8 +161,8 @@ torch::autograd::variable_list TorchStage::RootGradients(const Flight& flight,
       gradients.emplace_back();
       continue;
     }
-    gradients.push_back(AsTensor(buffer, DTypeOf(type_), buffer.shape().size(),
-                                 name_ + ": gradient " + std::to_string(gradients.size())));
+    gradients.push_back(Take(buffer, buffer.shape().size(),
+                             name_ + ": gradient " + std::to_string(gradients.size())));
   }
   return gradients;
 }
@@ -156,6 +195,7 @@ BackwardResult TorchStage::RunBackward(const BackwardPass& pass) {
 BackwardResult TorchStage::InputGradients(const Flight& flight,
                                           const torch::autograd::variable_list& roots) const {
   BackwardResult result;
+  std::vector<at::Tensor> leaving(flight.inputs.size());
   for (std::size_t i = 0; i < flight.inputs.size(); ++i) {
     if (!input_needs_gradient_[i]) {
       result.gradients.emplace_back();
@@ -169,11 +209,15 @@ BackwardResult TorchStage::InputGradients(const Flight& flight,
       if (SharesMemory(gradient, root)) gradient = gradient.clone();
     }
     result.gradients.push_back(AsBuffer(gradient));
+    leaving[i] = gradient;
   }
+  if (numerics_.portable) result.finish = FinishBackward(leaving);
   return result;
 }
 
 void TorchStage::BackwardWeights(std::int64_t unit) {
+  offloaded_.Require(StateUse::kBackward, "weight gradients");
+  offloaded_.MarkChanged(StateUse::kBackward);
   const auto node = weights_.extract(unit);
   if (node.empty()) {
     throw std::logic_error(name_ + ": weight gradients of unit " + std::to_string(unit) +
@@ -198,12 +242,23 @@ void TorchStage::RequireNothingInFlight(const char* action) const {
 
 double TorchStage::ReduceGradients() {
   RequireNothingInFlight("gradient reduction");
+  offloaded_.Require(StateUse::kBackward, "gradient reduction");
+  offloaded_.MarkChanged(StateUse::kBackward);
   return store_.ReduceGradients(groups_);
 }
 
 void TorchStage::Update(const UpdateStep& step) {
   RequireNothingInFlight("optimizer step");
+  for (const StateUse use : {StateUse::kForward, StateUse::kBackward, StateUse::kUpdate}) {
+    offloaded_.Require(use, "optimizer step");
+    offloaded_.MarkChanged(use);
+  }
   store_.Update(*config_, step);
+}
+
+std::vector<TensorPiece> TorchStage::Tensors(TensorKind kind) const {
+  offloaded_.Require(UseOf(kind), "look at its tensors");
+  return store_.Pieces(kind);
 }
 
 void TorchStage::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) {
@@ -211,9 +266,9 @@ void TorchStage::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pie
     throw std::invalid_argument(name_ + ": expected parameters or moments to set, got gradients");
   }
   RequireNothingInFlight("change of tensors");
-  // The pieces are views of the flat tensors, and so are the leaves that graphs are built on: no
-  // operation of the library takes part, so there is none that could be recorded.
-  OverwritePieces(name_, store_.Pieces(kind), pieces);
+  offloaded_.Require(UseOf(kind), "change of tensors");
+  offloaded_.MarkChanged(UseOf(kind));
+  store_.SetPieces(name_, kind, pieces);
 }
 
 }  // namespace troupe

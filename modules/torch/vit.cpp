@@ -13,6 +13,7 @@ Vit::Vit(const ModuleConfig& module, int pp, const ParameterStore& store, Tensor
     : name_(module.name),
       config_(module.vit),
       recompute_(module.recompute),
+      numerics_(store.numerics()),
       group_(std::move(group)) {
   if (config_.heads % group_->size() != 0) {
     throw std::invalid_argument(name_ + ": expected tp to divide " + std::to_string(config_.heads) +
@@ -21,9 +22,9 @@ Vit::Vit(const ModuleConfig& module, int pp, const ParameterStore& store, Tensor
   if (pp == 0) {
     const std::string embeddings = name_ + ".embeddings.";
     embeddings_ = Embeddings{
-        .class_token = store.Leaf(embeddings + "class_embedding"),
+        .class_token = store.StateLeaf(embeddings + "class_embedding"),
         .patch = {.weight = store.Leaf(embeddings + "patch_embedding.weight"), .bias = {}},
-        .positions = store.Leaf(embeddings + "position_embedding.weight"),
+        .positions = store.StateLeaf(embeddings + "position_embedding.weight"),
         .norm = LoadNorm(name_ + ".pre_layrnorm", store)};
   }
   const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
@@ -33,7 +34,7 @@ Vit::Vit(const ModuleConfig& module, int pp, const ParameterStore& store, Tensor
 }
 
 Vit::Norm Vit::LoadNorm(const std::string& name, const ParameterStore& store) {
-  return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias")};
+  return {store.StateLeaf(name + ".weight"), store.StateLeaf(name + ".bias")};
 }
 
 Vit::Layer Vit::LoadLayer(const std::string& name, const ParameterStore& store) {
@@ -54,7 +55,8 @@ Vit::Layer Vit::LoadLayer(const std::string& name, const ParameterStore& store) 
 }
 
 at::Tensor Vit::ApplyNorm(const at::Tensor& rows, const Norm& norm) const {
-  return at::layer_norm(rows, {config_.hidden}, norm.weight, norm.bias, config_.norm_epsilon);
+  return at::layer_norm(rows, {config_.hidden}, norm.weight.to(numerics_.type),
+                        norm.bias.to(numerics_.type), config_.norm_epsilon);
 }
 
 at::Tensor Vit::Embed(const at::Tensor& images) const {
@@ -68,15 +70,17 @@ at::Tensor Vit::Embed(const at::Tensor& images) const {
                                 ToString(images.sizes().vec()));
   }
   // A convolution whose stride is its kernel is a product with the unfolded patches.
-  const at::Tensor patches = images.to(embeddings_->class_token.scalar_type())
+  const at::Tensor patches = Upload(images, numerics_.device)
+                                 .to(numerics_.type)
                                  .view({num_images, 3, side, patch, side, patch})
                                  .permute({0, 2, 4, 1, 3, 5})
                                  .reshape({num_images * side * side, 3 * patch * patch});
   const at::Tensor embedded = Linear(patches, embeddings_->patch, LinearCut::kNone, group_);
-  const at::Tensor class_rows = embeddings_->class_token.expand({num_images, 1, config_.hidden});
+  const at::Tensor class_rows =
+      embeddings_->class_token.to(numerics_.type).expand({num_images, 1, config_.hidden});
   at::Tensor rows =
       at::cat({class_rows, embedded.view({num_images, side * side, config_.hidden})}, 1);
-  rows = rows + embeddings_->positions;
+  rows = rows + embeddings_->positions.to(numerics_.type);
   return ApplyNorm(rows.view({-1, config_.hidden}), embeddings_->norm);
 }
 
@@ -93,6 +97,7 @@ at::Tensor Vit::RunLayers(at::Tensor rows) const {
   plan->heads = config_.heads / group_->size();
   plan->kv_heads = plan->heads;
   plan->head_dim = config_.hidden / config_.heads;
+  plan->portable = numerics_.portable;
   plan->recompute = recompute_ == Recompute::kAttention;
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };

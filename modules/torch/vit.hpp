@@ -8,6 +8,7 @@
 #include "configs/config.hpp"
 #include "modules/torch/attention.hpp"
 #include "modules/torch/linear.hpp"
+#include "modules/torch/numerics.hpp"
 #include "modules/torch/parameter_store.hpp"
 
 namespace troupe {
@@ -19,7 +20,7 @@ class Vit {
   /// Stage `pp` of `module`; its parameters must be in `store`.
   Vit(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group);
 
-  /// Images [n, 3, S, S] to the rows of the first block. First stage only. Throws
+  /// Images [n, 3, S, S] in host memory to the rows of the first block. First stage only. Throws
   /// std::invalid_argument for another image size.
   at::Tensor Embed(const at::Tensor& images) const;
   /// The blocks of this stage. Throws std::invalid_argument for rows that are no whole images.
@@ -28,6 +29,8 @@ class Vit {
   at::Tensor Features(const at::Tensor& rows) const;
 
  private:
+  // Leaves that no product reads are those of the state: what the library's own nodes add up in
+  // their gradients must be of the same type.
   struct Norm {
     at::Tensor weight;
     at::Tensor bias;
@@ -56,6 +59,7 @@ class Vit {
   std::string name_;
   VitConfig config_;
   Recompute recompute_;
+  Numerics numerics_;
   TensorGroupPtr group_;
   std::optional<Embeddings> embeddings_;
   std::vector<Layer> layers_;

@@ -30,7 +30,7 @@ class VitBody : public StageBody {
   BodyResult Forward(const std::vector<at::Tensor>& inputs, const Inputs* data) override {
     const at::Tensor rows = vit_.RunLayers(
         first_ ? vit_.Embed(ImagesOf(RequireData(data, module_.name), module_)) : inputs.at(0));
-    if (!last_) return {{rows}, {}};
+    if (!last_) return {{rows}, {}, {}};
     const at::Tensor features = vit_.Features(rows);
     BodyResult result;
     for (const auto& projector : projectors_) {

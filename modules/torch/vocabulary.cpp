@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "modules/torch/deferred_weights.hpp"
+#include "modules/torch/portable_vocabulary.hpp"
 #include "modules/torch/row_kernels.hpp"
 
 namespace troupe {
@@ -79,8 +80,10 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
     at::Tensor logits = at::mm(x, weight.t());
     const std::int64_t rows = logits.size(0);
     double loss = 0.0;
-    predictions->losses.resize(static_cast<std::size_t>(rows));
-    predictions->correct.resize(static_cast<std::size_t>(rows));
+    predictions->losses = at::empty({rows}, at::kDouble);
+    predictions->correct = at::empty({rows}, at::kDouble);
+    double* const losses = predictions->losses.data_ptr<double>();
+    double* const correct = predictions->correct.data_ptr<double>();
     AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "VocabularyLoss", [&] {
       const at::Tensor sums =
           Normalise<scalar_t>(logits, labels.data_ptr<std::int64_t>(), first_id, *group);
@@ -88,9 +91,9 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
       for (std::int64_t m = 0; m < rows; ++m) {
         const scalar_t picked = sum[rows + m];
         const double row_loss = std::log(static_cast<double>(sum[m])) - static_cast<double>(picked);
-        predictions->losses[static_cast<std::size_t>(m)] = row_loss;
+        losses[m] = row_loss;
         // The largest shifted logit is exactly 0.
-        predictions->correct[static_cast<std::size_t>(m)] = picked == 0 && sum[2 * rows + m] == 0;
+        correct[m] = picked == 0 && sum[2 * rows + m] == 0 ? 1.0 : 0.0;
         loss += row_loss;
       }
     });
@@ -135,13 +138,15 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
 }  // namespace
 
 at::Tensor Embed(const at::Tensor& tokens, const VocabularyPart& part,
-                 const TensorGroupPtr& group) {
-  return EmbedFunction::apply(part.weight, tokens, part.first_id, group);
+                 const VocabularyPlace& place) {
+  if (place.portable) return PortableEmbed(tokens, part, place.group);
+  return EmbedFunction::apply(part.weight, tokens, part.first_id, place.group);
 }
 
 at::Tensor VocabularyLoss(const at::Tensor& x, const VocabularyPart& part, const at::Tensor& labels,
-                          const TensorGroupPtr& group, Predictions& predictions) {
-  return LossFunction::apply(x, part.weight, labels, part.first_id, group, &predictions);
+                          const VocabularyPlace& place, Predictions& predictions) {
+  if (place.portable) return PortableLoss(x, part, labels, place.group, predictions);
+  return LossFunction::apply(x, part.weight, labels, part.first_id, place.group, &predictions);
 }
 
 }  // namespace troupe

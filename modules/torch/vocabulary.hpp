@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <torch/types.h>
-#include <vector>
 
 #include "modules/torch/tensor_group.hpp"
 
@@ -15,21 +14,29 @@ struct VocabularyPart {
   std::int64_t first_id = 0;  ///< token of its row 0
 };
 
+/// How a stage computes it, and with whom.
+struct VocabularyPlace {
+  TensorGroupPtr group;
+  bool portable = false;  ///< Numerics::portable
+};
+
 /// Rows of the whole embedding for `tokens` [M] int64; returns [M, H]. The gradient is added to the
 /// part's .grad, touching only the rows looked up.
-at::Tensor Embed(const at::Tensor& tokens, const VocabularyPart& part, const TensorGroupPtr& group);
+at::Tensor Embed(const at::Tensor& tokens, const VocabularyPart& part,
+                 const VocabularyPlace& place);
 
-/// What the predictions of M rows came to; the same on every rank.
+/// What the predictions of M rows came to; the same on every rank. Where the rows are.
 struct Predictions {
-  std::vector<double> losses;  ///< nats
-  std::vector<std::uint8_t>
-      correct;  ///< the label is the most probable token (the first of equals)
+  at::Tensor losses;  ///< [M] float64, nats
+  /// [M] float64: 1 where the label is the most probable token (the first of equals), else 0
+  at::Tensor correct;
 };
 
 /// Sum over rows of the cross-entropy of softmax(x W^T) against `labels` [M] int64, all of them
-/// valid tokens. `x` [M, H]; returns a scalar and fills `predictions`. The head's product belongs
-/// to it, so that one [M, V] tensor serves as logits, probabilities and gradient.
+/// valid tokens. `x` [M, H]; returns a scalar in the type of losses (float32 where x is shorter)
+/// and fills `predictions`. The head's product belongs to it, so that one [M, V] tensor serves as
+/// logits, probabilities and gradient.
 at::Tensor VocabularyLoss(const at::Tensor& x, const VocabularyPart& part, const at::Tensor& labels,
-                          const TensorGroupPtr& group, Predictions& predictions);
+                          const VocabularyPlace& place, Predictions& predictions);
 
 }  // namespace troupe

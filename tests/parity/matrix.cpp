@@ -8,8 +8,8 @@ using Setups = std::vector<Setup>;
 /// Encoder and language model cut in every direction, each on its own ranks.
 Setups Cuts() {
   return {
-      Setup(Disjoint(), Layout{}).Quick().Float32(),
-      Setup(Disjoint({.dp = 4}), {.tp = 2, .pp = 2}).Quick().Float32(),
+      Setup(Disjoint(), Layout{}).Quick().Float32().Portable(),
+      Setup(Disjoint({.dp = 4}), {.tp = 2, .pp = 2}).Quick().Float32().Portable(),
       Setup(Disjoint({.tp = 2}), Layout{}).Float32(),
       Setup(Disjoint({.tp = 4}), {.dp = 2}),
       Setup(Disjoint({.pp = 2}), Layout{}).Float32(),
@@ -18,8 +18,12 @@ Setups Cuts() {
       Setup(Disjoint({.tp = 2, .dp = 2}), {.tp = 2, .dp = 2}).Float32(),
       Setup(Disjoint({.tp = 2, .pp = 2}), {.pp = 2, .dp = 2}).Float32(),
       Setup(Disjoint({.tp = 2}), {.tp = 3}).Heads("language", 6, 3),
-      Setup(Disjoint({.tp = 3}), {.tp = 3}).Heads("vision", 6).Heads("language", 6, 1).Quick(),
-      Setup(Disjoint({.dp = 2}), {.tp = 4}).Quick().Float32(),
+      Setup(Disjoint({.tp = 3}), {.tp = 3})
+          .Heads("vision", 6)
+          .Heads("language", 6, 1)
+          .Quick()
+          .Portable(),
+      Setup(Disjoint({.dp = 2}), {.tp = 4}).Quick().Float32().Portable(),
       Setup(Disjoint({.tp = 4}), {.tp = 4}).Heads("language", 4, 1),
       Setup(Disjoint({.dp = 2}), {.pp = 3}).Quick(),
       Setup(Disjoint(), {.pp = 4}).Layers("language", 4).Quick(),
@@ -35,7 +39,7 @@ Setups Fans() {
   return {
       Setup(Disjoint({.dp = 2}), {.dp = 4}).Quick(),
       Setup(Disjoint({.dp = 4}), {.dp = 2}).Quick().Float32(),
-      Setup(Disjoint({.dp = 3}), {.dp = 2}).Quick().Float32(),
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Quick().Float32().Portable(),
       Setup(Disjoint({.dp = 2}), {.dp = 3}).Quick(),
       Setup(Disjoint({.dp = 4}), Layout{}).Quick(),
       Setup(Disjoint(), {.dp = 4}).Quick().Float32(),
@@ -55,7 +59,7 @@ Setups Fans() {
 Setups Models() {
   return {
       Setup(Disjoint({.dp = 2}), {.tp = 2}).TiedHead().Quick(),
-      Setup(Disjoint({.pp = 2}), {.pp = 2}).TiedHead().Quick().Float32(),
+      Setup(Disjoint({.pp = 2}), {.pp = 2}).TiedHead().Quick().Float32().Portable(),
       Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).TiedHead().Float32(),
       Setup(Disjoint(), {.pp = 3, .dp = 2}).TiedHead(),
       Setup(Disjoint({.dp = 2}), {.dp = 2}).ClassToken().Quick(),
@@ -72,7 +76,7 @@ Setups Models() {
 /// What trains, and how far gradients travel.
 Setups Freezing() {
   return {
-      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Frozen("vision").Quick().Float32(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Frozen("vision").Quick().Float32().Portable(),
       Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Frozen("language").Quick(),
       Setup(Disjoint({.dp = 2}), {.pp = 2}).FrozenProjector().Quick(),
       Setup(Disjoint({.dp = 2}), {.dp = 3}).Frozen("vision").FrozenProjector(),
@@ -129,7 +133,7 @@ Setups Sharing() {
       Setup(Colocated({.dp = 4}), {.dp = 4}),
       Setup(Colocated({.tp = 4}), {.dp = 4}).Quick().Float32(),
       Setup(Colocated({.tp = 2, .dp = 2}), {.tp = 4}),
-      Setup(Colocated({.tp = 2, .dp = 2}), {.dp = 4}).Window(2).Float32(),
+      Setup(Colocated({.tp = 2, .dp = 2}), {.dp = 4}).Window(2).Float32().Portable(),
       Setup(Colocated({.tp = 4}), {.tp = 4}).Float32(),
       Setup(Colocated({.dp = 4}), {.pp = 2, .dp = 2}).Window(1).Quick().Float32(),
       Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).Window(2).Quick(),
@@ -143,7 +147,11 @@ Setups Sharing() {
       Setup(Colocated({.dp = 3}), {.tp = 3}).Heads("language", 6, 3).Quick(),
       Setup(Colocated({.tp = 3}), {.dp = 3}).Heads("vision", 6).Window(2),
       Setup(Colocated({.dp = 6}), {.pp = 3, .dp = 2}).Window(2),
-      Setup(Colocated({.tp = 3, .dp = 2}), {.tp = 2, .dp = 3}).Heads("vision", 6).Quick().Float32(),
+      Setup(Colocated({.tp = 3, .dp = 2}), {.tp = 2, .dp = 3})
+          .Heads("vision", 6)
+          .Quick()
+          .Float32()
+          .Portable(),
       Setup(Colocated({.tp = 2, .dp = 3}), {.tp = 3, .dp = 2}).Heads("language", 6, 3).Samples(3),
       Setup(Colocated({.dp = 4}), {.tp = 4}).Samples(1).Microbatches(6).Window(2).Quick(),
       Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).TiedHead().ClassToken(),
@@ -156,7 +164,7 @@ Setups Sharing() {
 Setups Inlined() {
   return {
       Setup(Inline(), Layout{}).Float32(),
-      Setup(Inline(), {.tp = 2, .pp = 2}).Quick().Float32(),
+      Setup(Inline(), {.tp = 2, .pp = 2}).Quick().Float32().Portable(),
       Setup(Inline(), {.pp = 2, .dp = 2}),
       Setup(Inline(), {.tp = 4}).ClassToken().Float32(),
       Setup(Inline(), {.tp = 2, .pp = 2, .dp = 2}).TiedHead(),
@@ -168,7 +176,10 @@ Setups Inlined() {
 /// Two encoders, placed alike and differently.
 Setups Pairs() {
   return {
-      Setup(Disjoint({.dp = 2}), Disjoint({.tp = 2}), {.tp = 2, .pp = 2}).Quick().Float32(),
+      Setup(Disjoint({.dp = 2}), Disjoint({.tp = 2}), {.tp = 2, .pp = 2})
+          .Quick()
+          .Float32()
+          .Portable(),
       Setup(Disjoint({.dp = 3}), Disjoint({.dp = 2}), {.dp = 3}).Samples(3),
       Setup(Disjoint({.pp = 2}), Disjoint(), {.pp = 2}).Microbatches(5).Float32(),
       Setup(Disjoint({.dp = 2}), Disjoint({.pp = 2}), {.dp = 4}).Credits(1),
@@ -199,7 +210,12 @@ Setups Schedules() {
       Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Gpipe().Quick(),
       Setup(Disjoint({.pp = 2}), {.pp = 3}).Microbatches(4).Gpipe().Float32(),
       Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).Gpipe(),
-      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 3}).Microbatches(5).ZbH1().Quick().Float32(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 3})
+          .Microbatches(5)
+          .ZbH1()
+          .Quick()
+          .Float32()
+          .Portable(),
       Setup(Disjoint({.pp = 2}), {.pp = 2}).TiedHead().ZbH1(),
       Setup(Disjoint({.dp = 2}), {.pp = 2}).Frozen("vision").ZbH1(),
       Setup(Disjoint({.dp = 2}), {.pp = 2}).Frozen("language").ZbH1(),
@@ -249,7 +265,8 @@ Setups Recomputation() {
           .Recomputed("vision", full)
           .ZbH1()
           .Quick()
-          .Float32(),
+          .Float32()
+          .Portable(),
       Setup(Colocated({.dp = 4}), {.tp = 4})
           .Recomputed("language", full)
           .Recomputed("vision", full)
@@ -259,12 +276,37 @@ Setups Recomputation() {
   };
 }
 
+/// What of an encoder is away while the language model computes.
+Setups Offloading() {
+  const auto parameters = Offload::kParameters;
+  const auto state = Offload::kState;
+  return {
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2})
+          .Window(2)
+          .Offloaded("vision", state)
+          .Quick()
+          .Float32(),
+      Setup(Colocated({.tp = 3, .dp = 2}), {.tp = 2, .dp = 3})
+          .Heads("vision", 6)
+          .Offloaded("vision", parameters)
+          .Quick(),
+      Setup(Colocated({.pp = 2, .dp = 2}), {.pp = 2, .dp = 2})
+          .Recomputed("vision", Recompute::kFull)
+          .Offloaded("vision", state)
+          .Float32(),
+      Setup(Colocated({.dp = 4}), {.tp = 4}).Frozen("vision").Window(1).Offloaded("vision", state),
+      Setup(Colocated({.dp = 4}), Colocated({.tp = 2, .dp = 2}), {.tp = 2, .pp = 2})
+          .Offloaded("vision", parameters)
+          .Offloaded("detail", state),
+  };
+}
+
 }  // namespace
 
 Setups Matrix() {
   Setups all;
   for (const Setups& part : {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(),
-                             Inlined(), Pairs(), Schedules(), Recomputation()}) {
+                             Inlined(), Pairs(), Schedules(), Recomputation(), Offloading()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -24,10 +24,10 @@ struct Tally {
   }
 };
 
-void Check(const Setup& setup, Precision precision, Tally& tally) {
+void Check(const Setup& setup, Precision precision, Tally& tally, bool portable = false) {
   Config config = setup.config();
   config.run.precision = precision;
-  const Proof proof = Prove(config);
+  const Proof proof = Prove(config, portable ? Portable(config) : Wrap());
   INFO(setup.name());
   CHECK(proof.Objection() == "");
   tally.Add(setup, proof);
@@ -53,6 +53,31 @@ TEST_CASE("a representative third of the layouts has the gradients of the unshar
   }
   CHECK(doubles.configurations >= 22);
   CHECK(singles.configurations > 0);
+}
+
+TEST_CASE("computed as on a device, layouts have the gradients of the unsharded model",
+          "[parity]") {
+  Tally doubles;
+  Tally singles;
+  for (const Setup& setup : Matrix()) {
+    if (!setup.portable()) continue;
+    Check(setup, Precision::kFloat64, doubles, /*portable=*/true);
+    if (setup.float32()) Check(setup, Precision::kFloat32, singles, /*portable=*/true);
+  }
+  Print("float64 as on a device", doubles);
+  Print("float32 as on a device", singles);
+  CHECK(doubles.configurations >= 10);
+  CHECK(singles.configurations >= 5);
+}
+
+TEST_CASE("in bfloat16, layouts have the gradients of the unsharded model in float32, nearly",
+          "[parity]") {
+  Tally halves;
+  for (const Setup& setup : Matrix()) {
+    if (setup.portable()) Check(setup, Precision::kBFloat16, halves);
+  }
+  Print("bfloat16 against float32", halves);
+  CHECK(halves.configurations >= 10);
 }
 
 TEST_CASE("every schedule has the gradients of the unsharded model", "[parity][.schedules]") {

@@ -13,7 +13,10 @@
 #include "cli/run_job.hpp"
 #include "cli/verify_observer.hpp"
 #include "configs/loader.hpp"
+#include "modules/groups.hpp"
 #include "modules/torch/compute.hpp"
+#include "modules/torch/programs.hpp"
+#include "transport/abort_signal.hpp"
 
 namespace troupe {
 namespace {
@@ -98,8 +101,20 @@ Proof Prove(const Config& config, const Wrap& wrap) {
   proof.failure = Run(std::move(setup), kProofSteps);
   proof.faults = observer->faults();
   proof.worst_gradient = observer->worst(TensorKind::kGradient);
+  for (const TensorKind kind : {TensorKind::kParameter, TensorKind::kGradient,
+                                TensorKind::kFirstMoment, TensorKind::kSecondMoment}) {
+    proof.worst[kind] = observer->worst(kind);
+  }
   proof.comparisons = observer->comparisons;
   return proof;
+}
+
+Wrap Portable(const Config& config) {
+  // Groups of their own: those of the job are in the factory that is passed over.
+  return [config](const ProgramFactory&) {
+    const auto groups = std::make_shared<GroupTable>(config, std::make_shared<AbortSignal>());
+    return MakeTorchPrograms(config, groups, TorchOptions{.portable = true});
+  };
 }
 
 std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer) {

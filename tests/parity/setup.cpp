@@ -143,6 +143,11 @@ Setup& Setup::Recomputed(const std::string& module, Recompute what) {
               " recomputed");
 }
 
+Setup& Setup::Offloaded(const std::string& module, Offload what) {
+  Module(module).offload = what;
+  return Note(module + (what == Offload::kState ? "'s state" : "'s parameters") + " offloaded");
+}
+
 Setup& Setup::FrozenProjector() {
   for (EdgeConfig& edge : config_.edges) edge.through->frozen = true;
   return Note("frozen projector");
@@ -267,6 +272,11 @@ Setup& Setup::Quick() {
 
 Setup& Setup::Float32() {
   float32_ = true;
+  return *this;
+}
+
+Setup& Setup::Portable() {
+  portable_ = true;
   return *this;
 }
 

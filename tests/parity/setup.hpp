@@ -33,6 +33,7 @@ class Setup {
 
   Setup& Frozen(const std::string& module);
   Setup& Recomputed(const std::string& module, Recompute what);
+  Setup& Offloaded(const std::string& module, Offload what);
   Setup& FrozenProjector();
   Setup& ProjectorAtLanguage();
   Setup& NoProjector();
@@ -60,12 +61,15 @@ class Setup {
   Setup& Quick();
   /// Compared in float32 as well.
   Setup& Float32();
+  /// Compared as a device would compute it as well, see TorchOptions.
+  Setup& Portable();
 
   /// "vision dp4 disjoint to language tp2 pp2, tied head"
   const std::string& name() const { return name_; }
   const Config& config() const { return config_; }
   bool quick() const { return quick_; }
   bool float32() const { return float32_; }
+  bool portable() const { return portable_; }
 
  private:
   ModuleConfig& Module(const std::string& name);
@@ -77,6 +81,7 @@ class Setup {
   std::string name_;
   bool quick_ = false;
   bool float32_ = false;
+  bool portable_ = false;
 };
 
 }  // namespace troupe

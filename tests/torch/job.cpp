@@ -169,9 +169,10 @@ void RunThreads(const std::vector<std::function<void()>>& work) {
   }
 }
 
-Job::Job(const Config& config, bool split) : config_(config), split_(split) {
+Job::Job(const Config& config, bool split, bool portable) : config_(config), split_(split) {
   const ProgramFactory make = MakeTorchPrograms(
-      config, std::make_shared<GroupTable>(config, std::make_shared<AbortSignal>()));
+      config, std::make_shared<GroupTable>(config, std::make_shared<AbortSignal>()),
+      TorchOptions{.portable = portable});
   for (const ModuleConfig& module : config.modules) {
     if (module.inline_in) continue;
     for (const int rank : module.ranks) {
@@ -201,7 +202,10 @@ Job::Rows Job::ForwardStage(const std::string& module, int pp, int dp, ForwardPa
   std::vector<ForwardResult> results(programs.size());
   std::vector<std::function<void()>> work;
   for (std::size_t i = 0; i < programs.size(); ++i) {
-    work.emplace_back([&, i] { results[i] = programs[i]->Forward(pass); });
+    work.emplace_back([&, i] {
+      results[i] = programs[i]->Forward(pass);
+      if (results[i].finish) results[i].finish(results[i]);
+    });
   }
   RunThreads(work);
   for (const ForwardResult& result : results) {
@@ -220,7 +224,10 @@ Job::Rows Job::BackwardStage(const std::string& module, int pp, int dp, const Ba
   std::vector<BackwardResult> results(programs.size());
   std::vector<std::function<void()>> work;
   for (std::size_t i = 0; i < programs.size(); ++i) {
-    work.emplace_back([&, i] { results[i] = programs[i]->Backward(pass); });
+    work.emplace_back([&, i] {
+      results[i] = programs[i]->Backward(pass);
+      if (results[i].finish) results[i].finish(results[i]);
+    });
   }
   RunThreads(work);
   for (const Buffer& gradient : results[0].gradients) num_undefined_ += !gradient.defined();

@@ -35,7 +35,8 @@ Inputs Slice(const Config& config, const Inputs& whole, std::size_t begin, std::
 class Job {
  public:
   /// `split`: backwards are told to, and the weights follow when all of a round are done.
-  explicit Job(const Config& config, bool split = false);
+  /// `portable`: as on a device, see TorchOptions.
+  explicit Job(const Config& config, bool split = false, bool portable = false);
 
   /// Forward and backward of some microbatches, all forwards first; replica d gets parts[u][d].
   LossSums TrainRound(const std::vector<std::vector<Inputs>>& parts, double loss_scale);

@@ -1,0 +1,36 @@
+// On which device, in which types and by which code a stage computes; decided once, for all of it.
+#pragma once
+
+#include <torch/types.h>
+
+#include "configs/config.hpp"
+#include "modules/torch/programs.hpp"
+
+namespace troupe {
+
+struct Numerics {
+  at::Device device = at::kCPU;
+  at::ScalarType type = at::kFloat;        ///< of activations and of what multiplies them
+  at::ScalarType state_type = at::kFloat;  ///< of parameters, gradients, moments and losses
+  /// Operations of the library only, which any device has for any type, and no look at a result
+  /// before the pass has ended. Otherwise our own loops over host memory, where they are better.
+  bool portable = false;
+
+  /// Whether parameters are kept in a longer type than the one they multiply in.
+  bool mixed() const { return type != state_type; }
+  at::TensorOptions options() const { return at::TensorOptions(device).dtype(type); }
+  at::TensorOptions state_options() const { return at::TensorOptions(device).dtype(state_type); }
+};
+
+Numerics NumericsOf(Precision precision, const TorchOptions& options);
+
+/// The same values on the device: `host` itself where that is the host, else queued there.
+at::Tensor Upload(const at::Tensor& host, const at::Device& device);
+
+/// The values of a small tensor in host memory: complete when the device has run what is queued.
+at::Tensor BringHome(const at::Tensor& values);
+
+/// sum [n, m] += a [n, k] b [k, m]; `sum` may be of a longer type than a and b.
+void AddProduct(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b);
+
+}  // namespace troupe

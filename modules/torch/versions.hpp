@@ -1,0 +1,63 @@
+// All that differs between libtorch 1.13 and 2.x, in one place.
+#pragma once
+
+#include <ATen/Context.h>
+#include <torch/types.h>
+#include <torch/version.h>
+#if TORCH_VERSION_MAJOR >= 2
+#include <c10/core/AutogradState.h>
+#endif
+
+namespace troupe {
+
+#if TORCH_VERSION_MAJOR >= 2
+
+/// softmax(q k^T / sqrt(D)) v of q [S, h, L, D] and k, v [S, h / n, L, D], each of which serves n
+/// neighbouring q heads. One kernel, where the device has one for the type.
+inline constexpr bool kHasFusedAttention = true;
+inline at::Tensor FusedAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                 bool causal) {
+  const bool shared = q.size(1) != k.size(1);
+  return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal, {}, /*enable_gqa=*/shared);
+}
+
+/// From now on backward passes that this thread asks for run on it, on a device, too. Otherwise
+/// they run on the one thread that the library has for each device, where two ranks that share a
+/// device and meet in a collective would wait for each other for ever.
+inline void RunBackwardOnCallingThread() {
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+}
+
+#else
+
+inline constexpr bool kHasFusedAttention = false;
+inline at::Tensor FusedAttention(const at::Tensor&, const at::Tensor&, const at::Tensor&, bool) {
+  TORCH_INTERNAL_ASSERT(false, "this libtorch has no fused attention");
+}
+
+/// On a CPU they always do.
+inline void RunBackwardOnCallingThread() {}
+
+#endif
+
+// The overload with a type of the result came with 2.8.
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8)
+inline constexpr bool kHasWideProducts = true;
+/// sum += a b in sum's type, nothing rounded to that of a and b in between. On a GPU.
+inline void AddWideProduct(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+  at::addmm_out(sum, sum, a, b, sum.scalar_type());
+}
+#else
+inline constexpr bool kHasWideProducts = false;
+inline void AddWideProduct(at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  TORCH_INTERNAL_ASSERT(false, "this libtorch has no products of another type");
+}
+#endif
+
+/// Whether a GPU may round the factors of float32 products to 10 bits; for the whole process.
+inline void AllowTf32(bool allowed) {
+  at::globalContext().setAllowTF32CuBLAS(allowed);
+  at::globalContext().setAllowTF32CuDNN(allowed);
+}
+
+}  // namespace troupe
