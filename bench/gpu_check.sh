@@ -144,7 +144,11 @@ libraries() {
   echo "${deps:+$deps/usr/lib/$(uname -m)-linux-gnu:}$torch/lib"
 }
 
-torch_folder() { "$python" -c 'import torch; print(torch.__path__[0])' | tee "$work/torch"; }
+# Without importing it, which takes seconds.
+torch_folder() {
+  "$python" -c 'from importlib.util import find_spec
+print(find_spec("torch").submodule_search_locations[0])' | tee "$work/torch"
+}
 
 troupe() { program troupe "$@"; }
 
