@@ -8,6 +8,7 @@
 
 #include <caf/actor_clock.hpp>
 
+#include "actors/device_moves.hpp"
 #include "actors/device_work.hpp"
 #include "actors/promise.hpp"
 #include "modules/finite.hpp"
@@ -16,7 +17,7 @@
 namespace troupe {
 namespace {
 
-using Self = ActorPointer<Device, DeviceState>;
+using Self = DevicePointer;
 
 DeviceWork Aside(const char* name, int stage) { return {.stage = stage, .aside = name}; }
 
@@ -89,7 +90,7 @@ caf::result<Answer> AnswerLater(Self self, const DeviceWork& work, Answer answer
       work.aside ? 0 : s.config.takes_ns(work.kind, work.stage, work.unit);
   s.free_at_ns = begin_ns + takes_ns;
   if constexpr (requires { answer.busy_ns; }) answer.busy_ns = takes_ns;
-  Record(s.config, work, {begin_ns, s.free_at_ns});
+  Record(s.config, work, {begin_ns, s.free_at_ns, {}});
   const caf::mailbox_element& question = *self->current_mailbox_element();
   self->clock().schedule_message(
       Clock::time_point(Clock::duration_type(s.free_at_ns)), question.sender,
@@ -122,7 +123,7 @@ caf::error Failed(Self self, const DeviceWork& work) {
 template <class Answer, class Body, class Then>
 caf::result<Answer> RunNow(Self self, const DeviceWork& work, Body body, Then then) {
   DeviceState& s = self->state;
-  WorkTimes times{.begin_ns = NowNs(), .end_ns = 0};
+  WorkTimes times{.begin_ns = NowNs(), .end_ns = 0, .error = {}};
   try {
     s.config.abort->ThrowIfRaised();
     Answer answer = body();
@@ -241,8 +242,8 @@ void MakePrograms(Self self) {
       s.queue = s.config.make_queue(s.config.rank);
       s.queue->BindThread();
       for (auto& [number, group] : s.config.groups) {
-        group = s.config.make_group(s.config.rank, std::move(group),
-                                    s.config.group_names.at(number));
+        group =
+            s.config.make_group(s.config.rank, std::move(group), s.config.group_names.at(number));
       }
     }
     if (s.config.setup_thread) s.config.setup_thread();
@@ -258,7 +259,7 @@ void MakePrograms(Self self) {
 
 }  // namespace
 
-Device::behavior_type RunDevice(Self self, DeviceConfig config) {
+DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config) {
   self->state.config = std::move(config);
   MakePrograms(self);
   auto& s = self->state;
@@ -330,6 +331,9 @@ Device::behavior_type RunDevice(Self self, DeviceConfig config) {
                   0, ExchangeRows(*s.config.groups.at(run.group), *run.plan, rows, s.rows())};
             });
       },
+      [self](const OffloadState& offload) { return BeginOffload(self, offload); },
+      [self](const RestoreState& restore) { return BeginRestore(self, restore); },
+      [&s](const StateMoved& moved) { EndMove(s, moved); },
       [self, &s](const Inspect& ask) -> caf::result<Inspected> {
         return ExecuteAlone<Inspected>(self, Aside("inspection", ask.stage), [&s, ask] {
           return Inspected{s.programs.at(ask.stage)->Tensors(ask.kind)};

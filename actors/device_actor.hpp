@@ -1,6 +1,6 @@
 // One rank: a thread bound to one device, which executes commands in the order given.
 //   receives  RunForward, RunBackward, RunBackwardWeights, ReduceGradients, UpdateParameters,
-//             RunExchange, Inspect, SaveShard, LoadShard
+//             RunExchange, OffloadState, RestoreState, Inspect, SaveShard, LoadShard
 //             WorkEnded    from its own queue: the oldest command on it has run
 //   answers   what was asked, when it is done
 //
@@ -97,9 +97,18 @@ struct DeviceState {
 
   /// Where this rank's rows lie.
   RowMemory& rows() { return queue ? static_cast<RowMemory&>(*queue) : host; }
+
+  // State that is on its way from or to the device, beside what it computes (device_moves.hpp).
+  std::map<std::int64_t, std::function<void(const StateMoved&)>> moves;  ///< by number
+  std::int64_t next_move = 0;
+  std::int64_t copies_free_at_ns = 0;  ///< virtual time: when its copies end
 };
 
+/// What the interface of a Device lacks is what only the device itself says.
+using DeviceWithMoves = Device::extend<caf::reacts_to<StateMoved>>;
+using DevicePointer = ActorPointer<DeviceWithMoves, DeviceState>;
+
 /// Makes its programs before the first command. A factory that throws raises the abort signal.
-Device::behavior_type RunDevice(ActorPointer<Device, DeviceState> self, DeviceConfig config);
+DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config);
 
 }  // namespace troupe

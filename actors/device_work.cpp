@@ -23,12 +23,27 @@ const char* NameOf(WorkKind kind) {
       return "parameter update";
     case WorkKind::kExchange:
       return "row exchange";
+    case WorkKind::kOffload:
+      return "offload";
+    case WorkKind::kRestore:
+      return "restore";
   }
   return "work";
 }
 
-bool HasUnit(WorkKind kind) {
-  return kind == WorkKind::kForward || kind == WorkKind::kBackward || kind == WorkKind::kWeight;
+/// What its unit is; null where it has none.
+const char* UnitOf(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kForward:
+    case WorkKind::kBackward:
+    case WorkKind::kWeight:
+      return "microbatch ";
+    case WorkKind::kOffload:
+    case WorkKind::kRestore:
+      return "window ";
+    default:
+      return nullptr;
+  }
 }
 
 /// What a record has room for: 4 TiB.
@@ -47,7 +62,8 @@ std::string Describe(const DeviceConfig& config, const DeviceWork& work) {
                                                        : ToString(shard->second);
   if (work.aside) return who + " " + work.aside;
   const std::string text = who + " " + NameOf(work.kind);
-  return HasUnit(work.kind) ? text + " of microbatch " + std::to_string(work.unit) : text;
+  const char* const unit = UnitOf(work.kind);
+  return unit ? text + " of " + unit + std::to_string(work.unit) : text;
 }
 
 std::string RangeName(const DeviceConfig& config, const DeviceWork& work) {
@@ -55,7 +71,8 @@ std::string RangeName(const DeviceConfig& config, const DeviceWork& work) {
   std::string text = shard == config.shards.end()
                          ? "rank " + std::to_string(config.rank)
                          : shard->second.module + ".s" + std::to_string(shard->second.pp);
-  if (HasUnit(work.kind)) text += "/microbatch " + std::to_string(work.unit);
+  const char* const unit = UnitOf(work.kind);
+  if (unit) text += std::string("/") + unit + std::to_string(work.unit);
   return text + "/" + (work.aside ? work.aside : NameOf(work.kind));
 }
 

@@ -249,6 +249,8 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   config.samples_per_microbatch = plan.samples_per_microbatch();
   config.window = plan.config().schedule.window;
   config.stages = request.stages;
+  config.offloads = plan.OffloadsOf(edge.from);
+  config.restore_ahead = plan.RestoreAheadOf(edge);
   for (int dp = 0; dp < config.encoder.layout().dp; ++dp) {
     config.encoder_names.push_back(plan.ActorName(link.from, dp));
   }

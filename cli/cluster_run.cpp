@@ -241,7 +241,7 @@ void AddVerifyArguments(CLI::App& app, WorkArguments& arguments) {
       ->check(CLI::PositiveNumber);
   app.add_option("--dtype", arguments.dtype,
                  "verify: precision of both sides; float64 leaves rounding no room to hide a fault")
-      ->check(CLI::IsMember({"float32", "float64"}));
+      ->check(CLI::IsMember({"float32", "float64", "bfloat16"}));
 }
 
 int RunHere(const ClusterArguments& given) {

@@ -53,7 +53,7 @@ std::vector<int> RanksOf(const ProcessPlan& processes, ProcessId process) {
   return processes.processes()[static_cast<std::size_t>(process)].ranks;
 }
 
-void SayLine(const std::string& line) { std::cout << line + "\n" << std::flush; }
+void PrintLine(const std::string& line) { std::cout << line + "\n" << std::flush; }
 
 }  // namespace
 
@@ -83,8 +83,9 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   if (setup.wrap_programs) node.make_program = setup.wrap_programs(node.make_program);
   node.setup_thread = SetupComputeThread;
   if (config.cluster.backend == "cuda") {
-    UseGpus(node, MakeCudaBackend(config, RanksOf(*processes, self), self, abort,
-                                  self == 0 && !setup.inspect ? SayLine : nullptr),
+    UseGpus(node,
+            MakeCudaBackend(config, RanksOf(*processes, self), self, abort,
+                            self == 0 && !setup.inspect ? PrintLine : SayLine()),
             groups);
   }
   node.source = setup.source;

@@ -9,6 +9,7 @@
 #include "cli/run_directory.hpp"
 #include "cli/run_history.hpp"
 #include "configs/config.hpp"
+#include "modules/device/backend.hpp"
 
 namespace troupe {
 

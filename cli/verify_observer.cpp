@@ -31,7 +31,7 @@ double LargestRate(const Config& config) {
   return rate;
 }
 
-/// FP32 parameters: absolute room of two learning rates, see Tolerances.
+/// Parameters but in FP64: absolute room of two learning rates, see Tolerances.
 std::vector<std::string> ParameterFaults(const Comparison& comparison, double room) {
   std::vector<std::string> faults =
       Faults({{}, comparison.missing, comparison.extra, comparison.malformed}, 0.0);
@@ -48,6 +48,7 @@ std::vector<std::string> ParameterFaults(const Comparison& comparison, double ro
 
 Tolerances TolerancesOf(Precision precision) {
   if (precision == Precision::kFloat64) return {1e-10, 1e-10, 1e-10, 1e-10};
+  if (precision == Precision::kBFloat16) return {0.2, 0.0, 0.2, 0.4};
   return {1e-5, 0.0, 1e-5, 2e-5};
 }
 
@@ -80,7 +81,7 @@ void VerifyObserver::Compare(const Round& round, TensorKind kind,
   for (const TensorDifference& tensor : comparison.tensors) {
     worst_[kind] = std::max(worst_[kind], tensor.worst);
   }
-  const bool loose = kind == TensorKind::kParameter && config_.run.precision == Precision::kFloat32;
+  const bool loose = kind == TensorKind::kParameter && config_.run.precision != Precision::kFloat64;
   const auto faults = loose ? ParameterFaults(comparison, 2.0 * LargestRate(config_))
                             : Faults(comparison, LimitOf(kind));
   for (const std::string& fault : faults) {
@@ -100,9 +101,9 @@ void VerifyObserver::OnGradients(const Round& round, const std::vector<TensorPie
 void VerifyObserver::OnUpdated(const Round& round, TensorKind kind,
                                const std::vector<TensorPiece>& pieces) {
   Compare(round, kind, pieces);
-  // In FP32 both sides go on from the same weights: what Adam makes of rounding noise in one step
-  // must not be mistaken for a wrong gradient in the next.
-  if (kind == TensorKind::kParameter && config_.run.precision == Precision::kFloat32) {
+  // But for FP64 both sides go on from the same weights: what Adam makes of rounding noise in one
+  // step must not be mistaken for a wrong gradient in the next.
+  if (kind == TensorKind::kParameter && config_.run.precision != Precision::kFloat64) {
     reference_.SetParameters(pieces);
   }
 }

@@ -3,6 +3,8 @@
 #include <iostream>
 
 #include "cli/work_kinds.hpp"
+#include "data/llava.hpp"
+#include "modules/device/backend.hpp"
 
 namespace troupe {
 

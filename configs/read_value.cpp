@@ -36,6 +36,9 @@ static Refused ReadInteger(const KeySpec& key, const TomlValue& value, const Slo
   if (!InRange(key.range, number)) return RefuseRange(key, value, number);
   if (auto* const* field = std::get_if<int*>(&slot)) **field = static_cast<int>(value.integer);
   if (auto* const* field = std::get_if<std::int64_t*>(&slot)) **field = value.integer;
+  if (auto* const* field = std::get_if<std::optional<std::int64_t>*>(&slot)) {
+    **field = value.integer;
+  }
   if (auto* const* field = std::get_if<std::uint64_t*>(&slot)) {
     **field = static_cast<std::uint64_t>(value.integer);
   }

@@ -47,9 +47,17 @@ std::vector<KeySpec> RunKeys() {
       {.table = "run",
        .name = "precision",
        .type = ValueType::kWord,
-       .words = {"float32", "float64"},
-       .meaning = "Number type of parameters, activations and gradients.",
+       .words = {"float32", "float64", "bfloat16"},
+       .meaning = "Number type of parameters, activations and gradients. `bfloat16`: of "
+                  "activations and of the copy of the parameters that multiplies them; "
+                  "parameters, gradients and moments are kept in float32.",
        .slot = [](const Target& t) -> Slot { return &t.config->run.precision; }},
+      {.table = "run",
+       .name = "tf32",
+       .type = ValueType::kBoolean,
+       .meaning = "float32 on a GPU: whether it may round the factors of products to 10 bits, "
+                  "which is several times faster.",
+       .slot = [](const Target& t) -> Slot { return &t.config->run.tf32; }},
       {.table = "run",
        .name = "evaluate_every",
        .type = ValueType::kInteger,

@@ -27,6 +27,13 @@ void Copy(const Stream& stream, void* to, const void* from, std::size_t num_byte
   TROUPE_CUDA(cudaMemcpyAsync(to, from, num_bytes, KindOf(way), stream.get()));
 }
 
+void CopyFromDevice(const Stream& stream, void* to, const void* from, int from_device,
+                    std::size_t num_bytes) {
+  if (num_bytes == 0) return;
+  TROUPE_CUDA(
+      cudaMemcpyPeerAsync(to, stream.device(), from, from_device, num_bytes, stream.get()));
+}
+
 void CopyInPieces(const Stream& stream, void* to, const void* from, std::size_t num_bytes, Way way,
                   std::size_t piece_bytes, const PieceCopied& copied) {
   for (std::size_t begin = 0; begin < num_bytes; begin += piece_bytes) {

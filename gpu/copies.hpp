@@ -15,6 +15,11 @@ enum class Way { kToHost, kToDevice, kOnDevice };
 /// overlap with anything. Throws CudaError.
 void Copy(const Stream& stream, void* to, const void* from, std::size_t num_bytes, Way way);
 
+/// The same between two devices, whether or not they can read each other's memory: where they cannot,
+/// the driver goes over the host. `from` is not of a MemoryPool of another device.
+void CopyFromDevice(const Stream& stream, void* to, const void* from, int from_device,
+                    std::size_t num_bytes);
+
 /// Bytes [begin, end) of a copy are there, or the device has failed with `error`. Called as
 /// Stream::OnOutcome calls.
 using PieceCopied =

@@ -54,7 +54,7 @@ Event::~Event() {
   if (event_ != nullptr) TROUPE_CUDA_NO_THROW(cudaEventDestroy(event_));
 }
 
-void Event::Record(const Stream& stream) { TROUPE_CUDA(cudaEventRecord(event_, stream.get())); }
+void Event::Record(cudaStream_t stream) { TROUPE_CUDA(cudaEventRecord(event_, stream)); }
 
 bool Event::Passed() const {
   const cudaError_t code = cudaEventQuery(event_);

@@ -57,7 +57,8 @@ class Event {
   cudaEvent_t get() const { return event_; }  ///< borrowed
 
   /// Here, behind all that is queued on `stream`.
-  void Record(const Stream& stream);
+  void Record(const Stream& stream) { Record(stream.get()); }
+  void Record(cudaStream_t stream);  ///< of the event's device
   /// Whether all before it has run; never waits.
   bool Passed() const;
   /// Between two timed events that have passed.

@@ -43,9 +43,9 @@ class GroupTable {
   /// All ranks in this process.
   GroupTable(const Config& config, const std::shared_ptr<AbortSignal>& abort);
 
-  /// Replaces all views of a rank by what `make` makes of them. Every rank of the job calls it once,
-  /// on its own thread and before it takes any: groups come in one order that is the same in all of
-  /// the job, so `make` may wait for the other members.
+  /// Replaces all views of a rank by what `make` makes of them. Every rank of the job calls it
+  /// once, on its own thread and before it takes any: groups come in one order that is the same in
+  /// all of the job, so `make` may wait for the other members.
   void OnDevice(int rank, const DeviceGroupMaker& make);
 
   /// Hands the shard its views. Throws std::logic_error for a shard that is unknown or was served

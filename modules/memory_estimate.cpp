@@ -32,16 +32,17 @@ std::int64_t VitElements(const ModuleConfig& module, std::int64_t layers, int tp
 }
 
 /// The same for a language stage of `samples` full samples; the gate makes the MLP three rows wide.
-/// `head`: the last stage also keeps the probabilities over its part of the vocabulary.
+/// `head`: the last stage also keeps the probabilities over its part of the vocabulary, each as
+/// long as `probability` elements.
 std::int64_t LlamaElements(const ModuleConfig& module, std::int64_t layers, int tp,
-                           std::int64_t samples, bool head) {
+                           std::int64_t samples, bool head, std::int64_t probability) {
   const LlamaConfig& llama = module.llama;
   const std::int64_t kv_width = 2 * llama.hidden / llama.heads * llama.kv_heads;
   const std::int64_t wide = CeilDivide(2 * llama.hidden + kv_width + 3 * llama.mlp_hidden, tp);
   const std::int64_t weights = CeilDivide(llama.heads, tp) * llama.context;
   const std::int64_t row =
       layers * Kept(module.recompute, llama.hidden, 4 * llama.hidden + wide, weights) +
-      (head ? 2 * llama.hidden + CeilDivide(llama.vocab, tp) : 0);
+      (head ? 2 * llama.hidden + probability * CeilDivide(llama.vocab, tp) : 0);
   return samples * llama.context * row;
 }
 
@@ -54,7 +55,8 @@ std::int64_t ActivationElements(const Config& config, const ModuleConfig& module
   }
   if (module.kind != ModuleKind::kLlama) return 0;
   std::int64_t elements =
-      LlamaElements(module, layers, module.layout.tp, samples, pp + 1 == module.num_stages());
+      LlamaElements(module, layers, module.layout.tp, samples, pp + 1 == module.num_stages(),
+                    config.run.precision == Precision::kBFloat16 ? 2 : 1);
   if (pp > 0) return elements;
   for (const EdgeConfig* edge : InlineEdges(config, module.name)) {
     const ModuleConfig& encoder = FindModule(config, edge->from);
@@ -67,19 +69,21 @@ std::int64_t ActivationElements(const Config& config, const ModuleConfig& module
 
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp) {
   const ModuleConfig& own = FindModule(config, module);
+  const bool mixed = config.run.precision == Precision::kBFloat16;
   const std::size_t element = config.run.precision == Precision::kFloat64 ? 8 : 4;
   StageMemory memory;
   for (const ParameterSpec& spec : StageParameters(config, module, pp)) {
     // The last rank's part is the largest of an uneven cut.
     const ParameterSlice slice = SliceOf(spec, own.layout.tp - 1, own.layout.tp);
     const std::size_t bytes = static_cast<std::size_t>(NumElements(slice.shape)) * element;
-    memory.parameters += bytes;
+    memory.parameters += bytes + (mixed ? bytes / 2 : 0);  // with the copy that multiplies
     if (spec.frozen) continue;
     memory.gradients += bytes;
     memory.optimizer += 2 * bytes;
   }
   if (RunsBackward(config, module, pp)) {
-    memory.activations = static_cast<std::size_t>(ActivationElements(config, own, pp)) * element;
+    memory.activations = static_cast<std::size_t>(ActivationElements(config, own, pp)) *
+                         (mixed ? element / 2 : element);
   }
   return memory;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "modules/side_memory.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
@@ -41,7 +42,7 @@ std::int64_t ResidentMemory::Look() const {
   std::int64_t resident = 0;
   const char* const after = std::from_chars(text.data(), end, all).ptr;
   if (after == end || std::from_chars(after + 1, end, resident).ec != std::errc()) return 0;
-  return resident * sysconf(_SC_PAGESIZE);
+  return std::max<std::int64_t>(resident * sysconf(_SC_PAGESIZE) - SideMemoryBytes(), 0);
 }
 
 }  // namespace troupe

@@ -25,8 +25,9 @@ class MemoryMeter {
 };
 
 /// Of a backend that computes in the process's own memory: its resident bytes, as the kernel counts
-/// them, whichever the rank. They are looked up at most every kEveryNs, so passes that take no time
-/// do not pay for it; between two looks the answer is that of the last one.
+/// them, without those that stand for memory beside a device (modules/side_memory.hpp), whichever
+/// the rank. They are looked up at most every kEveryNs, so passes that take no time do not pay for
+/// it; between two looks the answer is that of the last one.
 class ResidentMemory : public MemoryMeter {
  public:
   /// A look takes 0.9 us where it was measured: 0.4% of that time.

@@ -15,6 +15,7 @@ namespace troupe {
 struct WorkTimes {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+  std::string error;  ///< in the device's words, where work that tells its times has failed
 };
 
 /// One per rank; used on that rank's thread only. What Here and Allocate give may be used by what

@@ -28,7 +28,8 @@ std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::
 #ifdef TROUPE_CUDA_BACKEND
   return MakeCuda(config, ranks, self, std::move(abort), std::move(say));
 #else
-  static_cast<void>(config), static_cast<void>(ranks), static_cast<void>(self), static_cast<void>(abort), static_cast<void>(say);
+  static_cast<void>(config), static_cast<void>(ranks), static_cast<void>(self),
+      static_cast<void>(abort), static_cast<void>(say);
   return nullptr;
 #endif
 }

@@ -12,7 +12,9 @@
 #include "modules/device/stream_queue.hpp"
 #include "modules/torch/cuda/torch_cuda.hpp"
 #include "transport/gpu/device_group.hpp"
-#include "transport/nccl/nccl_communicator.hpp"
+#ifdef TROUPE_HAS_NCCL
+#include "transport/nccl/nccl.hpp"
+#endif
 
 namespace troupe {
 namespace {
@@ -24,6 +26,16 @@ std::string RankList(const std::vector<int>& ranks) {
     text += std::to_string(ranks[i]);
   }
   return text;
+}
+
+/// Null: this build has none.
+std::unique_ptr<DeviceCollectives> MakeCollectives(std::shared_ptr<AbortSignal> abort) {
+#ifdef TROUPE_HAS_NCCL
+  return std::make_unique<Nccl>(std::move(abort));
+#else
+  static_cast<void>(abort);
+  return nullptr;
+#endif
 }
 
 class CudaBackend final : public DeviceBackend {
@@ -42,7 +54,7 @@ class CudaBackend final : public DeviceBackend {
           (found > 0 ? " (cluster.ranks_per_gpu says how many ranks may share one)" : ""));
     }
     for (const auto& [device, sharers] : by_device_) Say(DeviceLine(device, sharers));
-    collectives_ = MakeNcclCollectives(abort_);
+    collectives_ = MakeCollectives(abort_);
   }
 
   std::unique_ptr<WorkQueue> MakeQueue(int rank) override {

@@ -57,8 +57,12 @@ Buffer StreamQueue::Here(const Buffer& rows) {
   Buffer whole = Allocate(rows.shape(), rows.dtype());
   std::byte* to = whole.data();
   const auto append = [&](const Buffer& part) {
-    const auto way = part.on_host() ? gpu::Way::kToDevice : gpu::Way::kOnDevice;
-    gpu::Copy(stream_, to, part.data(), part.num_bytes(), way);
+    if (part.on_host() || part.device() == stream_.device()) {
+      const auto way = part.on_host() ? gpu::Way::kToDevice : gpu::Way::kOnDevice;
+      gpu::Copy(stream_, to, part.data(), part.num_bytes(), way);
+    } else {
+      gpu::CopyFromDevice(stream_, to, part.data(), part.device(), part.num_bytes());
+    }
     to += part.num_bytes();
     const std::lock_guard lock(released_->mutex);
     released_->owners.push_back(part.owner());

@@ -13,7 +13,7 @@
 namespace troupe {
 
 /// The whole model of a Config (vision transformers, projectors, language models) and its AdamW
-/// state, in the run's precision. Used on one thread.
+/// state, in the run's precision, or in float32 where that is bfloat16. Used on one thread.
 class Reference {
  public:
   /// Throws std::invalid_argument for a module that is neither vit nor llama, or an edge that does

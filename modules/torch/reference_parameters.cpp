@@ -125,7 +125,7 @@ const ModuleConfig& Destination(const Config& config, const EdgeConfig& edge) {
 std::string ProjectorName(const EdgeConfig& edge) { return edge.from + "_to_" + edge.to; }
 
 at::ScalarType TypeOf(Precision precision) {
-  return precision == Precision::kFloat32 ? at::kFloat : at::kDouble;
+  return precision == Precision::kFloat64 ? at::kDouble : at::kFloat;
 }
 
 Parameters MakeParameters(const Config& config) {

@@ -34,6 +34,7 @@ const ModuleConfig& Destination(const Config& config, const EdgeConfig& edge);
 
 /// "vision_to_language"
 std::string ProjectorName(const EdgeConfig& edge);
+/// What the reference computes in: a run in bfloat16 is measured against float32.
 at::ScalarType TypeOf(Precision precision);
 
 /// Throws std::invalid_argument.

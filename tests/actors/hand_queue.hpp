@@ -96,7 +96,7 @@ class HandQueue : public WorkQueue {
   }
   WorkTimes TakeTimes() override {
     const std::int64_t begin_ns = std::exchange(ended_ns_, NowNs());
-    return {begin_ns, ended_ns_};
+    return {begin_ns, ended_ns_, {}};
   }
   void Synchronize() override {}
 

@@ -157,5 +157,16 @@ TEST_CASE("frozen parameters cost no gradients and no optimizer state", "[module
   CHECK(EstimateMemory(config, "vision", 0).activations == 0);
 }
 
+TEST_CASE("bfloat16 costs a short copy of the parameters and halves the activations", "[modules]") {
+  Config config = SmallModulesConfig();
+  const StageMemory whole = EstimateMemory(config, "vision", 0);
+  config.run.precision = Precision::kBFloat16;
+  const StageMemory mixed = EstimateMemory(config, "vision", 0);
+  CHECK(2 * mixed.parameters == 3 * whole.parameters);
+  CHECK(mixed.gradients == whole.gradients);
+  CHECK(mixed.optimizer == whole.optimizer);
+  CHECK(2 * mixed.activations == whole.activations);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -70,6 +70,16 @@ TEST_CASE("computed as on a device, layouts have the gradients of the unsharded 
   CHECK(singles.configurations >= 5);
 }
 
+TEST_CASE("in bfloat16, layouts have the gradients of the unsharded model in float32, nearly",
+          "[parity]") {
+  Tally halves;
+  for (const Setup& setup : Matrix()) {
+    if (setup.portable()) Check(setup, Precision::kBFloat16, halves);
+  }
+  Print("bfloat16 against float32", halves);
+  CHECK(halves.configurations >= 10);
+}
+
 TEST_CASE("every schedule has the gradients of the unsharded model", "[parity][.schedules]") {
   Tally doubles;
   Tally singles;

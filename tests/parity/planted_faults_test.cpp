@@ -98,6 +98,17 @@ struct DoubledGradient : Decorator {
   }
 };
 
+/// Twice the gradients of everything, in any precision.
+struct DoubledLoss : Decorator {
+  using Decorator::Decorator;
+  ForwardResult Forward(const ForwardPass& pass) override {
+    ForwardPass doubled = pass;
+    doubled.loss_scale *= 2.0;
+    ++*times;
+    return program->Forward(doubled);
+  }
+};
+
 /// Takes part in the reduction over replicas, then keeps what it had before.
 struct UnreducedGradient : Decorator {
   using Decorator::Decorator;
@@ -127,9 +138,9 @@ struct Outcome {
   int times = 0;  ///< how often the fault struck
 };
 
-/// Proves `setup` with the fault in one shard (at tp 0).
+/// Proves `config` with the fault in one shard (at tp 0).
 template <class Fault>
-Outcome ProveWith(const Setup& setup, const std::string& module, int pp, int dp) {
+Outcome ProveWith(const Config& config, const std::string& module, int pp, int dp) {
   const auto times = std::make_shared<std::atomic<int>>(0);
   const Wrap wrap = [=](ProgramFactory make) -> ProgramFactory {
     return [=](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
@@ -139,9 +150,14 @@ Outcome ProveWith(const Setup& setup, const std::string& module, int pp, int dp)
       return std::make_unique<Fault>(std::move(program), times);
     };
   };
-  Outcome outcome{Prove(setup.config(), wrap), 0};
+  Outcome outcome{Prove(config, wrap), 0};
   outcome.times = *times;
   return outcome;
+}
+
+template <class Fault>
+Outcome ProveWith(const Setup& setup, const std::string& module, int pp, int dp) {
+  return ProveWith<Fault>(setup.config(), module, pp, dp);
 }
 
 /// The modules (a projector is one) whose `kind` is said to be wrong in step 1.
@@ -208,6 +224,16 @@ TEST_CASE("a gradient doubled on an edge is found in the encoder and its project
   CHECK(outcome.times > 0);
   CHECK(outcome.proof.failure == "");
   CHECK(ModulesAtFault(outcome.proof, "gradient") == Modules{"vision", "vision_to_language"});
+}
+
+TEST_CASE("bfloat16 has no room for a loss that counts twice", "[parity][faults]") {
+  Config config = Setup(Disjoint({.dp = 2}), {.pp = 2}).config();
+  config.run.precision = Precision::kBFloat16;
+  const Outcome outcome = ProveWith<DoubledLoss>(config, "language", 1, 0);
+  CHECK(outcome.times > 0);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
+  CHECK(Names(outcome.proof, "gradient", "language.lm_head.weight"));
 }
 
 TEST_CASE("a shard without the gradients of its replicas is found in its module only",

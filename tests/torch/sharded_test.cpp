@@ -105,7 +105,7 @@ void RequireSameAfterInterruption(const Config& config) {
 TEST_CASE("training goes on from a checkpoint as if nothing had happened", "[torch]") {
   // Tied head: the last stage holds the embedding that the first one owns.
   Config config = SmallConfig();
-  config.run.precision = GENERATE(Precision::kFloat32, Precision::kFloat64);
+  config.run.precision = GENERATE(Precision::kFloat32, Precision::kFloat64, Precision::kBFloat16);
   ModuleOf(config, "language").llama.tied_head = true;
   SetLayout(config, "vision", {.tp = 2, .dp = 2});
   SetLayout(config, "language", {.tp = 2, .pp = GENERATE(1, 2), .dp = 2});
@@ -119,6 +119,26 @@ TEST_CASE("training goes on with key/value heads that ranks share, and with froz
   SetLayout(config, "vision", {.tp = 2, .pp = 2, .dp = 2});
   SetLayout(config, "language", {.tp = 4, .dp = 2});
   RequireSameAfterInterruption(config);
+}
+
+TEST_CASE("a run goes on in bfloat16 from a checkpoint in float32, and back", "[torch]") {
+  const bool first_short = GENERATE(false, true);
+  Config before = SmallConfig();
+  before.run.precision = first_short ? Precision::kBFloat16 : Precision::kFloat32;
+  Config after = before;
+  after.run.precision = first_short ? Precision::kFloat32 : Precision::kBFloat16;
+  const TemporaryDirectory directory;
+  Job one(before);
+  TrainSteps(before, one, 0, 2);
+  Save(before, one, directory.File("run"), 2);
+  Job other(after);
+  Restore(after, other, directory.File("run"));
+  // All bits of the state survive; only what is multiplied by is rounded, or no longer.
+  CHECK((StateOf(other) == StateOf(one)));
+  const Inputs inputs = MakeInputs(before, {1, 0, 2}, 7);
+  const double loss = one.Evaluate(inputs).loss;
+  CHECK(other.Evaluate(inputs).loss == Approx(loss).epsilon(5e-3));
+  CHECK(other.Evaluate(inputs).loss != loss);
 }
 
 TEST_CASE("an inline encoder is restored with the stage it runs in", "[torch]") {

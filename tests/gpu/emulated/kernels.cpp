@@ -1,5 +1,6 @@
 // The functions of gpu/kernels/device.hpp: the plain loops, in the order of a stream.
 #include <algorithm>
+#include <cstring>
 
 #include "gpu/check.hpp"
 #include "gpu/kernels/bfloat16.hpp"
@@ -7,6 +8,7 @@
 #include "gpu/kernels/rows.hpp"
 #include "gpu/stream.hpp"
 #include "tests/gpu/emulated/world.hpp"
+#include "transport/reduce.hpp"
 
 namespace troupe::gpu {
 namespace {
@@ -74,6 +76,24 @@ void ApplyAdamW(const Stream& stream, const AdamWStep& step, std::int64_t count,
           for (std::int64_t i = 0; rounded != nullptr && i < count; ++i)
             rounded[i] = BFloat16(value[i]).bits;
         });
+}
+
+void Reduce(const Stream& stream, const Operands& operands, std::int64_t count, Element element,
+            Reduction reduction) {
+  constexpr DType kDTypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt64,
+                               DType::kInt32,   DType::kUInt8,   DType::kBFloat16};
+  const DType dtype = kDTypes[static_cast<std::size_t>(element)];
+  const std::size_t bytes = Times(count, SizeOf(dtype));
+  std::vector<Range> ranges;
+  for (int i = 0; i < operands.num_inputs; ++i) ranges.push_back({operands.inputs[i], bytes});
+  for (int i = 0; i < operands.num_outputs; ++i) ranges.push_back({operands.outputs[i], bytes});
+  Queue(stream, "Reduce", ranges, [=] {
+    std::vector<std::byte> result(bytes);
+    troupe::Reduce({operands.inputs, static_cast<std::size_t>(operands.num_inputs)}, count, dtype,
+                   reduction == Reduction::kSum ? ReduceOp::kSum : ReduceOp::kMax, result.data());
+    for (int i = 0; i < operands.num_outputs && bytes > 0; ++i)
+      std::memcpy(operands.outputs[i], result.data(), bytes);
+  });
 }
 
 }  // namespace troupe::gpu
