@@ -144,7 +144,11 @@ libraries() {
   echo "${deps:+$deps/usr/lib/$(uname -m)-linux-gnu:}$torch/lib"
 }
 
-torch_folder() { "$python" -c 'import torch; print(torch.__path__[0])' | tee "$work/torch"; }
+# Without importing it, which takes seconds.
+torch_folder() {
+  "$python" -c 'from importlib.util import find_spec
+print(find_spec("torch").submodule_search_locations[0])' | tee "$work/torch"
+}
 
 troupe() { program troupe "$@"; }
 
@@ -164,13 +168,16 @@ part_build() {
     export CPLUS_INCLUDE_PATH=$deps/usr/include:$deps/usr/include/$(uname -m)-linux-gnu
     export LIBRARY_PATH=$deps/usr/lib/$(uname -m)-linux-gnu
     export LD_LIBRARY_PATH=$LIBRARY_PATH
+    export PKG_CONFIG_PATH=$LIBRARY_PATH/pkgconfig
     generator+=("-DCMAKE_PREFIX_PATH=$deps/usr")
     command -v pkg-config > /dev/null ||
       generator+=("-DPKG_CONFIG_EXECUTABLE=$deps/usr/bin/pkgconf")
   fi
+  # Headers that CAF 0.17 takes for granted, and standard libraries since GCC 13's do not include.
   targets=(troupe test_gpu test_torch test_parity bench_gpu_kernels bench_model_flops)
   cmake -S . -B "$work/build" "${generator[@]}" -DTROUPE_TORCH="$torch" -DTROUPE_TORCH_CUDA=ON \
-    -DTROUPE_WERROR=OFF -DCMAKE_CUDA_ARCHITECTURES="$(compute_capability)" &&
+    -DTROUPE_WERROR=OFF -DCMAKE_CUDA_ARCHITECTURES="$(compute_capability)" \
+    -DCMAKE_CXX_FLAGS="-include cstdint -include stdexcept" &&
     cmake --build "$work/build" -j "$(nproc)" --target "${targets[@]}" | tail -40 &&
     [ "${PIPESTATUS[0]}" -eq 0 ] && echo "built with $(c++ --version | head -1)"
 }
@@ -282,3 +289,4 @@ if [ "${1:-}" = --part ]; then
   exit
 fi
 main "$@"
+exit

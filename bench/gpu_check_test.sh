@@ -60,7 +60,7 @@ program "$scratch/some/cmake" 'echo "planted: cannot configure"; exit 1'
 program "$scratch/some/nvcc" 'exit 1'
 program "$scratch/some/compute-sanitizer" 'echo "planted: no memory errors"'
 program "$scratch/python" 'case $2 in
-  *__path__*) echo /nowhere/torch ;;
+  *find_spec*) echo /nowhere/torch ;;
   *) exec '"$python"' "$@" ;;
 esac'
 programs=$scratch/archive/programs

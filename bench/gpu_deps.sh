@@ -25,7 +25,7 @@ trap 'rm -rf "$work"' EXIT
 packages=(
   libcaf-dev libucx-dev libucx0 libssl-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
   libsqlite3-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libstb-dev libsentencepiece-dev
-  catch2 libbenchmark-dev pkgconf-bin
+  catch2 pkgconf-bin  # no Google Benchmark: nothing of what runs there needs it
 )
 for package in "${packages[@]}"; do
   dpkg-query -W "$package" > /dev/null 2>&1 ||
@@ -36,7 +36,7 @@ mkdir -p "$work/usr/lib/$triplet"
 # bin: pkgconf alone, which finds UCX.
 dpkg -L "${packages[@]}" |
   grep -E "^/usr/(include|lib|share/cmake|share/pkgconfig)/|^/usr/bin/pkgconf$" |
-  grep -vE '\.a$|/(ucx-|perftest)' | sort -u | while read -r file; do
+  grep -v '\.a$' | sort -u | while read -r file; do
   # Archives are left out but Catch2's, which has nothing else: everything links what is shared.
   if [ -f "$file" ]; then echo "${file#/}"; fi
 done > "$work/list"
@@ -45,7 +45,7 @@ tar -C / -chf - -T "$work/list" | tar -C "$work" -xf -
 
 # What those libraries need themselves, but the C and C++ libraries, which are the machine's own.
 libraries() { find "$work/usr/lib" "$@" -name '*.so*' -type f; }
-libraries | xargs ldd 2> /dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+{ libraries; echo "$work/usr/bin/pkgconf"; } | xargs ldd 2> /dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp))\.so' |
   while read -r file; do cp -L "$file" "$work/usr/lib/$triplet/"; done
 # Programs look for a library by the name that it calls itself.

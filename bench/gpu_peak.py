@@ -2,8 +2,6 @@
 
 import time
 
-import torch
-
 # FLOP/s without sparsity, from the makers' data sheets. By the words that a device's name holds.
 DATA_SHEET = (
     (("H100", "PCIe"), 756e12),
@@ -24,8 +22,11 @@ def stated_peak(name):
     return None
 
 
-def measured_rate(device, size=8192, dtype=torch.bfloat16, repeats=20):
+def measured_rate(device, size=8192, dtype="bfloat16", repeats=20):
     """FLOP/s of a large square product of random numbers, the best of `repeats`."""
+    import torch  # only here: the table above is for programs that do without
+
+    dtype = getattr(torch, dtype)
     a = torch.randn(size, size, device=device, dtype=dtype)
     b = torch.randn(size, size, device=device, dtype=dtype)
     best = float("inf")
@@ -40,14 +41,18 @@ def measured_rate(device, size=8192, dtype=torch.bfloat16, repeats=20):
 
 def peak_of(device):
     """FLOP/s and where they are from, of a torch.device."""
+    import torch
+
     if device.type == "cuda":
         stated = stated_peak(torch.cuda.get_device_name(device))
         if stated:
             return stated, "data sheet"
         return measured_rate(device), "8192 x 8192 x 8192 in this run"
-    return measured_rate(device, 512, torch.float32, 3), "512 x 512 x 512 in this run, float32"
+    return measured_rate(device, 512, "float32", 3), "512 x 512 x 512 in this run, float32"
 
 
 def wait(device):
     if device.type == "cuda":
+        import torch
+
         torch.cuda.synchronize(device)

@@ -16,6 +16,8 @@ import statistics
 import subprocess
 import sys
 
+import gpu_peak
+
 WARMUP = 3  # steps: allocators fill, libraries choose their kernels
 WINDOW = 20  # steps over which losses are averaged before they are compared
 
@@ -84,7 +86,17 @@ def output_of(*command):
         return ""
 
 
-def conditions():
+def torch_version(folder_file):
+    """PyTorch's and its CUDA's version, from its files: importing it takes seconds."""
+    try:
+        text = (pathlib.Path(folder_file.read_text().strip()) / "version.py").read_text()
+    except OSError:
+        return ""
+    found = [re.search(f"^{name}\\b.*= '([^']+)'", text, re.M) for name in ("__version__", "cuda")]
+    return ", CUDA ".join(match.group(1) for match in found if match)
+
+
+def conditions(work):
     asked = ("name", "driver_version", "memory.total", "clocks.sm", "clocks.max.sm", "clocks.mem",
              "power.limit", "temperature.gpu")
     values = output_of("nvidia-smi", "--query-gpu=" + ",".join(asked), "--format=csv,noheader")
@@ -94,24 +106,14 @@ def conditions():
         release = next((s for s in release.split(", ") if s.startswith("release")), "")
     except OSError:
         release = ""
-    python = os.environ.get("python", sys.executable)
-    torch = output_of(python, "-c", "import torch; print(torch.__version__, torch.version.cuda)")
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": os.environ.get("commit", "unknown"),
         "gpu": dict(zip(asked, (v.strip() for v in values.split(",")))) if values else None,
-        "cuda": release.removeprefix("release "), "torch": torch,
+        "cuda": release.removeprefix("release "), "torch": torch_version(work / "torch"),
         "cores": os.cpu_count(), "system": platform.platform(),
     }
 
-
-def peak_of(name):
-    # Only the table: this program must run where there is no PyTorch.
-    try:
-        import gpu_peak
-        return gpu_peak.stated_peak(name)
-    except ImportError:
-        return None
 
 
 def parity_of(path):
@@ -154,7 +156,7 @@ def targets_of(results, gpu_name):
                       least)
     run = read(results / "vlm.json")
     eager = [e for e in (read(results / f"eager_{m}.json") for m in ("autocast", "weights")) if e]
-    peak = peak_of(gpu_name) or next((e["peak_flops"] for e in eager if "peak_flops" in e), None)
+    peak = gpu_peak.stated_peak(gpu_name) or next((e["peak_flops"] for e in eager if "peak_flops" in e), None)
     mfu = run["flops_per_second"] / peak if run and peak and "flops_per_second" in run else None
     targets.least("vlm_1b, share of the device's peak (MFU)", mfu, 0.45)
     best = min((e["median_ms"] for e in eager), default=None)
@@ -197,7 +199,7 @@ def parts_of(work):
 
 def summarize(work, out):
     work, out = pathlib.Path(work), pathlib.Path(out)
-    facts, parts = conditions(), parts_of(work)
+    facts, parts = conditions(work), parts_of(work)
     gpu = (facts["gpu"] or {}).get("name", "")
     targets = targets_of(work / "results", gpu)
     measured = {path.stem: read(path) for path in sorted((work / "results").glob("*.json"))}

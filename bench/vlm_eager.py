@@ -21,6 +21,7 @@ import math
 import pathlib
 import statistics
 import struct
+import sys
 import time
 import tomllib
 
@@ -343,9 +344,11 @@ def main():
         result |= {"flops_per_step": arguments.flops, "peak_flops": peak, "peak_source": source,
                    "mfu": arguments.flops / (median * peak)}
     text = json.dumps(result, indent=1)
-    print(text)
+    print(text, flush=True)
     if arguments.json:
         arguments.json.write_text(text + "\n")
+    print(f"{arguments.mixed}: {1e3 * median:.1f} ms per step, loss {losses[-1]:.4f} after "
+          f"{len(losses)} steps", file=sys.stderr)
 
 
 if __name__ == "__main__":
