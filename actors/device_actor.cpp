@@ -47,7 +47,9 @@ void RequireFinite(const std::vector<Buffer>& buffers, const char* what) {
 /// were brought ahead, by a leader or the stage; a rank in another process than its stage finds its
 /// inputs here.
 void Bring(DeviceState& s, std::vector<Buffer>& buffers, const char* what) {
-  for (Buffer& buffer : buffers) buffer = s.rows().Here(s.config.tensors->FetchNow(buffer, what));
+  for (Buffer& buffer : buffers) {
+    buffer = s.rows().Here(s.config.tensors->FetchNow(buffer, what, s.config.gpu));
+  }
 }
 
 std::shared_ptr<const Inputs> Brought(const DeviceState& s,

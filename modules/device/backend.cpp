@@ -34,6 +34,16 @@ std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::
 #endif
 }
 
+std::shared_ptr<DeviceTransport> MakeCudaTransport() {
+  const std::string missing = MissingFor("cuda");
+  if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
+#ifdef TROUPE_CUDA_BACKEND
+  return MakeStagedTransport();
+#else
+  return nullptr;
+#endif
+}
+
 std::shared_ptr<MemoryMeter> MakeMemoryMeter(const Config& config) {
 #ifdef TROUPE_CUDA_BACKEND
   if (config.cluster.backend == "cuda") return MakeTorchMemory(config);
