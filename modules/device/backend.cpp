@@ -11,12 +11,12 @@ namespace troupe {
 
 std::string MissingFor(const std::string& backend) {
   if (backend != "cuda") return "";
-#ifdef TROUPE_CUDA_BACKEND
+#ifdef TROUPE_HAS_GPU_CODE
   if (TorchHasCuda()) return "";
-  return "this build's libtorch computes on the CPU only: expected one with CUDA "
-         "(cmake -DTROUPE_TORCH=DIR, docs/gpu.md)";
+  return "this build's libtorch computes on the CPU only, expected one with CUDA "
+         "(cmake -DTROUPE_TORCH=DIR; docs/gpu.md)";
 #else
-  return "this build has no GPU code: expected nvcc when it was built (docs/gpu.md)";
+  return "this build has no GPU code, expected nvcc where it was built (docs/gpu.md)";
 #endif
 }
 
