@@ -1,7 +1,13 @@
 // One rank: a thread bound to one device, which executes commands in the order given.
 //   receives  RunForward, RunBackward, RunBackwardWeights, ReduceGradients, UpdateParameters,
-//             RunExchange, Inspect, SaveShard, LoadShard
+//             RunExchange, OffloadState, RestoreState, Inspect, SaveShard, LoadShard
+//             WorkEnded    from its own queue: the oldest command on it has run
 //   answers   what was asked, when it is done
+//
+//   without a queue   a command is done when its program returns
+//   with one          the program queues the work and returns; WorkEnded says when it has run. At
+//                     most kQueuedCommands are on the queue, so the device finds the next one there
+//                     when it is done with one, and a job that fails has little left to run
 //
 // In virtual time it computes at once and answers when the work's stated time is over.
 //
@@ -10,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,7 +24,10 @@
 
 #include "actors/actor_base.hpp"
 #include "messages/device.hpp"
+#include "modules/groups.hpp"
 #include "modules/memory_meter.hpp"
+#include "modules/work_queue.hpp"
+#include "trace/pass_record.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
 #include "transport/tensor_store.hpp"
@@ -38,12 +48,24 @@ struct ShardStorage {
 /// StageGraph. See actors/virtual_time.hpp.
 using WorkTime = std::function<std::int64_t(WorkKind kind, int stage, std::int64_t unit)>;
 
+/// What a command is.
+struct DeviceWork {
+  WorkKind kind = WorkKind::kForward;
+  int stage = -1;
+  std::int64_t round = 0;
+  std::int64_t unit = 0;
+  const char* aside = nullptr;  ///< its name in errors if no round has it; the trace neither
+};
+
 struct DeviceConfig {
   int rank = 0;
   std::map<int, ShardAddress> shards;  ///< by stage index: what lives on this rank
   ProgramFactory make_program;         ///< called on the device's thread
   std::function<void()> setup_thread;  ///< first thing on the device's thread; may be empty
-  std::map<int, std::shared_ptr<Communicator>> groups;  ///< of exchanges, by group number
+  WorkQueueFactory make_queue;         ///< empty: programs do their work before they return
+  DeviceGroupMaker make_group;         ///< with a queue: what its collectives go over
+  std::map<int, std::unique_ptr<Communicator>> groups;  ///< of exchanges, by group number
+  std::map<int, GroupNames> group_names;                ///< of the same
   ShardStorage storage;
   std::shared_ptr<TensorStore> tensors;  ///< brings what a command refers to elsewhere
   std::shared_ptr<AbortSignal> abort;
@@ -59,9 +81,34 @@ struct DeviceState {
   DeviceConfig config;
   std::map<int, std::unique_ptr<StageProgram>> programs;  ///< by stage index
   std::int64_t free_at_ns = 0;                            ///< virtual time: when its work ends
+
+  /// A command that has come and is not on the queue yet.
+  struct Waiting {
+    bool alone = false;  ///< nothing may be on the queue when it starts
+    std::function<void()> start;
+  };
+  static constexpr std::size_t kQueuedCommands = 2;
+
+  HostRowMemory host;
+  std::unique_ptr<WorkQueue> queue;  ///< null: none
+  std::deque<Waiting> waiting;
+  /// Of the commands on the queue, oldest first: what is left to do when they have run.
+  std::deque<std::function<void(const std::string& error)>> queued;
+
+  /// Where this rank's rows lie.
+  RowMemory& rows() { return queue ? static_cast<RowMemory&>(*queue) : host; }
+
+  // State that is on its way from or to the device, beside what it computes (device_moves.hpp).
+  std::map<std::int64_t, std::function<void(const StateMoved&)>> moves;  ///< by number
+  std::int64_t next_move = 0;
+  std::int64_t copies_free_at_ns = 0;  ///< virtual time: when its copies end
 };
 
+/// What the interface of a Device lacks is what only the device itself says.
+using DeviceWithMoves = Device::extend<caf::reacts_to<StateMoved>>;
+using DevicePointer = ActorPointer<DeviceWithMoves, DeviceState>;
+
 /// Makes its programs before the first command. A factory that throws raises the abort signal.
-Device::behavior_type RunDevice(ActorPointer<Device, DeviceState> self, DeviceConfig config);
+DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config);
 
 }  // namespace troupe

@@ -205,6 +205,23 @@ std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
   return grid.StageRanks(stages_[static_cast<std::size_t>(stage)].pp % grid.layout().pp, dp);
 }
 
+std::vector<std::pair<int, int>> JobPlan::OffloadsOf(int module) const {
+  std::vector<std::pair<int, int>> shards;
+  if (ModuleOf(module).config->offload == Offload::kNone) return shards;
+  for (const StagePlan& stage : stages_) {
+    if (stage.module != module) continue;
+    for (const int rank : RanksOfStage(GridOfStage(stage.stage), stage.pp)) {
+      shards.emplace_back(rank, stage.stage);
+    }
+  }
+  return shards;
+}
+
+std::int64_t JobPlan::RestoreAheadOf(const EdgePlan& edge) const {
+  const std::int64_t half = ModuleOf(edge.to).config->num_stages() / 2;
+  return ModuleOf(edge.from).config->offload_ahead.value_or(half);
+}
+
 std::string JobPlan::SenderOf(int link, int dp) const {
   const StageLink& l = graph_.links()[static_cast<std::size_t>(link)];
   if (l.edge < 0) return ActorName(l.from, dp);

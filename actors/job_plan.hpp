@@ -92,6 +92,11 @@ class JobPlan {
   /// Ranks of one replica of a stage, tp fastest. The first is the boundary leader's, and where the
   /// stage's own actor lives.
   std::vector<int> RanksOf(int stage, int dp) const;
+  /// (rank, stage) of every shard of the module that offloads its state; empty: none does.
+  std::vector<std::pair<int, int>> OffloadsOf(int module) const;
+  /// Gradients that each replica of the edge's destination owes when that state begins to come
+  /// back.
+  std::int64_t RestoreAheadOf(const EdgePlan& edge) const;
   /// Index in updates() of the one that takes the stage's parameters; -1: it has none that train.
   int UpdateOf(int stage) const;
 

@@ -34,6 +34,8 @@ OpenSet Described(const RunBackwardWeights& x) {
 OpenSet Described(const ReduceGradients& x) { return Opened(asked::kReduction, "round", x.round); }
 OpenSet Described(const UpdateParameters& x) { return Opened(asked::kUpdate, "round", x.round); }
 OpenSet Described(const RunExchange& x) { return Opened(asked::kExchange, "window", x.unit); }
+OpenSet Described(const OffloadState& x) { return Opened(asked::kOffload, "window", x.unit); }
+OpenSet Described(const RestoreState& x) { return Opened(asked::kRestore, "window", x.unit); }
 OpenSet Described(const Inspect&) { return Opened(asked::kInspecting); }
 OpenSet Described(const SaveShard&) { return Opened(asked::kSaving); }
 OpenSet Described(const LoadShard&) { return Opened(asked::kLoading); }
@@ -172,6 +174,8 @@ LockStep::behavior_type RunLockStep(Self self, LockStepConfig config) {
           Handler<ReduceGradients, GradientsReduced>(self),
           Handler<UpdateParameters, ParametersUpdated>(self),
           Handler<RunExchange, ExchangeDone>(self),
+          Handler<OffloadState, StateOffloaded>(self),
+          Handler<RestoreState, StateRestored>(self),
           Handler<Inspect, Inspected>(self),
           Handler<SaveShard, ShardStored>(self),
           Handler<LoadShard, ShardStored>(self),

@@ -57,6 +57,9 @@ struct NodeConfig {
   std::shared_ptr<GroupWaits> group_waits;
   ProgramFactory make_program;
   std::function<void()> setup_thread;  ///< first on every device thread; may be empty
+  WorkQueueFactory make_queue;         ///< of devices that run queues; else empty
+  DeviceGroupMaker make_group;         ///< with make_queue, for exchanges
+  std::size_t queued_passes = 1;       ///< that a stage's devices may have at a time
   std::shared_ptr<InputSource> source;
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<MessageTrace> trace;    ///< null: messages are not noted

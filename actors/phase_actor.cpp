@@ -7,9 +7,8 @@
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
-namespace {
 
-using Self = ActorPointer<Phase, PhaseState>;
+using Self = PhasePointer;
 using Window = PhaseState::Window;
 
 void Fail(Self self, const caf::error& reason) {
@@ -23,6 +22,8 @@ void Fail(Self self, const caf::error& reason) {
   }
   s.windows.clear();
 }
+
+namespace {
 
 int PlaceOf(int rank, const std::vector<int>& ranks) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
@@ -78,7 +79,7 @@ void Exchange(Self self, std::int64_t unit, ExchangePlan plan, Window& window,
 void TransformBack(Self self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
-  if (window.none) return AnswerNone(self, unit);
+  if (window.none) return WhenRestored(self, unit, [self, unit] { AnswerNone(self, unit); });
   std::vector<std::vector<Buffer>> rows(s.config.ranks.size());
   for (std::size_t replica = 0; replica < window.gradients.size(); ++replica) {
     const auto ranks = s.config.language.StageRanks(0, static_cast<int>(replica));
@@ -91,7 +92,9 @@ void TransformBack(Self self, std::int64_t unit) {
   }
   auto plan = BackwardExchange(window.route, s.config.encoder, s.config.language, s.config.ranks);
   Exchange(self, unit, std::move(plan), window, std::move(rows),
-           [self, unit](const FromSet<ExchangeDone>& done) { AnswerEncoder(self, unit, done); });
+           [self, unit](const FromSet<ExchangeDone>& done) {
+             WhenRestored(self, unit, [self, unit, done] { AnswerEncoder(self, unit, done); });
+           });
 }
 
 void OnGradient(Self self, std::int64_t unit, std::size_t replica, const Gradient& gradient) {
@@ -103,7 +106,9 @@ void OnGradient(Self self, std::int64_t unit, std::size_t replica, const Gradien
   window.none = window.none || gradient.shards.empty();
   window.gradients[replica][m] = gradient.shards;
   window.answered[replica][m] = true;
-  if (--window.missing_gradients == 0) TransformBack(self, unit);
+  --window.missing_gradients;
+  StartRestoreIfDue(self, unit);
+  if (window.missing_gradients == 0) TransformBack(self, unit);
 }
 
 /// Rows of every sample of the window, and what each language replica gets of microbatch m.
@@ -133,6 +138,7 @@ void FeedLanguage(Self self, std::int64_t unit, const FromSet<ExchangeDone>& don
   window.answered.assign(static_cast<std::size_t>(replicas),
                          std::vector<bool>(static_cast<std::size_t>(window.microbatches)));
   window.missing_gradients = static_cast<std::size_t>(replicas * window.microbatches);
+  StartOffload(self, unit);
   for (int replica = 0; replica < replicas; ++replica) {
     const auto ranks = s.config.language.StageRanks(0, replica);
     const Interval held = PartOf(samples, replicas, replica);
@@ -194,6 +200,8 @@ Window& Open(PhaseState& s, std::int64_t unit) {
     window.round = round.number;
     window.first_microbatch = round.first_microbatch + index * length;
     window.microbatches = std::min(length, round.microbatches - index * length);
+    window.train = round.train;
+    window.last_of_round = index + 1 == UnitsIn(round.microbatches, s.config.window);
   }
   const auto replicas = static_cast<std::size_t>(s.config.encoder.layout().dp);
   window.activations.resize(replicas);
@@ -217,6 +225,7 @@ Waits WaitsOf(const PhaseState& s) {
       mine.waits.push_back(
           {OnRanks(asked::kExchange, s.config.ranks), "window", unit, s.config.lock_step, true});
     }
+    AddOffloadWaits(s.config, unit, window, mine.waits);
     for (std::size_t replica = 0; replica < window.gradients.size(); ++replica) {
       for (std::size_t m = 0; m < window.gradients[replica].size(); ++m) {
         if (window.answered[replica][m]) continue;
@@ -254,7 +263,8 @@ Phase::behavior_type RunPhase(Self self, PhaseConfig config) {
           return Fail(self,
                       MakeFailure(WrongRound(PhaseName(s.config.edge), s.next_round - 1, round)));
         }
-        s.rounds.push_back({round.number, s.next_unit, s.next_microbatch, round.microbatches});
+        s.rounds.push_back(
+            {round.number, s.next_unit, s.next_microbatch, round.microbatches, round.train});
         s.next_unit += UnitsIn(round.microbatches, s.config.window);
         s.next_microbatch += round.microbatches;
         if (s.rounds.size() > 4) s.rounds.erase(s.rounds.begin());

@@ -4,6 +4,7 @@
 //             of window w; answered with Gradient{w}
 //   sends     RunExchange{w} to all ranks of the group, forward and backward
 //             Activation{m} to every language replica, for each microbatch m of the window
+//             OffloadState{w}, RestoreState{w} to all ranks of the encoder, where it offloads
 //
 //   1  encoder forward     until all replicas' rows of w are here
 //      transform           rows move to the ranks of the language model's first stage
@@ -15,13 +16,24 @@
 // run in phase 2. Rows carry their microbatch and sample all the way, so that packing by microbatch
 // and cutting by replica cannot be confused.
 //
+// With offloading, what the encoder keeps on its devices leaves them for phase 2:
+//   offload    at the beginning of phase 2, of all pipeline stages and replicas at once
+//   restore    in the language model's cool-down: when each replica owes `restore_ahead` gradients
+//              or fewer (on average) and everything has left
+//   phase 3    answers the encoder when all is back, and not before
+// An evaluation has no phase 3 and next to nothing in phase 2 that the memory could be used for:
+// nothing leaves.
+//
 // The plan of the way back is the inverse of the recorded route, between the same ranks.
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/actor_base.hpp"
@@ -46,6 +58,9 @@ struct PhaseConfig {
   std::vector<std::string> encoder_names;   ///< the actors of the encoder's last stage, by replica
   std::vector<std::string> language_names;  ///< those of `stages`
   int link = 0;                             ///< the language stage's number for this edge
+  /// What offloads: (rank, stage index) of every shard of the encoder; empty: nothing does.
+  std::vector<std::pair<int, int>> offloads;
+  std::int64_t restore_ahead = 0;  ///< gradients that each replica owes when restoring begins
   LockStep devices;
   std::string lock_step;  ///< what that is called
   std::shared_ptr<AbortSignal> abort;
@@ -53,6 +68,9 @@ struct PhaseConfig {
 
 struct PhaseState {
   static constexpr const char* name = "phase";
+
+  /// Where the encoder's state is.
+  enum class Place { kHere, kLeaving, kAway, kReturning };
 
   /// One window on its way.
   struct Window {
@@ -67,6 +85,10 @@ struct PhaseState {
     std::vector<std::vector<bool>> answered;  ///< [replica][microbatch]: the gradient has been told
     std::size_t missing_gradients = 0;
     bool none = false;
+    Place state = Place::kHere;
+    std::function<void()> when_restored;  ///< phase 3; waits for the state alone
+    bool train = true;
+    bool last_of_round = false;
     Shape row_shape;
     DType dtype = DType::kFloat32;
     std::int64_t round = 0;
@@ -76,6 +98,7 @@ struct PhaseState {
     std::int64_t first_unit = 0;
     std::int64_t first_microbatch = 0;
     std::int64_t microbatches = 0;
+    bool train = true;
   };
 
   PhaseConfig config;
@@ -87,7 +110,21 @@ struct PhaseState {
   bool failed = false;
 };
 
-Phase::behavior_type RunPhase(ActorPointer<Phase, PhaseState> self, PhaseConfig config);
+using PhasePointer = ActorPointer<Phase, PhaseState>;
+
+Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config);
+
+/// The job is over for this phase: everybody who waits for it is told.
+void Fail(PhasePointer self, const caf::error& reason);
+
+// Offloading (phase_offload.cpp). Each does nothing where nothing offloads.
+void StartOffload(PhasePointer self, std::int64_t unit);       ///< phase 2 begins
+void StartRestoreIfDue(PhasePointer self, std::int64_t unit);  ///< a gradient has come
+/// Runs `phase3` when the state is there.
+void WhenRestored(PhasePointer self, std::int64_t unit, std::function<void()> phase3);
+/// Adds what the window waits for.
+void AddOffloadWaits(const PhaseConfig& config, std::int64_t unit, const PhaseState::Window& window,
+                     std::vector<Wait>& waits);
 
 /// The exchange that carries `route` (encoder replica -> language replica) to the ranks: every rank
 /// of a language replica's first stage ends up with all of the replica's rows. A row that is on the

@@ -61,11 +61,14 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
       names.push_back(DeviceName(rank));
     }
     if (std::find(homes.begin(), homes.end(), s.config.self) == homes.end()) continue;
-    auto members = MakeGroup("exchange " + edge.name, homes, s.config.plane.get(), s.config.abort,
-                             s.config.group_waits.get(), std::move(names));
+    const GroupNames group{s.config.group_waits.get(), "exchange " + edge.name, std::move(names)};
+    auto members = MakeGroup(group.group, homes, s.config.plane.get(), s.config.abort, group.waits,
+                             group.members);
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       if (homes[i] != s.config.self) continue;
-      devices.at(ranks[i]).groups[static_cast<int>(e)] = std::move(members[i]);
+      DeviceConfig& device = devices.at(ranks[i]);
+      device.groups[static_cast<int>(e)] = std::move(members[i]);
+      device.group_names[static_cast<int>(e)] = group;
     }
   }
 }
@@ -105,6 +108,8 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
     config.rank = rank;
     config.shards = plan.ShardsOn(rank);
     config.make_program = s.config.make_program;
+    config.make_queue = s.config.make_queue;
+    config.make_group = s.config.make_group;
     config.setup_thread = s.config.setup_thread;
     config.storage = s.config.storage;
     config.tensors = s.config.tensors;
@@ -183,6 +188,7 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   }
   config.out = request.out;
   config.update = request.update;
+  config.queued_passes = s.config.queued_passes;
   config.virtual_time = s.config.takes_ns != nullptr;
   if (request.update) config.update_name = plan.UpdateName(plan.UpdateOf(request.stage));
   config.tensors = s.config.tensors;
@@ -243,6 +249,8 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   config.samples_per_microbatch = plan.samples_per_microbatch();
   config.window = plan.config().schedule.window;
   config.stages = request.stages;
+  config.offloads = plan.OffloadsOf(edge.from);
+  config.restore_ahead = plan.RestoreAheadOf(edge);
   for (int dp = 0; dp < config.encoder.layout().dp; ++dp) {
     config.encoder_names.push_back(plan.ActorName(link.from, dp));
   }

@@ -137,7 +137,8 @@ void OnShardArrived(Self self, const ShardArrived& arrived) {
 void OnForwardDone(Self self, std::int64_t unit, const FromSet<ForwardDone>& done) {
   StageState& s = self->state;
   if (s.failed) return;
-  s.counters.busy = false;
+  s.running.pop_front();
+  ++s.forwards_done;
   StageState::Flight& flight = s.flights.at(unit);
   auto& report = s.rounds.front().report;
   for (const auto& part : done.parts) report.busy_ns += part.busy_ns;
@@ -207,7 +208,7 @@ void StartForward(Self self, std::int64_t unit) {
 void OnBackwardDone(Self self, std::int64_t unit, const FromSet<BackwardDone>& done) {
   StageState& s = self->state;
   if (s.failed) return;
-  s.counters.busy = false;
+  s.running.pop_front();
   for (const auto& part : done.parts) s.rounds.front().report.busy_ns += part.busy_ns;
   StageState::Flight flight = std::move(s.flights.at(unit));
   s.flights.erase(unit);
@@ -236,7 +237,7 @@ void StartWeights(Self self, std::int64_t unit) {
   const auto done = [self](const FromSet<BackwardWeightsDone>& answers) {
     StageState& state = self->state;
     if (state.failed) return;
-    state.counters.busy = false;
+    state.running.pop_front();
     for (const auto& part : answers.parts) state.rounds.front().report.busy_ns += part.busy_ns;
     Pump(self);
   };
@@ -244,29 +245,41 @@ void StartWeights(Self self, std::int64_t unit) {
       .then(done, [self](const caf::error& reason) { Fail(self, reason); });
 }
 
-/// Starts the next pass if the rule allows one. The only place that starts work.
-void Decide(Self self) {
+/// Starts the next pass if the rule allows one and says whether it did. The only place that starts
+/// work.
+bool StartNext(Self self) {
   StageState& s = self->state;
-  if (s.failed || s.updating || s.rounds.empty()) return;
+  if (s.failed || s.updating || s.rounds.empty()) return false;
   Recount(s);
   if (!NeedsBackward(s)) {
     while (s.counters.backwards < s.counters.gradients) s.flights.erase(s.counters.backwards++);
     s.counters.weights = s.counters.backwards;
   }
   const StageRule& rule = RuleOf(s);
-  if (AllStarted(s.counters, rule) && !s.counters.busy) return FinishRound(self);
+  if (AllStarted(s.counters, rule) && s.running.empty()) {
+    FinishRound(self);
+    return false;
+  }
   const auto pass = NextPass(s.counters, rule);
-  if (!pass) return;
-  s.counters.busy = true;
-  s.running = *pass;
+  if (!pass) return false;
+  s.running.push_back(*pass);
   CountStarted(s.counters, *pass);
   switch (pass->kind) {
     case PassKind::kForward:
-      return StartForward(self, pass->unit);
+      StartForward(self, pass->unit);
+      break;
     case PassKind::kBackward:
-      return StartBackward(self, pass->unit);
+      StartBackward(self, pass->unit);
+      break;
     case PassKind::kWeight:
-      return StartWeights(self, pass->unit);
+      StartWeights(self, pass->unit);
+      break;
+  }
+  return true;
+}
+
+void Decide(Self self) {
+  while (StartNext(self)) {
   }
 }
 

@@ -55,6 +55,9 @@ struct StageConfig {
   std::vector<OutgoingLink> out;
   Update update;  ///< invalid when the stage has no trainable parameters
   std::string update_name;
+  /// Passes that its devices may have at a time. 1: each is decided when the one before is done.
+  /// 2: a device that runs a queue finds the next pass there when it is done with one.
+  std::size_t queued_passes = 1;
   bool virtual_time = false;  ///< decide only when all of an instant has come (virtual_time.hpp)
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
@@ -102,8 +105,9 @@ struct StageState {
   std::map<std::int64_t, Flight> flights;
   std::deque<OpenRound> rounds;  ///< the front one is running
   std::int64_t next_round = 0;
-  Pass running;           ///< while counters.busy
-  bool updating = false;  ///< waiting for the Update at the round's end
+  std::deque<Pass> running;        ///< with the devices, oldest first
+  std::int64_t forwards_done = 0;  ///< since the start
+  bool updating = false;           ///< waiting for the Update at the round's end
   bool failed = false;
   bool deciding = false;  ///< virtual time: a DecideNow is under way
 };

@@ -31,10 +31,13 @@ void CountGradients(StageState& s, std::size_t link) {
 
 void Recount(StageState& s) {
   auto& c = s.counters;
+  c.busy = s.running.size() >= s.config.queued_passes;
   c.activations = s.config.reads_data ? s.inputs : c.horizon;
   for (const auto n : s.activations) c.activations = std::min(c.activations, n);
   if (s.gradients.empty()) {
-    c.gradients = c.busy ? c.gradients : c.forwards;  // at a sink the loss answers at once
+    // At a sink the loss answers at once; and since devices run what they have in order, a
+    // backward may follow its forward to them before that is done.
+    c.gradients = NeedsBackward(s) ? c.forwards : s.forwards_done;
   } else {
     c.gradients = *std::min_element(s.gradients.begin(), s.gradients.end());
   }

@@ -51,12 +51,12 @@ void AddAnswerWaits(const StageState& s, std::vector<Wait>& waits) {
     waits.push_back(
         {asked::kUpdate, "round", s.rounds.front().round.number, s.config.update_name, true});
   }
-  if (s.counters.busy) {
-    const char* what = s.running.kind == PassKind::kForward    ? asked::kForward
-                       : s.running.kind == PassKind::kBackward ? asked::kBackward
-                                                               : asked::kWeights;
+  for (const Pass& pass : s.running) {
+    const char* what = pass.kind == PassKind::kForward    ? asked::kForward
+                       : pass.kind == PassKind::kBackward ? asked::kBackward
+                                                          : asked::kWeights;
     waits.push_back(
-        {OnRanks(what, s.config.ranks), "microbatch", s.running.unit, s.config.lock_step, true});
+        {OnRanks(what, s.config.ranks), "microbatch", pass.unit, s.config.lock_step, true});
   }
   for (const auto& [unit, flight] : s.flights) {
     for (std::size_t l = 0; flight.sent && l < s.config.out.size(); ++l) {

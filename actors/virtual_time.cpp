@@ -47,7 +47,7 @@ std::uint64_t RunToEnd(caf::scheduler::test_coordinator& scheduler) {
 /// Records that a device makes: none may be dropped, or the trace would not be all that ran.
 std::size_t RecordsOn(const JobPlan& plan, int rank, std::int64_t steps) {
   const auto units = static_cast<std::size_t>(plan.config().schedule.microbatches);
-  constexpr std::size_t kKinds = 5;        // forward, backward, weights, exchanges there and back
+  constexpr std::size_t kKinds = 7;  // forward, backward, weights, exchanges and copies, both ways
   constexpr std::size_t kOncePerStep = 2;  // reduce, update
   return plan.ShardsOn(rank).size() * static_cast<std::size_t>(steps) *
          (kKinds * units + kOncePerStep);

@@ -6,8 +6,8 @@
 
 #include "checkpoint/sharded.hpp"
 #include "messages/system.hpp"
+#include "modules/device/backend.hpp"
 #include "modules/groups.hpp"
-#include "modules/memory_meter.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/programs.hpp"
@@ -15,8 +15,18 @@
 namespace troupe {
 namespace {
 
+/// One that runs and one behind it, so that no GPU waits for a decision.
+constexpr std::size_t kQueuedPasses = 2;
+
+/// Programs of a rank compute where the rank does.
+TorchOptions OptionsOf(const ClusterConfig& cluster, int rank) {
+  return {.device = cluster.backend == "cuda" ? GpuOf(cluster, rank) : Buffer::kHost};
+}
+
 ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> groups) {
-  auto torch = MakeTorchPrograms(config, groups);
+  auto torch = MakeTorchPrograms(config, groups, [cluster = config.cluster](const auto& shard) {
+    return OptionsOf(cluster, shard.rank);
+  });
   auto synthetic = MakeSyntheticPrograms(config, [groups](const ShardAddress& shard) {
     return std::shared_ptr<Communicator>(groups->Take(shard).data);
   });
@@ -25,6 +35,27 @@ ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> gr
     return computes ? torch(shard) : synthetic(shard);
   };
 }
+
+/// Ranks bring up their queue and their groups before their programs.
+void UseGpus(NodeConfig& node, const std::shared_ptr<DeviceBackend>& backend,
+             const std::shared_ptr<GroupTable>& groups) {
+  const DeviceGroupMaker make = [backend](int rank, auto host, const GroupNames& names) {
+    return backend->MakeGroup(rank, std::move(host), names);
+  };
+  node.make_group = make;
+  node.make_queue = [backend, groups, make](int rank) {
+    auto queue = backend->MakeQueue(rank);
+    groups->OnDevice(rank, make);
+    return queue;
+  };
+  node.queued_passes = kQueuedPasses;
+}
+
+std::vector<int> RanksOf(const ProcessPlan& processes, ProcessId process) {
+  return processes.processes()[static_cast<std::size_t>(process)].ranks;
+}
+
+void PrintLine(const std::string& line) { std::cout << line + "\n" << std::flush; }
 
 }  // namespace
 
@@ -48,11 +79,22 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
     for (const auto& process : processes->processes()) names.push_back(process.name);
     return std::make_shared<GroupWaits>(std::move(names));
   }();
-  node.make_program = MakePrograms(
-      config,
-      std::make_shared<GroupTable>(config, *processes, plane.get(), abort, node.group_waits.get()));
+  const auto groups =
+      std::make_shared<GroupTable>(config, *processes, plane.get(), abort, node.group_waits.get());
+  node.make_program = MakePrograms(config, groups);
   if (setup.wrap_programs) node.make_program = setup.wrap_programs(node.make_program);
   node.setup_thread = SetupComputeThread;
+  if (setup.make_queue) {
+    node.make_queue = setup.make_queue;
+    node.make_group = [](int, auto host, const GroupNames&) { return host; };
+    node.queued_passes = kQueuedPasses;
+  }
+  if (config.cluster.backend == "cuda") {
+    UseGpus(node,
+            MakeCudaBackend(config, RanksOf(*processes, self), self, abort,
+                            self == 0 && !setup.inspect ? PrintLine : SayLine()),
+            groups);
+  }
   node.source = setup.source;
   node.observer = setup.observer;
   node.faults = setup.faults;
@@ -65,7 +107,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.actors = std::make_shared<ActivityTable>();
   if (config.trace.messages && !setup.inspect) {
     node.trace = std::make_shared<MessageTrace>(self);
-    node.memory = std::make_shared<ResidentMemory>();
+    node.memory = MakeMemoryMeter(config);
     node.trace_records =
         (static_cast<std::size_t>(config.trace.buffer_mib) << 20) / sizeof(TraceRecord);
   }

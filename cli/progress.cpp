@@ -44,6 +44,14 @@ std::string Bar(std::int64_t step, std::int64_t steps) {
   return bar + "] ";
 }
 
+double Gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+std::string FormatMemory(const StepMetrics& m) {
+  if (!m.gpu) return Format("mem %lld MiB", static_cast<long long>(m.memory_bytes >> 20));
+  return Format("gpu mem %.1f GiB (peak %.1f, reserved %.1f)", Gib(m.gpu->in_use_bytes),
+                Gib(m.gpu->peak_bytes), Gib(m.gpu->reserved_bytes));
+}
+
 }  // namespace
 
 std::string FormatDuration(double seconds) {
@@ -54,7 +62,18 @@ std::string FormatDuration(double seconds) {
   return Format("%llds", s + 0LL);
 }
 
-StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks) {
+/// Ranks of other processes use nothing of this one's GPUs.
+static MemoryUse FullestGpu(int num_ranks, MemoryMeter& memory) {
+  MemoryUse most;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const MemoryUse use = memory.UseOf(rank);
+    if (use.peak_bytes > most.peak_bytes) most = use;
+  }
+  return most;
+}
+
+StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks,
+                      MemoryMeter& memory) {
   StepMetrics m;
   const OptimizerConfig& optimizer = config.optimizer;
   const double factor = ScheduleFactor(optimizer, result.round.step, config.run.steps);
@@ -66,7 +85,8 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
   m.seconds = result.seconds;
   m.tokens_per_second = static_cast<double>(result.loss.sequence_tokens) / result.seconds;
   m.bubble = std::clamp(1.0 - result.busy_seconds / (result.seconds * num_ranks), 0.0, 1.0);
-  m.memory_bytes = ResidentMemory().MemoryInUse();
+  m.memory_bytes = ResidentMemory().UseOf(0).in_use_bytes;
+  if (config.cluster.backend == "cuda") m.gpu = FullestGpu(num_ranks, memory);
   return m;
 }
 
@@ -83,9 +103,8 @@ void Progress::ShowStep(const StepMetrics& m) {
       Format("step %lld/%lld  loss %.4f  gnorm %.3f  lr %.1e  ", static_cast<long long>(m.step),
              static_cast<long long>(steps_), m.loss, m.gradient_norm, m.learning_rate) +
       FormatRate(m.tokens_per_second) +
-      Format(" tok/s  %.3f s  bubble %2.0f%%  mem %lld MiB  eta ", m.seconds, 100 * m.bubble,
-             static_cast<long long>(m.memory_bytes >> 20)) +
-      EtaOf(m.step);
+      Format(" tok/s  %.3f s  bubble %2.0f%%  ", m.seconds, 100 * m.bubble) + FormatMemory(m) +
+      "  eta " + EtaOf(m.step);
   if (!terminal_) {
     std::cout << line << '\n' << std::flush;
     return;

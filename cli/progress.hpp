@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "actors/director_actor.hpp"
 #include "configs/config.hpp"
+#include "modules/memory_meter.hpp"
 
 namespace troupe {
 
@@ -20,10 +22,12 @@ struct StepMetrics {
   double tokens_per_second = 0.0;
   double bubble = 0.0;            ///< share of the ranks' time in which they ran nothing
   std::int64_t memory_bytes = 0;  ///< resident, of this process
+  std::optional<MemoryUse> gpu;   ///< backend "cuda": of the fullest GPU of this process
 };
 
-/// The numbers of a completed training round.
-StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks);
+/// The numbers of a completed training round. `memory` is that of the backend.
+StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks,
+                      MemoryMeter& memory);
 
 /// "1h02m", "3m20s", "12s", "0.4s".
 std::string FormatDuration(double seconds);

@@ -74,7 +74,7 @@ void TrainObserver::OnRound(const RoundResult& result) {
 }
 
 void TrainObserver::OnStep(const RoundResult& result) {
-  const StepMetrics m = MetricsOf(result, config_, num_ranks_);
+  const StepMetrics m = MetricsOf(result, config_, num_ranks_, *memory_);
   nlohmann::ordered_json line;
   line["kind"] = "step";
   line["step"] = m.step;
@@ -87,6 +87,11 @@ void TrainObserver::OnStep(const RoundResult& result) {
   line["valid_tokens"] = result.loss.tokens;
   line["bubble"] = m.bubble;
   line["memory_bytes"] = m.memory_bytes;
+  if (m.gpu) {
+    line["gpu_in_use_bytes"] = m.gpu->in_use_bytes;
+    line["gpu_peak_bytes"] = m.gpu->peak_bytes;
+    line["gpu_reserved_bytes"] = m.gpu->reserved_bytes;
+  }
   WriteMetrics(line.dump());
   progress_.ShowStep(m);
 }

@@ -9,6 +9,7 @@
 #include "cli/run_directory.hpp"
 #include "cli/run_history.hpp"
 #include "configs/config.hpp"
+#include "modules/device/backend.hpp"
 
 namespace troupe {
 
@@ -33,6 +34,7 @@ class TrainObserver : public JobObserver {
   const Config& config_;
   const RunDirectory& directory_;
   int num_ranks_;
+  std::shared_ptr<MemoryMeter> memory_ = MakeMemoryMeter(config_);
   Progress progress_;
   RunHistory history_;  ///< before `metrics_`, which reads into it what is kept
   std::ofstream metrics_;

@@ -3,11 +3,19 @@
 #include <iostream>
 
 #include "cli/work_kinds.hpp"
+#include "data/llava.hpp"
+#include "modules/device/backend.hpp"
 
 namespace troupe {
 
 std::unique_ptr<Work> OpenWork(WorkArguments arguments) {
-  return arguments.verify ? OpenVerification(arguments) : OpenTraining(arguments);
+  auto work = arguments.verify ? OpenVerification(arguments) : OpenTraining(arguments);
+  const std::string missing = MissingFor(work->plan().config().cluster.backend);
+  if (!missing.empty()) {
+    throw DataError("cluster.backend = \"" + work->plan().config().cluster.backend +
+                    "\": " + missing);
+  }
+  return work;
 }
 
 std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {

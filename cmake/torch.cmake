@@ -2,13 +2,21 @@
 # (the folder with include/ and lib/, e.g. of `python3 -c "import torch; print(torch.__path__[0])"`).
 # Of a PyTorch its own package files are not used: they insist on a CUDA toolkit of their taste, and
 # find the system's libtorch first where there is one.
+# If that PyTorch was built for CUDA and nvcc is there, modules/torch/cuda/ is built for it too.
 set(TROUPE_TORCH "" CACHE PATH "Folder of an installed PyTorch; empty: the system's libtorch")
+set(TROUPE_TORCH_CUDA "AUTO" CACHE STRING
+    "Use libtorch's CUDA part: AUTO (where it and nvcc are), ON, OFF")
+set(TROUPE_TORCH_HAS_CUDA OFF)
 add_library(troupe_libtorch INTERFACE)
 
 if(NOT TROUPE_TORCH)
   find_package(Torch REQUIRED)
   target_link_libraries(troupe_libtorch INTERFACE ${TORCH_LIBRARIES})
   target_compile_options(troupe_libtorch INTERFACE ${TORCH_CXX_FLAGS})
+  if(TROUPE_TORCH_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "TROUPE_TORCH_CUDA=ON: expected TROUPE_TORCH to name a PyTorch built for "
+                        "CUDA, got the system's libtorch")
+  endif()
   return()
 endif()
 
@@ -34,3 +42,23 @@ target_include_directories(troupe_libtorch SYSTEM INTERFACE
 target_link_libraries(troupe_libtorch INTERFACE ${TROUPE_TORCH}/lib/libtorch_cpu.so
                                                 ${TROUPE_TORCH}/lib/libc10.so)
 target_link_options(troupe_libtorch INTERFACE -Wl,--allow-shlib-undefined)
+
+if(NOT TROUPE_TORCH_CUDA)
+  return()
+endif()
+if(NOT TROUPE_HAS_CUDA OR NOT EXISTS ${TROUPE_TORCH}/lib/libtorch_cuda.so)
+  if(NOT TROUPE_TORCH_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "TROUPE_TORCH_CUDA=ON: expected nvcc (TROUPE_CUDA) and a PyTorch with "
+                        "lib/libtorch_cuda.so in ${TROUPE_TORCH}, found nvcc: ${TROUPE_HAS_CUDA}")
+  endif()
+  return()
+endif()
+set(TROUPE_TORCH_HAS_CUDA ON)
+message(STATUS "PyTorch's CUDA part is linked")
+target_compile_definitions(troupe_libtorch INTERFACE TROUPE_TORCH_CUDA=1)
+target_include_directories(troupe_libtorch SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+# Nothing calls libtorch_cuda.so by name: it registers itself when it is loaded. So linkers that are
+# told to leave out what is not called would leave it out, and no tensor could live on a device.
+target_link_libraries(troupe_libtorch INTERFACE
+  "-Wl,--push-state,--no-as-needed,${TROUPE_TORCH}/lib/libtorch_cuda.so,--pop-state"
+  ${TROUPE_TORCH}/lib/libc10_cuda.so)

@@ -103,6 +103,14 @@ static void CheckDevices(const ClusterConfig& cluster, Report& report) {
   }
 }
 
+static void CheckSharing(const ClusterConfig& cluster, Report& report) {
+  const std::string key = "cluster.ranks_per_gpu";
+  if (cluster.backend == "cuda" || cluster.ranks_per_gpu == 1) return;
+  if (!report.Good({key, "cluster.backend"})) return;
+  report.Add(key, "expected 1 with cluster.backend = " + Quoted(cluster.backend) +
+                      ", whose ranks are threads, got " + std::to_string(cluster.ranks_per_gpu));
+}
+
 /// Something must be missing for longer than it may be late.
 static void CheckSilence(const ClusterConfig& cluster, Report& report) {
   const std::string heartbeat = "cluster.heartbeat_ms";
@@ -166,6 +174,7 @@ void CheckCluster(const Config& config, Report& report) {
   CheckNodeNames(cluster.nodes, report);
   CheckNodeAddresses(cluster.nodes, report);
   CheckDevices(cluster, report);
+  CheckSharing(cluster, report);
   CheckSilence(cluster, report);
   CheckTls(cluster, report);
   if (!cluster.join.empty() && !IsHostAndPort(cluster.join) && report.Good({"cluster.join"})) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "configs/checks.hpp"
+#include "configs/toml_value.hpp"
 #include "layout/ranks_text.hpp"
 
 namespace troupe {
@@ -103,6 +104,27 @@ static void CheckStrangers(const Config& config, Report& report) {
   }
 }
 
+/// State leaves a device for the time in which it is of no use there: while another module has it.
+static void CheckOffload(const Config& config, const ModuleConfig& module, Report& report) {
+  const std::string key = KeyOf(module, "offload");
+  if (module.offload == Offload::kNone) return;
+  if (!report.Good({key, KeyOf(module, "ranks"), KeyOf(module, "inline_in")})) return;
+  std::string feeds;
+  for (const auto& edge : config.edges) {
+    const ModuleConfig* to = config.Find(edge.to);
+    if (edge.from != module.name || to == nullptr || to == &module) continue;
+    if (!report.Good({KeyOf(*to, "ranks")})) return;
+    if (!module.inline_in && SameRanks(module, *to)) return;
+    feeds = edge.to;
+  }
+  const std::string why = feeds.empty() ? "feeds no module"
+                          : module.inline_in
+                              ? "is inline in " + Quoted(*module.inline_in) + " and runs with it"
+                              : "shares no ranks with " + Quoted(feeds) + ", which it feeds";
+  report.Add(key, "expected \"none\", or an encoder that is colocated with the module it feeds: " +
+                      Quoted(module.name) + " " + why);
+}
+
 void CheckEdges(const Config& config, Report& report) {
   for (const auto& edge : config.edges) {
     const ModuleConfig* from = config.Find(edge.from);
@@ -113,6 +135,7 @@ void CheckEdges(const Config& config, Report& report) {
     CheckEdgePlacement(config, edge, report);
   }
   CheckStrangers(config, report);
+  for (const auto& module : config.modules) CheckOffload(config, module, report);
 }
 
 }  // namespace troupe

@@ -24,6 +24,15 @@ std::int64_t Config::samples_per_microbatch() const {
   return schedule.micro_batch_size * Sink().layout.dp;
 }
 
+int GpuOf(const ClusterConfig& cluster, int rank) {
+  int place = rank;
+  for (const ClusterNode& node : cluster.nodes) {
+    if (place < node.devices) break;
+    place -= node.devices;
+  }
+  return place / cluster.ranks_per_gpu;
+}
+
 void SetChunks(Config& config) {
   const std::string& kind = config.schedule.kind;
   const int otherwise = kind == "interleaved" ? 2 : 1;

@@ -21,7 +21,7 @@ struct RunConfig {
   std::int64_t steps = 100;
   std::uint64_t seed = 0;
   Precision precision = Precision::kFloat32;
-  bool tf32 = false;  ///< a GPU may round factors of float32 products to 10 bits
+  bool tf32 = false;                ///< a GPU may round factors of float32 products to 10 bits
   std::int64_t evaluate_every = 0;  ///< steps between held-out evaluations; 0 = first and last only
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
@@ -62,6 +62,10 @@ struct ClusterConfig {
   std::string tls_key = "";
   friend bool operator==(const ClusterConfig&, const ClusterConfig&) = default;
 };
+
+/// The GPU of its node that a rank of backend "cuda" computes on, counted from 0 as the driver
+/// shows them to its process.
+int GpuOf(const ClusterConfig& cluster, int rank);
 
 /// What is checked of a message between processes.
 enum class TransportVerify { kOff, kHeader, kPayload };
@@ -163,6 +167,9 @@ struct ModuleConfig {
   bool frozen = false;
   Recompute recompute = Recompute::kNone;
   Offload offload = Offload::kNone;  ///< kState: gradients and moments too
+  /// Gradients that each replica of the language model still owes when what has left comes back.
+  /// None: half the stages of its pipeline.
+  std::optional<std::int64_t> offload_ahead = {};
   OptimizerOverride optimizer = {};
   int chunks = 1;                  ///< pipeline stages on each rank; filled by SetChunks
   VitConfig vit = {};              ///< when kind is kVit

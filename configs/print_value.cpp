@@ -49,6 +49,9 @@ struct Printer {
     if (key.type == ValueType::kWindow && *field == 0) return Quoted("step");
     return std::to_string(*field);
   }
+  std::string operator()(const std::optional<std::int64_t>* field) const {
+    return *field ? std::to_string(**field) : std::string();
+  }
   std::string operator()(const std::uint64_t* field) const { return std::to_string(*field); }
   std::string operator()(const double* field) const { return NumberText(*field); }
   std::string operator()(const std::optional<double>* field) const {

@@ -36,6 +36,9 @@ static Refused ReadInteger(const KeySpec& key, const TomlValue& value, const Slo
   if (!InRange(key.range, number)) return RefuseRange(key, value, number);
   if (auto* const* field = std::get_if<int*>(&slot)) **field = static_cast<int>(value.integer);
   if (auto* const* field = std::get_if<std::int64_t*>(&slot)) **field = value.integer;
+  if (auto* const* field = std::get_if<std::optional<std::int64_t>*>(&slot)) {
+    **field = value.integer;
+  }
   if (auto* const* field = std::get_if<std::uint64_t*>(&slot)) {
     **field = static_cast<std::uint64_t>(value.integer);
   }
@@ -63,9 +66,6 @@ static Refused ReadText(const KeySpec& key, const TomlValue& value, const Slot& 
 static Refused RefuseWord(const KeySpec& key, const TomlValue& value) {
   const std::string expected = "expected " + Expected(key);
   const std::string given = Quoted(value.string);
-  if (std::ranges::find(key.refused, value.string) != key.refused.end()) {
-    return Refusal{value.place, given + " is not available in this build; " + expected};
-  }
   const std::string nearest = Nearest(value.string, key.words);
   const std::string hint = nearest.empty() ? "" : "; did you mean " + Quoted(nearest) + "?";
   return Refusal{value.place, expected + ", got " + given + hint};

@@ -58,10 +58,10 @@ struct Betas {
 /// The field behind a key. monostate: the key has one legal value and is stored nowhere.
 using Slot =
     std::variant<std::monostate, std::string*, std::optional<std::string>*, bool*, int*,
-                 std::int64_t*, std::uint64_t*, double*, std::optional<double>*, Precision*,
-                 ModuleKind*, Recompute*, Offload*, ProjectorEnd*, ProcessesPer*, ClusterTls*,
-                 TransportVerify*, AxisOrder*, std::vector<int>*, std::vector<std::int64_t>*,
-                 std::vector<ClusterNode>*, Betas>;
+                 std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
+                 std::optional<double>*, Precision*, ModuleKind*, Recompute*, Offload*,
+                 ProjectorEnd*, ProcessesPer*, ClusterTls*, TransportVerify*, AxisOrder*,
+                 std::vector<int>*, std::vector<std::int64_t>*, std::vector<ClusterNode>*, Betas>;
 
 /// Bounds of a number. Whole numbers stop at 2^31 - 1 so that products of three stay in 64 bits.
 struct Range {
@@ -84,7 +84,6 @@ struct KeySpec {
   Range range = {};
   std::string_view unit = {};  ///< "" = none
   std::vector<std::string> words = {};
-  std::vector<std::string> refused = {};  ///< words that are known but not in this build
   std::string_view meaning = {};
   Slot (*slot)(const Target&) = nullptr;
 };

@@ -62,6 +62,23 @@ std::vector<KeySpec> ModuleKeys() {
                   "\"attention\" the scores, \"full\" all but its input. The numbers are the "
                   "same to the last bit.",
        .slot = [](const Target& t) -> Slot { return &t.module->recompute; }},
+      {.table = "modules.*",
+       .name = "offload",
+       .type = ValueType::kWord,
+       .words = {"none", "parameters", "state"},
+       .meaning = "What of a colocated encoder leaves its devices while the module it feeds "
+                  "computes: \"parameters\", or \"state\": gradients and both moments too. The "
+                  "numbers are the same to the last bit.",
+       .slot = [](const Target& t) -> Slot { return &t.module->offload; }},
+      {.table = "modules.*",
+       .name = "offload_ahead",
+       .type = ValueType::kInteger,
+       .range = {0, kMaxCount},
+       .unit = "microbatches",
+       .meaning = "How many gradients of a window each replica of the module it feeds still owes "
+                  "when the state begins to come back: more hide the copy, fewer lower the peak. "
+                  "Unless given, half the stages of that module.",
+       .slot = [](const Target& t) -> Slot { return &t.module->offload_ahead; }},
       {.table = "modules.*.layout",
        .name = "tp",
        .type = ValueType::kInteger,

@@ -12,7 +12,10 @@ struct CudaError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Throws CudaError: "cudaMalloc(&data, bytes): cudaErrorMemoryAllocation (out of memory)".
+/// "cudaMalloc(&data, bytes): cudaErrorMemoryAllocation (out of memory)".
+std::string Words(const char* call, cudaError_t code);
+
+/// Throws CudaError with these words.
 void Check(cudaError_t code, const char* call);
 
 /// For destructors: says it on standard error and goes on.

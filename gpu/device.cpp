@@ -1,5 +1,8 @@
 #include "gpu/device.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "gpu/check.hpp"
 
 namespace troupe::gpu {
@@ -20,6 +23,15 @@ DeviceFacts FactsOf(int device) {
   TROUPE_CUDA(cudaGetDeviceProperties(&properties, device));
   return {properties.name, properties.totalGlobalMem, properties.major, properties.minor,
           properties.multiProcessorCount};
+}
+
+DeviceId IdOf(int device) {
+  cudaDeviceProp properties{};
+  TROUPE_CUDA(cudaGetDeviceProperties(&properties, device));
+  DeviceId id{};
+  static_assert(sizeof id == sizeof properties.uuid.bytes);
+  std::copy(std::begin(properties.uuid.bytes), std::end(properties.uuid.bytes), id.begin());
+  return id;
 }
 
 DeviceGuard::DeviceGuard(int device) {

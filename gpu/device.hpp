@@ -1,6 +1,7 @@
 // The devices of this machine, and which of them a thread talks to.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 
@@ -19,6 +20,12 @@ struct DeviceFacts {
 
 /// Throws CudaError for a device that is not there.
 DeviceFacts FactsOf(int device);
+
+/// Names a device beyond this process and its numbers: no two have the same, nor do the parts that
+/// one is cut into.
+using DeviceId = std::array<char, 16>;
+/// Throws CudaError for a device that is not there.
+DeviceId IdOf(int device);
 
 /// The calling thread talks to `device` while this lives. CUDA keeps that per thread, so every
 /// handler that touches a device begins with one.

@@ -53,6 +53,14 @@ void MemoryPool::ResetPeak() {
 
 void MemoryPool::Trim() { TROUPE_CUDA(cudaMemPoolTrimTo(pool_, 0)); }
 
+std::shared_ptr<void> AllocateOnDevice(int device, std::size_t bytes) {
+  const DeviceGuard guard(device);
+  void* data = nullptr;
+  if (bytes == 0) return nullptr;
+  TROUPE_CUDA(cudaMalloc(&data, bytes));
+  return {data, [](void* mine) { TROUPE_CUDA_NO_THROW(cudaFree(mine)); }};
+}
+
 std::shared_ptr<void> AllocatePinned(std::size_t bytes) {
   void* data = nullptr;
   if (bytes == 0) return nullptr;

@@ -40,6 +40,10 @@ class MemoryPool {
   cudaMemPool_t pool_ = nullptr;
 };
 
+/// Memory of `device` beside any pool, for what lives as long as the job: its release waits for the
+/// device. Throws CudaError.
+std::shared_ptr<void> AllocateOnDevice(int device, std::size_t bytes);
+
 /// Page-locked host memory. Throws CudaError.
 std::shared_ptr<void> AllocatePinned(std::size_t bytes);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gpu/check.hpp"
+#include "gpu/completion.hpp"
 #include "gpu/device.hpp"
 
 namespace troupe::gpu {
@@ -14,9 +15,12 @@ Stream::Stream(int device) : device_(device) {
 }
 
 Stream::Stream(Stream&& other) noexcept
-    : device_(other.device_), stream_(std::exchange(other.stream_, nullptr)) {}
+    : device_(other.device_),
+      stream_(std::exchange(other.stream_, nullptr)),
+      completions_(std::move(other.completions_)) {}
 
 Stream::~Stream() {
+  completions_.reset();
   if (stream_ != nullptr) TROUPE_CUDA_NO_THROW(cudaStreamDestroy(stream_));
 }
 
@@ -24,18 +28,19 @@ void Stream::Wait(const Event& event) const {
   TROUPE_CUDA(cudaStreamWaitEvent(stream_, event.get(), 0));
 }
 
-void Stream::OnDone(std::function<void()> done) const {
-  // A stream callback and not a host function: the latter is not called after an error.
-  auto kept = std::make_unique<std::function<void()>>(std::move(done));
-  const auto call = [](cudaStream_t, cudaError_t, void* mine) {
-    const std::unique_ptr<std::function<void()>> owned(static_cast<std::function<void()>*>(mine));
-    (*owned)();
-  };
-  TROUPE_CUDA(cudaStreamAddCallback(stream_, call, kept.get(), 0));
-  static_cast<void>(kept.release());
+void Stream::OnOutcome(std::function<void(const std::string& error)> done) const {
+  if (completions_ == nullptr) completions_ = std::make_unique<Completions>(device_);
+  completions_->Tell(*this, std::move(done));
 }
 
-void Stream::Synchronize() const { TROUPE_CUDA(cudaStreamSynchronize(stream_)); }
+void Stream::OnDone(std::function<void()> done) const {
+  OnOutcome([done = std::move(done)](const std::string&) { done(); });
+}
+
+void Stream::Synchronize() const {
+  TROUPE_CUDA(cudaStreamSynchronize(stream_));
+  if (completions_ != nullptr) completions_->Drain();
+}
 
 Event::Event(int device, Timed timed) {
   const DeviceGuard guard(device);
@@ -49,7 +54,7 @@ Event::~Event() {
   if (event_ != nullptr) TROUPE_CUDA_NO_THROW(cudaEventDestroy(event_));
 }
 
-void Event::Record(const Stream& stream) { TROUPE_CUDA(cudaEventRecord(event_, stream.get())); }
+void Event::Record(cudaStream_t stream) { TROUPE_CUDA(cudaEventRecord(event_, stream)); }
 
 bool Event::Passed() const {
   const cudaError_t code = cudaEventQuery(event_);

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
 
 #include <cuda_runtime_api.h>
 
 namespace troupe::gpu {
 
+class Completions;
 class Event;
 
 /// Owns one stream that does not wait for the default stream. Move-only.
@@ -15,6 +18,7 @@ class Stream {
   explicit Stream(int device);
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&&) = delete;
+  /// Blocks until all that OnOutcome and OnDone promised is told, and for nothing else.
   ~Stream();
 
   int device() const { return device_; }
@@ -23,16 +27,21 @@ class Stream {
   /// What is queued from now on waits for `event`; the calling thread does not. An event that was
   /// never recorded is not waited for.
   void Wait(const Event& event) const;
-  /// Calls `done` when all that is queued so far has run, on a thread of the driver: it must not
-  /// call CUDA nor wait, it may send a message. Called exactly once, also after an error of the
-  /// device, which a later call returns.
+  /// Calls `done` when all that is queued so far has run, with "", or when the device has failed,
+  /// with CUDA's words. Called exactly once, in the order of the calls, on a thread of the driver:
+  /// it must not call CUDA, wait or throw, it may send a message. What is queued after this does
+  /// not wait for it. For one thread at a time; it costs a second stream and a thread that sleeps.
+  /// Throws CudaError for a device that has failed before, `done` uncalled.
+  void OnOutcome(std::function<void(const std::string& error)> done) const;
+  /// The same for who does not ask how it went: a later call says it.
   void OnDone(std::function<void()> done) const;
-  /// Blocks until all that is queued has run. For the end of a job and for tests.
+  /// Blocks until all that is queued has run and been told. For the end of a job and for tests.
   void Synchronize() const;
 
  private:
   int device_ = 0;
   cudaStream_t stream_ = nullptr;
+  mutable std::unique_ptr<Completions> completions_;  // made when it is first asked for
 };
 
 /// A place in a stream. Move-only.
@@ -48,7 +57,8 @@ class Event {
   cudaEvent_t get() const { return event_; }  ///< borrowed
 
   /// Here, behind all that is queued on `stream`.
-  void Record(const Stream& stream);
+  void Record(const Stream& stream) { Record(stream.get()); }
+  void Record(cudaStream_t stream);  ///< of the event's device
   /// Whether all before it has run; never waits.
   bool Passed() const;
   /// Between two timed events that have passed.

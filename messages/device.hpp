@@ -98,6 +98,28 @@ struct ExchangeDone {
 };
 inline auto Fields(ExchangeDone& x) { return std::tie(x.busy_ns, x.rows); }
 
+/// Let the state leave the device while nothing of the shard runs; see StageProgram::Offload. The
+/// answer comes when it has left; other commands are run meanwhile.
+struct OffloadState {
+  int stage = 0;
+  std::int64_t round = 0;
+  std::int64_t unit = 0;  ///< window whose forward it follows
+};
+inline auto Fields(OffloadState& x) { return std::tie(x.stage, x.round, x.unit); }
+struct StateOffloaded {};
+inline auto Fields(StateOffloaded&) { return std::tie(); }
+
+/// Bring it back. The answer comes when the shard's backward can run.
+struct RestoreState {
+  int stage = 0;
+  std::int64_t round = 0;
+  std::int64_t unit = 0;
+  bool moments = false;  ///< the update comes next
+};
+inline auto Fields(RestoreState& x) { return std::tie(x.stage, x.round, x.unit, x.moments); }
+struct StateRestored {};
+inline auto Fields(StateRestored&) { return std::tie(); }
+
 /// Hand out the tensors of one shard. They are the live memory: look, do not keep.
 struct Inspect {
   int stage = 0;
@@ -126,14 +148,32 @@ struct ShardStored {
 };
 inline auto Fields(ShardStored& x) { return std::tie(x.sha256); }
 
+/// Of a device to itself: the oldest command on its queue has run.
+struct WorkEnded {
+  std::string error;  ///< in the device's words; empty: it has not failed
+};
+inline auto Fields(WorkEnded& x) { return std::tie(x.error); }
+
 using Device = caf::typed_actor<
     caf::replies_to<RunForward>::with<ForwardDone>,
     caf::replies_to<RunBackward>::with<BackwardDone>,
     caf::replies_to<RunBackwardWeights>::with<BackwardWeightsDone>,
     caf::replies_to<ReduceGradients>::with<GradientsReduced>,
     caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
-    caf::replies_to<RunExchange>::with<ExchangeDone>, caf::replies_to<Inspect>::with<Inspected>,
-    caf::replies_to<SaveShard>::with<ShardStored>, caf::replies_to<LoadShard>::with<ShardStored>>;
+    caf::replies_to<RunExchange>::with<ExchangeDone>,
+    caf::replies_to<OffloadState>::with<StateOffloaded>,
+    caf::replies_to<RestoreState>::with<StateRestored>, caf::replies_to<Inspect>::with<Inspected>,
+    caf::replies_to<SaveShard>::with<ShardStored>, caf::replies_to<LoadShard>::with<ShardStored>,
+    caf::reacts_to<WorkEnded>>;
+
+/// From a device's copies to itself: those of move `number` have run. Stays in its process.
+struct StateMoved {
+  std::int64_t number = 0;
+  WorkTimes times;
+};
+inline auto Fields(StateMoved& x) {
+  return std::tie(x.number, x.times.begin_ns, x.times.end_ns, x.times.error);
+}
 
 /// The same command to several ranks, as one decision.
 template <class Command>
@@ -163,6 +203,8 @@ using LockStep =
                      caf::replies_to<ToSet<ReduceGradients>>::with<FromSet<GradientsReduced>>,
                      caf::replies_to<ToSet<UpdateParameters>>::with<FromSet<ParametersUpdated>>,
                      caf::replies_to<ToSet<RunExchange>>::with<FromSet<ExchangeDone>>,
+                     caf::replies_to<ToSet<OffloadState>>::with<FromSet<StateOffloaded>>,
+                     caf::replies_to<ToSet<RestoreState>>::with<FromSet<StateRestored>>,
                      caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>,
                      caf::replies_to<ToSet<SaveShard>>::with<FromSet<ShardStored>>,
                      caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardStored>>,

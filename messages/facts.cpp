@@ -125,12 +125,13 @@ struct Types {
     AddAll<ToSet<RunForward>, FromSet<ForwardDone>, ToSet<RunBackward>, FromSet<BackwardDone>,
            ToSet<RunBackwardWeights>, FromSet<BackwardWeightsDone>, ToSet<ReduceGradients>,
            FromSet<GradientsReduced>, ToSet<UpdateParameters>, FromSet<ParametersUpdated>,
-           ToSet<RunExchange>, FromSet<ExchangeDone>, ToSet<Inspect>, FromSet<Inspected>,
+           ToSet<RunExchange>, FromSet<ExchangeDone>, ToSet<OffloadState>, FromSet<StateOffloaded>,
+           ToSet<RestoreState>, FromSet<StateRestored>, ToSet<Inspect>, FromSet<Inspected>,
            ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>();
     AddAll<RunForward, ForwardDone, RunBackward, BackwardDone, RunBackwardWeights,
            BackwardWeightsDone, ReduceGradients, GradientsReduced, UpdateParameters,
-           ParametersUpdated, RunExchange, ExchangeDone, Inspect, Inspected, SaveShard, LoadShard,
-           ShardStored>();
+           ParametersUpdated, RunExchange, ExchangeDone, OffloadState, StateOffloaded, RestoreState,
+           StateRestored, StateMoved, Inspect, Inspected, SaveShard, LoadShard, ShardStored>();
     AddAll<RoundBegin, StageReport, Input, InputTaken, BackwardsDone, Updated, UpdateRound,
            SquaredNorm, ApplyUpdate, UpdateDone>();
     AddAll<RunJob, JobDone, JobFailed, StopSoon>();

@@ -28,6 +28,10 @@ void RegisterAll(SystemConfig& config) {
   Register<ToSet<ReduceGradients>, FromSet<GradientsReduced>>(config, {"Rs", "RsDone"});
   Register<ToSet<UpdateParameters>, FromSet<ParametersUpdated>>(config, {"Us", "UsDone"});
   Register<ToSet<RunExchange>, FromSet<ExchangeDone>>(config, {"Es", "EsDone"});
+  Register<ToSet<OffloadState>, FromSet<StateOffloaded>, ToSet<RestoreState>,
+           FromSet<StateRestored>>(config, {"Os", "OsDone", "Qs", "QsDone"});
+  Register<OffloadState, StateOffloaded, RestoreState, StateRestored>(config,
+                                                                      {"O", "ODone", "Q", "QDone"});
   Register<ToSet<Inspect>, FromSet<Inspected>>(config, {"Is", "IsDone"});
   Register<ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>(config,
                                                                      {"Saves", "Loads", "StoredS"});

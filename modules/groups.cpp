@@ -47,15 +47,22 @@ class ModuleShards {
         ((at.pp * layout_.dp + at.dp) * layout_.cp + at.cp) * layout_.tp + at.tp)];
   }
 
+  /// Who is in which group, in the order of the calls of Join: rank, shard, view, names.
+  struct Joined {
+    int rank = 0;
+    Coordinates at;
+    View view = nullptr;
+    GroupNames names;
+  };
+  std::vector<Joined>& joined() { return joined_; }
+
   /// Makes one group of `kind` and gives member i its view, if it lives here.
   void Join(const char* kind, View view, const std::vector<Coordinates>& members) {
     std::vector<ProcessId> homes;
     std::vector<std::string> devices;
     for (const Coordinates& at : members) {
-      Coordinates place = at;
-      place.pp = at.pp % layout_.pp;
-      homes.push_back(processes_.HomeOf(grid_.RankAt(place)));
-      devices.push_back(DeviceName(grid_.RankAt(place)));
+      homes.push_back(processes_.HomeOf(RankOf(at)));
+      devices.push_back(DeviceName(RankOf(at)));
     }
     const ProcessId self = plane_ == nullptr ? 0 : plane_->self();
     if (std::find(homes.begin(), homes.end(), self) == homes.end()) return;
@@ -63,13 +70,20 @@ class ModuleShards {
     const std::string name = std::string(kind) + " " + name_ + ".s" + std::to_string(first.pp) +
                              " dp" + std::to_string(first.dp) + " cp" + std::to_string(first.cp) +
                              " tp" + std::to_string(first.tp);
-    auto communicators = MakeGroup(name, homes, plane_, abort_, waits_, std::move(devices));
+    auto communicators = MakeGroup(name, homes, plane_, abort_, waits_, devices);
     for (std::size_t i = 0; i < members.size(); ++i) {
       At(members[i]).*view = std::move(communicators[i]);
+      if (members.size() == 1 || homes[i] != self) continue;
+      joined_.push_back({RankOf(members[i]), members[i], view, {waits_, name, devices}});
     }
   }
 
  private:
+  int RankOf(Coordinates at) const {
+    at.pp %= layout_.pp;
+    return grid_.RankAt(at);
+  }
+
   std::string name_;
   Layout layout_;
   Grid grid_;
@@ -78,6 +92,7 @@ class ModuleShards {
   std::shared_ptr<AbortSignal> abort_;
   GroupWaits* waits_;
   std::vector<ShardGroups> shards_;
+  std::vector<Joined> joined_;
 };
 
 /// `count` coordinates from `at` on along one axis.
@@ -139,6 +154,26 @@ GroupTable::GroupTable(const Config& config, const ProcessPlan& processes, DataP
     ForEachShard(module, [&](const Coordinates& at) {
       groups_.emplace(Key{module.name, at.pp, at.dp, at.cp, at.tp}, std::move(shards.At(at)));
     });
+    for (auto& joined : shards.joined()) {
+      const Coordinates& at = joined.at;
+      memberships_[joined.rank].push_back(
+          {{module.name, at.pp, at.dp, at.cp, at.tp}, joined.view, std::move(joined.names)});
+    }
+  }
+}
+
+void GroupTable::OnDevice(int rank, const DeviceGroupMaker& make) {
+  // A rank's views are its own: no lock while others are waited for.
+  std::vector<Membership> mine;
+  {
+    const std::lock_guard lock(mutex_);
+    mine = std::move(memberships_[rank]);
+  }
+  for (const Membership& membership : mine) {
+    std::unique_lock lock(mutex_);
+    auto& view = groups_.at(membership.shard).*membership.view;
+    lock.unlock();
+    view = make(rank, std::move(view), membership.names);
   }
 }
 

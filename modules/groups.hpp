@@ -2,11 +2,13 @@
 // two members can disagree about which group is which.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "cluster/process_plan.hpp"
 #include "configs/config.hpp"
@@ -26,6 +28,10 @@ struct ShardGroups {
   std::unique_ptr<Communicator> tied;       ///< with a tied head: [first stage, last stage]
 };
 
+/// Puts something in front of a rank's view of a group: what its device does collectives with.
+using DeviceGroupMaker = std::function<std::unique_ptr<Communicator>(
+    int rank, std::unique_ptr<Communicator> host, const GroupNames& names)>;
+
 /// Thread-safe.
 class GroupTable {
  public:
@@ -37,6 +43,11 @@ class GroupTable {
   /// All ranks in this process.
   GroupTable(const Config& config, const std::shared_ptr<AbortSignal>& abort);
 
+  /// Replaces all views of a rank by what `make` makes of them. Every rank of the job calls it
+  /// once, on its own thread and before it takes any: groups come in one order that is the same in
+  /// all of the job, so `make` may wait for the other members.
+  void OnDevice(int rank, const DeviceGroupMaker& make);
+
   /// Hands the shard its views. Throws std::logic_error for a shard that is unknown or was served
   /// before: two threads must never share a view.
   ShardGroups Take(const ShardAddress& shard);
@@ -44,8 +55,16 @@ class GroupTable {
  private:
   using Key = std::tuple<std::string, int, int, int, int>;  ///< module, pp, dp, cp, tp
 
+  using View = std::unique_ptr<Communicator> ShardGroups::*;
+  struct Membership {
+    Key shard;
+    View view = nullptr;
+    GroupNames names;
+  };
+
   std::mutex mutex_;
   std::map<Key, ShardGroups> groups_;
+  std::map<int, std::vector<Membership>> memberships_;  ///< by rank of this process, in the order
 };
 
 /// Ranks of a tp group that hold the same key/value head: 1 unless tp > kv_heads.

@@ -1,10 +1,12 @@
 #include "modules/memory_meter.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "modules/side_memory.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
@@ -17,14 +19,17 @@ ResidentMemory::~ResidentMemory() {
   if (file_ >= 0) close(file_);
 }
 
-std::int64_t ResidentMemory::MemoryInUse() {
+MemoryUse ResidentMemory::UseOf(int) {
   const std::int64_t now_ns = NowNs();
   std::int64_t look_at_ns = look_at_ns_.load(std::memory_order_relaxed);
   // Whoever sets the next time looks; the others take what is there.
   if (now_ns >= look_at_ns && look_at_ns_.compare_exchange_strong(look_at_ns, now_ns + kEveryNs)) {
-    bytes_.store(Look(), std::memory_order_relaxed);
+    const std::int64_t bytes = Look();
+    bytes_.store(bytes, std::memory_order_relaxed);
+    peak_.store(std::max(peak_.load(std::memory_order_relaxed), bytes), std::memory_order_relaxed);
   }
-  return bytes_.load(std::memory_order_relaxed);
+  const std::int64_t bytes = bytes_.load(std::memory_order_relaxed);
+  return {bytes, bytes, std::max(bytes, peak_.load(std::memory_order_relaxed))};
 }
 
 /// "pages-of-all pages-resident ...".
@@ -37,7 +42,7 @@ std::int64_t ResidentMemory::Look() const {
   std::int64_t resident = 0;
   const char* const after = std::from_chars(text.data(), end, all).ptr;
   if (after == end || std::from_chars(after + 1, end, resident).ec != std::errc()) return 0;
-  return resident * sysconf(_SC_PAGESIZE);
+  return std::max<std::int64_t>(resident * sysconf(_SC_PAGESIZE) - SideMemoryBytes(), 0);
 }
 
 }  // namespace troupe

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "modules/work_queue.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
@@ -107,6 +108,10 @@ struct TensorPiece {
   bool owner = true;  ///< false when another shard holds the same piece and speaks for it
 };
 
+/// Told once when a shard's state has moved, with when the copies ran, or why they did not; on any
+/// thread, and without waiting there.
+using StateMovedCallback = std::function<void(const WorkTimes&)>;
+
 enum class TensorKind { kParameter, kGradient, kFirstMoment, kSecondMoment };
 
 class StageProgram {
@@ -119,6 +124,16 @@ class StageProgram {
   /// The rest of a Backward that was told to split: adds to the gradients of the weights. Nothing,
   /// where a program does all of it in Backward.
   virtual void BackwardWeights(std::int64_t unit) { static_cast<void>(unit); }
+  /// Between a forward and its backward: begins to copy what ModuleConfig::offload says of the
+  /// state to memory beside the device, which is free for others once `done` has been called.
+  /// Returns when the copies are queued, not when they have run. Until the state is back, nothing
+  /// else may be called that needs it. `done` is not called if this throws. At once, where nothing
+  /// is to leave.
+  virtual void Offload(StateMovedCallback done);
+  /// Begins to bring back what has left, after `done` of its Offload; `done` is called when a
+  /// backward can run. The moments are needed by Update only: they stay away unless `moments`, and
+  /// come behind the rest then; whoever needs them waits for them.
+  virtual void Restore(bool moments, StateMovedCallback done);
   /// Sums the gradients over replicas (and whoever else holds the same parameter), in place.
   /// Returns this shard's share of the squared norm: over all shards each element counts once.
   virtual double ReduceGradients() = 0;
@@ -131,7 +146,7 @@ class StageProgram {
   /// first that is missing, unknown or different, and changes nothing then. Not while a pass is in
   /// flight. Replicas and others that hold the same piece must be given the same values.
   virtual void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) = 0;
-  /// Bytes of parameters, gradients and optimizer state.
+  /// Bytes of parameters, gradients and optimizer state that are on the device now.
   virtual std::size_t state_bytes() const = 0;
 };
 

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
-#include "transport/buffer.hpp"
+#include "transport/row_memory.hpp"
 
 namespace troupe {
 
@@ -14,36 +15,32 @@ namespace troupe {
 struct WorkTimes {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::string error;  ///< in the device's words, when it has failed; else empty
+  std::string error;  ///< in the device's words, where work that tells its times has failed
 };
 
-/// One per rank; used on that rank's thread only.
-class WorkQueue {
+/// One per rank; used on that rank's thread only. What Here and Allocate give may be used by what
+/// is queued after them.
+class WorkQueue : public RowMemory {
  public:
-  WorkQueue() = default;
-  WorkQueue(const WorkQueue&) = delete;
-  WorkQueue& operator=(const WorkQueue&) = delete;
-  virtual ~WorkQueue() = default;
-
-  /// The device whose memory its work reads and writes; Buffer::kHost where that is the host's.
-  virtual int device() const = 0;
   /// First on the rank's thread: what it queues from now on comes here.
   virtual void BindThread() = 0;
 
   /// A piece of work begins here. `name` is what the device's own tools show:
   /// "vision.s0/microbatch 3/forward".
   virtual void Begin(const std::string& name) = 0;
-  /// It ends here. `done` is called once, when all of it has run or the device has failed, on a
-  /// thread that must not wait nor queue work: it sends a message.
-  virtual void End(std::function<void(const WorkTimes&)> done) = 0;
+  /// It ends here. `done` is called once, when all of it has run (with "") or the device has failed
+  /// (in its words), on a thread that must not wait nor queue work: it sends a message. Empty:
+  /// nobody asks, since queueing it has failed halfway.
+  virtual void End(std::function<void(const std::string& error)> done) = 0;
+  /// When the oldest piece ran that is done and has not been asked for. Once for each `done`.
+  virtual WorkTimes TakeTimes() = 0;
 
-  /// Rows that are in parts, laid together in the order of the queue; others as they are.
-  virtual Buffer Assembled(const Buffer& rows) = 0;
-  /// Uninitialised memory of the device, for what is queued from now on.
-  virtual Buffer Allocate(Shape shape, DType dtype) = 0;
   /// Blocks until all that is queued has run; throws what a device that failed says. For what the
   /// host reads itself: checkpoints, inspections.
   virtual void Synchronize() = 0;
 };
+
+/// Makes the queue of a rank; called on the rank's own thread.
+using WorkQueueFactory = std::function<std::unique_ptr<WorkQueue>(int rank)>;
 
 }  // namespace troupe

@@ -17,6 +17,10 @@ class WrappedProgram : public StageProgram {
   ForwardResult Forward(const ForwardPass& pass) override { return program->Forward(pass); }
   BackwardResult Backward(const BackwardPass& pass) override { return program->Backward(pass); }
   void BackwardWeights(std::int64_t unit) override { program->BackwardWeights(unit); }
+  void Offload(StateMovedCallback done) override { program->Offload(std::move(done)); }
+  void Restore(bool moments, StateMovedCallback done) override {
+    program->Restore(moments, std::move(done));
+  }
   double ReduceGradients() override { return program->ReduceGradients(); }
   void Update(const UpdateStep& step) override { program->Update(step); }
   std::vector<TensorPiece> Tensors(TensorKind kind) const override {

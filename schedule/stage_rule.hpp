@@ -57,12 +57,13 @@ std::string ToString(const std::vector<Pass>& order);  ///< "F0 F1 B0"
 struct StageCounters {
   std::int64_t activations = 0;  ///< arrived on every incoming link
   std::int64_t forwards = 0;     ///< started
-  std::int64_t gradients = 0;    ///< answered on every outgoing link; at a sink: forwards finished
+  std::int64_t gradients = 0;    ///< answered on every outgoing link; at a sink: forwards, once
+                                 ///< a backward may follow
   std::int64_t backwards = 0;    ///< started, or retired where no backward is needed
   std::int64_t weights = 0;      ///< started, where backwards are split; else never looked at
   std::int64_t round_begin = 0;  ///< first unit of the current round
   std::int64_t horizon = 0;      ///< units that may go forward: the current round ends here
-  bool busy = false;             ///< the devices are running a pass of this stage
+  bool busy = false;             ///< the devices have as many passes of this stage as they take
 };
 
 enum class RuleKind : std::uint8_t { k1F1B, kGpipe, kZbH1, kOrdered };

@@ -14,11 +14,19 @@ enum class WorkKind : std::uint8_t {
   kUpdate = 4,    ///< optimizer step
   kExchange = 5,  ///< boundary rows exchanged within a colocated group
   kWeight = 6,    ///< the weights' part of a backward that was split
+  kOffload = 7,   ///< state of an encoder copied off its device, beside what that computes
+  kRestore = 8,   ///< and back
 };
 
-inline constexpr std::uint8_t kNumWorkKinds = 6;
+inline constexpr std::uint8_t kNumWorkKinds = 8;
 
-/// "F", "B", "W", "reduce", "update", "exchange"; "?" for a value that is none of them.
+/// Copies run beside a device's other work, everything else one after the other.
+constexpr bool IsCopy(WorkKind kind) {
+  return kind == WorkKind::kOffload || kind == WorkKind::kRestore;
+}
+
+/// "F", "B", "W", "reduce", "update", "exchange", "offload", "restore"; "?" for a value that is
+/// none of them.
 constexpr const char* ToString(WorkKind kind) {
   switch (kind) {
     case WorkKind::kForward:
@@ -33,6 +41,10 @@ constexpr const char* ToString(WorkKind kind) {
       return "exchange";
     case WorkKind::kWeight:
       return "W";
+    case WorkKind::kOffload:
+      return "offload";
+    case WorkKind::kRestore:
+      return "restore";
   }
   return "?";
 }

@@ -50,15 +50,13 @@ std::shared_ptr<void> AllocateLarge(std::size_t num_bytes) {
 }
 
 std::string Describe(const Buffer& buffer) {
-  const std::string text = ToString(buffer.dtype()) + " " + ToString(buffer.shape());
-  return buffer.on_host() ? text : text + " on device " + std::to_string(buffer.device());
+  return ToString(buffer.dtype()) + " " + ToString(buffer.shape());
 }
 
 void CheckSameRows(const Buffer& first, const Buffer& part) {
   if (!part.defined()) throw std::invalid_argument("concatenation of rows: a part is undefined");
   const bool same =
-      first.dtype() == part.dtype() && !first.shape().empty() && first.device() == part.device() &&
-      first.shape().size() == part.shape().size() &&
+      first.dtype() == part.dtype() && !first.shape().empty() && first.shape().size() == part.shape().size() &&
       std::equal(first.shape().begin() + 1, first.shape().end(), part.shape().begin() + 1);
   if (!same)
     throw std::invalid_argument("concatenation of rows: expected rows as in " + Describe(first) +
@@ -66,7 +64,7 @@ void CheckSameRows(const Buffer& first, const Buffer& part) {
 }
 
 bool ShareOwner(const Buffer& a, const Buffer& b) {
-  return a.owner() != nullptr && !a.owner().owner_before(b.owner()) &&
+  return a.owner() != nullptr && a.device() == b.device() && !a.owner().owner_before(b.owner()) &&
          !b.owner().owner_before(a.owner());
 }
 
@@ -166,11 +164,14 @@ Buffer Buffer::Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType 
 }
 
 Buffer Buffer::InParts(std::vector<Buffer> parts) {
-  Buffer whole = parts.at(0);
-  whole.owner_ = nullptr;
-  whole.data_ = nullptr;
+  Buffer whole;
+  whole.shape_ = parts.at(0).shape();
+  whole.dtype_ = parts[0].dtype();
   whole.shape_.at(0) = 0;
-  for (const Buffer& part : parts) whole.shape_[0] += part.num_rows();
+  for (const Buffer& part : parts) {
+    whole.shape_[0] += part.num_rows();
+    if (whole.on_host()) whole.device_ = part.device();
+  }
   whole.parts_ = std::make_shared<const std::vector<Buffer>>(std::move(parts));
   return whole;
 }
@@ -229,6 +230,29 @@ Buffer Buffer::Rows(std::int64_t begin, std::int64_t end) const {
   return rows;
 }
 
+Buffer BytesOf(const Buffer& buffer, std::size_t offset, std::size_t num_bytes) {
+  const std::size_t all = buffer.num_bytes();
+  if (offset > all || num_bytes > all - offset)
+    throw std::out_of_range("bytes [" + std::to_string(offset) + ", " +
+                            std::to_string(offset + num_bytes) + "): expected a part of [0, " +
+                            std::to_string(all) + ")");
+  const auto view = [](const Buffer& whole, std::size_t begin, std::size_t size) {
+    return Buffer::Wrap(whole.owner(), whole.data() + begin, {static_cast<std::int64_t>(size)},
+                        DType::kUInt8, whole.device());
+  };
+  if (buffer.parts().empty()) return view(buffer, offset, num_bytes);
+  std::vector<Buffer> kept;
+  std::size_t first = 0;
+  for (const Buffer& part : buffer.parts()) {
+    const std::size_t from = std::max(offset, first);
+    const std::size_t to = std::min(offset + num_bytes, first + part.num_bytes());
+    if (from < to) kept.push_back(view(part, from - first, to - from));
+    first += part.num_bytes();
+  }
+  if (kept.empty()) return view(buffer.parts().front(), 0, 0);
+  return kept.size() == 1 ? kept.front() : Buffer::InParts(std::move(kept));
+}
+
 Buffer ConcatenateRows(const std::vector<Buffer>& parts) {
   if (parts.empty())
     throw std::invalid_argument("concatenation of rows: expected at least one part, got none");
@@ -254,7 +278,7 @@ Buffer ConcatenateRows(const std::vector<Buffer>& parts) {
   if (AreNeighbours(filled))
     return Buffer::Wrap(first.owner(), first.data(), std::move(shape), first.dtype(),
                         first.device());
-  if (!first.on_host()) {
+  if (std::any_of(filled.begin(), filled.end(), [](const Buffer* p) { return !p->on_host(); })) {
     std::vector<Buffer> pieces;
     for (const Buffer* part : filled) pieces.push_back(*part);
     return Buffer::InParts(std::move(pieces));

@@ -38,8 +38,9 @@ class Buffer {
   /// `device` is where the memory is: kHost, or the number of a GPU of this process.
   static Buffer Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype,
                      int device = kHost);
-  /// Rows on a device, in pieces one behind the other: data() is null until that device has laid
-  /// them together, in the order of its own work. Row shape, dtype and device of all are the same.
+  /// Rows in pieces one behind the other, of which some are on devices: data() is null until the
+  /// device that needs them has laid them together, in the order of its own work. Row shape and
+  /// dtype of all are the same; device() is that of the first which is not on the host.
   static Buffer InParts(std::vector<Buffer> parts);
 
   /// A handle to bytes of another process: shape and dtype are known, data() is null until
@@ -87,9 +88,13 @@ class Buffer {
   std::shared_ptr<const std::vector<Buffer>> parts_;
 };
 
+/// Bytes [offset, offset + num_bytes) of `buffer`, as [num_bytes] uint8 that share them: where it
+/// is, and in parts if it is. Throws std::out_of_range.
+Buffer BytesOf(const Buffer& buffer, std::size_t offset, std::size_t num_bytes);
+
 /// Buffers of equal row shape laid one behind the other: a view of the first when it is the only
-/// one with rows or when all are neighbours in one allocation, else a copy, or on a device
-/// Buffer::InParts. Throws std::invalid_argument when row shapes, dtypes or devices differ or
+/// one with rows or when all are neighbours in one allocation, else a copy, or Buffer::InParts
+/// where some are on devices. Throws std::invalid_argument when row shapes or dtypes differ or
 /// `parts` is empty.
 Buffer ConcatenateRows(const std::vector<Buffer>& parts);
 

@@ -25,14 +25,14 @@ void CheckParts(const ExchangePlan& plan, const std::vector<Buffer>& parts) {
 }
 
 /// Every row stays: the moves of this member, as views of its own rows.
-Buffer Rearranged(const ExchangePlan& plan, int self, const Buffer& rows) {
+Buffer Rearranged(const ExchangePlan& plan, int self, const Buffer& rows, RowMemory& memory) {
   std::vector<Buffer> pieces;
   for (const RowMove& move : plan.moves) {
     if (move.destination != self) continue;
     pieces.push_back(rows.Rows(move.source_rows.begin, move.source_rows.end));
   }
-  if (pieces.empty()) return Buffer::Allocate(WithRows(0, plan.row_shape), plan.dtype);
-  return ConcatenateRows(pieces);
+  if (pieces.empty()) return memory.Allocate(WithRows(0, plan.row_shape), plan.dtype);
+  return memory.Here(ConcatenateRows(pieces));
 }
 
 }  // namespace
@@ -42,13 +42,13 @@ bool ExchangePlan::local() const {
                      [](const RowMove& move) { return move.source == move.destination; });
 }
 
-Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan,
-                    const std::vector<Buffer>& parts) {
+Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan, const std::vector<Buffer>& parts,
+                    RowMemory& memory) {
   CheckParts(plan, parts);
   const int self = group.rank();
-  const Buffer rows = parts.empty() ? Buffer::Allocate(WithRows(0, plan.row_shape), plan.dtype)
+  const Buffer rows = parts.empty() ? memory.Allocate(WithRows(0, plan.row_shape), plan.dtype)
                                     : ConcatenateRows(parts);
-  if (plan.local()) return Rearranged(plan, self, rows);
+  if (plan.local()) return Rearranged(plan, self, rows, memory);
 
   const auto row_bytes = static_cast<std::size_t>(NumElements(plan.row_shape)) * SizeOf(plan.dtype);
   const auto members = static_cast<std::size_t>(group.size());
@@ -63,10 +63,10 @@ Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan,
     }
     if (move.destination == self) receive_bytes[static_cast<std::size_t>(move.source)] += bytes;
   }
-  const Buffer packed = outgoing.empty() ? rows : ConcatenateRows(outgoing);
+  const Buffer packed = memory.Here(outgoing.empty() ? rows : ConcatenateRows(outgoing));
 
   const std::int64_t rows_out = plan.rows_out[static_cast<std::size_t>(self)];
-  Buffer arrived = Buffer::Allocate(WithRows(rows_out, plan.row_shape), plan.dtype);
+  Buffer arrived = memory.Allocate(WithRows(rows_out, plan.row_shape), plan.dtype);
   group.AllToAll(packed.data(), send_bytes, arrived.data(), receive_bytes);
 
   // Pieces lie by source now, each source's in destination order; put them where they belong.
@@ -80,7 +80,7 @@ Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan,
     pieces.push_back(arrived.Rows(begin, begin + move.destination_rows.size()));
     at += static_cast<std::size_t>(move.destination_rows.size()) * row_bytes;
   }
-  return pieces.empty() ? arrived : ConcatenateRows(pieces);
+  return pieces.empty() ? arrived : memory.Here(ConcatenateRows(pieces));
 }
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 
 #include "layout/route.hpp"
 #include "transport/communicator.hpp"
+#include "transport/row_memory.hpp"
 
 namespace troupe {
 
@@ -28,9 +29,10 @@ struct ExchangePlan {
   bool local() const;
 };
 
-/// The rows this member ends up with. Rows that stay are views where they are all there is (see
-/// ConcatenateRows), the rest is copied once on each side. Collective over `group` unless
-/// plan.local(). Throws Aborted, std::invalid_argument (a part of the wrong shape or dtype).
-Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan, const std::vector<Buffer>& rows);
+/// The rows this member ends up with, in `memory`. Rows that stay are views where they are all
+/// there is (see ConcatenateRows), the rest is copied once on each side. Collective over `group`
+/// unless plan.local(). Throws Aborted, std::invalid_argument (a part of the wrong shape or dtype).
+Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan, const std::vector<Buffer>& rows,
+                    RowMemory& memory);
 
 }  // namespace troupe

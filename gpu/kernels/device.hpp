@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "gpu/kernels/adamw.hpp"
+#include "gpu/kernels/reduce.hpp"
 
 namespace troupe::gpu {
 
@@ -25,5 +26,10 @@ void RowChecksums(const Stream& stream, const std::byte* rows, std::int64_t num_
 void ApplyAdamW(const Stream& stream, const AdamWStep& step, std::int64_t count,
                 const float* gradient, float* value, float* first, float* second,
                 std::uint16_t* rounded);
+
+/// Each output [count] becomes input 0 op input 1 op ..., from left to right, with the bits of
+/// troupe::Reduce (but which NaN a NaN is). An output may be an input.
+void Reduce(const Stream& stream, const Operands& operands, std::int64_t count, Element element,
+            Reduction reduction);
 
 }  // namespace troupe::gpu

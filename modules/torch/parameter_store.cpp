@@ -239,6 +239,17 @@ void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
   if (numerics_.mixed() && kind == TensorKind::kParameter) rounded_.copy_(values_);
 }
 
+std::vector<FlatState> ParameterStore::Flats() const {
+  // Masters are for the update, their rounded copies for what computes.
+  const bool mixed = numerics_.mixed();
+  std::vector<FlatState> flats = {{values_, mixed ? StateUse::kUpdate : StateUse::kForward},
+                                  {gradients_, StateUse::kBackward},
+                                  {first_moments_, StateUse::kUpdate},
+                                  {second_moments_, StateUse::kUpdate}};
+  if (mixed) flats.push_back({rounded_, StateUse::kForward});
+  return flats;
+}
+
 std::size_t ParameterStore::num_bytes() const {
   const auto bytes = [](const at::Tensor& flat, std::int64_t times) {
     return static_cast<std::size_t>(times * flat.numel() * flat.element_size());

@@ -12,6 +12,7 @@
 #include "modules/stage_program.hpp"
 #include "modules/torch/flat_optimizer.hpp"
 #include "modules/torch/numerics.hpp"
+#include "modules/torch/flat_state.hpp"
 
 namespace troupe {
 
@@ -50,6 +51,8 @@ class ParameterStore {
   std::vector<TensorPiece> Pieces(TensorKind kind) const;
   /// See StageProgram::SetTensors; `who` begins the texts of errors.
   void SetPieces(const std::string& who, TensorKind kind, const std::vector<TensorPiece>& pieces);
+  /// All that is kept, each in memory of its own.
+  std::vector<FlatState> Flats() const;
   std::size_t num_bytes() const;
   const Numerics& numerics() const { return numerics_; }
 

@@ -42,6 +42,20 @@ std::unique_ptr<StageBody> MakeBody(const Config& config, const ShardAddress& sh
                                          : MakeLlamaBody(config, module, shard.pp, store, group);
 }
 
+std::unique_ptr<CopyLane> MakeLane(const at::Device& device) {
+  return device.is_cuda() ? MakeDeviceCopyLane(device.index()) : MakeHostCopyLane();
+}
+
+OffloadedState MakeOffloaded(const std::string& who, Offload what, const ParameterStore& store) {
+  const at::Device device = store.numerics().device;
+  return {who, what, store.Flats(), what == Offload::kNone ? nullptr : MakeLane(device)};
+}
+
+StateUse UseOf(TensorKind kind) {
+  if (kind == TensorKind::kParameter) return StateUse::kForward;
+  return kind == TensorKind::kGradient ? StateUse::kBackward : StateUse::kUpdate;
+}
+
 bool SharesMemory(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() && a.storage().data() == b.storage().data();
 }
@@ -59,16 +73,30 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
       tensor_group_(c10::make_intrusive<TensorGroup>(*groups_.tensor)),
       store_(StageParameters(*config_, shard.module, shard.pp), shard,
              FindModule(*config_, shard.module).layout, config_->run.seed, numerics),
+      offloaded_(MakeOffloaded(name_, FindModule(*config_, shard.module).offload, store_)),
       body_(MakeBody(*config_, shard, store_, tensor_group_)) {
   const ModuleConfig& module = FindModule(*config_, shard.module);
   has_loss_ = module.kind == ModuleKind::kLlama && shard.pp + 1 == module.num_stages();
 }
 
+void TorchStage::Offload(StateMovedCallback done) {
+  if (!offloaded_.leaves()) return StageProgram::Offload(std::move(done));
+  WithShortErrors(name_, [&] { offloaded_.Leave(std::move(done)); });
+}
+
+void TorchStage::Restore(bool moments, StateMovedCallback done) {
+  if (!offloaded_.leaves()) return StageProgram::Restore(moments, std::move(done));
+  WithShortErrors(name_, [&] { offloaded_.Return(moments, std::move(done)); });
+}
+
 ForwardResult TorchStage::Forward(const ForwardPass& pass) {
+  offloaded_.Require(StateUse::kForward, "forward");
   return WithShortErrors(name_, [&] { return RunForward(pass); });
 }
 
 BackwardResult TorchStage::Backward(const BackwardPass& pass) {
+  offloaded_.Require(StateUse::kBackward, "backward");
+  offloaded_.MarkChanged(StateUse::kBackward);
   return WithShortErrors(name_, [&] { return RunBackward(pass); });
 }
 
@@ -188,6 +216,8 @@ BackwardResult TorchStage::InputGradients(const Flight& flight,
 }
 
 void TorchStage::BackwardWeights(std::int64_t unit) {
+  offloaded_.Require(StateUse::kBackward, "weight gradients");
+  offloaded_.MarkChanged(StateUse::kBackward);
   const auto node = weights_.extract(unit);
   if (node.empty()) {
     throw std::logic_error(name_ + ": weight gradients of unit " + std::to_string(unit) +
@@ -212,12 +242,23 @@ void TorchStage::RequireNothingInFlight(const char* action) const {
 
 double TorchStage::ReduceGradients() {
   RequireNothingInFlight("gradient reduction");
+  offloaded_.Require(StateUse::kBackward, "gradient reduction");
+  offloaded_.MarkChanged(StateUse::kBackward);
   return store_.ReduceGradients(groups_);
 }
 
 void TorchStage::Update(const UpdateStep& step) {
   RequireNothingInFlight("optimizer step");
+  for (const StateUse use : {StateUse::kForward, StateUse::kBackward, StateUse::kUpdate}) {
+    offloaded_.Require(use, "optimizer step");
+    offloaded_.MarkChanged(use);
+  }
   store_.Update(*config_, step);
+}
+
+std::vector<TensorPiece> TorchStage::Tensors(TensorKind kind) const {
+  offloaded_.Require(UseOf(kind), "look at its tensors");
+  return store_.Pieces(kind);
 }
 
 void TorchStage::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) {
@@ -225,6 +266,8 @@ void TorchStage::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pie
     throw std::invalid_argument(name_ + ": expected parameters or moments to set, got gradients");
   }
   RequireNothingInFlight("change of tensors");
+  offloaded_.Require(UseOf(kind), "change of tensors");
+  offloaded_.MarkChanged(UseOf(kind));
   store_.SetPieces(name_, kind, pieces);
 }
 

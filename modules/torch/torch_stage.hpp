@@ -12,6 +12,7 @@
 #include "modules/stage_program.hpp"
 #include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/numerics.hpp"
+#include "modules/torch/offload.hpp"
 #include "modules/torch/parameter_store.hpp"
 #include "modules/torch/stage_body.hpp"
 
@@ -26,14 +27,16 @@ class TorchStage : public StageProgram {
   BackwardResult Backward(const BackwardPass& pass) override;
   /// The large multiplications; gradients of norms and embeddings are complete with Backward.
   void BackwardWeights(std::int64_t unit) override;
+  void Offload(StateMovedCallback done) override;
+  void Restore(bool moments, StateMovedCallback done) override;
   /// Throws std::logic_error while a backward is owed: its graph holds the gradients' future.
   double ReduceGradients() override;
   /// Throws std::logic_error while a backward is owed: it would run with the wrong weights.
   void Update(const UpdateStep& step) override;
-  std::vector<TensorPiece> Tensors(TensorKind kind) const override { return store_.Pieces(kind); }
+  std::vector<TensorPiece> Tensors(TensorKind kind) const override;
   /// All kinds but gradients. Throws std::logic_error while a backward is owed.
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override;
-  std::size_t state_bytes() const override { return store_.num_bytes(); }
+  std::size_t state_bytes() const override { return store_.num_bytes() - offloaded_.bytes_away(); }
 
  private:
   /// What a forward leaves behind for its backward: edges of the graph, not the outputs themselves,
@@ -64,6 +67,7 @@ class TorchStage : public StageProgram {
   Numerics numerics_;
   TensorGroupPtr tensor_group_;
   ParameterStore store_;
+  OffloadedState offloaded_;
   std::unique_ptr<StageBody> body_;
   std::map<std::int64_t, WeightWork> weights_;  ///< by unit: what split backwards have left to do
   std::map<std::int64_t, Flight> flights_;  ///< by unit; destroyed first, as graphs use the rest

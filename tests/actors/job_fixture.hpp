@@ -17,6 +17,7 @@
 #include "actors/node_actor.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
 #include "schedule/stage_rule.hpp"
+#include "tests/actors/hand_queue.hpp"
 #include "trace/order.hpp"
 
 namespace troupe {
@@ -107,6 +108,14 @@ class JobFixture {
     node.plan = std::make_shared<const JobPlan>(config);
     node.make_program =
         wrap_program ? wrap_program(MakeSyntheticPrograms(config)) : MakeSyntheticPrograms(config);
+    if (queues) {
+      node.make_program = OnQueues(node.make_program);
+      node.make_queue = [work = queues](int rank) {
+        return std::make_unique<HandQueue>(work, rank);
+      };
+      node.make_group = [](int, auto host, const GroupNames&) { return host; };
+      node.queued_passes = 2;
+    }
     node.source = source ? source : std::make_shared<SyntheticSource>(config);
     node.observer = seen;
     node.abort = abort;
@@ -119,6 +128,7 @@ class JobFixture {
     node.trace = trace = std::make_shared<MessageTrace>(0);
     node.trace_records = 1 << 14;
     node.memory = memory;
+    node.actors = actors;
     plan = node.plan;
     JobDone done{"the job never ended"};
     {
@@ -165,8 +175,14 @@ class JobFixture {
   }
 
   std::function<ProgramFactory(ProgramFactory)> wrap_program;  ///< puts something between; optional
-  std::shared_ptr<InputSource> source;                         ///< instead of SyntheticSource
-  std::shared_ptr<MemoryMeter> memory;                         ///< null: none is noted
+  /// Devices of the next runs have queues.
+  void UseQueues() { queues = std::make_shared<HandWork>(); }
+
+  std::shared_ptr<HandWork> queues;
+  std::shared_ptr<ActivityTable> actors;  ///< gets the actors of the next runs; optional
+  std::function<void()> looking;          ///< called between any two deliveries; optional
+  std::shared_ptr<InputSource> source;    ///< instead of SyntheticSource
+  std::shared_ptr<MemoryMeter> memory;    ///< null: none is noted
   bool inspect = false;
   std::shared_ptr<Seen> seen;
   std::shared_ptr<AbortSignal> abort;
@@ -184,7 +200,13 @@ class JobFixture {
   void Deliver(std::uint64_t seed) {
     auto& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
     std::mt19937_64 random(seed);
-    while (!scheduler.jobs.empty()) {
+    const auto work_left = [this] { return queues && !queues->empty(); };
+    while (!scheduler.jobs.empty() || work_left()) {
+      if (looking) looking();
+      if (work_left() && (scheduler.jobs.empty() || (seed != 0 && random() % 4 == 0))) {
+        queues->RunOne(seed == 0 ? nullptr : &random);
+        continue;
+      }
       if (seed != 0) {
         std::swap(scheduler.jobs.front(), scheduler.jobs[random() % scheduler.jobs.size()]);
       }

@@ -191,6 +191,35 @@ TEST_CASE("a message that is lost at a colocated edge is named", "[actors][threa
            });
 }
 
+TEST_CASE("a message that is lost while an encoder's state moves is named", "[actors][threads]") {
+  Config config = ColocatedConfig();
+  config.modules[0].offload = Offload::kState;
+  const std::string lost = ", which does not owe it";
+  CheckAll(config,
+           {
+               {"device 1@OffloadState@2",
+                "lock step 0 waits for the offload of the encoder's state of window 1 from device "
+                "1" +
+                    lost},
+               {"device 0@RestoreState@1",
+                "lock step 0 waits for the restore of the encoder's state of window 0 from device "
+                "0" +
+                    lost},
+               {"device 1@StateMoved@2",
+                "lock step 0 waits for the restore of the encoder's state of window 0 from device "
+                "1" +
+                    lost},
+               {"lock step 0@ToSet<RestoreState>@2",
+                "phase vision>language waits for the restore of the encoder's state on devices 0, "
+                "1 of window 1 from lock step 0" +
+                    lost},
+               {"phase vision>language@FromSet<StateOffloaded>@3",
+                "phase vision>language waits for the offload of the encoder's state on devices 0, "
+                "1 of window 2 from lock step 0" +
+                    lost},
+           });
+}
+
 TEST_CASE("a message that is lost among passes that wait for their turn is named",
           "[actors][threads]") {
   const std::string lost = ", which does not owe it: a message between them is lost";

@@ -122,8 +122,8 @@ TEST_CASE_METHOD(JobFixture, "all work says what memory was in use when it ended
   /// 12 KiB more whenever it is asked, and then more than a record has room for.
   struct Growing : MemoryMeter {
     std::int64_t asked = 0;
-    std::int64_t MemoryInUse() override {
-      return ++asked < 49 ? 12 * 1024 * asked + 5 : std::int64_t{1} << 60;
+    MemoryUse UseOf(int) override {
+      return {.in_use_bytes = ++asked < 49 ? 12 * 1024 * asked + 5 : std::int64_t{1} << 60};
     }
   };
   memory = std::make_shared<Growing>();

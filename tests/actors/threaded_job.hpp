@@ -26,6 +26,7 @@ struct ThreadedJob {
   std::shared_ptr<MessageTrace> trace;
   std::function<ProgramFactory(ProgramFactory)> wrap_program;
   bool inspect = false;
+  bool queues = false;  ///< devices run queues
   std::vector<PlantedFault> faults;
   /// A job in which nothing moves for so long is ended with whom it hangs on; 0: it is not.
   std::chrono::milliseconds stall_after{0};
@@ -35,6 +36,12 @@ struct ThreadedJob {
     plan = node.plan = std::make_shared<const JobPlan>(config);
     node.make_program = MakeSyntheticPrograms(config, Replicas(config));
     if (wrap_program) node.make_program = wrap_program(node.make_program);
+    if (queues) {
+      node.make_program = OnQueues(node.make_program);
+      node.make_queue = [](int rank) { return std::make_unique<RunningQueue>(rank); };
+      node.make_group = [](int, auto host, const GroupNames&) { return host; };
+      node.queued_passes = 2;
+    }
     node.source = std::make_shared<SyntheticSource>(config);
     node.observer = seen;
     node.abort = abort;

@@ -35,10 +35,12 @@ TEST_CASE("a colocated encoder runs once per window, before and after", "[actors
 }
 
 TEST_CASE("every layout of a colocated edge gives the gradients of one rank", "[actors][threads]") {
-  const auto gradients = [](Config config) {
+  const bool queues = GENERATE(false, true);
+  const auto gradients = [queues](Config config) {
     config.schedule.micro_batch_size = 8 / config.modules[1].layout.dp;
     for (ModuleConfig& module : config.modules) module.synthetic.rows_per_sample = 3;
     ThreadedJob job;
+    job.queues = queues;
     job.inspect = true;
     const JobDone done = job.Run(config, TrainingRounds(1, 4));
     REQUIRE(done.failure == "");

@@ -54,7 +54,6 @@ static std::string DefaultText(const KeySpec& key) {
 
 static std::string Row(const KeySpec& key) {
   std::string type = Expected(key);
-  if (!key.refused.empty()) type += "; not in this build: " + Alternatives(key.refused);
   if (key.type == ValueType::kNotInBuild) type = "not in this build";
   return "| `" + std::string(key.name) + "` | " + type + " | " + DefaultText(key) + " | " +
          std::string(key.meaning) + " |\n";

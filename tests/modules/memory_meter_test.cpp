@@ -32,13 +32,13 @@ TEST_CASE("the resident bytes of the process are what the kernel says, and grow 
   constexpr std::size_t kMore = 64 << 20;
   constexpr double kSlack = 16 << 20;
   ResidentMemory meter;
-  const std::int64_t before = meter.MemoryInUse();
+  const std::int64_t before = meter.UseOf(0).in_use_bytes;
   CHECK(static_cast<double>(before) ==
         Approx(static_cast<double>(ResidentByStatus())).margin(kSlack));
   std::vector<char> more(kMore);
   std::memset(more.data(), 1, more.size());
   LetPass();
-  const std::int64_t after = meter.MemoryInUse();
+  const std::int64_t after = meter.UseOf(0).in_use_bytes;
   CHECK(after > before + static_cast<std::int64_t>(kMore - kSlack));
   CHECK(static_cast<double>(after) ==
         Approx(static_cast<double>(ResidentByStatus())).margin(kSlack));
@@ -50,7 +50,7 @@ TEST_CASE("many devices ask one meter at once", "[modules][threads]") {
   std::atomic<int> wrong = 0;
   for (int d = 0; d < 4; ++d) {
     devices.emplace_back([&] {
-      for (int i = 0; i < 20'000; ++i) wrong += meter.MemoryInUse() > 1 << 20 ? 0 : 1;
+      for (int i = 0; i < 20'000; ++i) wrong += meter.UseOf(0).in_use_bytes > 1 << 20 ? 0 : 1;
     });
   }
   for (std::thread& device : devices) device.join();

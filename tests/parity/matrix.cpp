@@ -276,12 +276,37 @@ Setups Recomputation() {
   };
 }
 
+/// What of an encoder is away while the language model computes.
+Setups Offloading() {
+  const auto parameters = Offload::kParameters;
+  const auto state = Offload::kState;
+  return {
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2})
+          .Window(2)
+          .Offloaded("vision", state)
+          .Quick()
+          .Float32(),
+      Setup(Colocated({.tp = 3, .dp = 2}), {.tp = 2, .dp = 3})
+          .Heads("vision", 6)
+          .Offloaded("vision", parameters)
+          .Quick(),
+      Setup(Colocated({.pp = 2, .dp = 2}), {.pp = 2, .dp = 2})
+          .Recomputed("vision", Recompute::kFull)
+          .Offloaded("vision", state)
+          .Float32(),
+      Setup(Colocated({.dp = 4}), {.tp = 4}).Frozen("vision").Window(1).Offloaded("vision", state),
+      Setup(Colocated({.dp = 4}), Colocated({.tp = 2, .dp = 2}), {.tp = 2, .pp = 2})
+          .Offloaded("vision", parameters)
+          .Offloaded("detail", state),
+  };
+}
+
 }  // namespace
 
 Setups Matrix() {
   Setups all;
   for (const Setups& part : {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(),
-                             Inlined(), Pairs(), Schedules(), Recomputation()}) {
+                             Inlined(), Pairs(), Schedules(), Recomputation(), Offloading()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,16 +20,17 @@ using Wrap = std::function<ProgramFactory(ProgramFactory)>;
 inline constexpr std::int64_t kProofSteps = 3;
 
 struct Proof {
-  std::string failure;              ///< of the run itself, empty when it came to its end
-  std::vector<std::string> faults;  ///< differences beyond the precision's limits
-  double worst_gradient = 0.0;      ///< relative to its tensor's maximum
-  std::int64_t comparisons = 0;     ///< gradients, parameters, both moments: 4 in each step
+  std::string failure;                 ///< of the run itself, empty when it came to its end
+  std::vector<std::string> faults;     ///< differences beyond the precision's limits
+  double worst_gradient = 0.0;         ///< relative to its tensor's maximum
+  std::map<TensorKind, double> worst;  ///< of every kind, so relative
+  std::int64_t comparisons = 0;        ///< gradients, parameters, both moments: 4 in each step
   /// Empty when every step was compared and agreed, else what is wrong, at most five lines.
   std::string Objection() const;
 };
 
 /// kProofSteps steps, everything compared after each.
-Proof Prove(const Config& config, const Wrap& wrap = {});
+Proof Prove(const Config& config, const Wrap& wrap = {}, bool queues = false);
 
 /// What makes the programs of `config` compute as on a device.
 Wrap Portable(const Config& config);

@@ -143,6 +143,11 @@ Setup& Setup::Recomputed(const std::string& module, Recompute what) {
               " recomputed");
 }
 
+Setup& Setup::Offloaded(const std::string& module, Offload what) {
+  Module(module).offload = what;
+  return Note(module + (what == Offload::kState ? "'s state" : "'s parameters") + " offloaded");
+}
+
 Setup& Setup::FrozenProjector() {
   for (EdgeConfig& edge : config_.edges) edge.through->frozen = true;
   return Note("frozen projector");

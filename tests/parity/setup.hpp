@@ -33,6 +33,7 @@ class Setup {
 
   Setup& Frozen(const std::string& module);
   Setup& Recomputed(const std::string& module, Recompute what);
+  Setup& Offloaded(const std::string& module, Offload what);
   Setup& FrozenProjector();
   Setup& ProjectorAtLanguage();
   Setup& NoProjector();

@@ -40,10 +40,12 @@ TEST_CASE("rows change ranks by the plan, one row to several ranks too", "[trans
   CHECK_FALSE(plan.local());
   std::vector<std::vector<float>> out(3);
   const auto outcomes = testing::RunGroup(3, [&](Communicator& group) {
+    HostRowMemory host;
     std::vector<Buffer> rows;
     if (group.rank() == 0) rows = {RowsOf(0, 0, 1), RowsOf(0, 1, 3)};  // in two pieces
     if (group.rank() == 1) rows = {RowsOf(1, 0, 2)};
-    out[static_cast<std::size_t>(group.rank())] = FirstColumn(ExchangeRows(group, plan, rows));
+    out[static_cast<std::size_t>(group.rank())] =
+        FirstColumn(ExchangeRows(group, plan, rows, host));
   });
   REQUIRE(outcomes == testing::All(3, "ok"));
   CHECK(out[0] == std::vector<float>{1001, 0, 1});
@@ -52,17 +54,19 @@ TEST_CASE("rows change ranks by the plan, one row to several ranks too", "[trans
 }
 
 TEST_CASE("rows that stay are not copied and wait for nobody", "[transport]") {
+  HostRowMemory host;
   auto group = MakeLocalGroup(2, std::make_shared<AbortSignal>());
   const ExchangePlan plan = PlanOf({{0, 0, {0, 3}, {0, 3}}, {1, 1, {0, 1}, {0, 1}}}, {3, 1});
   CHECK(plan.local());
   const Buffer rows = RowsOf(0, 0, 3);
-  CHECK(ExchangeRows(*group[0], plan, {rows}).data() == rows.data());  // member 1 never calls
+  CHECK(ExchangeRows(*group[0], plan, {rows}, host).data() == rows.data());  // member 1 never calls
 }
 
 TEST_CASE("rows of another width are refused", "[transport]") {
+  HostRowMemory host;
   auto group = MakeLocalGroup(1, std::make_shared<AbortSignal>());
   const ExchangePlan plan = PlanOf({{0, 0, {0, 1}, {0, 1}}}, {1});
-  CHECK_THROWS_WITH(ExchangeRows(*group[0], plan, {Buffer::Zeros({1, 3}, DType::kFloat32)}),
+  CHECK_THROWS_WITH(ExchangeRows(*group[0], plan, {Buffer::Zeros({1, 3}, DType::kFloat32)}, host),
                     "row exchange: expected rows of [2] float32, got [1, 3] float32");
 }
 

@@ -38,6 +38,7 @@ class Collector {
     if (until < from) return;
     const auto process = static_cast<std::size_t>(index_.ProcessOf(work));
     if (process < memory_.size()) memory_[process] = std::max(memory_[process], work.memory_bytes);
+    if (IsCopy(pass.kind)) return;  // beside what the rank does
     RankTime& rank = ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_}).first->second;
     own_[{pass.stage, pass.dp}][pass.rank] += IsPass(pass.kind) ? until - from : 0;
     if (from > rank.until_ns) AddWait(work, rank.until_ns, from);
@@ -165,6 +166,7 @@ Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, s
   for (const TraceWork& work : index.trace().work) collector.AddWork(work);
   Summary summary = collector.Finish(top);
   summary.edges = EdgesOf(index, spans);
+  summary.offloads = OffloadTimesOf(index, begin_ns, end_ns);
   return summary;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/analyze/offload.hpp"
 #include "trace/analyze/steps.hpp"
 #include "trace/analyze/table.hpp"
 
@@ -68,6 +69,7 @@ struct Summary {
   std::vector<StageTime> stages;           ///< by stage, then replica
   std::vector<EdgeTime> edges;             ///< by link, then type
   std::vector<LongWait> waits;             ///< longest first, at most `top`
+  std::vector<OffloadTime> offloads;       ///< by module
   std::vector<std::int64_t> memory_bytes;  ///< by process: the most in use; 0: nobody says
 };
 

@@ -121,6 +121,9 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
     text += "bubble " + Percent(summary.bubble()) + " of the time of " +
             std::to_string(summary.ranks) + (summary.ranks == 1 ? " rank\n" : " ranks together\n");
   }
+  for (const OffloadTime& offload : summary.offloads) {
+    text += Format(offload, summary.end_ns - summary.begin_ns);
+  }
   if (!summary.edges.empty()) text += '\n' + ToText(EdgeTable(summary, index));
   if (!summary.waits.empty())
     text += "\nlongest waits\n" + ToText(WaitTable(summary, index, steps));

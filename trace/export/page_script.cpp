@@ -36,7 +36,9 @@ function layOut() {
     const name = lane.path.slice(0, -2).join(" \u203a ") || lane.path[0];
     const device = lane.path.length > 2 && lane.path[lane.path.length - 2].startsWith("rank ");
     if (device && name !== group) { group = name; rows.push({ group: name }); }
-    rows.push({ lane: l, name: lane.kind === "work" ? lane.path[lane.path.length - 2] :
+    const copies = lane.path[lane.path.length - 1] === "copies";
+    rows.push({ lane: l, name: lane.kind === "work" ?
+      lane.path[lane.path.length - 2] + (copies ? " \u203a copies" : "") :
       device ? lane.path.slice(-2).join(" \u203a ") :
       lane.path.slice(1).join(" \u203a ") || lane.path[0] });
   });

@@ -12,7 +12,7 @@ const char* const kPageTables = R"HTML(function facts() {
   const lengths = data.steps.map(s => s[2] - s[1]).sort((a, b) => a - b);
   const all = [["messages", data.arrows.length.toLocaleString("en")],
     ["pieces of work", slices.filter(s => s.kind !== "message").length.toLocaleString("en")],
-    ["devices", data.lanes.filter(l => l.kind === "work").length]];
+    ["devices", data.lanes.filter(l => l.path[l.path.length - 1] === "work").length]];
   if (lengths.length) all.unshift(["a step, median", time(lengths[lengths.length >> 1])]);
   if (data.unhandled) all.push(["without an arrow", data.unhandled]);
   for (const [name, value] of all) {

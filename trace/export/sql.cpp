@@ -59,7 +59,7 @@ constexpr const char* kTables[] = {
 )",
     R"(CREATE TABLE work (
   message INTEGER,              -- messages.id
-  kind TEXT,                    -- F, B, W, reduce, update, exchange
+  kind TEXT,                    -- F, B, W, reduce, update, exchange, offload, restore
   stage INTEGER,                -- stages.stage
   dp INTEGER, rank INTEGER,
   step INTEGER, round INTEGER, unit INTEGER,

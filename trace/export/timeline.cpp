@@ -14,6 +14,8 @@ namespace {
 
 using Path = std::vector<std::string>;
 
+constexpr const char* kCopies = "copies";  // a lane of their own: they run beside passes
+
 std::size_t At(int i) { return static_cast<std::size_t>(i); }
 
 /// "language.s1" -> "language", "s1".
@@ -109,12 +111,13 @@ class Maker {
   const bool whole_;
   std::set<std::int64_t> rounds_;  ///< of the steps
   Timeline result_;
-  std::vector<int> messages_;             ///< those with arrows
-  std::map<int, std::vector<int>> work_;  ///< by rank
+  std::vector<int> messages_;          ///< those with arrows
+  using Place = std::pair<int, bool>;  ///< rank, whether it is of the copies beside its work
+  std::map<Place, std::vector<int>> work_;
   std::map<int, int> stage_of_rank_;
-  std::map<int, int> handlers_;    ///< lane by actor, -1 the outside
-  std::map<int, int> work_lanes_;  ///< lane by rank
-  std::vector<int> arrow_of_;      ///< by message
+  std::map<int, int> handlers_;      ///< lane by actor, -1 the outside
+  std::map<Place, int> work_lanes_;  ///< lane by place
+  std::vector<int> arrow_of_;        ///< by message
 };
 
 void Maker::Choose() {
@@ -135,7 +138,8 @@ void Maker::Choose() {
     const PassRecord& pass = index_.work(w).pass;
     const auto at = stage_of_rank_.try_emplace(pass.rank, pass.stage).first;
     at->second = std::min(at->second, pass.stage);
-    if (Holds(pass.round, pass.begin_ns, pass.end_ns)) work_[pass.rank].push_back(w);
+    if (Holds(pass.round, pass.begin_ns, pass.end_ns))
+      work_[{pass.rank, IsCopy(pass.kind)}].push_back(w);
   }
 }
 
@@ -163,9 +167,9 @@ void Maker::MakeLanes() {
   for (int actor = 0; At(actor) < index_.trace().actors.size(); ++actor) {
     if (index_.ClassOfActor(actor) != ActorClass::kDevice) continue;
     const int rank = std::stoi("0" + index_.ActorName(actor).substr(7));
-    if (work_.count(rank) == 0) continue;
     device_of_rank[rank] = actor;
-    add(actor, LaneKind::kWork, "work");
+    if (work_.contains({rank, false})) add(actor, LaneKind::kWork, "work");
+    if (work_.contains({rank, true})) add(actor, LaneKind::kWork, kCopies);
   }
   for (const auto& [actor, is_used] : used) {
     const bool device = actor >= 0 && index_.ClassOfActor(actor) == ActorClass::kDevice;
@@ -184,7 +188,8 @@ void Maker::MakeLanes() {
   for (const auto& [rank, actor] : device_of_rank) {
     for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
       const Lane& made = result_.lanes[At(lane)];
-      if (made.kind == LaneKind::kWork && made.actor == actor) work_lanes_[rank] = lane;
+      if (made.kind != LaneKind::kWork || made.actor != actor) continue;
+      work_lanes_[{rank, made.path.back() == kCopies}] = lane;
     }
   }
 }
@@ -206,12 +211,12 @@ void Maker::PlaceSends() {
 void Maker::PlaceSlices() {
   std::map<int, std::vector<int>> by_lane;
   for (const int i : messages_) by_lane[handlers_.at(index_.message(i).receiver)].push_back(i);
-  std::map<int, int> rank_of_lane;
-  for (const auto& [rank, lane] : work_lanes_) rank_of_lane[lane] = rank;
+  std::map<int, Place> place_of_lane;
+  for (const auto& [place, lane] : work_lanes_) place_of_lane[lane] = place;
   for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
-    const auto rank = rank_of_lane.find(lane);
-    if (rank != rank_of_lane.end()) {
-      PlaceWork(lane, work_[rank->second]);
+    const auto place = place_of_lane.find(lane);
+    if (place != place_of_lane.end()) {
+      PlaceWork(lane, work_[place->second]);
     } else {
       PlaceHandlers(lane, std::move(by_lane[lane]));
     }

@@ -1,0 +1,95 @@
+#include "actors/device_work.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "modules/memory_meter.hpp"
+#include "trace/pass_record.hpp"
+
+namespace troupe {
+namespace {
+
+const char* NameOf(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kForward:
+      return "forward";
+    case WorkKind::kBackward:
+      return "backward";
+    case WorkKind::kWeight:
+      return "weight gradients";
+    case WorkKind::kReduce:
+      return "gradient reduction";
+    case WorkKind::kUpdate:
+      return "parameter update";
+    case WorkKind::kExchange:
+      return "row exchange";
+    case WorkKind::kOffload:
+      return "offload";
+    case WorkKind::kRestore:
+      return "restore";
+  }
+  return "work";
+}
+
+/// What its unit is; null where it has none.
+const char* UnitOf(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kForward:
+    case WorkKind::kBackward:
+    case WorkKind::kWeight:
+      return "microbatch ";
+    case WorkKind::kOffload:
+    case WorkKind::kRestore:
+      return "window ";
+    default:
+      return nullptr;
+  }
+}
+
+/// What a record has room for: 4 TiB.
+std::uint32_t MemoryKib(const DeviceConfig& config) {
+  if (!config.memory) return 0;
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(config.memory->UseOf(config.rank).in_use_bytes / 1024, 0, kMost));
+}
+
+}  // namespace
+
+std::string Describe(const DeviceConfig& config, const DeviceWork& work) {
+  const auto shard = config.shards.find(work.stage);
+  const std::string who = shard == config.shards.end() ? "rank " + std::to_string(config.rank)
+                                                       : ToString(shard->second);
+  if (work.aside) return who + " " + work.aside;
+  const std::string text = who + " " + NameOf(work.kind);
+  const char* const unit = UnitOf(work.kind);
+  return unit ? text + " of " + unit + std::to_string(work.unit) : text;
+}
+
+std::string RangeName(const DeviceConfig& config, const DeviceWork& work) {
+  const auto shard = config.shards.find(work.stage);
+  std::string text = shard == config.shards.end()
+                         ? "rank " + std::to_string(config.rank)
+                         : shard->second.module + ".s" + std::to_string(shard->second.pp);
+  const char* const unit = UnitOf(work.kind);
+  if (unit) text += std::string("/") + unit + std::to_string(work.unit);
+  return text + "/" + (work.aside ? work.aside : NameOf(work.kind));
+}
+
+void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times) {
+  if (!config.trace || work.aside) return;
+  TraceRecord record;
+  record.work = static_cast<std::uint8_t>(work.kind);
+  record.stage = static_cast<std::int32_t>(work.stage);
+  record.rank = static_cast<std::int16_t>(config.rank);
+  const auto shard = config.shards.find(work.stage);
+  record.dp = static_cast<std::int16_t>(shard == config.shards.end() ? 0 : shard->second.dp);
+  record.unit = work.unit;
+  record.round = static_cast<std::int32_t>(work.round);
+  record.begin_ns = times.begin_ns;
+  record.end_ns = times.end_ns;
+  record.memory_kib = MemoryKib(config);
+  config.trace->Worked(record);
+}
+
+}  // namespace troupe

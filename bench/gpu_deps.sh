@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Collects what a build needs and a bare GPU machine does not have, so that bench/gpu_check.sh builds
+# the checkout there without a package manager. Run on a Debian machine on which `make packages` ran.
+#   bench/gpu_deps.sh OUT.tar.gz [--programs BUILD_DIR]
+#
+# The archive holds usr/ (headers, libraries, CMake's and pkg-config's files of the packages of
+# tools/install_packages.sh but libtorch) and, with --programs, programs/ out of a build that was
+# configured with the PyTorch of the same version as the machine's: for one without compilers. The
+# machine needs a C library as new as this one's, and the same processor architecture.
+set -euo pipefail
+
+usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; }
+case "${1:-}" in
+  -h | --help) usage; exit 0 ;;
+  "") usage >&2; exit 2 ;;
+esac
+out=$(realpath -m "$1")
+programs=
+if [ "${2:-}" = --programs ]; then programs=$(cd "$3" && pwd); fi
+triplet=$(gcc -print-multiarch)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Development packages, and those that hold what their libXXX.so points to.
+packages=(
+  libcaf-dev libucx-dev libucx0 libssl-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
+  libsqlite3-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libstb-dev libsentencepiece-dev
+  catch2 pkgconf-bin  # no Google Benchmark: nothing of what runs there needs it
+)
+for package in "${packages[@]}"; do
+  dpkg-query -W "$package" > /dev/null 2>&1 ||
+    { echo "gpu_deps.sh: $package is not installed: run tools/install_packages.sh" >&2; exit 1; }
+done
+
+mkdir -p "$work/usr/lib/$triplet"
+# bin: pkgconf alone, which finds UCX.
+dpkg -L "${packages[@]}" |
+  grep -E "^/usr/(include|lib|share/cmake|share/pkgconfig)/|^/usr/bin/pkgconf$" |
+  grep -v '\.a$' | sort -u | while read -r file; do
+  # Archives are left out but Catch2's, which has nothing else: everything links what is shared.
+  if [ -f "$file" ]; then echo "${file#/}"; fi
+done > "$work/list"
+[ -f /usr/lib/libCatch2WithMain.a ] && echo usr/lib/libCatch2WithMain.a >> "$work/list"
+tar -C / -chf - -T "$work/list" | tar -C "$work" -xf -
+
+# What those libraries need themselves, but the C and C++ libraries, which are the machine's own.
+libraries() { find "$work/usr/lib" "$@" -name '*.so*' -type f; }
+{ libraries; echo "$work/usr/bin/pkgconf"; } | xargs ldd 2> /dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+  grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp))\.so' |
+  while read -r file; do cp -L "$file" "$work/usr/lib/$triplet/"; done
+# Programs look for a library by the name that it calls itself.
+libraries | while read -r file; do
+  name=$(objdump -p "$file" 2> /dev/null | awk '$1 == "SONAME" {print $2}')
+  if [ -n "$name" ] && [ ! -e "$(dirname "$file")/$name" ]; then
+    ln -s "$(basename "$file")" "$(dirname "$file")/$name"
+  fi
+done
+# Files of pkg-config name places as they were here: what they name moves with them.
+find "$work" -name '*.pc' -exec sed -i -E \
+  's#^(prefix *= *)/usr$#\1${pcfiledir}/../../..#; s#=(/usr)?/lib/#=${prefix}/lib/#' {} +
+find "$work/usr/share/pkgconfig" -name '*.pc' -exec sed -i 's#/../../..#/../..#' {} + 2> /dev/null ||
+  true
+
+if [ -n "$programs" ]; then
+  mkdir -p "$work/programs"
+  for name in troupe tests/test_gpu tests/test_torch tests/test_parity bench/bench_gpu_kernels \
+    bench/bench_model_flops; do
+    [ -x "$programs/$name" ] || { echo "gpu_deps.sh: $programs/$name: not built" >&2; exit 1; }
+    strip -o "$work/programs/$(basename "$name")" "$programs/$name"
+  done
+fi
+rm "$work/list"
+mkdir -p "$(dirname "$out")"
+tar -C "$work" -czf "$out" .
+echo "$out: $(du -m "$out" | cut -f1) MiB, unpacked $(du -sm "$work" | cut -f1) MiB"

@@ -1,0 +1,45 @@
+#include "modules/device/backend.hpp"
+
+#include <stdexcept>
+
+#include "modules/torch/cuda/torch_cuda.hpp"
+#ifdef TROUPE_CUDA_BACKEND
+#include "modules/device/cuda_backend.hpp"
+#endif
+
+namespace troupe {
+
+std::string MissingFor(const std::string& backend) {
+  if (backend != "cuda") return "";
+#ifdef TROUPE_CUDA_BACKEND
+  if (TorchHasCuda()) return "";
+  return "this build's libtorch computes on the CPU only: expected one with CUDA "
+         "(cmake -DTROUPE_TORCH=DIR, docs/gpu.md)";
+#else
+  return "this build has no GPU code: expected nvcc when it was built (docs/gpu.md)";
+#endif
+}
+
+std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::vector<int>& ranks,
+                                               ProcessId self, std::shared_ptr<AbortSignal> abort,
+                                               SayLine say) {
+  const std::string missing = MissingFor("cuda");
+  if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
+#ifdef TROUPE_CUDA_BACKEND
+  return MakeCuda(config, ranks, self, std::move(abort), std::move(say));
+#else
+  static_cast<void>(config), static_cast<void>(ranks), static_cast<void>(self),
+      static_cast<void>(abort), static_cast<void>(say);
+  return nullptr;
+#endif
+}
+
+std::shared_ptr<MemoryMeter> MakeMemoryMeter(const Config& config) {
+#ifdef TROUPE_CUDA_BACKEND
+  if (config.cluster.backend == "cuda") return MakeTorchMemory(config);
+#endif
+  static_cast<void>(config);
+  return std::make_shared<ResidentMemory>();
+}
+
+}  // namespace troupe

@@ -1,0 +1,46 @@
+// What computes, where ranks are more than threads: backend = "cuda".
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/config.hpp"
+#include "modules/groups.hpp"
+#include "modules/memory_meter.hpp"
+#include "modules/work_queue.hpp"
+#include "transport/abort_signal.hpp"
+
+namespace troupe {
+
+/// The devices of this process. Must outlive everything it makes. Thread-safe.
+class DeviceBackend {
+ public:
+  virtual ~DeviceBackend() = default;
+  /// On the rank's own thread.
+  virtual std::unique_ptr<WorkQueue> MakeQueue(int rank) = 0;
+  /// On the rank's own thread, after its queue; groups in one order in all of the job.
+  virtual std::unique_ptr<Communicator> MakeGroup(int rank, std::unique_ptr<Communicator> host,
+                                                  const GroupNames& names) = 0;
+};
+
+/// Why this build cannot run `backend`, as a sentence that says what it lacks; empty when it can.
+/// Whether there is a device is not asked.
+std::string MissingFor(const std::string& backend);
+
+/// Gets a line to tell the user: "GPU 0  NVIDIA H100 80GB HBM3, 79.1 GiB: ranks 0, 1 share it",
+/// and once for each group how its collectives go. On any thread; empty: nobody is told.
+using SayLine = std::function<void(const std::string& line)>;
+
+/// Of backend "cuda", for the ranks of process `self`. Throws std::runtime_error naming what is
+/// missing: a build for GPUs, a driver, or GPUs for all ranks.
+std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::vector<int>& ranks,
+                                               ProcessId self, std::shared_ptr<AbortSignal> abort,
+                                               SayLine say);
+
+/// What the ranks of the configuration's backend use: of a GPU what libtorch's allocator has of it,
+/// else the process's resident bytes.
+std::shared_ptr<MemoryMeter> MakeMemoryMeter(const Config& config);
+
+}  // namespace troupe

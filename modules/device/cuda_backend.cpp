@@ -1,0 +1,140 @@
+#include "modules/device/cuda_backend.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "gpu/device.hpp"
+#include "modules/device/stream_queue.hpp"
+#include "modules/torch/cuda/torch_cuda.hpp"
+#include "transport/gpu/device_group.hpp"
+#ifdef TROUPE_HAS_NCCL
+#include "transport/nccl/nccl.hpp"
+#endif
+
+namespace troupe {
+namespace {
+
+std::string RankList(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+/// Null: this build has none.
+std::unique_ptr<DeviceCollectives> MakeCollectives(std::shared_ptr<AbortSignal> abort) {
+#ifdef TROUPE_HAS_NCCL
+  return std::make_unique<Nccl>(std::move(abort));
+#else
+  static_cast<void>(abort);
+  return nullptr;
+#endif
+}
+
+class CudaBackend final : public DeviceBackend {
+ public:
+  CudaBackend(const Config& config, const std::vector<int>& ranks, ProcessId self,
+              std::shared_ptr<AbortSignal> abort, SayLine say)
+      : cluster_(config.cluster), self_(self), abort_(std::move(abort)), say_(std::move(say)) {
+    for (const int rank : ranks) by_device_[GpuOf(cluster_, rank)].push_back(rank);
+    const int found = gpu::NumDevices();
+    const int needed = by_device_.empty() ? 0 : by_device_.rbegin()->first + 1;
+    if (found < needed) {
+      const std::string each = std::to_string(cluster_.ranks_per_gpu);
+      throw std::runtime_error(
+          "cluster.backend = \"cuda\": expected " + std::to_string(needed) + " GPUs for " +
+          RankList(ranks) + " with " + each + " on each, found " + std::to_string(found) +
+          (found > 0 ? " (cluster.ranks_per_gpu says how many ranks may share one)" : ""));
+    }
+    for (const auto& [device, sharers] : by_device_) Say(DeviceLine(device, sharers));
+    collectives_ = MakeCollectives(abort_);
+  }
+
+  std::unique_ptr<WorkQueue> MakeQueue(int rank) override {
+    const int device = GpuOf(cluster_, rank);
+    auto queue = std::make_unique<StreamQueue>(
+        device,
+        [device](std::size_t bytes, gpu::Stream& stream) {
+          return AllocateTorchMemory(device, bytes, stream.get());
+        },
+        [device](gpu::Stream& stream) { BindTorchToStream(device, stream.get()); });
+    const std::lock_guard lock(mutex_);
+    streams_[rank] = &queue->stream();
+    return queue;
+  }
+
+  std::unique_ptr<Communicator> MakeGroup(int rank, std::unique_ptr<Communicator> host,
+                                          const GroupNames& names) override {
+    DeviceMember member;
+    member.host = std::move(host);
+    member.process = self_;
+    member.names = names;
+    member.abort = abort_;
+    {
+      const std::lock_guard lock(mutex_);
+      member.stream = streams_.at(rank);
+    }
+    DeviceGroup group = MakeDeviceGroup(std::move(member), collectives_.get());
+    Say(group.description);
+    return std::move(group.communicator);
+  }
+
+ private:
+  static std::string DeviceLine(int device, const std::vector<int>& ranks) {
+    const gpu::DeviceFacts facts = gpu::FactsOf(device);
+    char size[32];
+    std::snprintf(size, sizeof size, "%.1f GiB",
+                  static_cast<double>(facts.memory_bytes) / (1 << 30));
+    return "GPU " + std::to_string(device) + "  " + facts.name + ", " + size + ": " +
+           RankList(ranks) + (ranks.size() > 1 ? " share it" : "");
+  }
+
+  /// Every line once: all members of a group say the same.
+  void Say(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    if (say_ && said_.insert(line).second) say_(line);
+  }
+
+  const ClusterConfig cluster_;
+  const ProcessId self_;
+  const std::shared_ptr<AbortSignal> abort_;
+  const SayLine say_;
+  std::map<int, std::vector<int>> by_device_;
+  std::unique_ptr<DeviceCollectives> collectives_;  ///< null: none is built in
+  std::mutex mutex_;
+  std::map<int, const gpu::Stream*> streams_;  ///< by rank
+  std::set<std::string> said_;
+};
+
+class TorchMemory final : public MemoryMeter {
+ public:
+  explicit TorchMemory(ClusterConfig cluster) : cluster_(std::move(cluster)) {}
+  MemoryUse UseOf(int rank) override {
+    const DeviceMemoryUse use = TorchMemoryUse(GpuOf(cluster_, rank));
+    return {use.in_use_bytes, use.reserved_bytes, use.peak_bytes};
+  }
+
+ private:
+  const ClusterConfig cluster_;
+};
+
+}  // namespace
+
+std::shared_ptr<DeviceBackend> MakeCuda(const Config& config, const std::vector<int>& ranks,
+                                        ProcessId self, std::shared_ptr<AbortSignal> abort,
+                                        SayLine say) {
+  return std::make_shared<CudaBackend>(config, ranks, self, std::move(abort), std::move(say));
+}
+
+std::shared_ptr<MemoryMeter> MakeTorchMemory(const Config& config) {
+  return std::make_shared<TorchMemory>(config.cluster);
+}
+
+}  // namespace troupe

@@ -1,0 +1,81 @@
+#include "modules/torch/copy_lane.hpp"
+
+#ifdef TROUPE_TORCH_CUDA
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+#include <utility>
+
+#include "gpu/check.hpp"
+#include "gpu/copies.hpp"
+#include "gpu/stream.hpp"
+#include "trace/clock.hpp"
+
+namespace troupe {
+namespace {
+
+/// On a stream of its own, beside the rank's.
+class DeviceCopyLane : public CopyLane {
+ public:
+  explicit DeviceCopyLane(int device) : stream_(device), queued_(device) {}
+  ~DeviceCopyLane() override {
+    try {
+      stream_.Synchronize();
+    } catch (const gpu::CudaError&) {  // a device that has failed copies nothing any more
+    }
+  }
+
+  at::Tensor Beside(const at::Tensor& tensor) override {
+    return at::empty(tensor.sizes(), at::TensorOptions()
+                                         .dtype(tensor.scalar_type())
+                                         .device(at::kCPU)
+                                         .pinned_memory(true));
+  }
+
+  void Queue(std::vector<LaneCopy> copies, std::function<void()> release,
+             StateMovedCallback done) override {
+    const c10::cuda::CUDAStream mine = c10::cuda::getStreamFromExternal(
+        stream_.get(), static_cast<c10::DeviceIndex>(stream_.device()));
+    // Behind what the rank has queued: it writes what leaves, and has used what memory comes back.
+    queued_.Record(c10::cuda::getCurrentCUDAStream(mine.device_index()).stream());
+    stream_.Wait(queued_);
+    const std::int64_t begin_ns = NowNs();
+    for (const LaneCopy& copy : copies) {
+      const auto way = copy.from.is_cuda() ? gpu::Way::kToHost : gpu::Way::kToDevice;
+      gpu::Copy(stream_, copy.to.data_ptr(), copy.from.data_ptr(), copy.from.nbytes(), way);
+      if (!copy.from.is_cuda()) continue;
+      // The pool that gets it back keeps it until this stream is past here.
+      c10::cuda::CUDACachingAllocator::recordStream(copy.from.storage().data_ptr(), mine);
+    }
+    if (release) release();
+    stream_.OnOutcome([begin_ns, done = std::move(done)](const std::string& error) {
+      done({begin_ns, NowNs(), error});
+    });
+  }
+
+  void Wait() override { stream_.Synchronize(); }
+
+ private:
+  gpu::Stream stream_;
+  gpu::Event queued_;
+};
+
+}  // namespace
+
+std::unique_ptr<CopyLane> MakeDeviceCopyLane(int device) {
+  return std::make_unique<DeviceCopyLane>(device);
+}
+
+}  // namespace troupe
+
+#else
+#include <stdexcept>
+
+namespace troupe {
+
+std::unique_ptr<CopyLane> MakeDeviceCopyLane(int) {
+  throw std::logic_error("offload: this build's libtorch knows no CUDA devices");
+}
+
+}  // namespace troupe
+#endif

@@ -1,0 +1,68 @@
+// The state of a shard, part of which is away from its device at times.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <torch/types.h>
+#include <vector>
+
+#include "configs/config.hpp"
+#include "modules/stage_program.hpp"
+#include "modules/torch/copy_lane.hpp"
+#include "modules/torch/flat_state.hpp"
+
+namespace troupe {
+
+/// Flat tensors whose memory is let go and taken again. Views of them (parameters, what graphs have
+/// saved) stay what they are: they share the storage, which has no memory meanwhile and gets other
+/// memory with the same contents. All calls on the rank's thread.
+///
+///   here -Leave-> leaving -> away -Return-> returning -> here
+///
+/// What has not changed since it was last copied out is not copied again.
+class OffloadedState {
+ public:
+  /// kNone: nothing ever leaves, and only Require and MarkChanged may be called. `who` begins the
+  /// texts of errors.
+  OffloadedState(std::string who, Offload what, std::vector<FlatState> flats,
+                 std::unique_ptr<CopyLane> lane);
+
+  /// Whether anything ever does.
+  bool leaves() const { return lane_ != nullptr; }
+  /// Throws std::logic_error unless all is here that is to leave; what an earlier Return left away
+  /// may be away.
+  void Leave(StateMovedCallback done);
+  /// Throws std::logic_error unless it is away. What only the update needs comes behind the rest,
+  /// or stays away.
+  void Return(bool all, StateMovedCallback done);
+
+  /// `action` is about to use this, in any way: throws std::logic_error if it is away. Waits for
+  /// what comes behind.
+  void Require(StateUse use, const char* action) const;
+  /// `use` has been written to.
+  void MarkChanged(StateUse use);
+  std::size_t bytes_away() const;
+
+ private:
+  enum class Place { kHere, kLeaving, kAway, kReturning };
+  struct Flat {
+    FlatState state;
+    bool leaves = false;
+    bool here = true;
+    bool changed = true;  ///< since it was copied to `side`
+    at::Tensor side;
+  };
+
+  void RequirePlace(Place place, const char* action) const;
+  std::vector<LaneCopy> TakeBack(bool (*wanted)(StateUse));
+  bool IsHere(StateUse use) const;
+
+  std::string who_;
+  std::vector<Flat> flats_;
+  std::atomic<Place> place_ = Place::kHere;  ///< written by the lane where it ends a way
+  std::unique_ptr<CopyLane> lane_;           ///< destroyed first: its copies use the rest
+};
+
+}  // namespace troupe

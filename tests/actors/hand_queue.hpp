@@ -1,0 +1,202 @@
+// Queues of devices whose work runs when the test says so, and programs that compute on them.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "modules/work_queue.hpp"
+#include "modules/wrapped_program.hpp"
+#include "trace/clock.hpp"
+
+namespace troupe {
+
+/// What has been queued on all devices of a test and has not run.
+class HandWork {
+ public:
+  bool empty() const {
+    for (const auto& [rank, queue] : queues_) {
+      if (!queue.empty()) return false;
+    }
+    return true;
+  }
+  bool has_work(int rank) const {
+    const auto found = queues_.find(rank);
+    return found != queues_.end() && !found->second.empty();
+  }
+  void Add(int rank, std::string name, std::function<void(const std::string&)> done) {
+    queues_[rank].push_back({std::move(name), std::move(done), next_number_++});
+    most_[rank] = std::max(most_[rank], queues_[rank].size());
+    for (const auto& waiting : queues_[rank]) together_[rank] += waiting.name + ";";
+    together_[rank] += '\n';
+  }
+  /// Runs the oldest piece of one of the queues; without `random`, of all.
+  void RunOne(std::mt19937_64* random) {
+    std::vector<int> ranks;
+    for (const auto& [rank, queue] : queues_) {
+      if (!queue.empty()) ranks.push_back(rank);
+    }
+    const int oldest = *std::ranges::min_element(
+        ranks, {}, [this](int rank) { return queues_[rank].front().number; });
+    auto& queue = queues_[random == nullptr ? oldest : ranks[(*random)() % ranks.size()]];
+    auto piece = std::move(queue.front());
+    queue.pop_front();
+    const bool fails = !fails_.empty() && piece.name == fails_;
+    piece.done(fails ? "the device caught fire" : "");
+  }
+
+  std::size_t most(int rank) const { return most_.at(rank); }  ///< pieces that were queued at once
+  /// What was on the queue whenever a piece was added: "a;b;\n".
+  const std::string& together(int rank) const { return together_.at(rank); }
+  void FailAt(std::string name) { fails_ = std::move(name); }
+
+ private:
+  struct Piece {
+    std::string name;
+    std::function<void(const std::string&)> done;
+    std::int64_t number = 0;
+  };
+  std::map<int, std::deque<Piece>> queues_;
+  std::int64_t next_number_ = 0;
+  std::map<int, std::size_t> most_;
+  std::map<int, std::string> together_;
+  std::string fails_;
+};
+
+/// Memory of a device is the host's, under another name.
+class HandQueue : public WorkQueue {
+ public:
+  HandQueue(std::shared_ptr<HandWork> work, int rank) : work_(std::move(work)), rank_(rank) {}
+
+  Buffer Allocate(Shape shape, DType dtype) override {
+    return OnDevice(Buffer::Allocate(std::move(shape), dtype), rank_);
+  }
+  Buffer Here(const Buffer& rows) override {
+    if (!rows.defined() || (rows.device() == rank_ && rows.parts().empty())) return rows;
+    Buffer whole = Allocate(rows.shape(), rows.dtype());
+    std::byte* to = whole.data();
+    const auto append = [&to](const Buffer& part) {
+      if (part.num_bytes() > 0) std::memcpy(to, part.data(), part.num_bytes());
+      to += part.num_bytes();
+    };
+    if (rows.parts().empty()) append(rows);
+    for (const Buffer& part : rows.parts()) append(part);
+    return whole;
+  }
+  void BindThread() override {}
+  void Begin(const std::string& name) override { name_ = name; }
+  void End(std::function<void(const std::string&)> done) override {
+    if (done) work_->Add(rank_, name_, std::move(done));
+  }
+  WorkTimes TakeTimes() override {
+    const std::int64_t begin_ns = std::exchange(ended_ns_, NowNs());
+    return {begin_ns, ended_ns_, {}};
+  }
+  void Synchronize() override {}
+
+  static Buffer OnDevice(const Buffer& buffer, int device) {
+    if (!buffer.defined()) return buffer;
+    return Buffer::Wrap(buffer.owner(), buffer.data(), buffer.shape(), buffer.dtype(), device);
+  }
+
+ private:
+  std::shared_ptr<HandWork> work_;
+  int rank_;
+  std::string name_;
+  std::int64_t ended_ns_ = NowNs();
+};
+
+/// A queue whose work runs on a thread, a little later.
+class RunningQueue final : public HandQueue {
+ public:
+  explicit RunningQueue(int rank)
+      : HandQueue(nullptr, rank), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+  ~RunningQueue() override {
+    thread_.request_stop();
+    more_.notify_one();
+  }
+  void End(std::function<void(const std::string&)> done) override {
+    if (!done) return;
+    const std::lock_guard lock(mutex_);
+    pieces_.push_back(std::move(done));
+    more_.notify_one();
+  }
+
+ private:
+  void Run(const std::stop_token& stop) {
+    for (;;) {
+      std::function<void(const std::string&)> done;
+      {
+        std::unique_lock lock(mutex_);
+        more_.wait(lock, [&] { return stop.stop_requested() || !pieces_.empty(); });
+        if (pieces_.empty()) return;
+        done = std::move(pieces_.front());
+        pieces_.pop_front();
+      }
+      std::this_thread::yield();
+      done("");
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable more_;
+  std::deque<std::function<void(const std::string&)>> pieces_;
+  std::jthread thread_;  ///< last: it uses the others
+};
+
+/// Insists on inputs in its device's memory, in one piece, and leaves its outputs there. What the
+/// inner program makes of them is told by `finish` alone, once the work has run.
+class QueuedProgram : public WrappedProgram {
+ public:
+  QueuedProgram(std::unique_ptr<StageProgram> inner, int rank)
+      : WrappedProgram(std::move(inner)), rank_(rank) {}
+
+  ForwardResult Forward(const ForwardPass& pass) override {
+    Check(pass.inputs);
+    ForwardResult result = program->Forward(pass);
+    for (Buffer& output : result.outputs) output = HandQueue::OnDevice(output, rank_);
+    result.finish = [loss = std::exchange(result.loss, {}),
+                     inner = std::move(result.finish)](ForwardResult& done) {
+      done.loss = loss;
+      if (inner) inner(done);
+    };
+    return result;
+  }
+  BackwardResult Backward(const BackwardPass& pass) override {
+    Check(pass.gradients);
+    BackwardResult result = program->Backward(pass);
+    for (Buffer& gradient : result.gradients) gradient = HandQueue::OnDevice(gradient, rank_);
+    return result;
+  }
+
+ private:
+  void Check(const std::vector<Buffer>& buffers) const {
+    for (const Buffer& buffer : buffers) {
+      if (!buffer.defined() || (buffer.device() == rank_ && buffer.parts().empty())) continue;
+      throw std::logic_error("expected rows in one piece on device " + std::to_string(rank_) +
+                             ", got " + std::to_string(buffer.parts().size()) +
+                             " parts on device " + std::to_string(buffer.device()));
+    }
+  }
+
+  int rank_;
+};
+
+/// Programs of `make` on devices that run queues.
+inline ProgramFactory OnQueues(ProgramFactory make) {
+  return [make = std::move(make)](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
+    return std::make_unique<QueuedProgram>(make(shard), shard.rank);
+  };
+}
+
+}  // namespace troupe

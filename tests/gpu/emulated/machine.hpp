@@ -1,0 +1,55 @@
+// A machine with GPUs, played by host memory and threads: a test links it instead of the CUDA
+// runtime, and the host code of gpu/ and transport/ runs as on devices.
+//
+//   memory   host memory in a registry: what runs on a stream may touch it from its allocation to
+//            its release in stream order only; fresh and released memory is filled with rubbish
+//   stream   a thread that does one piece of work after the other, after a random moment if asked:
+//            what is not ordered by streams and events comes out of order, and is a data race to
+//            ThreadSanitizer
+//   device   breaks when told, for good: its work is skipped, its host functions are not called,
+//            stream callbacks get the error, and every call returns it
+//   fault    what CUDA would not forgive or not notice: the first of it is kept, for the test to
+//   see
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+namespace troupe::emulated {
+
+struct MachineSettings {
+  int num_devices = 2;
+  std::size_t memory_bytes = std::size_t{1} << 30;  ///< of each device
+  std::chrono::microseconds max_delay{0};           ///< before each piece of work of a stream
+  unsigned seed = 1;                                ///< of these moments
+};
+
+/// One at a time. Make it before anything of gpu/, destroy it after: it waits for all streams.
+class Machine {
+ public:
+  explicit Machine(MachineSettings settings = {});
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  ~Machine();
+
+  /// The device fails now, for good.
+  void Break(int device, cudaError_t error = cudaErrorIllegalAddress);
+  /// It fails when `stream` comes to this point.
+  void BreakInTurn(cudaStream_t stream, cudaError_t error = cudaErrorIllegalAddress);
+  /// Runs in its turn on a stream, also after a failure of the device.
+  void InTurn(cudaStream_t stream, std::function<void()> work);
+
+  /// The first thing that was done wrong; empty if nothing.
+  std::string fault() const;
+  /// "1 streams, 0 events, 0 pools, 3 allocations": what was made and not given back, once all
+  /// streams have run what they have.
+  std::string open() const;
+  /// Open of everything.
+  static constexpr const char* kNothing = "0 streams, 0 events, 0 pools, 0 allocations";
+};
+
+}  // namespace troupe::emulated

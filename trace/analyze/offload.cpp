@@ -1,0 +1,91 @@
+#include "trace/analyze/offload.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "trace/analyze/median.hpp"
+#include "trace/analyze/table.hpp"
+
+namespace troupe {
+namespace {
+
+/// From the first begin to the last end of what all ranks did.
+struct Span {
+  std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ns = -1;
+  void Add(const PassRecord& pass) {
+    begin_ns = std::min(begin_ns, pass.begin_ns);
+    end_ns = std::max(end_ns, pass.end_ns);
+  }
+  bool any() const { return end_ns >= 0; }
+};
+
+struct Window {
+  Span out;
+  Span back;
+  std::vector<const PassRecord*> exchanges;
+};
+
+/// "vision" of "vision.s0".
+std::string ModuleOf(const std::string& stage) { return stage.substr(0, stage.rfind('.')); }
+
+/// How long the backward waited for the state alone.
+std::int64_t Exposed(const Window& window) {
+  Span exchanged;  // the way there is over before anything leaves
+  for (const PassRecord* pass : window.exchanges) {
+    if (pass->begin_ns > window.out.begin_ns) exchanged.Add(*pass);
+  }
+  return exchanged.any() ? std::max<std::int64_t>(0, window.back.end_ns - exchanged.end_ns) : 0;
+}
+
+}  // namespace
+
+std::vector<OffloadTime> OffloadTimesOf(const TraceIndex& index, std::int64_t begin_ns,
+                                        std::int64_t end_ns) {
+  std::map<std::string, std::map<std::int64_t, Window>> modules;
+  for (const TraceWork& work : index.trace().work) {
+    const PassRecord& pass = work.pass;
+    if (pass.begin_ns < begin_ns || pass.end_ns > end_ns) continue;
+    if (!IsCopy(pass.kind) && pass.kind != WorkKind::kExchange) continue;
+    Window& window = modules[ModuleOf(index.StageName(pass.stage))][pass.unit];
+    if (pass.kind == WorkKind::kOffload) window.out.Add(pass);
+    if (pass.kind == WorkKind::kRestore) window.back.Add(pass);
+    if (pass.kind == WorkKind::kExchange) window.exchanges.push_back(&pass);
+  }
+  std::vector<OffloadTime> times;
+  for (const auto& [module, windows] : modules) {
+    OffloadTime time;
+    time.module = module;
+    std::vector<std::int64_t> outs;
+    std::vector<std::int64_t> backs;
+    for (const auto& [unit, window] : windows) {
+      if (!window.out.any() || !window.back.any()) continue;
+      ++time.windows;
+      outs.push_back(window.out.end_ns - window.out.begin_ns);
+      backs.push_back(window.back.end_ns - window.back.begin_ns);
+      time.away_ns += std::max<std::int64_t>(0, window.back.begin_ns - window.out.end_ns);
+      time.exposed_ns += Exposed(window);
+    }
+    if (time.windows == 0) continue;
+    time.out_ns = Median(std::move(outs));
+    time.back_ns = Median(std::move(backs));
+    times.push_back(std::move(time));
+  }
+  return times;
+}
+
+std::string Format(const OffloadTime& offload, std::int64_t whole_ns) {
+  const auto share = [&](std::int64_t ns) {
+    const auto whole = static_cast<double>(std::max<std::int64_t>(whole_ns, 1));
+    return Percent(static_cast<double>(ns) / whole);
+  };
+  return "state of " + offload.module + " offloaded in " + std::to_string(offload.windows) +
+         (offload.windows == 1 ? " window" : " windows") + ": away for " + share(offload.away_ns) +
+         " of the time; out in " + Duration(offload.out_ns) + ", back in " +
+         Duration(offload.back_ns) + "; its backward waited " + Duration(offload.exposed_ns) +
+         " for it in all (exposed " + share(offload.exposed_ns) + ")\n";
+}
+
+}  // namespace troupe

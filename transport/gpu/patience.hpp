@@ -1,0 +1,43 @@
+// A limit on how long the members of a group may take to come together: collectives of the host
+// wait for ever, which at the start of a job helps nobody.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "transport/gpu/device_member.hpp"
+
+namespace troupe {
+
+/// Raises the member's signal unless destroyed in time: "tensor group of vision: expected all its
+/// members within 60 s, no sign of rank 2".
+class Patience {
+ public:
+  /// `member` must outlive this.
+  explicit Patience(const DeviceMember& member);
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+  ~Patience();
+
+  /// From now on nobody is missing, and `what` takes its time: "NCCL connects them".
+  void AllCame(const std::string& what);
+
+ private:
+  void Watch();
+
+  const DeviceMember& member_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::string all_came_;
+  std::thread thread_;
+};
+
+/// "60 s", "200 ms".
+std::string ToString(std::chrono::milliseconds time);
+
+}  // namespace troupe

@@ -1,0 +1,155 @@
+#include "transport/gpu/staged_communicator.hpp"
+
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "gpu/check.hpp"
+#include "gpu/copies.hpp"
+#include "gpu/device.hpp"
+#include "gpu/memory.hpp"
+#include "transport/gpu/memory_kind.hpp"
+#include "transport/gpu/reached.hpp"
+
+namespace troupe {
+namespace {
+
+std::size_t Total(std::span<const std::size_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+}
+
+/// Bytes of `count` elements; an illegal count is for the group of the host to refuse.
+std::size_t BytesOf(std::int64_t count, DType dtype) {
+  return count < 0 ? 0 : static_cast<std::size_t>(count) * SizeOf(dtype);
+}
+
+class StagedCommunicator final : public Communicator {
+ public:
+  explicit StagedCommunicator(DeviceMember member) : member_(std::move(member)) {}
+  StagedCommunicator(const StagedCommunicator&) = delete;
+  StagedCommunicator& operator=(const StagedCommunicator&) = delete;
+  ~StagedCommunicator() override {
+    // Copies may still use the pinned memory.
+    if (pinned_ != nullptr) TROUPE_CUDA_NO_THROW(cudaStreamSynchronize(member_.stream->get()));
+  }
+
+  int rank() const override { return member_.host->rank(); }
+  int size() const override { return member_.host->size(); }
+
+  void Barrier() override {
+    Guarded([&] { AwaitStream(*member_.stream, member_.abort); });
+    member_.host->Barrier();
+  }
+
+  void Broadcast(void* data, std::size_t num_bytes, int root) override {
+    Run(
+        {data, rank() == root ? num_bytes : 0}, {data, num_bytes},
+        [&](const void*, void* output) { member_.host->Broadcast(output, num_bytes, root); },
+        Room::kOne);
+  }
+
+  void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) override {
+    const std::size_t num_bytes = BytesOf(count, dtype);
+    Run(
+        {data, num_bytes}, {data, num_bytes},
+        [&](const void*, void* output) { member_.host->AllReduce(output, count, dtype, op); },
+        Room::kOne);
+  }
+
+  void AllGather(const void* input, std::size_t num_bytes, void* output) override {
+    Run(
+        {input, num_bytes}, {output, num_bytes * static_cast<std::size_t>(size())},
+        [&](const void* from, void* to) { member_.host->AllGather(from, num_bytes, to); },
+        Room::kTwo);
+  }
+
+  void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
+                     void* output) override {
+    const std::size_t num_bytes = BytesOf(count, dtype);
+    Run(
+        {input, num_bytes * static_cast<std::size_t>(size())}, {output, num_bytes},
+        [&](const void* from, void* to) {
+          member_.host->ReduceScatter(from, count, dtype, op, to);
+        },
+        Room::kTwo);
+  }
+
+  void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
+                std::span<const std::size_t> receive_bytes) override {
+    Run(
+        {input, Total(send_bytes)}, {output, Total(receive_bytes)},
+        [&](const void* from, void* to) {
+          member_.host->AllToAll(from, send_bytes, to, receive_bytes);
+        },
+        Room::kTwo);
+  }
+
+ private:
+  enum class Room { kOne, kTwo };  ///< input and output of the host's call: the same place or not
+  struct Source {
+    const void* data;
+    std::size_t num_bytes;
+  };
+  struct Target {
+    void* data;
+    std::size_t num_bytes;
+  };
+
+  void Run(const Source& input, const Target& output,
+           const std::function<void(const void* from, void* to)>& on_host, Room room) {
+    MemoryOf memory;
+    Guarded([&] {
+      memory = LocateMemory(input.data, input.num_bytes, output.data, output.num_bytes,
+                            member_.stream->device());
+    });
+    if (memory.kind == MemoryKind::kMixed) {
+      RaiseFor(member_, memory.error);
+      throw std::invalid_argument(member_.names.group + ": " + memory.error);
+    }
+    if (memory.kind != MemoryKind::kDevice) return on_host(input.data, output.data);
+    std::byte* from = nullptr;
+    std::byte* to = nullptr;
+    Guarded([&] {
+      from = Pinned(room == Room::kTwo ? input.num_bytes + output.num_bytes : output.num_bytes);
+      to = room == Room::kTwo ? from + input.num_bytes : from;
+      gpu::Copy(*member_.stream, from, input.data, input.num_bytes, gpu::Way::kToHost);
+      AwaitStream(*member_.stream, member_.abort);
+    });
+    on_host(from, to);
+    Guarded([&] {
+      gpu::Copy(*member_.stream, output.data, to, output.num_bytes, gpu::Way::kToDevice);
+    });
+  }
+
+  std::byte* Pinned(std::size_t num_bytes) {
+    if (num_bytes > pinned_bytes_) {
+      AwaitStream(*member_.stream, member_.abort);  // the smaller one may be in use
+      pinned_ = gpu::AllocatePinned(num_bytes);
+      pinned_bytes_ = num_bytes;
+    }
+    return static_cast<std::byte*>(pinned_.get());
+  }
+
+  /// A device that fails ends the job: the others wait for this member.
+  void Guarded(const std::function<void()>& body) {
+    try {
+      const gpu::DeviceGuard guard(member_.stream->device());
+      body();
+    } catch (const gpu::CudaError& error) {
+      RaiseFor(member_, error.what());
+      throw;
+    }
+  }
+
+  const DeviceMember member_;
+  std::shared_ptr<void> pinned_;
+  std::size_t pinned_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> MakeStagedCommunicator(DeviceMember member) {
+  return std::make_unique<StagedCommunicator>(std::move(member));
+}
+
+}  // namespace troupe
