@@ -48,17 +48,17 @@ TEST_CASE("the resident bytes of the process are what the kernel says, and grow 
 
 TEST_CASE("bytes that stand for memory beside a device are not the device's", "[modules]") {
   ResidentMemory meter;
-  const std::int64_t before = meter.MemoryInUse();
+  const std::int64_t before = meter.UseOf(0).in_use_bytes;
   {
     const CountedSideMemory beside(1 << 20);
     LetPass();
-    CHECK(meter.MemoryInUse() < before - (1 << 19));
+    CHECK(meter.UseOf(0).in_use_bytes < before - (1 << 19));
     const CountedSideMemory all(std::int64_t{1} << 50);
     LetPass();
-    CHECK(meter.MemoryInUse() == 0);  // not known rather than negative
+    CHECK(meter.UseOf(0).in_use_bytes == 0);  // not known rather than negative
   }
   LetPass();
-  CHECK(meter.MemoryInUse() > before - (1 << 19));
+  CHECK(meter.UseOf(0).in_use_bytes > before - (1 << 19));
 }
 
 TEST_CASE("many devices ask one meter at once", "[modules][threads]") {
