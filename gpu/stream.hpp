@@ -44,6 +44,17 @@ class Stream {
   mutable std::unique_ptr<Completions> completions_;  // made when it is first asked for
 };
 
+/// A stream that somebody else owns.
+class StreamView {
+ public:
+  StreamView(const Stream& stream) : stream_(stream.get()) {}  // as std::string_view of a string
+  explicit StreamView(cudaStream_t stream) : stream_(stream) {}
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_;
+};
+
 /// A place in a stream. Move-only.
 class Event {
  public:
