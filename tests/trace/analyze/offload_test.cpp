@@ -1,57 +1,14 @@
 // State that was copied off devices and back, beside what they computed.
 #include "trace/analyze/offload.hpp"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
-#include "tests/trace/generated/generated.hpp"
+#include "tests/trace/generated/offloaded.hpp"
 #include "trace/analyze/summary.hpp"
-#include "trace/export/exporters.hpp"
-#include "trace/export/lint.hpp"
 
 namespace troupe {
-namespace {
-
-void Add(RunTrace& trace, int stage, int rank, WorkKind kind, std::int64_t unit, std::int64_t begin,
-         std::int64_t end) {
-  TraceWork work;
-  work.pass.kind = kind;
-  work.pass.stage = stage;
-  work.pass.rank = rank;
-  work.pass.unit = unit;
-  work.pass.begin_ns = begin;
-  work.pass.end_ns = end;
-  trace.work.push_back(work);
-}
-
-/// Two windows of an encoder on two ranks, one of whose copies ends late each time.
-RunTrace TwoWindows() {
-  RunTrace trace;
-  trace.stages = {"vision.s0", "language.s0"};
-  trace.actors = {{"device 0", 0}, {"device 1", 0}};
-  for (std::int64_t window = 0; window < 2; ++window) {
-    const std::int64_t at = window * 1000;
-    for (const int rank : {0, 1}) {
-      Add(trace, 0, rank, WorkKind::kForward, window, at, at + 100);
-      Add(trace, 0, rank, WorkKind::kExchange, window, at + 100, at + 110);
-      Add(trace, 0, rank, WorkKind::kOffload, window, at + 112 + rank, at + 150 + 10 * rank);
-      Add(trace, 1, rank, WorkKind::kForward, window, at + 120, at + 300);
-      Add(trace, 1, rank, WorkKind::kBackward, window, at + 300, at + 600);
-      // Back 25 after the rows in the first window, before them in the second.
-      const std::int64_t late = window == 0 ? 25 : -30;
-      Add(trace, 0, rank, WorkKind::kRestore, window, at + 500, at + 620 + late * rank);
-      Add(trace, 0, rank, WorkKind::kExchange, window, at + 600, at + 620);
-      Add(trace, 0, rank, WorkKind::kBackward, window, at + 650, at + 850);
-    }
-  }
-  return trace;
-}
-
-}  // namespace
 
 TEST_CASE("the time that a backward waited for its state alone is exposed", "[trace]") {
   const RunTrace trace = TwoWindows();
@@ -96,30 +53,6 @@ TEST_CASE("copies are no part of a rank's busy time", "[trace]") {
     CHECK(one.stages[i].other_ns == other.stages[i].other_ns);
     CHECK(one.stages[i].idle_ns == other.stages[i].idle_ns);
   }
-}
-
-TEST_CASE("copies have a lane of their own beside the passes of their rank", "[trace]") {
-  const RunTrace trace = TwoWindows();
-  const TraceIndex index(trace);
-  const Timeline timeline = MakeTimeline(index, {});
-  std::map<std::string, std::multiset<std::string>> slices;  // by lane
-  for (const LaneSlice& slice : timeline.slices) {
-    const auto& path = timeline.lanes[static_cast<std::size_t>(slice.lane)].path;
-    slices[path[path.size() - 2] + " " + path.back()].insert(SliceName(index, slice));
-    // Nothing is moved to make room: both lanes say when it ran.
-    CHECK(slice.begin_ns == index.work(slice.work).pass.begin_ns);
-  }
-  for (const std::string rank : {"rank 0", "rank 1"}) {
-    CHECK(slices[rank + " copies"] ==
-          std::multiset<std::string>{"offload", "offload", "restore", "restore"});
-    CHECK(slices[rank + " work"].size() == 12);
-  }
-  std::ostringstream chrome;
-  WriteChrome(chrome, index, timeline);
-  std::ostringstream perfetto;
-  WritePerfetto(perfetto, index, timeline);
-  for (const std::string& content : {chrome.str(), perfetto.str()})
-    CHECK(Lint(content).found.empty());
 }
 
 }  // namespace troupe
