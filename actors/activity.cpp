@@ -21,7 +21,7 @@ ActivityTable::Sum ActivityTable::Total() const {
   Sum sum;
   for (const Entry& entry : List()) {
     sum.handled += entry.activity->handled.load(std::memory_order_relaxed);
-    sum.busy += entry.activity->busy_since_ns.load(std::memory_order_relaxed) != 0 ? 1 : 0;
+    sum.busy += entry.activity->busy() ? 1 : 0;
   }
   return sum;
 }

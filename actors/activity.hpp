@@ -22,10 +22,18 @@ struct Activity {
   std::atomic<std::int64_t> busy_since_ns = 0;           ///< steady clock; 0: no handler runs
   std::atomic<const std::type_info*> message = nullptr;  ///< what the handler was called with
   std::atomic<std::uint64_t> handled = 0;
+  /// Of a device with a queue: since when it has run the command that it runs; 0: none is queued.
+  std::atomic<std::int64_t> queue_since_ns = 0;
   /// Of its edge, where it keeps any; -1: none. Told by the actor itself.
   std::atomic<int> credits_left = -1;
   /// Where its messages are noted; set once, before the actor gets its first message. May be null.
   std::shared_ptr<MessageTrace> trace;
+
+  /// Whether it does anything, be it beside its thread.
+  bool busy() const {
+    return busy_since_ns.load(std::memory_order_relaxed) != 0 ||
+           queue_since_ns.load(std::memory_order_relaxed) != 0;
+  }
 };
 
 /// A fault for tests to plant: what happens to the n-th message of a kind that an actor gets.
@@ -72,7 +80,7 @@ class ActivityTable {
   void Add(Entry entry);
   std::vector<Entry> List() const;
 
-  /// Handled by all of them so far, and how many are in a handler.
+  /// Handled by all of them so far, and how many are busy.
   struct Sum {
     std::uint64_t handled = 0;
     int busy = 0;

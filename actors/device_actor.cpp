@@ -47,7 +47,9 @@ void RequireFinite(const std::vector<Buffer>& buffers, const char* what) {
 /// were brought ahead, by a leader or the stage; a rank in another process than its stage finds its
 /// inputs here.
 void Bring(DeviceState& s, std::vector<Buffer>& buffers, const char* what) {
-  for (Buffer& buffer : buffers) buffer = s.rows().Here(s.config.tensors->FetchNow(buffer, what));
+  for (Buffer& buffer : buffers) {
+    buffer = s.rows().Here(s.config.tensors->FetchNow(buffer, what, s.config.gpu));
+  }
 }
 
 std::shared_ptr<const Inputs> Brought(const DeviceState& s,
@@ -138,6 +140,12 @@ caf::result<Answer> RunNow(Self self, const DeviceWork& work, Body body, Then th
   }
 }
 
+/// Tells the watchdog since when the device has run what is at the head of its queue.
+void NoteHead(DevicePointer self) {
+  self->activity()->queue_since_ns.store(self->state.queued.empty() ? 0 : NowNs(),
+                                         std::memory_order_relaxed);
+}
+
 /// All that was queued for a command has run: the rest of it, and its answer.
 template <class Answer, class Then>
 void Complete(Self self, const DeviceWork& work, const std::string& error, Answer& answer,
@@ -191,6 +199,8 @@ caf::result<Answer> RunQueued(Self self, const DeviceWork& work, Body body, Then
         Complete(self, work, error, *answer, asker, then);
         CurrentHandling() = before;
       });
+      // Before it can be done: whoever looks must not find an idle device with work.
+      if (s.queued.size() == 1) NoteHead(self);
       s.queue->End([me = caf::actor_cast<Device>(self)](const std::string& error) {
         caf::anon_send(me, WorkEnded{error});
       });
@@ -355,6 +365,7 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
       [self, &s](const WorkEnded& ended) {
         auto complete = std::move(s.queued.front());
         s.queued.pop_front();
+        NoteHead(self);
         complete(ended.error);
         Pump(self);
       },

@@ -22,7 +22,7 @@ void AddSilent(const NodeConfig& config, std::vector<ActorWaits>& all) {
     if (told.count(entry.name) != 0) continue;
     ActorWaits actor;
     actor.who = entry.name;
-    actor.busy = entry.activity->busy_since_ns.load(std::memory_order_relaxed) != 0;
+    actor.busy = entry.activity->busy();
     all.push_back(std::move(actor));
   }
 }

@@ -45,9 +45,19 @@ struct Watchdog::State {
     return "";
   }
 
+  /// A device whose queue does not get on: its own thread goes on handling messages.
+  void LookForStuckQueue(const ActivityTable::Entry& entry, std::int64_t now) {
+    const std::int64_t since = entry.activity->queue_since_ns.load(std::memory_order_relaxed);
+    if (since == 0 || now - since < config.pass_timeout.count()) return;
+    config.abort->Raise(entry.name + " on " + config.process +
+                        " is stuck: the command at the head of its queue has run for " +
+                        Seconds(now - since));
+  }
+
   void LookForStuck(std::int64_t now) {
     const auto waiting = config.waits ? config.waits->List() : std::vector<ActorWaits>();
     for (const auto& entry : config.actors->List()) {
+      LookForStuckQueue(entry, now);
       const std::int64_t since = entry.activity->busy_since_ns.load(std::memory_order_relaxed);
       const auto limit = entry.long_runs ? config.pass_timeout : config.stuck_after;
       if (since == 0 || now - since < limit.count()) continue;

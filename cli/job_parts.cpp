@@ -15,6 +15,9 @@
 namespace troupe {
 namespace {
 
+/// One that runs and one behind it, so that no GPU waits for a decision.
+constexpr std::size_t kQueuedPasses = 2;
+
 /// Programs of a rank compute where the rank does.
 TorchOptions OptionsOf(const ClusterConfig& cluster, int rank) {
   return {.device = cluster.backend == "cuda" ? GpuOf(cluster, rank) : Buffer::kHost};
@@ -34,8 +37,14 @@ ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> gr
 }
 
 /// Ranks bring up their queue and their groups before their programs.
-void UseGpus(NodeConfig& node, const std::shared_ptr<DeviceBackend>& backend,
+void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
+             const std::shared_ptr<DeviceBackend>& backend,
              const std::shared_ptr<GroupTable>& groups) {
+  node.gpu_of = [cluster](int rank) { return GpuOf(cluster, rank); };
+  node.tensors->AllocateOnDevices(
+      [backend, memory = backend->memory()](Shape shape, DType dtype, int device) {
+        return memory(std::move(shape), dtype, device);
+      });
   const DeviceGroupMaker make = [backend](int rank, auto host, const GroupNames& names) {
     return backend->MakeGroup(rank, std::move(host), names);
   };
@@ -45,8 +54,7 @@ void UseGpus(NodeConfig& node, const std::shared_ptr<DeviceBackend>& backend,
     groups->OnDevice(rank, make);
     return queue;
   };
-  // One that runs and one behind it, so that no GPU waits for a decision.
-  node.queued_passes = 2;
+  node.queued_passes = kQueuedPasses;
 }
 
 std::vector<int> RanksOf(const ProcessPlan& processes, ProcessId process) {
@@ -82,8 +90,13 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.make_program = MakePrograms(config, groups);
   if (setup.wrap_programs) node.make_program = setup.wrap_programs(node.make_program);
   node.setup_thread = SetupComputeThread;
+  if (setup.make_queue) {
+    node.make_queue = setup.make_queue;
+    node.make_group = [](int, auto host, const GroupNames&) { return host; };
+    node.queued_passes = kQueuedPasses;
+  }
   if (config.cluster.backend == "cuda") {
-    UseGpus(node,
+    UseGpus(node, config.cluster,
             MakeCudaBackend(config, RanksOf(*processes, self), self, abort,
                             self == 0 && !setup.inspect ? PrintLine : SayLine()),
             groups);

@@ -27,6 +27,8 @@ struct JobSetup {
   int rounds_ahead = 1;                   ///< rounds begun before the current one is complete
   /// Puts something between the runtime and the programs; tests plant faults with it. May be empty.
   std::function<ProgramFactory(ProgramFactory)> wrap_programs;
+  /// Devices run queues of this kind; tests play GPUs with it. May be empty.
+  WorkQueueFactory make_queue;
   Checkpoints checkpoints;           ///< process 0
   std::vector<PlantedFault> faults;  ///< of tests
   bool quiet = false;                ///< somebody else tells the user what a signal does

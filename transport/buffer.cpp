@@ -230,6 +230,29 @@ Buffer Buffer::Rows(std::int64_t begin, std::int64_t end) const {
   return rows;
 }
 
+Buffer BytesOf(const Buffer& buffer, std::size_t offset, std::size_t num_bytes) {
+  const std::size_t all = buffer.num_bytes();
+  if (offset > all || num_bytes > all - offset)
+    throw std::out_of_range("bytes [" + std::to_string(offset) + ", " +
+                            std::to_string(offset + num_bytes) + "): expected a part of [0, " +
+                            std::to_string(all) + ")");
+  const auto view = [](const Buffer& whole, std::size_t begin, std::size_t size) {
+    return Buffer::Wrap(whole.owner(), whole.data() + begin, {static_cast<std::int64_t>(size)},
+                        DType::kUInt8, whole.device());
+  };
+  if (buffer.parts().empty()) return view(buffer, offset, num_bytes);
+  std::vector<Buffer> kept;
+  std::size_t first = 0;
+  for (const Buffer& part : buffer.parts()) {
+    const std::size_t from = std::max(offset, first);
+    const std::size_t to = std::min(offset + num_bytes, first + part.num_bytes());
+    if (from < to) kept.push_back(view(part, from - first, to - from));
+    first += part.num_bytes();
+  }
+  if (kept.empty()) return view(buffer.parts().front(), 0, 0);
+  return kept.size() == 1 ? kept.front() : Buffer::InParts(std::move(kept));
+}
+
 Buffer ConcatenateRows(const std::vector<Buffer>& parts) {
   if (parts.empty())
     throw std::invalid_argument("concatenation of rows: expected at least one part, got none");

@@ -88,6 +88,10 @@ class Buffer {
   std::shared_ptr<const std::vector<Buffer>> parts_;
 };
 
+/// Bytes [offset, offset + num_bytes) of `buffer`, as [num_bytes] uint8 that share them: where it
+/// is, and in parts if it is. Throws std::out_of_range.
+Buffer BytesOf(const Buffer& buffer, std::size_t offset, std::size_t num_bytes);
+
 /// Buffers of equal row shape laid one behind the other: a view of the first when it is the only
 /// one with rows or when all are neighbours in one allocation, else a copy, or Buffer::InParts
 /// where some are on devices. Throws std::invalid_argument when row shapes or dtypes differ or

@@ -1,5 +1,6 @@
 #include "transport/tensor_store.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -34,6 +35,19 @@ Buffer Outline(const TensorReference& reference) {
   } catch (const std::bad_alloc&) {
     Refuse(reference, "it has more bytes than memory can");
   }
+}
+
+/// What `reference` names of a buffer in parts, which are whole rows.
+Buffer RowsAt(const Buffer& whole, const TensorReference& reference) {
+  const auto row_bytes = static_cast<std::int64_t>(whole.row_bytes());
+  const std::int64_t first = reference.offset / row_bytes;
+  const std::int64_t count = reference.shape.empty() ? 0 : reference.shape.front();
+  Buffer rows = whole.Rows(first, std::min(first + count, whole.num_rows()));
+  if (reference.offset % row_bytes != 0 || rows.shape() != reference.shape ||
+      rows.dtype() != reference.dtype)
+    Refuse(reference, "expected rows of " + ToString(whole.dtype()) + " " +
+                          ToString(whole.shape()) + " in parts");
+  return rows;
 }
 
 }  // namespace
@@ -80,6 +94,20 @@ struct TensorStore::State : std::enable_shared_from_this<TensorStore::State> {
     return true;
   }
 
+  /// Memory for the bytes of a handle.
+  Buffer Allocate(const Buffer& handle, int device) const {
+    if (device == Buffer::kHost) return Buffer::Allocate(handle.shape(), handle.dtype());
+    DeviceMemory memory;
+    {
+      const std::lock_guard lock(mutex);
+      memory = device_memory;
+    }
+    if (!memory)
+      throw std::logic_error("tensor store: expected to be told how memory of device " +
+                             std::to_string(device) + " is allocated");
+    return memory(handle.shape(), handle.dtype(), device);
+  }
+
   ProcessId Self() const {
     const std::lock_guard lock(mutex);
     return self;
@@ -118,6 +146,7 @@ struct TensorStore::State : std::enable_shared_from_this<TensorStore::State> {
   mutable std::mutex mutex;
   std::condition_variable calls_ended;
   TensorCarrier* carrier = nullptr;
+  DeviceMemory device_memory;
   int num_calls = 0;  // of the carrier, in progress
   bool detached = false;
   ProcessId self = 0;  // a process that is alone is number 0
@@ -139,6 +168,11 @@ void TensorStore::Attach(TensorCarrier* carrier) {
   state_->carrier = carrier;
   state_->self = carrier->self();
   state_->alone = false;
+}
+
+void TensorStore::AllocateOnDevices(DeviceMemory memory) {
+  const std::lock_guard lock(state_->mutex);
+  state_->device_memory = std::move(memory);
 }
 
 void TensorStore::Detach() {
@@ -208,20 +242,29 @@ Buffer TensorStore::Resolve(const TensorReference& reference) {
     const Buffer pinned = state_->Find(reference.key, reference.offset, num_bytes);
     const Buffer released = state_->Subtract(reference.key, reference.weight);
     lock.unlock();
+    if (!pinned.parts().empty()) return RowsAt(pinned, reference);
     return Buffer::Wrap(pinned.owner(), pinned.data() + reference.offset, reference.shape,
-                        reference.dtype);
+                        reference.dtype, pinned.device());
   } catch (const std::out_of_range& error) {
     Refuse(reference, error.what());
   }
 }
 
 void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<void(Buffer)> here,
-                        std::function<void(const std::string& error)> failed) {
+                        std::function<void(const std::string& error)> failed, int device) {
   if (buffer.local()) {
     here(buffer);
     return;
   }
-  Buffer destination = Buffer::Allocate(buffer.shape(), buffer.dtype());
+  Buffer destination;
+  try {
+    destination = state_->Allocate(buffer, device);
+  } catch (const std::logic_error&) {
+    throw;
+  } catch (const std::exception& error) {
+    failed(what + ": " + error.what());
+    return;
+  }
   if (destination.num_bytes() == 0) {
     here(destination);
     return;
@@ -240,7 +283,7 @@ void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<vo
                        : cause);
 }
 
-Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what) {
+Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what, int device) {
   if (buffer.local()) return buffer;
   // Outlives this call, since the carrier may answer after an abort has ended it.
   struct Wait {
@@ -262,7 +305,7 @@ Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what) {
       [end](const std::string&) { end([](Wait& it) { it.aborted = true; }); });
   Fetch(
       buffer, what, [end](Buffer here) { end([&](Wait& it) { it.result = std::move(here); }); },
-      [end](const std::string& error) { end([&](Wait& it) { it.error = error; }); });
+      [end](const std::string& error) { end([&](Wait& it) { it.error = error; }); }, device);
   std::unique_lock lock(wait->mutex);
   wait->changed.wait(lock, [&] { return wait->aborted || wait->result || wait->error; });
   if (wait->result) return *wait->result;
@@ -276,7 +319,7 @@ Buffer TensorStore::Pinned(std::uint64_t key, std::int64_t offset, std::int64_t 
     throw std::out_of_range(Name(key) + ": expected at least 0 bytes, got " +
                             std::to_string(num_bytes));
   const Buffer& pinned = state_->Find(key, offset, static_cast<std::size_t>(num_bytes));
-  return Buffer::Wrap(pinned.owner(), pinned.data() + offset, {num_bytes}, DType::kUInt8);
+  return BytesOf(pinned, static_cast<std::size_t>(offset), static_cast<std::size_t>(num_bytes));
 }
 
 void TensorStore::TakeBack(std::uint64_t key, std::uint64_t weight) {

@@ -46,6 +46,9 @@ class TensorCarrier {
   virtual void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) = 0;
 };
 
+/// Uninitialised memory of a device of this process, which anybody may use at once. May throw.
+using DeviceMemory = std::function<Buffer(Shape shape, DType dtype, int device)>;
+
 /// Thread-safe. One per process; a process that is alone has one without a carrier.
 class TensorStore {
  public:
@@ -55,6 +58,8 @@ class TensorStore {
   /// Set once, before the first reference leaves. The carrier must outlive all remote handles or
   /// be Detach()ed first.
   void Attach(TensorCarrier* carrier);
+  /// How tensors that are fetched onto a device get their memory; before the first of them.
+  void AllocateOnDevices(DeviceMemory memory);
   /// From now on returned weights go nowhere and fetches fail: the job has ended.
   void Detach();
 
@@ -63,14 +68,17 @@ class TensorStore {
   Buffer Resolve(const TensorReference& reference);
 
   /// Calls `here` with a local buffer: at once, on this thread, with `buffer` itself if it is local
-  /// or undefined; else later, on the carrier's thread.
+  /// or undefined, wherever in this process it is; else later, on the carrier's thread, with memory
+  /// of `device`. A device without memory for it is a failure in its words. Throws std::logic_error
+  /// for a device when nobody has said how to allocate there.
   void Fetch(const Buffer& buffer, std::string what, std::function<void(Buffer)> here,
-             std::function<void(const std::string& error)> failed);
+             std::function<void(const std::string& error)> failed, int device = Buffer::kHost);
   /// The same, waiting. Throws Aborted when the job's signal is raised meanwhile, and
   /// std::runtime_error with the plane's words.
-  Buffer FetchNow(const Buffer& buffer, const std::string& what);
+  Buffer FetchNow(const Buffer& buffer, const std::string& what, int device = Buffer::kHost);
 
-  /// For the carrier, on behalf of another process. Throws std::out_of_range naming the key.
+  /// For the carrier, on behalf of another process: on a device if the tensor is, and in parts if
+  /// it is. Throws std::out_of_range naming the key.
   Buffer Pinned(std::uint64_t key, std::int64_t offset, std::int64_t num_bytes) const;
   void TakeBack(std::uint64_t key, std::uint64_t weight);
 

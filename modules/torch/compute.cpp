@@ -22,6 +22,12 @@ std::string CpuCapability() {
   return config.substr(begin + key.size(), config.find('\n', begin) - begin - key.size());
 }
 
+/// MKL, which PyTorch's own packages bring, follows at::set_num_threads.
+std::string BlasName(bool open_blas) {
+  if (open_blas) return "OpenBLAS with 1 thread";
+  return at::hasMKL() ? "MKL with 1 thread" : "unknown BLAS";
+}
+
 /// The core type whose kernels OpenBLAS should use but does not; empty when all is well.
 std::string BetterCoreType() {
   using CoreName = char* (*)();
@@ -52,9 +58,8 @@ Compute SetupCompute() {
   Compute compute;
   compute.description = "libtorch " + std::to_string(TORCH_VERSION_MAJOR) + "." +
                         std::to_string(TORCH_VERSION_MINOR) + ", " +
-                        (set_threads ? "OpenBLAS with 1 thread" : "unknown BLAS") + ", " +
-                        CpuCapability();
-  if (!set_threads) {
+                        BlasName(set_threads != nullptr) + ", " + CpuCapability();
+  if (!set_threads && !at::hasMKL()) {
     compute.warning =
         "BLAS: expected OpenBLAS, found another library; the reference BLAS is 20 times slower "
         "(install libopenblas0-pthread)";

@@ -32,7 +32,7 @@ at::Tensor BringHome(const at::Tensor& values) {
 void AddProduct(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
   if (sum.scalar_type() == a.scalar_type()) {
     sum.addmm_(a, b);
-  } else if (kHasWideProducts && sum.is_cuda()) {
+  } else if (sum.is_cuda()) {
     AddWideProduct(sum, a, b);
   } else {
     sum.add_(at::mm(a, b));

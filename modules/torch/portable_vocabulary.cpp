@@ -42,8 +42,9 @@ struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
     at::Tensor& sum = saved[0].mutable_grad();
     const at::Tensor rows =
         gradients[0].to(sum.scalar_type()).masked_fill(saved[2].unsqueeze(1), 0);
-    // On a GPU index_add_ adds in the order of its threads, this one in that of the rows.
-    sum.index_put_({saved[1]}, rows, /*accumulate=*/true);
+    // On a GPU index_add_ adds in the order of its threads, this one in that of the rows; "unsafe"
+    // is that it does not wait to look whether the places exist, which Find has seen to.
+    at::_index_put_impl_(sum, {saved[1]}, rows, /*accumulate=*/true, /*unsafe=*/true);
     return {{}, {}, {}, {}};
   }
 };

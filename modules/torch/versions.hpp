@@ -40,19 +40,22 @@ inline void RunBackwardOnCallingThread() {}
 
 #endif
 
-// The overload with a type of the result came with 2.8.
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8)
-inline constexpr bool kHasWideProducts = true;
-/// sum += a b in sum's type, nothing rounded to that of a and b in between. On a GPU.
+#define TROUPE_TORCH_SINCE(minor) \
+  (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= (minor)))
+
+/// sum += a b in the longer type of `sum`, nothing rounded to that of a and b in between. On a GPU,
+/// where the library can.
 inline void AddWideProduct(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+#if TROUPE_TORCH_SINCE(15)  // in place, read in the sources; 2.10 still wants a short `sum`
   at::addmm_out(sum, sum, a, b, sum.scalar_type());
-}
+#elif TROUPE_TORCH_SINCE(8)
+  sum.add_(at::mm(a, b, sum.scalar_type()));
 #else
-inline constexpr bool kHasWideProducts = false;
-inline void AddWideProduct(at::Tensor&, const at::Tensor&, const at::Tensor&) {
-  TORCH_INTERNAL_ASSERT(false, "this libtorch has no products of another type");
-}
+  sum.add_(at::mm(a, b));
 #endif
+}
+
+#undef TROUPE_TORCH_SINCE
 
 /// Whether a GPU may round the factors of float32 products to 10 bits; for the whole process.
 inline void AllowTf32(bool allowed) {

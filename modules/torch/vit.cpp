@@ -5,6 +5,7 @@
 
 #include "modules/layer_split.hpp"
 #include "modules/torch/activations.hpp"
+#include "modules/torch/layer_norm.hpp"
 #include "modules/torch/recompute.hpp"
 
 namespace troupe {
@@ -34,7 +35,7 @@ Vit::Vit(const ModuleConfig& module, int pp, const ParameterStore& store, Tensor
 }
 
 Vit::Norm Vit::LoadNorm(const std::string& name, const ParameterStore& store) {
-  return {store.StateLeaf(name + ".weight"), store.StateLeaf(name + ".bias")};
+  return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias")};
 }
 
 Vit::Layer Vit::LoadLayer(const std::string& name, const ParameterStore& store) {
@@ -55,8 +56,7 @@ Vit::Layer Vit::LoadLayer(const std::string& name, const ParameterStore& store) 
 }
 
 at::Tensor Vit::ApplyNorm(const at::Tensor& rows, const Norm& norm) const {
-  return at::layer_norm(rows, {config_.hidden}, norm.weight.to(numerics_.type),
-                        norm.bias.to(numerics_.type), config_.norm_epsilon);
+  return LayerNorm(rows, norm.weight, norm.bias, config_.norm_epsilon);
 }
 
 at::Tensor Vit::Embed(const at::Tensor& images) const {

@@ -29,8 +29,6 @@ class Vit {
   at::Tensor Features(const at::Tensor& rows) const;
 
  private:
-  // Leaves that no product reads are those of the state: what the library's own nodes add up in
-  // their gradients must be of the same type.
   struct Norm {
     at::Tensor weight;
     at::Tensor bias;
@@ -44,6 +42,7 @@ class Vit {
     LinearWeights fc2;
   };
   struct Embeddings {
+    // Those two in the type of the state, as nodes of the library add up their gradients.
     at::Tensor class_token;  ///< [H]
     LinearWeights patch;     ///< [H, 3 p p]
     at::Tensor positions;    ///< [P + 1, H]

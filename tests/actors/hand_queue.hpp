@@ -30,6 +30,10 @@ class HandWork {
     }
     return true;
   }
+  bool has_work(int rank) const {
+    const auto found = queues_.find(rank);
+    return found != queues_.end() && !found->second.empty();
+  }
   void Add(int rank, std::string name, std::function<void(const std::string&)> done) {
     queues_[rank].push_back({std::move(name), std::move(done), next_number_++});
     most_[rank] = std::max(most_[rank], queues_[rank].size());

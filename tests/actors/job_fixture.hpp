@@ -128,6 +128,7 @@ class JobFixture {
     node.trace = trace = std::make_shared<MessageTrace>(0);
     node.trace_records = 1 << 14;
     node.memory = memory;
+    node.actors = actors;
     plan = node.plan;
     JobDone done{"the job never ended"};
     {
@@ -178,8 +179,10 @@ class JobFixture {
   void UseQueues() { queues = std::make_shared<HandWork>(); }
 
   std::shared_ptr<HandWork> queues;
-  std::shared_ptr<InputSource> source;  ///< instead of SyntheticSource
-  std::shared_ptr<MemoryMeter> memory;  ///< null: none is noted
+  std::shared_ptr<ActivityTable> actors;  ///< gets the actors of the next runs; optional
+  std::function<void()> looking;          ///< called between any two deliveries; optional
+  std::shared_ptr<InputSource> source;    ///< instead of SyntheticSource
+  std::shared_ptr<MemoryMeter> memory;    ///< null: none is noted
   bool inspect = false;
   std::shared_ptr<Seen> seen;
   std::shared_ptr<AbortSignal> abort;
@@ -199,6 +202,7 @@ class JobFixture {
     std::mt19937_64 random(seed);
     const auto work_left = [this] { return queues && !queues->empty(); };
     while (!scheduler.jobs.empty() || work_left()) {
+      if (looking) looking();
       if (work_left() && (scheduler.jobs.empty() || (seed != 0 && random() % 4 == 0))) {
         queues->RunOne(seed == 0 ? nullptr : &random);
         continue;

@@ -31,41 +31,6 @@ struct Offloaded {
   }
 };
 
-/// Index of the first event that fits, from `begin` on.
-template <class Fits>
-std::size_t Find(const std::vector<OffloadLog::Event>& events, std::size_t begin, Fits fits) {
-  for (std::size_t i = begin; i < events.size(); ++i) {
-    if (fits(events[i])) return i;
-  }
-  return events.size();
-}
-
-/// Where in the log something first and last happened, and how often.
-struct Times {
-  std::size_t first = std::numeric_limits<std::size_t>::max();
-  std::size_t last = 0;
-  std::int64_t count = 0;
-  void Add(std::size_t at) {
-    first = std::min(first, at);
-    last = std::max(last, at);
-    ++count;
-  }
-};
-
-/// Of one window of the encoder, over all its shards: "F", "offload", ...
-std::map<std::string, Times> WindowOf(const OffloadLog& log, std::int64_t window) {
-  std::map<std::string, Times> times;
-  std::map<std::pair<int, std::string>, std::int64_t> moves;  // by rank: those before
-  for (std::size_t i = 0; i < log.events().size(); ++i) {
-    const auto& event = log.events()[i];
-    if (event.module != "vision") continue;
-    const bool pass = event.what == "F" || event.what == "B";
-    const std::int64_t unit = pass ? event.unit : moves[{event.rank, event.what}]++;
-    if (unit == window) times[event.what].Add(i);
-  }
-  return times;
-}
-
 /// Where in the log the rank began to offload for the window.
 std::size_t FirstOffload(const OffloadLog& log, int rank, std::size_t window) {
   for (std::size_t i = 0; i < log.events().size(); ++i) {

@@ -140,4 +140,20 @@ TEST_CASE_METHOD(JobFixture, "what is wrong with queued work is said when it has
              Contains("language.s1 dp0 rank 1 forward of microbatch 4: output 0 is not finite"));
 }
 
+TEST_CASE_METHOD(JobFixture, "a device is busy as long as its queue is not empty", "[actors]") {
+  UseQueues();
+  actors = std::make_shared<ActivityTable>();
+  bool idle_with_work = false;
+  looking = [&] {
+    for (const auto& entry : actors->List()) {
+      if (!entry.name.starts_with("device ")) continue;
+      const bool work = queues->has_work(std::stoi(entry.name.substr(7)));
+      idle_with_work = idle_with_work || (work && !entry.activity->busy());
+    }
+  };
+  REQUIRE(RunShuffled(Chain(2), TrainingRounds(1, 6), 3).failure == "");
+  CHECK_FALSE(idle_with_work);
+  for (const auto& entry : actors->List()) CHECK_FALSE(entry.activity->busy());
+}
+
 }  // namespace troupe

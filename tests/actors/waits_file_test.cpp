@@ -6,7 +6,10 @@
 namespace troupe {
 
 TEST_CASE("waits and debts are written by their names", "[actors]") {
-  const ActorWaits a{"stage a", "n1", true, {{"gradient", "microbatch", 3, "stage b", true, "x"}},
+  const ActorWaits a{"stage a",
+                     "n1",
+                     true,
+                     {{"gradient", "microbatch", 3, "stage b", true, "x"}},
                      {{"report", 2, "director"}}};
   CHECK(ToJson({a}) == R"([
  {

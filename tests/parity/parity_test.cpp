@@ -24,10 +24,11 @@ struct Tally {
   }
 };
 
-void Check(const Setup& setup, Precision precision, Tally& tally, bool portable = false) {
+void Check(const Setup& setup, Precision precision, Tally& tally, bool portable = false,
+           bool queues = false) {
   Config config = setup.config();
   config.run.precision = precision;
-  const Proof proof = Prove(config, portable ? Portable(config) : Wrap());
+  const Proof proof = Prove(config, portable ? Portable(config) : Wrap(), queues);
   INFO(setup.name());
   CHECK(proof.Objection() == "");
   tally.Add(setup, proof);
@@ -68,6 +69,17 @@ TEST_CASE("computed as on a device, layouts have the gradients of the unsharded 
   Print("float32 as on a device", singles);
   CHECK(doubles.configurations >= 10);
   CHECK(singles.configurations >= 5);
+}
+
+TEST_CASE("on devices that run queues, layouts have the gradients of the unsharded model",
+          "[parity]") {
+  Tally doubles;
+  for (const Setup& setup : Matrix()) {
+    if (!setup.portable()) continue;
+    Check(setup, Precision::kFloat64, doubles, /*portable=*/true, /*queues=*/true);
+  }
+  Print("float64 on devices that run queues", doubles);
+  CHECK(doubles.configurations >= 10);
 }
 
 TEST_CASE("in bfloat16, layouts have the gradients of the unsharded model in float32, nearly",

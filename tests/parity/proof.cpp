@@ -16,6 +16,7 @@
 #include "modules/groups.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/programs.hpp"
+#include "tests/actors/hand_queue.hpp"
 #include "transport/abort_signal.hpp"
 
 namespace troupe {
@@ -87,7 +88,7 @@ std::string Proof::Objection() const {
   return text;
 }
 
-Proof Prove(const Config& config, const Wrap& wrap) {
+Proof Prove(const Config& config, const Wrap& wrap, bool queues) {
   JobSetup setup;
   setup.plan = std::make_shared<const JobPlan>(config);
   const auto source = std::make_shared<LlavaSource>(setup.plan->config());
@@ -97,6 +98,9 @@ Proof Prove(const Config& config, const Wrap& wrap) {
   setup.observer = observer;
   setup.inspect = true;
   setup.wrap_programs = wrap;
+  if (queues) {
+    setup.make_queue = [](int) { return std::make_unique<RunningQueue>(Buffer::kHost); };
+  }
   Proof proof;
   proof.failure = Run(std::move(setup), kProofSteps);
   proof.faults = observer->faults();

@@ -30,7 +30,7 @@ struct Proof {
 };
 
 /// kProofSteps steps, everything compared after each.
-Proof Prove(const Config& config, const Wrap& wrap = {});
+Proof Prove(const Config& config, const Wrap& wrap = {}, bool queues = false);
 
 /// What makes the programs of `config` compute as on a device.
 Wrap Portable(const Config& config);

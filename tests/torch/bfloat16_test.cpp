@@ -124,6 +124,13 @@ TEST_CASE("steps that are too small for bfloat16 add up", "[torch]") {
   const auto moved = [](double value) { return std::abs(value - 1.0) > 0.8e-4 * kSteps; };
   CHECK(std::ranges::count_if(values, moved) > std::ssize(values) / 2);
   CHECK(job.Evaluate(inputs).loss < before);
+  // What is multiplied by has come along: it is what a program has that is given these values.
+  Job twin(config);
+  for (const char* module : {"vision", "language"}) {
+    twin.Program(module).SetTensors(TensorKind::kParameter,
+                                    job.Program(module).Tensors(TensorKind::kParameter));
+  }
+  CHECK(twin.Evaluate(inputs).loss == job.Evaluate(inputs).loss);
 }
 
 TEST_CASE("gradients of many microbatches add up in float32", "[torch]") {

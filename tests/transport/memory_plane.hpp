@@ -39,6 +39,10 @@ class MemoryNetwork {
   MemoryNetwork& operator=(const MemoryNetwork&) = delete;
   ~MemoryNetwork() {
     subscription_.reset();
+    Stop();
+  }
+  /// Nothing is delivered any more; the planes may still be called.
+  void Stop() {
     for (auto& plane : planes_) plane->Stop();
   }
 
@@ -115,6 +119,7 @@ class MemoryNetwork {
       changed_.notify_one();
     }
     void Stop() {
+      if (!thread_.joinable()) return;
       Later({});
       thread_.join();
     }

@@ -65,6 +65,7 @@ struct UcxJobOptions {
   Verify verify = Verify::kHeader;
   int odd_secret = -1;    ///< the process that has another secret
   bool connected = true;  ///< wait until UCX has connected everybody
+  decltype(UcxOptions::to_host) to_host = {};
 };
 
 inline UcxOptions PlaneOptions(ProcessId self, int processes, const std::string& tls) {
@@ -79,7 +80,10 @@ inline UcxOptions PlaneOptions(ProcessId self, int processes, const std::string&
 
 class UcxJob {
  public:
-  explicit UcxJob(const UcxJobOptions& wanted = {}) {
+  /// What stands between a store and its plane; attaches itself to the store. Null: nothing.
+  using Between = std::function<std::unique_ptr<TensorCarrier>(TensorStore&, UcxPlane&)>;
+
+  explicit UcxJob(const UcxJobOptions& wanted = {}, const Between& between = {}) {
     for (int i = 0; i < wanted.processes; ++i) {
       stores.push_back(std::make_unique<TensorStore>(abort));
       UcxOptions options = PlaneOptions(i, wanted.processes, wanted.tls);
@@ -87,11 +91,16 @@ class UcxJob {
       if (i == wanted.odd_secret) options.secret.fill(std::byte{7});
       options.abort = abort;
       options.store = stores.back().get();
+      options.to_host = wanted.to_host;
       options.peer_failed = [this, i](ProcessId peer, const std::string& reason) {
         failures.End("n" + std::to_string(i) + " lost n" + std::to_string(peer) + ": " + reason);
       };
       planes.push_back(std::make_unique<UcxPlane>(options));
-      stores.back()->Attach(planes.back().get());
+      if (between) {
+        carriers.push_back(between(*stores.back(), *planes.back()));
+      } else {
+        stores.back()->Attach(planes.back().get());
+      }
       addresses.push_back(planes.back()->address());
     }
     for (const auto& plane : planes) plane->Connect(addresses);
@@ -120,6 +129,7 @@ class UcxJob {
   std::vector<std::vector<std::byte>> addresses;
   std::vector<std::unique_ptr<TensorStore>> stores;
   std::vector<std::unique_ptr<UcxPlane>> planes;
+  std::vector<std::unique_ptr<TensorCarrier>> carriers;
 };
 
 /// Bytes that differ by seed and by place.

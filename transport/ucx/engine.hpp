@@ -65,6 +65,8 @@ class UcxEngine {
 
   /// Opens an endpoint to everybody else. Throws UcxError, std::invalid_argument.
   void Connect(const std::vector<std::vector<std::byte>>& addresses);
+  /// Before anything is sent: whether UCX does.
+  void ReadsDeviceMemory(bool reads) { reads_device_memory_ = reads; }
   /// "sysv + cma", or by peers where they differ.
   std::string DescribeLanes() const;
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent);
@@ -107,6 +109,9 @@ class UcxEngine {
   void CloseSettled();
   void PeerFailed(ProcessId process, const std::string& reason);
 
+  /// Sends what a peer has asked for, or says that it cannot have it.
+  void Answer(const ControlMessage& pull, Buffer bytes);
+  void Refuse(const ControlMessage& pull);
   void PullNext(const std::shared_ptr<Slices>& slices);
   void PullSlice(std::uint64_t key, std::int64_t offset, Reception reception);
   void SendControl(ProcessId to, ControlMessage message);
@@ -132,6 +137,7 @@ class UcxEngine {
   bool connected_ = false;
   bool leaving_ = false;
   bool closing_ = false;
+  bool reads_device_memory_ = false;
   std::string abort_cause_;
   std::vector<ControlMessage> early_;  // arrived before Connect()
 

@@ -33,8 +33,7 @@ void UcxEngine::PullNext(const std::shared_ptr<Slices>& slices) {
     const auto offset = slices->offset + static_cast<std::int64_t>(slices->asked);
     Reception slice{slices->whole.from,
                     {},
-                    Buffer::Wrap(whole.owner(), whole.data() + slices->asked,
-                                 {static_cast<std::int64_t>(size)}, DType::kUInt8),
+                    BytesOf(whole, slices->asked, size),
                     slices->whole.what,
                     [this, slices] {
                       --slices->open;
@@ -167,18 +166,32 @@ void UcxEngine::Handle(const ControlMessage& message) {
 void UcxEngine::HandlePull(const ControlMessage& message) {
   if (options_.store != nullptr) {
     try {
-      Send(message.from, {kPullStream, message.number},
-           options_.store->Pinned(message.key, message.offset,
-                                  static_cast<std::int64_t>(message.num_bytes)),
-           nullptr);
-      return;
+      return Answer(message, options_.store->Pinned(message.key, message.offset,
+                                                    static_cast<std::int64_t>(message.num_bytes)));
     } catch (const std::out_of_range&) {
       // The one who asked says it: it knows what for.
     }
   }
-  ControlMessage refusal = message;
+  Refuse(message);
+}
+
+void UcxEngine::Answer(const ControlMessage& pull, Buffer bytes) {
+  const Label label{kPullStream, pull.number};
+  if (bytes.on_host() || (reads_device_memory_ && bytes.parts().empty()))
+    return Send(pull.from, label, std::move(bytes), nullptr);
+  if (!options_.to_host) return Refuse(pull);
+  options_.to_host(std::move(bytes), [this, pull, label](Buffer here, const std::string& error) {
+    pump_.Post([this, pull, label, here = std::move(here), failed = !error.empty()]() mutable {
+      if (failed) return Refuse(pull);
+      Send(pull.from, label, std::move(here), nullptr);
+    });
+  });
+}
+
+void UcxEngine::Refuse(const ControlMessage& pull) {
+  ControlMessage refusal = pull;
   refusal.kind = ControlKind::kRefused;
-  SendControl(message.from, refusal);
+  SendControl(pull.from, refusal);
 }
 
 void UcxEngine::HandleRefusal(const ControlMessage& message) {

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-std::span<std::byte> BytesOf(const Buffer& buffer) { return {buffer.data(), buffer.num_bytes()}; }
+std::span<std::byte> SpanOf(const Buffer& buffer) { return {buffer.data(), buffer.num_bytes()}; }
 
 }  // namespace
 
@@ -18,7 +18,7 @@ void UcxEngine::Send(ProcessId to, Label label, Buffer buffer, std::function<voi
   auto owned = std::make_unique<Sending>(*this, to, std::move(buffer), std::move(sent));
   Sending& sending = *owned;
   sending_.emplace(&sending, std::move(owned));
-  const std::span<const std::byte> bytes = BytesOf(sending.buffer);
+  const std::span<const std::byte> bytes = SpanOf(sending.buffer);
   if (options_.verify != Verify::kOff) {
     MessageHeader& header = sending.header;
     header.verify = options_.verify;
@@ -82,7 +82,8 @@ void UcxEngine::Receive(Reception reception) {
   Receiving& receiving = *owned;
   receiving.tag = tag;
   peer.receiving.emplace(tag, std::move(owned));
-  worker_.Receive(receiving.payload, BytesOf(receiving.reception.destination), tag);
+  worker_.Receive(receiving.payload, SpanOf(receiving.reception.destination), tag,
+                  receiving.reception.destination.on_host());
   if (options_.verify != Verify::kOff)
     worker_.Receive(receiving.head, std::as_writable_bytes(std::span(&receiving.header, 1)),
                     peer.key->Tag(WirePurpose::kHeader, options_.self, receiving.reception.label));
@@ -139,7 +140,7 @@ void UcxEngine::InspectHeader(Receiving& receiving) {
   std::span<const std::byte> body;
   if (options_.verify == Verify::kPayload) {
     if (receiving.payload.open()) return;
-    body = BytesOf(reception.destination);
+    body = SpanOf(reception.destination);
   } else if (std::exchange(receiving.inspected_head, true)) {
     return;
   }

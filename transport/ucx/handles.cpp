@@ -55,6 +55,13 @@ UcxContext::UcxContext(const UcxSettings& settings) {
   CheckUcx(ucp_init(&parameters, config.get(), &handle_), "ucp_init");
 }
 
+bool UcxContext::HasCuda() const {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  CheckUcx(ucp_context_query(handle_, &attributes), "ucp_context_query");
+  return (attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
+}
+
 ucp_request_param_t UcxRequest::Begin() {
   open_ = true;
   starting_ = true;
@@ -71,11 +78,11 @@ ucp_request_param_t UcxRequest::Begin() {
   return parameters;
 }
 
-ucp_request_param_t UcxRequest::BeginReceive() {
+ucp_request_param_t UcxRequest::BeginReceive(bool on_host) {
   ucp_request_param_t parameters = Begin();
   // Otherwise the length of a message that was there already is never told.
   parameters.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  parameters.memory_type = UCS_MEMORY_TYPE_HOST;
+  parameters.memory_type = on_host ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_CUDA;
   parameters.cb.recv = [](void* handle, ucs_status_t status, const ucp_tag_recv_info_t* info,
                           void* user) {
     auto& request = *static_cast<UcxRequest*>(user);
@@ -149,8 +156,9 @@ void UcxWorker::SetMessageHandler(unsigned id, UcxMessageHandler handler) {
   CheckUcx(ucp_worker_set_am_recv_handler(handle_, &parameters), "ucp_worker_set_am_recv_handler");
 }
 
-void UcxWorker::Receive(UcxRequest& request, std::span<std::byte> destination, std::uint64_t tag) {
-  const ucp_request_param_t parameters = request.BeginReceive();
+void UcxWorker::Receive(UcxRequest& request, std::span<std::byte> destination, std::uint64_t tag,
+                        bool on_host) {
+  const ucp_request_param_t parameters = request.BeginReceive(on_host);
   request.Settle(ucp_tag_recv_nbx(handle_, destination.data(), destination.size(), tag,
                                   ~ucp_tag_t{0}, &parameters));
 }

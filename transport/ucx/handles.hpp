@@ -38,6 +38,9 @@ class UcxContext {
   UcxContext& operator=(const UcxContext&) = delete;
   ~UcxContext() { ucp_cleanup(handle_); }
   ucp_context_h get() const { return handle_; }
+  /// Whether this UCX was built for CUDA and finds its libraries: then it reads and writes memory
+  /// of devices itself.
+  bool HasCuda() const;
 
  private:
   ucp_context_h handle_ = nullptr;
@@ -62,7 +65,7 @@ class UcxRequest {
   friend class UcxWorker;
   friend class UcxEndpoint;
   ucp_request_param_t Begin();
-  ucp_request_param_t BeginReceive();
+  ucp_request_param_t BeginReceive(bool on_host);
   void Settle(void* result);
   void End(ucs_status_t status);
 
@@ -98,9 +101,10 @@ class UcxWorker {
   void Signal() { ucp_worker_signal(handle_); }
 
   void SetMessageHandler(unsigned id, UcxMessageHandler handler);
-  /// Exactly `tag`. The status may be that of a message which was too long; a shorter one is fine
-  /// with UCX, so look at length().
-  void Receive(UcxRequest& request, std::span<std::byte> destination, std::uint64_t tag);
+  /// Exactly `tag`, into memory of the host or of a device. The status may be that of a message
+  /// which was too long; a shorter one is fine with UCX, so look at length().
+  void Receive(UcxRequest& request, std::span<std::byte> destination, std::uint64_t tag,
+               bool on_host = true);
   /// A wish: only the end of the request tells that its memory is free.
   void Cancel(UcxRequest& request);
 

@@ -47,9 +47,12 @@ struct UcxPlane::Parts {
       : options(Checked(std::move(given))),
         context(std::make_unique<UcxContext>(
             UcxSettings{options.tls, options.net_devices, options.port_range})),
+        reads_device_memory(options.verify != Verify::kPayload && context->HasCuda()),
         worker(std::make_unique<UcxWorker>(*context)),
         pump(std::make_unique<UcxPump>(*worker, options.spin)),
-        engine(std::make_unique<UcxEngine>(options, salt, *worker, *pump, counters)) {}
+        engine(std::make_unique<UcxEngine>(options, salt, *worker, *pump, counters)) {
+    engine->ReadsDeviceMemory(reads_device_memory);
+  }
 
   /// After each round of the pump.
   std::optional<UcxPump::Clock::time_point> AfterRound() {
@@ -81,6 +84,7 @@ struct UcxPlane::Parts {
 
   // Destroyed from the last to the first, or left behind all together.
   std::unique_ptr<UcxContext> context;
+  const bool reads_device_memory;
   std::unique_ptr<UcxWorker> worker;
   std::unique_ptr<UcxPump> pump;
   std::unique_ptr<UcxEngine> engine;
@@ -141,6 +145,8 @@ UcxStats UcxPlane::stats() const {
           now.fetches_in_flight, now.peers_connected, now.strangers};
 }
 
+bool UcxPlane::reads_device_memory() const { return parts_->reads_device_memory; }
+
 void UcxPlane::Leave() {
   Parts& parts = *parts_;
   parts.pump->Post([&parts] { parts.engine->Leave(); });
@@ -188,7 +194,12 @@ void UcxPlane::CheckPeer(ProcessId process, const char* what) const {
 
 namespace {
 
-void CheckBuffer(const Buffer& buffer, const char* what) {
+void CheckBuffer(const Buffer& buffer, bool reads_device_memory, const char* what) {
+  if (buffer.defined() && !buffer.on_host() && (!reads_device_memory || !buffer.parts().empty()))
+    throw std::invalid_argument(
+        std::string("data plane: ") + what + ": expected memory of the host" +
+        (reads_device_memory ? " or of a device, as a whole" : "") + ", got memory of device " +
+        std::to_string(buffer.device()) + (buffer.parts().empty() ? "" : ", in parts"));
   if (!buffer.defined() || !buffer.local())
     throw std::invalid_argument(std::string("data plane: ") + what +
                                 ": expected memory of this process, got " +
@@ -206,7 +217,7 @@ void CheckLabel(const Label& label, const char* what) {
 void UcxPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {
   CheckPeer(to, "send");
   CheckLabel(label, "send");
-  CheckBuffer(buffer, "send");
+  CheckBuffer(buffer, reads_device_memory(), "send");
   Parts& parts = *parts_;
   parts.pump->Post(
       [&parts, to, label, buffer = std::move(buffer), sent = std::move(sent)]() mutable {
@@ -219,7 +230,7 @@ void UcxPlane::Receive(ProcessId from, Label label, Buffer destination, std::str
                        std::function<void(const std::string& error)> failed) {
   CheckPeer(from, "receive");
   CheckLabel(label, "receive");
-  CheckBuffer(destination, "receive");
+  CheckBuffer(destination, reads_device_memory(), "receive");
   Parts& parts = *parts_;
   const auto reception = std::make_shared<Reception>(
       Reception{from, label, std::move(destination), what, std::move(received), std::move(failed)});
@@ -231,7 +242,7 @@ void UcxPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buff
                     std::string what, std::function<void()> received,
                     std::function<void(const std::string& error)> failed) {
   CheckPeer(home, "pull");
-  CheckBuffer(destination, "pull");
+  CheckBuffer(destination, reads_device_memory(), "pull");
   Parts& parts = *parts_;
   ++parts.counters->fetches_in_flight;
   const auto reception = std::make_shared<Reception>();

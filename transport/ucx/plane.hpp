@@ -44,6 +44,10 @@ struct UcxOptions {
   std::chrono::microseconds spin{0};  ///< to look for work before sleeping: worth a core, or 0
   std::shared_ptr<AbortSignal> abort;  ///< may be null
   TensorStore* store = nullptr;        ///< whose tensors others may pull; must outlive the plane
+  /// Brings bytes of a device, or in parts, to memory of the host, for those who pull them; `done`
+  /// is called once, on any thread, until Close() at the latest. Empty: such pulls are refused.
+  std::function<void(Buffer bytes, std::function<void(Buffer here, const std::string& error)> done)>
+      to_host;
   /// The connection of a process has failed, which it will not survive. On the plane's thread.
   std::function<void(ProcessId process, const std::string& reason)> peer_failed;
 };
@@ -79,6 +83,9 @@ class UcxPlane : public DataPlane, public TensorCarrier {
   /// before Connect and for a process that is alone.
   std::string transports() const;
   UcxStats stats() const;
+  /// Whether memory of devices may be sent, received and pulled: UCX was built for CUDA, and no
+  /// payload is verified, which the host would have to read.
+  bool reads_device_memory() const;
 
   /// Others are about to close: endpoints that fail from now on are not reported.
   void Leave();
@@ -93,8 +100,9 @@ class UcxPlane : public DataPlane, public TensorCarrier {
   int num_processes() const override;
 
   /// Throws std::invalid_argument (a process that is not another one of the job, a buffer that is
-  /// not here, a stream that is reserved), std::logic_error before Connect. After an abort, after
-  /// Close, and to a process that has failed, a send is dropped, `sent` uncalled.
+  /// not here or on a device that UCX does not read, a stream that is reserved), std::logic_error
+  /// before Connect. After an abort, after Close, and to a process that has failed, a send is
+  /// dropped, `sent` uncalled.
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
   /// Throws like Send.
   void Receive(ProcessId from, Label label, Buffer destination, std::string what,

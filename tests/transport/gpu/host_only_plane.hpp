@@ -1,0 +1,58 @@
+// A plane that finds out who gives it memory of a device, and how many receives of a label's stream
+// are open at once.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "tests/gpu/emulated/world.hpp"
+#include "transport/data_plane.hpp"
+
+namespace troupe::testing {
+
+class HostOnlyPlane final : public DataPlane {
+ public:
+  explicit HostOnlyPlane(DataPlane& plane) : plane_(plane) {}
+
+  ProcessId self() const override { return plane_.self(); }
+  int num_processes() const override { return plane_.num_processes(); }
+  void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override {
+    Check(buffer);
+    ++num_sends;
+    plane_.Send(to, label, std::move(buffer), std::move(sent));
+  }
+  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
+               std::function<void()> received,
+               std::function<void(const std::string& error)> failed) override {
+    Check(destination);
+    const int now = ++open;
+    for (int most = max_open; now > most && !max_open.compare_exchange_weak(most, now);) continue;
+    plane_.Receive(
+        from, label, std::move(destination), std::move(what),
+        [this, received = std::move(received)] {
+          --open;
+          received();
+        },
+        [this, failed = std::move(failed)](const std::string& error) {
+          --open;
+          failed(error);
+        });
+  }
+
+  std::atomic<int> num_sends = 0;
+  std::atomic<int> open = 0;
+  std::atomic<int> max_open = 0;
+
+ private:
+  static void Check(const Buffer& buffer) {
+    const auto found = emulated::FindMemory(buffer.data());
+    if (!buffer.on_host() || (found && found->kind == emulated::Allocation::Kind::kDevice))
+      emulated::Fault("a plane of the host got memory of a device");
+  }
+
+  DataPlane& plane_;
+};
+
+}  // namespace troupe::testing

@@ -1,0 +1,256 @@
+#include "transport/gpu/staged_plane.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace troupe {
+
+Label LabelOfPiece(Label message, std::uint64_t piece) {
+  if (piece == 0) return message;
+  // The finisher of SplitMix64: different for every piece of a stream, and for equal pieces of
+  // different streams.
+  std::uint64_t x = message.stream + piece * 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
+  return {x ^ (x >> 31U), message.sequence};
+}
+
+struct StagedPlane::Parts {
+  DataPlane& plane;
+  TensorCarrier& carrier;
+  DeviceStaging& staging;
+  Options options;
+
+  std::size_t NumPieces(const Buffer& buffer) const {
+    const std::size_t bytes = buffer.num_bytes();
+    return std::max<std::size_t>(1, (bytes + options.piece_bytes - 1) / options.piece_bytes);
+  }
+  Buffer Piece(const Buffer& buffer, std::size_t piece) const {
+    const std::size_t begin = piece * options.piece_bytes;
+    return BytesOf(buffer, begin, std::min(options.piece_bytes, buffer.num_bytes() - begin));
+  }
+  bool Direct(const Buffer& buffer) const {
+    return buffer.on_host() || (options.reads_device_memory && buffer.parts().empty());
+  }
+};
+
+/// A message on its way out.
+struct StagedPlane::Outgoing : std::enable_shared_from_this<Outgoing> {
+  std::shared_ptr<const Parts> parts;
+  ProcessId to = 0;
+  Label label;
+  std::function<void()> sent;
+  std::size_t num_pieces = 0;
+
+  std::mutex mutex;
+  Buffer buffer;
+  std::size_t num_begun = 0;
+  std::size_t num_sent = 0;
+
+  void BeginNext() {
+    std::size_t piece = 0;
+    Buffer bytes;
+    {
+      const std::lock_guard lock(mutex);
+      if (num_begun == num_pieces) return;
+      piece = num_begun++;
+      bytes = parts->Piece(buffer, piece);
+    }
+    if (parts->Direct(bytes)) return SendPiece(piece, std::move(bytes));
+    const int device = bytes.device();
+    parts->staging.ToHost(std::move(bytes), [self = shared_from_this(), piece, device](
+                                                Buffer here, const std::string& error) {
+      if (error.empty()) return self->SendPiece(piece, std::move(here));
+      // The receiver waits, and a send has no way to say so.
+      if (self->parts->options.abort != nullptr)
+        self->parts->options.abort->Raise("data plane: sending from device " +
+                                          std::to_string(device) + ": " + error);
+    });
+  }
+
+  void SendPiece(std::size_t piece, Buffer bytes) {
+    parts->plane.Send(to, LabelOfPiece(label, piece), std::move(bytes),
+                      [self = shared_from_this()] { self->PieceSent(); });
+  }
+
+  void PieceSent() {
+    Buffer whole;
+    {
+      const std::lock_guard lock(mutex);
+      if (++num_sent == num_pieces) whole = std::move(buffer);
+    }
+    if (!whole.defined()) return BeginNext();
+    whole = Buffer();  // before `sent`, which may look at its use_count()
+    if (sent) sent();
+  }
+};
+
+/// A message on its way in, received or pulled.
+struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
+  using Failed = std::function<void(const std::string& error)>;
+  /// Asks the plane behind for one piece.
+  using Ask = std::function<void(std::size_t piece, Buffer into, std::function<void()> received,
+                                 Failed failed)>;
+
+  std::shared_ptr<const Parts> parts;
+  Ask ask;
+  std::size_t num_pieces = 0;
+  std::function<void()> received;
+  Failed failed;
+
+  std::mutex mutex;
+  Buffer destination;
+  std::size_t num_begun = 0;
+  std::size_t num_done = 0;
+  int num_copying = 0;  // pieces that a device may write now
+  std::string error;    // the first
+  bool told = false;
+
+  void BeginNext() {
+    std::size_t piece = 0;
+    Buffer bytes;
+    {
+      const std::lock_guard lock(mutex);
+      if (num_begun == num_pieces || !error.empty()) return;
+      piece = num_begun++;
+      bytes = parts->Piece(destination, piece);
+    }
+    const auto self = shared_from_this();
+    const auto bad = [self](const std::string& why) { self->PieceDone(why); };
+    if (parts->Direct(bytes))
+      return ask(
+          piece, std::move(bytes), [self] { self->PieceDone({}); }, bad);
+    Buffer here;
+    try {
+      here = parts->staging.Pinned(bytes.num_bytes(), bytes.device());
+    } catch (const std::exception& why) {
+      return PieceDone(why.what());
+    }
+    ask(
+        piece, here, [self, here, bytes] { self->PieceArrived(here, bytes); }, bad);
+  }
+
+  void PieceArrived(const Buffer& here, const Buffer& bytes) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!error.empty()) return;  // nothing is written any more
+      ++num_copying;
+    }
+    parts->staging.ToDevice(here, bytes, [self = shared_from_this()](const std::string& why) {
+      {
+        const std::lock_guard lock(self->mutex);
+        --self->num_copying;
+      }
+      self->PieceDone(why);
+    });
+  }
+
+  /// Tells the end: of all pieces, or of the first that failed once no device writes any more.
+  void PieceDone(const std::string& why) {
+    bool over = false;
+    Buffer whole;
+    {
+      const std::lock_guard lock(mutex);
+      if (why.empty()) ++num_done;
+      if (error.empty()) error = why;
+      over = !told && (num_done == num_pieces || (!error.empty() && num_copying == 0));
+      if (over) whole = std::move(destination);
+      told = told || over;
+    }
+    if (!over) return BeginNext();
+    whole = Buffer();
+    const auto good = std::exchange(received, nullptr);
+    const auto bad = std::exchange(failed, nullptr);
+    if (error.empty()) {  // which nobody changes any more
+      good();
+    } else {
+      bad(error);
+    }
+  }
+};
+
+StagedPlane::StagedPlane(DataPlane& plane, TensorCarrier& carrier, DeviceStaging& staging,
+                         Options options)
+    : parts_(std::make_shared<const Parts>(Parts{plane, carrier, staging, std::move(options)})) {}
+
+StagedPlane::~StagedPlane() = default;
+
+std::string StagedPlane::Describe(const std::string& plane) const {
+  if (parts_->options.reads_device_memory) return plane + " reads device memory itself";
+  const std::size_t bytes = parts_->options.piece_bytes;
+  const bool whole = bytes % (std::size_t{1} << 20) == 0;
+  return plane + ": device memory through pinned chunks of " +
+         (whole ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes) + " bytes");
+}
+
+ProcessId StagedPlane::self() const { return parts_->plane.self(); }
+
+int StagedPlane::num_processes() const { return parts_->plane.num_processes(); }
+
+void StagedPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {
+  const std::size_t num_pieces = parts_->NumPieces(buffer);
+  const bool direct = parts_->Direct(buffer);
+  if (num_pieces == 1 && direct)
+    return parts_->plane.Send(to, label, std::move(buffer), std::move(sent));
+  const auto message = std::make_shared<Outgoing>();
+  message->parts = parts_;
+  message->to = to;
+  message->label = label;
+  message->buffer = std::move(buffer);
+  message->sent = std::move(sent);
+  message->num_pieces = num_pieces;
+  const std::size_t at_once = direct ? num_pieces : kInFlight;
+  for (std::size_t i = 0; i < at_once; ++i) message->BeginNext();
+}
+
+void StagedPlane::Receive(ProcessId from, Label label, Buffer destination, std::string what,
+                          std::function<void()> received,
+                          std::function<void(const std::string& error)> failed) {
+  const std::size_t num_pieces = parts_->NumPieces(destination);
+  const bool direct = parts_->Direct(destination);
+  if (num_pieces == 1 && direct)
+    return parts_->plane.Receive(from, label, std::move(destination), std::move(what),
+                                 std::move(received), std::move(failed));
+  const auto message = std::make_shared<Incoming>();
+  message->parts = parts_;
+  message->destination = std::move(destination);
+  message->received = std::move(received);
+  message->failed = std::move(failed);
+  message->num_pieces = num_pieces;
+  message->ask = [parts = parts_, from, label, what](std::size_t piece, Buffer into, auto good,
+                                                     auto bad) {
+    parts->plane.Receive(from, LabelOfPiece(label, piece), std::move(into), what, std::move(good),
+                         std::move(bad));
+  };
+  const std::size_t at_once = direct ? num_pieces : kInFlight;
+  for (std::size_t i = 0; i < at_once; ++i) message->BeginNext();
+}
+
+void StagedPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
+                       std::string what, std::function<void()> received,
+                       std::function<void(const std::string& error)> failed) {
+  // The carrier cuts what it brings itself.
+  if (parts_->Direct(destination))
+    return parts_->carrier.Pull(home, key, offset, std::move(destination), std::move(what),
+                                std::move(received), std::move(failed));
+  const auto message = std::make_shared<Incoming>();
+  message->parts = parts_;
+  message->num_pieces = parts_->NumPieces(destination);
+  message->destination = std::move(destination);
+  message->received = std::move(received);
+  message->failed = std::move(failed);
+  message->ask = [parts = parts_, home, key, offset, what](std::size_t piece, Buffer into,
+                                                           auto good, auto bad) {
+    const auto begin = static_cast<std::int64_t>(piece * parts->options.piece_bytes);
+    parts->carrier.Pull(home, key, offset + begin, std::move(into), what, std::move(good),
+                        std::move(bad));
+  };
+  for (int i = 0; i < kInFlight; ++i) message->BeginNext();
+}
+
+void StagedPlane::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {
+  parts_->carrier.Return(home, key, weight);
+}
+
+}  // namespace troupe
