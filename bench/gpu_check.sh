@@ -128,7 +128,8 @@ run_part() {
 
 skip() { echo "$1" >&2; exit 77; }
 
-# A program of the build, or of the archive. Only it gets the archive's libraries: Python has its own.
+# A program of the build, or of the archive. Only it gets the archive's libraries: Python has its
+# own.
 program() {
   local file=$work/build/$1
   [ -x "$file" ] || file=$deps/programs/$(basename "$1")

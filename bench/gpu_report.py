@@ -156,7 +156,8 @@ def targets_of(results, gpu_name):
                       least)
     run = read(results / "vlm.json")
     eager = [e for e in (read(results / f"eager_{m}.json") for m in ("autocast", "weights")) if e]
-    peak = gpu_peak.stated_peak(gpu_name) or next((e["peak_flops"] for e in eager if "peak_flops" in e), None)
+    measured = next((e["peak_flops"] for e in eager if "peak_flops" in e), None)
+    peak = gpu_peak.stated_peak(gpu_name) or measured
     mfu = run["flops_per_second"] / peak if run and peak and "flops_per_second" in run else None
     targets.least("vlm_1b, share of the device's peak (MFU)", mfu, 0.45)
     best = min((e["median_ms"] for e in eager), default=None)
@@ -168,8 +169,8 @@ def targets_of(results, gpu_name):
     exposed = away["median_ms"] / none["median_ms"] - 1.0 if none and away else None
     targets.most("offload, time added to a step", exposed, 0.02)
     curve = read(results / "curve.json")
-    targets.most("bfloat16 losses against float32's", curve and curve["worst_relative_difference"],
-                 0.02)
+    targets.most("bfloat16 losses against float32's",
+                 curve and curve["worst_relative_difference"], 0.02)
     return targets.rows
 
 
