@@ -21,7 +21,7 @@ struct Range {
 /// Queues `loop`, which runs if the device may use all of `ranges` when its turn comes.
 void Queue(StreamView stream, const char* name, std::vector<Range> ranges,
            std::function<void()> loop) {
-  emulated::Launch(stream.get(), [=, device = stream.device()] {
+  emulated::Launch(stream.get(), [=, device = stream.get()->device] {
     const bool may = std::all_of(ranges.begin(), ranges.end(), [&](const Range& range) {
       return emulated::MayUse(range.data, range.num_bytes, device, name);
     });
