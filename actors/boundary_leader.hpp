@@ -38,6 +38,7 @@ struct SourceLeaderConfig {
   Assignment destination;                  ///< the same samples by destination replica
   std::map<int, DestinationLeader> peers;  ///< by destination replica
   std::string stage_name;                  ///< of the actor that brings the activations
+  int device = Buffer::kHost;              ///< where gradients that are fetched shall be
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };
@@ -78,8 +79,9 @@ struct DestinationLeaderConfig {
   int link = 0;   ///< the stage's number for this edge
   Assignment source;
   Assignment destination;
-  Downstream stage;        ///< the destination module's first stage
-  std::string stage_name;  ///< what that is called
+  Downstream stage;            ///< the destination module's first stage
+  std::string stage_name;      ///< what that is called
+  int device = Buffer::kHost;  ///< where rows that are fetched shall be
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };

@@ -84,7 +84,7 @@ void Fetch(Self self, const Slice& slice) {
       OnBehalf([me, microbatch = slice.microbatch, source = slice.source](Buffer buffer) {
         caf::anon_send(me, SliceArrived{microbatch, source, std::move(buffer)});
       }),
-      [abort = s.config.abort](const std::string& error) { abort->Raise(error); });
+      [abort = s.config.abort](const std::string& error) { abort->Raise(error); }, s.config.device);
 }
 
 Waits WaitsOf(const DestinationLeaderState& s) {

@@ -63,6 +63,7 @@ struct DeviceConfig {
   ProgramFactory make_program;         ///< called on the device's thread
   std::function<void()> setup_thread;  ///< first thing on the device's thread; may be empty
   WorkQueueFactory make_queue;         ///< empty: programs do their work before they return
+  int gpu = Buffer::kHost;             ///< whose memory its programs read
   DeviceGroupMaker make_group;         ///< with a queue: what its collectives go over
   std::map<int, std::unique_ptr<Communicator>> groups;  ///< of exchanges, by group number
   std::map<int, GroupNames> group_names;                ///< of the same

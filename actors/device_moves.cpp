@@ -75,6 +75,9 @@ caf::result<Answer> BeginMove(DevicePointer self, const DeviceWork& move, Begin 
   } catch (const std::exception& e) {
     s.moves.erase(number);
     promise.deliver(Failed(s, move, e.what()));
+  } catch (...) {  // programs are not ours
+    s.moves.erase(number);
+    promise.deliver(Failed(s, move, "something was thrown that is no exception"));
   }
   return promise;
 }

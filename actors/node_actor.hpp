@@ -60,6 +60,7 @@ struct NodeConfig {
   WorkQueueFactory make_queue;         ///< of devices that run queues; else empty
   DeviceGroupMaker make_group;         ///< with make_queue, for exchanges
   std::size_t queued_passes = 1;       ///< that a stage's devices may have at a time
+  std::function<int(int rank)> gpu_of;  ///< the GPU of a rank of this process; empty: none has any
   std::shared_ptr<InputSource> source;
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<MessageTrace> trace;    ///< null: messages are not noted

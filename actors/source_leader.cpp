@@ -65,7 +65,7 @@ void OnGradientSlice(Self self, int destination, const GradientSlice& slice) {
       OnBehalf([me, destination, microbatch = slice.microbatch](Buffer buffer) {
         caf::anon_send(me, SliceArrived{microbatch, destination, std::move(buffer)});
       }),
-      [abort = s.config.abort](const std::string& error) { abort->Raise(error); });
+      [abort = s.config.abort](const std::string& error) { abort->Raise(error); }, s.config.device);
 }
 
 /// The rows of this shard that belong to `destination`, and whose they are.

@@ -45,6 +45,14 @@ const EdgePlan& EdgeOf(const JobPlan& plan, const StageLink& link) {
   return plan.edges()[static_cast<std::size_t>(link.edge)];
 }
 
+/// Where a boundary leader of a stage's replica wants what it fetches: its own rank's GPU.
+int LeaderGpu(NodePointer self, int stage, int dp) {
+  const NodeState& s = self->state;
+  const int rank = PlanOf(self).RanksOf(stage, dp).front();
+  const bool here = s.config.processes->HomeOf(rank) == s.config.self;
+  return here && s.config.gpu_of ? s.config.gpu_of(rank) : Buffer::kHost;
+}
+
 /// The communicators of this process's ranks for the exchanges of colocated edges. Every process
 /// walks all edges, in one order.
 void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
@@ -109,6 +117,7 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
     config.shards = plan.ShardsOn(rank);
     config.make_program = s.config.make_program;
     config.make_queue = s.config.make_queue;
+    if (s.config.gpu_of) config.gpu = s.config.gpu_of(rank);
     config.make_group = s.config.make_group;
     config.setup_thread = s.config.setup_thread;
     config.storage = s.config.storage;
@@ -172,6 +181,7 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   config.ranks = plan.RanksOf(request.stage, request.dp);
   for (const int rank : config.ranks) {
     config.here.push_back(s.config.processes->HomeOf(rank) == s.config.self);
+    if (s.config.gpu_of) config.on_device.push_back(s.config.gpu_of(rank));
   }
   config.devices = request.devices;
   config.lock_step = plan.LockStepNameOf(request.stage, request.dp);
@@ -210,6 +220,7 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.stage = request.stage;
   config.stage_name = plan.ActorName(link.to, request.dp);
+  config.device = LeaderGpu(self, link.to, request.dp);
   config.tensors = self->state.config.tensors;
   config.abort = self->state.config.abort;
   return Answer(Make<DestinationLeader>(self, DestinationLeaderName(edge.name, request.dp), false,
@@ -229,6 +240,7 @@ Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.peers = request.peers;
   config.stage_name = plan.ActorName(link.from, request.dp);
+  config.device = LeaderGpu(self, link.from, request.dp);
   config.tensors = self->state.config.tensors;
   config.abort = self->state.config.abort;
   return Answer(Make<SourceLeader>(self, SourceLeaderName(edge.name, request.dp), false,

@@ -92,7 +92,8 @@ std::size_t Bring(Self self, std::vector<Buffer>& shards, const ShardArrived& ar
           message.buffer = std::move(buffer);
           caf::anon_send(me, std::move(message));
         }),
-        [abort = s.config.abort](const std::string& error) { abort->Raise(error); });
+        [abort = s.config.abort](const std::string& error) { abort->Raise(error); },
+        s.config.on_device.empty() ? Buffer::kHost : s.config.on_device.at(i));
   }
   return missing;
 }

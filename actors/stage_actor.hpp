@@ -39,10 +39,11 @@ struct IncomingLink {
 };
 
 struct StageConfig {
-  int stage = 0;           ///< index in the StageGraph
-  std::string name;        ///< "language.s0 dp1"
-  std::vector<int> ranks;  ///< one per shard, tp fastest; the first is the boundary leader's
-  std::vector<bool> here;  ///< by shard: its device is in this process
+  int stage = 0;               ///< index in the StageGraph
+  std::string name;            ///< "language.s0 dp1"
+  std::vector<int> ranks;      ///< one per shard, tp fastest; the first is the boundary leader's
+  std::vector<bool> here;      ///< by shard: its device is in this process
+  std::vector<int> on_device;  ///< by shard: the GPU that it reads its tensors on; empty: none
   LockStep devices;
   std::string lock_step;                   ///< what that is called
   StageRule rule;                          ///< of rounds in which this stage runs backwards

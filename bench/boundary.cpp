@@ -84,16 +84,15 @@ class Boundary {
     std::map<int, DestinationLeader> peers;
     for (int d = 0; d < to; ++d) {
       const auto sink = driver_->spawn(RunSink, destination[Index(d)], width_, abort_);
-      peers[d] = Own(driver_->spawn(
-          RunDestinationLeader,
-          DestinationLeaderConfig{"bench", d, 0, source_, destination, Own(sink), "sink", tensors_,
-                                  abort_}));
+      peers[d] =
+          Own(driver_->spawn(RunDestinationLeader,
+                             DestinationLeaderConfig{"bench", d, 0, source_, destination, Own(sink),
+                                                     "sink", Buffer::kHost, tensors_, abort_}));
     }
     for (int s = 0; s < from; ++s) {
       leaders_.push_back(Own(driver_->spawn(
-          RunSourceLeader,
-          SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers, "source", tensors_,
-                             abort_})));
+          RunSourceLeader, SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers,
+                                              "source", Buffer::kHost, tensors_, abort_})));
       rows_.push_back(Numbered(source_[Index(s)], width_));
       tables_.push_back(TableOf(source_[Index(s)]));
     }

@@ -128,7 +128,8 @@ run_part() {
 
 skip() { echo "$1" >&2; exit 77; }
 
-# A program of the build, or of the archive. Only it gets the archive's libraries: Python has its own.
+# A program of the build, or of the archive. Only it gets the archive's libraries: Python has its
+# own.
 program() {
   local file=$work/build/$1
   [ -x "$file" ] || file=$deps/programs/$(basename "$1")
@@ -237,14 +238,17 @@ train() {
   # Gigabytes that nobody reads.
   rm -rf "$run/weights.safetensors" "$run/checkpoints"
   troupe trace sql "$run" "$idle_query" > "$work/results/$name.idle" || return 1
+  troupe trace summary "$run" | tee "$work/results/$name.summary" || return 1
   "$python" bench/gpu_report.py run "$run" "$work/results/$name.idle" "$work/results/$name.json" \
     "$work/flops.json"
 }
 # In nanoseconds, of each step: between its first and its last work, how long that was, and how
-# long nothing of any rank ran on the device; the most memory that was in use when work ended.
+# long nothing of any rank ran on the device but copies of offloaded state; the most memory that was
+# in use when work ended.
 idle_query="with w as (select step, begin_ns b, end_ns e, memory_bytes m, max(end_ns) over
   (partition by step order by begin_ns rows between unbounded preceding and 1 preceding) before
-  from work where step is not null) select step, max(e) - min(b) as span,
+  from work where step is not null and kind not in ('offload', 'restore'))
+  select step, max(e) - min(b) as span,
   sum(max(b - coalesce(before, b), 0)) as idle, max(m) as memory from w group by step"
 idle_query=${idle_query//$'\n'/ }
 
@@ -266,9 +270,10 @@ part_offload() {
   local what
   [ -f "$work/flops.json" ] || vlm_data || return 1
   # A short language model: what is offloaded is a larger share, and less is to be initialised.
-  for what in none parameters; do
+  for what in none parameters state; do
     train configs/gpu/vlm_1b_shared.toml offload_$what --set run.steps=10 \
-      --set modules.language.layers=6 --set modules.vision.offload=$what || return 1
+      --set modules.language.layers=6 --set modules.vision.offload=$what \
+      --set modules.vision.offload_ahead=1 || return 1
   done
 }
 

@@ -74,7 +74,7 @@ PYTHON=$scratch/python PATH=$scratch/some:$PATH bench/gpu_check.sh "$scratch/c" 
 expect_code "parts that fail" 1 $?
 [ $((SECONDS - began)) -lt 50 ] || { echo "FAILED: the limit was not kept"; failures=1; }
 state_of "$scratch/c"
-expect "a build that fails" '^build failed exit code 1: planted: cannot configure' "$scratch/c/states"
+expect "a build that fails" '^build failed exit code 1: planted: cannot conf' "$scratch/c/states"
 expect "a part after it" '^kernels passed All tests passed' "$scratch/c/states"
 expect "under the sanitizer" '^sanitizer passed planted: no memory errors' "$scratch/c/states"
 expect "a part that fails" '^torch failed exit code 3: planted: a wrong sum' "$scratch/c/states"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Collects what a build needs and a bare GPU machine does not have, so that bench/gpu_check.sh builds
-# the checkout there without a package manager. Run on a Debian machine on which `make packages` ran.
+# Collects what a build needs and a bare GPU machine does not have, so that bench/gpu_check.sh
+# builds the checkout there without a package manager. Run on a Debian machine on which
+# `make packages` ran.
 #   bench/gpu_deps.sh OUT.tar.gz [--programs BUILD_DIR]
 #
 # The archive holds usr/ (headers, libraries, CMake's and pkg-config's files of the packages of
@@ -45,7 +46,8 @@ tar -C / -chf - -T "$work/list" | tar -C "$work" -xf -
 
 # What those libraries need themselves, but the C and C++ libraries, which are the machine's own.
 libraries() { find "$work/usr/lib" "$@" -name '*.so*' -type f; }
-{ libraries; echo "$work/usr/bin/pkgconf"; } | xargs ldd 2> /dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+{ libraries; echo "$work/usr/bin/pkgconf"; } | xargs ldd 2> /dev/null |
+  awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp))\.so' |
   while read -r file; do cp -L "$file" "$work/usr/lib/$triplet/"; done
 # Programs look for a library by the name that it calls itself.
@@ -58,8 +60,7 @@ done
 # Files of pkg-config name places as they were here: what they name moves with them.
 find "$work" -name '*.pc' -exec sed -i -E \
   's#^(prefix *= *)/usr$#\1${pcfiledir}/../../..#; s#=(/usr)?/lib/#=${prefix}/lib/#' {} +
-find "$work/usr/share/pkgconfig" -name '*.pc' -exec sed -i 's#/../../..#/../..#' {} + 2> /dev/null ||
-  true
+find "$work"/usr/share/pkgconfig -name '*.pc' -exec sed -i 's#/../../..#/../..#' {} +
 
 if [ -n "$programs" ]; then
   mkdir -p "$work/programs"

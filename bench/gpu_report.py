@@ -40,6 +40,12 @@ def columns_of(text):
     return [dict(zip(names, map(float, line.split()))) for line in lines[1:] if line.strip()]
 
 
+def exposed_of(path):
+    """The share of the time in which an encoder's backward waited for its state alone."""
+    found = re.findall(r"\(exposed ([0-9.]+)%\)", path.read_text()) if path.exists() else []
+    return max(map(float, found)) / 100.0 if found else None
+
+
 def describe_run(run, idle_file, out, flops_file):
     steps = steps_of(run)
     timed = steps[WARMUP:] or steps
@@ -51,7 +57,11 @@ def describe_run(run, idle_file, out, flops_file):
         "ms_per_step": [1e3 * step["seconds"] for step in steps], "warmup": WARMUP,
         "median_ms": 1e3 * seconds,
         "idle_share": [row["idle"] / row["span"] for row in idle],
-        "peak_memory_bytes": max((row["memory"] for row in idle), default=None),
+        # The allocator's own peak where there is one, else what was in use when work ended.
+        "peak_memory_bytes": max((step["gpu_peak_bytes"] for step in steps
+                                  if "gpu_peak_bytes" in step),
+                                 default=max((row["memory"] for row in idle), default=None)),
+        "exposed_share": exposed_of(pathlib.Path(idle_file).with_suffix(".summary")),
     }
     flops = read(flops_file)
     if flops:
@@ -156,7 +166,8 @@ def targets_of(results, gpu_name):
                       least)
     run = read(results / "vlm.json")
     eager = [e for e in (read(results / f"eager_{m}.json") for m in ("autocast", "weights")) if e]
-    peak = gpu_peak.stated_peak(gpu_name) or next((e["peak_flops"] for e in eager if "peak_flops" in e), None)
+    measured = next((e["peak_flops"] for e in eager if "peak_flops" in e), None)
+    peak = gpu_peak.stated_peak(gpu_name) or measured
     mfu = run["flops_per_second"] / peak if run and peak and "flops_per_second" in run else None
     targets.least("vlm_1b, share of the device's peak (MFU)", mfu, 0.45)
     best = min((e["median_ms"] for e in eager), default=None)
@@ -164,19 +175,21 @@ def targets_of(results, gpu_name):
                  run["median_ms"] / best if run and best else None, 1.0)
     idle = statistics.median(run["idle_share"]) if run and run["idle_share"] else None
     targets.most("vlm_1b, device idle between first and last work of a step", idle, 0.01)
-    none, away = (read(results / f"offload_{w}.json") for w in ("none", "parameters"))
-    exposed = away["median_ms"] / none["median_ms"] - 1.0 if none and away else None
-    targets.most("offload, time added to a step", exposed, 0.02)
+    for what in ("parameters", "state"):
+        away = read(results / f"offload_{what}.json")
+        targets.most(f"offload of {what}, time it was waited for, of the run",
+                     away and away["exposed_share"], 0.02)
     curve = read(results / "curve.json")
-    targets.most("bfloat16 losses against float32's", curve and curve["worst_relative_difference"],
-                 0.02)
+    targets.most("bfloat16 losses against float32's",
+                 curve and curve["worst_relative_difference"], 0.02)
     return targets.rows
 
 
 def numbers_of(results):
     """Lines that are no targets."""
     lines = []
-    for name in ("vlm", "eager_autocast", "eager_weights", "offload_none", "offload_parameters"):
+    for name in ("vlm", "eager_autocast", "eager_weights", "offload_none", "offload_parameters",
+                 "offload_state"):
         run = read(results / f"{name}.json")
         if not run:
             continue

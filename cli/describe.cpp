@@ -206,8 +206,20 @@ std::string MemoryTable(const JobPlan& plan) {
     sum += bytes;
     most = std::max(most, bytes);
   }
-  return Columns(rows) + "estimated: " + Bytes(most) + " on the fullest rank, " + Bytes(sum) +
-         " in all, without what the process itself takes\n";
+  std::string text = Columns(rows) + "estimated: " + Bytes(most) + " on the fullest rank, " +
+                     Bytes(sum) + " in all, without what the process itself takes\n";
+  for (const StageNeed& stage : stages) {
+    if (stage.memory.offloaded == 0) continue;
+    text += "offloaded: " + Bytes(stage.memory.offloaded) + " of " +
+            plan.graph().StageName(stage.stage) + " on each of its ranks, to memory beside them\n";
+  }
+  std::size_t most_with = 0;
+  const auto savings = RankSavings(stages);
+  for (const auto& [rank, bytes] : RankNeeds(stages)) {
+    most_with = std::max(most_with, bytes - savings.at(rank));
+  }
+  if (most_with < most) text += "with that " + Bytes(most_with) + " on the fullest rank\n";
+  return text;
 }
 
 }  // namespace troupe

@@ -37,8 +37,14 @@ ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> gr
 }
 
 /// Ranks bring up their queue and their groups before their programs.
-void UseGpus(NodeConfig& node, const std::shared_ptr<DeviceBackend>& backend,
+void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
+             const std::shared_ptr<DeviceBackend>& backend,
              const std::shared_ptr<GroupTable>& groups) {
+  node.gpu_of = [cluster](int rank) { return GpuOf(cluster, rank); };
+  node.tensors->AllocateOnDevices(
+      [backend, memory = backend->memory()](Shape shape, DType dtype, int device) {
+        return memory(std::move(shape), dtype, device);
+      });
   const DeviceGroupMaker make = [backend](int rank, auto host, const GroupNames& names) {
     return backend->MakeGroup(rank, std::move(host), names);
   };
@@ -90,7 +96,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
     node.queued_passes = kQueuedPasses;
   }
   if (config.cluster.backend == "cuda") {
-    UseGpus(node,
+    UseGpus(node, config.cluster,
             MakeCudaBackend(config, RanksOf(*processes, self), self, abort,
                             self == 0 && !setup.inspect ? PrintLine : SayLine()),
             groups);

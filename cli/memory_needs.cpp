@@ -8,6 +8,17 @@
 
 namespace troupe {
 
+/// Microbatches of a stage that may still be in flight when what its module's encoders have
+/// offloaded comes back; at most.
+static std::int64_t RestoreAhead(const JobPlan& plan, int module) {
+  std::int64_t ahead = 0;
+  for (const EdgePlan& edge : plan.edges()) {
+    if (edge.to != module || plan.OffloadsOf(edge.from).empty()) continue;
+    ahead = std::max(ahead, plan.RestoreAheadOf(edge));
+  }
+  return ahead;
+}
+
 std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
   const Config& config = plan.config();
   std::vector<StageNeed> needs;
@@ -21,6 +32,11 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
     const std::int64_t kept =
         module.colocated_encoder ? WindowOf(config, config.schedule.microbatches) : stage.kept;
     need.activations = need.memory.activations * static_cast<std::size_t>(kept);
+    if (!module.colocated_encoder) {
+      const std::int64_t left = std::min(kept, RestoreAhead(plan, stage.module));
+      need.gone_at_restore = need.memory.activations *
+                             static_cast<std::size_t>(std::max<std::int64_t>(0, kept - left));
+    }
     for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
       for (const int rank : plan.RanksOf(stage.stage, dp)) need.ranks.push_back(rank);
     }
@@ -36,6 +52,19 @@ std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages) {
     for (const int rank : stage.ranks) needs[rank] += stage.per_rank();
   }
   return needs;
+}
+
+std::map<int, std::size_t> RankSavings(const std::vector<StageNeed>& stages) {
+  std::map<int, std::size_t> away;
+  std::map<int, std::size_t> gone;
+  for (const StageNeed& stage : stages) {
+    for (const int rank : stage.ranks) {
+      away[rank] += stage.memory.offloaded;
+      gone[rank] += stage.gone_at_restore;
+    }
+  }
+  for (auto& [rank, bytes] : away) bytes = std::min(bytes, gone[rank]);
+  return away;
 }
 
 }  // namespace troupe

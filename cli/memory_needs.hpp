@@ -17,6 +17,9 @@ struct StageNeed {
   std::vector<int> ranks;       ///< of all replicas, ascending
   StageMemory memory;           ///< its activations are those of one microbatch
   std::size_t activations = 0;  ///< of all that are kept at once
+  /// Of `activations`, those that are gone by the time that offloaded state of the stages that feed
+  /// this one begins to come back.
+  std::size_t gone_at_restore = 0;
   std::size_t per_rank() const { return memory.state() + activations; }
 };
 
@@ -25,5 +28,9 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan);
 
 /// Bytes by rank, of all its stages.
 std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages);
+
+/// By rank, how much lower the peak is than that where encoders offload state: they lend the
+/// language model's activations room, and no more than those need or the state has.
+std::map<int, std::size_t> RankSavings(const std::vector<StageNeed>& stages);
 
 }  // namespace troupe

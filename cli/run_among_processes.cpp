@@ -17,6 +17,7 @@
 #include "cli/run_job.hpp"
 #include "cluster/watch.hpp"
 #include "messages/system.hpp"
+#include "modules/device/backend.hpp"
 #include "transport/patient_plane.hpp"
 #include "transport/ucx/plane.hpp"
 
@@ -76,7 +77,7 @@ class SpanningRun {
   JobEnd Run() {
     CheckResources(static_cast<int>(Self().ranks.size()));
     OpenPlane();
-    NodeConfig node = NodeOf(setup_, member_.processes, member_.self, patient_, abort_, tensors_);
+    NodeConfig node = NodeOf(setup_, member_.processes, member_.self, front_, abort_, tensors_);
     actors_ = node.actors;
     waits_ = node.group_waits;
     node.tensor_address = plane_->address();
@@ -110,7 +111,8 @@ class SpanningRun {
       return {e.what(), false, false};
     }
     if (member_.self == 0) {
-      std::cout << "tensors between processes over " << plane_->transports() << "\n\n"
+      std::cout << "tensors between processes over " << plane_->transports() << "\n"
+                << (gpus_line_.empty() ? "" : gpus_line_ + "\n") << '\n'
                 << std::flush;
       watchdog.stalled = [handle](std::chrono::nanoseconds since) {
         caf::anon_send(handle, Stalled{since.count()});
@@ -173,6 +175,10 @@ class SpanningRun {
   std::shared_ptr<GroupWaits> waits_;
   std::shared_ptr<UcxPlane> plane_;
   std::shared_ptr<PatientPlane> patient_;
+  std::shared_ptr<DeviceTransport>
+      gpus_;                          ///< backend "cuda"; destroyed before what it stands before
+  std::string gpus_line_;             ///< how tensors on GPUs travel
+  std::shared_ptr<DataPlane> front_;  ///< what everybody sends through
   std::unique_ptr<Watch> watch_;
   std::weak_ptr<const Node> node_;
   std::atomic<bool> ending_ = false;
@@ -183,6 +189,10 @@ void SpanningRun::OpenPlane() {
   UcxOptions options = PlaneOptionsOf(config_, member_.joined.roster, member_.self, member_.key);
   options.abort = abort_;
   options.store = tensors_.get();
+  if (config_.cluster.backend == "cuda") {
+    gpus_ = MakeCudaTransport();
+    options.to_host = gpus_->ToHost();
+  }
   options.peer_failed = [this](ProcessId process, const std::string& reason) {
     if (ending_) return;
     // The heartbeat of a process that was killed is cut, too, and says it in better words.
@@ -200,7 +210,11 @@ void SpanningRun::OpenPlane() {
                              "; `troupe doctor` looks closer)");
   }
   patient_ = std::make_shared<PatientPlane>(*plane_, *plane_, abort_, kPatience);
-  tensors_->Attach(patient_.get());
+  front_ = patient_;
+  if (!gpus_) return tensors_->Attach(patient_.get());
+  gpus_line_ = gpus_->StandBefore(*patient_, *patient_, plane_->reads_device_memory(), abort_);
+  front_ = std::shared_ptr<DataPlane>(gpus_, &gpus_->plane());
+  tensors_->Attach(&gpus_->carrier());
 }
 
 void SpanningRun::StartWatch() {

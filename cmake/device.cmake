@@ -16,6 +16,7 @@ endif()
 add_library(troupe_device STATIC ${PROJECT_SOURCE_DIR}/modules/device/backend.cpp)
 target_link_libraries(troupe_device PUBLIC troupe_modules PRIVATE troupe_torch troupe_warnings)
 if(TROUPE_HAS_CUDA)
+  target_compile_definitions(troupe_device PRIVATE TROUPE_HAS_GPU_CODE=1)
   add_library(troupe_cuda_backend STATIC ${PROJECT_SOURCE_DIR}/modules/device/cuda_backend.cpp)
   target_link_libraries(
     troupe_cuda_backend PUBLIC troupe_stream_queue troupe_transport_gpu troupe_torch

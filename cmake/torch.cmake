@@ -1,5 +1,5 @@
-# libtorch: the one that the system has, or with TROUPE_TORCH=DIR an installed PyTorch of 2.7 or later
-# (the folder with include/ and lib/, e.g. of `python3 -c "import torch; print(torch.__path__[0])"`).
+# libtorch: the one that the system has, or with TROUPE_TORCH=DIR an installed PyTorch of 2.7 or
+# later (the folder with include/ and lib/: `python3 -c "import torch; print(torch.__path__[0])"`).
 # Of a PyTorch its own package files are not used: they insist on a CUDA toolkit of their taste, and
 # find the system's libtorch first where there is one.
 # If that PyTorch was built for CUDA and nvcc is there, modules/torch/cuda/ is built for it too.

@@ -29,7 +29,8 @@ class Stream {
   void Wait(const Event& event) const;
   /// Calls `done` when all that is queued so far has run, with "", or when the device has failed,
   /// with CUDA's words. Called exactly once, in the order of the calls, on a thread of the driver:
-  /// it must not call CUDA, wait or throw, it may send a message. What is queued after this does
+  /// it must not call CUDA, wait or throw, it may send a message, and `done` must not hold the last
+  /// handle to memory of a device, whose release calls CUDA. What is queued after this does
   /// not wait for it. For one thread at a time; it costs a second stream and a thread that sleeps.
   /// Throws CudaError for a device that has failed before, `done` uncalled.
   void OnOutcome(std::function<void(const std::string& error)> done) const;
@@ -42,6 +43,17 @@ class Stream {
   int device_ = 0;
   cudaStream_t stream_ = nullptr;
   mutable std::unique_ptr<Completions> completions_;  // made when it is first asked for
+};
+
+/// A stream that somebody else owns.
+class StreamView {
+ public:
+  StreamView(const Stream& stream) : stream_(stream.get()) {}  // as std::string_view of a string
+  explicit StreamView(cudaStream_t stream) : stream_(stream) {}
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_;
 };
 
 /// A place in a stream. Move-only.

@@ -81,6 +81,8 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
     memory.gradients += bytes;
     memory.optimizer += 2 * bytes;
   }
+  if (own.offload == Offload::kParameters) memory.offloaded = memory.parameters;
+  if (own.offload == Offload::kState) memory.offloaded = memory.state();
   if (RunsBackward(config, module, pp)) {
     memory.activations = static_cast<std::size_t>(ActivationElements(config, own, pp)) *
                          (mixed ? element / 2 : element);

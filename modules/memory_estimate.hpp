@@ -13,6 +13,7 @@ struct StageMemory {
   std::size_t parameters = 0;
   std::size_t gradients = 0;    ///< of what trains
   std::size_t optimizer = 0;    ///< both Adam moments of what trains
+  std::size_t offloaded = 0;    ///< of these three, what leaves the device for a while
   std::size_t activations = 0;  ///< kept per microbatch in flight; an estimate, see the source
   std::size_t state() const { return parameters + gradients + optimizer; }
 };

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every folder includes only itself and the folders above it in docs/architecture.md; libtorch stays
-# in modules/torch/, CAF in messages/, actors/ and the command line. Prints what does not, exits 1.
+# in modules/torch/, NCCL in transport/nccl/, CAF in messages/, actors/ and the command line. Prints
+# what does not, exits 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,6 +36,10 @@ while IFS=: read -r file line _; do
   complain "$file:$line: libtorch outside modules/torch/"
 done < <(grep -rnE '^#include *[<"](torch/|ATen/|c10/)' "${order[@]}" --include='*.hpp' --include='*.cpp' |
          grep -v '^modules/torch/' || true)
+while IFS=: read -r file line _; do
+  complain "$file:$line: NCCL outside transport/nccl/"
+done < <(grep -rnE '^#include *[<"]nccl' "${order[@]}" --include='*.hpp' --include='*.cpp' --include='*.cu' |
+         grep -v '^transport/nccl/' || true)
 while IFS=: read -r file line _; do
   complain "$file:$line: CAF in a layer that must not know it"
 done < <(grep -rnE '^#include *[<"]caf/' layout configs schedule trace transport cluster modules data checkpoint \

@@ -25,14 +25,15 @@ __device__ std::uint16_t Rounded(float value) {
   return __bfloat16_as_ushort(__float2bfloat16(value));
 }
 
+// The first `vectors` groups of kWidth elements are read as one, where all pointers allow it.
 template <bool kRounds>
-__global__ void Update(AdamWFactors<float> f, std::int64_t count,
+__global__ void Update(AdamWFactors<float> f, std::int64_t count, std::int64_t vectors,
                        const float* __restrict__ gradient, float* __restrict__ value,
                        float* __restrict__ first, float* __restrict__ second,
                        std::uint16_t* __restrict__ rounded) {
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (std::int64_t i = begin; i < count / kWidth; i += stride) {
+  for (std::int64_t i = begin; i < vectors; i += stride) {
     const float4 g = reinterpret_cast<const float4*>(gradient)[i];
     float4 v = reinterpret_cast<float4*>(value)[i];
     float4 m = reinterpret_cast<float4*>(first)[i];
@@ -49,7 +50,7 @@ __global__ void Update(AdamWFactors<float> f, std::int64_t count,
           make_ushort4(Rounded(v.x), Rounded(v.y), Rounded(v.z), Rounded(v.w));
     }
   }
-  for (std::int64_t i = count / kWidth * kWidth + begin; i < count; i += stride) {
+  for (std::int64_t i = vectors * kWidth + begin; i < count; i += stride) {
     value[i] = Updated(f, gradient[i], value[i], first[i], second[i]);
     if constexpr (kRounds) rounded[i] = Rounded(value[i]);
   }
@@ -57,19 +58,25 @@ __global__ void Update(AdamWFactors<float> f, std::int64_t count,
 
 }  // namespace
 
-void ApplyAdamW(const Stream& stream, const AdamWStep& step, std::int64_t count,
-                const float* gradient, float* value, float* first, float* second,
-                std::uint16_t* rounded) {
+void ApplyAdamW(StreamView stream, const AdamWStep& step, std::int64_t count, const float* gradient,
+                float* value, float* first, float* second, std::uint16_t* rounded) {
   if (count == 0) return;
   const AdamWFactors<float> factors(step);
-  const auto blocks = static_cast<int>(
-      std::clamp<std::int64_t>((count / kWidth + kThreads - 1) / kThreads, 1, kMaxBlocks));
+  const auto places =
+      reinterpret_cast<std::uintptr_t>(gradient) | reinterpret_cast<std::uintptr_t>(value) |
+      reinterpret_cast<std::uintptr_t>(first) | reinterpret_cast<std::uintptr_t>(second) |
+      2 * reinterpret_cast<std::uintptr_t>(rounded);
+  // Parts of flat tensors begin wherever the parameter before them ends.
+  const std::int64_t vectors = places % sizeof(float4) == 0 ? count / kWidth : 0;
+  const std::int64_t items = vectors > 0 ? vectors : count;
+  const auto blocks =
+      static_cast<int>(std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, kMaxBlocks));
   if (rounded != nullptr) {
-    Update<true><<<blocks, kThreads, 0, stream.get()>>>(factors, count, gradient, value, first,
-                                                        second, rounded);
+    Update<true><<<blocks, kThreads, 0, stream.get()>>>(factors, count, vectors, gradient, value,
+                                                        first, second, rounded);
   } else {
-    Update<false><<<blocks, kThreads, 0, stream.get()>>>(factors, count, gradient, value, first,
-                                                         second, nullptr);
+    Update<false><<<blocks, kThreads, 0, stream.get()>>>(factors, count, vectors, gradient, value,
+                                                         first, second, nullptr);
   }
   TROUPE_CUDA(cudaGetLastError());
 }

@@ -7,29 +7,27 @@
 
 #include "gpu/kernels/adamw.hpp"
 #include "gpu/kernels/reduce.hpp"
+#include "gpu/stream.hpp"
 
 namespace troupe::gpu {
 
-class Stream;
-
-void GatherRows(const Stream& stream, const std::byte* source, const std::int64_t* index,
+void GatherRows(StreamView stream, const std::byte* source, const std::int64_t* index,
                 std::int64_t num_rows, std::size_t row_bytes, std::byte* destination);
-void ScatterRows(const Stream& stream, const std::byte* source, const std::int64_t* index,
+void ScatterRows(StreamView stream, const std::byte* source, const std::int64_t* index,
                  std::int64_t num_rows, std::size_t row_bytes, std::byte* destination);
-void TakeRows(const Stream& stream, std::byte* rows, const std::int64_t* index,
-              std::int64_t num_rows, std::size_t row_bytes, std::byte* taken);
-void RowChecksums(const Stream& stream, const std::byte* rows, std::int64_t num_rows,
+void TakeRows(StreamView stream, std::byte* rows, const std::int64_t* index, std::int64_t num_rows,
+              std::size_t row_bytes, std::byte* taken);
+void RowChecksums(StreamView stream, const std::byte* rows, std::int64_t num_rows,
                   std::size_t row_bytes, std::uint64_t* sums);
 
 /// Besides, if `rounded` is not null: the new values rounded to bf16, [count], which is what
 /// forwards read.
-void ApplyAdamW(const Stream& stream, const AdamWStep& step, std::int64_t count,
-                const float* gradient, float* value, float* first, float* second,
-                std::uint16_t* rounded);
+void ApplyAdamW(StreamView stream, const AdamWStep& step, std::int64_t count, const float* gradient,
+                float* value, float* first, float* second, std::uint16_t* rounded);
 
 /// Each output [count] becomes input 0 op input 1 op ..., from left to right, with the bits of
 /// troupe::Reduce (but which NaN a NaN is). An output may be an input.
-void Reduce(const Stream& stream, const Operands& operands, std::int64_t count, Element element,
+void Reduce(StreamView stream, const Operands& operands, std::int64_t count, Element element,
             Reduction reduction);
 
 }  // namespace troupe::gpu

@@ -62,7 +62,7 @@ __global__ void ReduceAll(Operands operands, std::int64_t count) {
 }
 
 template <class Kind>
-void ReduceAs(const Stream& stream, const Operands& operands, std::int64_t count,
+void ReduceAs(StreamView stream, const Operands& operands, std::int64_t count,
               Reduction reduction) {
   const auto blocks =
       static_cast<int>(std::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, kMaxBlocks));
@@ -76,7 +76,7 @@ void ReduceAs(const Stream& stream, const Operands& operands, std::int64_t count
 
 }  // namespace
 
-void Reduce(const Stream& stream, const Operands& operands, std::int64_t count, Element element,
+void Reduce(StreamView stream, const Operands& operands, std::int64_t count, Element element,
             Reduction reduction) {
   if (count == 0) return;
   switch (element) {

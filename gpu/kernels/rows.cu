@@ -39,7 +39,7 @@ int BlocksFor(std::int64_t items) {
 }
 
 template <class Word, Move kMove>
-void MoveAs(const Stream& stream, const std::byte* source, const std::int64_t* index,
+void MoveAs(StreamView stream, const std::byte* source, const std::int64_t* index,
             std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
   const auto words_per_row = static_cast<std::int64_t>(row_bytes / sizeof(Word));
   const std::int64_t words = num_rows * words_per_row;
@@ -51,7 +51,7 @@ void MoveAs(const Stream& stream, const std::byte* source, const std::int64_t* i
 
 /// In the widest words that rows and both places are multiples of.
 template <Move kMove>
-void MoveBytes(const Stream& stream, const std::byte* source, const std::int64_t* index,
+void MoveBytes(StreamView stream, const std::byte* source, const std::int64_t* index,
                std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
   if (num_rows == 0 || row_bytes == 0) return;  // a grid of nothing is an error
   const auto all = reinterpret_cast<std::uintptr_t>(source) |
@@ -84,22 +84,22 @@ __global__ void ChecksumRows(const std::uint32_t* __restrict__ rows, std::int64_
 
 }  // namespace
 
-void GatherRows(const Stream& stream, const std::byte* source, const std::int64_t* index,
+void GatherRows(StreamView stream, const std::byte* source, const std::int64_t* index,
                 std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
   MoveBytes<Move::kGather>(stream, source, index, num_rows, row_bytes, destination);
 }
 
-void ScatterRows(const Stream& stream, const std::byte* source, const std::int64_t* index,
+void ScatterRows(StreamView stream, const std::byte* source, const std::int64_t* index,
                  std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
   MoveBytes<Move::kScatter>(stream, source, index, num_rows, row_bytes, destination);
 }
 
-void TakeRows(const Stream& stream, std::byte* rows, const std::int64_t* index,
+void TakeRows(StreamView stream, std::byte* rows, const std::int64_t* index,
               std::int64_t num_rows, std::size_t row_bytes, std::byte* taken) {
   MoveBytes<Move::kTake>(stream, rows, index, num_rows, row_bytes, taken);
 }
 
-void RowChecksums(const Stream& stream, const std::byte* rows, std::int64_t num_rows,
+void RowChecksums(StreamView stream, const std::byte* rows, std::int64_t num_rows,
                   std::size_t row_bytes, std::uint64_t* sums) {
   if (num_rows == 0) return;
   ChecksumRows<<<BlocksFor(num_rows * 32), kThreads, 0, stream.get()>>>(

@@ -11,12 +11,12 @@ namespace troupe {
 
 std::string MissingFor(const std::string& backend) {
   if (backend != "cuda") return "";
-#ifdef TROUPE_CUDA_BACKEND
+#ifdef TROUPE_HAS_GPU_CODE
   if (TorchHasCuda()) return "";
-  return "this build's libtorch computes on the CPU only: expected one with CUDA "
-         "(cmake -DTROUPE_TORCH=DIR, docs/gpu.md)";
+  return "this build's libtorch computes on the CPU only, expected one with CUDA "
+         "(cmake -DTROUPE_TORCH=DIR; docs/gpu.md)";
 #else
-  return "this build has no GPU code: expected nvcc when it was built (docs/gpu.md)";
+  return "this build has no GPU code, expected nvcc where it was built (docs/gpu.md)";
 #endif
 }
 
@@ -30,6 +30,16 @@ std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::
 #else
   static_cast<void>(config), static_cast<void>(ranks), static_cast<void>(self),
       static_cast<void>(abort), static_cast<void>(say);
+  return nullptr;
+#endif
+}
+
+std::shared_ptr<DeviceTransport> MakeCudaTransport() {
+  const std::string missing = MissingFor("cuda");
+  if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
+#ifdef TROUPE_CUDA_BACKEND
+  return MakeStagedTransport();
+#else
   return nullptr;
 #endif
 }

@@ -11,8 +11,11 @@
 #include "modules/memory_meter.hpp"
 #include "modules/work_queue.hpp"
 #include "transport/abort_signal.hpp"
+#include "transport/tensor_store.hpp"
 
 namespace troupe {
+
+using BroughtToHost = std::function<void(Buffer here, const std::string& error)>;
 
 /// The devices of this process. Must outlive everything it makes. Thread-safe.
 class DeviceBackend {
@@ -23,7 +26,27 @@ class DeviceBackend {
   /// On the rank's own thread, after its queue; groups in one order in all of the job.
   virtual std::unique_ptr<Communicator> MakeGroup(int rank, std::unique_ptr<Communicator> host,
                                                   const GroupNames& names) = 0;
+  /// Memory of a GPU that anybody may use at once, for what comes from other processes.
+  virtual DeviceMemory memory() = 0;
 };
+
+/// How tensors on GPUs travel between processes. Made before the plane that it stands in front of;
+/// to be destroyed when that has been closed and before it is destroyed.
+class DeviceTransport {
+ public:
+  virtual ~DeviceTransport() = default;
+  /// What the plane needs for those who pull.
+  virtual std::function<void(Buffer bytes, BroughtToHost done)> ToHost() = 0;
+  /// Stands in front of a plane, one object behind two interfaces, from now on. Once. Returns a
+  /// line for the start of a run.
+  virtual std::string StandBefore(DataPlane& plane, TensorCarrier& carrier,
+                                  bool reads_device_memory, std::shared_ptr<AbortSignal> abort) = 0;
+  virtual DataPlane& plane() = 0;
+  virtual TensorCarrier& carrier() = 0;
+};
+
+/// Of backend "cuda". Throws as MakeCudaBackend.
+std::shared_ptr<DeviceTransport> MakeCudaTransport();
 
 /// Why this build cannot run `backend`, as a sentence that says what it lacks; empty when it can.
 /// Whether there is a device is not asked.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "modules/device/stream_queue.hpp"
 #include "modules/torch/cuda/torch_cuda.hpp"
 #include "transport/gpu/device_group.hpp"
+#include "transport/gpu/staged_plane.hpp"
 #ifdef TROUPE_HAS_NCCL
 #include "transport/nccl/nccl.hpp"
 #endif
@@ -70,6 +72,15 @@ class CudaBackend final : public DeviceBackend {
     return queue;
   }
 
+  DeviceMemory memory() override {
+    return [this](Shape shape, DType dtype, int device) {
+      const std::size_t bytes = static_cast<std::size_t>(NumElements(shape)) * SizeOf(dtype);
+      std::shared_ptr<void> owner = AllocateTorchMemory(device, bytes, ArrivalStream(device));
+      void* const data = owner.get();
+      return Buffer::Wrap(std::move(owner), data, std::move(shape), dtype, device);
+    };
+  }
+
   std::unique_ptr<Communicator> MakeGroup(int rank, std::unique_ptr<Communicator> host,
                                           const GroupNames& names) override {
     DeviceMember member;
@@ -96,6 +107,12 @@ class CudaBackend final : public DeviceBackend {
            RankList(ranks) + (ranks.size() > 1 ? " share it" : "");
   }
 
+  /// Nothing is ever queued on it: what was given back to its part of the pool has been used.
+  void* ArrivalStream(int device) {
+    const std::lock_guard lock(mutex_);
+    return arrivals_.try_emplace(device, device).first->second.get();
+  }
+
   /// Every line once: all members of a group say the same.
   void Say(const std::string& line) {
     const std::lock_guard lock(mutex_);
@@ -110,7 +127,31 @@ class CudaBackend final : public DeviceBackend {
   std::unique_ptr<DeviceCollectives> collectives_;  ///< null: none is built in
   std::mutex mutex_;
   std::map<int, const gpu::Stream*> streams_;  ///< by rank
+  std::map<int, gpu::Stream> arrivals_;        ///< by device
   std::set<std::string> said_;
+};
+
+class StagedTransport final : public DeviceTransport {
+ public:
+  std::function<void(Buffer bytes, BroughtToHost done)> ToHost() override {
+    return [this](Buffer bytes, BroughtToHost done) {
+      staging_.ToHost(std::move(bytes), std::move(done));
+    };
+  }
+  std::string StandBefore(DataPlane& plane, TensorCarrier& carrier, bool reads_device_memory,
+                          std::shared_ptr<AbortSignal> abort) override {
+    StagedPlane::Options options;
+    options.reads_device_memory = reads_device_memory;
+    options.abort = std::move(abort);
+    plane_.emplace(plane, carrier, staging_, std::move(options));
+    return plane_->Describe("UCX");
+  }
+  DataPlane& plane() override { return *plane_; }
+  TensorCarrier& carrier() override { return *plane_; }
+
+ private:
+  std::optional<StagedPlane> plane_;
+  DeviceStaging staging_;  ///< destroyed first: it tells its copies until then
 };
 
 class TorchMemory final : public MemoryMeter {
@@ -131,6 +172,10 @@ std::shared_ptr<DeviceBackend> MakeCuda(const Config& config, const std::vector<
                                         ProcessId self, std::shared_ptr<AbortSignal> abort,
                                         SayLine say) {
   return std::make_shared<CudaBackend>(config, ranks, self, std::move(abort), std::move(say));
+}
+
+std::shared_ptr<DeviceTransport> MakeStagedTransport() {
+  return std::make_shared<StagedTransport>();
 }
 
 std::shared_ptr<MemoryMeter> MakeTorchMemory(const Config& config) {

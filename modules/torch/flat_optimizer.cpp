@@ -1,5 +1,6 @@
 #include "modules/torch/flat_optimizer.hpp"
 
+#include "modules/torch/cuda/flat_adamw.hpp"
 #include "modules/torch/row_kernels.hpp"
 
 namespace troupe {
@@ -28,6 +29,9 @@ struct LoopOptimizer : FlatOptimizer {
 
 struct PortableOptimizer : FlatOptimizer {
   void Step(const AdamWStep& step, const FlatRun& run) override {
+    if (run.values.is_cuda() && run.values.scalar_type() == at::kFloat) {
+      return ApplyAdamWOnDevice(step, run);
+    }
     const AdamWFactors<double> f(step);
     at::Tensor values = run.values;
     at::Tensor first = run.first_moments;

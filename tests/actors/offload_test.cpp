@@ -31,15 +31,6 @@ struct Offloaded {
   }
 };
 
-/// Index of the first event that fits, from `begin` on.
-template <class Fits>
-std::size_t Find(const std::vector<OffloadLog::Event>& events, std::size_t begin, Fits fits) {
-  for (std::size_t i = begin; i < events.size(); ++i) {
-    if (fits(events[i])) return i;
-  }
-  return events.size();
-}
-
 /// Where in the log something first and last happened, and how often.
 struct Times {
   std::size_t first = std::numeric_limits<std::size_t>::max();

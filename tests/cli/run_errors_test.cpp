@@ -68,6 +68,19 @@ TEST_CASE("a disk without room for the trace stops the run before it starts", "[
   CHECK(!std::filesystem::exists(folder.Runs().at(0) + "/trace/n0.trace"));
 }
 
+TEST_CASE("a backend that cannot run here is refused before anything is made", "[cli]") {
+  const RunFolder folder;
+  const Outcome outcome = folder.Train({"cluster.backend=\"cuda\"", "cluster.ranks_per_gpu=8"});
+  REQUIRE(!outcome.timed_out);
+  // A build for GPUs starts and finds none; where there is one it trains, and this is no test of it.
+  if (outcome.exit_code == 0) return;
+  INFO(outcome.out << outcome.err);
+  CHECK_THAT(outcome.err, Contains("cluster.backend = \"cuda\": "));
+  CHECK_THAT(outcome.err, Contains("libtorch computes on the CPU only") ||
+                              Contains("has no GPU code") || Contains("found 0"));
+  if (outcome.exit_code == 2) CHECK(folder.Runs().empty());
+}
+
 TEST_CASE("a run that diverges stops at the stage and microbatch where it shows", "[cli]") {
   const RunFolder folder;
   const Outcome outcome =

@@ -101,7 +101,7 @@ TEST_CASE("every message of a run is an arrow, and every arrow a message", "[cli
               .exit_code == 0);
   const std::string run = folder.Runs().at(0);
   const Ids all = IdsWhere(run, "1");
-  REQUIRE(all.size() > 1000);
+  REQUIRE(all.size() > 800);
   CHECK(IdsWhere(run, "begin_ns is null").empty());
   CheckExports(folder, run, all, {}, AccountOf(all.size(), all.size(), ""));
 

@@ -9,6 +9,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "modules/side_memory.hpp"
+
 namespace troupe {
 namespace {
 
@@ -42,6 +44,21 @@ TEST_CASE("the resident bytes of the process are what the kernel says, and grow 
   CHECK(after > before + static_cast<std::int64_t>(kMore - kSlack));
   CHECK(static_cast<double>(after) ==
         Approx(static_cast<double>(ResidentByStatus())).margin(kSlack));
+}
+
+TEST_CASE("bytes that stand for memory beside a device are not the device's", "[modules]") {
+  ResidentMemory meter;
+  const std::int64_t before = meter.UseOf(0).in_use_bytes;
+  {
+    const CountedSideMemory beside(1 << 20);
+    LetPass();
+    CHECK(meter.UseOf(0).in_use_bytes < before - (1 << 19));
+    const CountedSideMemory all(std::int64_t{1} << 50);
+    LetPass();
+    CHECK(meter.UseOf(0).in_use_bytes == 0);  // not known rather than negative
+  }
+  LetPass();
+  CHECK(meter.UseOf(0).in_use_bytes > before - (1 << 19));
 }
 
 TEST_CASE("many devices ask one meter at once", "[modules][threads]") {

@@ -148,6 +148,11 @@ TEST_CASE("frozen parameters cost no gradients and no optimizer state", "[module
   CHECK(trained.gradients == trained.parameters);
   CHECK(trained.optimizer == 2 * trained.parameters);
   CHECK(trained.activations > 0);
+  CHECK(trained.offloaded == 0);
+  config.modules[0].offload = Offload::kParameters;
+  CHECK(EstimateMemory(config, "vision", 0).offloaded == trained.parameters);
+  config.modules[0].offload = Offload::kState;
+  CHECK(EstimateMemory(config, "vision", 0).offloaded == 4 * trained.parameters);
   config.modules[0].frozen = true;
   const StageMemory projector = EstimateMemory(config, "vision", 0);
   CHECK(projector.parameters == trained.parameters);

@@ -106,24 +106,28 @@ TEST_CASE("a shard whose state was away computes the same bits", "[torch]") {
 }
 
 TEST_CASE("a state that is away takes no memory of its device", "[torch]") {
-  REQUIRE(mallopt(M_MMAP_THRESHOLD, 64 << 10) == 1);  // for good: every flat tensor is a mapping
-  const auto mapped = [] { return static_cast<double>(mallinfo2().hblkhd); };
+  const auto allocated = [] {
+    const auto info = mallinfo2();
+    return static_cast<double>(info.uordblks + info.hblkhd);
+  };
   const Offload what = GENERATE(Offload::kParameters, Offload::kState);
   Encoder encoder(what);
   const std::size_t all = encoder.program.state_bytes();
   REQUIRE(all > 4 * (300 << 10));
   const std::size_t left = what == Offload::kState ? 0 : all / 4 * 3;
   std::int64_t unit = 0;
+  const bool counts = allocated() > 0;  // a sanitizer's allocator does not
   const auto window = [&](bool look) {
+    look = look && counts;
     const Buffer rows = encoder.Forward(unit);
-    const double before = mapped();
+    const double before = allocated();
     Leave(encoder.program);
     CHECK(encoder.program.state_bytes() == left);
-    if (look) CHECK(before - mapped() == Approx(all - left).epsilon(0.02));
+    if (look) CHECK(before - allocated() == Approx(all - left).epsilon(0.02));
     Return(encoder.program, true);
     encoder.program.Tensors(TensorKind::kFirstMoment);  // waits for what comes behind
     CHECK(encoder.program.state_bytes() == all);
-    if (look) CHECK(mapped() == Approx(before).epsilon(0.001));
+    if (look) CHECK(allocated() == Approx(before).epsilon(0.001));
     encoder.Backward(unit++, rows);
   };
   window(false);  // makes the memory beside the device
@@ -156,13 +160,14 @@ TEST_CASE("who touches a state that is away is told so", "[torch]") {
     }
     return "nothing was thrown";
   };
-  CHECK(text([&] { Return(program, true); }) ==
+  const auto ignore = [](const WorkTimes&) {};
+  CHECK(text([&] { program.Restore(true, ignore); }) ==
         away + "restore: expected its state to be away from its device, it is here");
   Leave(program);
   const std::string expected = ": expected its state to be here, it is away from its device";
   CHECK(text([&] { encoder.Forward(1); }) == away + "forward" + expected);
   CHECK(text([&] { encoder.Backward(0, rows); }) == away + "backward" + expected);
-  CHECK(text([&] { Leave(program); }) == away + "offload" + expected);
+  CHECK(text([&] { program.Offload(ignore); }) == away + "offload" + expected);
   CHECK(text([&] { program.ReduceGradients(); }) != "nothing was thrown");
   for (const TensorKind kind : kKinds) {
     CHECK(text([&] { program.Tensors(kind); }) == away + "look at its tensors" + expected);

@@ -137,3 +137,24 @@ TEST_CASE("shapes and dtypes print as people write them") {
   CHECK(ToString(DType::kUInt8) == "uint8");
   CHECK(SizeOf(DType::kFloat64) == 8);
 }
+
+TEST_CASE("bytes of a buffer are a view of them, on its device and in its parts") {
+  const Buffer first = Counting(3, 2, 7);
+  const Buffer second = Counting(2, 2, 20);
+  const auto on = [](const Buffer& buffer) {
+    return Buffer::Wrap(buffer.owner(), buffer.data(), buffer.shape(), buffer.dtype(), 4);
+  };
+  const Buffer some = BytesOf(on(first), 5, 9);
+  CHECK(some.data() == first.data() + 5);
+  CHECK(some.shape() == Shape{9});
+  CHECK(some.device() == 4);
+  const Buffer parts = ConcatenateRows({on(first), on(second)});
+  const Buffer across = BytesOf(parts, 20, 10);
+  REQUIRE(across.parts().size() == 2);
+  CHECK(across.num_bytes() == 10);
+  CHECK(across.parts()[0].data() == first.data() + 20);
+  CHECK(across.parts()[1].num_bytes() == 6);
+  CHECK(BytesOf(parts, 24, 16).data() == second.data());
+  CHECK(BytesOf(parts, 40, 0).num_bytes() == 0);
+  CHECK_THROWS_WITH(BytesOf(first, 20, 5), "bytes [20, 25): expected a part of [0, 24)");
+}

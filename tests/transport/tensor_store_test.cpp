@@ -249,3 +249,61 @@ TEST_CASE("after the job has ended weights go nowhere and fetches fail") {
   CHECK(job.carriers[1].num_returns == 0);
   CHECK(job[0].num_pinned() == 1);
 }
+
+namespace {
+
+/// Memory of the host that says that it is a device's.
+Buffer OnDevice(const Buffer& buffer, int device) {
+  return Buffer::Wrap(buffer.owner(), buffer.data(), buffer.shape(), buffer.dtype(), device);
+}
+
+}  // namespace
+
+TEST_CASE("a tensor is fetched to where it is wanted, and is at home where it was") {
+  Job job;
+  const Buffer at_home = OnDevice(Numbers(4, 3), 2);
+  Buffer handle = job[1].Resolve(job[0].Refer(at_home));
+  job[1].AllocateOnDevices([](Shape shape, DType dtype, int device) {
+    return OnDevice(Buffer::Allocate(std::move(shape), dtype), device);
+  });
+  const Buffer rows = job[1].FetchNow(handle.Rows(1, 3), "test", 5);
+  CHECK(rows.device() == 5);
+  CHECK(rows.shape() == Shape{2, 3});
+  CHECK(rows.as<int>()[0] == 3);
+  CHECK(job[1].FetchNow(handle, "test").on_host());
+  CHECK(job[1].FetchNow(at_home, "test", 5).device() == 2);  // it is local
+  const Buffer back = job[0].Resolve(job[1].Refer(handle.Rows(2, 4)));
+  CHECK(back.device() == 2);
+  CHECK(back.data() == at_home.data() + 2 * at_home.row_bytes());
+}
+
+TEST_CASE("a device without memory for a tensor is a failure in its words") {
+  Job job;
+  const Buffer handle = job[1].Resolve(job[0].Refer(Numbers(4, 3)));
+  CHECK_THROWS_AS(job[1].FetchNow(handle, "test", 0), std::logic_error);  // nobody has said how
+  job[1].AllocateOnDevices(
+      [](const Shape&, DType, int) -> Buffer { throw std::runtime_error("out of memory"); });
+  CHECK_THROWS_WITH(job[1].FetchNow(handle, "edge a>b", 0), "edge a>b: out of memory");
+}
+
+TEST_CASE("a tensor in parts comes home in parts, by whole rows") {
+  Job job;
+  const Buffer numbers = Numbers(6, 3);
+  const Buffer other = Numbers(2, 3);
+  const Buffer parts = ConcatenateRows({OnDevice(numbers, 1), OnDevice(other, 1)});
+  REQUIRE(parts.parts().size() == 2);
+  const Buffer handle = job[1].Resolve(job[0].Refer(parts));
+  const TensorReference reference = job[1].Refer(handle.Rows(4, 8));
+  TensorReference wrong = reference;
+  wrong.offset += 4;
+  wrong.weight = 1;
+  CHECK_THROWS_WITH(job[0].Resolve(wrong), Catch::Contains("expected"));
+  const Buffer back = job[0].Resolve(reference);
+  REQUIRE(back.parts().size() == 2);
+  CHECK(back.parts()[0].data() == numbers.data() + 4 * numbers.row_bytes());
+  CHECK(back.parts()[1].data() == other.data());
+  const Buffer bytes = job[0].Pinned(reference.key, 5 * 12 + 8, 12);
+  REQUIRE(bytes.parts().size() == 2);
+  CHECK(bytes.parts()[0].num_bytes() == 4);
+  CHECK(bytes.parts()[1].data() == other.data());
+}

@@ -10,7 +10,8 @@ const char* const kPageBeforeData = R"HTML(<!doctype html>
 <style>
 :root { --bg: #f6f7f9; --card: #fff; --ink: #1b2330; --soft: #667085; --line: #e4e7ec;
   --row: #f9fafb; --F: #4c86e0; --B: #35a37b; --W: #d99a2b; --reduce: #8b6fd1; --update: #c0587e;
-  --exchange: #2b9fb3; --offload: #7d8f3e; --restore: #a3793a; --message: #a9b4c4; --arrow: #d2452f; --bar: #dbe6f8; }
+  --exchange: #2b9fb3; --offload: #7d8f3e; --restore: #a3793a; --message: #a9b4c4;
+  --arrow: #d2452f; --bar: #dbe6f8; }
 @media (prefers-color-scheme: dark) { :root { --bg: #12161d; --card: #1a2029; --ink: #e6eaf0;
   --soft: #93a0b3; --line: #2a3341; --row: #1e2530; --message: #4d5a6d; --bar: #24405f; } }
 * { box-sizing: border-box; }

@@ -26,10 +26,9 @@ class DeviceCopyLane : public CopyLane {
   }
 
   at::Tensor Beside(const at::Tensor& tensor) override {
-    return at::empty(tensor.sizes(), at::TensorOptions()
-                                         .dtype(tensor.scalar_type())
-                                         .device(at::kCPU)
-                                         .pinned_memory(true));
+    return at::empty(
+        tensor.sizes(),
+        at::TensorOptions().dtype(tensor.scalar_type()).device(at::kCPU).pinned_memory(true));
   }
 
   void Queue(std::vector<LaneCopy> copies, std::function<void()> release,

@@ -19,9 +19,9 @@ struct Range {
 };
 
 /// Queues `loop`, which runs if the device may use all of `ranges` when its turn comes.
-void Queue(const Stream& stream, const char* name, std::vector<Range> ranges,
+void Queue(StreamView stream, const char* name, std::vector<Range> ranges,
            std::function<void()> loop) {
-  emulated::Launch(stream.get(), [=, device = stream.device()] {
+  emulated::Launch(stream.get(), [=, device = stream.get()->device] {
     const bool may = std::all_of(ranges.begin(), ranges.end(), [&](const Range& range) {
       return emulated::MayUse(range.data, range.num_bytes, device, name);
     });
@@ -36,34 +36,33 @@ std::size_t Times(std::int64_t count, std::size_t bytes) {
 
 }  // namespace
 
-void GatherRows(const Stream& stream, const std::byte* source, const std::int64_t* index,
+void GatherRows(StreamView stream, const std::byte* source, const std::int64_t* index,
                 std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
   Queue(stream, "GatherRows",
         {{index, Times(num_rows, 8)}, {destination, Times(num_rows, row_bytes)}},
         [=] { troupe::GatherRows(source, index, num_rows, row_bytes, destination); });
 }
 
-void ScatterRows(const Stream& stream, const std::byte* source, const std::int64_t* index,
+void ScatterRows(StreamView stream, const std::byte* source, const std::int64_t* index,
                  std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
   Queue(stream, "ScatterRows", {{index, Times(num_rows, 8)}, {source, Times(num_rows, row_bytes)}},
         [=] { troupe::ScatterRows(source, index, num_rows, row_bytes, destination); });
 }
 
-void TakeRows(const Stream& stream, std::byte* rows, const std::int64_t* index,
-              std::int64_t num_rows, std::size_t row_bytes, std::byte* taken) {
+void TakeRows(StreamView stream, std::byte* rows, const std::int64_t* index, std::int64_t num_rows,
+              std::size_t row_bytes, std::byte* taken) {
   Queue(stream, "TakeRows", {{index, Times(num_rows, 8)}, {taken, Times(num_rows, row_bytes)}},
         [=] { troupe::TakeRows(rows, index, num_rows, row_bytes, taken); });
 }
 
-void RowChecksums(const Stream& stream, const std::byte* rows, std::int64_t num_rows,
+void RowChecksums(StreamView stream, const std::byte* rows, std::int64_t num_rows,
                   std::size_t row_bytes, std::uint64_t* sums) {
   Queue(stream, "RowChecksums", {{rows, Times(num_rows, row_bytes)}, {sums, Times(num_rows, 8)}},
         [=] { troupe::RowChecksums(rows, num_rows, row_bytes, sums); });
 }
 
-void ApplyAdamW(const Stream& stream, const AdamWStep& step, std::int64_t count,
-                const float* gradient, float* value, float* first, float* second,
-                std::uint16_t* rounded) {
+void ApplyAdamW(StreamView stream, const AdamWStep& step, std::int64_t count, const float* gradient,
+                float* value, float* first, float* second, std::uint16_t* rounded) {
   const std::size_t bytes = Times(count, sizeof(float));
   Queue(stream, "ApplyAdamW",
         {{gradient, bytes},
@@ -78,7 +77,7 @@ void ApplyAdamW(const Stream& stream, const AdamWStep& step, std::int64_t count,
         });
 }
 
-void Reduce(const Stream& stream, const Operands& operands, std::int64_t count, Element element,
+void Reduce(StreamView stream, const Operands& operands, std::int64_t count, Element element,
             Reduction reduction) {
   constexpr DType kDTypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt64,
                                DType::kInt32,   DType::kUInt8,   DType::kBFloat16};

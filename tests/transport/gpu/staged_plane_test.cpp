@@ -191,10 +191,14 @@ TEST_CASE("rows in parts travel as one message") {
 TEST_CASE("a message keeps two pieces under way, so that one is copied while the other travels") {
   Pair pair;
   Buffer got = pair.device(1).Blank({50'000});
-  pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
-  CHECK(pair.host1.open == 2);
   pair[0].Send(1, {5, 0}, pair.device(0).From(Pattern(50'000, 1)), pair.sends.Good());
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (pair.host0.num_sends < 2 && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  CHECK(pair.host0.num_sends == 2);  // nobody receives them yet
+  pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
   REQUIRE(pair.receives.Await(1));
+  CHECK(pair.sends.Await(1));
   CHECK(pair.host1.max_open == 2);
   CHECK(pair.host0.num_sends == 10);
 }

@@ -1,14 +1,18 @@
 // The collectives on real devices: linked with CUDA and NCCL wherever they are installed, run where
 // devices are.
+#include <random>
 #include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "gpu/device.hpp"
+#include "gpu/kernels/device.hpp"
 #include "tests/gpu/host/on_device.hpp"
 #include "tests/transport/crew.hpp"
+#include "transport/gpu/elements.hpp"
 #include "transport/nccl/nccl.hpp"
+#include "transport/reduce.hpp"
 
 using namespace troupe;
 using namespace troupe::testing;
@@ -64,6 +68,42 @@ std::vector<std::string> SumOn(const std::vector<int>& devices) {
 
 TEST_CASE("NCCL is linked and says its version") {
   CHECK_THAT(Nccl(std::make_shared<AbortSignal>()).name(), Catch::StartsWith("NCCL 2."));
+}
+
+TEST_CASE("reductions on a device have the bits of the plain loop", "[gpu]") {
+  const DType dtype = GENERATE(DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kInt32,
+                               DType::kUInt8, DType::kBFloat16);
+  const ReduceOp op = GENERATE(ReduceOp::kSum, ReduceOp::kMax);
+  const std::int64_t count = GENERATE(0, 1, 257, 100'003);
+  CAPTURE(ToString(dtype), static_cast<int>(op), count);
+  const gpu::Stream stream(0);
+  gpu::MemoryPool pool(0);
+  const std::size_t bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
+  std::mt19937 random(3);
+  gpu::Operands operands;
+  operands.num_inputs = 5;
+  operands.num_outputs = 2;
+  std::vector<std::vector<std::byte>> inputs(5, std::vector<std::byte>(bytes));
+  std::vector<std::shared_ptr<void>> there;
+  std::vector<const std::byte*> plain;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (std::byte& byte : inputs[i]) byte = static_cast<std::byte>(random());
+    // Exponents that are neither a NaN's nor an infinity's: which NaN comes out is not said.
+    const std::size_t width = SizeOf(dtype);
+    for (std::size_t j = width - 1; j < bytes && width > 1; j += width)
+      inputs[i][j] &= std::byte{0xbf};
+    there.push_back(ToDevice(pool, stream, inputs[i]));
+    operands.inputs[i] = static_cast<const std::byte*>(there[i].get());
+    plain.push_back(inputs[i].data());
+  }
+  const auto other = pool.Allocate(bytes, stream);
+  operands.outputs[0] = static_cast<std::byte*>(there[2].get());  // in place of an input
+  operands.outputs[1] = static_cast<std::byte*>(other.get());
+  std::vector<std::byte> expected(bytes);
+  Reduce(plain, count, dtype, op, expected.data());
+  gpu::Reduce(stream, operands, count, ElementOf(dtype), ReductionOf(op));
+  CHECK(FromDevice<std::byte>(stream, there[2].get(), bytes) == expected);
+  CHECK(FromDevice<std::byte>(stream, other.get(), bytes) == expected);
 }
 
 TEST_CASE("three ranks sum on one device", "[gpu]") { CHECK(SumOn({0, 0, 0}) == All(3, "ok")); }

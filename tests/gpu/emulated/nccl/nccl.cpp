@@ -25,6 +25,7 @@ thread_local Group group;
 ncclResult_t Made(Link& link) {
   const std::lock_guard lock(link.clique->mutex);
   if (link.error != ncclSuccess) return link.error;
+  if (link.slow > 0) Fault("NCCL is called while the call before is in progress");
   link.slow = TheNccl().settings.slow_calls;
   return link.slow > 0 ? ncclInProgress : ncclSuccess;
 }
@@ -128,7 +129,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   *error = link.error;
   if (link.error != ncclSuccess) return ncclSuccess;
   const bool connected = static_cast<int>(link.clique->devices.size()) == link.clique->size;
-  if (!connected || link.slow-- > 0) *error = ncclInProgress;
+  if (!connected || link.slow > 0) *error = ncclInProgress;
+  if (link.slow > 0) --link.slow;
   return ncclSuccess;
 }
 

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# What offloading the state of a colocated encoder gives and costs: the peak of the memory that
+# devices use, and how long the encoder's backward waited for its state alone, as a share of the time.
+#   bench/offload.sh [BUILD]
+# STEPS (6), AHEAD (1: offload_ahead) and SET ("cluster.backend=cuda ...": further keys) change what is
+# run; JSON=FILE writes the rows there. One run of each. On the CPU backend the devices' memory is the
+# process's, without the copies that lie beside. Losses must be equal. Target: exposed < 2% of the step.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+steps=${STEPS:-6}
+repeats=1
+ahead=${AHEAD:-1}
+CONFIG=${CONFIG:-configs/shapes_colocated.toml}
+. bench/paired_runs.sh
+
+# An encoder of 22 million parameters, 88 MB and as much again for gradients and each moment on each
+# of two ranks, before a language model whose activations are most of what a pipeline stage holds.
+# Making 22 million parameters is no message: it may not pass for a job in which nothing moves.
+big=(cluster.ranks=2 modules.vision.ranks=0-1 modules.vision.layout={dp=2}
+  modules.vision.hidden=512 modules.vision.layers=8 modules.vision.mlp_hidden=2048
+  modules.vision.recompute=full modules.language.ranks=0-1 modules.language.layout={pp=2}
+  modules.language.hidden=256 modules.language.layers=8 modules.language.mlp_hidden=1024
+  cluster.stall_after_s=300 schedule.micro_batch_size=16 schedule.microbatches=4 data.held_out=\"\")
+
+run() {
+  local arguments=()
+  # shellcheck disable=SC2086  # SET is a list
+  for value in "${big[@]}" ${SET:-} "$@"; do arguments+=(--set "$value"); done
+  rm -rf "$folder/runs"
+  "$program" train "$config" --set run.steps="$steps" --set run.dir="$folder/runs" \
+    "${arguments[@]}" >"$folder/out" 2>&1 || { cat "$folder/out" >&2; exit 1; }
+  "$program" trace summary "$folder"/runs/* >"$folder/summary"
+  most=$("$program" trace sql "$folder"/runs/* --format csv \
+    "select max(memory_bytes) / 1048576 from work" | tail -1)
+  step=$(sed -n 's/.*"kind":"step","step":\([0-9]*\),.*"seconds":\([0-9.e-]*\),.*/\1 \2/p' \
+    "$folder"/runs/*/metrics.jsonl | awk '$1 > 1 { print $2 * 1000 }' | median)
+  loss=$(sed -n 's/.*"kind":"step".*"loss":\([0-9.e-]*\),.*/\1/p' "$folder"/runs/*/metrics.jsonl |
+    tail -1)
+  cost=$(sed -n 's/^state of vision offloaded.*out in \(.*\), back in \(.*\); .*(exposed \(.*\))/\1|\2|\3/p' \
+    "$folder/summary")
+}
+
+print_conditions
+rows=
+printf '%-12s %10s %8s %10s %10s %9s %10s %10s\n' offload 'peak MiB' lower 'step ms' 'last loss' \
+  out back exposed
+for offload in none parameters state; do
+  run "modules.vision.offload=$offload" "modules.vision.offload_ahead=$ahead"
+  [ "$offload" != none ] || { peak=$most; first=$loss; }
+  [ "$loss" = "$first" ] || { echo "WRONG: loss $loss, without offloading $first"; exit 1; }
+  printf '%-12s %10s %8s %10.0f %10.4f %9s %10s %10s\n' "$offload" "$most" "$((peak - most))" \
+    "$step" "$loss" "$(cut -d'|' -f1 <<<"${cost:--}")" "$(cut -s -d'|' -f2 <<<"$cost")" \
+    "$(cut -s -d'|' -f3 <<<"$cost")"
+  rows+="${rows:+,}
+ {\"offload\": \"$offload\", \"offload_ahead\": $ahead, \"peak_mib\": $most, \"step_ms\": $step,"
+  rows+=" \"exposed\": \"$(cut -s -d'|' -f3 <<<"$cost")\"}"
+done
+[ -z "${JSON:-}" ] || printf '[%s\n]\n' "$rows" >"$JSON"
