@@ -240,7 +240,8 @@ void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
 }
 
 std::vector<FlatState> ParameterStore::Flats() const {
-  // Masters are for the update, their rounded copies for what computes.
+  // Masters are for the update, their rounded copies for what computes: all of an encoder, which is
+  // what may leave. The norms of a language model read the masters, too.
   const bool mixed = numerics_.mixed();
   std::vector<FlatState> flats = {{values_, mixed ? StateUse::kUpdate : StateUse::kForward},
                                   {gradients_, StateUse::kBackward},

@@ -11,8 +11,8 @@
 #include "modules/parameters.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/torch/flat_optimizer.hpp"
-#include "modules/torch/numerics.hpp"
 #include "modules/torch/flat_state.hpp"
+#include "modules/torch/numerics.hpp"
 
 namespace troupe {
 

@@ -6,6 +6,7 @@
 #include "modules/layer_split.hpp"
 #include "modules/torch/activations.hpp"
 #include "modules/torch/layer_norm.hpp"
+#include "modules/torch/leaf_values.hpp"
 #include "modules/torch/recompute.hpp"
 
 namespace troupe {
@@ -23,9 +24,9 @@ Vit::Vit(const ModuleConfig& module, int pp, const ParameterStore& store, Tensor
   if (pp == 0) {
     const std::string embeddings = name_ + ".embeddings.";
     embeddings_ = Embeddings{
-        .class_token = store.StateLeaf(embeddings + "class_embedding"),
+        .class_token = store.Leaf(embeddings + "class_embedding"),
         .patch = {.weight = store.Leaf(embeddings + "patch_embedding.weight"), .bias = {}},
-        .positions = store.StateLeaf(embeddings + "position_embedding.weight"),
+        .positions = store.Leaf(embeddings + "position_embedding.weight"),
         .norm = LoadNorm(name_ + ".pre_layrnorm", store)};
   }
   const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
@@ -77,10 +78,10 @@ at::Tensor Vit::Embed(const at::Tensor& images) const {
                                  .reshape({num_images * side * side, 3 * patch * patch});
   const at::Tensor embedded = Linear(patches, embeddings_->patch, LinearCut::kNone, group_);
   const at::Tensor class_rows =
-      embeddings_->class_token.to(numerics_.type).expand({num_images, 1, config_.hidden});
+      LeafValues(embeddings_->class_token).expand({num_images, 1, config_.hidden});
   at::Tensor rows =
       at::cat({class_rows, embedded.view({num_images, side * side, config_.hidden})}, 1);
-  rows = rows + embeddings_->positions.to(numerics_.type);
+  rows = rows + LeafValues(embeddings_->positions);
   return ApplyNorm(rows.view({-1, config_.hidden}), embeddings_->norm);
 }
 

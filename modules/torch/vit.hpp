@@ -42,7 +42,6 @@ class Vit {
     LinearWeights fc2;
   };
   struct Embeddings {
-    // Those two in the type of the state, as nodes of the library add up their gradients.
     at::Tensor class_token;  ///< [H]
     LinearWeights patch;     ///< [H, 3 p p]
     at::Tensor positions;    ///< [P + 1, H]
