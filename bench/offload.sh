@@ -12,6 +12,8 @@ repeats=1
 ahead=${AHEAD:-1}
 CONFIG=${CONFIG:-configs/shapes_colocated.toml}
 . bench/paired_runs.sh
+# The C library's heap keeps what is freed in it, and would hide the room that state has left.
+export MALLOC_MMAP_THRESHOLD_=131072
 
 # An encoder of 22 million parameters, 88 MB and as much again for gradients and each moment on each
 # of two ranks, before a language model whose activations are most of what a pipeline stage holds.
