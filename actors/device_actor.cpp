@@ -15,8 +15,10 @@ using Self = DevicePointer;
 
 DeviceWork Aside(const char* name, int stage) { return {.stage = stage, .aside = name}; }
 
+/// A large model takes minutes to make, in which no message is handled: it is busy all the same.
 void MakePrograms(Self self) {
   DeviceState& s = self->state;
+  self->activity()->busy_since_ns.store(NowNs(), std::memory_order_relaxed);
   std::string who = "rank " + std::to_string(s.config.rank);
   try {
     if (s.config.make_queue) {
@@ -36,6 +38,7 @@ void MakePrograms(Self self) {
   } catch (...) {
     s.config.abort->Raise(who + ": cannot set up: " + TextOfThrown());
   }
+  self->activity()->busy_since_ns.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -65,8 +65,10 @@ struct Watchdog::State {
       // Whom it waits for is stuck, and told by its own watchdog; should nobody be, it is told
       // itself.
       if (!wait.empty() && now - since < 2 * limit.count()) continue;
-      std::string cause = entry.name + " on " + config.process + " is stuck: its handler of " +
-                          MessageName(entry.activity->message.load(std::memory_order_relaxed)) +
+      const auto* const message = entry.activity->message.load(std::memory_order_relaxed);
+      const std::string what =
+          message == nullptr ? "making its programs" : "its handler of " + MessageName(message);
+      std::string cause = entry.name + " on " + config.process + " is stuck: " + what +
                           " has run for " + Seconds(now - since);
       cause += wait;
       config.abort->Raise(cause);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 
 #include "gpu/kernels/adamw.hpp"
 #include "modules/initial_values.hpp"
@@ -31,6 +32,20 @@ AdamWStep StepOf(const Config& config, const ParameterSpec& spec, const UpdateSt
   return result;
 }
 
+/// Calls `work` with parts of [0, rows): on several threads where there is much to do, since each
+/// value follows from its place alone, and a billion of them take a thread most of a minute.
+template <class Work>
+void InParts(std::int64_t rows, std::int64_t row_size, Work work) {
+  constexpr std::int64_t kPerThread = std::int64_t{1} << 20;
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const std::int64_t parts = std::clamp<std::int64_t>(rows * row_size / kPerThread, 1, cores);
+  std::vector<std::jthread> threads;
+  for (std::int64_t part = 1; part < parts; ++part) {
+    threads.emplace_back(work, rows * part / parts, rows * (part + 1) / parts);
+  }
+  work(0, rows / parts);
+}
+
 /// Writes one shard's initial values of a parameter, in host memory.
 void Initialise(const ParameterSpec& spec, const ParameterSlice& slice, std::uint64_t seed,
                 at::Tensor values) {
@@ -47,13 +62,18 @@ void Initialise(const ParameterSpec& spec, const ParameterSlice& slice, std::uin
   const std::int64_t depth = spec.num_elements() / (spec.shape[0] * whole_columns);
   const std::uint64_t key = param_key(seed, spec.name);
   AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "Initialise", [&] {
-    scalar_t* value = values.data_ptr<scalar_t>();
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const std::int64_t begin = ((slice.offsets[0] + row) * whole_columns + first_column) * depth;
-      for (std::int64_t i = begin; i < begin + columns * depth; ++i) {
-        *value++ = static_cast<scalar_t>(spec.std * normal_at(key, static_cast<std::uint64_t>(i)));
+    scalar_t* const all = values.data_ptr<scalar_t>();
+    InParts(rows, columns * depth, [=, &spec, &slice](std::int64_t first, std::int64_t last) {
+      scalar_t* value = all + first * columns * depth;
+      for (std::int64_t row = first; row < last; ++row) {
+        const std::int64_t begin =
+            ((slice.offsets[0] + row) * whole_columns + first_column) * depth;
+        for (std::int64_t i = begin; i < begin + columns * depth; ++i) {
+          *value++ =
+              static_cast<scalar_t>(spec.std * normal_at(key, static_cast<std::uint64_t>(i)));
+        }
       }
-    }
+    });
   });
 }
 
