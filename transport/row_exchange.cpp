@@ -24,6 +24,12 @@ void CheckParts(const ExchangePlan& plan, const std::vector<Buffer>& parts) {
   }
 }
 
+/// What a collective is given. No rows on a device have no memory there: data() is then a place of
+/// the host's, from which a group would take it for a call on memory of the host.
+std::byte* MemoryOf(const Buffer& rows) {
+  return rows.on_host() || rows.num_bytes() > 0 ? rows.data() : nullptr;
+}
+
 /// Every row stays: the moves of this member, as views of its own rows.
 Buffer Rearranged(const ExchangePlan& plan, int self, const Buffer& rows, RowMemory& memory) {
   std::vector<Buffer> pieces;
@@ -67,7 +73,7 @@ Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan, const std::ve
 
   const std::int64_t rows_out = plan.rows_out[static_cast<std::size_t>(self)];
   Buffer arrived = memory.Allocate(WithRows(rows_out, plan.row_shape), plan.dtype);
-  group.AllToAll(packed.data(), send_bytes, arrived.data(), receive_bytes);
+  group.AllToAll(MemoryOf(packed), send_bytes, MemoryOf(arrived), receive_bytes);
 
   // Pieces lie by source now, each source's in destination order; put them where they belong.
   std::vector<std::size_t> next(members);

@@ -51,9 +51,13 @@ OffloadedState MakeOffloaded(const std::string& who, Offload what, const Paramet
   return {who, what, store.Flats(), what == Offload::kNone ? nullptr : MakeLane(device)};
 }
 
-StateUse UseOf(TensorKind kind) {
-  if (kind == TensorKind::kParameter) return StateUse::kForward;
-  return kind == TensorKind::kGradient ? StateUse::kBackward : StateUse::kUpdate;
+/// What is read for tensors of a kind, and written when they are set: of mixed numerics the
+/// parameters are masters, which are for the update, and their rounded copies.
+std::vector<StateUse> UsesOf(TensorKind kind, const Numerics& numerics) {
+  if (kind == TensorKind::kGradient) return {StateUse::kBackward};
+  if (kind != TensorKind::kParameter) return {StateUse::kUpdate};
+  if (numerics.mixed()) return {StateUse::kForward, StateUse::kUpdate};
+  return {StateUse::kForward};
 }
 
 bool SharesMemory(const at::Tensor& a, const at::Tensor& b) {
@@ -257,7 +261,7 @@ void TorchStage::Update(const UpdateStep& step) {
 }
 
 std::vector<TensorPiece> TorchStage::Tensors(TensorKind kind) const {
-  offloaded_.Require(UseOf(kind), "look at its tensors");
+  for (const StateUse use : UsesOf(kind, numerics_)) offloaded_.Require(use, "look at its tensors");
   return store_.Pieces(kind);
 }
 
@@ -266,8 +270,10 @@ void TorchStage::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pie
     throw std::invalid_argument(name_ + ": expected parameters or moments to set, got gradients");
   }
   RequireNothingInFlight("change of tensors");
-  offloaded_.Require(UseOf(kind), "change of tensors");
-  offloaded_.MarkChanged(UseOf(kind));
+  for (const StateUse use : UsesOf(kind, numerics_)) {
+    offloaded_.Require(use, "change of tensors");
+    offloaded_.MarkChanged(use);
+  }
   store_.SetPieces(name_, kind, pieces);
 }
 

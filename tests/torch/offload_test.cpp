@@ -207,6 +207,33 @@ TEST_CASE("what is set while all is here is what returns", "[torch]") {
   CHECK((encoder.job.Tensors(TensorKind::kParameter) == set));
 }
 
+TEST_CASE("of bfloat16 the masters are set and looked at, which are away when what computes is not",
+          "[torch]") {
+  Encoder encoder(Offload::kState, Precision::kBFloat16);
+  const auto window = [&](std::int64_t unit, bool last) {
+    const Buffer rows = encoder.Forward(unit);
+    Leave(encoder.program);
+    Return(encoder.program, last);
+    encoder.Backward(unit, rows);
+  };
+  window(0, false);
+  CHECK_THROWS_WITH(encoder.program.Tensors(TensorKind::kParameter),
+                    Catch::Contains("expected its moments to be here"));
+  window(1, true);
+  std::vector<TensorPiece> pieces = encoder.program.Tensors(TensorKind::kParameter);
+  for (TensorPiece& piece : pieces) {
+    const Buffer value = Buffer::Allocate(piece.value.shape(), piece.value.dtype());
+    for (std::int64_t i = 0; i < value.num_elements(); ++i) {
+      value.as<float>()[i] = 0.25F * piece.value.as<float>()[i] + 1e-3F;
+    }
+    piece.value = value;
+  }
+  encoder.program.SetTensors(TensorKind::kParameter, pieces);
+  const auto set = encoder.job.Tensors(TensorKind::kParameter);
+  window(2, true);
+  CHECK((encoder.job.Tensors(TensorKind::kParameter) == set));
+}
+
 TEST_CASE("a shard may end while its state is on its way", "[torch]") {
   for (int i = 0; i < 20; ++i) {
     Encoder encoder(Offload::kState);

@@ -104,10 +104,15 @@ class NcclCommunicator final : public Communicator {
     std::string error = SizeError("send sizes", members, send_bytes.size());
     if (error.empty()) error = SizeError("receive sizes", members, receive_bytes.size());
     if (!error.empty()) Refuse(error);
-    // A member that neither sends nor receives still knows from its pointers which call this is.
-    if (OnHost(input, input != nullptr ? 1 : 0, output, output != nullptr ? 1 : 0))
+    // What a side without bytes points to says nothing where the other has some; a member that
+    // neither sends nor receives knows from its pointers alone which call this is.
+    std::size_t sent = Total(send_bytes);
+    std::size_t received = Total(receive_bytes);
+    const bool nothing = sent + received == 0;
+    if (nothing) sent = input != nullptr ? 1 : 0, received = output != nullptr ? 1 : 0;
+    if (OnHost(input, sent, output, received))
       return member_.host->AllToAll(input, send_bytes, output, receive_bytes);
-    if (Total(send_bytes) + Total(receive_bytes) == 0) return;
+    if (nothing) return;
     link_->Do("all-to-all", [&](ncclComm_t comm) {
       return QueuePieces(comm, static_cast<const std::byte*>(input), send_bytes,
                          static_cast<std::byte*>(output), receive_bytes);

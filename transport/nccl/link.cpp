@@ -98,11 +98,22 @@ void NcclLink::Look() {
   abort_->Raise(error);
 }
 
-bool NcclLink::TryAbort() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return false;
-  AbortLocked();
-  return true;
+bool NcclLink::TryAbort(const std::vector<std::shared_ptr<NcclLink>>& links, bool even_some) {
+  std::vector<std::unique_lock<std::mutex>> locks;
+  std::vector<NcclLink*> ours;
+  for (const auto& link : links) {
+    std::unique_lock lock(link->mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) continue;
+    locks.push_back(std::move(lock));
+    ours.push_back(link.get());
+  }
+  const bool all = ours.size() == links.size();
+  if (!all && !even_some) return false;
+  // Whatever these answer, the communicators are gone.
+  static_cast<void>(ncclGroupStart());
+  for (NcclLink* const link : ours) link->AbortLocked();
+  static_cast<void>(ncclGroupEnd());
+  return all;
 }
 
 void NcclLink::Fail(const char* what, ncclResult_t code, ncclComm_t comm) {

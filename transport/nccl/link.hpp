@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <nccl.h>
 
@@ -42,8 +43,10 @@ class NcclLink {
 
   /// For the watch: raises the signal if something has gone wrong since.
   void Look();
-  /// For the watch: ends all that is queued and in progress. False: it is in a call right now.
-  bool TryAbort();
+  /// For the watch: ends all that is queued and in progress on `links`, at once: to end one alone
+  /// may wait for its device, on which another's kernel still waits for its peers. False: some are
+  /// in a call right now, and none was ended, or with `even_some` only the others.
+  static bool TryAbort(const std::vector<std::shared_ptr<NcclLink>>& links, bool even_some);
 
  private:
   void Fail(const char* what, ncclResult_t code, ncclComm_t comm);

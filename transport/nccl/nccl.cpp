@@ -49,6 +49,7 @@ struct Nccl::Watch {
 
   void Run() {
     std::chrono::milliseconds pause = kLook;
+    int tries = 0;
     for (;;) {
       std::vector<std::shared_ptr<NcclLink>> all;
       {
@@ -63,9 +64,9 @@ struct Nccl::Watch {
         for (const auto& link : all) link->Look();
       pause = kLook;
       if (!abort->raised()) continue;
-      // One that is in a call now is asked again soon.
-      for (const auto& link : all)
-        if (!link->TryAbort()) pause = std::chrono::milliseconds(1);
+      // One that is in a call now is asked again soon; if it stays there, the others go alone.
+      constexpr int kTries = 1000;
+      if (!NcclLink::TryAbort(all, ++tries > kTries)) pause = std::chrono::milliseconds(1);
     }
   }
 

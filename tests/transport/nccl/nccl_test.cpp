@@ -8,6 +8,7 @@
 
 #include "tests/transport/gpu/known_on_device.hpp"
 #include "transport/nccl/nccl.hpp"
+#include "transport/row_exchange.hpp"
 
 using namespace troupe;
 using namespace troupe::testing;
@@ -80,6 +81,47 @@ TEST_CASE("bfloat16 is NCCL's own type") {
     if (bits[0] != 0x4040) throw std::runtime_error("not 3");
   });
   CHECK(outcomes == All(2, "ok"));
+}
+
+TEST_CASE("members without rows take part in an exchange over NCCL") {
+  /// As a rank's queue has it: no rows have no memory.
+  struct Rows final : RowMemory {
+    explicit Rows(DeviceRank& it) : rank(it) {}
+    Buffer Allocate(Shape shape, DType dtype) override {
+      const std::size_t bytes = static_cast<std::size_t>(NumElements(shape)) * SizeOf(dtype);
+      std::shared_ptr<void> owner = rank.pool.Allocate(bytes, rank.stream);
+      void* const data = owner.get();
+      return Buffer::Wrap(std::move(owner), data, std::move(shape), dtype, rank.stream.device());
+    }
+    Buffer Here(const Buffer& rows) override { return rows; }
+    DeviceRank& rank;
+  };
+  Job job(4);
+  // Rank 0 only sends, 2 only receives, 1 does both and 3 neither.
+  ExchangePlan plan;
+  plan.moves = {{0, 1, {0, 1}, {0, 1}}, {0, 2, {1, 2}, {0, 1}}, {1, 2, {0, 1}, {1, 2}}};
+  plan.rows_out = {0, 1, 2, 0};
+  plan.row_shape = {2};
+  std::vector<std::vector<float>> out(4);
+  const auto outcomes = job.crew.Run([&](DeviceRank& it) {
+    Rows memory(it);
+    const auto self = static_cast<std::size_t>(it.rank);
+    std::vector<Buffer> rows;
+    if (it.rank < 2) {
+      const auto values = it.rank == 0 ? std::vector<float>{1, 2, 3, 4} : std::vector<float>{5, 6};
+      const auto count = static_cast<std::int64_t>(values.size());
+      auto owner = ToDevice(it.pool, it.stream, values);
+      void* const data = owner.get();
+      rows.push_back(Buffer::Wrap(std::move(owner), data, {count / 2, 2}, DType::kFloat32,
+                                  it.stream.device()));
+    }
+    const Buffer arrived = ExchangeRows(it.group, plan, rows, memory);
+    out[self] = FromDevice<float>(it.stream, arrived.data(),
+                                  static_cast<std::size_t>(arrived.num_elements()));
+  });
+  CHECK(outcomes == All(4, "ok"));
+  CHECK(out == std::vector<std::vector<float>>{{}, {1, 2}, {3, 4, 5, 6}, {}});
+  CHECK(job.machine.fault().empty());
 }
 
 TEST_CASE("calls are queued: nobody waits for a stream that stands still") {
@@ -222,4 +264,45 @@ TEST_CASE("several groups of the same ranks do not mix") {
   for (std::thread& thread : threads) thread.join();
   CHECK(outcomes == All(2, "ok"));
   CHECK(network.counts() == "4 made, 0 aborted, 4 destroyed");
+}
+
+TEST_CASE("all groups of a device are aborted at once: one may wait behind another") {
+  Machine machine({.num_devices = 2});
+  NcclNetwork network;
+  const auto abort = std::make_shared<AbortSignal>();
+  Nccl nccl(abort);
+  auto tensor = MakeLocalGroup(2, abort);
+  auto data = MakeLocalGroup(2, abort);
+  std::vector<std::string> outcomes(2);
+  std::vector<std::thread> threads;
+  std::atomic<bool> hangs = false;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto i = static_cast<std::size_t>(rank);
+      outcomes[i] = OutcomeOf([&] {
+        const gpu::Stream stream(rank);
+        gpu::MemoryPool pool(rank);
+        const auto join = [&](auto& hosts, const char* name) {
+          return MakeDeviceGroup({std::move(hosts[i]), &stream, 0, {nullptr, name, {}}, abort, 10s},
+                                 &nccl)
+              .communicator;
+        };
+        const auto first = join(tensor, "tensor");
+        const auto second = join(data, "data");
+        if (rank == 0) {
+          second->Barrier();  // the other never comes
+          std::this_thread::sleep_for(50ms);
+          hangs = true;
+        }
+        while (!hangs) std::this_thread::yield();
+        if (rank == 1) abort->Raise("process 3 is gone");
+        stream.Synchronize();
+        while (network.counts() != "4 made, 4 aborted, 0 destroyed") std::this_thread::yield();
+        abort->ThrowIfRaised();
+      });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(outcomes == All(2, "aborted: process 3 is gone"));
+  CHECK(machine.fault().empty());
 }

@@ -146,9 +146,19 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  std::vector<std::shared_ptr<Link>> others;
   {
     const std::lock_guard lock(TheNccl().mutex);
     ++TheNccl().num_aborted;
+    for (const auto& it : TheNccl().links)
+      if (auto link = it.lock(); link != nullptr && link != comm->link) others.push_back(link);
+  }
+  // Outside of a group it gives memory back, and so waits for all that runs on the device.
+  for (const auto& other : others) {
+    if (group.depth > 0 || other->device != comm->link->device) continue;
+    const std::lock_guard lock(other->clique->mutex);
+    if (other->waiting > 0 && !other->aborted)
+      Fault("NCCL: a communicator is aborted alone while another waits on its device");
   }
   {
     const std::lock_guard lock(comm->link->clique->mutex);

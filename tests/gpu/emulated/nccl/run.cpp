@@ -74,7 +74,9 @@ void RunCollective(Link& link, std::uint64_t number, const NcclCall& call) {
   slot.calls[static_cast<std::size_t>(link.rank)] = call;
   ++slot.arrived;
   clique.changed.notify_all();
+  ++link.waiting;
   clique.changed.wait(lock, [&] { return slot.arrived == size || link.aborted; });
+  --link.waiting;
   if (slot.arrived < size) return;
   calls = slot.calls;
   if (!std::all_of(calls.begin(), calls.end(), [&](const auto& it) { return Agree(it, call); })) {

@@ -57,6 +57,7 @@ struct Link {
   std::uint64_t num_calls = 0;
   // Guarded by the clique's mutex:
   bool aborted = false;
+  int waiting = 0;  // of its collectives: for members that have not come
   ncclResult_t error = ncclSuccess;
   std::string words;
   int slow = 0;  // questions until the last call is made
