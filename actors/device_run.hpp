@@ -112,9 +112,15 @@ caf::result<Answer> RunQueued(DevicePointer self, const DeviceWork& work, Body b
       });
       // Before it can be done: whoever looks must not find an idle device with work.
       if (s.queued.size() == 1) NoteHead(self);
-      s.queue->End([me = caf::actor_cast<Device>(self)](const std::string& error) {
-        caf::anon_send(me, WorkEnded{error});
-      });
+      try {
+        s.queue->End([me = caf::actor_cast<Device>(self)](const std::string& error) {
+          caf::anon_send(me, WorkEnded{error});
+        });
+      } catch (...) {  // a device that has failed: nobody will say that it is done
+        s.queued.pop_back();
+        if (s.queued.empty()) NoteHead(self);
+        throw;
+      }
     } catch (...) {
       asker.deliver(Failed(self, work));
     }

@@ -152,12 +152,18 @@ TEST_CASE("a device that fails says so for what was queued on it", "[device]") {
   Machine machine({.num_devices = 1});
   {
     Rank rank(0);
+    std::promise<void> queued;  // a device that fails before that refuses the End itself
+    std::promise<std::string> ended;
     rank.queue.Begin("work");
+    machine.InTurn(rank.queue.stream().get(), [all = queued.get_future().share()] { all.wait(); });
     machine.BreakInTurn(rank.queue.stream().get());
-    CHECK_THAT(rank.RunToEnd(), Catch::Matchers::Contains("illegal"));
+    rank.queue.End([&](const std::string& error) { ended.set_value(error); });
+    queued.set_value();
+    CHECK_THAT(ended.get_future().get(), Catch::Matchers::Contains("illegal"));
     const WorkTimes times = rank.queue.TakeTimes();
     CHECK(times.end_ns >= times.begin_ns);
     CHECK_THROWS_WITH(rank.queue.Synchronize(), Catch::Matchers::Contains("illegal"));
+    CHECK_THROWS_WITH(rank.queue.Begin("more"), Catch::Matchers::Contains("illegal"));
   }
 }
 
