@@ -79,6 +79,8 @@ struct DeviceConfig {
 struct DeviceState {
   static constexpr const char* name = "device";
 
+  /// Null: none. Before everything that uses its stream to the end: programs, groups, buffers.
+  std::unique_ptr<WorkQueue> queue;
   DeviceConfig config;
   std::map<int, std::unique_ptr<StageProgram>> programs;  ///< by stage index
   std::int64_t free_at_ns = 0;                            ///< virtual time: when its work ends
@@ -91,7 +93,6 @@ struct DeviceState {
   static constexpr std::size_t kQueuedCommands = 2;
 
   HostRowMemory host;
-  std::unique_ptr<WorkQueue> queue;  ///< null: none
   std::deque<Waiting> waiting;
   /// Of the commands on the queue, oldest first: what is left to do when they have run.
   std::deque<std::function<void(const std::string& error)>> queued;

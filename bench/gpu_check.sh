@@ -31,19 +31,27 @@ parts=(
 main() {
   case "${1:-}" in
     -h | --help) usage; exit 0 ;;
-    "" | --*) usage >&2; exit 2 ;;
+    "" | --*) echo "gpu_check.sh: expected OUT, a folder, first" >&2; usage >&2; exit 2 ;;
   esac
   mkdir -p "$1" || exit 2
   out=$(cd "$1" && pwd); shift
   deps_file= only= limit=570 commit=
   while [ $# -gt 0 ]; do
+    case $1 in
+      --deps | --only | --limit | --commit) ;;
+      *) echo "gpu_check.sh: unknown argument $1 (--help says which there are)" >&2; exit 2 ;;
+    esac
     [ $# -ge 2 ] || { echo "gpu_check.sh: $1: expected a value" >&2; exit 2; }
     case $1 in
-      --deps) deps_file=$(realpath "$2") ;;
+      --deps)
+        [ -f "$2" ] || { echo "gpu_check.sh: --deps: no file $2" >&2; exit 2; }
+        deps_file=$(realpath "$2") ;;
       --only) only=$2 ;;
-      --limit) limit=$2 ;;
+      --limit)
+        [[ $2 =~ ^[1-9][0-9]*$ ]] ||
+          { echo "gpu_check.sh: --limit: expected seconds, got $2" >&2; exit 2; }
+        limit=$2 ;;
       --commit) commit=$2 ;;
-      *) echo "gpu_check.sh: unknown argument $1" >&2; usage >&2; exit 2 ;;
     esac
     shift 2
   done
@@ -71,7 +79,7 @@ check_names() {
   local name
   for name in ${only//,/ }; do
     [[ " ${parts[*]}" == *" $name:"* ]] ||
-      { echo "gpu_check.sh: --only: no part is called $name" >&2; exit 2; }
+      { echo "gpu_check.sh: --only: no part is called $name, but ${parts[*]%%:*}" >&2; exit 2; }
   done
 }
 

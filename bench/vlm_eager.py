@@ -24,7 +24,11 @@ import sys
 import time
 import tomllib
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError:
+    sys.exit("vlm_eager.py: python3 has no PyTorch (pip install torch)" if "--help" not in sys.argv
+             and "-h" not in sys.argv else __doc__)
 
 import gpu_peak
 import vlm_data

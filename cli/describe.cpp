@@ -63,6 +63,20 @@ std::string ScheduleText(const Config& config) {
   return text + "\n";
 }
 
+/// What ranks are and compute in, where that is not what it is without a word about it.
+std::string BackendText(const Config& config) {
+  std::string text;
+  if (config.cluster.backend == "cuda") {
+    const int gpus = GpusNeeded(config.cluster);
+    text = "on " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
+           " of a node, ranks on each: " + std::to_string(config.cluster.ranks_per_gpu) + "\n";
+  }
+  if (config.run.precision == Precision::kBFloat16) {
+    text += "in bfloat16, with parameters and gradients in float32\n";
+  }
+  return text;
+}
+
 std::string IntervalText(const Interval& i) {
   return i.size() == 1 ? std::to_string(i.begin)
                        : std::to_string(i.begin) + "-" + std::to_string(i.end - 1);
@@ -101,7 +115,7 @@ std::string LayoutTable(const JobPlan& plan) {
          std::to_string(config.global_batch() / config.schedule.micro_batch_size /
                         config.schedule.microbatches) +
          " x " + std::to_string(config.schedule.microbatches) + " microbatches\n" +
-         ScheduleText(config);
+         ScheduleText(config) + BackendText(config);
 }
 
 std::string ProcessTable(const JobPlan& plan, const ProcessPlan& processes, const Roster* roster) {

@@ -105,8 +105,14 @@ static void CheckDevices(const ClusterConfig& cluster, Report& report) {
 
 static void CheckSharing(const ClusterConfig& cluster, Report& report) {
   const std::string key = "cluster.ranks_per_gpu";
-  if (cluster.backend == "cuda" || cluster.ranks_per_gpu == 1) return;
-  if (!report.Good({key, "cluster.backend"})) return;
+  if (cluster.ranks_per_gpu == 1 || !report.Good({key, "cluster.backend"})) return;
+  int most = 0;
+  for (const ClusterNode& node : cluster.nodes) most = std::max(most, node.devices);
+  if (cluster.backend == "cuda") {
+    if (most == 0 || cluster.ranks_per_gpu <= most) return;
+    return report.Add(key, "expected at most the ranks of a node, " + std::to_string(most) +
+                               ", got " + std::to_string(cluster.ranks_per_gpu));
+  }
   report.Add(key, "expected 1 with cluster.backend = " + Quoted(cluster.backend) +
                       ", whose ranks are threads, got " + std::to_string(cluster.ranks_per_gpu));
 }

@@ -107,7 +107,12 @@ static void CheckStrangers(const Config& config, Report& report) {
 /// State leaves a device for the time in which it is of no use there: while another module has it.
 static void CheckOffload(const Config& config, const ModuleConfig& module, Report& report) {
   const std::string key = KeyOf(module, "offload");
-  if (module.offload == Offload::kNone) return;
+  if (module.offload == Offload::kNone) {
+    const std::string ahead = KeyOf(module, "offload_ahead");
+    if (!module.offload_ahead || !report.Good({key, ahead})) return;
+    return report.Add(ahead,
+                      "expected it to be left out, since nothing leaves: " + key + " = \"none\"");
+  }
   if (!report.Good({key, KeyOf(module, "ranks"), KeyOf(module, "inline_in")})) return;
   std::string feeds;
   for (const auto& edge : config.edges) {

@@ -33,6 +33,12 @@ int GpuOf(const ClusterConfig& cluster, int rank) {
   return place / cluster.ranks_per_gpu;
 }
 
+int GpusNeeded(const ClusterConfig& cluster) {
+  int most = cluster.nodes.empty() ? cluster.ranks : 0;
+  for (const ClusterNode& node : cluster.nodes) most = std::max(most, node.devices);
+  return (most + cluster.ranks_per_gpu - 1) / cluster.ranks_per_gpu;
+}
+
 void SetChunks(Config& config) {
   const std::string& kind = config.schedule.kind;
   const int otherwise = kind == "interleaved" ? 2 : 1;

@@ -66,6 +66,8 @@ struct ClusterConfig {
 /// The GPU of its node that a rank of backend "cuda" computes on, counted from 0 as the driver
 /// shows them to its process.
 int GpuOf(const ClusterConfig& cluster, int rank);
+/// GPUs that the node with the most ranks needs for it.
+int GpusNeeded(const ClusterConfig& cluster);
 
 /// What is checked of a message between processes.
 enum class TransportVerify { kOff, kHeader, kPayload };

@@ -32,7 +32,7 @@ static std::vector<KeySpec> DeviceKeys() {
        .name = "ranks_per_gpu",
        .type = ValueType::kInteger,
        .range = kDevices,
-       .unit = "devices",
+       .unit = "ranks",
        .meaning = "With backend \"cuda\": ranks of a node, in their order, that share a GPU, the "
                   "node's first `ranks_per_gpu` the first.",
        .slot = [](const Target& t) -> Slot { return &t.config->cluster.ranks_per_gpu; }},

@@ -23,8 +23,8 @@ std::string AddressText(const NodeFacts& node) {
 }
 
 Finding CheckOwnName(const NodeFacts& node) {
-  return Fails("names", node.name + " is " + AddressText(node) +
-                            ", which is no address of this machine",
+  return Fails("names",
+               node.name + " is " + AddressText(node) + ", which is no address of this machine",
                "say --node of the node this is, or correct cluster.nodes");
 }
 
@@ -41,8 +41,8 @@ bool HidesBehindLoopback(const NodeFacts& node, const std::vector<NodeFacts>& no
 Finding CheckDisk(const std::string& directory, std::uint64_t free, const DiskNeed& need) {
   const std::uint64_t bytes =
       need.weights + static_cast<std::uint64_t>(need.kept) * need.checkpoint;
-  const std::string needs = "weights and " + std::to_string(need.kept) + " checkpoints take " +
-                            BytesText(bytes);
+  const std::string needs =
+      "weights and " + std::to_string(need.kept) + " checkpoints take " + BytesText(bytes);
   if (free < bytes) {
     return Fails("disk", directory + " has " + BytesText(free) + " free, " + needs,
                  "make room, set run.dir to another disk or checkpoint.keep to fewer");
@@ -64,8 +64,8 @@ Finding CheckMemory(std::uint64_t estimate, int processes, const MemoryFacts& fa
 }
 
 Finding CheckCores(int ranks, int cores) {
-  const std::string line = Ranks(ranks) + " on " + std::to_string(cores) +
-                           (cores == 1 ? " core" : " cores");
+  const std::string line =
+      Ranks(ranks) + " on " + std::to_string(cores) + (cores == 1 ? " core" : " cores");
   if (ranks <= cores) return Well("cores", line);
   return Warns("cores", line, "it works, ranks that share a core take turns on it");
 }
@@ -81,8 +81,9 @@ Finding CheckDescriptors(std::uint64_t limit, int processes) {
 
 Finding CheckSharedMemory(std::optional<std::uint64_t> free, int processes) {
   const std::uint64_t need = kWorkerBytes * static_cast<std::uint64_t>(processes);
-  const std::string advice = "enlarge /dev/shm (a container: --shm-size) or set transport.ucx_tls "
-                             "to \"sysv,cma\"";
+  const std::string advice =
+      "enlarge /dev/shm (a container: --shm-size) or set transport.ucx_tls "
+      "to \"sysv,cma\"";
   if (!free) return Fails("shm", "there is no /dev/shm", advice);
   const std::string line =
       "/dev/shm has " + BytesText(*free) + " free, UCX takes " + BytesText(need);
@@ -122,13 +123,15 @@ Findings CheckNames(const std::vector<NodeFacts>& nodes, std::optional<int> self
       ++num_without;
     } else if (node.resolved.empty()) {
       findings.push_back(Fails("names", node.name + ": " + node.error,
-                               "add " + node.address + " to DNS or /etc/hosts, or write the IP "
-                               "address into cluster.nodes"));
+                               "add " + node.address +
+                                   " to DNS or /etc/hosts, or write the IP "
+                                   "address into cluster.nodes"));
     } else if (self == static_cast<int>(i) && !node.here()) {
       findings.push_back(CheckOwnName(node));
     } else if (HidesBehindLoopback(node, nodes)) {
-      findings.push_back(Fails("names", node.name + " is " + AddressText(node) +
-                                            " here: others would not reach what listens there",
+      findings.push_back(Fails("names",
+                               node.name + " is " + AddressText(node) +
+                                   " here: others would not reach what listens there",
                                "give it its network address in /etc/hosts or in cluster.nodes"));
     } else {
       known += (known.empty() ? "" : ", ") + node.name + " is " + node.resolved;
@@ -160,13 +163,19 @@ Finding CheckPortRange(const std::string& range, int free, int needed) {
   return Fails("ports", line, "choose a wider transport.port_range, or end what listens there");
 }
 
-Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend) {
-  if (devices.empty()) return Well("gpu", "no NVIDIA device; backend " + backend + " needs none");
-  std::string line = std::to_string(devices.size()) + " NVIDIA: ";
-  for (const std::string& device : devices) {
-    line += (&device == &devices.front() ? "" : ", ") + device;
+Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,
+                     int needed, const std::string& missing) {
+  std::string line = devices.empty() ? "no NVIDIA device" : "";
+  for (const std::string& device : devices) line += (line.empty() ? "" : ", ") + device;
+  if (!devices.empty()) line = std::to_string(devices.size()) + " NVIDIA: " + line;
+  if (backend != "cuda") {
+    return Well("gpu",
+                line + "; backend " + backend + (devices.empty() ? " needs" : " uses") + " none");
   }
-  return Well("gpu", line + "; backend " + backend + " uses none");
+  if (!missing.empty()) return Fails("gpu", missing, "build anew as docs/gpu.md says");
+  if (static_cast<int>(devices.size()) >= needed) return Well("gpu", line);
+  return Fails("gpu", line + "; the ranks of a node need " + std::to_string(needed),
+               "let more ranks share one with cluster.ranks_per_gpu, or use fewer");
 }
 
 }  // namespace troupe

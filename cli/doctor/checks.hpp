@@ -44,7 +44,7 @@ struct DiskNeed {
 Finding CheckDisk(const std::string& directory, std::uint64_t free, const DiskNeed& need);
 
 struct MemoryFacts {
-  std::uint64_t available = 0;             ///< MemAvailable, bytes
+  std::uint64_t available = 0;              ///< MemAvailable, bytes
   std::optional<std::uint64_t> group_left;  ///< to the control group's limit, if it has one
 };
 /// `estimate`: of all ranks here, bytes, without what the `processes` take themselves.
@@ -86,7 +86,9 @@ Finding CheckJoinPort(const std::string& address, const std::string& error);
 Finding CheckPortRange(const std::string& range, int free, int needed);
 
 /// `devices`: of NVIDIA, by name.
-Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend);
+/// `needed` GPUs on this machine for backend "cuda", and what the build lacks for it ("": nothing).
+Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,
+                     int needed, const std::string& missing);
 
 /// Between the first process and one other.
 struct PathFacts {

@@ -16,6 +16,7 @@
 #include "cluster/host_identity.hpp"
 #include "cluster/run_key.hpp"
 #include "cluster/transport_choice.hpp"
+#include "modules/device/backend.hpp"
 #include "transport/ucx/plane.hpp"
 
 namespace troupe {
@@ -208,7 +209,8 @@ Findings CheckMachine(const Config& config, const MachinePart& part) {
   findings.push_back(CheckThreads(ranks));
   findings.push_back(CheckDescriptors(DescriptorLimit(), part.num_processes));
   findings.push_back(CheckClock(ReadClock()));
-  findings.push_back(CheckDevices(NvidiaDevices(), config.cluster.backend));
+  findings.push_back(CheckDevices(NvidiaDevices(), config.cluster.backend,
+                                  GpusNeeded(config.cluster), MissingFor(config.cluster.backend)));
   if (part.num_processes > 1) {
     CheckCluster(config, part, findings);
   } else {

@@ -1,9 +1,10 @@
 // The doctor's verdicts on made-up machines, and the program on real ones with one thing wrong.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <future>
 #include <sys/stat.h>
+
+#include <catch2/catch.hpp>
 
 #include "cli/doctor/checks.hpp"
 #include "cli/doctor/shared.hpp"
@@ -190,8 +191,15 @@ TEST_CASE("a port range needs a free port for each process", "[cli][doctor]") {
 }
 
 TEST_CASE("no device is a line, not a failure", "[cli][doctor]") {
-  CHECK(CheckDevices({}, "cpu").verdict == Verdict::kOk);
-  CHECK_THAT(CheckDevices({"nvidia0", "nvidia1"}, "cpu").line, Contains("nvidia0, nvidia1"));
+  CHECK(CheckDevices({}, "cpu", 8, "").verdict == Verdict::kOk);
+  CHECK_THAT(CheckDevices({"nvidia0", "nvidia1"}, "cpu", 8, "").line,
+             Contains("2 NVIDIA: nvidia0, nvidia1; backend cpu uses none"));
+  CHECK(CheckDevices({"nvidia0", "nvidia1"}, "cuda", 2, "").verdict == Verdict::kOk);
+  CHECK_THAT(CheckDevices({"nvidia0"}, "cuda", 2, "").line,
+             Contains("1 NVIDIA: nvidia0; the ranks of a node need 2"));
+  CHECK(CheckDevices({}, "cuda", 2, "").verdict == Verdict::kFailure);
+  CHECK(CheckDevices({"nvidia0", "nvidia1"}, "cuda", 2, "no GPU code").verdict ==
+        Verdict::kFailure);
 }
 
 TEST_CASE("a path is judged by what its silence would look like", "[cli][doctor]") {
