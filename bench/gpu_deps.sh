@@ -22,7 +22,7 @@ triplet=$(gcc -print-multiarch)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Development packages, and those that hold what their libXXX.so points to.
+# Development packages, and those that hold what their unversioned .so points to.
 packages=(
   libcaf-dev libucx-dev libucx0 libssl-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
   libsqlite3-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libstb-dev libsentencepiece-dev
