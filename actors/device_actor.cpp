@@ -25,8 +25,8 @@ void MakePrograms(Self self) {
       s.queue = s.config.make_queue(s.config.rank);
       s.queue->BindThread();
       for (auto& [number, group] : s.config.groups) {
-        group =
-            s.config.make_group(s.config.rank, std::move(group), s.config.group_names.at(number));
+        group = s.config.make_group(s.config.rank, std::move(group),
+                                    s.config.group_names.at(number), Lane::kCompute);
       }
     }
     if (s.config.setup_thread) s.config.setup_thread();
@@ -91,7 +91,8 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
           return GradientsReduced{0, s.programs.at(run.stage)->ReduceGradients()};
         };
         const auto then = [](GradientsReduced& done) {
-          if (!std::isfinite(done.squared_norm)) {
+          Finish(done.result);
+          if (!std::isfinite(done.result.squared_norm)) {
             throw std::runtime_error("a parameter's gradient is not finite");
           }
         };
@@ -137,9 +138,10 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
         });
       },
       [self, &s](const WorkEnded& ended) {
-        auto complete = std::move(s.queued.front());
-        s.queued.pop_front();
-        NoteHead(self);
+        auto& queued = s.on(ended.lane).queued;
+        auto complete = std::move(queued.front());
+        queued.pop_front();
+        NoteHead(self, ended.lane);
         complete(ended.error);
         Pump(self);
       },

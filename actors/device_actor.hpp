@@ -1,13 +1,15 @@
 // One rank: a thread bound to one device, which executes commands in the order given.
 //   receives  RunForward, RunBackward, RunBackwardWeights, ReduceGradients, UpdateParameters,
 //             RunExchange, OffloadState, RestoreState, Inspect, SaveShard, LoadShard
-//             WorkEnded    from its own queue: the oldest command on it has run
+//             WorkEnded    from its own queue: the oldest command on one of its lanes has run
 //   answers   what was asked, when it is done
 //
 //   without a queue   a command is done when its program returns
 //   with one          the program queues the work and returns; WorkEnded says when it has run. At
-//                     most kQueuedCommands are on the queue, so the device finds the next one there
-//                     when it is done with one, and a job that fails has little left to run
+//                     most kQueuedCommands are on a lane, so the device finds the next one there
+//                     when it is done with one, and a job that fails has little left to run.
+//                     Commands start in the order in which they came, on whichever lane: members
+//                     of groups meet in it
 //
 // In virtual time it computes at once and answers when the work's stated time is over.
 //
@@ -15,11 +17,13 @@
 // shard, pass and reason: ranks that wait for this one in a collective must wake up.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/actor_base.hpp"
@@ -87,15 +91,22 @@ struct DeviceState {
 
   /// A command that has come and is not on the queue yet.
   struct Waiting {
-    bool alone = false;  ///< nothing may be on the queue when it starts
+    std::optional<Lane> lane;  ///< none: nothing may be on any when it starts
     std::function<void()> start;
   };
   static constexpr std::size_t kQueuedCommands = 2;
 
+  /// What is on one lane of the queue.
+  struct OnLane {
+    /// Of its commands, oldest first: what is left to do when they have run.
+    std::deque<std::function<void(const std::string& error)>> queued;
+    std::int64_t head_since_ns = 0;  ///< since when it runs the first of them; 0: none
+  };
+
   HostRowMemory host;
   std::deque<Waiting> waiting;
-  /// Of the commands on the queue, oldest first: what is left to do when they have run.
-  std::deque<std::function<void(const std::string& error)>> queued;
+  std::array<OnLane, kNumLanes> lanes;
+  OnLane& on(Lane lane) { return lanes[static_cast<std::size_t>(lane)]; }
 
   /// Where this rank's rows lie.
   RowMemory& rows() { return queue ? static_cast<RowMemory&>(*queue) : host; }

@@ -1,5 +1,6 @@
 #include "actors/device_run.hpp"
 
+#include <algorithm>
 #include <exception>
 
 namespace troupe {
@@ -30,17 +31,30 @@ caf::error Failed(DevicePointer self, const DeviceWork& work) {
   }
 }
 
-void NoteHead(DevicePointer self) {
-  self->activity()->queue_since_ns.store(self->state.queued.empty() ? 0 : NowNs(),
-                                         std::memory_order_relaxed);
+void NoteHead(DevicePointer self, Lane lane) {
+  DeviceState& s = self->state;
+  s.on(lane).head_since_ns = s.on(lane).queued.empty() ? 0 : NowNs();
+  std::int64_t since_ns = 0;
+  for (const DeviceState::OnLane& it : s.lanes) {
+    if (it.head_since_ns != 0 && (since_ns == 0 || it.head_since_ns < since_ns)) {
+      since_ns = it.head_since_ns;
+    }
+  }
+  self->activity()->queue_since_ns.store(since_ns, std::memory_order_relaxed);
+}
+
+/// Whether there is room for the first of those that wait.
+static bool HasRoom(const DeviceState& s) {
+  if (const auto lane = s.waiting.front().lane) {
+    return s.lanes[static_cast<std::size_t>(*lane)].queued.size() < DeviceState::kQueuedCommands;
+  }
+  return std::all_of(s.lanes.begin(), s.lanes.end(),
+                     [](const DeviceState::OnLane& it) { return it.queued.empty(); });
 }
 
 void Pump(DevicePointer self) {
   DeviceState& s = self->state;
-  while (!s.waiting.empty()) {
-    const bool room =
-        s.waiting.front().alone ? s.queued.empty() : s.queued.size() < DeviceState::kQueuedCommands;
-    if (!room) return;
+  while (!s.waiting.empty() && HasRoom(s)) {
     const auto start = std::move(s.waiting.front().start);
     s.waiting.pop_front();
     start();

@@ -24,8 +24,14 @@ std::string TextOfThrown();
 /// of another failure.
 caf::error Failed(DevicePointer self, const DeviceWork& work);
 
-/// Tells the watchdog since when the device has run what is at the head of its queue.
-void NoteHead(DevicePointer self);
+/// The lane on which a command's work goes.
+constexpr Lane LaneOf(WorkKind kind) {
+  return kind == WorkKind::kReduce ? Lane::kCollectives : Lane::kCompute;
+}
+
+/// The first command of a lane is another from now on. Tells the watchdog since when the device has
+/// run what it runs: of two lanes the one that has run longer.
+void NoteHead(DevicePointer self, Lane lane);
 
 /// Starts what waits, as far as there is room. The only place that queues work.
 void Pump(DevicePointer self);
@@ -76,7 +82,7 @@ void Complete(DevicePointer self, const DeviceWork& work, const std::string& err
               Promise<Answer>& asker, Then then) {
   DeviceState& s = self->state;
   try {
-    const WorkTimes times = s.queue->TakeTimes();
+    const WorkTimes times = s.queue->TakeTimes(LaneOf(work.kind));
     s.config.abort->ThrowIfRaised();
     if (!error.empty()) throw std::runtime_error(error);
     then(answer);
@@ -97,7 +103,9 @@ caf::result<Answer> RunQueued(DevicePointer self, const DeviceWork& work, Body b
     const Handling around = std::exchange(CurrentHandling(), handling);
     try {
       s.config.abort->ThrowIfRaised();
-      s.queue->Begin(RangeName(s.config, work));
+      const Lane lane = LaneOf(work.kind);
+      auto& queued = s.on(lane).queued;
+      s.queue->Begin(RangeName(s.config, work), lane);
       auto answer = std::make_shared<Answer>();
       try {
         *answer = body();
@@ -105,20 +113,20 @@ caf::result<Answer> RunQueued(DevicePointer self, const DeviceWork& work, Body b
         s.queue->End({});
         throw;
       }
-      s.queued.push_back([=](const std::string& error) mutable {
+      queued.push_back([=](const std::string& error) mutable {
         const Handling before = std::exchange(CurrentHandling(), handling);
         Complete(self, work, error, *answer, asker, then);
         CurrentHandling() = before;
       });
       // Before it can be done: whoever looks must not find an idle device with work.
-      if (s.queued.size() == 1) NoteHead(self);
+      if (queued.size() == 1) NoteHead(self, lane);
       try {
-        s.queue->End([me = caf::actor_cast<Device>(self)](const std::string& error) {
-          caf::anon_send(me, WorkEnded{error});
+        s.queue->End([lane, me = caf::actor_cast<Device>(self)](const std::string& error) {
+          caf::anon_send(me, WorkEnded{lane, error});
         });
       } catch (...) {  // a device that has failed: nobody will say that it is done
-        s.queued.pop_back();
-        if (s.queued.empty()) NoteHead(self);
+        queued.pop_back();
+        if (queued.empty()) NoteHead(self, lane);
         throw;
       }
     } catch (...) {
@@ -126,7 +134,7 @@ caf::result<Answer> RunQueued(DevicePointer self, const DeviceWork& work, Body b
     }
     CurrentHandling() = around;
   };
-  s.waiting.push_back({false, start});
+  s.waiting.push_back({LaneOf(work.kind), start});
   Pump(self);
   return asker;
 }
@@ -148,7 +156,7 @@ caf::result<Answer> ExecuteAlone(DevicePointer self, const DeviceWork& work, Bod
   DeviceState& s = self->state;
   if (!s.queue) return RunNow<Answer>(self, work, body, kNothingMore);
   Promise<Answer> asker = self->template make_response_promise<Answer>();
-  s.waiting.push_back({true, [self, &s, work, asker, body]() mutable {
+  s.waiting.push_back({std::nullopt, [self, &s, work, asker, body]() mutable {
                          try {
                            s.config.abort->ThrowIfRaised();
                            s.queue->Synchronize();

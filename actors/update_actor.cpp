@@ -34,7 +34,7 @@ void Reduce(Self self) {
           [self, &s](const FromSet<GradientsReduced>& done) {
             SquaredNorm norm{s.round->round, 0.0};
             for (const auto& part : done.parts) {
-              norm.value += part.squared_norm;
+              norm.value += part.result.squared_norm;
               s.busy_ns += part.busy_ns;
             }
             s.progress = Progress::kReduced;

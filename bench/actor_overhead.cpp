@@ -102,7 +102,7 @@ class PlainLoop {
       loss += program_->Forward({unit_, true, scale, {}, inputs}).loss;
       program_->Backward({unit_, {}});
     }
-    const double norm = std::sqrt(program_->ReduceGradients());
+    const double norm = std::sqrt(program_->ReduceGradients().squared_norm);
     const double clip = config_.optimizer.clip_norm;
     program_->Update({step + 1, clip > 0.0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0,
                       ScheduleFactor(config_.optimizer, step, config_.run.steps)});

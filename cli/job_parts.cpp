@@ -45,8 +45,8 @@ void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
       [backend, memory = backend->memory()](Shape shape, DType dtype, int device) {
         return memory(std::move(shape), dtype, device);
       });
-  const DeviceGroupMaker make = [backend](int rank, auto host, const GroupNames& names) {
-    return backend->MakeGroup(rank, std::move(host), names);
+  const DeviceGroupMaker make = [backend](int rank, auto host, const GroupNames& names, Lane lane) {
+    return backend->MakeGroup(rank, std::move(host), names, lane);
   };
   node.make_group = make;
   node.make_queue = [backend, groups, make](int rank) {
@@ -92,7 +92,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.setup_thread = SetupComputeThread;
   if (setup.make_queue) {
     node.make_queue = setup.make_queue;
-    node.make_group = [](int, auto host, const GroupNames&) { return host; };
+    node.make_group = [](int, auto host, const GroupNames&, Lane) { return host; };
     node.queued_passes = kQueuedPasses;
   }
   if (config.cluster.backend == "cuda") {

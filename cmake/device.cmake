@@ -5,7 +5,8 @@
 #                        Elsewhere a program that only starts is linked with it, so that all of it
 #                        is known to link.
 if(TROUPE_HAS_CUDA_HEADERS)
-  add_library(troupe_stream_queue STATIC ${PROJECT_SOURCE_DIR}/modules/device/stream_queue.cpp)
+  add_library(troupe_stream_queue STATIC ${PROJECT_SOURCE_DIR}/modules/device/stream_lane.cpp
+                                         ${PROJECT_SOURCE_DIR}/modules/device/stream_queue.cpp)
   target_link_libraries(troupe_stream_queue PUBLIC troupe_modules troupe_gpu_host troupe_trace
                                             PRIVATE troupe_warnings)
 endif()

@@ -1,6 +1,8 @@
 #include "gpu/device.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <iterator>
 
 #include "gpu/check.hpp"
@@ -34,11 +36,22 @@ DeviceId IdOf(int device) {
   return id;
 }
 
+/// A bit for each device that a guard was on.
+static std::atomic<std::uint64_t> used_devices = 0;
+
+static std::uint64_t BitOf(int device) { return std::uint64_t{1} << (device & 63); }
+
 DeviceGuard::DeviceGuard(int device) {
   TROUPE_CUDA(cudaGetDevice(&before_));
-  if (device != before_) TROUPE_CUDA(cudaSetDevice(device));
+  // In every case: CUDA before 12 prepares a device only when it is first used.
+  TROUPE_CUDA(cudaSetDevice(device));
+  changed_ = device != before_;
+  used_devices.fetch_or(BitOf(device), std::memory_order_relaxed);
 }
 
-DeviceGuard::~DeviceGuard() { TROUPE_CUDA_NO_THROW(cudaSetDevice(before_)); }
+DeviceGuard::~DeviceGuard() {
+  const bool used = (used_devices.load(std::memory_order_relaxed) & BitOf(before_)) != 0;
+  if (changed_ && used) TROUPE_CUDA_NO_THROW(cudaSetDevice(before_));
+}
 
 }  // namespace troupe::gpu

@@ -28,7 +28,9 @@ using DeviceId = std::array<char, 16>;
 DeviceId IdOf(int device);
 
 /// The calling thread talks to `device` while this lives. CUDA keeps that per thread, so every
-/// handler that touches a device begins with one.
+/// handler that touches a device begins with one. What the thread talked to before it talks to
+/// again, unless no guard of this process was ever on that: a thread begins on device 0, and to set
+/// a device takes hundreds of MiB of its memory.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
@@ -38,6 +40,7 @@ class DeviceGuard {
 
  private:
   int before_ = 0;
+  bool changed_ = false;
 };
 
 }  // namespace troupe::gpu

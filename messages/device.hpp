@@ -65,9 +65,9 @@ struct ReduceGradients {
 inline auto Fields(ReduceGradients& x) { return std::tie(x.stage, x.round); }
 struct GradientsReduced {
   std::int64_t busy_ns = 0;
-  double squared_norm = 0.0;
+  ReducedGradients result;
 };
-inline auto Fields(GradientsReduced& x) { return std::tie(x.busy_ns, x.squared_norm); }
+inline auto Fields(GradientsReduced& x) { return std::tie(x.busy_ns, x.result); }
 
 struct UpdateParameters {
   int stage = 0;
@@ -148,11 +148,12 @@ struct ShardStored {
 };
 inline auto Fields(ShardStored& x) { return std::tie(x.sha256); }
 
-/// Of a device to itself: the oldest command on its queue has run.
+/// Of a device to itself: the oldest command on a lane of its queue has run.
 struct WorkEnded {
+  Lane lane = Lane::kCompute;
   std::string error;  ///< in the device's words; empty: it has not failed
 };
-inline auto Fields(WorkEnded& x) { return std::tie(x.error); }
+inline auto Fields(WorkEnded& x) { return std::tie(x.lane, x.error); }
 
 using Device = caf::typed_actor<
     caf::replies_to<RunForward>::with<ForwardDone>,

@@ -173,7 +173,10 @@ void GroupTable::OnDevice(int rank, const DeviceGroupMaker& make) {
     std::unique_lock lock(mutex_);
     auto& view = groups_.at(membership.shard).*membership.view;
     lock.unlock();
-    view = make(rank, std::move(view), membership.names);
+    // Passes need the sums of a tensor group at once; all others are of gradients.
+    const bool within_passes = membership.view == &ShardGroups::tensor;
+    view = make(rank, std::move(view), membership.names,
+                within_passes ? Lane::kCompute : Lane::kCollectives);
   }
 }
 

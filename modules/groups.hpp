@@ -13,6 +13,7 @@
 #include "cluster/process_plan.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/work_queue.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
 #include "transport/data_plane.hpp"
@@ -28,9 +29,10 @@ struct ShardGroups {
   std::unique_ptr<Communicator> tied;       ///< with a tied head: [first stage, last stage]
 };
 
-/// Puts something in front of a rank's view of a group: what its device does collectives with.
+/// Puts something in front of a rank's view of a group: what its device does collectives with, on
+/// `lane` of its queue.
 using DeviceGroupMaker = std::function<std::unique_ptr<Communicator>(
-    int rank, std::unique_ptr<Communicator> host, const GroupNames& names)>;
+    int rank, std::unique_ptr<Communicator> host, const GroupNames& names, Lane lane)>;
 
 /// Thread-safe.
 class GroupTable {

@@ -92,6 +92,12 @@ struct BackwardResult {
   std::function<void(BackwardResult&)> finish = {};  ///< as ForwardResult::finish
 };
 
+struct ReducedGradients {
+  /// This shard's share of the squared norm: over all shards each element counts once.
+  double squared_norm = 0.0;
+  std::function<void(ReducedGradients&)> finish = {};  ///< as ForwardResult::finish
+};
+
 /// One optimizer step, the same on every shard.
 struct UpdateStep {
   std::int64_t step = 0;          ///< 1 at the first update (Adam's bias correction)
@@ -134,9 +140,9 @@ class StageProgram {
   /// backward can run. The moments are needed by Update only: they stay away unless `moments`, and
   /// come behind the rest then; whoever needs them waits for them.
   virtual void Restore(bool moments, StateMovedCallback done);
-  /// Sums the gradients over replicas (and whoever else holds the same parameter), in place.
-  /// Returns this shard's share of the squared norm: over all shards each element counts once.
-  virtual double ReduceGradients() = 0;
+  /// Sums the gradients over replicas (and whoever else holds the same parameter), in place. On a
+  /// queue this goes on Lane::kCollectives, when all backwards are known to be done.
+  virtual ReducedGradients ReduceGradients() = 0;
   /// Steps the optimizer and clears the gradients.
   virtual void Update(const UpdateStep& step) = 0;
   /// This shard's pieces of one kind, trainable parameters only except for kParameter.

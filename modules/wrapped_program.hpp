@@ -21,7 +21,7 @@ class WrappedProgram : public StageProgram {
   void Restore(bool moments, StateMovedCallback done) override {
     program->Restore(moments, std::move(done));
   }
-  double ReduceGradients() override { return program->ReduceGradients(); }
+  ReducedGradients ReduceGradients() override { return program->ReduceGradients(); }
   void Update(const UpdateStep& step) override { program->Update(step); }
   std::vector<TensorPiece> Tensors(TensorKind kind) const override {
     return program->Tensors(kind);

@@ -38,11 +38,11 @@ class TimedProgram : public WrappedProgram {
       return 0;
     });
   }
-  double ReduceGradients() override {
+  ReducedGradients ReduceGradients() override {
     const std::int64_t begin = NowNs();
-    const double norm = program->ReduceGradients();
+    ReducedGradients done = program->ReduceGradients();
     shard_->other_ns += NowNs() - begin;
-    return norm;
+    return done;
   }
   void Update(const UpdateStep& step) override {
     const std::int64_t begin = NowNs();

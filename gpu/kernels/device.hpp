@@ -7,6 +7,7 @@
 
 #include "gpu/kernels/adamw.hpp"
 #include "gpu/kernels/reduce.hpp"
+#include "gpu/kernels/rows.hpp"
 #include "gpu/stream.hpp"
 
 namespace troupe::gpu {
@@ -17,6 +18,7 @@ void ScatterRows(StreamView stream, const std::byte* source, const std::int64_t*
                  std::int64_t num_rows, std::size_t row_bytes, std::byte* destination);
 void TakeRows(StreamView stream, std::byte* rows, const std::int64_t* index, std::int64_t num_rows,
               std::size_t row_bytes, std::byte* taken);
+void GatherSlices(StreamView stream, const Slices& slices);
 void RowChecksums(StreamView stream, const std::byte* rows, std::int64_t num_rows,
                   std::size_t row_bytes, std::uint64_t* sums);
 

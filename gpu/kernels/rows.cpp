@@ -36,6 +36,12 @@ void TakeRows(std::byte* rows, const std::int64_t* index, std::int64_t num_rows,
   }
 }
 
+void GatherSlices(const gpu::Slices& slices) {
+  for (int i = 0; i < slices.count; ++i) {
+    std::memcpy(slices.to[i], slices.from[i], slices.num_bytes[i]);
+  }
+}
+
 void RowChecksums(const std::byte* rows, std::int64_t num_rows, std::size_t row_bytes,
                   std::uint64_t* sums) {
   for (std::int64_t i = 0; i < num_rows; ++i) {

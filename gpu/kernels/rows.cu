@@ -11,57 +11,92 @@ namespace {
 constexpr int kThreads = 256;
 /// Enough blocks to fill a large device several times over; the rest are turns of a loop.
 constexpr std::int64_t kMaxBlocks = 1 << 14;
+/// Blocks that share one row. Rows that many fill a device by themselves.
+constexpr std::int64_t kMaxAlong = 64;
 
 enum class Move { kGather, kScatter, kTake };
 
-/// One thread moves a word of a row and goes on a grid further: neighbours in a row are neighbours
-/// in a warp, on both sides.
+/// A block's threads are rows by words of a row: neighbours in a row are neighbours in a warp, on
+/// both sides, and nobody divides.
 template <class Word, Move kMove>
 __global__ void MoveRows(const Word* source, const std::int64_t* __restrict__ index,
-                         std::int64_t num_words, std::int64_t words_per_row, Word* destination) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-       i < num_words; i += stride) {
-    const std::int64_t row = i / words_per_row;
-    const std::int64_t there = index[row] * words_per_row + i % words_per_row;
-    if constexpr (kMove == Move::kScatter) {
-      destination[there] = source[i];
-    } else {
-      destination[i] = source[there];
+                         std::int64_t num_rows, std::int64_t words_per_row, Word* destination) {
+  const std::int64_t rows_at_once = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+  const std::int64_t words_at_once = static_cast<std::int64_t>(gridDim.y) * blockDim.x;
+  const std::int64_t first_word = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+       row < num_rows; row += rows_at_once) {
+    const std::int64_t here = row * words_per_row;
+    const std::int64_t there = index[row] * words_per_row;
+    for (std::int64_t i = first_word; i < words_per_row; i += words_at_once) {
+      if constexpr (kMove == Move::kScatter) {
+        destination[there + i] = source[here + i];
+      } else {
+        destination[here + i] = source[there + i];
+      }
+      if constexpr (kMove == Move::kTake) const_cast<Word*>(source)[there + i] = Word{};
     }
-    if constexpr (kMove == Move::kTake) const_cast<Word*>(source)[there] = Word{};
   }
 }
 
+std::int64_t CeilOf(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 int BlocksFor(std::int64_t items) {
-  return static_cast<int>(
-      std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, kMaxBlocks));
+  return static_cast<int>(std::clamp<std::int64_t>(CeilOf(items, kThreads), 1, kMaxBlocks));
 }
 
 template <class Word, Move kMove>
 void MoveAs(StreamView stream, const std::byte* source, const std::int64_t* index,
             std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
   const auto words_per_row = static_cast<std::int64_t>(row_bytes / sizeof(Word));
-  const std::int64_t words = num_rows * words_per_row;
-  MoveRows<Word, kMove><<<BlocksFor(words), kThreads, 0, stream.get()>>>(
-      reinterpret_cast<const Word*>(source), index, words, words_per_row,
-      reinterpret_cast<Word*>(destination));
+  unsigned width = 1;
+  while (width < kThreads && width < words_per_row) width *= 2;
+  const dim3 threads(width, kThreads / width);
+  // Blocks share a row only where there are too few rows for all.
+  const std::int64_t along = std::clamp<std::int64_t>(CeilOf(words_per_row, width), 1, kMaxAlong);
+  const std::int64_t rows = CeilOf(num_rows, threads.y);
+  const dim3 blocks(static_cast<unsigned>(std::min(rows, kMaxBlocks)),
+                    static_cast<unsigned>(rows < kMaxAlong ? along : 1));
+  MoveRows<Word, kMove><<<blocks, threads, 0, stream.get()>>>(reinterpret_cast<const Word*>(source),
+                                                              index, num_rows, words_per_row,
+                                                              reinterpret_cast<Word*>(destination));
   TROUPE_CUDA(cudaGetLastError());
 }
 
-/// In the widest words that rows and both places are multiples of.
+/// Calls `move(Word{})` for the widest word that everything in `all` is a multiple of, or'ed
+/// together: places and sizes in bytes.
+template <class MoveWords>
+void InWidestWords(std::uintptr_t all, const MoveWords& move) {
+  if (all % sizeof(uint4) == 0) {
+    move(uint4{});
+  } else if (all % sizeof(std::uint32_t) == 0) {
+    move(std::uint32_t{});
+  } else {
+    move(std::uint8_t{});
+  }
+}
+
 template <Move kMove>
 void MoveBytes(StreamView stream, const std::byte* source, const std::int64_t* index,
                std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
   if (num_rows == 0 || row_bytes == 0) return;  // a grid of nothing is an error
   const auto all = reinterpret_cast<std::uintptr_t>(source) |
                    reinterpret_cast<std::uintptr_t>(destination) | row_bytes;
-  if (all % sizeof(uint4) == 0) {
-    MoveAs<uint4, kMove>(stream, source, index, num_rows, row_bytes, destination);
-  } else if (all % sizeof(std::uint32_t) == 0) {
-    MoveAs<std::uint32_t, kMove>(stream, source, index, num_rows, row_bytes, destination);
-  } else {
-    MoveAs<std::uint8_t, kMove>(stream, source, index, num_rows, row_bytes, destination);
+  InWidestWords(all, [&](auto word) {
+    MoveAs<decltype(word), kMove>(stream, source, index, num_rows, row_bytes, destination);
+  });
+}
+
+/// Blocks are slices by parts of the longest.
+template <class Word>
+__global__ void CopySlices(const __grid_constant__ Slices slices) {
+  const auto* const from = reinterpret_cast<const Word*>(slices.from[blockIdx.y]);
+  auto* const to = reinterpret_cast<Word*>(slices.to[blockIdx.y]);
+  const auto num_words = static_cast<std::int64_t>(slices.num_bytes[blockIdx.y] / sizeof(Word));
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       i < num_words; i += stride) {
+    to[i] = from[i];
   }
 }
 
@@ -94,9 +129,26 @@ void ScatterRows(StreamView stream, const std::byte* source, const std::int64_t*
   MoveBytes<Move::kScatter>(stream, source, index, num_rows, row_bytes, destination);
 }
 
-void TakeRows(StreamView stream, std::byte* rows, const std::int64_t* index,
-              std::int64_t num_rows, std::size_t row_bytes, std::byte* taken) {
+void TakeRows(StreamView stream, std::byte* rows, const std::int64_t* index, std::int64_t num_rows,
+              std::size_t row_bytes, std::byte* taken) {
   MoveBytes<Move::kTake>(stream, rows, index, num_rows, row_bytes, taken);
+}
+
+void GatherSlices(StreamView stream, const Slices& slices) {
+  std::uintptr_t all = 0;
+  std::size_t longest = 0;
+  for (int i = 0; i < slices.count; ++i) {
+    all |= reinterpret_cast<std::uintptr_t>(slices.from[i]) |
+           reinterpret_cast<std::uintptr_t>(slices.to[i]) | slices.num_bytes[i];
+    longest = std::max(longest, slices.num_bytes[i]);
+  }
+  if (longest == 0) return;
+  InWidestWords(all, [&](auto word) {
+    const auto words = static_cast<std::int64_t>(longest / sizeof word);
+    const dim3 blocks(static_cast<unsigned>(BlocksFor(words)), static_cast<unsigned>(slices.count));
+    CopySlices<decltype(word)><<<blocks, kThreads, 0, stream.get()>>>(slices);
+    TROUPE_CUDA(cudaGetLastError());
+  });
 }
 
 void RowChecksums(StreamView stream, const std::byte* rows, std::int64_t num_rows,

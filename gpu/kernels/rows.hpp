@@ -1,6 +1,6 @@
-// Rows moved by a table of indices: slices of a boundary are cut and assembled with it, and the
-// rows of images take their places in a text. Elements are bytes to it, so bf16 and float32
-// are one. The plain loops; gpu/kernels/device.hpp has the same on a stream.
+// Rows moved by a table of indices, as the rows of images take their places in a text, and slices
+// of rows laid together, as what comes over a boundary is. Elements are bytes to it, so bf16 and
+// float32 are one. The plain loops; gpu/kernels/device.hpp has the same on a stream.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,30 @@ void ScatterRows(const std::byte* source, const std::int64_t* index, std::int64_
 /// gradient of an inserted row goes to where it came from, and to nothing else.
 void TakeRows(std::byte* rows, const std::int64_t* index, std::int64_t num_rows,
               std::size_t row_bytes, std::byte* taken);
+
+namespace gpu {
+
+/// Slices of rows and where each goes, on one device. Travels to it by value.
+struct Slices {
+  static constexpr int kMost = 128;
+
+  const std::byte* from[kMost] = {};
+  std::byte* to[kMost] = {};
+  std::size_t num_bytes[kMost] = {};
+  int count = 0;
+
+  /// For one of fewer than kMost.
+  void Add(const std::byte* source, std::size_t bytes, std::byte* destination) {
+    from[count] = source;
+    to[count] = destination;
+    num_bytes[count++] = bytes;
+  }
+};
+
+}  // namespace gpu
+
+/// Every slice is copied; none overlaps another's destination.
+void GatherSlices(const gpu::Slices& slices);
 
 /// A number for the content of each row, the same wherever the row lies: sums[i] of row i. Rows are
 /// whole numbers of 4-byte words. Not against forgery: a row that changed, or two that were

@@ -25,7 +25,7 @@ class DeviceBackend {
   virtual std::unique_ptr<WorkQueue> MakeQueue(int rank) = 0;
   /// On the rank's own thread, after its queue; groups in one order in all of the job.
   virtual std::unique_ptr<Communicator> MakeGroup(int rank, std::unique_ptr<Communicator> host,
-                                                  const GroupNames& names) = 0;
+                                                  const GroupNames& names, Lane lane) = 0;
   /// Memory of a GPU that anybody may use at once, for what comes from other processes.
   virtual DeviceMemory memory() = 0;
 };

@@ -68,7 +68,7 @@ class CudaBackend final : public DeviceBackend {
         },
         [device](gpu::Stream& stream) { BindTorchToStream(device, stream.get()); });
     const std::lock_guard lock(mutex_);
-    streams_[rank] = &queue->stream();
+    queues_[rank] = queue.get();
     return queue;
   }
 
@@ -82,7 +82,7 @@ class CudaBackend final : public DeviceBackend {
   }
 
   std::unique_ptr<Communicator> MakeGroup(int rank, std::unique_ptr<Communicator> host,
-                                          const GroupNames& names) override {
+                                          const GroupNames& names, Lane lane) override {
     DeviceMember member;
     member.host = std::move(host);
     member.process = self_;
@@ -90,7 +90,7 @@ class CudaBackend final : public DeviceBackend {
     member.abort = abort_;
     {
       const std::lock_guard lock(mutex_);
-      member.stream = streams_.at(rank);
+      member.stream = &queues_.at(rank)->stream(lane);
     }
     DeviceGroup group = MakeDeviceGroup(std::move(member), collectives_.get());
     Say(group.description);
@@ -126,8 +126,8 @@ class CudaBackend final : public DeviceBackend {
   std::map<int, std::vector<int>> by_device_;
   std::unique_ptr<DeviceCollectives> collectives_;  ///< null: none is built in
   std::mutex mutex_;
-  std::map<int, const gpu::Stream*> streams_;  ///< by rank
-  std::map<int, gpu::Stream> arrivals_;        ///< by device
+  std::map<int, StreamQueue*> queues_;   ///< by rank
+  std::map<int, gpu::Stream> arrivals_;  ///< by device
   std::set<std::string> said_;
 };
 

@@ -1,18 +1,15 @@
-// A rank's work queue on a stream of a GPU.
+// A rank's work queue on streams of a GPU: one per lane.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "gpu/nvtx.hpp"
 #include "gpu/stream.hpp"
+#include "modules/device/stream_lane.hpp"
 #include "modules/work_queue.hpp"
 
 namespace troupe {
@@ -23,50 +20,43 @@ using StreamMemory = std::function<std::shared_ptr<void>(std::size_t bytes, gpu:
 
 class StreamQueue final : public WorkQueue {
  public:
-  /// `bind` is called by BindThread: libraries learn which stream is theirs.
-  StreamQueue(int device, StreamMemory memory, std::function<void(gpu::Stream&)> bind);
-  ~StreamQueue() override;
+  /// `bind` is called by BindThread and where work changes lanes: libraries learn which stream is
+  /// theirs from then on. May be empty.
+  StreamQueue(int device, StreamMemory memory, std::function<void(gpu::Stream&)> bind)
+      : compute_(device),
+        collectives_(device),
+        memory_(std::move(memory)),
+        bind_(std::move(bind)) {}
 
-  gpu::Stream& stream() { return stream_; }
+  gpu::Stream& stream(Lane lane) { return On(lane).stream(); }
 
   Buffer Allocate(Shape shape, DType dtype) override;
   /// Whoever gave the rows may use their memory anew only when what is queued here has read them:
   /// they are kept until then.
   Buffer Here(const Buffer& rows) override;
-  void BindThread() override;
-  void Begin(const std::string& name) override;
+  void BindThread() override { Bind(Lane::kCompute); }
+  void Begin(const std::string& name, Lane lane) override;
   void End(std::function<void(const std::string& error)> done) override;
-  WorkTimes TakeTimes() override;
-  void Synchronize() override { stream_.Synchronize(); }
+  WorkTimes TakeTimes(Lane lane) override { return On(lane).TakeTimes(); }
+  void Synchronize() override {
+    compute_.stream().Synchronize();
+    collectives_.stream().Synchronize();
+  }
 
  private:
-  /// Memory whose last owner has gone while work that uses it may still be queued. Owners go on any
-  /// thread.
-  struct Released {
-    std::mutex mutex;
-    std::vector<std::shared_ptr<void>> owners;
-  };
-  struct Piece {
-    gpu::Event begin;
-    gpu::Event end;
-    std::int64_t asked_ns = 0;  ///< by the host's clock
-    bool queue_was_empty = false;
-    std::vector<std::shared_ptr<void>> kept;  ///< until it has run
-  };
+  StreamLane& On(Lane lane) { return lane == Lane::kCompute ? compute_ : collectives_; }
+  void Bind(Lane lane) {
+    lane_ = lane;
+    if (bind_) bind_(stream(lane));
+  }
+  Buffer LaidTogether(const Buffer& rows);
 
-  Piece NewPiece();
-  Buffer Kept(const Buffer& rows);
-
-  gpu::Stream stream_;
+  StreamLane compute_;
+  StreamLane collectives_;
   StreamMemory memory_;
   std::function<void(gpu::Stream&)> bind_;
-  std::shared_ptr<Released> released_ = std::make_shared<Released>();
+  Lane lane_ = Lane::kCompute;  ///< of what is queued now
   std::optional<gpu::Range> range_;
-  std::optional<Piece> open_;
-  std::deque<Piece> pieces_;      ///< that have ended and whose times nobody has taken
-  std::vector<Piece> spare_;      ///< for their events
-  std::optional<Piece> last_;     ///< the one whose times were taken last
-  std::int64_t last_end_ns_ = 0;  ///< of it
 };
 
 }  // namespace troupe

@@ -16,7 +16,7 @@ class ShapeProgram : public StageProgram {
 
   ForwardResult Forward(const ForwardPass& pass) override;
   BackwardResult Backward(const BackwardPass& pass) override;
-  double ReduceGradients() override { return 0.0; }
+  ReducedGradients ReduceGradients() override { return {}; }
   void Update(const UpdateStep& step) override;
   std::vector<TensorPiece> Tensors(TensorKind) const override { return {}; }
   void SetTensors(TensorKind, const std::vector<TensorPiece>&) override {}

@@ -154,12 +154,12 @@ void SyntheticProgram::BackwardWeights(std::int64_t unit) {
   if (shape_.trains) *gradient_.as<double>() += node.mapped();
 }
 
-double SyntheticProgram::ReduceGradients() {
+ReducedGradients SyntheticProgram::ReduceGradients() {
   if (!weights_.empty()) throw std::logic_error("weight gradients of a unit are still to come");
-  if (!shape_.trains) return 0.0;
+  if (!shape_.trains) return {};
   if (replicas_) replicas_->AllReduce(gradient_.data(), 1, DType::kFloat64, ReduceOp::kSum);
   const double g = *gradient_.as<double>();
-  return shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0 ? g * g : 0.0;
+  return {shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0 ? g * g : 0.0};
 }
 
 void SyntheticProgram::Update(const UpdateStep& step) {

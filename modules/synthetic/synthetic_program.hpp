@@ -38,7 +38,7 @@ class SyntheticProgram : public StageProgram {
   ForwardResult Forward(const ForwardPass& pass) override;
   BackwardResult Backward(const BackwardPass& pass) override;
   void BackwardWeights(std::int64_t unit) override;
-  double ReduceGradients() override;
+  ReducedGradients ReduceGradients() override;
   void Update(const UpdateStep& step) override;
   std::vector<TensorPiece> Tensors(TensorKind kind) const override;
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override;

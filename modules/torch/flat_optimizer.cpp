@@ -16,14 +16,14 @@ struct LoopOptimizer : FlatOptimizer {
     if (run.rounded.defined()) at::Tensor(run.rounded).copy_(run.values);
   }
 
-  double SumOfSquares(const std::vector<at::Tensor>& parts) override {
+  ReducedGradients SumOfSquares(const std::vector<at::Tensor>& parts) override {
     double squares = 0.0;
     for (const at::Tensor& part : parts) {
       AT_DISPATCH_FLOATING_TYPES(part.scalar_type(), "SumOfSquares", [&] {
         squares += troupe::SumOfSquares(part.data_ptr<scalar_t>(), part.numel());
       });
     }
-    return squares;
+    return {squares};
   }
 };
 
@@ -43,11 +43,12 @@ struct PortableOptimizer : FlatOptimizer {
     if (run.rounded.defined()) at::Tensor(run.rounded).copy_(values);
   }
 
-  double SumOfSquares(const std::vector<at::Tensor>& parts) override {
-    if (parts.empty()) return 0.0;
+  ReducedGradients SumOfSquares(const std::vector<at::Tensor>& parts) override {
+    if (parts.empty()) return {};
     std::vector<at::Tensor> norms;
     for (const at::Tensor& part : parts) norms.push_back(at::linalg_vector_norm(part));
-    return at::stack(norms).to(at::kDouble).square().sum().item<double>();
+    const at::Tensor home = BringHome(at::stack(norms).to(at::kDouble).square().sum());
+    return {0.0, [home](ReducedGradients& done) { done.squared_norm = *home.data_ptr<double>(); }};
   }
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/kernels/adamw.hpp"
+#include "modules/stage_program.hpp"
 #include "modules/torch/numerics.hpp"
 
 namespace troupe {
@@ -24,8 +25,8 @@ class FlatOptimizer {
   virtual ~FlatOptimizer() = default;
   /// One update in place; `rounded` gets the new values.
   virtual void Step(const AdamWStep& step, const FlatRun& run) = 0;
-  /// Sum of the squares of all elements. Waits for the device.
-  virtual double SumOfSquares(const std::vector<at::Tensor>& parts) = 0;
+  /// Sum of the squares of all elements; on a device known when it has run.
+  virtual ReducedGradients SumOfSquares(const std::vector<at::Tensor>& parts) = 0;
 };
 
 /// Plain loops over host memory, or for `portable` numerics operations of the library.

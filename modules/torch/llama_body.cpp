@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "modules/torch/llama.hpp"
+#include "modules/torch/placed_rows.hpp"
 #include "modules/torch/projector.hpp"
 #include "modules/torch/stage_body.hpp"
 #include "modules/torch/vit.hpp"
@@ -96,7 +97,7 @@ class LlamaBody : public StageBody {
                                   std::to_string(text.size(0)) + "), got " +
                                   std::to_string(position[i]));
     }
-    return text.index_copy(0, Upload(positions, text.device()), rows);
+    return PlaceRows(text, rows, Upload(positions, text.device()));
   }
 
   Rows Merge(const std::vector<at::Tensor>& inputs, const Inputs& data) const {
@@ -130,7 +131,7 @@ class LlamaBody : public StageBody {
     const at::Tensor content = ContentOf(data, valid);
     Predictions predictions;
     BodyResult result;
-    result.outputs.push_back(llama_.Loss(rows.index_select(0, Upload(valid, rows.device())),
+    result.outputs.push_back(llama_.Loss(SelectRows(rows, Upload(valid, rows.device())),
                                          flat.index_select(0, valid), predictions));
     result.loss.tokens = valid.numel();
     result.loss.content_tokens = content.sum().item<std::int64_t>();

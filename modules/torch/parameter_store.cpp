@@ -165,7 +165,7 @@ void ParameterStore::SumOver(Communicator& group, bool (*concerns)(const Paramet
   }
 }
 
-double ParameterStore::ReduceGradients(const ShardGroups& groups) {
+ReducedGradients ParameterStore::ReduceGradients(const ShardGroups& groups) {
   if (groups.data->size() > 1 && gradients_.numel() > 0) {
     groups.data->AllReduce(gradients_.data_ptr(), gradients_.numel(),
                            DTypeOf(gradients_.scalar_type()), ReduceOp::kSum);

@@ -43,7 +43,7 @@ class ParameterStore {
   std::int64_t FirstRow(const std::string& name) const { return Find(name).slice.offsets.at(0); }
 
   /// Sums the gradients over the shard's groups, in place; see StageProgram::ReduceGradients.
-  double ReduceGradients(const ShardGroups& groups);
+  ReducedGradients ReduceGradients(const ShardGroups& groups);
   /// One AdamW step of everything that trains, then clears the gradients.
   void Update(const Config& config, const UpdateStep& step);
   /// Of the host's memory views of what is live: read them before the next pass writes. Of a

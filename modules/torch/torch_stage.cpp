@@ -244,7 +244,7 @@ void TorchStage::RequireNothingInFlight(const char* action) const {
                          std::to_string(flights_.begin()->first) + " awaits its backward");
 }
 
-double TorchStage::ReduceGradients() {
+ReducedGradients TorchStage::ReduceGradients() {
   RequireNothingInFlight("gradient reduction");
   offloaded_.Require(StateUse::kBackward, "gradient reduction");
   offloaded_.MarkChanged(StateUse::kBackward);

@@ -30,7 +30,7 @@ class TorchStage : public StageProgram {
   void Offload(StateMovedCallback done) override;
   void Restore(bool moments, StateMovedCallback done) override;
   /// Throws std::logic_error while a backward is owed: its graph holds the gradients' future.
-  double ReduceGradients() override;
+  ReducedGradients ReduceGradients() override;
   /// Throws std::logic_error while a backward is owed: it would run with the wrong weights.
   void Update(const UpdateStep& step) override;
   std::vector<TensorPiece> Tensors(TensorKind kind) const override;

@@ -31,32 +31,38 @@ class HandWork {
     return true;
   }
   bool has_work(int rank) const {
-    const auto found = queues_.find(rank);
-    return found != queues_.end() && !found->second.empty();
+    return std::ranges::any_of(queues_, [rank](const auto& entry) {
+      return entry.first.first == rank && !entry.second.empty();
+    });
   }
-  void Add(int rank, std::string name, std::function<void(const std::string&)> done) {
-    queues_[rank].push_back({std::move(name), std::move(done), next_number_++});
-    most_[rank] = std::max(most_[rank], queues_[rank].size());
-    for (const auto& waiting : queues_[rank]) together_[rank] += waiting.name + ";";
+  void Add(int rank, Lane lane, std::string name, std::function<void(const std::string&)> done) {
+    auto& queue = queues_[{rank, lane}];
+    queue.push_back({std::move(name), std::move(done), next_number_++});
+    most_[{rank, lane}] = std::max(most_[{rank, lane}], queue.size());
+    for (const auto& [place, pieces] : queues_) {
+      if (place.first != rank) continue;
+      for (const auto& waiting : pieces) together_[rank] += waiting.name + ";";
+    }
     together_[rank] += '\n';
   }
-  /// Runs the oldest piece of one of the queues; without `random`, of all.
+  /// Runs the oldest piece on one of the lanes of all ranks; without `random`, the oldest of all.
   void RunOne(std::mt19937_64* random) {
-    std::vector<int> ranks;
-    for (const auto& [rank, queue] : queues_) {
-      if (!queue.empty()) ranks.push_back(rank);
+    std::vector<Place> places;
+    for (const auto& [place, queue] : queues_) {
+      if (!queue.empty()) places.push_back(place);
     }
-    const int oldest = *std::ranges::min_element(
-        ranks, {}, [this](int rank) { return queues_[rank].front().number; });
-    auto& queue = queues_[random == nullptr ? oldest : ranks[(*random)() % ranks.size()]];
+    const Place oldest = *std::ranges::min_element(
+        places, {}, [this](const Place& place) { return queues_[place].front().number; });
+    auto& queue = queues_[random == nullptr ? oldest : places[(*random)() % places.size()]];
     auto piece = std::move(queue.front());
     queue.pop_front();
     const bool fails = !fails_.empty() && piece.name == fails_;
     piece.done(fails ? "the device caught fire" : "");
   }
 
-  std::size_t most(int rank) const { return most_.at(rank); }  ///< pieces that were queued at once
-  /// What was on the queue whenever a piece was added: "a;b;\n".
+  /// Pieces that were on a lane at once.
+  std::size_t most(int rank, Lane lane = Lane::kCompute) const { return most_.at({rank, lane}); }
+  /// What was on both lanes whenever a piece was added: "a;b;\n".
   const std::string& together(int rank) const { return together_.at(rank); }
   void FailAt(std::string name) { fails_ = std::move(name); }
 
@@ -66,9 +72,10 @@ class HandWork {
     std::function<void(const std::string&)> done;
     std::int64_t number = 0;
   };
-  std::map<int, std::deque<Piece>> queues_;
+  using Place = std::pair<int, Lane>;  ///< rank
+  std::map<Place, std::deque<Piece>> queues_;
   std::int64_t next_number_ = 0;
-  std::map<int, std::size_t> most_;
+  std::map<Place, std::size_t> most_;
   std::map<int, std::string> together_;
   std::string fails_;
 };
@@ -94,11 +101,14 @@ class HandQueue : public WorkQueue {
     return whole;
   }
   void BindThread() override {}
-  void Begin(const std::string& name) override { name_ = name; }
-  void End(std::function<void(const std::string&)> done) override {
-    if (done) work_->Add(rank_, name_, std::move(done));
+  void Begin(const std::string& name, Lane lane) override {
+    name_ = name;
+    lane_ = lane;
   }
-  WorkTimes TakeTimes() override {
+  void End(std::function<void(const std::string&)> done) override {
+    if (done) work_->Add(rank_, lane_, name_, std::move(done));
+  }
+  WorkTimes TakeTimes(Lane) override {
     const std::int64_t begin_ns = std::exchange(ended_ns_, NowNs());
     return {begin_ns, ended_ns_, {}};
   }
@@ -113,6 +123,7 @@ class HandQueue : public WorkQueue {
   std::shared_ptr<HandWork> work_;
   int rank_;
   std::string name_;
+  Lane lane_ = Lane::kCompute;
   std::int64_t ended_ns_ = NowNs();
 };
 
@@ -177,6 +188,13 @@ class QueuedProgram : public WrappedProgram {
     BackwardResult result = program->Backward(pass);
     for (Buffer& gradient : result.gradients) gradient = HandQueue::OnDevice(gradient, rank_);
     return result;
+  }
+  ReducedGradients ReduceGradients() override {
+    const ReducedGradients inner = program->ReduceGradients();
+    return {0.0, [inner](ReducedGradients& done) {
+              done = inner;
+              if (inner.finish) inner.finish(done);
+            }};
   }
 
  private:

@@ -96,7 +96,7 @@ class OffloadingProgram : public WrappedProgram {
     Tell("B", pass.unit);
     return result;
   }
-  double ReduceGradients() override {
+  ReducedGradients ReduceGradients() override {
     Require("gradient reduction");
     return program->ReduceGradients();
   }

@@ -1,5 +1,6 @@
 // Devices that run queues: programs return before their work has run.
 #include <algorithm>
+#include <sstream>
 
 #include <catch2/catch.hpp>
 
@@ -104,6 +105,22 @@ TEST_CASE_METHOD(JobFixture, "a device with a queue runs the passes of 1f1b in t
   for (int stage = 0; stage < 4; ++stage) {
     CHECK(Order("language.s" + std::to_string(stage)) == plain[static_cast<std::size_t>(stage)]);
   }
+}
+
+TEST_CASE_METHOD(JobFixture, "gradients of one module are summed beside what another computes",
+                 "[actors]") {
+  UseQueues();
+  bool beside = false;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    REQUIRE(RunShuffled(Colocated(), TrainingRounds(1, 6), seed).failure == "");
+    std::istringstream lines(queues->together(0));
+    for (std::string line; std::getline(lines, line);) {
+      beside = beside || (line.starts_with("vision.s0/") &&
+                          line.ends_with(";language.s0/gradient reduction;"));
+    }
+    CHECK(queues->most(0, Lane::kCollectives) == 1);  // throws for a lane that nothing was on
+  }
+  CHECK(beside);
 }
 
 TEST_CASE_METHOD(JobFixture, "work that a device fails at is named with the device's words",

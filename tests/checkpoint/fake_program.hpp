@@ -36,7 +36,7 @@ class FakeProgram : public StageProgram {
 
   ForwardResult Forward(const ForwardPass&) override { throw std::logic_error("forward"); }
   BackwardResult Backward(const BackwardPass&) override { throw std::logic_error("backward"); }
-  double ReduceGradients() override { throw std::logic_error("gradients"); }
+  ReducedGradients ReduceGradients() override { throw std::logic_error("gradients"); }
   void Update(const UpdateStep&) override { throw std::logic_error("update"); }
   std::vector<TensorPiece> Tensors(TensorKind kind) const override {
     const auto found = pieces.find(kind);

@@ -61,10 +61,11 @@ class FaultyProgram : public WrappedProgram {
     if (fault_ == Fault::kNanGradient) result.gradients.at(0) = Poisoned(result.gradients.at(0));
     return result;
   }
-  double ReduceGradients() override {
+  ReducedGradients ReduceGradients() override {
     ThrowIf(Fault::kReduce);
-    const double squared_norm = program->ReduceGradients();
-    return fault_ == Fault::kNanParameterGradient ? std::nan("") : squared_norm;
+    ReducedGradients done = program->ReduceGradients();
+    if (fault_ == Fault::kNanParameterGradient) done.squared_norm = std::nan("");
+    return done;
   }
   void Update(const UpdateStep& step) override {
     ThrowIf(Fault::kUpdate);

@@ -104,6 +104,30 @@ TEST_CASE_METHOD(OnDevice, "rows move on a device as in the plain loops", "[gpu]
   CHECK(Read<std::uint64_t>(on_device, 1000) == sums);
 }
 
+TEST_CASE_METHOD(OnDevice, "slices lie where they are sent on a device", "[gpu]") {
+  const auto unit =
+      GENERATE(as<std::size_t>(), 16, 4, 1);  // what places and sizes are multiples of
+  std::mt19937 random(11);
+  const auto whole = RandomBytes(1 << 20, 3);
+  std::vector<std::byte> expected(whole.size());
+  const auto from = Copy(whole);
+  const auto to = Copy(expected);
+  Slices here;
+  Slices there;
+  std::size_t at = 0;
+  while (here.count < Slices::kMost) {
+    const std::size_t bytes = here.count == 5 ? 300'000 / unit * unit : random() % 300 * unit;
+    const std::size_t begin = random() % ((whole.size() - bytes) / unit) * unit;
+    here.Add(whole.data() + begin, bytes, expected.data() + at);
+    there.Add(AsBytes(from) + begin, bytes, AsBytes(to) + at);
+    at += bytes;
+  }
+  troupe::GatherSlices(here);
+  GatherSlices(stream, there);
+  GatherSlices(stream, Slices{});
+  CHECK(Read<std::byte>(to, expected.size()) == expected);
+}
+
 TEST_CASE_METHOD(OnDevice, "AdamW on a device is the plain loop to rounding", "[gpu]") {
   const auto count = GENERATE(as<std::size_t>(), 0, 1, 3, 4, 1027, 100'000);
   std::mt19937 random(3);

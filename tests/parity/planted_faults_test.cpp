@@ -112,12 +112,12 @@ struct DoubledLoss : Decorator {
 /// Takes part in the reduction over replicas, then keeps what it had before.
 struct UnreducedGradient : Decorator {
   using Decorator::Decorator;
-  double ReduceGradients() override {
+  ReducedGradients ReduceGradients() override {
     const Values before = SaveGradients(*program);
-    const double squares = program->ReduceGradients();
+    ReducedGradients done = program->ReduceGradients();
     RestoreGradients(before);
     ++*times;
-    return squares;
+    return done;
   }
 };
 

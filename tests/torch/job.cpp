@@ -320,7 +320,11 @@ double Job::ReduceGradients() {
   std::vector<double> squares(shards_.size());
   std::vector<std::function<void()>> work;
   for (std::size_t i = 0; i < shards_.size(); ++i) {
-    work.emplace_back([&, i] { squares[i] = shards_[i].program->ReduceGradients(); });
+    work.emplace_back([&, i] {
+      ReducedGradients done = shards_[i].program->ReduceGradients();
+      if (done.finish) done.finish(done);
+      squares[i] = done.squared_norm;
+    });
   }
   RunThreads(work);
   return std::accumulate(squares.begin(), squares.end(), 0.0);

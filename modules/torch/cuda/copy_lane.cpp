@@ -42,9 +42,9 @@ class DeviceCopyLane : public CopyLane {
     for (const LaneCopy& copy : copies) {
       const auto way = copy.from.is_cuda() ? gpu::Way::kToHost : gpu::Way::kToDevice;
       gpu::Copy(stream_, copy.to.data_ptr(), copy.from.data_ptr(), copy.from.nbytes(), way);
-      if (!copy.from.is_cuda()) continue;
-      // The pool that gets it back keeps it until this stream is past here.
-      c10::cuda::CUDACachingAllocator::recordStream(copy.from.storage().data_ptr(), mine);
+      // The pool that gets it back, at whatever time, keeps it until this stream is past here.
+      const at::Tensor& on_device = copy.from.is_cuda() ? copy.from : copy.to;
+      c10::cuda::CUDACachingAllocator::recordStream(on_device.storage().data_ptr(), mine);
     }
     if (release) release();
     stream_.OnOutcome([begin_ns, done = std::move(done)](const std::string& error) {

@@ -55,6 +55,15 @@ void TakeRows(StreamView stream, std::byte* rows, const std::int64_t* index, std
         [=] { troupe::TakeRows(rows, index, num_rows, row_bytes, taken); });
 }
 
+void GatherSlices(StreamView stream, const Slices& slices) {
+  std::vector<Range> ranges;
+  for (int i = 0; i < slices.count; ++i) {
+    ranges.push_back({slices.from[i], slices.num_bytes[i]});
+    ranges.push_back({slices.to[i], slices.num_bytes[i]});
+  }
+  if (!ranges.empty()) Queue(stream, "GatherSlices", ranges, [=] { troupe::GatherSlices(slices); });
+}
+
 void RowChecksums(StreamView stream, const std::byte* rows, std::int64_t num_rows,
                   std::size_t row_bytes, std::uint64_t* sums) {
   Queue(stream, "RowChecksums", {{rows, Times(num_rows, row_bytes)}, {sums, Times(num_rows, 8)}},

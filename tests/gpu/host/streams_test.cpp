@@ -80,6 +80,23 @@ TEST_CASE("a thread talks to a device while the guard lives") {
   CHECK_THROWS_AS(DeviceGuard(7), CudaError);
 }
 
+TEST_CASE("a device that no guard was on is not gone back to") {
+  const Machine machine({.num_devices = 60});  // of numbers that no other test uses
+  const auto current = [] {
+    int device = -1;
+    TROUPE_CUDA(cudaGetDevice(&device));
+    return device;
+  };
+  TROUPE_CUDA(cudaSetDevice(50));
+  { const DeviceGuard guard(51); }
+  CHECK(current() == 51);
+  { const DeviceGuard guard(52); }
+  CHECK(current() == 51);
+  { const DeviceGuard guard(50); }
+  CHECK(current() == 51);
+  TROUPE_CUDA(cudaSetDevice(0));
+}
+
 TEST_CASE("a stream waits for an event of another one, the thread does not") {
   Machine machine({.max_delay = 300us});
   {

@@ -1,0 +1,57 @@
+#include "modules/torch/cuda/row_moves.hpp"
+
+#ifdef TROUPE_TORCH_CUDA
+#include <c10/cuda/CUDAStream.h>
+
+#include "gpu/kernels/device.hpp"
+
+namespace troupe {
+namespace {
+
+gpu::StreamView StreamOf(const at::Tensor& rows) {
+  return gpu::StreamView(c10::cuda::getCurrentCUDAStream(rows.device().index()).stream());
+}
+
+std::byte* BytesOf(const at::Tensor& rows) { return static_cast<std::byte*>(rows.data_ptr()); }
+
+std::size_t RowBytes(const at::Tensor& rows) {
+  return static_cast<std::size_t>(rows.size(1) * rows.element_size());
+}
+
+}  // namespace
+
+void GatherRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows) {
+  gpu::GatherRows(StreamOf(rows), BytesOf(whole), index.data_ptr<std::int64_t>(), rows.size(0),
+                  RowBytes(rows), BytesOf(rows));
+}
+
+void ScatterRowsOnDevice(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& whole) {
+  gpu::ScatterRows(StreamOf(rows), BytesOf(rows), index.data_ptr<std::int64_t>(), rows.size(0),
+                   RowBytes(rows), BytesOf(whole));
+}
+
+void TakeRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows) {
+  gpu::TakeRows(StreamOf(rows), BytesOf(whole), index.data_ptr<std::int64_t>(), rows.size(0),
+                RowBytes(rows), BytesOf(rows));
+}
+
+}  // namespace troupe
+
+#else
+#include <stdexcept>
+
+namespace troupe {
+namespace {
+
+[[noreturn]] void Refuse() {
+  throw std::logic_error("moving rows: this build's libtorch knows no CUDA devices");
+}
+
+}  // namespace
+
+void GatherRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { Refuse(); }
+void ScatterRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { Refuse(); }
+void TakeRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { Refuse(); }
+
+}  // namespace troupe
+#endif

@@ -1,0 +1,99 @@
+#include "modules/torch/placed_rows.hpp"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "gpu/kernels/rows.hpp"
+#include "modules/torch/cuda/row_moves.hpp"
+
+namespace troupe {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+std::byte* BytesOf(const at::Tensor& rows) { return static_cast<std::byte*>(rows.data_ptr()); }
+
+std::size_t RowBytes(const at::Tensor& rows) {
+  return static_cast<std::size_t>(rows.size(1) * rows.element_size());
+}
+
+const std::int64_t* IndexOf(const at::Tensor& positions) {
+  return positions.data_ptr<std::int64_t>();
+}
+
+/// [n, H] copies of rows `positions` of x [M, H].
+at::Tensor Gather(const at::Tensor& x, const at::Tensor& positions) {
+  at::Tensor rows = at::empty({positions.size(0), x.size(1)}, x.options());
+  if (x.is_cuda()) {
+    GatherRowsOnDevice(x, positions, rows);
+  } else {
+    GatherRows(BytesOf(x), IndexOf(positions), rows.size(0), RowBytes(x), BytesOf(rows));
+  }
+  return rows;
+}
+
+void Scatter(const at::Tensor& rows, const at::Tensor& positions, const at::Tensor& x) {
+  if (x.is_cuda()) return ScatterRowsOnDevice(rows, positions, x);
+  ScatterRows(BytesOf(rows), IndexOf(positions), rows.size(0), RowBytes(x), BytesOf(x));
+}
+
+/// As Gather, and leaves zeros behind.
+at::Tensor Take(const at::Tensor& x, const at::Tensor& positions) {
+  at::Tensor rows = at::empty({positions.size(0), x.size(1)}, x.options());
+  if (x.is_cuda()) {
+    TakeRowsOnDevice(x, positions, rows);
+  } else {
+    TakeRows(BytesOf(x), IndexOf(positions), rows.size(0), RowBytes(x), BytesOf(rows));
+  }
+  return rows;
+}
+
+struct PlaceFunction : torch::autograd::Function<PlaceFunction> {
+  static at::Tensor forward(AutogradContext* context, at::Tensor text, const at::Tensor& rows,
+                            const at::Tensor& positions) {
+    TORCH_INTERNAL_ASSERT(text.is_contiguous() && text.scalar_type() == rows.scalar_type());
+    Scatter(rows.contiguous(), positions, text);
+    context->mark_dirty({text});
+    context->save_for_backward({positions});
+    return text;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::Tensor positions = context->get_saved_variables()[0];
+    const at::Tensor gradient = gradients[0].contiguous();
+    if (!context->needs_input_grad(0)) return {{}, Gather(gradient, positions), {}};
+    // Others may hold what came, so a copy is emptied.
+    const at::Tensor text_gradient = gradient.clone();
+    const at::Tensor rows_gradient = Take(text_gradient, positions);
+    return {text_gradient, rows_gradient, {}};
+  }
+};
+
+struct SelectFunction : torch::autograd::Function<SelectFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& positions) {
+    context->save_for_backward({positions});
+    context->saved_data["num_rows"] = x.size(0);
+    return Gather(x.contiguous(), positions);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::Tensor gradient = gradients[0].contiguous();
+    const at::Tensor x_gradient =
+        at::zeros({context->saved_data["num_rows"].toInt(), gradient.size(1)}, gradient.options());
+    Scatter(gradient, context->get_saved_variables()[0], x_gradient);
+    return {x_gradient, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor PlaceRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& positions) {
+  return PlaceFunction::apply(std::move(text), rows, positions);
+}
+
+at::Tensor SelectRows(const at::Tensor& x, const at::Tensor& positions) {
+  return SelectFunction::apply(x, positions);
+}
+
+}  // namespace troupe
