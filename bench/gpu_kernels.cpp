@@ -1,6 +1,7 @@
 // Our kernels on device 0 against copies on the device that move as many bytes. bench/README.md
 // explains the columns. Without a device it says so and measures nothing.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -11,7 +12,9 @@
 #include "bench/report.hpp"
 #include "gpu/check.hpp"
 #include "gpu/device.hpp"
+#include "gpu/kernels/bfloat16.hpp"
 #include "gpu/kernels/device.hpp"
+#include "gpu/kernels/rms_norm.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
@@ -104,6 +107,7 @@ class Bench {
 
   void RunRows(std::size_t mib, std::size_t row_bytes);
   void RunAdamW(std::size_t mib);
+  void RunNorm(std::size_t mib, std::int64_t hidden);
   int Finish() { return report_.Finish(); }
 
  private:
@@ -258,6 +262,62 @@ void Bench::RunAdamW(std::size_t mib) {
   Check(right, what);
 }
 
+/// `mib` of rows in bfloat16, forward and back.
+void Bench::RunNorm(std::size_t mib, std::int64_t hidden) {
+  const std::size_t bytes = mib << 20U;
+  const auto num_rows = static_cast<std::int64_t>(bytes / 2) / hidden;
+  const auto width = static_cast<std::size_t>(hidden);
+  std::mt19937 random(9);
+  std::normal_distribution<float> normal;
+  std::vector<float> rows(bytes / 2);
+  std::vector<std::uint16_t> stored(bytes / 2);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    stored[i] = BFloat16(normal(random)).bits;
+    rows[i] = static_cast<float>(std::bit_cast<BFloat16>(stored[i]));
+  }
+  const std::vector<float> weight(width, 1.25F);
+  const auto weights = bed_.Copy(weight.data(), width * sizeof(float));
+  const auto floats = [](const auto& memory) { return reinterpret_cast<float*>(memory.get()); };
+  struct Set {
+    std::shared_ptr<std::byte> x, y, rstd, gradient;
+  };
+  const auto make = [&] {
+    return Set{bed_.Copy(stored.data(), bytes), bed_.Allocate(bytes),
+               bed_.Allocate(static_cast<std::size_t>(num_rows) * sizeof(float)),
+               bed_.Allocate(bytes)};
+  };
+  const std::string shape = std::to_string(num_rows) + "x" + std::to_string(2 * hidden) + " B";
+  const Case norm{"norm", std::to_string(mib) + " MiB", 2 * bytes, 3 * bytes};
+  const Case back{"norm back", norm.size, 3 * bytes, 3 * bytes};
+  std::vector<Set> all(SetsOf(norm.of_set));
+  std::ranges::generate(all, make);
+  Measure(norm, shape, [&](std::size_t i) {
+    const Set& set = all[i % all.size()];
+    gpu::RmsNorm(bed_.stream, gpu::Row::kBFloat16, set.x.get(), floats(weights), num_rows, hidden,
+                 1e-5, set.y.get(), floats(set.rstd));
+  });
+  const auto sums = bed_.Allocate(width * sizeof(float));
+  const auto spare =
+      bed_.Allocate(static_cast<std::size_t>(gpu::SpareOfRmsNorm(hidden)) * sizeof(float));
+  Measure(back, shape, [&](std::size_t i) {
+    const Set& set = all[i % all.size()];
+    gpu::RmsNormGradient(bed_.stream, gpu::Row::kBFloat16, set.y.get(), set.x.get(),
+                         floats(weights), floats(set.rstd), num_rows, hidden, set.gradient.get(),
+                         floats(sums), floats(spare));
+  });
+
+  std::vector<float> y(rows.size());
+  std::vector<float> rstd(static_cast<std::size_t>(num_rows));
+  RmsNormRows(rows.data(), weight.data(), num_rows, hidden, 1e-5, y.data(), rstd.data());
+  const auto got = bed_.Read<std::uint16_t>(all[0].y.get(), y.size());
+  bool right = true;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const auto value = static_cast<float>(std::bit_cast<BFloat16>(got[i]));
+    right = right && std::abs(value - y[i]) <= 1e-5F + std::abs(y[i]) / 128;
+  }
+  Check(right, norm);
+}
+
 int Run(int argc, char** argv) {
   if (gpu::NumDevices() == 0) {
     std::cout << "gpu_kernels: no CUDA device on this machine: nothing is measured\n";
@@ -267,6 +327,7 @@ int Run(int argc, char** argv) {
   for (const std::size_t mib : {1, 16, 64}) {
     for (const std::size_t row_bytes : {512, 4096, 8192}) bench.RunRows(mib, row_bytes);
     bench.RunAdamW(mib);
+    bench.RunNorm(mib, 2048);
   }
   return bench.Finish();
 }

@@ -34,7 +34,7 @@ endif()
 
 # Without math errors the plain loops become vector instructions; no result changes.
 troupe_library(gpu/kernels)
-set_source_files_properties(gpu/kernels/adamw.cpp
+set_source_files_properties(gpu/kernels/adamw.cpp gpu/kernels/rms_norm.cpp
                             PROPERTIES COMPILE_OPTIONS "-fno-math-errno;-fno-trapping-math")
 
 if(TROUPE_HAS_CUDA_HEADERS)

@@ -1,16 +1,10 @@
-#include <algorithm>
-
-#include <cuda_bf16.h>
-
-#include "gpu/check.hpp"
 #include "gpu/kernels/device.hpp"
-#include "gpu/stream.hpp"
+#include "gpu/kernels/launch.hpp"
+#include "gpu/kernels/stored.hpp"
 
 namespace troupe::gpu {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 14;
 constexpr std::int64_t kWidth = 4;  ///< elements per load: 16 bytes
 
 __device__ float Updated(const AdamWFactors<float>& f, float gradient, float value, float& first,
@@ -19,10 +13,6 @@ __device__ float Updated(const AdamWFactors<float>& f, float gradient, float val
   first = f.beta1 * first + f.rest1 * g;
   second = f.beta2 * second + f.rest2 * g * g;
   return f.keep * value - f.rate * first / (sqrtf(second) * f.root + f.epsilon);
-}
-
-__device__ std::uint16_t Rounded(float value) {
-  return __bfloat16_as_ushort(__float2bfloat16(value));
 }
 
 // The first `vectors` groups of kWidth elements are read as one, where all pointers allow it.
@@ -46,13 +36,13 @@ __global__ void Update(AdamWFactors<float> f, std::int64_t count, std::int64_t v
     reinterpret_cast<float4*>(first)[i] = m;
     reinterpret_cast<float4*>(second)[i] = s;
     if constexpr (kRounds) {
-      reinterpret_cast<ushort4*>(rounded)[i] =
-          make_ushort4(Rounded(v.x), Rounded(v.y), Rounded(v.z), Rounded(v.w));
+      reinterpret_cast<ushort4*>(rounded)[i] = make_ushort4(
+          Rounded::Round(v.x), Rounded::Round(v.y), Rounded::Round(v.z), Rounded::Round(v.w));
     }
   }
   for (std::int64_t i = vectors * kWidth + begin; i < count; i += stride) {
     value[i] = Updated(f, gradient[i], value[i], first[i], second[i]);
-    if constexpr (kRounds) rounded[i] = Rounded(value[i]);
+    if constexpr (kRounds) rounded[i] = Rounded::Round(value[i]);
   }
 }
 
@@ -69,16 +59,8 @@ void ApplyAdamW(StreamView stream, const AdamWStep& step, std::int64_t count, co
   // Parts of flat tensors begin wherever the parameter before them ends.
   const std::int64_t vectors = places % sizeof(float4) == 0 ? count / kWidth : 0;
   const std::int64_t items = vectors > 0 ? vectors : count;
-  const auto blocks =
-      static_cast<int>(std::clamp<std::int64_t>((items + kThreads - 1) / kThreads, 1, kMaxBlocks));
-  if (rounded != nullptr) {
-    Update<true><<<blocks, kThreads, 0, stream.get()>>>(factors, count, vectors, gradient, value,
-                                                        first, second, rounded);
-  } else {
-    Update<false><<<blocks, kThreads, 0, stream.get()>>>(factors, count, vectors, gradient, value,
-                                                         first, second, nullptr);
-  }
-  TROUPE_CUDA(cudaGetLastError());
+  Launch(rounded != nullptr ? Update<true> : Update<false>, BlocksFor(items), kThreads, stream,
+         factors, count, vectors, gradient, value, first, second, rounded);
 }
 
 }  // namespace troupe::gpu

@@ -1,37 +1,9 @@
-#include <algorithm>
-
-#include "gpu/check.hpp"
 #include "gpu/kernels/device.hpp"
-#include "gpu/stream.hpp"
+#include "gpu/kernels/launch.hpp"
+#include "gpu/kernels/stored.hpp"
 
 namespace troupe::gpu {
 namespace {
-
-constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 14;
-
-/// Memory holds Stored, sums are made in Value.
-template <class T>
-struct Plain {
-  using Stored = T;
-  using Value = T;
-  static __device__ Value Load(Stored stored) { return stored; }
-  static __device__ Stored Round(Value value) { return value; }
-};
-
-struct Rounded {
-  using Stored = std::uint16_t;
-  using Value = float;
-  static __device__ Value Load(Stored stored) {
-    return __uint_as_float(static_cast<unsigned>(stored) << 16U);
-  }
-  /// As BFloat16 rounds, with its NaN.
-  static __device__ Stored Round(Value value) {
-    const unsigned word = __float_as_uint(value);
-    if ((word & 0x7fffffffU) > 0x7f800000U) return 0x7fc0U;
-    return static_cast<Stored>((word + 0x7fffU + ((word >> 16U) & 1U)) >> 16U);
-  }
-};
 
 template <Reduction kReduction, class T>
 __device__ T Combined(T a, T b) {
@@ -64,14 +36,9 @@ __global__ void ReduceAll(Operands operands, std::int64_t count) {
 template <class Kind>
 void ReduceAs(StreamView stream, const Operands& operands, std::int64_t count,
               Reduction reduction) {
-  const auto blocks =
-      static_cast<int>(std::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, kMaxBlocks));
-  if (reduction == Reduction::kSum) {
-    ReduceAll<Kind, Reduction::kSum><<<blocks, kThreads, 0, stream.get()>>>(operands, count);
-  } else {
-    ReduceAll<Kind, Reduction::kMax><<<blocks, kThreads, 0, stream.get()>>>(operands, count);
-  }
-  TROUPE_CUDA(cudaGetLastError());
+  const auto kernel = reduction == Reduction::kSum ? ReduceAll<Kind, Reduction::kSum>
+                                                   : ReduceAll<Kind, Reduction::kMax>;
+  Launch(kernel, BlocksFor(count), kThreads, stream, operands, count);
 }
 
 }  // namespace

@@ -1,16 +1,12 @@
 #include <algorithm>
 
-#include "gpu/check.hpp"
 #include "gpu/kernels/device.hpp"
+#include "gpu/kernels/launch.hpp"
 #include "gpu/kernels/rows.hpp"
-#include "gpu/stream.hpp"
 
 namespace troupe::gpu {
 namespace {
 
-constexpr int kThreads = 256;
-/// Enough blocks to fill a large device several times over; the rest are turns of a loop.
-constexpr std::int64_t kMaxBlocks = 1 << 14;
 /// Blocks that share one row. Rows that many fill a device by themselves.
 constexpr std::int64_t kMaxAlong = 64;
 
@@ -39,12 +35,6 @@ __global__ void MoveRows(const Word* source, const std::int64_t* __restrict__ in
   }
 }
 
-std::int64_t CeilOf(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-int BlocksFor(std::int64_t items) {
-  return static_cast<int>(std::clamp<std::int64_t>(CeilOf(items, kThreads), 1, kMaxBlocks));
-}
-
 template <class Word, Move kMove>
 void MoveAs(StreamView stream, const std::byte* source, const std::int64_t* index,
             std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
@@ -57,10 +47,8 @@ void MoveAs(StreamView stream, const std::byte* source, const std::int64_t* inde
   const std::int64_t rows = CeilOf(num_rows, threads.y);
   const dim3 blocks(static_cast<unsigned>(std::min(rows, kMaxBlocks)),
                     static_cast<unsigned>(rows < kMaxAlong ? along : 1));
-  MoveRows<Word, kMove><<<blocks, threads, 0, stream.get()>>>(reinterpret_cast<const Word*>(source),
-                                                              index, num_rows, words_per_row,
-                                                              reinterpret_cast<Word*>(destination));
-  TROUPE_CUDA(cudaGetLastError());
+  Launch(MoveRows<Word, kMove>, blocks, threads, stream, reinterpret_cast<const Word*>(source),
+         index, num_rows, words_per_row, reinterpret_cast<Word*>(destination));
 }
 
 /// Calls `move(Word{})` for the widest word that everything in `all` is a multiple of, or'ed
@@ -145,19 +133,17 @@ void GatherSlices(StreamView stream, const Slices& slices) {
   if (longest == 0) return;
   InWidestWords(all, [&](auto word) {
     const auto words = static_cast<std::int64_t>(longest / sizeof word);
-    const dim3 blocks(static_cast<unsigned>(BlocksFor(words)), static_cast<unsigned>(slices.count));
-    CopySlices<decltype(word)><<<blocks, kThreads, 0, stream.get()>>>(slices);
-    TROUPE_CUDA(cudaGetLastError());
+    const dim3 blocks(BlocksFor(words), static_cast<unsigned>(slices.count));
+    Launch(CopySlices<decltype(word)>, blocks, kThreads, stream, slices);
   });
 }
 
 void RowChecksums(StreamView stream, const std::byte* rows, std::int64_t num_rows,
                   std::size_t row_bytes, std::uint64_t* sums) {
   if (num_rows == 0) return;
-  ChecksumRows<<<BlocksFor(num_rows * 32), kThreads, 0, stream.get()>>>(
-      reinterpret_cast<const std::uint32_t*>(rows), num_rows,
-      static_cast<std::int64_t>(row_bytes / sizeof(std::uint32_t)), sums);
-  TROUPE_CUDA(cudaGetLastError());
+  Launch(ChecksumRows, BlocksFor(num_rows * 32), kThreads, stream,
+         reinterpret_cast<const std::uint32_t*>(rows), num_rows,
+         static_cast<std::int64_t>(row_bytes / sizeof(std::uint32_t)), sums);
 }
 
 }  // namespace troupe::gpu

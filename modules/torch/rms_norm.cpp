@@ -2,7 +2,8 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "modules/torch/row_kernels.hpp"
+#include "gpu/kernels/rms_norm.hpp"
+#include "modules/torch/cuda/device_norm.hpp"
 
 namespace troupe {
 namespace {
@@ -14,11 +15,15 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             double epsilon) {
     at::Tensor y = at::empty_like(x);
-    at::Tensor rstd = at::empty({x.size(0)}, x.options());
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "RmsNorm", [&] {
-      RmsNormRows(x.data_ptr<scalar_t>(), weight.data_ptr<scalar_t>(), x.size(0), x.size(1),
-                  epsilon, y.data_ptr<scalar_t>(), rstd.data_ptr<scalar_t>());
-    });
+    at::Tensor rstd = at::empty({x.size(0)}, weight.options());
+    if (x.is_cuda()) {
+      RmsNormOnDevice(x, weight, epsilon, y, rstd);
+    } else {
+      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "RmsNorm", [&] {
+        RmsNormRows(x.data_ptr<scalar_t>(), weight.data_ptr<scalar_t>(), x.size(0), x.size(1),
+                    epsilon, y.data_ptr<scalar_t>(), rstd.data_ptr<scalar_t>());
+      });
+    }
     context->save_for_backward({x, weight, rstd});
     return y;
   }
@@ -27,14 +32,20 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[1];
+    const at::Tensor& rstd = saved[2];
     const at::Tensor y_gradient = gradients[0].contiguous();
-    at::Tensor x_gradient = at::empty_like(x);
+    const at::Tensor x_gradient = at::empty_like(x);
+    at::Tensor sum;
+    if (weight.requires_grad()) sum = weight.mutable_grad();
+    if (x.is_cuda()) {
+      RmsNormGradientOnDevice(y_gradient, x, weight, rstd, x_gradient, sum);
+      return {x_gradient, {}, {}};
+    }
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "RmsNorm", [&] {
-      scalar_t* const weight_gradient =
-          weight.requires_grad() ? weight.mutable_grad().data_ptr<scalar_t>() : nullptr;
       RmsNormGradient(y_gradient.data_ptr<scalar_t>(), x.data_ptr<scalar_t>(),
-                      weight.data_ptr<scalar_t>(), saved[2].data_ptr<scalar_t>(), x.size(0),
-                      x.size(1), x_gradient.data_ptr<scalar_t>(), weight_gradient);
+                      weight.data_ptr<scalar_t>(), rstd.data_ptr<scalar_t>(), x.size(0), x.size(1),
+                      x_gradient.data_ptr<scalar_t>(),
+                      sum.defined() ? sum.data_ptr<scalar_t>() : nullptr);
     });
     return {x_gradient, {}, {}};
   }
@@ -72,8 +83,10 @@ struct PortableRmsNorm : torch::autograd::Function<PortableRmsNorm> {
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon,
                    const Numerics& numerics) {
-  return numerics.portable ? PortableRmsNorm::apply(x, weight, epsilon)
-                           : RmsNormFunction::apply(x.contiguous(), weight, epsilon);
+  if (numerics.portable && !HasDeviceNorm(x, weight)) {
+    return PortableRmsNorm::apply(x, weight, epsilon);
+  }
+  return RmsNormFunction::apply(x.contiguous(), weight, epsilon);
 }
 
 }  // namespace troupe

@@ -1,27 +1,12 @@
 #include "modules/torch/row_kernels.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+
+#include "gpu/kernels/sum_lanes.hpp"
 
 namespace troupe {
 namespace {
-
-/// Sum over i of f(i), in eight interleaved lanes that the compiler can keep in vector registers:
-/// it must not reorder a plain sum of floats by itself.
-template <class T, class F>
-T SumLanes(std::int64_t count, F f) {
-  constexpr std::int64_t kLanes = 8;
-  T lanes[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += f(i + lane);
-  }
-  for (std::int64_t lane = 0; i < count; ++i, ++lane) lanes[lane] += f(i);
-  T sum = 0;
-  for (const T lane : lanes) sum += lane;
-  return sum;
-}
 
 /// Calls `visit(offset in rows, offset in heads, t)` for every head vector.
 template <class Visit>
@@ -60,38 +45,6 @@ void TurnOrCopy(const T* from, const HeadColumns& columns, const Rotation<T>& ro
 }
 
 }  // namespace
-
-template <class T>
-void RmsNormRows(const T* x, const T* weight, std::int64_t num_rows, std::int64_t hidden,
-                 double epsilon, T* y, T* rstd) {
-  for (std::int64_t m = 0; m < num_rows; ++m, x += hidden, y += hidden) {
-    const T squares = SumLanes<T>(hidden, [x](std::int64_t i) { return x[i] * x[i]; });
-    const T r = T(1) / std::sqrt(squares / static_cast<T>(hidden) + static_cast<T>(epsilon));
-    rstd[m] = r;
-    for (std::int64_t i = 0; i < hidden; ++i) y[i] = x[i] * r * weight[i];
-  }
-}
-
-template <class T>
-void RmsNormGradient(const T* y_gradient, const T* x, const T* weight, const T* rstd,
-                     std::int64_t num_rows, std::int64_t hidden, T* x_gradient,
-                     T* weight_gradient) {
-  for (std::int64_t m = 0; m < num_rows; ++m) {
-    const T r = rstd[m];
-    const T dot =
-        SumLanes<T>(hidden, [=](std::int64_t i) { return y_gradient[i] * weight[i] * x[i]; });
-    const T pull = dot * r * r / static_cast<T>(hidden);
-    for (std::int64_t i = 0; i < hidden; ++i) {
-      x_gradient[i] = r * (y_gradient[i] * weight[i] - x[i] * pull);
-    }
-    if (weight_gradient) {
-      for (std::int64_t i = 0; i < hidden; ++i) weight_gradient[i] += y_gradient[i] * x[i] * r;
-    }
-    y_gradient += hidden;
-    x += hidden;
-    x_gradient += hidden;
-  }
-}
 
 template <class T>
 void GatherHeads(const T* rows, const HeadColumns& columns, const Rotation<T>& rotation, T scale,
@@ -157,17 +110,14 @@ void RowMaxima(const T* x, std::int64_t num_rows, std::int64_t width, T* values,
   }
 }
 
-#define TROUPE_FOR_TYPE(T)                                                                   \
-  template void RmsNormRows(const T*, const T*, std::int64_t, std::int64_t, double, T*, T*); \
-  template void RmsNormGradient(const T*, const T*, const T*, const T*, std::int64_t,        \
-                                std::int64_t, T*, T*);                                       \
-  template void GatherHeads(const T*, const HeadColumns&, const Rotation<T>&, T, T*);        \
-  template void ScatterHeads(const T*, const HeadColumns&, const Rotation<T>&, T, T*);       \
-  template void LookUpRows(const T*, std::int64_t, std::int64_t, const std::int64_t*,        \
-                           std::int64_t, std::int64_t, T*);                                  \
-  template void AddLookedUpRows(const T*, std::int64_t, std::int64_t, const std::int64_t*,   \
-                                std::int64_t, std::int64_t, T*);                             \
-  template double SumOfSquares(const T*, std::int64_t);                                      \
+#define TROUPE_FOR_TYPE(T)                                                                 \
+  template void GatherHeads(const T*, const HeadColumns&, const Rotation<T>&, T, T*);      \
+  template void ScatterHeads(const T*, const HeadColumns&, const Rotation<T>&, T, T*);     \
+  template void LookUpRows(const T*, std::int64_t, std::int64_t, const std::int64_t*,      \
+                           std::int64_t, std::int64_t, T*);                                \
+  template void AddLookedUpRows(const T*, std::int64_t, std::int64_t, const std::int64_t*, \
+                                std::int64_t, std::int64_t, T*);                           \
+  template double SumOfSquares(const T*, std::int64_t);                                    \
   template void RowMaxima(const T*, std::int64_t, std::int64_t, T*, std::int64_t*);
 TROUPE_FOR_TYPE(float)
 TROUPE_FOR_TYPE(double)

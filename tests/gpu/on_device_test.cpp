@@ -1,7 +1,9 @@
-// The kernels on a device against the plain loops. Compiled where nvcc is, run where a device is.
+// The kernels on a device against the plain loops. Compiled where nvcc is, run where a device is,
+// and once more by tests/gpu/simt, which plays the device and the threads of the kernels.
 #ifdef TROUPE_HAS_CUDA
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -11,7 +13,9 @@
 
 #include "gpu/check.hpp"
 #include "gpu/device.hpp"
+#include "gpu/kernels/bfloat16.hpp"
 #include "gpu/kernels/device.hpp"
+#include "gpu/kernels/rms_norm.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
@@ -170,6 +174,87 @@ TEST_CASE_METHOD(OnDevice, "AdamW on a device is the plain loop to rounding", "[
     std::memcpy(&widened, &bits, sizeof widened);
     REQUIRE(widened == Approx(got[i]).epsilon(1.0 / 256));
   }
+}
+
+TEST_CASE_METHOD(OnDevice, "norms on a device are the plain loops to rounding", "[gpu]") {
+  const bool is_short = GENERATE(false, true);
+  const auto hidden = GENERATE(as<std::size_t>(), 3, 7, 64, 520, 2048);
+  const auto num_rows = GENERATE(as<std::size_t>(), 0, 1, 5, 600);
+  const std::size_t skipped = GENERATE(as<std::size_t>(), 0, 3);  // numbers before the first
+  const bool trains = GENERATE(true, false);
+  if (num_rows > 5 && hidden > 64 && (skipped > 0 || !trains)) return;  // for the sake of time
+  CAPTURE(is_short, hidden, num_rows, skipped, trains);
+  std::mt19937 random(static_cast<unsigned>(hidden + num_rows));
+  std::normal_distribution<float> normal;
+  const std::size_t count = num_rows * hidden;
+  // What a device holds of these, as floats and as it lies there.
+  const auto draw = [&](std::vector<float>& values, std::size_t size) {
+    values.resize(size);
+    std::vector<std::uint16_t> rounded(skipped + size);
+    std::vector<float> plain(skipped + size);
+    for (std::size_t i = 0; i < size; ++i) {
+      values[i] = 3.0F * normal(random);
+      if (is_short) values[i] = static_cast<float>(BFloat16(values[i]));
+      rounded[skipped + i] = BFloat16(values[i]).bits;
+      plain[skipped + i] = values[i];
+    }
+    return is_short ? Copy(rounded) : Copy(plain);
+  };
+  const std::size_t size = is_short ? 2 : 4;
+  std::vector<float> x, gradient;
+  const auto x_there = draw(x, count);
+  const auto gradient_there = draw(gradient, count);
+  std::vector<float> weight(hidden), weight_gradient(hidden, 0.25F);
+  for (float& w : weight) w = 1.0F + 0.3F * normal(random);
+  const auto weight_there = Copy(weight);
+  const auto weight_gradient_there = Copy(weight_gradient);
+  std::vector<float> y(count), rstd(num_rows), x_gradient(count);
+  troupe::RmsNormRows(x.data(), weight.data(), static_cast<std::int64_t>(num_rows),
+                      static_cast<std::int64_t>(hidden), 1e-5, y.data(), rstd.data());
+  troupe::RmsNormGradient(gradient.data(), x.data(), weight.data(), rstd.data(),
+                          static_cast<std::int64_t>(num_rows), static_cast<std::int64_t>(hidden),
+                          x_gradient.data(), trains ? weight_gradient.data() : nullptr);
+
+  const auto rstd_there = pool.Allocate(num_rows * 4 + 4, stream);
+  const auto y_there = pool.Allocate((skipped + count) * size + 1, stream);
+  const auto x_gradient_there = pool.Allocate((skipped + count) * size + 1, stream);
+  const auto spare = pool.Allocate(
+      static_cast<std::size_t>(SpareOfRmsNorm(static_cast<std::int64_t>(hidden))) * 4, stream);
+  const auto at = [&](const auto& there) { return AsBytes(there) + skipped * size; };
+  const Row row = is_short ? Row::kBFloat16 : Row::kFloat32;
+  RmsNorm(stream, row, at(x_there), static_cast<float*>(weight_there.get()),
+          static_cast<std::int64_t>(num_rows), static_cast<std::int64_t>(hidden), 1e-5, at(y_there),
+          static_cast<float*>(rstd_there.get()));
+  RmsNormGradient(stream, row, at(gradient_there), at(x_there),
+                  static_cast<float*>(weight_there.get()), static_cast<float*>(rstd_there.get()),
+                  static_cast<std::int64_t>(num_rows), static_cast<std::int64_t>(hidden),
+                  at(x_gradient_there),
+                  trains ? static_cast<float*>(weight_gradient_there.get()) : nullptr,
+                  static_cast<float*>(spare.get()));
+  const auto read = [&](const std::shared_ptr<void>& there) {
+    if (!is_short) return Read<float>(there, skipped + count);
+    std::vector<float> floats;
+    for (const std::uint16_t bits : Read<std::uint16_t>(there, skipped + count)) {
+      BFloat16 value;
+      value.bits = bits;
+      floats.push_back(static_cast<float>(value));
+    }
+    return floats;
+  };
+  const auto farthest = [&](const std::vector<float>& got, const std::vector<float>& expected,
+                            std::size_t from) {
+    float most = 0.0F;
+    float largest = 1e-6F;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      most = std::max(most, std::abs(got[from + i] - expected[i]));
+      largest = std::max(largest, std::abs(expected[i]));
+    }
+    return most / largest;
+  };
+  const float rounding = is_short ? 1.0F / 256 : 2e-6F;
+  CHECK(farthest(read(y_there), y, skipped) < rounding);
+  CHECK(farthest(read(x_gradient_there), x_gradient, skipped) < rounding);
+  CHECK(farthest(Read<float>(weight_gradient_there, hidden), weight_gradient, 0) < 1e-5F);
 }
 
 TEST_CASE_METHOD(OnDevice, "what is queued before it has run when somebody is told", "[gpu]") {
