@@ -1,10 +1,8 @@
 #include "actors/device_work.hpp"
 
-#include <algorithm>
-#include <limits>
-
 #include "modules/memory_meter.hpp"
 #include "trace/pass_record.hpp"
+#include "trace/work_memory.hpp"
 
 namespace troupe {
 namespace {
@@ -46,12 +44,11 @@ const char* UnitOf(WorkKind kind) {
   }
 }
 
-/// What a record has room for: 4 TiB.
-std::uint32_t MemoryKib(const DeviceConfig& config) {
-  if (!config.memory) return 0;
-  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(config.memory->UseOf(config.rank).in_use_bytes / 1024, 0, kMost));
+WorkMemory MemoryOf(const DeviceConfig& config) {
+  if (!config.memory) return {};
+  const MemoryUse use = config.memory->UseOf(config.rank);
+  const int gpu = config.gpu == Buffer::kHost ? WorkMemory::kOfProcess : config.gpu;
+  return {use.in_use_bytes, use.reserved_bytes, use.peak_bytes, gpu};
 }
 
 }  // namespace
@@ -88,7 +85,7 @@ void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes&
   record.round = static_cast<std::int32_t>(work.round);
   record.begin_ns = times.begin_ns;
   record.end_ns = times.end_ns;
-  record.memory_kib = MemoryKib(config);
+  SetMemory(record, MemoryOf(config));
   config.trace->Worked(record);
 }
 

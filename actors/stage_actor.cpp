@@ -6,19 +6,13 @@
 
 #include "actors/names.hpp"
 #include "actors/stage_checks.hpp"
-#include "actors/stage_commands.hpp"
 #include "actors/stage_counts.hpp"
+#include "actors/stage_parts.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
-namespace {
 
-using Self = ActorPointer<Stage, StageState>;
-
-void Pump(Self self);
-
-/// The first failure of this stage: everybody who waits for it learns the reason.
-void Fail(Self self, const caf::error& reason) {
+void Fail(StagePointer self, const caf::error& reason) {
   StageState& s = self->state;
   if (std::exchange(s.failed, true)) return;
   s.config.abort->Raise(TextOf(reason));
@@ -39,8 +33,10 @@ void Fail(Self self, const caf::error& reason) {
   s.rounds.clear();
 }
 
+namespace {
+
 /// Fails with `why`, and says so to whoever asked.
-caf::error Refuse(Self self, const std::string& why) {
+caf::error Refuse(StagePointer self, const std::string& why) {
   const caf::error reason = MakeFailure(why);
   Fail(self, reason);
   return reason;
@@ -53,7 +49,7 @@ void BeginRound(StageState& s) {
   s.counters.horizon += UnitsIn(front->round.microbatches, s.config.microbatches_per_unit);
 }
 
-void EndRound(Self self) {
+void EndRound(StagePointer self) {
   StageState& s = self->state;
   s.updating = false;
   StageState::OpenRound done = std::move(s.rounds.front());
@@ -64,7 +60,7 @@ void EndRound(Self self) {
 }
 
 /// The last unit of the round is retired: step the optimizer if there is one, then report.
-void FinishRound(Self self) {
+void FinishRound(StagePointer self) {
   StageState& s = self->state;
   const Round& round = s.rounds.front().round;
   if (!round.train || !s.config.update) return EndRound(self);
@@ -75,180 +71,9 @@ void FinishRound(Self self) {
             [self](const caf::error& reason) { Fail(self, reason); });
 }
 
-/// Fetches the shards that devices of this process will read. Returns how many are on their way:
-/// each of these comes as the message that `arrived` was made for.
-std::size_t Bring(Self self, std::vector<Buffer>& shards, const ShardArrived& arrived,
-                  const std::string& what) {
-  StageState& s = self->state;
-  std::size_t missing = 0;
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    if (shards[i].local() || (shards.size() > 1 && !s.config.here.at(i))) continue;
-    ++missing;
-    ShardArrived message = arrived;
-    message.shard = static_cast<int>(i);
-    s.config.tensors->Fetch(
-        shards[i], s.config.name + ": " + what + " of microbatch " + std::to_string(arrived.unit),
-        OnBehalf([me = caf::actor_cast<Stage>(self), message](Buffer buffer) mutable {
-          message.buffer = std::move(buffer);
-          caf::anon_send(me, std::move(message));
-        }),
-        [abort = s.config.abort](const std::string& error) { abort->Raise(error); },
-        s.config.on_device.empty() ? Buffer::kHost : s.config.on_device.at(i));
-  }
-  return missing;
-}
-
-void OnGradient(Self self, std::size_t link, const Gradient& gradient) {
-  StageState& s = self->state;
-  if (s.failed) return;
-  const std::string wrong =
-      WrongUnit(s.config, "gradient", s.told[link], s.config.out[link].name, gradient.unit);
-  if (!wrong.empty()) return Fail(self, MakeFailure(wrong));
-  ++s.told[link];
-  StageState::Flight& flight = s.flights.at(gradient.unit);
-  flight.gradients[link] = gradient.shards;
-  flight.announced[link] = true;
-  flight.missing[link] =
-      Bring(self, flight.gradients[link], {true, static_cast<int>(link), gradient.unit, 0, {}},
-            asked::kGradient);
-  CountGradients(s, link);
-  Pump(self);
-}
-
-void OnShardArrived(Self self, const ShardArrived& arrived) {
-  StageState& s = self->state;
-  if (s.failed) return;
-  const auto link = static_cast<std::size_t>(arrived.link);
-  const auto shard = static_cast<std::size_t>(arrived.shard);
-  if (arrived.gradient) {
-    StageState::Flight& flight = s.flights.at(arrived.unit);
-    flight.gradients[link][shard] = arrived.buffer;
-    --flight.missing[link];
-    CountGradients(s, link);
-    return Pump(self);
-  }
-  auto& waiting = s.arrived[link].at(static_cast<std::size_t>(arrived.unit - s.counters.forwards));
-  waiting.activation.shards[shard] = arrived.buffer;
-  --waiting.missing;
-  CountActivations(s, link);
-  Pump(self);
-}
-
-/// Forward `unit` is done on all shards: pass its output on and answer whoever needs no gradient.
-void OnForwardDone(Self self, std::int64_t unit, const FromSet<ForwardDone>& done) {
-  StageState& s = self->state;
-  if (s.failed) return;
-  s.running.pop_front();
-  ++s.forwards_done;
-  StageState::Flight& flight = s.flights.at(unit);
-  auto& report = s.rounds.front().report;
-  for (const auto& part : done.parts) report.busy_ns += part.busy_ns;
-  report.loss += done.parts.front().result.loss;
-  if (s.config.out.empty()) report.loss.sequence_tokens += flight.num_tokens;
-
-  for (std::size_t l = 0; l < flight.askers.size(); ++l) {
-    if (NeedsBackward(s) && s.config.in[l].carries_gradient) continue;
-    flight.answered[l] = true;
-    flight.askers[l].deliver(Gradient{unit, {}});
-  }
-  if (flight.feed.pending()) flight.feed.deliver(InputTaken{unit});
-
-  flight.sent = true;
-  for (std::size_t l = 0; l < s.config.out.size(); ++l) {
-    Activation activation{unit, s.config.out[l].link, {}, flight.rows};
-    for (const auto& part : done.parts) activation.shards.push_back(part.result.outputs.at(l));
-    self->request(s.config.out[l].to, caf::infinite, std::move(activation))
-        .then([self, l](const Gradient& gradient) { OnGradient(self, l, gradient); },
-              [self](const caf::error& reason) { Fail(self, reason); });
-  }
-  Pump(self);
-}
-
-void StartForward(Self self, std::int64_t unit) {
-  StageState& s = self->state;
-  const Round& round = s.rounds.front().round;
-  StageState::Flight& flight = s.flights[unit];
-  flight.gradients.resize(s.config.out.size());
-  flight.missing.resize(s.config.out.size());
-  flight.announced.resize(s.config.out.size());
-
-  ForwardPass pass;
-  pass.unit = unit;
-  pass.train = NeedsBackward(s);
-  pass.loss_scale = round.loss_scale;
-  if (s.config.reads_data) {
-    pass.data = std::move(s.fed.front().input.data);
-    flight.feed = std::move(s.fed.front().asker);
-    s.fed.pop_front();
-    flight.num_tokens = pass.data->num_tokens;
-  }
-  std::vector<std::vector<Buffer>> inputs;  // by link, then shard
-  for (std::size_t l = 0; l < s.arrived.size(); ++l) {
-    StageState::Arrived arrived = std::move(s.arrived[l].front());
-    s.arrived[l].pop_front();
-    flight.askers.push_back(std::move(arrived.asker));
-    flight.answered.push_back(false);
-    if (pass.data) {
-      const auto text = RowMismatch(s.config, static_cast<int>(l), arrived.activation, *pass.data);
-      if (!text.empty()) return Fail(self, MakeFailure(text));
-    }
-    if (l == 0) flight.rows = arrived.activation.rows;
-    inputs.push_back(std::move(arrived.activation.shards));
-  }
-  if (!flight.rows && pass.data) {
-    flight.rows = std::shared_ptr<const RowTable>(pass.data, &pass.data->table);
-  }
-
-  ToSet<RunForward> set = ForwardCommands(s.config, round.number, pass, inputs);
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then([self, unit](const FromSet<ForwardDone>& done) { OnForwardDone(self, unit, done); },
-            [self](const caf::error& reason) { Fail(self, reason); });
-}
-
-/// Backward `unit` is done on all shards: answer every asker that still waits.
-void OnBackwardDone(Self self, std::int64_t unit, const FromSet<BackwardDone>& done) {
-  StageState& s = self->state;
-  if (s.failed) return;
-  s.running.pop_front();
-  for (const auto& part : done.parts) s.rounds.front().report.busy_ns += part.busy_ns;
-  StageState::Flight flight = std::move(s.flights.at(unit));
-  s.flights.erase(unit);
-  for (std::size_t l = 0; l < flight.askers.size(); ++l) {
-    if (flight.answered[l]) continue;
-    Gradient gradient{unit, {}};
-    for (const auto& part : done.parts) gradient.shards.push_back(part.result.gradients.at(l));
-    flight.askers[l].deliver(std::move(gradient));
-  }
-  Pump(self);
-}
-
-void StartBackward(Self self, std::int64_t unit) {
-  StageState& s = self->state;
-  ToSet<RunBackward> set =
-      BackwardCommands(s.config, s.rounds.front().round.number, unit, s.flights.at(unit).gradients);
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then([self, unit](const FromSet<BackwardDone>& done) { OnBackwardDone(self, unit, done); },
-            [self](const caf::error& reason) { Fail(self, reason); });
-}
-
-/// The weights' part of backward `unit`: only the devices know what it takes.
-void StartWeights(Self self, std::int64_t unit) {
-  StageState& s = self->state;
-  ToSet<RunBackwardWeights> set = WeightCommands(s.config, s.rounds.front().round.number, unit);
-  const auto done = [self](const FromSet<BackwardWeightsDone>& answers) {
-    StageState& state = self->state;
-    if (state.failed) return;
-    state.running.pop_front();
-    for (const auto& part : answers.parts) state.rounds.front().report.busy_ns += part.busy_ns;
-    Pump(self);
-  };
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(done, [self](const caf::error& reason) { Fail(self, reason); });
-}
-
 /// Starts the next pass if the rule allows one and says whether it did. The only place that starts
 /// work.
-bool StartNext(Self self) {
+bool StartNext(StagePointer self) {
   StageState& s = self->state;
   if (s.failed || s.updating || s.rounds.empty()) return false;
   Recount(s);
@@ -265,27 +90,18 @@ bool StartNext(Self self) {
   if (!pass) return false;
   s.running.push_back(*pass);
   CountStarted(s.counters, *pass);
-  switch (pass->kind) {
-    case PassKind::kForward:
-      StartForward(self, pass->unit);
-      break;
-    case PassKind::kBackward:
-      StartBackward(self, pass->unit);
-      break;
-    case PassKind::kWeight:
-      StartWeights(self, pass->unit);
-      break;
-  }
+  StartPass(self, *pass);
   return true;
 }
 
-void Decide(Self self) {
+void Decide(StagePointer self) {
   while (StartNext(self)) {
   }
 }
 
-/// Decides; in virtual time as the simulator does, once all that ends at this instant has ended.
-void Pump(Self self) {
+}  // namespace
+
+void Pump(StagePointer self) {
   StageState& s = self->state;
   if (!s.config.virtual_time) return Decide(self);
   if (std::exchange(s.deciding, true)) return;
@@ -294,9 +110,7 @@ void Pump(Self self) {
       caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, DecideNow{}));
 }
 
-}  // namespace
-
-Stage::behavior_type RunStage(Self self, StageConfig config) {
+Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
   StageState& s = self->state;
   s.arrived.resize(config.in.size());
   s.announced.resize(config.in.size());
@@ -313,12 +127,7 @@ Stage::behavior_type RunStage(Self self, StageConfig config) {
         if (!wrong.empty()) return Refuse(self, wrong);
         ++s.announced[link];
         auto asker = self->make_response_promise<Gradient>();
-        s.arrived[link].push_back({activation, asker, 0});
-        auto& waiting = s.arrived[link].back();
-        waiting.missing = Bring(self, waiting.activation.shards,
-                                {false, activation.link, activation.unit, 0, {}}, "activation");
-        CountActivations(s, link);
-        Pump(self);
+        OnActivation(self, activation, asker);
         return asker;
       },
       [self, &s](const RoundBegin& begin) -> caf::result<StageReport> {

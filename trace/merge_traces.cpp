@@ -154,7 +154,7 @@ class Merger {
       work.pass.dp = record.dp;
       work.pass.rank = record.rank;
       work.pass.kind = static_cast<WorkKind>(record.work);
-      work.memory_bytes = static_cast<std::int64_t>(record.memory_kib) * 1024;
+      work.memory = MemoryOf(record);
       const auto found = records_.by_id.find(record.cause);
       if (found != records_.by_id.end()) work.message = found->second;
       trace_.work.push_back(work);

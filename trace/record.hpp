@@ -35,8 +35,9 @@ struct TraceRecord {
   std::int64_t bytes = 0;     ///< of the tensors it names
   std::uint64_t request = 0;  ///< number that the sender gave its request, or that this answers; 0
                               ///< for what is neither
-  std::uint32_t first_request =
-      0;  ///< requests that its handling sent: (first_request, last_request]
+  /// Requests that its handling sent: (first_request, last_request]. Of work, which sends none, the
+  /// KiB reserved when it ended and the most that were in use until then (trace/work_memory.hpp).
+  std::uint32_t first_request = 0;
   std::uint32_t last_request = 0;
   ActorNumber sender = 0;
   ActorNumber receiver = 0;
@@ -50,7 +51,8 @@ struct TraceRecord {
   RecordKind kind = RecordKind::kMessage;
   std::uint8_t work = 0;       ///< WorkKind, of work
   std::uint8_t answer = 0;     ///< 1: of the message: it is the answer to `request`
-  std::uint8_t spare[3] = {};  ///< zeros
+  std::uint8_t gpu = 0;        ///< of work: 1 + the GPU whose memory it says; 0: its process's own
+  std::uint8_t spare[2] = {};  ///< zeros
   /// Of a message that says which training step its round is: that step, from 1; 0: it says that
   /// the round is an evaluation; -1: it does not say.
   std::int32_t step = -1;

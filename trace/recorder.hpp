@@ -22,6 +22,10 @@
 //                    L link: "FROM TO boundary|hop NAME" with the stages' numbers
 //   records        128 bytes each; `number` tells whether a slot holds the record looked for: 0 is
 //                  none, all ones is one that is being written
+//
+// The version says how the bytes lie: a file of another is refused. A record that says more than
+// before keeps the version, as long as what it says lies where there were zeros, and 0 means that
+// it is not known: so programs read older files, and older programs newer ones.
 #pragma once
 
 #include <cstddef>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trace/pass_record.hpp"
+#include "trace/work_memory.hpp"
 
 namespace troupe {
 
@@ -37,8 +38,8 @@ struct TraceMessage {
 /// One piece of work of one device, on the same clock.
 struct TraceWork {
   PassRecord pass;
-  int message = -1;               ///< index of the message whose handling it was
-  std::int64_t memory_bytes = 0;  ///< in use when it ended, by its process; 0: not known
+  int message = -1;  ///< index of the message whose handling it was
+  WorkMemory memory;
 };
 
 struct TraceProcess {

@@ -1,7 +1,6 @@
 // The collectives of a local group, as each member's thread carries out its part of them.
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "transport/collective_arguments.hpp"
@@ -18,10 +17,6 @@ constexpr std::size_t kBlockBytes = 4096;
 
 // Slices begin on cache lines where the data does, so that no two members write the same line.
 constexpr std::size_t kLineBytes = 64;
-
-std::size_t Total(std::span<const std::size_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-}
 
 class LocalCommunicator final : public Communicator {
  public:
@@ -88,7 +83,7 @@ LocalCall& LocalCommunicator::BeginReduction(LocalOperation operation, std::int6
   LocalCall& call = Begin(operation, count);
   call.dtype = dtype;
   call.op = op;
-  if (count < 0) call.error = ToString(call) + ": expected a count of at least 0";
+  call.error = CountError(call);
   return call;
 }
 
@@ -127,12 +122,8 @@ void LocalCommunicator::Barrier() {
 void LocalCommunicator::Broadcast(void* data, std::size_t num_bytes, int root) {
   LocalCall& call = Begin(LocalOperation::kBroadcast, static_cast<std::int64_t>(num_bytes));
   call.root = root;
-  if (root < 0 || root >= size()) {
-    call.error = "broadcast: expected a root in [0, " + std::to_string(size()) + "), got " +
-                 std::to_string(root);
-  } else if (root == rank_) {
-    Offer(call, data, num_bytes);
-  }
+  call.error = RootError(root, size());
+  if (root == rank_) Offer(call, data, num_bytes);
   Enter();
   if (root != rank_) Copy(data, Peer(root).input, num_bytes);
   End();
@@ -140,7 +131,7 @@ void LocalCommunicator::Broadcast(void* data, std::size_t num_bytes, int root) {
 
 void LocalCommunicator::AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) {
   LocalCall& call = BeginReduction(LocalOperation::kAllReduce, count, dtype, op);
-  if (call.error.empty()) Offer(call, data, static_cast<std::size_t>(count) * SizeOf(dtype));
+  Offer(call, data, BytesOfCount(count, dtype));
   call.in_place = static_cast<std::byte*>(data);
   Enter();
   if (direct_) {
@@ -158,10 +149,9 @@ void LocalCommunicator::AllReduce(void* data, std::int64_t count, DType dtype, R
 void LocalCommunicator::ReduceSliceInPlace(std::int64_t count, DType dtype, ReduceOp op) {
   if (size() == 1) return;
   const std::size_t num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
-  const std::size_t lines = (num_bytes + kLineBytes - 1) / kLineBytes;
   const auto cut = [&](int rank) {
-    const auto members = static_cast<std::size_t>(size());
-    return std::min(num_bytes, lines * static_cast<std::size_t>(rank) / members * kLineBytes);
+    return BeginOfPart(num_bytes, kLineBytes, static_cast<std::size_t>(rank),
+                       static_cast<std::size_t>(size()));
   };
   const std::size_t end = cut(rank_ + 1);
   alignas(kLineBytes) std::byte sums[kBlockBytes];
@@ -187,8 +177,7 @@ void LocalCommunicator::AllGather(const void* input, std::size_t num_bytes, void
 void LocalCommunicator::ReduceScatter(const void* input, std::int64_t count, DType dtype,
                                       ReduceOp op, void* output) {
   LocalCall& call = BeginReduction(LocalOperation::kReduceScatter, count, dtype, op);
-  const std::size_t num_bytes =
-      call.error.empty() ? static_cast<std::size_t>(count) * SizeOf(dtype) : 0;
+  const std::size_t num_bytes = BytesOfCount(count, dtype);
   Offer(call, input, num_bytes * static_cast<std::size_t>(size()));
   Enter();
   PointAt(num_bytes * static_cast<std::size_t>(rank_));
@@ -202,8 +191,7 @@ void LocalCommunicator::AllToAll(const void* input, std::span<const std::size_t>
   LocalCall& call = Begin(LocalOperation::kAllToAll, 0);
   call.send_bytes.assign(send_bytes.begin(), send_bytes.end());
   call.receive_bytes.assign(receive_bytes.begin(), receive_bytes.end());
-  call.error = SizeError("send sizes", members, send_bytes.size());
-  if (call.error.empty()) call.error = SizeError("receive sizes", members, receive_bytes.size());
+  call.error = SizesError(members, send_bytes, receive_bytes);
   if (call.error.empty()) Offer(call, input, Total(send_bytes));
   Enter();
   std::byte* target = static_cast<std::byte*>(output);

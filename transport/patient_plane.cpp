@@ -7,7 +7,7 @@ namespace troupe {
 
 PatientPlane::PatientPlane(DataPlane& plane, TensorCarrier& carrier,
                            std::shared_ptr<AbortSignal> abort, std::chrono::milliseconds patience)
-    : plane_(plane), carrier_(carrier), abort_(std::move(abort)), patience_(patience) {}
+    : PlaneInFront(plane, carrier), abort_(std::move(abort)), patience_(patience) {}
 
 std::function<void(const std::string&)> PatientPlane::Patient(
     std::function<void(const std::string&)> failed) {
@@ -23,26 +23,18 @@ std::function<void(const std::string&)> PatientPlane::Patient(
       };
 }
 
-void PatientPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {
-  plane_.Send(to, label, std::move(buffer), std::move(sent));
-}
-
 void PatientPlane::Receive(ProcessId from, Label label, Buffer destination, std::string what,
                            std::function<void()> received,
                            std::function<void(const std::string& error)> failed) {
-  plane_.Receive(from, label, std::move(destination), std::move(what), std::move(received),
-                 Patient(std::move(failed)));
+  PlaneInFront::Receive(from, label, std::move(destination), std::move(what), std::move(received),
+                        Patient(std::move(failed)));
 }
 
 void PatientPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
                         std::string what, std::function<void()> received,
                         std::function<void(const std::string& error)> failed) {
-  carrier_.Pull(home, key, offset, std::move(destination), std::move(what), std::move(received),
-                Patient(std::move(failed)));
-}
-
-void PatientPlane::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {
-  carrier_.Return(home, key, weight);
+  PlaneInFront::Pull(home, key, offset, std::move(destination), std::move(what),
+                     std::move(received), Patient(std::move(failed)));
 }
 
 }  // namespace troupe

@@ -33,11 +33,6 @@ GroupCall ReductionOf(LocalOperation operation, std::int64_t count, DType dtype,
   return call;
 }
 
-std::string CountError(const GroupCall& call) {
-  if (call.count >= 0) return {};
-  return ToString(call) + ": expected a count of at least 0";
-}
-
 class SpanningCommunicator final : public Communicator {
  public:
   /// `local` is the view of this member in the group of its process, null if it is alone there.
@@ -142,11 +137,7 @@ void SpanningCommunicator::Barrier() {
 void SpanningCommunicator::Broadcast(void* data, std::size_t num_bytes, int root) {
   GroupCall call = CallOf(LocalOperation::kBroadcast, static_cast<std::int64_t>(num_bytes));
   call.root = root;
-  std::string error;
-  if (root < 0 || root >= size())
-    error = "broadcast: expected a root in [0, " + std::to_string(size()) + "), got " +
-            std::to_string(root);
-  Perform(call, error, [&] {
+  Perform(call, RootError(root, size()), [&] {
     const auto party =
         std::find_if(group_->parties.begin(), group_->parties.end(),
                      [&](const Party& other) { return other.process == group_->home(root); });
@@ -249,8 +240,7 @@ void SpanningCommunicator::ReduceScatterByParty(const std::byte* input, std::siz
 void SpanningCommunicator::AllToAll(const void* input, std::span<const std::size_t> send_bytes,
                                     void* output, std::span<const std::size_t> receive_bytes) {
   const std::size_t members = group_->homes.size();
-  std::string error = SizeError("send sizes", members, send_bytes.size());
-  if (error.empty()) error = SizeError("receive sizes", members, receive_bytes.size());
+  const std::string error = SizesError(members, send_bytes, receive_bytes);
   Perform(CallOf(LocalOperation::kAllToAll, 0), error, [&] {
     const auto* const source = static_cast<const std::byte*>(input);
     auto* const target = static_cast<std::byte*>(output);

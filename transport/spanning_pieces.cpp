@@ -1,6 +1,5 @@
 #include "transport/spanning_pieces.hpp"
 
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -11,10 +10,6 @@ namespace troupe {
 namespace {
 
 using Sizes = std::span<const std::size_t>;
-
-std::size_t Total(Sizes sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-}
 
 std::size_t OffsetOf(Sizes sizes, int member) {
   return Total(sizes.first(static_cast<std::size_t>(member)));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/collective_arguments.hpp"
 #include "transport/reduce.hpp"
 #include "transport/spanning_exchange.hpp"
 
@@ -33,9 +34,8 @@ void ReduceInPlace(std::vector<const std::byte*> inputs, std::size_t num_bytes, 
 }  // namespace
 
 std::vector<ByteRange> CutIntoLines(std::size_t num_bytes, std::size_t num_parts) {
-  const std::size_t lines = (num_bytes + kLineBytes - 1) / kLineBytes;
   const auto cut = [&](std::size_t part) {
-    return std::min(num_bytes, lines * part / num_parts * kLineBytes);
+    return BeginOfPart(num_bytes, kLineBytes, part, num_parts);
   };
   std::vector<ByteRange> parts;
   for (std::size_t part = 0; part < num_parts; ++part) parts.push_back({cut(part), cut(part + 1)});

@@ -17,8 +17,8 @@ void AddTraceSummary(CLI::App& trace, Command& command) {
       trace, "summary",
       "Say where the time went: per stage and replica how long its devices worked, ran\n"
       "something else, waited (for which message from whom), and how long no pass ran\n"
-      "(bubble); per edge the messages, bytes and time in mailboxes; the longest waits;\n"
-      "and what the trace lacks.",
+      "(bubble); the memory of each rank's GPU; per edge the messages, bytes and time in\n"
+      "mailboxes; the longest waits; and what the trace lacks.",
       arguments->run);
   AddSteps(*verb, arguments->steps);
   SetAction(*verb, command, [arguments] {

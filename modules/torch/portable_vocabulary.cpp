@@ -3,8 +3,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <tuple>
 
-#include "modules/torch/deferred_weights.hpp"
-#include "modules/torch/numerics.hpp"
+#include "modules/torch/vocabulary_loss.hpp"
 
 namespace troupe {
 namespace {
@@ -70,44 +69,23 @@ at::Tensor Normalise(at::Tensor& logits, const at::Tensor& labels, std::int64_t 
   return sums;
 }
 
-struct LossFunction : torch::autograd::Function<LossFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& labels, std::int64_t first_id,
-                            const TensorGroupPtr& group, Predictions* predictions) {
-    at::Tensor logits = at::mm(x, weight.t());
+/// The library's operations.
+struct PortableRows {
+  static at::Tensor Predict(at::Tensor& logits, const at::Tensor& labels, std::int64_t first_id,
+                            const TensorGroup& group, Predictions& predictions) {
     if (logits.scalar_type() == at::kBFloat16) logits = logits.to(at::kFloat);
-    const at::Tensor sums = Normalise(logits, labels, first_id, *group);
-    predictions->losses = sums[0].to(at::kDouble).log_() - sums[1];
+    const at::Tensor sums = Normalise(logits, labels, first_id, group);
+    predictions.losses = sums[0].to(at::kDouble).log_() - sums[1];
     // The largest shifted logit is exactly 0.
-    predictions->correct = sums[1].eq(0).logical_and_(sums[2].eq(0)).to(at::kDouble);
-    context->save_for_backward({x, weight, labels, logits});
-    context->saved_data["first_id"] = first_id;
-    context->saved_data["group"] = c10::IValue::make_capsule(group);
-    return predictions->losses.sum().to(logits.scalar_type());
+    predictions.correct = sums[1].eq(0).logical_and_(sums[2].eq(0)).to(at::kDouble);
+    return predictions.losses.sum().to(logits.scalar_type());
   }
 
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor& weight = saved[1];
-    // The probabilities, written over: nobody reads them again.
-    at::Tensor logits_gradient = saved[3];
-    const Places places = Find(saved[2], context->saved_data["first_id"].toInt(), weight.size(0));
-    const at::Tensor ones = places.outside.logical_not().to(logits_gradient.scalar_type());
-    logits_gradient.scatter_add_(1, places.rows.unsqueeze(1), ones.neg().unsqueeze(1));
-    logits_gradient.mul_(gradients[0]);
-    logits_gradient = logits_gradient.to(weight.scalar_type());
-    at::Tensor x_gradient;
-    if (context->needs_input_grad(0)) {
-      x_gradient = logits_gradient.mm(weight);
-      c10::static_intrusive_pointer_cast<TensorGroup>(context->saved_data["group"].toCapsule())
-          ->AllReduce(x_gradient);
-    }
-    if (weight.requires_grad()) {
-      RunOrDefer([weight, logits_gradient, x = saved[0]] {
-        AddProduct(weight.mutable_grad(), logits_gradient.t(), x);
-      });
-    }
-    return {x_gradient, {}, {}, {}, {}, {}};
+  static void SubtractLabels(at::Tensor& probabilities, const at::Tensor& labels,
+                             std::int64_t first_id) {
+    const Places places = Find(labels, first_id, probabilities.size(1));
+    const at::Tensor ones = places.outside.logical_not().to(probabilities.scalar_type());
+    probabilities.scatter_add_(1, places.rows.unsqueeze(1), ones.neg().unsqueeze(1));
   }
 };
 
@@ -120,7 +98,8 @@ at::Tensor PortableEmbed(const at::Tensor& tokens, const VocabularyPart& part,
 
 at::Tensor PortableLoss(const at::Tensor& x, const VocabularyPart& part, const at::Tensor& labels,
                         const TensorGroupPtr& group, Predictions& predictions) {
-  return LossFunction::apply(x, part.weight, labels, part.first_id, group, &predictions);
+  return VocabularyLossFunction<PortableRows>::apply(x, part.weight, labels, part.first_id, group,
+                                                     &predictions);
 }
 
 }  // namespace troupe

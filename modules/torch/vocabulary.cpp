@@ -2,9 +2,9 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/portable_vocabulary.hpp"
 #include "modules/torch/row_kernels.hpp"
+#include "modules/torch/vocabulary_loss.hpp"
 
 namespace troupe {
 namespace {
@@ -73,20 +73,19 @@ at::Tensor Normalise(at::Tensor& logits, const std::int64_t* labels, std::int64_
   return sums;
 }
 
-struct LossFunction : torch::autograd::Function<LossFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& labels, std::int64_t first_id,
-                            const TensorGroupPtr& group, Predictions* predictions) {
-    at::Tensor logits = at::mm(x, weight.t());
+/// Loops over the rows in host memory.
+struct LoopedRows {
+  static at::Tensor Predict(at::Tensor& logits, const at::Tensor& labels, std::int64_t first_id,
+                            const TensorGroup& group, Predictions& predictions) {
     const std::int64_t rows = logits.size(0);
     double loss = 0.0;
-    predictions->losses = at::empty({rows}, at::kDouble);
-    predictions->correct = at::empty({rows}, at::kDouble);
-    double* const losses = predictions->losses.data_ptr<double>();
-    double* const correct = predictions->correct.data_ptr<double>();
+    predictions.losses = at::empty({rows}, at::kDouble);
+    predictions.correct = at::empty({rows}, at::kDouble);
+    double* const losses = predictions.losses.data_ptr<double>();
+    double* const correct = predictions.correct.data_ptr<double>();
     AT_DISPATCH_FLOATING_TYPES(logits.scalar_type(), "VocabularyLoss", [&] {
       const at::Tensor sums =
-          Normalise<scalar_t>(logits, labels.data_ptr<std::int64_t>(), first_id, *group);
+          Normalise<scalar_t>(logits, labels.data_ptr<std::int64_t>(), first_id, group);
       const scalar_t* const sum = sums.data_ptr<scalar_t>();
       for (std::int64_t m = 0; m < rows; ++m) {
         const scalar_t picked = sum[rows + m];
@@ -97,41 +96,21 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
         loss += row_loss;
       }
     });
-    context->save_for_backward({x, weight, labels, logits});
-    context->saved_data["first_id"] = first_id;
-    context->saved_data["group"] = c10::IValue::make_capsule(group);
-    return at::full({}, loss, x.options());
+    return at::full({}, loss, logits.options());
   }
 
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor& weight = saved[1];
-    at::Tensor logits_gradient =
-        saved[3];  // the probabilities, written over: nobody reads them again
-    const std::int64_t first_id = context->saved_data["first_id"].toInt();
-    AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "VocabularyLoss", [&] {
-      const auto* const label = saved[2].data_ptr<std::int64_t>();
-      const std::int64_t width = weight.size(0);
-      for (std::int64_t m = 0; m < saved[2].numel(); ++m) {
+  static void SubtractLabels(at::Tensor& probabilities, const at::Tensor& labels,
+                             std::int64_t first_id) {
+    AT_DISPATCH_FLOATING_TYPES(probabilities.scalar_type(), "VocabularyLoss", [&] {
+      const auto* const label = labels.data_ptr<std::int64_t>();
+      const std::int64_t width = probabilities.size(1);
+      for (std::int64_t m = 0; m < labels.numel(); ++m) {
         const std::int64_t place = label[m] - first_id;
         if (place >= 0 && place < width) {
-          logits_gradient.data_ptr<scalar_t>()[m * width + place] -= scalar_t(1);
+          probabilities.data_ptr<scalar_t>()[m * width + place] -= scalar_t(1);
         }
       }
     });
-    logits_gradient.mul_(gradients[0]);
-    at::Tensor x_gradient;
-    if (context->needs_input_grad(0)) {
-      x_gradient = logits_gradient.mm(weight);
-      c10::static_intrusive_pointer_cast<TensorGroup>(context->saved_data["group"].toCapsule())
-          ->AllReduce(x_gradient);
-    }
-    if (weight.requires_grad()) {
-      RunOrDefer([weight, logits_gradient, x = saved[0]] {
-        weight.mutable_grad().addmm_(logits_gradient.t(), x);
-      });
-    }
-    return {x_gradient, {}, {}, {}, {}, {}};
   }
 };
 
@@ -146,7 +125,8 @@ at::Tensor Embed(const at::Tensor& tokens, const VocabularyPart& part,
 at::Tensor VocabularyLoss(const at::Tensor& x, const VocabularyPart& part, const at::Tensor& labels,
                           const VocabularyPlace& place, Predictions& predictions) {
   if (place.portable) return PortableLoss(x, part, labels, place.group, predictions);
-  return LossFunction::apply(x, part.weight, labels, part.first_id, place.group, &predictions);
+  return VocabularyLossFunction<LoopedRows>::apply(x, part.weight, labels, part.first_id,
+                                                   place.group, &predictions);
 }
 
 }  // namespace troupe

@@ -128,6 +128,7 @@ class JobFixture {
     node.trace = trace = std::make_shared<MessageTrace>(0);
     node.trace_records = 1 << 14;
     node.memory = memory;
+    node.gpu_of = gpu_of;
     node.actors = actors;
     plan = node.plan;
     JobDone done{"the job never ended"};
@@ -183,6 +184,7 @@ class JobFixture {
   std::function<void()> looking;          ///< called between any two deliveries; optional
   std::shared_ptr<InputSource> source;    ///< instead of SyntheticSource
   std::shared_ptr<MemoryMeter> memory;    ///< null: none is noted
+  std::function<int(int rank)> gpu_of;    ///< empty: ranks compute on no GPU
   bool inspect = false;
   std::shared_ptr<Seen> seen;
   std::shared_ptr<AbortSignal> abort;

@@ -129,17 +129,45 @@ TEST_CASE_METHOD(JobFixture, "all work says what memory was in use when it ended
   memory = std::make_shared<Growing>();
   REQUIRE(Run(TwoModules(), TrainingRounds(2, 3)).failure.empty());
   std::map<std::int64_t, int> said;
-  for (const TraceWork& work : Trace().work) ++said[work.memory_bytes];
+  for (const TraceWork& work : Trace().work) ++said[work.memory.in_use_bytes];
   REQUIRE(Trace().work.size() == 48);
   CHECK(said.size() == 48);
   CHECK(said.begin()->first == 12 * 1024);
   CHECK(said.rbegin()->first == 12 * 1024 * 48);
 
   REQUIRE(Run(TwoModules(), TrainingRounds(1, 1)).failure.empty());
-  for (const TraceWork& work : Trace().work) CHECK(work.memory_bytes == 0xFFFFFFFF * 1024LL);
+  for (const TraceWork& work : Trace().work) CHECK(work.memory.in_use_bytes == 0xFFFFFFFF * 1024LL);
   memory.reset();
   REQUIRE(Run(TwoModules(), TrainingRounds(1, 1)).failure.empty());
-  for (const TraceWork& work : Trace().work) CHECK(work.memory_bytes == 0);
+  for (const TraceWork& work : Trace().work) CHECK(work.memory.in_use_bytes == 0);
+}
+
+TEST_CASE_METHOD(JobFixture, "all work says what is reserved, the peak, and of which GPU it speaks",
+                 "[actors]") {
+  /// Something else of every rank.
+  struct Ranks : MemoryMeter {
+    MemoryUse UseOf(int rank) override {
+      return {(rank + 1) * 4096, (rank + 1) * 65536, (rank + 1) * 8192};
+    }
+  };
+  memory = std::make_shared<Ranks>();
+  REQUIRE(Run(TwoModules(), TrainingRounds(1, 2)).failure.empty());
+  for (const TraceWork& work : Trace().work) {
+    const std::int64_t rank = work.pass.rank;
+    CHECK(work.memory == WorkMemory{(rank + 1) * 4096, (rank + 1) * 65536, (rank + 1) * 8192,
+                                    WorkMemory::kOfProcess});
+  }
+  gpu_of = [](int rank) { return rank / 2; };
+  REQUIRE(Run(TwoModules(), TrainingRounds(1, 2)).failure.empty());
+  std::set<int> gpus;
+  for (const TraceWork& work : Trace().work) {
+    CHECK(work.memory.gpu == work.pass.rank / 2);
+    gpus.insert(work.memory.gpu);
+  }
+  CHECK(gpus.size() > 1);
+  memory.reset();
+  REQUIRE(Run(TwoModules(), TrainingRounds(1, 2)).failure.empty());
+  for (const TraceWork& work : Trace().work) CHECK(work.memory == WorkMemory{});
 }
 
 }  // namespace troupe

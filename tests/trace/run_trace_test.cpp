@@ -160,7 +160,7 @@ TEST_CASE("work belongs to the message whose handling it was", "[trace]") {
   CHECK(trace.work[0].pass.kind == WorkKind::kBackward);
   CHECK(trace.work[0].pass.rank == 3);
   CHECK(trace.work[0].pass.end_ns - trace.work[0].pass.begin_ns == 30);
-  CHECK(trace.work[0].memory_bytes == 3'072'000'000'000);
+  CHECK(trace.work[0].memory.in_use_bytes == 3'072'000'000'000);
 }
 
 }  // namespace troupe

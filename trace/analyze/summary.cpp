@@ -36,8 +36,7 @@ class Collector {
     const std::int64_t from = std::max(pass.begin_ns, begin_ns_);
     const std::int64_t until = std::min(pass.end_ns, end_ns_);
     if (until < from) return;
-    const auto process = static_cast<std::size_t>(index_.ProcessOf(work));
-    if (process < memory_.size()) memory_[process] = std::max(memory_[process], work.memory_bytes);
+    AddMemory(work);
     if (IsCopy(pass.kind)) return;  // beside what the rank does
     RankTime& rank = ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_}).first->second;
     own_[{pass.stage, pass.dp}][pass.rank] += IsPass(pass.kind) ? until - from : 0;
@@ -55,6 +54,7 @@ class Collector {
     summary.end_ns = end_ns_;
     summary.waits = std::move(long_waits_);
     summary.memory_bytes = std::move(memory_);
+    for (const auto& [number, memory] : gpu_memory_) summary.gpu_memory.push_back(memory);
     summary.ranks = std::ssize(ranks_);
     for (const auto& [number, rank] : ranks_) summary.computed_ns += rank.computed_ns;
     for (const auto& [place, by_rank] : own_) {
@@ -90,6 +90,21 @@ class Collector {
   }
 
  private:
+  void AddMemory(const TraceWork& work) {
+    const WorkMemory& memory = work.memory;
+    const int process = index_.ProcessOf(work);
+    const auto place = static_cast<std::size_t>(process);
+    if (place < memory_.size()) memory_[place] = std::max(memory_[place], memory.in_use_bytes);
+    if (!memory.on_gpu() || !memory.known()) return;
+    RankMemory& rank = gpu_memory_[work.pass.rank];
+    rank.rank = work.pass.rank;
+    rank.process = process;
+    rank.most.gpu = memory.gpu;
+    rank.most.in_use_bytes = std::max(rank.most.in_use_bytes, memory.in_use_bytes);
+    rank.most.reserved_bytes = std::max(rank.most.reserved_bytes, memory.reserved_bytes);
+    rank.most.peak_bytes = std::max(rank.most.peak_bytes, memory.peak_bytes);
+  }
+
   void AddWait(const TraceWork& work, std::int64_t from, std::int64_t until) {
     const PassRecord& pass = work.pass;
     const int start = StartOf(index_, work);
@@ -108,6 +123,7 @@ class Collector {
   std::map<Place, std::map<Reason, std::int64_t>> reasons_;
   std::vector<LongWait> long_waits_;
   std::vector<std::int64_t> memory_;  ///< by process
+  std::map<int, RankMemory> gpu_memory_;
 };
 
 /// Of the messages of these steps whenever they were sent: a step's first come while the one before

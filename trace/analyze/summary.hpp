@@ -57,6 +57,13 @@ struct LongWait {
   std::string whom;
 };
 
+/// The most that the work of a rank found of its GPU.
+struct RankMemory {
+  int rank = 0;
+  int process = 0;
+  WorkMemory most;
+};
+
 struct Summary {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
@@ -71,6 +78,7 @@ struct Summary {
   std::vector<LongWait> waits;             ///< longest first, at most `top`
   std::vector<OffloadTime> offloads;       ///< by module
   std::vector<std::int64_t> memory_bytes;  ///< by process: the most in use; 0: nobody says
+  std::vector<RankMemory> gpu_memory;      ///< by rank, of those whose work says it of a GPU
 };
 
 /// Over the time from the beginning of the first of `spans` to the end of the last; over the whole

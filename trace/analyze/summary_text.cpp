@@ -69,6 +69,22 @@ Table ProcessTable(const Summary& summary, const RunTrace& trace) {
   return table;
 }
 
+Table GpuMemoryTable(const Summary& summary, const RunTrace& trace) {
+  Table table{{"rank", "process", "gpu", "most in use", "reserved", "peak"}, {}};
+  const auto known = [](std::int64_t bytes) {
+    return Cell::Number(bytes > 0 ? Bytes(bytes) : "-");
+  };
+  for (const RankMemory& rank : summary.gpu_memory) {
+    const auto process = static_cast<std::size_t>(rank.process);
+    const WorkMemory& most = rank.most;
+    table.rows.push_back({rank.rank,
+                          process < trace.processes.size() ? trace.processes[process].name : "-",
+                          most.gpu, Cell::Number(Bytes(most.in_use_bytes)),
+                          known(most.reserved_bytes), known(most.peak_bytes)});
+  }
+  return table;
+}
+
 }  // namespace
 
 Table StageTable(const Summary& summary, const TraceIndex& index) {
@@ -123,6 +139,9 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
   }
   for (const OffloadTime& offload : summary.offloads) {
     text += Format(offload, summary.end_ns - summary.begin_ns);
+  }
+  if (!summary.gpu_memory.empty()) {
+    text += "\nmemory of each rank's GPU\n" + ToText(GpuMemoryTable(summary, trace));
   }
   if (!summary.edges.empty()) text += '\n' + ToText(EdgeTable(summary, index));
   if (!summary.waits.empty())

@@ -34,25 +34,69 @@ LaneCounter CounterOf(const Lane& lane, int dp, InFlight in_flight, std::int64_t
   return counter;
 }
 
-std::vector<LaneCounter> MemoryOf(const TraceIndex& index, const Timeline& timeline) {
+/// One of `points` whenever the value changes, and one at the end.
+LaneCounter MemoryCounter(std::vector<std::string> path, int process,
+                          std::vector<CounterPoint> points, std::int64_t end_ns) {
+  std::stable_sort(points.begin(), points.end(),
+                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+  const CounterPoint last = points.back();
+  points.erase(std::unique(points.begin(), points.end(),
+                           [](const auto& a, const auto& b) { return a.value == b.value; }),
+               points.end());
+  points.push_back({std::max(end_ns, last.at_ns), last.value});
+  return {std::move(path), process, "bytes", std::move(points)};
+}
+
+std::vector<LaneCounter> MemoryOfProcesses(const TraceIndex& index, const Timeline& timeline) {
   std::map<int, std::vector<CounterPoint>> processes;
   for (const LaneSlice& slice : timeline.slices) {
     if (slice.work < 0) continue;
     const TraceWork& work = index.work(slice.work);
-    if (work.memory_bytes <= 0) continue;
-    processes[index.ProcessOf(work)].push_back({work.pass.end_ns, work.memory_bytes});
+    if (!work.memory.known() || work.memory.on_gpu()) continue;
+    processes[index.ProcessOf(work)].push_back({work.pass.end_ns, work.memory.in_use_bytes});
   }
   std::vector<LaneCounter> counters;
   for (auto& [process, points] : processes) {
-    std::stable_sort(points.begin(), points.end(),
-                     [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
-    const CounterPoint last = points.back();
-    points.erase(std::unique(points.begin(), points.end(),
-                             [](const auto& a, const auto& b) { return a.value == b.value; }),
-                 points.end());
-    points.push_back({std::max(timeline.end_ns, last.at_ns), last.value});
-    counters.push_back(
-        {{ProcessName(index.trace(), process), "memory"}, process, "bytes", std::move(points)});
+    counters.push_back(MemoryCounter({ProcessName(index.trace(), process), "memory"}, process,
+                                     std::move(points), timeline.end_ns));
+  }
+  return counters;
+}
+
+/// By rank, although ranks that share a GPU say the same of it: each says when its own work ended.
+std::vector<LaneCounter> MemoryOfGpus(const TraceIndex& index, const Timeline& timeline) {
+  struct Rank {
+    int lane = 0;
+    std::vector<CounterPoint> in_use;
+    std::vector<CounterPoint> reserved;
+    std::vector<CounterPoint> peak;
+  };
+  std::map<int, Rank> ranks;
+  for (const LaneSlice& slice : timeline.slices) {
+    if (slice.work < 0) continue;
+    const TraceWork& work = index.work(slice.work);
+    const WorkMemory& memory = work.memory;
+    if (!memory.known() || !memory.on_gpu()) continue;
+    Rank& rank = ranks.try_emplace(work.pass.rank, Rank{slice.lane, {}, {}, {}}).first->second;
+    rank.in_use.push_back({work.pass.end_ns, memory.in_use_bytes});
+    if (memory.reserved_bytes > 0)
+      rank.reserved.push_back({work.pass.end_ns, memory.reserved_bytes});
+    if (memory.peak_bytes > 0) rank.peak.push_back({work.pass.end_ns, memory.peak_bytes});
+  }
+  std::vector<LaneCounter> counters;
+  for (auto& [number, rank] : ranks) {
+    const Lane& lane = timeline.lanes[static_cast<std::size_t>(rank.lane)];
+    const auto add = [&, number = number](const char* name, std::vector<CounterPoint>& points) {
+      if (points.empty()) return;
+      std::vector<std::string> path = lane.path;  // "rank 3", "work"
+      path.back() = name;
+      counters.push_back(
+          MemoryCounter(std::move(path), lane.process, std::move(points), timeline.end_ns));
+      counters.back().axis = "memory of rank " + std::to_string(number);
+    };
+    add("memory in use", rank.in_use);
+    add("memory reserved", rank.reserved);
+    add("memory peak", rank.peak);
   }
   return counters;
 }
@@ -95,7 +139,9 @@ std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& tim
     counter.points.push_back({std::max(timeline.end_ns, last.at_ns), last.value});
     counters.push_back(std::move(counter));
   }
-  for (LaneCounter& counter : MemoryOf(index, timeline)) counters.push_back(std::move(counter));
+  for (auto memory_of : {MemoryOfProcesses, MemoryOfGpus}) {
+    for (LaneCounter& counter : memory_of(index, timeline)) counters.push_back(std::move(counter));
+  }
   return counters;
 }
 

@@ -66,6 +66,7 @@ class Writer {
       const bool bytes = counter->unit == "bytes";
       unit.Varint(descriptor::kUnit, bytes ? descriptor::kBytes : descriptor::kCount);
       if (!bytes) unit.Text(descriptor::kUnitName, counter->unit);
+      if (!counter->axis.empty()) unit.Text(descriptor::kAxis, counter->axis);
       track.Message(descriptor::kCounter, unit);
     }
     track.Varint(descriptor::kChildOrdering, descriptor::kExplicit);

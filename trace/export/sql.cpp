@@ -64,7 +64,11 @@ constexpr const char* kTables[] = {
   dp INTEGER, rank INTEGER,
   step INTEGER, round INTEGER, unit INTEGER,
   begin_ns INTEGER, end_ns INTEGER,
-  memory_bytes INTEGER          -- in use by its process when it ended
+  gpu INTEGER,                  -- of its process, that it ran on; null: none
+  -- of that GPU, or of its process, when it ended:
+  memory_bytes INTEGER,         -- in use
+  reserved_bytes INTEGER,       -- in use or kept for reuse
+  peak_bytes INTEGER            -- the most in use until then
 );
 )"};
 
@@ -158,14 +162,17 @@ void FillLarge(sqlite3* database, const TraceIndex& index, const Steps& steps) {
     messages.Known(m.link).Number(m.bytes).Known(m.credits).Number(m.mailbox);
     messages.Number(m.sent_ns).Number(m.arrived_ns).Known(m.begin_ns).Known(m.end_ns).Insert();
   }
-  Statement work(database, InsertInto("work", 11));
+  Statement work(database, InsertInto("work", 14));
   for (const TraceWork& one : trace.work) {
     const PassRecord& pass = one.pass;
     one.message < 0 ? work.Known(-1) : work.Number(id_of(one.message));
     work.Text(ToString(pass.kind)).Number(pass.stage).Number(pass.dp).Number(pass.rank);
     work.Known(steps.StepOf(pass.round)).Number(pass.round).Number(pass.unit);
     work.Number(pass.begin_ns).Number(pass.end_ns);
-    work.Known(one.memory_bytes > 0 ? one.memory_bytes : -1).Insert();
+    const WorkMemory& memory = one.memory;
+    const auto positive = [](std::int64_t bytes) { return bytes > 0 ? bytes : -1; };
+    work.Known(memory.gpu).Known(memory.known() ? memory.in_use_bytes : -1);
+    work.Known(positive(memory.reserved_bytes)).Known(positive(memory.peak_bytes)).Insert();
   }
 }
 

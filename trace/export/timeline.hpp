@@ -49,6 +49,7 @@ struct LaneCounter {
   int process = 0;
   std::string unit;                  ///< "microbatches", "credits", "bytes"
   std::vector<CounterPoint> points;  ///< at every change, by time, and one at the end
+  std::string axis = {};  ///< counters of one axis are drawn to one scale; empty: to its own
 };
 
 struct Timeline {

@@ -27,6 +27,7 @@ inline constexpr int kExplicit = 3;  ///< value of kChildOrdering
 inline constexpr int kNoMerge = 2;   ///< value of kSiblingMerge
 inline constexpr int kUnit = 3;      ///< of the counter
 inline constexpr int kUnitName = 6;
+inline constexpr int kAxis = 7;
 inline constexpr int kCount = 2;  ///< values of kUnit
 inline constexpr int kBytes = 3;
 }  // namespace descriptor

@@ -1,28 +1,20 @@
 #include "transport/gpu/staged_communicator.hpp"
 
 #include <functional>
-#include <numeric>
 #include <utility>
 
 #include "gpu/check.hpp"
 #include "gpu/copies.hpp"
 #include "gpu/device.hpp"
 #include "gpu/memory.hpp"
+#include "transport/collective_arguments.hpp"
 #include "transport/gpu/memory_kind.hpp"
 #include "transport/gpu/reached.hpp"
 
 namespace troupe {
 namespace {
 
-std::size_t Total(std::span<const std::size_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-}
-
-/// Bytes of `count` elements; an illegal count is for the group of the host to refuse.
-std::size_t BytesOf(std::int64_t count, DType dtype) {
-  return count < 0 ? 0 : static_cast<std::size_t>(count) * SizeOf(dtype);
-}
-
+/// Illegal arguments are for the group of the host to refuse.
 class StagedCommunicator final : public Communicator {
  public:
   explicit StagedCommunicator(DeviceMember member) : member_(std::move(member)) {}
@@ -49,7 +41,7 @@ class StagedCommunicator final : public Communicator {
   }
 
   void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) override {
-    const std::size_t num_bytes = BytesOf(count, dtype);
+    const std::size_t num_bytes = BytesOfCount(count, dtype);
     Run(
         {data, num_bytes}, {data, num_bytes},
         [&](const void*, void* output) { member_.host->AllReduce(output, count, dtype, op); },
@@ -65,7 +57,7 @@ class StagedCommunicator final : public Communicator {
 
   void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
                      void* output) override {
-    const std::size_t num_bytes = BytesOf(count, dtype);
+    const std::size_t num_bytes = BytesOfCount(count, dtype);
     Run(
         {input, num_bytes * static_cast<std::size_t>(size())}, {output, num_bytes},
         [&](const void* from, void* to) {

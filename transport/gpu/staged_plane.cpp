@@ -172,7 +172,8 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
 
 StagedPlane::StagedPlane(DataPlane& plane, TensorCarrier& carrier, DeviceStaging& staging,
                          Options options)
-    : parts_(std::make_shared<const Parts>(Parts{plane, carrier, staging, std::move(options)})) {}
+    : PlaneInFront(plane, carrier),
+      parts_(std::make_shared<const Parts>(Parts{plane, carrier, staging, std::move(options)})) {}
 
 StagedPlane::~StagedPlane() = default;
 
@@ -184,15 +185,11 @@ std::string StagedPlane::Describe(const std::string& plane) const {
          (whole ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes) + " bytes");
 }
 
-ProcessId StagedPlane::self() const { return parts_->plane.self(); }
-
-int StagedPlane::num_processes() const { return parts_->plane.num_processes(); }
-
 void StagedPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {
   const std::size_t num_pieces = parts_->NumPieces(buffer);
   const bool direct = parts_->Direct(buffer);
   if (num_pieces == 1 && direct)
-    return parts_->plane.Send(to, label, std::move(buffer), std::move(sent));
+    return PlaneInFront::Send(to, label, std::move(buffer), std::move(sent));
   const auto message = std::make_shared<Outgoing>();
   message->parts = parts_;
   message->to = to;
@@ -210,7 +207,7 @@ void StagedPlane::Receive(ProcessId from, Label label, Buffer destination, std::
   const std::size_t num_pieces = parts_->NumPieces(destination);
   const bool direct = parts_->Direct(destination);
   if (num_pieces == 1 && direct)
-    return parts_->plane.Receive(from, label, std::move(destination), std::move(what),
+    return PlaneInFront::Receive(from, label, std::move(destination), std::move(what),
                                  std::move(received), std::move(failed));
   const auto message = std::make_shared<Incoming>();
   message->parts = parts_;
@@ -232,8 +229,8 @@ void StagedPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, B
                        std::function<void(const std::string& error)> failed) {
   // The carrier cuts what it brings itself.
   if (parts_->Direct(destination))
-    return parts_->carrier.Pull(home, key, offset, std::move(destination), std::move(what),
-                                std::move(received), std::move(failed));
+    return PlaneInFront::Pull(home, key, offset, std::move(destination), std::move(what),
+                              std::move(received), std::move(failed));
   const auto message = std::make_shared<Incoming>();
   message->parts = parts_;
   message->num_pieces = parts_->NumPieces(destination);
@@ -247,10 +244,6 @@ void StagedPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, B
                         std::move(bad));
   };
   for (int i = 0; i < kInFlight; ++i) message->BeginNext();
-}
-
-void StagedPlane::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {
-  parts_->carrier.Return(home, key, weight);
 }
 
 }  // namespace troupe

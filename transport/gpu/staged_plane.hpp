@@ -21,14 +21,13 @@
 #include <string>
 
 #include "transport/abort_signal.hpp"
-#include "transport/data_plane.hpp"
 #include "transport/gpu/staging.hpp"
-#include "transport/tensor_store.hpp"
+#include "transport/plane_in_front.hpp"
 
 namespace troupe {
 
 /// Thread-safe. Callbacks come on the thread of the plane behind or of the staging.
-class StagedPlane final : public DataPlane, public TensorCarrier {
+class StagedPlane final : public PlaneInFront {
  public:
   static constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
   static constexpr int kInFlight = 2;
@@ -39,8 +38,8 @@ class StagedPlane final : public DataPlane, public TensorCarrier {
     std::shared_ptr<AbortSignal> abort = {};  ///< raised when a device fails in a send; may be null
   };
 
-  /// Both planes are one object behind two interfaces. It and `staging` must outlive this, and
-  /// operations that are open keep what they need of this.
+  /// `plane` and `carrier` as of PlaneInFront. `staging` must outlive this, too, and operations
+  /// that are open keep what they need of this.
   StagedPlane(DataPlane& plane, TensorCarrier& carrier, DeviceStaging& staging, Options options);
   ~StagedPlane() override;
 
@@ -48,8 +47,6 @@ class StagedPlane final : public DataPlane, public TensorCarrier {
   /// reads device memory itself".
   std::string Describe(const std::string& plane) const;
 
-  ProcessId self() const override;
-  int num_processes() const override;
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
   void Receive(ProcessId from, Label label, Buffer destination, std::string what,
                std::function<void()> received,
@@ -57,7 +54,6 @@ class StagedPlane final : public DataPlane, public TensorCarrier {
   void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
             std::string what, std::function<void()> received,
             std::function<void(const std::string& error)> failed) override;
-  void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override;
 
  private:
   struct Parts;

@@ -1,7 +1,6 @@
 #include "transport/nccl/communicator.hpp"
 
 #include <functional>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -35,10 +34,6 @@ ncclDataType_t TypeOf(DType dtype) {
 
 ncclRedOp_t OpOf(ReduceOp op) { return op == ReduceOp::kSum ? ncclSum : ncclMax; }
 
-std::size_t Total(std::span<const std::size_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-}
-
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(DeviceMember member, std::shared_ptr<NcclLink> link)
@@ -58,9 +53,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   void Broadcast(void* data, std::size_t num_bytes, int root) override {
-    if (root < 0 || root >= size())
-      Refuse("broadcast: expected a root in [0, " + std::to_string(size()) + "), got " +
-             std::to_string(root));
+    Require(RootError(root, size()));
     if (num_bytes == 0) return;
     if (OnHost(data, num_bytes, data, num_bytes))
       return member_.host->Broadcast(data, num_bytes, root);
@@ -101,9 +94,7 @@ class NcclCommunicator final : public Communicator {
   void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
                 std::span<const std::size_t> receive_bytes) override {
     const auto members = static_cast<std::size_t>(size());
-    std::string error = SizeError("send sizes", members, send_bytes.size());
-    if (error.empty()) error = SizeError("receive sizes", members, receive_bytes.size());
-    if (!error.empty()) Refuse(error);
+    Require(SizesError(members, send_bytes, receive_bytes));
     // What a side without bytes points to says nothing where the other has some; a member that
     // neither sends nor receives knows from its pointers alone which call this is.
     std::size_t sent = Total(send_bytes);
@@ -147,13 +138,13 @@ class NcclCommunicator final : public Communicator {
   }
 
   std::size_t CheckedBytes(LocalOperation operation, std::int64_t count, DType dtype, ReduceOp op) {
-    if (count >= 0) return static_cast<std::size_t>(count) * SizeOf(dtype);
     LocalCall call;
     call.operation = operation;
     call.count = count;
     call.dtype = dtype;
     call.op = op;
-    Refuse(ToString(call) + ": expected a count of at least 0");
+    Require(CountError(call));
+    return BytesOfCount(count, dtype);
   }
 
   /// Whether the call is one of the host's.
@@ -167,13 +158,15 @@ class NcclCommunicator final : public Communicator {
       RaiseFor(member_, error.what());
       throw;
     }
-    if (memory.kind == MemoryKind::kMixed) Refuse(memory.error);
+    if (memory.kind == MemoryKind::kMixed) Require(memory.error);
     return memory.kind == MemoryKind::kHost;
   }
 
-  [[noreturn]] void Refuse(const std::string& why) {
-    RaiseFor(member_, why);
-    throw std::invalid_argument(link_->who() + ": " + why);
+  /// Refuses the call for what `error` says, unless that is nothing.
+  void Require(const std::string& error) {
+    if (error.empty()) return;
+    RaiseFor(member_, error);
+    throw std::invalid_argument(link_->who() + ": " + error);
   }
 
   const DeviceMember member_;

@@ -37,7 +37,7 @@ void Launch(cudaStream_t stream, std::function<void()> kernel) {
     static_cast<void>(Note(cudaErrorInvalidResourceHandle));
     return;
   }
-  stream->Queue({Work::When::kWhole, std::move(kernel)});
+  stream->Queue({Work::When::kUsesMemory, std::move(kernel)});
 }
 
 }  // namespace troupe::emulated
@@ -63,7 +63,7 @@ void CUstream_st::Reach(std::size_t count) {
 }
 
 void CUstream_st::Run() {
-  const World& world = TheWorld();
+  World& world = TheWorld();
   const auto longest = world.settings.max_delay.count();
   for (;;) {
     Work work;
@@ -77,8 +77,12 @@ void CUstream_st::Run() {
     if (longest > 0)
       std::this_thread::sleep_for(std::chrono::microseconds(
           std::uniform_int_distribution<std::chrono::microseconds::rep>(0, longest)(random)));
-    const bool whole = world.devices[static_cast<std::size_t>(device)]->error.load() == cudaSuccess;
-    if (whole || work.when == Work::When::kAlways) work.run();
+    {
+      std::shared_lock in_use(world.memory_in_use, std::defer_lock);
+      if (work.when == Work::When::kUsesMemory) in_use.lock();
+      const cudaError_t error = world.devices[static_cast<std::size_t>(device)]->error;
+      if (error == cudaSuccess || work.when == Work::When::kAlways) work.run();
+    }
     work = {};  // what it kept goes before others hear that it has run
     {
       const std::lock_guard lock(mutex);

@@ -39,7 +39,11 @@ struct Mark {
 
 /// A piece of work of a stream, in its turn.
 struct Work {
-  enum class When { kWhole, kAlways };  ///< kWhole: not after a failure of the device
+  enum class When {
+    kWhole,       ///< not after a failure of the device
+    kUsesMemory,  ///< likewise, and a failed device gives no memory back while it runs
+    kAlways
+  };
   When when = When::kWhole;
   std::function<void()> run;
 };
@@ -107,6 +111,10 @@ struct World {
   std::map<const std::byte*, Allocation> memory;         // by first byte
   std::deque<std::pair<std::byte*, std::size_t>> grave;  // released: kept for a while, as rubbish
   std::size_t grave_bytes = 0;
+  // Shared by work that uses memory, taken alone to give back that of a device that has failed: its
+  // streams wait for no events any more, so they order nothing, but nothing of it runs either. As
+  // long as devices work nobody takes it alone: no race is hidden.
+  std::shared_mutex memory_in_use;
 
   // Shared, so that calls of two threads order nothing but themselves.
   mutable std::shared_mutex mutex;

@@ -177,7 +177,7 @@ TEST_CASE("memory is a counter of every process, in bytes", "[trace]") {
   CHECK_THAT(page.str(), Catch::Contains(R"({"path":["n1","memory"],"unit":"bytes","points":[[)"));
 
   RunTrace silent = trace;
-  for (TraceWork& work : silent.work) work.memory_bytes = 0;
+  for (TraceWork& work : silent.work) work.memory = {};
   const TraceIndex silent_index(silent);
   for (const LaneCounter& counter : MakeTimeline(silent_index, {}).counters) {
     CHECK(counter.unit != "bytes");

@@ -85,7 +85,7 @@ void World::Handle(int message) {
     pass.end_ns = end_ns;
     // Every pass of a process finds one page more in use.
     const int process = trace_.actors[Index(again.receiver)].process;
-    trace_.work.push_back({pass, message, (process + 1) * 1'000'000 + 4096 * ++worked_[process]});
+    trace_.work.push_back({pass, message, {(process + 1) * 1'000'000 + 4096 * ++worked_[process]}});
   }
   done_.clear();
   for (const Leaving& leaving : std::exchange(leaving_, {})) {

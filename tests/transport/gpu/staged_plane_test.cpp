@@ -199,8 +199,15 @@ TEST_CASE("a message keeps two pieces under way, so that one is copied while the
   pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
   REQUIRE(pair.receives.Await(1));
   CHECK(pair.sends.Await(1));
-  CHECK(pair.host1.max_open == 2);
   CHECK(pair.host0.num_sends == 10);
+  // The other end, when nothing has been sent to it: pieces that are there already are received at
+  // once, perhaps before the next one is asked for.
+  pair[1].Receive(0, {5, 1}, got, "test", pair.receives.Good(), pair.receives.Bad());
+  CHECK(pair.host1.open == 2);
+  pair[0].Send(1, {5, 1}, pair.device(0).From(Pattern(50'000, 2)), pair.sends.Good());
+  REQUIRE(pair.receives.Await(1));
+  CHECK(pair.host1.max_open == 2);
+  CHECK(SameBytes(pair.device(1).ToHost(got), Pattern(50'000, 2)));
 }
 
 TEST_CASE("the memory of a send is let go of before it is told") {

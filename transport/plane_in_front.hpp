@@ -1,0 +1,47 @@
+// A plane in front of another: whoever holds it sends, receives and pulls through it, and it does
+// so through the one behind. Both are a DataPlane and the TensorCarrier of the same processes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "transport/data_plane.hpp"
+#include "transport/tensor_store.hpp"
+
+namespace troupe {
+
+/// Passes everything on as it is; what a plane does otherwise it overrides.
+class PlaneInFront : public DataPlane, public TensorCarrier {
+ public:
+  /// `plane` and `carrier` are one object behind two interfaces; it must outlive this one.
+  PlaneInFront(DataPlane& plane, TensorCarrier& carrier) : plane_(plane), carrier_(carrier) {}
+
+  ProcessId self() const override { return plane_.self(); }
+  int num_processes() const override { return plane_.num_processes(); }
+  void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override {
+    plane_.Send(to, label, std::move(buffer), std::move(sent));
+  }
+  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
+               std::function<void()> received,
+               std::function<void(const std::string& error)> failed) override {
+    plane_.Receive(from, label, std::move(destination), std::move(what), std::move(received),
+                   std::move(failed));
+  }
+  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
+            std::string what, std::function<void()> received,
+            std::function<void(const std::string& error)> failed) override {
+    carrier_.Pull(home, key, offset, std::move(destination), std::move(what), std::move(received),
+                  std::move(failed));
+  }
+  void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override {
+    carrier_.Return(home, key, weight);
+  }
+
+ private:
+  DataPlane& plane_;
+  TensorCarrier& carrier_;
+};
+
+}  // namespace troupe
