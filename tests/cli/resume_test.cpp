@@ -128,7 +128,8 @@ TEST_CASE("the role of a key decides whether a run may go on with another value"
              "run.steps=900", "trace.messages=false", "transport.spin_us=5"});
   CHECK(elsewhere.refusal.empty());
   CHECK(elsewhere.rounding.empty());
-  const ResumeCheck device = check({"cluster.backend=cuda", "cluster.ranks_per_gpu=4", "cluster.nodes=2"});
+  const ResumeCheck device =
+      check({"cluster.backend=cuda", "cluster.ranks_per_gpu=4", "cluster.nodes=2"});
   CHECK(device.refusal.empty());
   CHECK(device.rounding == "cluster.backend is \"cuda\", that run has \"cpu\"");
   for (const char* other : {"optimizer.weight_decay=0.03", "modules.vision.frozen=true",
