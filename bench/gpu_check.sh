@@ -275,13 +275,14 @@ part_eager() {
 }
 
 part_offload() {
-  local what
+  local what ahead
   [ -f "$work/flops.json" ] || vlm_data || return 1
   # A short language model: what is offloaded is a larger share, and less is to be initialised.
   for what in none parameters state; do
+    ahead=(--set modules.vision.offload_ahead=1)
+    [ $what != none ] || ahead=()  # refused where nothing leaves
     train configs/gpu/vlm_1b_shared.toml offload_$what --set run.steps=10 \
-      --set modules.language.layers=6 --set modules.vision.offload=$what \
-      --set modules.vision.offload_ahead=1 || return 1
+      --set modules.language.layers=6 --set modules.vision.offload=$what "${ahead[@]}" || return 1
   done
 }
 

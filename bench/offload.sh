@@ -1,12 +1,27 @@
 #!/usr/bin/env bash
 # What offloading the state of a colocated encoder gives and costs: the peak of the memory that
 # devices use, and how long the encoder's backward waited for its state alone, as a share of the time.
-#   bench/offload.sh [BUILD]
-# STEPS (6), AHEAD (1: offload_ahead) and SET ("cluster.backend=cuda ...": further keys) change what is
-# run; JSON=FILE writes the rows there. One run of each. On the CPU backend the devices' memory is the
-# process's, without the copies that lie beside. Losses must be equal. Target: exposed < 2% of the step.
+#   bench/offload.sh [BUILD]       a folder with the program troupe; build/cpu unless given
+#   bench/offload.sh --help
+# Variables change what is run:
+#   STEPS=6        of each run; the first is not timed, so 2 at least
+#   AHEAD=1        modules.vision.offload_ahead of the runs that offload
+#   CONFIG=FILE    configs/shapes_colocated.toml, on top of which the encoder is made large
+#   SET="K=V ..."  further keys, such as cluster.backend=cuda
+#   JSON=FILE      writes the rows there, too
+# One run of each of none, parameters, state; a minute on a CPU with STEPS=2. On the CPU backend the
+# devices' memory is the process's, without the copies that lie beside. Losses must be equal, else it
+# says WRONG and exits with 1. Target: exposed < 2% of the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case ${1:-} in
+  -h | --help) sed -n '/^#!/d; /^#/!q; s/^# \{0,1\}//p' "bench/${0##*/}"; exit ;;
+  -*) echo "offload.sh: unknown option $1; expected --help or a build folder" >&2; exit 2 ;;
+esac
+[ -x "${1:-build/cpu}/troupe" ] || {
+  echo "offload.sh: expected a build with the program troupe, found none in ${1:-build/cpu}" >&2
+  exit 2
+}
 steps=${STEPS:-6}
 repeats=1
 ahead=${AHEAD:-1}
@@ -47,7 +62,10 @@ rows=
 printf '%-12s %10s %8s %10s %10s %9s %10s %10s\n' offload 'peak MiB' lower 'step ms' 'last loss' \
   out back exposed
 for offload in none parameters state; do
-  run "modules.vision.offload=$offload" "modules.vision.offload_ahead=$ahead"
+  keys=("modules.vision.offload=$offload")
+  # Where nothing leaves, nothing comes back: the key is refused there.
+  [ "$offload" = none ] || keys+=("modules.vision.offload_ahead=$ahead")
+  run "${keys[@]}"
   [ "$offload" != none ] || { peak=$most; first=$loss; }
   [ "$loss" = "$first" ] || { echo "WRONG: loss $loss, without offloading $first"; exit 1; }
   printf '%-12s %10s %8s %10.0f %10.4f %9s %10s %10s\n' "$offload" "$most" "$((peak - most))" \

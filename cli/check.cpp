@@ -5,6 +5,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/describe.hpp"
+#include "cli/describe_memory.hpp"
+#include "cli/work.hpp"
 #include "configs/loader.hpp"
 
 namespace troupe {
@@ -31,13 +33,13 @@ int Check(const CheckArguments& arguments) {
     std::cout << loaded.resolved_toml;
     return kExitDone;
   }
+  WarnOfRemarks(loaded);
   const JobPlan plan(loaded.config);
   const std::string processes = ProcessTable(plan, ProcessPlan(loaded.config.cluster), nullptr);
   std::cout << LayoutTable(plan) << '\n'
-            << processes << (processes.empty() ? "" : "\n")
-            << StageTable(plan) << '\n'
+            << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
             << RouteTable(plan) << '\n'
-            << MemoryTable(plan);
+            << MemoryTable(plan) << OffloadText(plan) << GpuTable(plan);
   return kExitDone;
 }
 
@@ -48,13 +50,15 @@ void AddCheck(CLI::App& app, Command& command) {
       "check",
       "Say what a configuration would run where; starts nothing.\n"
       "Prints the layout of every module, the stage graph with the distance to the sink,\n"
-      "the routes of every edge and a memory estimate. Mistakes are printed all at once\n"
+      "the routes of every edge, a memory estimate, and with backend \"cuda\" the GPU of every\n"
+      "rank. Nothing is refused because of an estimate. Mistakes are printed all at once\n"
       "as file:line:column. Data files are not opened. Exit code: 0 it fits together, 2 it does "
       "not.");
   auto arguments = std::make_shared<CheckArguments>();
   AddConfigArguments(*verb, arguments->config);
   verb->add_option("--explain", arguments->explain,
-                   "only say what this key is and which line of which file says so")
+                   "only say what this key is and which line of which file says so, or that it is\n"
+                   "not set, its default and what it means; a table: all its keys")
       ->type_name("KEY");
   verb->add_flag("--print-config", arguments->print_config,
                  "only print every value, defaults included, as one TOML file");

@@ -6,7 +6,6 @@
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -15,9 +14,9 @@
 #include "cli/launcher.hpp"
 #include "cli/meeting_options.hpp"
 #include "cli/restart.hpp"
+#include "cli/resume.hpp"
 #include "cli/run_directory.hpp"
 #include "cluster/environment.hpp"
-#include "cluster/hello_check.hpp"
 #include "cluster/join_address.hpp"
 
 namespace troupe {
@@ -35,22 +34,6 @@ void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
   }
 }
 
-/// Lines of a configuration without what may differ when a run goes on: how far, where and what it
-/// leaves. Layouts may not: shards are read as they were written.
-std::string OfTheRun(const std::string& lines) {
-  std::string kept;
-  std::istringstream all(lines);
-  for (std::string line; std::getline(all, line);) {
-    const std::string key = line.substr(0, line.find(' '));
-    const bool free = key == "run.steps" || key == "run.evaluate_every" || key == "run.dir" ||
-                      key == "run.name" || key.rfind("cluster.", 0) == 0 ||
-                      key.rfind("transport.", 0) == 0 || key.rfind("checkpoint.", 0) == 0 ||
-                      key.rfind("trace.", 0) == 0 || key.ends_with(".ranks");
-    if (!free) kept += line + "\n";
-  }
-  return kept;
-}
-
 /// Makes --resume the directory to go on in.
 void GoOn(ClusterArguments& arguments) {
   if (arguments.resume.empty()) return;
@@ -58,13 +41,16 @@ void GoOn(ClusterArguments& arguments) {
     throw LaunchError("--resume " + arguments.resume +
                       ": expected a run directory with a complete checkpoint, found none");
   }
-  const std::string before = ConfigLines(LoadConfig(arguments.resume + "/resolved.toml").config);
   const ConfigArguments& given = arguments.work.config;
-  const std::string now = ConfigLines(LoadConfig(given.path, given.overrides).config);
-  const std::string differences = DescribeDifferences(OfTheRun(now), OfTheRun(before), "that run");
-  if (!differences.empty()) {
-    throw LaunchError("--resume " + arguments.resume +
-                      ": the configuration differs: " + differences);
+  const ResumeCheck check = CheckResume(LoadConfig(given.path, given.overrides).config,
+                                        LoadConfig(arguments.resume + "/resolved.toml").config);
+  if (!check.refusal.empty()) {
+    throw LaunchError("--resume " + arguments.resume + ": " + check.refusal);
+  }
+  if (!check.rounding.empty()) {
+    std::cerr << "warning: --resume " << arguments.resume
+              << ": the same state, rounded otherwise from here on: " << check.rounding << '\n'
+              << std::flush;
   }
   arguments.into = arguments.resume;
 }
@@ -227,8 +213,9 @@ void AddLocalArguments(CLI::App& app, ClusterArguments& arguments) {
 
 void AddResumeArgument(CLI::App& app, ClusterArguments& arguments) {
   app.add_option("--resume", arguments.resume,
-                 "go on in this run directory after its newest checkpoint, with the same\n"
-                 "configuration (an interruption and checkpoint.every save them)")
+                 "go on in this run directory after its newest checkpoint (an interruption and\n"
+                 "checkpoint.every save them); what is trained and how it is cut must be the\n"
+                 "same, where and how fast it runs may differ (docs/cli.md)")
       ->type_name("RUN_DIRECTORY")
       ->check([](const std::string& path) {
         return path.empty() ? std::string("expected a run directory, got \"\"") : std::string();

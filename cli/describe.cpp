@@ -1,14 +1,11 @@
 #include "cli/describe.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <set>
 #include <sstream>
 #include <vector>
 
 #include "cli/columns.hpp"
-#include "cli/memory_needs.hpp"
 #include "layout/ranks_text.hpp"
 #include "layout/route.hpp"
 #include "modules/layer_split.hpp"
@@ -29,19 +26,6 @@ const char* KindName(ModuleKind kind) {
       return "synthetic";
   }
   return "?";
-}
-
-std::string Bytes(std::size_t bytes) {
-  std::array<char, 32> text{};
-  const auto value = static_cast<double>(bytes);
-  if (bytes >= (1UL << 30)) {
-    std::snprintf(text.data(), text.size(), "%.2f GiB", value / (1UL << 30));
-  } else if (bytes >= (1UL << 20)) {
-    std::snprintf(text.data(), text.size(), "%.1f MiB", value / (1UL << 20));
-  } else {
-    std::snprintf(text.data(), text.size(), "%.1f KiB", value / 1024);
-  }
-  return text.data();
 }
 
 std::string LayersOf(const ModuleConfig& module, int pp) {
@@ -201,39 +185,6 @@ std::string RouteTable(const JobPlan& plan) {
     text << Columns(rows);
   }
   return text.str();
-}
-
-std::string MemoryTable(const JobPlan& plan) {
-  const std::vector<StageNeed> stages = StageNeeds(plan);
-  if (stages.empty()) return {};
-  std::vector<Row> rows = {
-      {"stage", "ranks", "parameters", "gradients", "optimizer", "activations", "per rank"}};
-  for (const StageNeed& stage : stages) {
-    const StageMemory& memory = stage.memory;
-    rows.push_back({plan.graph().StageName(stage.stage), RanksText(stage.ranks),
-                    Bytes(memory.parameters), Bytes(memory.gradients), Bytes(memory.optimizer),
-                    Bytes(stage.activations), Bytes(stage.per_rank())});
-  }
-  std::size_t sum = 0;
-  std::size_t most = 0;
-  for (const auto& [rank, bytes] : RankNeeds(stages)) {
-    sum += bytes;
-    most = std::max(most, bytes);
-  }
-  std::string text = Columns(rows) + "estimated: " + Bytes(most) + " on the fullest rank, " +
-                     Bytes(sum) + " in all, without what the process itself takes\n";
-  for (const StageNeed& stage : stages) {
-    if (stage.memory.offloaded == 0) continue;
-    text += "offloaded: " + Bytes(stage.memory.offloaded) + " of " +
-            plan.graph().StageName(stage.stage) + " on each of its ranks, to memory beside them\n";
-  }
-  std::size_t most_with = 0;
-  const auto savings = RankSavings(stages);
-  for (const auto& [rank, bytes] : RankNeeds(stages)) {
-    most_with = std::max(most_with, bytes - savings.at(rank));
-  }
-  if (most_with < most) text += "with that " + Bytes(most_with) + " on the fullest rank\n";
-  return text;
 }
 
 }  // namespace troupe

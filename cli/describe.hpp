@@ -16,8 +16,6 @@ std::string StageTable(const JobPlan& plan);
 /// One block per edge: placement, and which source replica gives which samples of a microbatch to
 /// which destination replica.
 std::string RouteTable(const JobPlan& plan);
-/// One line per stage and rank set: estimated bytes.
-std::string MemoryTable(const JobPlan& plan);
 
 /// One line per process of a job of several, nothing for one: its ranks and the stages on them, and
 /// with `roster` the address and process id of those that have met.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "modules/torch/compute.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -21,13 +22,15 @@ static std::int64_t RestoreAhead(const JobPlan& plan, int module) {
 
 std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
   const Config& config = plan.config();
+  const AttentionKeeps attention =
+      HasFusedAttention() ? AttentionKeeps::kNothing : AttentionKeeps::kWeights;
   std::vector<StageNeed> needs;
   for (const StagePlan& stage : plan.stages()) {
     const ModulePlan& module = plan.ModuleOf(stage.module);
     if (module.config->kind == ModuleKind::kSynthetic) continue;
     StageNeed need;
     need.stage = stage.stage;
-    need.memory = EstimateMemory(config, module.config->name, stage.pp);
+    need.memory = EstimateMemory(config, module.config->name, stage.pp, attention);
     // A colocated encoder keeps a whole window of microbatches, others those in flight.
     const std::int64_t kept =
         module.colocated_encoder ? WindowOf(config, config.schedule.microbatches) : stage.kept;
@@ -50,6 +53,24 @@ std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages) {
   std::map<int, std::size_t> needs;
   for (const StageNeed& stage : stages) {
     for (const int rank : stage.ranks) needs[rank] += stage.per_rank();
+  }
+  return needs;
+}
+
+std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages) {
+  std::map<int, std::size_t> beside;
+  std::map<int, std::size_t> parameters;
+  for (const StageNeed& stage : stages) {
+    for (const int rank : stage.ranks) {
+      beside[rank] += stage.memory.offloaded;
+      parameters[rank] += stage.memory.parameters;
+    }
+  }
+  const auto savings = RankSavings(stages);
+  std::map<int, std::size_t> needs = RankNeeds(stages);
+  for (auto& [rank, bytes] : needs) {
+    bytes = config.cluster.backend == "cuda" ? std::max(beside[rank], parameters[rank])
+                                             : bytes - savings.at(rank) + beside[rank];
   }
   return needs;
 }

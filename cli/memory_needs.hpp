@@ -29,6 +29,11 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan);
 /// Bytes by rank, of all its stages.
 std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages);
 
+/// By rank, bytes of the host: all that a rank of backend "cpu" needs, and the copies that lie
+/// beside where an encoder offloads; of a rank on a GPU these copies, or its parameters while they
+/// are made, whichever is more.
+std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages);
+
 /// By rank, how much lower the peak is than that where encoders offload state: they lend the
 /// language model's activations room, and no more than those need or the state has.
 std::map<int, std::size_t> RankSavings(const std::vector<StageNeed>& stages);

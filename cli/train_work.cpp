@@ -71,6 +71,7 @@ class TrainWork : public Work {
   std::string Task() const override { return "the command = train\n"; }
 
   void Announce() override {
+    WarnOfRemarks(loaded_);
     WarnOfCutRows(*source_, plan_->config());
     const Compute compute = SetupCompute();
     if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';

@@ -36,7 +36,10 @@ class VerifyWork : public Work {
   std::string Task() const override {
     return "the command = verify, " + std::to_string(steps_) + " steps\n";
   }
-  void Announce() override { std::cout << LayoutTable(*plan_) << '\n' << std::flush; }
+  void Announce() override {
+    WarnOfRemarks(loaded_);
+    std::cout << LayoutTable(*plan_) << '\n' << std::flush;
+  }
 
   JobSetup Setup(bool first) override {
     JobSetup setup;

@@ -3,7 +3,6 @@
 #include <iostream>
 
 #include "cli/work_kinds.hpp"
-#include "data/llava.hpp"
 #include "modules/device/backend.hpp"
 
 namespace troupe {
@@ -12,8 +11,12 @@ std::unique_ptr<Work> OpenWork(WorkArguments arguments) {
   auto work = arguments.verify ? OpenVerification(arguments) : OpenTraining(arguments);
   const std::string missing = MissingFor(work->plan().config().cluster.backend);
   if (!missing.empty()) {
-    throw DataError("cluster.backend = \"" + work->plan().config().cluster.backend +
-                    "\": " + missing);
+    const Origins& origins = work->loaded().origins;
+    const auto written = origins.find("cluster.backend");
+    const Place place = written == origins.end() ? Place() : written->second.place;
+    throw ConfigErrors(
+        {{place.file, place.line, place.column,
+          "cluster.backend = \"" + work->plan().config().cluster.backend + "\": " + missing}});
   }
   return work;
 }
@@ -27,6 +30,12 @@ std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {
 int ReportFailure(const JobEnd& end) {
   if (!end.told) std::cerr << "troupe: " << end.failure << '\n';
   return end.lost ? kExitLost : kExitFailed;
+}
+
+void WarnOfRemarks(const LoadedConfig& loaded) {
+  for (const ConfigError& remark : loaded.remarks) {
+    std::cerr << "warning: " << ToString(remark) << '\n';
+  }
 }
 
 }  // namespace troupe

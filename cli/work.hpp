@@ -14,10 +14,10 @@ namespace troupe {
 
 struct WorkArguments {
   ConfigArguments config;
-  bool verify = false;     ///< else train
-  std::int64_t steps = 3;  ///< verify: steps to compare
+  bool verify = false;              ///< else train
+  std::int64_t steps = 3;           ///< verify: steps to compare
   std::vector<std::string> faults;  ///< of tests, see PlantedFault
-  std::string dtype;       ///< verify: precision of both sides; empty: the configuration's
+  std::string dtype;                ///< verify: precision of both sides; empty: the configuration's
 };
 
 /// One process's part of the work.
@@ -41,6 +41,9 @@ class Work {
 
 /// Loads the configuration and opens the data. Throws ConfigErrors, DataError, LayoutError.
 std::unique_ptr<Work> OpenWork(WorkArguments arguments);
+
+/// A line for each key that has no effect, to standard error.
+void WarnOfRemarks(const LoadedConfig& loaded);
 
 /// Throws CLI-like std::invalid_argument for a malformed one.
 std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments);

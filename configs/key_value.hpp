@@ -22,4 +22,7 @@ std::optional<Refusal> ReadValue(const KeySpec& key, const TomlValue& value, con
 /// holds nothing (`extends`, what this build does not have, nodes that are no mere count).
 std::string PrintValue(const KeySpec& key, const Target& target);
 
+/// As TOML, what holds where nobody writes the key; empty when nothing does.
+std::string PrintDefault(const KeySpec& key);
+
 }  // namespace troupe

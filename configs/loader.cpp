@@ -1,14 +1,13 @@
 #include "configs/loader.hpp"
 
-#include <stdexcept>
 #include <utility>
 
 #include "configs/checks.hpp"
 #include "configs/merge.hpp"
 #include "configs/nodes.hpp"
+#include "configs/remarks.hpp"
 #include "configs/resolved.hpp"
 #include "configs/sources.hpp"
-#include "configs/spelling.hpp"
 
 namespace troupe {
 
@@ -43,30 +42,8 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
   ThrowIfAny(report.errors());
   loaded.origins = CompleteOrigins(loaded.config, std::move(loaded.origins));
   loaded.resolved_toml = ResolvedToml(loaded.config);
+  loaded.remarks = Remarks(loaded.config, loaded.origins);
   return loaded;
-}
-
-static std::string ExplainOne(const std::string& key, const Origin& origin) {
-  std::string text = key + " = " + origin.value + "\n  ";
-  text += origin.place.file.empty() ? "default" : ToString(origin.place);
-  for (auto old = origin.replaced.rbegin(); old != origin.replaced.rend(); ++old) {
-    text += "\n  overrides " + ToString(old->place) + ", which said " + old->text;
-  }
-  return text + "\n";
-}
-
-std::string Explain(const LoadedConfig& loaded, const std::string& key) {
-  std::string text;
-  std::vector<std::string> known;
-  for (const auto& [name, origin] : loaded.origins) {
-    known.push_back(name);
-    if (name == key || name.starts_with(key + ".")) text += ExplainOne(name, origin);
-  }
-  if (!text.empty()) return text;
-  const std::string nearest = Nearest(key, known);
-  throw std::invalid_argument(key + ": unknown key" +
-                              (nearest.empty() ? ", expected one of the resolved file"
-                                               : "; did you mean " + nearest + "?"));
 }
 
 }  // namespace troupe

@@ -21,6 +21,7 @@ struct LoadedConfig {
   Config config;
   Origins origins;            ///< of every key in resolved_toml and every key that was written
   std::string resolved_toml;  ///< ResolvedToml(config)
+  std::vector<ConfigError> remarks = {};  ///< of keys that have no effect: worth a warning
 };
 
 /// Loads the file at `path` with `overrides` (`KEY=VALUE`) on top, in order.
@@ -31,7 +32,8 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
 std::string ResolvedToml(const Config& config);
 
 /// One line for each value under the dotted `key` (a key or a table), and below it where it was
-/// written and what it overrode. Throws std::invalid_argument for a key that is not there.
+/// written and what it overrode. Of keys without a value: that they are not set, their default,
+/// what may stand there and what it means. Throws std::invalid_argument for what is no key here.
 std::string Explain(const LoadedConfig& loaded, const std::string& key);
 
 }  // namespace troupe

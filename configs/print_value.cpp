@@ -82,4 +82,14 @@ std::string PrintValue(const KeySpec& key, const Target& target) {
   return std::visit(Printer{key}, key.slot == nullptr ? Slot() : key.slot(target));
 }
 
+std::string PrintDefault(const KeySpec& key) {
+  Config config;
+  ModuleConfig module;
+  EdgeConfig edge;
+  ClusterNode node;
+  const Target target{&config, &module, &edge, &node};
+  FindTable(key.table)->create(target);
+  return PrintValue(key, target);
+}
+
 }  // namespace troupe

@@ -63,12 +63,29 @@ static Refused ReadText(const KeySpec& key, const TomlValue& value, const Slot& 
   return {};
 }
 
+static std::string WordHint(const KeySpec& key, const std::string& given) {
+  const auto in_lower_case = [](std::string_view text) {
+    std::string lower(text);
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return lower;
+  };
+  const std::string lower = in_lower_case(given);
+  std::string meant;
+  for (const std::string& word : key.words) {
+    if (in_lower_case(word) == lower) meant = word;
+  }
+  for (const OtherWord& other : key.other_words) {
+    if (other.word != lower) continue;
+    meant = other.meant;
+    if (!other.supported) return ", which is not supported; the nearest is " + Quoted(meant);
+  }
+  if (meant.empty()) meant = Nearest(given, key.words);
+  return meant.empty() ? "" : "; did you mean " + Quoted(meant) + "?";
+}
+
 static Refused RefuseWord(const KeySpec& key, const TomlValue& value) {
-  const std::string expected = "expected " + Expected(key);
-  const std::string given = Quoted(value.string);
-  const std::string nearest = Nearest(value.string, key.words);
-  const std::string hint = nearest.empty() ? "" : "; did you mean " + Quoted(nearest) + "?";
-  return Refusal{value.place, expected + ", got " + given + hint};
+  return Refusal{value.place, "expected " + Expected(key) + ", got " + Quoted(value.string) +
+                                  WordHint(key, value.string)};
 }
 
 static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& slot) {

@@ -17,7 +17,7 @@ static ResolvedTable Resolve(const TableSpec& spec, const std::string& dotted,
     if (key.table != spec.path || (key.kinds & kinds) == 0 || (key.placement && is_inline))
       continue;
     std::string value = PrintValue(key, target);
-    if (!value.empty()) table.keys.push_back({std::string(key.name), std::move(value)});
+    if (!value.empty()) table.keys.push_back({std::string(key.name), std::move(value), &key});
   }
   return table;
 }

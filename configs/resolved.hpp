@@ -12,6 +12,7 @@ namespace troupe {
 struct ResolvedKey {
   std::string name;
   std::string value;  ///< as TOML
+  const KeySpec* spec = nullptr;
 };
 
 struct ResolvedTable {

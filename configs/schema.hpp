@@ -74,6 +74,20 @@ inline constexpr double kMaxCount = 2'147'483'647.0;
 /// A rank is a worker thread: more are a slip of the pen, and lists are sized by it.
 inline constexpr int kMaxRanks = 65'536;
 
+/// What the value of a key decides, and so whether a run may go on with another one.
+enum class KeyRole {
+  kRun,       ///< what is trained on what, and how it is cut into shards: only with the same
+  kRounding,  ///< how the same numbers are rounded: with another one, which is said
+  kExecution  ///< where, how fast, how long, what is left behind: the numbers stay the same
+};
+
+/// What people write and this program calls otherwise. In any case of letters.
+struct OtherWord {
+  std::string_view word;
+  std::string_view meant;  ///< one of KeySpec::words
+  bool supported = true;   ///< false: `meant` is the nearest there is, and not the same
+};
+
 struct KeySpec {
   std::string_view table;  ///< TableSpec::path
   std::string_view name;
@@ -84,6 +98,8 @@ struct KeySpec {
   Range range = {};
   std::string_view unit = {};  ///< "" = none
   std::vector<std::string> words = {};
+  std::vector<OtherWord> other_words = {};
+  KeyRole role = KeyRole::kRun;
   std::string_view meaning = {};
   Slot (*slot)(const Target&) = nullptr;
 };

@@ -25,6 +25,8 @@ static std::vector<KeySpec> DeviceKeys() {
        .name = "backend",
        .type = ValueType::kWord,
        .words = {"cpu", "cuda"},
+       .other_words = {{"gpu", "cuda"}, {"nvidia", "cuda"}, {"nccl", "cuda"}},
+       .role = KeyRole::kRounding,
        .meaning = "What a rank is: a worker thread, or a GPU with one. \"cuda\" needs a build for "
                   "GPUs to train, and none to be checked.",
        .slot = [](const Target& t) -> Slot { return &t.config->cluster.backend; }},
@@ -199,9 +201,13 @@ static std::vector<KeySpec> TransportKeys() {
 }
 
 std::vector<KeySpec> ClusterKeys() {
-  std::vector<KeySpec> keys = DeviceKeys();
-  for (const auto part : {WatchKeys, TlsKeys, TransportKeys}) {
-    for (auto& key : part()) keys.push_back(std::move(key));
+  std::vector<KeySpec> keys;
+  for (const auto part : {DeviceKeys, WatchKeys, TlsKeys, TransportKeys}) {
+    for (auto& key : part()) {
+      // Machines, what runs there and who watches it decide no number; what a rank is rounds them.
+      if (key.role == KeyRole::kRun) key.role = KeyRole::kExecution;
+      keys.push_back(std::move(key));
+    }
   }
   return keys;
 }

@@ -23,6 +23,7 @@ std::vector<KeySpec> EdgeKeys() {
        .type = ValueType::kInteger,
        .range = kCount,
        .unit = "microbatches",
+       .role = KeyRole::kExecution,
        .meaning = "Microbatches that may be under way on this edge.",
        .slot = [](const Target& t) -> Slot { return &t.edge->credits; }},
       {.table = "edges.*.*.through",

@@ -23,6 +23,7 @@ std::vector<KeySpec> ModuleKeys() {
        .name = "ranks",
        .type = ValueType::kRanks,
        .placement = true,
+       .role = KeyRole::kExecution,
        .meaning = "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required "
                   "unless `inline_in` is given.",
        .slot = [](const Target& t) -> Slot { return &t.module->ranks; }},
@@ -58,6 +59,7 @@ std::vector<KeySpec> ModuleKeys() {
        .type = ValueType::kWord,
        .kinds = kVitOnly | kLlamaOnly,
        .words = {"none", "attention", "full"},
+       .role = KeyRole::kExecution,
        .meaning = "What of each layer is computed again in its backward instead of being kept: "
                   "\"attention\" the scores, \"full\" all but its input. The numbers are the "
                   "same to the last bit.",
@@ -66,6 +68,7 @@ std::vector<KeySpec> ModuleKeys() {
        .name = "offload",
        .type = ValueType::kWord,
        .words = {"none", "parameters", "state"},
+       .role = KeyRole::kExecution,
        .meaning = "What of a colocated encoder leaves its devices while the module it feeds "
                   "computes: \"parameters\", or \"state\": gradients and both moments too. The "
                   "numbers are the same to the last bit.",
@@ -75,6 +78,7 @@ std::vector<KeySpec> ModuleKeys() {
        .type = ValueType::kInteger,
        .range = {0, kMaxCount},
        .unit = "microbatches",
+       .role = KeyRole::kExecution,
        .meaning = "How many gradients of a window each replica of the module it feeds still owes "
                   "when the state begins to come back: more hide the copy, fewer lower the peak. "
                   "Unless given, half the stages of that module.",

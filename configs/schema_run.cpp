@@ -23,11 +23,13 @@ std::vector<KeySpec> RunKeys() {
       {.table = "run",
        .name = "name",
        .type = ValueType::kText,
+       .role = KeyRole::kExecution,
        .meaning = "Beginning of the run directory's name: letters, digits, `.`, `_` and `-`.",
        .slot = [](const Target& t) -> Slot { return &t.config->run.name; }},
       {.table = "run",
        .name = "dir",
        .type = ValueType::kText,
+       .role = KeyRole::kExecution,
        .meaning =
            "Directory in which the run directory is made, relative to the working directory.",
        .slot = [](const Target& t) -> Slot { return &t.config->run.dir; }},
@@ -36,6 +38,7 @@ std::vector<KeySpec> RunKeys() {
        .type = ValueType::kInteger,
        .range = kCount,
        .unit = "steps",
+       .role = KeyRole::kExecution,
        .meaning = "Optimizer updates.",
        .slot = [](const Target& t) -> Slot { return &t.config->run.steps; }},
       {.table = "run",
@@ -48,6 +51,19 @@ std::vector<KeySpec> RunKeys() {
        .name = "precision",
        .type = ValueType::kWord,
        .words = {"float32", "float64", "bfloat16"},
+       .other_words = {{"bf16", "bfloat16"},
+                       {"fp32", "float32"},
+                       {"f32", "float32"},
+                       {"float", "float32"},
+                       {"single", "float32"},
+                       {"fp64", "float64"},
+                       {"f64", "float64"},
+                       {"double", "float64"},
+                       {"half", "bfloat16", false},
+                       {"fp16", "bfloat16", false},
+                       {"f16", "bfloat16", false},
+                       {"float16", "bfloat16", false}},
+       .role = KeyRole::kRounding,
        .meaning = "Number type of parameters, activations and gradients. `bfloat16`: of "
                   "activations and of the copy of the parameters that multiplies them; "
                   "parameters, gradients and moments are kept in float32.",
@@ -55,6 +71,7 @@ std::vector<KeySpec> RunKeys() {
       {.table = "run",
        .name = "tf32",
        .type = ValueType::kBoolean,
+       .role = KeyRole::kRounding,
        .meaning = "float32 on a GPU: whether it may round the factors of products to 10 bits, "
                   "which is several times faster.",
        .slot = [](const Target& t) -> Slot { return &t.config->run.tf32; }},
@@ -63,6 +80,7 @@ std::vector<KeySpec> RunKeys() {
        .type = ValueType::kInteger,
        .range = kCountOrNone,
        .unit = "steps",
+       .role = KeyRole::kExecution,
        .meaning = "Steps between evaluations on the held-out samples; 0 = before the first step "
                   "and after the last one only.",
        .slot = [](const Target& t) -> Slot { return &t.config->run.evaluate_every; }},
@@ -192,6 +210,7 @@ std::vector<KeySpec> RunKeys() {
       {.table = "trace",
        .name = "messages",
        .type = ValueType::kBoolean,
+       .role = KeyRole::kExecution,
        .meaning = "Whether messages between actors, and what devices run, are noted in the run "
                   "directory: `troupe trace` reads it.",
        .slot = [](const Target& t) -> Slot { return &t.config->trace.messages; }},
@@ -200,6 +219,7 @@ std::vector<KeySpec> RunKeys() {
        .type = ValueType::kInteger,
        .range = {1, 1 << 16},
        .unit = "MiB",
+       .role = KeyRole::kExecution,
        .meaning = "What each process keeps of that, on disk and in memory: 8,192 messages or "
                   "passes per MiB, the newest.",
        .slot = [](const Target& t) -> Slot { return &t.config->trace.buffer_mib; }},

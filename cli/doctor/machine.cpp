@@ -16,6 +16,7 @@
 #include "cluster/host_identity.hpp"
 #include "cluster/run_key.hpp"
 #include "cluster/transport_choice.hpp"
+#include "configs/remarks.hpp"
 #include "modules/device/backend.hpp"
 #include "transport/ucx/plane.hpp"
 
@@ -34,7 +35,7 @@ DiskNeed DiskNeedOf(const JobPlan& plan, const std::vector<StageNeed>& stages) {
   return disk;
 }
 
-/// Bytes of all ranks that would run here.
+/// Bytes of the host for all ranks that would run here.
 std::uint64_t MemoryHere(const std::map<int, std::size_t>& ranks, const MachinePart& part) {
   std::uint64_t memory = 0;
   for (const PlannedProcess& process : part.processes) {
@@ -199,11 +200,14 @@ Findings CheckMachine(const Config& config, const MachinePart& part) {
   const int ranks = part.num_ranks();
   Findings findings;
   findings.push_back(Well("versions", VersionText() + ", UCX " + UcxVersion()));
+  for (const ConfigError& remark : Remarks(config, {})) {
+    findings.push_back(Warns("config", remark.text, "it does no harm; leave it out"));
+  }
   findings.push_back(CheckData(config));
   // Where the nodes meet, one of them makes it and the others look for it.
   if (part.first || !part.meets)
     findings.push_back(CheckRunDirectory(config, DiskNeedOf(plan, stages)));
-  findings.push_back(CheckMemory(MemoryHere(RankNeeds(stages), part),
+  findings.push_back(CheckMemory(MemoryHere(HostNeeds(config, stages), part),
                                  static_cast<int>(part.processes.size()), ReadMemory()));
   findings.push_back(CheckCores(ranks, UsableCores()));
   findings.push_back(CheckThreads(ranks));

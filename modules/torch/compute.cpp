@@ -39,6 +39,8 @@ std::string BetterCoreType() {
 
 }  // namespace
 
+bool HasFusedAttention() { return kHasFusedAttention; }
+
 void RestartWithBestKernels(char* const argv[]) {
   const std::string core = BetterCoreType();
   if (core.empty() || std::getenv("OPENBLAS_CORETYPE")) return;

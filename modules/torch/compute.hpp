@@ -11,6 +11,10 @@ struct Compute {
   std::string warning;      ///< one line when it will be slow, else empty
 };
 
+/// Whether this libtorch has attention in one kernel, which keeps no weights; used on GPUs, and for
+/// bfloat16 everywhere.
+bool HasFusedAttention();
+
 /// One thread per rank everywhere: ranks are the parallelism, and thread counts change the bits of
 /// sums. The first statement of main(), before any tensor and any other thread.
 Compute SetupCompute();

@@ -175,4 +175,44 @@ TEST_CASE("data synth makes a set that trains, and refuses what it cannot draw",
   CHECK_THAT(blocked.err, StartsWith("troupe: " + folder.path()));
 }
 
+TEST_CASE("check says which ranks are on which GPU of which node, and their sum", "[cli]") {
+  const std::vector<std::string> shared = {"check", "configs/shapes_2node.toml",
+                                           "--set", "cluster.backend=cuda",
+                                           "--set", "cluster.ranks_per_gpu=3"};
+  const Outcome outcome = RunTroupe(shared);
+  CHECK(outcome.exit_code == 0);
+  const auto table = outcome.out.substr(outcome.out.find("node  GPU"));
+  CHECK_THAT(table, StartsWith("node  GPU  ranks         estimated\n"
+                               "n0    0    0-2 share it  ") &&
+                        Contains("\nn0    1    3             ") &&
+                        Contains("\nn1    0    4-6 share it  ") &&
+                        Contains("\nn1    1    7             "));
+  CHECK_THAT(RunTroupe({"check", kShapes}).out, !Contains("GPU"));
+}
+
+TEST_CASE("check says of state that is offloaded whether it saves anything", "[cli]") {
+  const auto with = [](const std::string& ahead) {
+    return RunTroupe({"check", "configs/shapes_colocated.toml", "--set",
+                      "modules.vision.offload=state", "--set",
+                      "modules.vision.offload_ahead=" + ahead})
+        .out;
+  };
+  CHECK_THAT(with("0"), Contains("on each of its ranks, to memory beside them\nwith that ") &&
+                            !Contains("nothing is saved"));
+  CHECK_THAT(with("50"), Contains("with that still ") && Contains("so nothing is saved\n"));
+}
+
+TEST_CASE("a key that has no effect is warned of, and its place is said", "[cli]") {
+  const Outcome outcome = RunTroupe({"check", kShapes, "--set", "run.tf32=true"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, StartsWith("warning: --set:1:10: run.tf32: has no effect with "));
+}
+
+TEST_CASE("version says whether this build can use GPUs", "[cli]") {
+  const Outcome outcome = RunTroupe({"version"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, StartsWith("troupe ") && Contains("\nGPU parts: ") &&
+                              Contains("\nbackend \"cuda\": "));
+}
+
 }  // namespace troupe

@@ -1,5 +1,7 @@
 // A run that was interrupted goes on where its checkpoint was saved, with the numbers of one that
 // was not.
+#include "cli/resume.hpp"
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -7,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "cli/run_directory.hpp"
+#include "configs/loader.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
 
@@ -83,6 +86,60 @@ TEST_CASE("another configuration, or a run that is going on, is not resumed", "[
   }
   CHECK(ReadAll(run + "/metrics.jsonl") == metrics);
   CHECK(RunTroupe(words).exit_code == 0);
+}
+
+TEST_CASE("a run goes on with other rounding and other ways to run, and says the former", "[cli]") {
+  const ScratchFolder folder;
+  auto words = Train(folder, "1");
+  words.insert(words.end(), {"--set", "run.steps=1", "--set", "checkpoint.every=1"});
+  REQUIRE(RunTroupe(words).exit_code == 0);
+  const std::string run = RunIn(folder).string();
+  words = Train(folder, "1");
+  words.insert(words.end(), {"--set", "run.steps=2", "--resume", run});
+  auto wider = words;
+  wider.insert(wider.end(), {"--set", "run.precision=float64"});
+  const Outcome refused = RunTroupe(wider);
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("run.precision is \"float64\", that run has \"float32\"; "
+                                          "its checkpoints hold parameters and moments in float32, "
+                                          "expected float64"));
+  words.insert(words.end(), {"--set", "run.precision=bfloat16", "--set",
+                             "modules.language.recompute=full", "--set", "run.tf32=true"});
+  const Outcome resumed = RunTroupe(words);
+  INFO(resumed.out << resumed.err);
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(resumed.out, Catch::Contains("going on after step 1") && Catch::Contains("step 2/2"));
+  CHECK_THAT(resumed.err,
+             Catch::Contains("the same state, rounded otherwise from here on: "
+                             "run.precision is \"bfloat16\", that run has \"float32\"; "
+                             "run.tf32 is true, that run has false\n") &&
+                 !Catch::Contains("recompute"));
+}
+
+TEST_CASE("the role of a key decides whether a run may go on with another value", "[cli]") {
+  const std::string colocated = "configs/shapes_colocated.toml";
+  const Config before = LoadConfig(colocated).config;
+  const auto check = [&](const std::vector<std::string>& overrides) {
+    return CheckResume(LoadConfig(colocated, overrides).config, before);
+  };
+  const ResumeCheck elsewhere =
+      check({"modules.vision.offload=state", "modules.vision.offload_ahead=1",
+             "modules.language.recompute=attention", "edges.vision.language.credits=2",
+             "run.steps=900", "trace.messages=false", "transport.spin_us=5"});
+  CHECK(elsewhere.refusal.empty());
+  CHECK(elsewhere.rounding.empty());
+  const ResumeCheck device =
+      check({"cluster.backend=cuda", "cluster.ranks_per_gpu=4", "cluster.nodes=2"});
+  CHECK(device.refusal.empty());
+  CHECK(device.rounding == "cluster.backend is \"cuda\", that run has \"cpu\"");
+  for (const char* other : {"optimizer.weight_decay=0.03", "modules.vision.frozen=true",
+                            "modules.language.mlp_hidden=256", "schedule.microbatches=4"}) {
+    INFO(other);
+    CHECK_THAT(check({other}).refusal, Catch::StartsWith("the configuration differs: "));
+  }
+  CHECK(CheckResume(LoadConfig(colocated, {"run.precision=float64"}).config,
+                    LoadConfig(colocated, {"run.precision=float64", "run.tf32=true"}).config)
+            .refusal.empty());
 }
 
 TEST_CASE("what cannot be resumed is refused", "[cli]") {

@@ -72,10 +72,12 @@ TEST_CASE("a backend that cannot run here is refused before anything is made", "
   const RunFolder folder;
   const Outcome outcome = folder.Train({"cluster.backend=\"cuda\"", "cluster.ranks_per_gpu=8"});
   REQUIRE(!outcome.timed_out);
-  // A build for GPUs starts and finds none; where there is one it trains, and this is no test of it.
+  // A build for GPUs starts and finds none; where there is one it trains, and this is no test of
+  // it.
   if (outcome.exit_code == 0) return;
   INFO(outcome.out << outcome.err);
   CHECK_THAT(outcome.err, Contains("cluster.backend = \"cuda\": "));
+  if (outcome.exit_code == 2) CHECK_THAT(outcome.err, StartsWith("--set:1:17: "));
   CHECK_THAT(outcome.err, Contains("libtorch computes on the CPU only") ||
                               Contains("has no GPU code") || Contains("found 0"));
   if (outcome.exit_code == 2) CHECK(folder.Runs().empty());

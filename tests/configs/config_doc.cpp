@@ -42,13 +42,7 @@ std::string MessagesOf(const fs::path& path) {
 static std::string DefaultText(const KeySpec& key) {
   if (key.required) return "required";
   if (key.type == ValueType::kRanks) return "required, or inline_in";
-  Config config;
-  ModuleConfig module;
-  EdgeConfig edge;
-  ClusterNode node;
-  const Target target{&config, &module, &edge, &node};
-  FindTable(key.table)->create(target);
-  const std::string value = PrintValue(key, target);
+  const std::string value = PrintDefault(key);
   return value.empty() ? "none" : "`" + value + "`";
 }
 

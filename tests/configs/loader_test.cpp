@@ -208,7 +208,8 @@ TEST_CASE("--set takes TOML values, bare words, numbers as words, and edges by t
   CHECK(config.data.train == "data/x=y.json");
   CHECK(config.optimizer.weight_decay == 1.0);
   CHECK(Explain(loaded, "run.steps") ==
-        "run.steps = 12\n  --set:1:11\n  overrides tests/configs/example.toml:11:9, which said 150\n");
+        "run.steps = 12\n  --set:1:11\n  overrides tests/configs/example.toml:11:9, which said "
+        "150\n");
 }
 
 TEST_CASE("a wrong --set is reported at its column") {
@@ -232,20 +233,6 @@ TEST_CASE("a wrong --set is reported at its column") {
 
 TEST_CASE("the last --set wins") {
   CHECK(LoadConfig(kShapes, {"run.steps=5", "run.steps=6"}).config.run.steps == 6);
-}
-
-TEST_CASE("explain says where a value was written, and that nobody wrote it") {
-  const LoadedConfig loaded = LoadConfig("configs/shapes_colocated.toml");
-  CHECK(Explain(loaded, "modules.vision.layout.dp") ==
-        "modules.vision.layout.dp = 8\n  configs/shapes_colocated.toml:11:17\n"
-        "  overrides configs/shapes.toml:19:17, which said 4\n");
-  CHECK(Explain(loaded, "run.precision") == "run.precision = \"float32\"\n  default\n");
-  CHECK(Explain(loaded, "edges.vision.language.credits") ==
-        "edges.vision.language.credits = 4\n  configs/shapes.toml:51:11\n");
-  CHECK_THAT(Explain(loaded, "modules.language.layout"),
-             Catch::Contains("modules.language.layout.tp = 4\n") &&
-                 Catch::Contains("modules.language.layout.pp = 1\n  default\n"));
-  CHECK_THROWS_WITH(Explain(loaded, "run.step"), "run.step: unknown key; did you mean run.steps?");
 }
 
 TEST_CASE("a file that cannot be read is named") {

@@ -162,15 +162,44 @@ TEST_CASE("frozen parameters cost no gradients and no optimizer state", "[module
   CHECK(EstimateMemory(config, "vision", 0).activations == 0);
 }
 
-TEST_CASE("bfloat16 costs a short copy of the parameters and halves the activations", "[modules]") {
+TEST_CASE("bfloat16 costs a short copy of the parameters, which alone leaves as parameters",
+          "[modules]") {
   Config config = SmallModulesConfig();
   const StageMemory whole = EstimateMemory(config, "vision", 0);
   config.run.precision = Precision::kBFloat16;
+  config.modules[0].offload = Offload::kParameters;
   const StageMemory mixed = EstimateMemory(config, "vision", 0);
-  CHECK(2 * mixed.parameters == 3 * whole.parameters);
+  CHECK(mixed.parameters == whole.parameters);
+  CHECK(2 * mixed.rounded == whole.parameters);
   CHECK(mixed.gradients == whole.gradients);
   CHECK(mixed.optimizer == whole.optimizer);
-  CHECK(2 * mixed.activations == whole.activations);
+  CHECK(2 * mixed.state() == 9 * whole.parameters);
+  CHECK(mixed.offloaded == mixed.rounded);
+  config.modules[0].offload = Offload::kState;
+  CHECK(EstimateMemory(config, "vision", 0).offloaded == mixed.state());
+}
+
+TEST_CASE("attention weights are counted where they are kept only", "[modules]") {
+  Config config = SmallModulesConfig();
+  const auto activations = [&](AttentionKeeps keeps) {
+    return EstimateMemory(config, "vision", 0, keeps).activations;
+  };
+  const std::size_t composed = activations(AttentionKeeps::kWeights);
+  // On the CPU float32 has loops of our own, which keep them whatever the library has.
+  CHECK(activations(AttentionKeeps::kNothing) == composed);
+  config.modules[0].recompute = Recompute::kAttention;
+  const std::size_t without = activations(AttentionKeeps::kWeights);
+  CHECK(without < composed);
+  config.modules[0].recompute = Recompute::kNone;
+
+  config.run.precision = Precision::kBFloat16;
+  CHECK(2 * activations(AttentionKeeps::kNothing) == without);
+  // Everything is half as long but the weights, which are float32.
+  CHECK(activations(AttentionKeeps::kWeights) == composed - without + without / 2);
+
+  config.run.precision = Precision::kFloat32;
+  config.cluster.backend = "cuda";
+  CHECK(activations(AttentionKeeps::kWeights) == without);
 }
 
 }  // namespace

@@ -82,10 +82,11 @@ std::string Format(const OffloadTime& offload, std::int64_t whole_ns) {
     return Percent(static_cast<double>(ns) / whole);
   };
   return "state of " + offload.module + " offloaded in " + std::to_string(offload.windows) +
-         (offload.windows == 1 ? " window" : " windows") + ": away for " + share(offload.away_ns) +
-         " of the time; out in " + Duration(offload.out_ns) + ", back in " +
-         Duration(offload.back_ns) + "; its backward waited " + Duration(offload.exposed_ns) +
-         " for it in all (exposed " + share(offload.exposed_ns) + ")\n";
+         (offload.windows == 1 ? " window" : " windows") + ": in all away for " +
+         share(offload.away_ns) + " of the time; of a window, median: out in " +
+         Duration(offload.out_ns) + ", back in " + Duration(offload.back_ns) +
+         "; in all its backward waited " + Duration(offload.exposed_ns) + " for it (exposed " +
+         share(offload.exposed_ns) + ")\n";
 }
 
 }  // namespace troupe

@@ -22,8 +22,9 @@ TEST_CASE("the time that a backward waited for its state alone is exposed", "[tr
   CHECK(times[0].exposed_ns == 25);
   CHECK(
       Format(times[0], 2000) ==
-      "state of vision offloaded in 2 windows: away for 34.0% of the time; out in 0.05 us, back in "
-      "0.13 us; its backward waited 0.03 us for it in all (exposed 1.2%)\n");
+      "state of vision offloaded in 2 windows: in all away for 34.0% of the time; of a window, "
+      "median: out in 0.05 us, back in 0.13 us; in all its backward waited 0.03 us for it (exposed "
+      "1.2%)\n");
   CHECK(OffloadTimesOf(index, 1000, 2000).at(0).exposed_ns == 0);  // the second window alone
   CHECK(OffloadTimesOf(index, 0, 700).at(0).windows == 1);
 }

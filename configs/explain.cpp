@@ -1,0 +1,120 @@
+#include <stdexcept>
+#include <utility>
+
+#include "configs/checks.hpp"
+#include "configs/key_value.hpp"
+#include "configs/loader.hpp"
+#include "configs/nodes.hpp"
+#include "configs/schema.hpp"
+#include "configs/spelling.hpp"
+
+namespace troupe {
+
+namespace {
+
+/// A key of the schema as this configuration would write it, whether or not it does.
+struct PossibleKey {
+  std::string dotted;
+  const KeySpec* spec = nullptr;
+  const ModuleConfig* module = nullptr;  ///< whose it is, null where it is no module's
+};
+
+/// The dotted names that the table at `path` has here, with the module each is of.
+std::vector<std::pair<std::string, const ModuleConfig*>> NamesOf(const Config& config,
+                                                                 const std::string& path) {
+  std::vector<std::pair<std::string, const ModuleConfig*>> names;
+  const auto rest = [&](const char* pattern) {
+    return path.substr(std::string_view(pattern).size());
+  };
+  if (path.starts_with("modules.*")) {
+    for (const auto& module : config.modules) {
+      names.emplace_back("modules." + module.name + rest("modules.*"), &module);
+    }
+  } else if (path.starts_with("edges.*.*")) {
+    for (const auto& edge : config.edges)
+      names.emplace_back(KeyOf(edge) + rest("edges.*.*"), nullptr);
+  } else if (path.starts_with("cluster.nodes.*")) {
+    for (std::size_t i = 0; i < config.cluster.nodes.size(); ++i) {
+      names.emplace_back(NodeKey(config.cluster.nodes[i].name, i), nullptr);
+    }
+  } else {
+    names.emplace_back(path, nullptr);
+  }
+  return names;
+}
+
+std::vector<PossibleKey> PossibleKeys(const Config& config) {
+  std::vector<PossibleKey> all;
+  for (const auto& key : Keys()) {
+    for (const auto& [table, module] : NamesOf(config, std::string(key.table))) {
+      const std::string dotted = (table.empty() ? "" : table + ".") + std::string(key.name);
+      all.push_back({dotted, &key, module});
+    }
+  }
+  return all;
+}
+
+bool IsOfKind(const PossibleKey& key) {
+  return key.module == nullptr || (key.spec->kinds & Only(key.module->kind)) != 0;
+}
+
+std::string ExplainOne(const std::string& key, const Origin& origin) {
+  std::string text = key + " = " + origin.value + "\n  ";
+  text += origin.place.file.empty() ? "default" : ToString(origin.place);
+  for (auto old = origin.replaced.rbegin(); old != origin.replaced.rend(); ++old) {
+    text += "\n  overrides " + ToString(old->place) + ", which said " + old->text;
+  }
+  return text + "\n";
+}
+
+/// Why nothing holds, and what would do.
+std::string ExplainUnset(const PossibleKey& key) {
+  std::string text = key.dotted + " is not set; ";
+  if (!IsOfKind(key)) {
+    const auto kinds = KindWords();
+    std::vector<std::string> owners;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if ((key.spec->kinds & Only(static_cast<ModuleKind>(i))) != 0) owners.push_back(kinds[i]);
+    }
+    text += "it is of modules of kind " + Alternatives(owners) + ", and this one's is " +
+            Quoted(kinds[static_cast<std::size_t>(key.module->kind)]);
+  } else if (key.spec->placement && key.module != nullptr && key.module->inline_in) {
+    text += "the module runs inline in " + Quoted(*key.module->inline_in) + " and has its";
+  } else if (key.spec->type == ValueType::kNotInBuild) {
+    text += "not available in this build";
+  } else {
+    const std::string value = PrintDefault(*key.spec);
+    text += "default: " + (value.empty() ? std::string("none") : value);
+  }
+  if (key.spec->type != ValueType::kNotInBuild) text += "\n  expected " + Expected(*key.spec);
+  return text + "\n  " + std::string(key.spec->meaning) + "\n";
+}
+
+}  // namespace
+
+std::string Explain(const LoadedConfig& loaded, const std::string& key) {
+  std::string text;
+  std::vector<std::string> known;
+  const auto asked = [&](const std::string& name) {
+    return name == key || name.starts_with(key + ".");
+  };
+  for (const auto& [name, origin] : loaded.origins) {
+    known.push_back(name);
+    if (asked(name)) text += ExplainOne(name, origin);
+  }
+  if (!text.empty()) return text;
+  std::string of_others;  // what only modules of another kind have
+  for (const PossibleKey& possible : PossibleKeys(loaded.config)) {
+    if (IsOfKind(possible)) known.push_back(possible.dotted);
+    if (!asked(possible.dotted)) continue;
+    (IsOfKind(possible) ? text : of_others) += ExplainUnset(possible);
+  }
+  if (text.empty()) text = of_others;
+  if (!text.empty()) return text;
+  const std::string nearest = Nearest(key, known);
+  throw std::invalid_argument(
+      key + ": unknown key" +
+      (nearest.empty() ? ", docs/config.md has them all" : "; did you mean " + nearest + "?"));
+}
+
+}  // namespace troupe

@@ -1,0 +1,123 @@
+// What a configuration is told about itself: where its values come from, which words it may have
+// meant, and what has no effect.
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "configs/loader.hpp"
+#include "configs/schema.hpp"
+
+namespace troupe {
+
+namespace {
+
+const std::string kShapes = "tests/configs/example.toml";
+
+std::string ErrorsOf(const std::string& path, const std::vector<std::string>& overrides) {
+  try {
+    LoadConfig(path, overrides);
+  } catch (const ConfigErrors& errors) {
+    return errors.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("explain says where a value was written, and that nobody wrote it") {
+  const LoadedConfig loaded = LoadConfig("configs/shapes_colocated.toml");
+  CHECK(Explain(loaded, "modules.vision.layout.dp") ==
+        "modules.vision.layout.dp = 8\n  configs/shapes_colocated.toml:11:17\n"
+        "  overrides configs/shapes.toml:19:17, which said 4\n");
+  CHECK(Explain(loaded, "run.precision") == "run.precision = \"float32\"\n  default\n");
+  CHECK(Explain(loaded, "edges.vision.language.credits") ==
+        "edges.vision.language.credits = 4\n  configs/shapes.toml:51:11\n");
+  CHECK_THAT(Explain(loaded, "modules.language.layout"),
+             Catch::Contains("modules.language.layout.tp = 4\n") &&
+                 Catch::Contains("modules.language.layout.pp = 1\n  default\n"));
+  CHECK_THROWS_WITH(Explain(loaded, "run.step"), "run.step: unknown key; did you mean run.steps?");
+}
+
+TEST_CASE("explain tells of keys that are not set, and of those that cannot be") {
+  const LoadedConfig loaded = LoadConfig("configs/shapes_inline.toml");
+  const auto begins = [&](const std::string& key, const std::string& text) {
+    CHECK_THAT(Explain(loaded, key), Catch::StartsWith(key + " is not set; " + text));
+  };
+  begins("modules.vision.offload_ahead",
+         "default: none\n  expected a whole number (microbatches) of at least 0\n  How many ");
+  begins("modules.vision.weights", "not available in this build\n  \"hf:DIR\"");
+  begins("modules.vision.ranks", "the module runs inline in \"language\" and has its\n");
+  begins("modules.language.image_size",
+         "it is of modules of kind \"vit\", and this one's is \"llama\"\n");
+  begins("modules.language.inline_in", "it is of modules of kind \"vit\"");
+  begins("modules.language.optimizer.weight_decay", "default: none\n");
+  CHECK_THAT(Explain(loaded, "modules.language.optimizer"),
+             Catch::Contains("modules.language.optimizer.min_learning_rate is not set"));
+  CHECK_THROWS_WITH(Explain(loaded, "modules.vision.offload_ahed"),
+                    "modules.vision.offload_ahed: unknown key; did you mean "
+                    "modules.vision.offload_ahead?");
+  CHECK_THROWS_WITH(Explain(loaded, "modules.none.ranks"), Catch::Contains("unknown key"));
+}
+
+TEST_CASE("every key of the schema can be explained, set or not") {
+  const LoadedConfig loaded = LoadConfig("configs/shapes_2node.toml");
+  for (const auto& key : Keys()) {
+    std::string dotted = std::string(key.table);
+    const auto replace = [&](const std::string& pattern, const std::string& name) {
+      if (dotted.starts_with(pattern)) dotted = name + dotted.substr(pattern.size());
+    };
+    replace("modules.*", "modules.vision");
+    replace("edges.*.*", "edges.vision.language");
+    replace("cluster.nodes.*", "cluster.nodes.n1");
+    dotted += (dotted.empty() ? "" : ".") + std::string(key.name);
+    INFO(dotted);
+    CHECK_NOTHROW(Explain(loaded, dotted));
+  }
+}
+
+TEST_CASE("words that others use for a value are answered with ours") {
+  const auto with = [](const std::string& value) { return ErrorsOf(kShapes, {value}); };
+  for (const char* word : {"gpu", "GPU", "CUDA", "Cuda", "nvidia"}) {
+    CHECK(with("cluster.backend=" + std::string(word)) ==
+          "--set:1:17: cluster.backend: expected \"cpu\" or \"cuda\", got \"" + std::string(word) +
+              "\"; did you mean \"cuda\"?");
+  }
+  const auto precision = [&](const std::string& word, const std::string& hint) {
+    CHECK(with("run.precision=" + word) ==
+          "--set:1:15: run.precision: expected \"float32\", \"float64\" or \"bfloat16\", got \"" +
+              word + "\"" + hint);
+  };
+  for (const char* word : {"bf16", "BF16", "BFloat16"}) {
+    precision(word, "; did you mean \"bfloat16\"?");
+  }
+  for (const char* word : {"fp32", "float", "single"}) {
+    precision(word, "; did you mean \"float32\"?");
+  }
+  for (const char* word : {"half", "fp16", "float16"}) {
+    precision(word, ", which is not supported; the nearest is \"bfloat16\"");
+  }
+}
+
+TEST_CASE("tf32 is remarked on where no product is rounded by it") {
+  const auto remarks = [](std::vector<std::string> overrides) {
+    std::string text;
+    overrides.push_back("run.tf32=true");
+    for (const ConfigError& remark : LoadConfig(kShapes, overrides).remarks)
+      text += ToString(remark);
+    return text;
+  };
+  CHECK(remarks({}) ==
+        "--set:1:10: run.tf32: has no effect with cluster.backend = \"cpu\": it is "
+        "about products of float32 on a GPU");
+  CHECK(
+      remarks({"cluster.backend=cuda", "run.precision=bfloat16"}) ==
+      "--set:1:10: run.tf32: has no effect with run.precision = \"bfloat16\": it is about products "
+      "of float32");
+  CHECK_THAT(remarks({"cluster.backend=cuda", "run.precision=float64"}),
+             Catch::Contains("\"float64\""));
+  CHECK(remarks({"cluster.backend=cuda"}).empty());
+  CHECK(LoadConfig(kShapes).remarks.empty());
+}
+
+}  // namespace troupe
