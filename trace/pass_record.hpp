@@ -20,7 +20,8 @@ enum class WorkKind : std::uint8_t {
 
 inline constexpr std::uint8_t kNumWorkKinds = 8;
 
-/// Copies run beside a device's other work, everything else one after the other.
+/// Copies run beside a device's other work, everything else one after the other; but sums of
+/// gradients may run beside what other modules of the rank compute.
 constexpr bool IsCopy(WorkKind kind) {
   return kind == WorkKind::kOffload || kind == WorkKind::kRestore;
 }

@@ -41,7 +41,7 @@ class Collector {
     RankTime& rank = ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_}).first->second;
     own_[{pass.stage, pass.dp}][pass.rank] += IsPass(pass.kind) ? until - from : 0;
     if (from > rank.until_ns) AddWait(work, rank.until_ns, from);
-    // Work of one rank cannot overlap; if clocks say so, it counts once.
+    // Where gradients are summed beside other work, the time counts once.
     const std::int64_t fresh = std::max<std::int64_t>(0, until - std::max(from, rank.until_ns));
     rank.all_ns += fresh;
     if (Computes(pass.kind)) rank.computed_ns += fresh;

@@ -64,8 +64,7 @@ class Writer {
   /// what was sent stand beside those of what was handled.
   Place PlaceOf(const Lane& lane) {
     std::vector<std::string> group = lane.path;
-    const bool on_rank =
-        group.back() == "work" || group.back() == "copies" || group.back() == "messages";
+    const bool on_rank = lane.kind == LaneKind::kWork || group.back() == "messages";
     const std::string name = group.back();
     if (on_rank || group.size() > 1) group.pop_back();
     std::string joined;

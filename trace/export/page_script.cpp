@@ -36,9 +36,9 @@ function layOut() {
     const name = lane.path.slice(0, -2).join(" \u203a ") || lane.path[0];
     const device = lane.path.length > 2 && lane.path[lane.path.length - 2].startsWith("rank ");
     if (device && name !== group) { group = name; rows.push({ group: name }); }
-    const copies = lane.path[lane.path.length - 1] === "copies";
+    const beside = lane.path[lane.path.length - 1];
     rows.push({ lane: l, name: lane.kind === "work" ?
-      lane.path[lane.path.length - 2] + (copies ? " \u203a copies" : "") :
+      lane.path[lane.path.length - 2] + (beside === "work" ? "" : " \u203a " + beside) :
       device ? lane.path.slice(-2).join(" \u203a ") :
       lane.path.slice(1).join(" \u203a ") || lane.path[0] });
   });

@@ -14,7 +14,26 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-constexpr const char* kCopies = "copies";  // a lane of their own: they run beside passes
+/// Ranks whose sums of gradients ran beside other work of theirs, as on a device with lanes.
+std::set<int> RanksWithSumsBeside(const TraceIndex& index) {
+  std::map<int, std::vector<const PassRecord*>> by_rank;
+  for (const TraceWork& work : index.trace().work) {
+    if (!IsCopy(work.pass.kind)) by_rank[work.pass.rank].push_back(&work.pass);
+  }
+  std::set<int> ranks;
+  for (auto& [rank, passes] : by_rank) {
+    std::ranges::sort(passes, {}, &PassRecord::begin_ns);
+    std::int64_t sums_end_ns = INT64_MIN;
+    std::int64_t others_end_ns = INT64_MIN;
+    for (const PassRecord* pass : passes) {
+      const bool sum = pass->kind == WorkKind::kReduce;
+      if (pass->begin_ns < (sum ? others_end_ns : sums_end_ns)) ranks.insert(rank);
+      std::int64_t& end_ns = sum ? sums_end_ns : others_end_ns;
+      end_ns = std::max(end_ns, pass->end_ns);
+    }
+  }
+  return ranks;
+}
 
 std::size_t At(int i) { return static_cast<std::size_t>(i); }
 
@@ -111,8 +130,8 @@ class Maker {
   const bool whole_;
   std::set<std::int64_t> rounds_;  ///< of the steps
   Timeline result_;
-  std::vector<int> messages_;          ///< those with arrows
-  using Place = std::pair<int, bool>;  ///< rank, whether it is of the copies beside its work
+  std::vector<int> messages_;                 ///< those with arrows
+  using Place = std::pair<int, std::string>;  ///< rank, name of the lane: kWorkLanes
   std::map<Place, std::vector<int>> work_;
   std::map<int, int> stage_of_rank_;
   std::map<int, int> handlers_;      ///< lane by actor, -1 the outside
@@ -134,12 +153,17 @@ void Maker::Choose() {
       messages_.push_back(i);
     }
   }
+  const std::set<int> sums_beside = RanksWithSumsBeside(index_);
+  const auto lane_of = [&](const PassRecord& pass) {
+    if (IsCopy(pass.kind)) return "copies";
+    return pass.kind == WorkKind::kReduce && sums_beside.contains(pass.rank) ? "sums" : "work";
+  };
   for (int w = 0; At(w) < index_.trace().work.size(); ++w) {
     const PassRecord& pass = index_.work(w).pass;
     const auto at = stage_of_rank_.try_emplace(pass.rank, pass.stage).first;
     at->second = std::min(at->second, pass.stage);
     if (Holds(pass.round, pass.begin_ns, pass.end_ns))
-      work_[{pass.rank, IsCopy(pass.kind)}].push_back(w);
+      work_[{pass.rank, lane_of(pass)}].push_back(w);
   }
 }
 
@@ -168,8 +192,9 @@ void Maker::MakeLanes() {
     if (index_.ClassOfActor(actor) != ActorClass::kDevice) continue;
     const int rank = std::stoi("0" + index_.ActorName(actor).substr(7));
     device_of_rank[rank] = actor;
-    if (work_.contains({rank, false})) add(actor, LaneKind::kWork, "work");
-    if (work_.contains({rank, true})) add(actor, LaneKind::kWork, kCopies);
+    for (const char* lane : kWorkLanes) {
+      if (work_.contains({rank, lane})) add(actor, LaneKind::kWork, lane);
+    }
   }
   for (const auto& [actor, is_used] : used) {
     const bool device = actor >= 0 && index_.ClassOfActor(actor) == ActorClass::kDevice;
@@ -189,7 +214,7 @@ void Maker::MakeLanes() {
     for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
       const Lane& made = result_.lanes[At(lane)];
       if (made.kind != LaneKind::kWork || made.actor != actor) continue;
-      work_lanes_[{rank, made.path.back() == kCopies}] = lane;
+      work_lanes_[{rank, made.path.back()}] = lane;
     }
   }
 }

@@ -3,6 +3,7 @@
 // the page draw this.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,6 +13,10 @@
 namespace troupe {
 
 enum class LaneKind : std::uint8_t { kWork, kHandlers };
+
+/// What the lanes of a rank's work are called: what it computes, what is copied beside, and
+/// gradients that are summed beside, where they are.
+inline constexpr std::array kWorkLanes = {"work", "copies", "sums"};
 
 /// A line of the timeline: what one actor handled, or the work of one device.
 struct Lane {

@@ -1,4 +1,5 @@
 // Copies of state in timelines: beside what their rank computes.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -33,6 +34,35 @@ TEST_CASE("copies have a lane of their own beside the passes of their rank", "[t
   WritePerfetto(perfetto, index, timeline);
   for (const std::string& content : {chrome.str(), perfetto.str()})
     CHECK(Lint(content).found.empty());
+}
+
+TEST_CASE("sums of gradients that run beside other work have a lane of their own", "[trace]") {
+  RunTrace trace = TwoWindows();
+  const auto of_rank = [](const TraceWork& work, int rank) {
+    return work.pass.rank == rank && work.pass.kind != WorkKind::kReduce && !IsCopy(work.pass.kind);
+  };
+  const auto names = [&trace] {
+    const TraceIndex index(trace);
+    std::multiset<std::string> found;
+    for (const Lane& lane : MakeTimeline(index, {}).lanes) {
+      if (lane.kind == LaneKind::kWork) {
+        found.insert(lane.path[lane.path.size() - 2] + " " + lane.path.back());
+      }
+    }
+    return found;
+  };
+  // One sum on each rank: rank 0's behind all that it computes, rank 1's beside it.
+  TraceWork behind = *std::ranges::find_if(trace.work, [&](auto& w) { return of_rank(w, 0); });
+  TraceWork beside = *std::ranges::find_if(trace.work, [&](auto& w) { return of_rank(w, 1); });
+  for (const TraceWork& work : trace.work) {
+    if (of_rank(work, 0)) behind.pass.end_ns = std::max(behind.pass.end_ns, work.pass.end_ns);
+  }
+  behind.pass.kind = beside.pass.kind = WorkKind::kReduce;
+  behind.pass.begin_ns = behind.pass.end_ns++;
+  beside.pass.begin_ns += 1;
+  trace.work.insert(trace.work.end(), {behind, beside});
+  CHECK(names() == std::multiset<std::string>{"rank 0 copies", "rank 0 work", "rank 1 copies",
+                                              "rank 1 sums", "rank 1 work"});
 }
 
 }  // namespace troupe
