@@ -6,6 +6,8 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <numeric>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "cli/run_directory.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
+#include "modules/device/backend.hpp"
 
 namespace troupe {
 namespace {
@@ -124,7 +127,18 @@ int ExitCodeOf(int exit_code, const Interrupt& interrupt) {
   return exit_code == kExitDone && interrupt.signal() != 0 ? 128 + interrupt.signal() : exit_code;
 }
 
+/// Before anything is made for a job of one process.
+void RequireGpus(const JobPlan& plan) {
+  const ClusterConfig& cluster = plan.config().cluster;
+  if (cluster.backend != "cuda") return;
+  std::vector<int> ranks(static_cast<std::size_t>(cluster.ranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const std::string missing = MissingGpus(cluster, ranks, static_cast<int>(GpusHere().size()));
+  if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
+}
+
 int RunAlone(Work& work, const std::string& into, Interrupt& interrupt) {
+  RequireGpus(work.plan());
   work.OpenRunDirectory(into);
   work.Announce();
   JobSetup setup = work.Setup(true);

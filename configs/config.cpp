@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
+
+#include "layout/ranks_text.hpp"
 
 namespace troupe {
 
@@ -37,6 +40,18 @@ int GpusNeeded(const ClusterConfig& cluster) {
   int most = cluster.nodes.empty() ? cluster.ranks : 0;
   for (const ClusterNode& node : cluster.nodes) most = std::max(most, node.devices);
   return (most + cluster.ranks_per_gpu - 1) / cluster.ranks_per_gpu;
+}
+
+std::string MissingGpus(const ClusterConfig& cluster, const std::vector<int>& ranks, int found) {
+  int needed = 0;
+  for (const int rank : ranks) needed = std::max(needed, GpuOf(cluster, rank) + 1);
+  if (found >= needed) return "";
+  std::string text = "expected " + std::to_string(needed) + (needed == 1 ? " GPU" : " GPUs") +
+                     " for " + (ranks.size() == 1 ? "rank " : "ranks ") + RanksText(ranks);
+  if (ranks.size() > 1) text += " with " + std::to_string(cluster.ranks_per_gpu) + " on each";
+  text += ", found " + std::to_string(found);
+  if (found > 0) text += " (cluster.ranks_per_gpu says how many ranks may share one)";
+  return text;
 }
 
 void SetChunks(Config& config) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cluster/address_class.hpp"
+#include "layout/ranks_text.hpp"
 
 namespace troupe {
 namespace {
@@ -161,6 +162,24 @@ Finding CheckPortRange(const std::string& range, int free, int needed) {
                            " free, " + std::to_string(needed) + " needed";
   if (free >= needed) return Well("ports", line);
   return Fails("ports", line, "choose a wider transport.port_range, or end what listens there");
+}
+
+Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus) {
+  const auto share = [](const GpuMemory& gpu) {
+    return static_cast<double>(gpu.need) / static_cast<double>(std::max<std::uint64_t>(gpu.all, 1));
+  };
+  const auto fullest = std::ranges::max_element(gpus, {}, share);
+  if (fullest == gpus.end()) return {};
+  const std::string line =
+      "GPU " + std::to_string(fullest->gpu) + ": about " + BytesText(fullest->need) +
+      " needed by " + (fullest->ranks.size() == 1 ? "rank " : "ranks ") +
+      RanksText(fullest->ranks) + ", " + fullest->name + " has " + BytesText(fullest->all);
+  const std::string advice =
+      "lower schedule.micro_batch_size, set recompute, offload or precision = \"bfloat16\", or "
+      "spread the model over more GPUs";
+  if (share(*fullest) > 1.0) return {Fails("gpu", line, advice)};
+  if (share(*fullest) > 0.9) return {Warns("gpu", line, advice)};
+  return {Well("gpu", line)};
 }
 
 Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,

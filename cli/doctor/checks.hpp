@@ -85,6 +85,17 @@ Finding CheckJoinPort(const std::string& address, const std::string& error);
 /// `free` ports of `range` of the `needed` ones, one a process.
 Finding CheckPortRange(const std::string& range, int free, int needed);
 
+/// What the ranks on a GPU need, about, and what it has.
+struct GpuMemory {
+  int gpu = 0;
+  std::string name;
+  std::vector<int> ranks;
+  std::uint64_t need = 0;
+  std::uint64_t all = 0;
+};
+/// The fullest, in proportion; nothing for none.
+Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus);
+
 /// `devices`: of NVIDIA, by name.
 /// `needed` GPUs on this machine for backend "cuda", and what the build lacks for it ("": nothing).
 Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,

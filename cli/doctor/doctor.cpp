@@ -106,8 +106,8 @@ Findings OwnFindings(const DoctorArguments& arguments, const Config& config,
   return findings;
 }
 
-int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
-                   const ProcessPlan& plan, ProcessId self, const Address& seed) {
+int DoctorAsMember(const DoctorArguments& arguments, const Config& config, const ProcessPlan& plan,
+                   ProcessId self, const Address& seed) {
   Findings own = OwnFindings(arguments, config, plan, self, seed);
   std::optional<RunKey> key;
   try {
@@ -139,8 +139,7 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config,
   return outcome.fails ? kExitNotMet : kExitDone;
 }
 
-int DoctorNode(const DoctorArguments& arguments, const Config& config,
-               const Variables& variables) {
+int DoctorNode(const DoctorArguments& arguments, const Config& config, const Variables& variables) {
   const ProcessPlan plan = PlanOf(arguments.member, config.cluster);
   if (plan.num_processes() == 1) return DoctorThisMachine(arguments, config, variables);
   const NodeChoice choice = ChooseNode(variables, arguments.member.node, plan);

@@ -34,7 +34,7 @@ struct Other {
   ProcessId process = 0;
   std::string name;
   const Peer* peer = nullptr;
-  Socket* socket = nullptr;  ///< its control connection
+  Socket* socket = nullptr;        ///< its control connection
   std::vector<std::byte> address;  ///< of its plane; empty: it has none
   bool connected = true;           ///< its plane
   bool lost = false;
@@ -154,8 +154,9 @@ class First {
       end_->Connect(addresses);
       return true;
     } catch (const std::exception& e) {
-      findings_.push_back(Fails("transport", e.what(), "see transport.ucx_tls and "
-                                                       "transport.net_devices"));
+      findings_.push_back(Fails("transport", e.what(),
+                                "see transport.ucx_tls and "
+                                "transport.net_devices"));
       return false;
     }
   }

@@ -164,6 +164,33 @@ Findings CheckJoin(const MachinePart& part) {
   return {CheckJoinPort(ToString(*part.join), TryListening(part.join->host, part.join->port))};
 }
 
+/// By GPU of this machine that ranks compute on. None where there are too few, which is said.
+std::vector<GpuMemory> GpuMemoryHere(const Config& config, const std::vector<StageNeed>& stages,
+                                     const MachinePart& part) {
+  if (config.cluster.backend != "cuda") return {};
+  const std::vector<GpuFacts> here = GpusHere();
+  const std::map<int, std::size_t> needs = RankNeeds(stages);
+  const std::map<int, std::size_t> savings = RankSavings(stages);
+  std::map<int, GpuMemory> gpus;
+  for (const PlannedProcess& process : part.processes) {
+    for (const int rank : process.ranks) {
+      const int number = GpuOf(config.cluster, rank);
+      if (number >= static_cast<int>(here.size())) return {};
+      const GpuFacts& facts = here[static_cast<std::size_t>(number)];
+      GpuMemory& gpu = gpus[number];
+      gpu.gpu = number;
+      gpu.name = facts.name;
+      gpu.all = facts.memory_bytes;
+      gpu.ranks.push_back(rank);
+      const auto need = needs.find(rank);
+      if (need != needs.end()) gpu.need += need->second - savings.at(rank);
+    }
+  }
+  std::vector<GpuMemory> all;
+  for (auto& [number, gpu] : gpus) all.push_back(std::move(gpu));
+  return all;
+}
+
 /// What only a job of several processes needs.
 void CheckCluster(const Config& config, const MachinePart& part, Findings& findings) {
   std::vector<NodeFacts> nodes;
@@ -215,6 +242,7 @@ Findings CheckMachine(const Config& config, const MachinePart& part) {
   findings.push_back(CheckClock(ReadClock()));
   findings.push_back(CheckDevices(NvidiaDevices(), config.cluster.backend,
                                   GpusNeeded(config.cluster), MissingFor(config.cluster.backend)));
+  std::ranges::move(CheckGpuMemory(GpuMemoryHere(config, stages, part)), back_inserter(findings));
   if (part.num_processes > 1) {
     CheckCluster(config, part, findings);
   } else {

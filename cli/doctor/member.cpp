@@ -35,9 +35,9 @@ class Member {
       Report();
       while (!ended_) Answer(Hear(first_, In(Patience())));
     } catch (const std::exception& e) {
-      outcome_.findings.push_back(
-          Fails("meeting", "lost the first process: " + std::string(e.what()),
-                "look at what it says there"));
+      outcome_.findings.push_back(Fails("meeting",
+                                        "lost the first process: " + std::string(e.what()),
+                                        "look at what it says there"));
     }
     outcome_.fails = outcome_.fails || AnyFailure(outcome_.findings);
     return std::move(outcome_);
@@ -83,8 +83,8 @@ class Member {
       case Talk::kEnd:
         return End(reader.U8() != 0);
       default:
-        throw WireError("got a message of kind " +
-                        std::to_string(static_cast<int>(message.kind)) + " at the wrong time");
+        throw WireError("got a message of kind " + std::to_string(static_cast<int>(message.kind)) +
+                        " at the wrong time");
     }
   }
 

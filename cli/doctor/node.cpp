@@ -78,7 +78,8 @@ MachinePart PartOfNode(const ProcessPlan& plan, std::optional<int> node) {
 }
 
 std::string RanksText(const MachinePart& part, const ProcessPlan& plan) {
-  const std::string ranks = std::to_string(plan.num_ranks()) + " ranks in ";
+  const std::string ranks =
+      std::to_string(plan.num_ranks()) + (plan.num_ranks() == 1 ? " rank in " : " ranks in ");
   if (part.num_processes == 1) return ranks + "one process";
   const std::string all =
       ranks + std::to_string(part.num_processes) + " processes (" + plan.Names() + ")";

@@ -172,8 +172,8 @@ Finding CheckTransfer(const TransferFacts& facts) {
   }
   const std::string line = what + " to " + facts.node + " in " + DurationText(facts.there_s) +
                            " (" + RateText(facts.bytes, facts.there_s) + "), back in " +
-                           DurationText(facts.back_s) + " (" +
-                           RateText(facts.bytes, facts.back_s) + ")";
+                           DurationText(facts.back_s) + " (" + RateText(facts.bytes, facts.back_s) +
+                           ")";
   const double slowest = std::max(facts.there_s, facts.back_s);
   if (static_cast<double>(facts.bytes) / std::max(slowest, 1e-9) >= kSlowBytesPerSecond) {
     return Well("tensors", line);
@@ -205,8 +205,9 @@ Finding CheckSharedDirectory(const std::string& node, const std::string& directo
                              const std::string& error, bool writes_checkpoints) {
   if (error.empty()) return Well("shared", node + " reads and writes the same " + directory);
   const std::string line = node + " does not share " + directory + ": " + error;
-  const std::string advice = "put run.dir on a file system that all nodes mount: each writes its "
-                             "part of a checkpoint there";
+  const std::string advice =
+      "put run.dir on a file system that all nodes mount: each writes its "
+      "part of a checkpoint there";
   return writes_checkpoints ? Fails("shared", line, advice) : Warns("shared", line, advice);
 }
 

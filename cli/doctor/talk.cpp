@@ -62,8 +62,8 @@ Findings ReadFindings(ByteReader& reader) {
     Finding finding;
     finding.name = reader.Text();
     const std::uint8_t verdict = reader.U8();
-    finding.verdict = static_cast<Verdict>(
-        std::min(verdict, static_cast<std::uint8_t>(Verdict::kFailure)));
+    finding.verdict =
+        static_cast<Verdict>(std::min(verdict, static_cast<std::uint8_t>(Verdict::kFailure)));
     finding.line = reader.Text();
     finding.advice = reader.Text();
     findings.push_back(std::move(finding));

@@ -20,6 +20,14 @@ std::string MissingFor(const std::string& backend) {
 #endif
 }
 
+std::vector<GpuFacts> GpusHere() {
+#ifdef TROUPE_CUDA_BACKEND
+  return CudaGpus();
+#else
+  return {};
+#endif
+}
+
 std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::vector<int>& ranks,
                                                ProcessId self, std::shared_ptr<AbortSignal> abort,
                                                SayLine say) {

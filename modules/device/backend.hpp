@@ -1,6 +1,7 @@
 // What computes, where ranks are more than threads: backend = "cuda".
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -52,7 +53,15 @@ std::shared_ptr<DeviceTransport> MakeCudaTransport();
 /// Whether there is a device is not asked.
 std::string MissingFor(const std::string& backend);
 
-/// Gets a line to tell the user: "GPU 0  NVIDIA H100 80GB HBM3, 79.1 GiB: ranks 0, 1 share it",
+struct GpuFacts {
+  std::string name;  ///< "NVIDIA H100 80GB HBM3"
+  std::size_t memory_bytes = 0;
+};
+/// The GPUs that this process may use, in their order; none where the build cannot use any. Throws
+/// std::runtime_error in the driver's words.
+std::vector<GpuFacts> GpusHere();
+
+/// Gets a line to tell the user: "GPU 0  NVIDIA H100 80GB HBM3, 79.1 GiB: ranks 0-1 share it",
 /// and once for each group how its collectives go. On any thread; empty: nobody is told.
 using SayLine = std::function<void(const std::string& line)>;
 

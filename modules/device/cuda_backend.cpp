@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "gpu/device.hpp"
+#include "layout/ranks_text.hpp"
 #include "modules/device/stream_queue.hpp"
 #include "modules/torch/cuda/torch_cuda.hpp"
 #include "transport/gpu/device_group.hpp"
@@ -20,15 +21,6 @@
 
 namespace troupe {
 namespace {
-
-std::string RankList(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
-}
 
 /// Null: this build has none.
 std::unique_ptr<DeviceCollectives> MakeCollectives(std::shared_ptr<AbortSignal> abort) {
@@ -46,15 +38,8 @@ class CudaBackend final : public DeviceBackend {
               std::shared_ptr<AbortSignal> abort, SayLine say)
       : cluster_(config.cluster), self_(self), abort_(std::move(abort)), say_(std::move(say)) {
     for (const int rank : ranks) by_device_[GpuOf(cluster_, rank)].push_back(rank);
-    const int found = gpu::NumDevices();
-    const int needed = by_device_.empty() ? 0 : by_device_.rbegin()->first + 1;
-    if (found < needed) {
-      const std::string each = std::to_string(cluster_.ranks_per_gpu);
-      throw std::runtime_error(
-          "cluster.backend = \"cuda\": expected " + std::to_string(needed) + " GPUs for " +
-          RankList(ranks) + " with " + each + " on each, found " + std::to_string(found) +
-          (found > 0 ? " (cluster.ranks_per_gpu says how many ranks may share one)" : ""));
-    }
+    const std::string missing = MissingGpus(cluster_, ranks, gpu::NumDevices());
+    if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
     for (const auto& [device, sharers] : by_device_) Say(DeviceLine(device, sharers));
     collectives_ = MakeCollectives(abort_);
   }
@@ -103,8 +88,9 @@ class CudaBackend final : public DeviceBackend {
     char size[32];
     std::snprintf(size, sizeof size, "%.1f GiB",
                   static_cast<double>(facts.memory_bytes) / (1 << 30));
-    return "GPU " + std::to_string(device) + "  " + facts.name + ", " + size + ": " +
-           RankList(ranks) + (ranks.size() > 1 ? " share it" : "");
+    return "GPU " + std::to_string(device) + "  " + facts.name + ", " + size +
+           (ranks.size() > 1 ? ": ranks " + RanksText(ranks) + " share it"
+                             : ": rank " + RanksText(ranks));
   }
 
   /// Nothing is ever queued on it: what was given back to its part of the pool has been used.
@@ -172,6 +158,15 @@ std::shared_ptr<DeviceBackend> MakeCuda(const Config& config, const std::vector<
                                         ProcessId self, std::shared_ptr<AbortSignal> abort,
                                         SayLine say) {
   return std::make_shared<CudaBackend>(config, ranks, self, std::move(abort), std::move(say));
+}
+
+std::vector<GpuFacts> CudaGpus() {
+  std::vector<GpuFacts> all;
+  for (int device = 0; device < gpu::NumDevices(); ++device) {
+    gpu::DeviceFacts facts = gpu::FactsOf(device);
+    all.push_back({std::move(facts.name), facts.memory_bytes});
+  }
+  return all;
 }
 
 std::shared_ptr<DeviceTransport> MakeStagedTransport() {

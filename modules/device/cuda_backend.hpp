@@ -5,6 +5,8 @@
 
 namespace troupe {
 
+std::vector<GpuFacts> CudaGpus();
+
 std::shared_ptr<DeviceBackend> MakeCuda(const Config& config, const std::vector<int>& ranks,
                                         ProcessId self, std::shared_ptr<AbortSignal> abort,
                                         SayLine say);
