@@ -10,7 +10,6 @@
 #include "cli/doctor/shared.hpp"
 #include "cluster/run_key.hpp"
 #include "cluster/socket.hpp"
-#include "configs/config.hpp"
 #include "modules/device/backend.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
@@ -190,46 +189,6 @@ TEST_CASE("nodes without addresses are left to the launcher", "[cli][doctor]") {
 TEST_CASE("a port range needs a free port for each process", "[cli][doctor]") {
   CHECK(CheckPortRange("7500-7501", 2, 2).verdict == Verdict::kOk);
   CHECK(CheckPortRange("7500-7501", 1, 2).verdict == Verdict::kFailure);
-}
-
-TEST_CASE("no device is a line, not a failure", "[cli][doctor]") {
-  CHECK(CheckDevices({}, "cpu", 8, "").verdict == Verdict::kOk);
-  CHECK_THAT(CheckDevices({"nvidia0", "nvidia1"}, "cpu", 8, "").line,
-             Contains("2 NVIDIA: nvidia0, nvidia1; backend cpu uses none"));
-  CHECK(CheckDevices({"nvidia0", "nvidia1"}, "cuda", 2, "").verdict == Verdict::kOk);
-  CHECK_THAT(CheckDevices({"nvidia0"}, "cuda", 2, "").line,
-             Contains("1 NVIDIA: nvidia0; the ranks of a node need 2"));
-  CHECK(CheckDevices({}, "cuda", 2, "").verdict == Verdict::kFailure);
-  CHECK(CheckDevices({"nvidia0", "nvidia1"}, "cuda", 2, "no GPU code").verdict ==
-        Verdict::kFailure);
-}
-
-TEST_CASE("of the GPUs the fullest is told", "[cli][doctor]") {
-  constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
-  CHECK(CheckGpuMemory({}).empty());
-  const GpuMemory large{0, "NVIDIA H100", {0}, 60 * kGib, 80 * kGib};
-  GpuMemory small{1, "NVIDIA L4", {1, 2}, 20 * kGib, 24 * kGib};
-  Findings findings = CheckGpuMemory({large, small});
-  REQUIRE(findings.size() == 1);
-  CHECK(findings[0].verdict == Verdict::kOk);
-  CHECK_THAT(findings[0].line, Contains("GPU 1: about 20.0 GiB needed by ranks 1-2, NVIDIA L4 has "
-                                        "24.0 GiB"));
-  small.need = 23 * kGib;
-  CHECK(CheckGpuMemory({large, small})[0].verdict == Verdict::kWarning);
-  small.need = 25 * kGib;
-  CHECK(CheckGpuMemory({small, large})[0].verdict == Verdict::kFailure);
-}
-
-TEST_CASE("GPUs that ranks of a process lack are counted", "[cli][doctor]") {
-  ClusterConfig cluster;
-  cluster.ranks = 4;
-  cluster.ranks_per_gpu = 2;
-  CHECK(MissingGpus(cluster, {0, 1, 2, 3}, 2).empty());
-  CHECK(
-      MissingGpus(cluster, {0, 1, 2, 3}, 1) ==
-      "expected 2 GPUs for ranks 0-3 with 2 on each, found 1 (cluster.ranks_per_gpu says how many "
-      "ranks may share one)");
-  CHECK(MissingGpus(cluster, {3}, 0) == "expected 2 GPUs for rank 3, found 0");
 }
 
 TEST_CASE("a path is judged by what its silence would look like", "[cli][doctor]") {

@@ -1,0 +1,54 @@
+// What the doctor says of GPUs.
+#include <catch2/catch.hpp>
+
+#include "cli/doctor/checks.hpp"
+#include "configs/config.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Matchers::Contains;
+
+}  // namespace
+
+TEST_CASE("no device is a line, not a failure", "[cli][doctor]") {
+  CHECK(CheckDevices({}, "cpu", 8, "").verdict == Verdict::kOk);
+  CHECK_THAT(CheckDevices({"nvidia0", "nvidia1"}, "cpu", 8, "").line,
+             Contains("2 NVIDIA: nvidia0, nvidia1; backend cpu uses none"));
+  CHECK(CheckDevices({"nvidia0", "nvidia1"}, "cuda", 2, "").verdict == Verdict::kOk);
+  CHECK_THAT(CheckDevices({"nvidia0"}, "cuda", 2, "").line,
+             Contains("1 NVIDIA: nvidia0; the ranks of a node need 2"));
+  CHECK(CheckDevices({}, "cuda", 2, "").verdict == Verdict::kFailure);
+  CHECK(CheckDevices({"nvidia0", "nvidia1"}, "cuda", 2, "no GPU code").verdict ==
+        Verdict::kFailure);
+}
+
+TEST_CASE("of the GPUs the fullest is told", "[cli][doctor]") {
+  constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
+  CHECK(CheckGpuMemory({}).empty());
+  const GpuMemory large{0, "NVIDIA H100", {0}, 60 * kGib, 80 * kGib};
+  GpuMemory small{1, "NVIDIA L4", {1, 2}, 20 * kGib, 24 * kGib};
+  Findings findings = CheckGpuMemory({large, small});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].verdict == Verdict::kOk);
+  CHECK_THAT(findings[0].line, Contains("GPU 1: about 20.0 GiB needed by ranks 1-2, NVIDIA L4 has "
+                                        "24.0 GiB"));
+  small.need = 23 * kGib;
+  CHECK(CheckGpuMemory({large, small})[0].verdict == Verdict::kWarning);
+  small.need = 25 * kGib;
+  CHECK(CheckGpuMemory({small, large})[0].verdict == Verdict::kFailure);
+}
+
+TEST_CASE("GPUs that ranks of a process lack are counted", "[cli][doctor]") {
+  ClusterConfig cluster;
+  cluster.ranks = 4;
+  cluster.ranks_per_gpu = 2;
+  CHECK(MissingGpus(cluster, {0, 1, 2, 3}, 2).empty());
+  CHECK(
+      MissingGpus(cluster, {0, 1, 2, 3}, 1) ==
+      "expected 2 GPUs for ranks 0-3 with 2 on each, found 1 (cluster.ranks_per_gpu says how many "
+      "ranks may share one)");
+  CHECK(MissingGpus(cluster, {3}, 0) == "expected 2 GPUs for rank 3, found 0");
+}
+
+}  // namespace troupe
