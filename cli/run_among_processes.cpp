@@ -190,7 +190,7 @@ void SpanningRun::OpenPlane() {
   options.abort = abort_;
   options.store = tensors_.get();
   if (config_.cluster.backend == "cuda") {
-    gpus_ = MakeCudaTransport();
+    gpus_ = MakeCudaTransport(config_, abort_);
     options.to_host = gpus_->ToHost();
   }
   options.peer_failed = [this](ProcessId process, const std::string& reason) {
@@ -212,7 +212,7 @@ void SpanningRun::OpenPlane() {
   patient_ = std::make_shared<PatientPlane>(*plane_, *plane_, abort_, kPatience);
   front_ = patient_;
   if (!gpus_) return tensors_->Attach(patient_.get());
-  gpus_line_ = gpus_->StandBefore(*patient_, *patient_, plane_->reads_device_memory(), abort_);
+  gpus_line_ = gpus_->StandBefore(*patient_, *patient_, plane_->reads_device_memory());
   front_ = std::shared_ptr<DataPlane>(gpus_, &gpus_->plane());
   tensors_->Attach(&gpus_->carrier());
 }

@@ -159,7 +159,7 @@ static std::vector<KeySpec> TransportKeys() {
        .type = ValueType::kWord,
        .words = {"off", "header", "payload"},
        .meaning = "What is checked of every tensor that arrives: nothing, that it is the one that "
-                  "was asked for, or every byte of it too.",
+                  "was asked for, or every byte of it too, up to the memory of a GPU.",
        .slot = [](const Target& t) -> Slot { return &t.config->transport.verify; }},
       {.table = "transport",
        .name = "ucx_tls",

@@ -42,12 +42,14 @@ std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::
 #endif
 }
 
-std::shared_ptr<DeviceTransport> MakeCudaTransport() {
+std::shared_ptr<DeviceTransport> MakeCudaTransport(const Config& config,
+                                                   std::shared_ptr<AbortSignal> abort) {
   const std::string missing = MissingFor("cuda");
   if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
 #ifdef TROUPE_CUDA_BACKEND
-  return MakeStagedTransport();
+  return MakeStagedTransport(config, std::move(abort));
 #else
+  static_cast<void>(config), static_cast<void>(abort);
   return nullptr;
 #endif
 }

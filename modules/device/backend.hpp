@@ -41,13 +41,15 @@ class DeviceTransport {
   /// Stands in front of a plane, one object behind two interfaces, from now on. Once. Returns a
   /// line for the start of a run.
   virtual std::string StandBefore(DataPlane& plane, TensorCarrier& carrier,
-                                  bool reads_device_memory, std::shared_ptr<AbortSignal> abort) = 0;
+                                  bool reads_device_memory) = 0;
   virtual DataPlane& plane() = 0;
   virtual TensorCarrier& carrier() = 0;
 };
 
-/// Of backend "cuda". Throws as MakeCudaBackend.
-std::shared_ptr<DeviceTransport> MakeCudaTransport();
+/// Of backend "cuda". With transport.verify = "payload" what it copies between host and GPUs is
+/// checked. `abort` is raised when a copy of what others wait for fails. Throws as MakeCudaBackend.
+std::shared_ptr<DeviceTransport> MakeCudaTransport(const Config& config,
+                                                   std::shared_ptr<AbortSignal> abort);
 
 /// Why this build cannot run `backend`, as a sentence that says what it lacks; empty when it can.
 /// Whether there is a device is not asked.

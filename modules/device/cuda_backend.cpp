@@ -119,16 +119,18 @@ class CudaBackend final : public DeviceBackend {
 
 class StagedTransport final : public DeviceTransport {
  public:
+  StagedTransport(TransportVerify verify, std::shared_ptr<AbortSignal> abort)
+      : abort_(std::move(abort)),
+        staging_(verify == TransportVerify::kPayload ? CheckCopies::kYes : CheckCopies::kNo) {}
+
   std::function<void(Buffer bytes, BroughtToHost done)> ToHost() override {
-    return [this](Buffer bytes, BroughtToHost done) {
-      staging_.ToHost(std::move(bytes), std::move(done));
-    };
+    return BringToHost(staging_, abort_);
   }
-  std::string StandBefore(DataPlane& plane, TensorCarrier& carrier, bool reads_device_memory,
-                          std::shared_ptr<AbortSignal> abort) override {
+  std::string StandBefore(DataPlane& plane, TensorCarrier& carrier,
+                          bool reads_device_memory) override {
     StagedPlane::Options options;
     options.reads_device_memory = reads_device_memory;
-    options.abort = std::move(abort);
+    options.abort = abort_;
     plane_.emplace(plane, carrier, staging_, std::move(options));
     return plane_->Describe("UCX");
   }
@@ -136,6 +138,7 @@ class StagedTransport final : public DeviceTransport {
   TensorCarrier& carrier() override { return *plane_; }
 
  private:
+  const std::shared_ptr<AbortSignal> abort_;
   std::optional<StagedPlane> plane_;
   DeviceStaging staging_;  ///< destroyed first: it tells its copies until then
 };
@@ -169,8 +172,9 @@ std::vector<GpuFacts> CudaGpus() {
   return all;
 }
 
-std::shared_ptr<DeviceTransport> MakeStagedTransport() {
-  return std::make_shared<StagedTransport>();
+std::shared_ptr<DeviceTransport> MakeStagedTransport(const Config& config,
+                                                     std::shared_ptr<AbortSignal> abort) {
+  return std::make_shared<StagedTransport>(config.transport.verify, std::move(abort));
 }
 
 std::shared_ptr<MemoryMeter> MakeTorchMemory(const Config& config) {

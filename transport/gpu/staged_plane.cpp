@@ -16,6 +16,20 @@ Label LabelOfPiece(Label message, std::uint64_t piece) {
   return {x ^ (x >> 31U), message.sequence};
 }
 
+ToHostForPulls BringToHost(DeviceStaging& staging, std::shared_ptr<AbortSignal> abort) {
+  return [&staging, abort = std::move(abort)](
+             Buffer bytes, std::function<void(Buffer here, const std::string& error)> done) {
+    const int device = bytes.device();
+    staging.ToHost(std::move(bytes),
+                   [=, done = std::move(done)](Buffer here, const std::string& error) {
+                     if (!error.empty() && abort != nullptr)
+                       abort->Raise("data plane: answering a pull from device " +
+                                    std::to_string(device) + ": " + error);
+                     done(std::move(here), error);
+                   });
+  };
+}
+
 struct StagedPlane::Parts {
   DataPlane& plane;
   TensorCarrier& carrier;
@@ -59,14 +73,17 @@ struct StagedPlane::Outgoing : std::enable_shared_from_this<Outgoing> {
     }
     if (parts->Direct(bytes)) return SendPiece(piece, std::move(bytes));
     const int device = bytes.device();
-    parts->staging.ToHost(std::move(bytes), [self = shared_from_this(), piece, device](
-                                                Buffer here, const std::string& error) {
-      if (error.empty()) return self->SendPiece(piece, std::move(here));
-      // The receiver waits, and a send has no way to say so.
-      if (self->parts->options.abort != nullptr)
-        self->parts->options.abort->Raise("data plane: sending from device " +
-                                          std::to_string(device) + ": " + error);
-    });
+    parts->staging.ToHost(
+        std::move(bytes),
+        [self = shared_from_this(), piece, device](Buffer here, const std::string& error) {
+          if (error.empty()) return self->SendPiece(piece, std::move(here));
+          // The receiver waits, and a send has no way to say so.
+          if (self->parts->options.abort != nullptr)
+            self->parts->options.abort->Raise("data plane: sending from device " +
+                                              std::to_string(device) + " to process " +
+                                              std::to_string(self->to) + ": " + error);
+        },
+        piece * parts->options.piece_bytes);
   }
 
   void SendPiece(std::size_t piece, Buffer bytes) {
@@ -94,6 +111,7 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
                                  Failed failed)>;
 
   std::shared_ptr<const Parts> parts;
+  std::string what;
   Ask ask;
   std::size_t num_pieces = 0;
   std::function<void()> received;
@@ -125,25 +143,29 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
     try {
       here = parts->staging.Pinned(bytes.num_bytes(), bytes.device());
     } catch (const std::exception& why) {
-      return PieceDone(why.what());
+      return PieceDone(what + ": " + why.what());
     }
+    const std::size_t begin = piece * parts->options.piece_bytes;
     ask(
-        piece, here, [self, here, bytes] { self->PieceArrived(here, bytes); }, bad);
+        piece, here, [self, here, bytes, begin] { self->PieceArrived(here, bytes, begin); }, bad);
   }
 
-  void PieceArrived(const Buffer& here, const Buffer& bytes) {
+  void PieceArrived(const Buffer& here, const Buffer& bytes, std::size_t begin) {
     {
       const std::lock_guard lock(mutex);
       if (!error.empty()) return;  // nothing is written any more
       ++num_copying;
     }
-    parts->staging.ToDevice(here, bytes, [self = shared_from_this()](const std::string& why) {
-      {
-        const std::lock_guard lock(self->mutex);
-        --self->num_copying;
-      }
-      self->PieceDone(why);
-    });
+    parts->staging.ToDevice(
+        here, bytes,
+        [self = shared_from_this()](const std::string& why) {
+          {
+            const std::lock_guard lock(self->mutex);
+            --self->num_copying;
+          }
+          self->PieceDone(why.empty() ? why : self->what + ": " + why);
+        },
+        begin);
   }
 
   /// Tells the end: of all pieces, or of the first that failed once no device writes any more.
@@ -182,7 +204,8 @@ std::string StagedPlane::Describe(const std::string& plane) const {
   const std::size_t bytes = parts_->options.piece_bytes;
   const bool whole = bytes % (std::size_t{1} << 20) == 0;
   return plane + ": device memory through pinned chunks of " +
-         (whole ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes) + " bytes");
+         (whole ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes) + " bytes") +
+         (parts_->staging.checks_copies() ? ", copies checked" : "");
 }
 
 void StagedPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {
@@ -211,6 +234,7 @@ void StagedPlane::Receive(ProcessId from, Label label, Buffer destination, std::
                                  std::move(received), std::move(failed));
   const auto message = std::make_shared<Incoming>();
   message->parts = parts_;
+  message->what = what;
   message->destination = std::move(destination);
   message->received = std::move(received);
   message->failed = std::move(failed);
@@ -233,6 +257,7 @@ void StagedPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, B
                               std::move(received), std::move(failed));
   const auto message = std::make_shared<Incoming>();
   message->parts = parts_;
+  message->what = what;
   message->num_pieces = parts_->NumPieces(destination);
   message->destination = std::move(destination);
   message->received = std::move(received);

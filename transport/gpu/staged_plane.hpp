@@ -17,6 +17,7 @@
 // could wait for each other's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -43,8 +44,9 @@ class StagedPlane final : public PlaneInFront {
   StagedPlane(DataPlane& plane, TensorCarrier& carrier, DeviceStaging& staging, Options options);
   ~StagedPlane() override;
 
-  /// One line for the start of a run: "UCX: device memory through pinned chunks of 4 MiB", or "UCX
-  /// reads device memory itself".
+  /// One line for the start of a run: "UCX: device memory through pinned chunks of 4 MiB" and, if
+  /// so,
+  /// ", copies checked", or "UCX reads device memory itself".
   std::string Describe(const std::string& plane) const;
 
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
@@ -61,6 +63,12 @@ class StagedPlane final : public PlaneInFront {
   struct Incoming;
   const std::shared_ptr<const Parts> parts_;
 };
+
+/// For UcxOptions::to_host. A copy that fails raises `abort` (may be null) with the reason, since
+/// who pulls only hears that there is nothing. `staging` must outlive the plane.
+using ToHostForPulls = std::function<void(
+    Buffer bytes, std::function<void(Buffer here, const std::string& error)> done)>;
+ToHostForPulls BringToHost(DeviceStaging& staging, std::shared_ptr<AbortSignal> abort);
 
 /// What piece `piece` of a message is called: no other piece of any message is, any more than two
 /// names have one StreamOf.

@@ -1,11 +1,14 @@
 #include "transport/gpu/staging.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +18,7 @@
 #include "gpu/device.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
+#include "transport/gpu/copy_check.hpp"
 
 namespace troupe {
 namespace {
@@ -54,10 +58,12 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
 }  // namespace
 
 struct DeviceStaging::State {
-  struct Streams {
-    explicit Streams(int device) : to_host(device), to_device(device) {}
-    gpu::Stream to_host;
-    gpu::Stream to_device;
+  struct Lane {
+    Lane(int device, CheckCopies check) : stream(device) {
+      if (check == CheckCopies::kYes) spare = gpu::AllocateOnDevice(device, CopyCheck::kSpareBytes);
+    }
+    gpu::Stream stream;
+    std::shared_ptr<void> spare;  // of checks, in the order of the stream
   };
   /// What is copied right now: kept here and not by the callback of its stream, on whose thread the
   /// last handle to memory of a device must not go.
@@ -66,9 +72,13 @@ struct DeviceStaging::State {
     Buffer bytes;
     gpu::Way way;
     std::function<void(Buffer here, const std::string& error)> done;
+    std::size_t begin;                     // of what errors speak of
+    int num_open = 0;                      // streams that have not come so far
+    std::string error = {};                // the first
+    std::map<int, CopyCheck> checks = {};  // by device; none unless copies are checked
   };
 
-  State() : thread([this] { Run(); }) {}
+  explicit State(CheckCopies how) : check(how), thread([this] { Run(); }) {}
 
   void Post(std::function<void()> task) {
     {
@@ -90,64 +100,106 @@ struct DeviceStaging::State {
       }
       task();
     }
-    streams.clear();
+    lanes.clear();
   }
 
-  void Begin(Copy copy) {
+  void Begin(Copy begun) {
+    const std::uint64_t number = ++last_number;
+    Copy& copy = open.emplace(number, std::move(begun)).first->second;
     try {
-      const gpu::DeviceGuard guard(copy.bytes.device());
-      if (copy.way == gpu::Way::kToHost) copy.here = pool->Take(copy.bytes.num_bytes());
-      Streams& lane = StreamsOf(copy.bytes.device());
-      const gpu::Stream& stream = copy.way == gpu::Way::kToHost ? lane.to_host : lane.to_device;
-      Queue(copy, stream);
-      const std::uint64_t number = ++last_number;
-      open.emplace(number, std::move(copy));
-      try {
-        stream.OnOutcome([this, number](const std::string& error) {
-          Post([this, number, error] { End(number, error); });
-        });
-      } catch (const std::exception& error) {
-        End(number, error.what());
+      if (copy.way == gpu::Way::kToHost) {
+        const gpu::DeviceGuard guard(copy.bytes.device());
+        copy.here = pool->Take(copy.bytes.num_bytes());
       }
+      std::set<int> devices = {copy.bytes.device()};
+      ForEachPart(copy, [&](const Buffer& part, std::size_t offset) {
+        if (!part.on_host()) {
+          devices.insert(part.device());
+        } else if (copy.way == gpu::Way::kToHost) {
+          std::memcpy(copy.here.data() + offset, part.data(), part.num_bytes());
+        } else {
+          std::memcpy(part.data(), copy.here.data() + offset, part.num_bytes());
+        }
+      });
+      for (const int device : devices) Queue(number, copy, device);
     } catch (const std::exception& error) {
-      copy.done({}, error.what());
+      if (copy.error.empty()) copy.error = error.what();
     }
+    if (copy.num_open == 0) Finish(number);
   }
 
-  static void Queue(const Copy& copy, const gpu::Stream& stream) {
-    if (copy.bytes.parts().empty()) return QueuePart(copy, copy.bytes, 0, stream);
+  /// Queues all of a copy that is on `device`, and its check: of the bytes there, before a copy
+  /// reads them or after one has written them.
+  void Queue(std::uint64_t number, Copy& copy, int device) {
+    const gpu::DeviceGuard guard(device);
+    const bool to_host = copy.way == gpu::Way::kToHost;
+    const Lane& lane = LaneOf(device, copy.way);
+    try {
+      if (check == CheckCopies::kYes && to_host) QueueCheck(copy, lane);
+      ForEachPart(copy, [&](const Buffer& part, std::size_t offset) {
+        if (part.device() != device) return;
+        std::byte* const here = copy.here.data() + offset;
+        std::byte* const there = part.data();
+        gpu::Copy(lane.stream, to_host ? here : there, to_host ? there : here, part.num_bytes(),
+                  copy.way);
+      });
+      if (check == CheckCopies::kYes && !to_host) QueueCheck(copy, lane);
+    } catch (const std::exception& error) {
+      if (copy.error.empty()) copy.error = error.what();  // told when what is queued has run
+    }
+    lane.stream.OnOutcome(
+        [this, number](const std::string& error) { Post([=, this] { End(number, error); }); });
+    ++copy.num_open;
+  }
+
+  void QueueCheck(Copy& copy, const Lane& lane) {
+    const int device = lane.stream.device();
+    CopyCheck& sums = copy.checks[device];
+    ForEachPart(copy, [&](const Buffer& part, std::size_t offset) {
+      if (part.device() == device)
+        sums.Add(part.data(), copy.here.data() + offset, part.num_bytes(), copy.begin + offset);
+    });
+    sums.Queue(lane.stream, static_cast<std::uint64_t*>(lane.spare.get()),
+               [this](std::size_t num_bytes) { return pool->Take(num_bytes); });
+  }
+
+  /// Calls `visit(part, offset)` for each part of a copy's bytes, or for all of them.
+  template <class Visit>
+  static void ForEachPart(const Copy& copy, const Visit& visit) {
+    if (copy.bytes.parts().empty()) return visit(copy.bytes, 0);
     std::size_t offset = 0;
     for (const Buffer& part : copy.bytes.parts()) {
-      QueuePart(copy, part, offset, stream);
+      visit(part, offset);
       offset += part.num_bytes();
     }
   }
 
-  static void QueuePart(const Copy& copy, const Buffer& part, std::size_t offset,
-                        const gpu::Stream& stream) {
-    std::byte* const here = copy.here.data() + offset;
-    if (copy.way == gpu::Way::kToHost) {
-      gpu::Copy(stream, here, part.data(), part.num_bytes(), copy.way);
-    } else {
-      gpu::Copy(stream, part.data(), here, part.num_bytes(), copy.way);
-    }
-  }
-
+  /// One of a copy's streams has come to its end.
   void End(std::uint64_t number, const std::string& error) {
-    Copy copy = std::move(open.extract(number).mapped());
-    copy.bytes = Buffer();  // before `done`, which may look at its use_count()
-    copy.done(error.empty() ? std::move(copy.here) : Buffer(), error);
+    Copy& copy = open.at(number);
+    if (copy.error.empty()) copy.error = error;
+    if (--copy.num_open == 0) Finish(number);
   }
 
-  Streams& StreamsOf(int device) {
-    auto& lane = streams[device];
-    if (lane == nullptr) lane = std::make_unique<Streams>(device);
+  void Finish(std::uint64_t number) {
+    Copy copy = std::move(open.extract(number).mapped());
+    for (const auto& [device, sums] : copy.checks)
+      if (copy.error.empty()) copy.error = sums.Compare(copy.way, device);
+    copy.checks.clear();
+    copy.bytes = Buffer();  // before `done`, which may look at its use_count()
+    copy.done(copy.error.empty() ? std::move(copy.here) : Buffer(), copy.error);
+  }
+
+  const Lane& LaneOf(int device, gpu::Way way) {
+    auto& lane = lanes[{device, way}];
+    if (lane == nullptr) lane = std::make_unique<Lane>(device, check);
     return *lane;
   }
 
+  const CheckCopies check;
   const std::shared_ptr<PinnedPool> pool = std::make_shared<PinnedPool>();
   // Of the thread alone:
-  std::map<int, std::unique_ptr<Streams>> streams;
+  std::map<std::pair<int, gpu::Way>, std::unique_ptr<Lane>> lanes;
   std::unordered_map<std::uint64_t, Copy> open;
   std::uint64_t last_number = 0;
 
@@ -158,7 +210,7 @@ struct DeviceStaging::State {
   std::thread thread;  // last: it uses the others
 };
 
-DeviceStaging::DeviceStaging() : state_(std::make_shared<State>()) {}
+DeviceStaging::DeviceStaging(CheckCopies check) : state_(std::make_shared<State>(check)) {}
 
 DeviceStaging::~DeviceStaging() {
   state_->Post([state = state_.get()] {
@@ -168,6 +220,8 @@ DeviceStaging::~DeviceStaging() {
   state_->thread.join();
 }
 
+bool DeviceStaging::checks_copies() const { return state_->check == CheckCopies::kYes; }
+
 Buffer DeviceStaging::Pinned(std::size_t num_bytes, int device) {
   // CUDA allocates in the context of the thread's device, and would make one for another device.
   const gpu::DeviceGuard guard(device);
@@ -175,18 +229,21 @@ Buffer DeviceStaging::Pinned(std::size_t num_bytes, int device) {
 }
 
 void DeviceStaging::ToHost(Buffer bytes,
-                           std::function<void(Buffer here, const std::string& error)> done) {
-  state_->Post([state = state_.get(), bytes = std::move(bytes), done = std::move(done)]() mutable {
-    state->Begin({{}, std::move(bytes), gpu::Way::kToHost, std::move(done)});
-  });
+                           std::function<void(Buffer here, const std::string& error)> done,
+                           std::size_t begin) {
+  state_->Post(
+      [state = state_.get(), bytes = std::move(bytes), done = std::move(done), begin]() mutable {
+        state->Begin({{}, std::move(bytes), gpu::Way::kToHost, std::move(done), begin});
+      });
 }
 
-void DeviceStaging::ToDevice(Buffer here, Buffer bytes, Copied done) {
+void DeviceStaging::ToDevice(Buffer here, Buffer bytes, Copied done, std::size_t begin) {
   state_->Post([state = state_.get(), here = std::move(here), bytes = std::move(bytes),
-                done = std::move(done)]() mutable {
+                done = std::move(done), begin]() mutable {
     state->Begin(
         {std::move(here), std::move(bytes), gpu::Way::kToDevice,
-         [done = std::move(done)](const Buffer&, const std::string& error) { done(error); }});
+         [done = std::move(done)](const Buffer&, const std::string& error) { done(error); },
+         begin});
   });
 }
 

@@ -26,11 +26,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t num_bytes, c
   const bool checks_to = FindMemory(to).has_value();
   const bool checks_from = FindMemory(from).has_value();
   const int device = stream->device;
+  const std::optional<std::size_t> spoilt = SpoiltByte(num_bytes);
   const std::size_t place =
       stream->Queue({Work::When::kUsesMemory, [=] {
                        if (checks_to && !MayUse(to, num_bytes, device, "a copy")) return;
                        if (checks_from && !MayUse(from, num_bytes, device, "a copy")) return;
                        std::memcpy(to, from, num_bytes);
+                       if (spoilt) static_cast<std::byte*>(to)[*spoilt] ^= std::byte{4};
                      }});
   // Memory that is not pinned is used while the call lasts.
   if (!checks_to || !checks_from) stream->Reach(place);

@@ -66,6 +66,9 @@ void GatherSlices(StreamView stream, const Slices& slices) {
 
 void RowChecksums(StreamView stream, const std::byte* rows, std::int64_t num_rows,
                   std::size_t row_bytes, std::uint64_t* sums) {
+  if (reinterpret_cast<std::uintptr_t>(rows) % 4 != 0 || row_bytes % 4 != 0 ||
+      reinterpret_cast<std::uintptr_t>(sums) % 8 != 0)
+    emulated::Fault("RowChecksums: words at addresses that are no multiple of their size");
   Queue(stream, "RowChecksums", {{rows, Times(num_rows, row_bytes)}, {sums, Times(num_rows, 8)}},
         [=] { troupe::RowChecksums(rows, num_rows, row_bytes, sums); });
 }

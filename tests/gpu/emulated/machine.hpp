@@ -28,6 +28,14 @@ struct MachineSettings {
   unsigned seed = 1;                                ///< of these moments
 };
 
+/// A copy that goes wrong: of those of `num_bytes` from now on, after `skipped` others, the next
+/// one leaves another value at `byte` of what it writes.
+struct SpoiltCopy {
+  std::size_t num_bytes = 0;
+  std::size_t byte = 0;
+  int skipped = 0;
+};
+
 /// One at a time. Make it before anything of gpu/, destroy it after: it waits for all streams.
 class Machine {
  public:
@@ -43,6 +51,10 @@ class Machine {
   /// Runs in its turn on a stream, also after a failure of the device.
   void InTurn(cudaStream_t stream, std::function<void()> work);
 
+  /// One at a time; copies are counted as they are asked for, by cudaMemcpyAsync.
+  void Spoil(SpoiltCopy copy);
+
+  std::size_t num_kernels() const;  ///< that were launched so far
   /// The first thing that was done wrong; empty if nothing.
   std::string fault() const;
   /// "1 streams, 0 events, 0 pools, 3 allocations": what was made and not given back, once all

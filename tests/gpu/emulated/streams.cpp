@@ -37,6 +37,7 @@ void Launch(cudaStream_t stream, std::function<void()> kernel) {
     static_cast<void>(Note(cudaErrorInvalidResourceHandle));
     return;
   }
+  TheWorld().num_kernels.fetch_add(1, std::memory_order_relaxed);
   stream->Queue({Work::When::kUsesMemory, std::move(kernel)});
 }
 

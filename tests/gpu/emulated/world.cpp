@@ -86,6 +86,24 @@ void Machine::InTurn(cudaStream_t stream, std::function<void()> work) {
   stream->Queue({Work::When::kAlways, std::move(work)});
 }
 
+void Machine::Spoil(SpoiltCopy copy) {
+  const std::lock_guard lock(TheWorld().spoilt_mutex);
+  TheWorld().spoilt = copy;
+  TheWorld().spoils = true;
+}
+
+std::optional<std::size_t> SpoiltByte(std::size_t num_bytes) {
+  World& world = TheWorld();
+  if (!world.spoils.load(std::memory_order_relaxed)) return std::nullopt;
+  const std::lock_guard lock(world.spoilt_mutex);
+  if (!world.spoilt || world.spoilt->num_bytes != num_bytes) return std::nullopt;
+  if (world.spoilt->skipped-- > 0) return std::nullopt;
+  world.spoils = false;
+  return std::exchange(world.spoilt, std::nullopt)->byte;
+}
+
+std::size_t Machine::num_kernels() const { return TheWorld().num_kernels; }
+
 std::string Machine::fault() const {
   const std::lock_guard lock(TheWorld().fault_mutex);
   return TheWorld().fault;

@@ -124,6 +124,11 @@ struct World {
   std::map<cudaMemPool_t, std::shared_ptr<CUmemPoolHandle_st>> pools;
   unsigned num_streams_ever = 0;
 
+  std::mutex spoilt_mutex;
+  std::optional<SpoiltCopy> spoilt;  // what is to come
+  std::atomic<bool> spoils = false;  // so that other copies of two threads order nothing
+  std::atomic<std::size_t> num_kernels = 0;
+
   mutable std::mutex fault_mutex;
   std::string fault;
 };
@@ -150,6 +155,8 @@ struct HostFunction {
 bool MayUse(const void* data, std::size_t num_bytes, int device, const char* what);
 /// What `data` points into, alive or not; nothing for memory that is neither a device's nor pinned.
 std::optional<Allocation> FindMemory(const void* data);
+/// The byte that the copy of `num_bytes` which is asked for now gets wrong, if it does.
+std::optional<std::size_t> SpoiltByte(std::size_t num_bytes);
 /// Queues a kernel: the current device must be the stream's. Faults and failures as CUDA has them.
 void Launch(cudaStream_t stream, std::function<void()> kernel);
 

@@ -10,6 +10,7 @@
 #include "gpu/check.hpp"
 #include "tests/gpu/emulated/machine.hpp"
 #include "tests/gpu/host/on_device.hpp"
+#include "tests/transport/gpu/device_buffers.hpp"
 #include "tests/transport/gpu/host_only_plane.hpp"
 #include "tests/transport/memory_plane.hpp"
 #include "tests/transport/ucx_job.hpp"
@@ -32,39 +33,14 @@ class NoCarrier : public TensorCarrier {
   void Return(ProcessId, std::uint64_t, std::uint64_t) override {}
 };
 
-/// Memory of an emulated device as buffers.
-struct DeviceBuffers {
-  explicit DeviceBuffers(int on) : device(on), stream(on), pool(on) {}
-
-  Buffer Blank(Shape shape, DType dtype = DType::kUInt8) {
-    auto memory =
-        pool.Allocate(static_cast<std::size_t>(NumElements(shape)) * SizeOf(dtype), stream);
-    stream.Synchronize();
-    void* const data = memory.get();
-    return Buffer::Wrap(std::move(memory), data, std::move(shape), dtype, device);
-  }
-  Buffer From(const Buffer& host) {
-    Buffer there = Blank(host.shape(), host.dtype());
-    gpu::Copy(stream, there.data(), host.data(), host.num_bytes(), gpu::Way::kToDevice);
-    stream.Synchronize();
-    return there;
-  }
-  Buffer ToHost(const Buffer& there) {
-    Buffer host = Buffer::Allocate(there.shape(), there.dtype());
-    gpu::Copy(stream, host.data(), there.data(), there.num_bytes(), gpu::Way::kToHost);
-    stream.Synchronize();
-    return host;
-  }
-
-  const int device;
-  const gpu::Stream stream;
-  gpu::MemoryPool pool;
-};
-
 /// Two processes in one, with a device each.
 struct Pair {
-  explicit Pair(unsigned seed = 1, std::chrono::microseconds delay = 0us)
-      : machine({.max_delay = delay, .seed = seed}), network(2, abort, seed) {}
+  explicit Pair(unsigned seed = 1, std::chrono::microseconds delay = 0us,
+                CheckCopies check = CheckCopies::kNo)
+      : machine({.max_delay = delay, .seed = seed}),
+        staging0(std::make_unique<DeviceStaging>(check)),
+        staging1(std::make_unique<DeviceStaging>(check)),
+        network(2, abort, seed) {}
 
   /// As processes end: the planes behind first, then the copies, then what they use.
   ~Pair() {
@@ -84,8 +60,8 @@ struct Pair {
   DeviceBuffers device0{0};
   DeviceBuffers device1{1};
   NoCarrier carrier;
-  std::unique_ptr<DeviceStaging> staging0 = std::make_unique<DeviceStaging>();
-  std::unique_ptr<DeviceStaging> staging1 = std::make_unique<DeviceStaging>();
+  std::unique_ptr<DeviceStaging> staging0;
+  std::unique_ptr<DeviceStaging> staging1;
   MemoryNetwork network;
   HostOnlyPlane host0{*network.plane(0)};
   HostOnlyPlane host1{*network.plane(1)};
@@ -111,7 +87,7 @@ TEST_CASE("no two pieces of any messages have one label") {
 TEST_CASE("a message arrives whole from any side to any side, whatever its size") {
   const bool from_device = GENERATE(false, true);
   const bool to_device = GENERATE(false, true);
-  Pair pair(3, 100us);
+  Pair pair(3, 100us, GENERATE(CheckCopies::kNo, CheckCopies::kYes));
   std::uint64_t number = 0;
   for (const std::int64_t size : {0, 1, 4999, 5000, 5001, 10000, 57003}) {
     const Buffer sent = Pattern(size, number + 1);
@@ -263,16 +239,44 @@ TEST_CASE("a device that fails in a send ends the job, in a receive it fails tha
     pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
     pair[0].Send(1, {5, 0}, there, {});
     REQUIRE(pair.receives.Await(1));
-    CHECK_THAT(pair.abort->cause(), Catch::StartsWith("data plane: sending from device 0: ") &&
-                                        Catch::Contains("cudaErrorIllegalAddress"));
+    CHECK_THAT(pair.abort->cause(),
+               Catch::StartsWith("data plane: sending from device 0 to process 1: ") &&
+                   Catch::Contains("cudaErrorIllegalAddress"));
   }
   SECTION("receive") {
     pair.machine.Break(1);
     pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
     pair[0].Send(1, {5, 0}, there, {});
     REQUIRE(pair.receives.Await(1));
-    CHECK_THAT(pair.receives.TakeErrors().at(0), Catch::Contains("cudaErrorIllegalAddress"));
+    CHECK_THAT(pair.receives.TakeErrors().at(0),
+               Catch::StartsWith("test: ") && Catch::Contains("cudaErrorIllegalAddress"));
   }
+}
+
+TEST_CASE("a byte that a checked copy changes ends the job in a send, in a receive it fails that") {
+  Pair pair(1, 0us, CheckCopies::kYes);
+  const Buffer there = pair.device(0).From(Pattern(12'000, 1));
+  const Buffer got = pair.device(1).Blank({12'000});
+  const std::string edge = "edge vision>language, microbatch 3";
+  pair[1].Receive(0, {5, 0}, got, edge, pair.receives.Good(), pair.receives.Bad());
+  // The third piece is of 2000 bytes. It is copied twice: to the host, and then to the device.
+  SECTION("send") {
+    pair.machine.Spoil({.num_bytes = 2000, .byte = 7});
+    pair[0].Send(1, {5, 0}, there, {});
+    REQUIRE(pair.receives.Await(1));
+    CHECK_THAT(pair.abort->cause(),
+               Catch::StartsWith("data plane: sending from device 0 to process 1: bytes [10000, "
+                                 "12000) changed on the way from device 0 to the host: expected "));
+  }
+  SECTION("receive") {
+    pair.machine.Spoil({.num_bytes = 2000, .byte = 7, .skipped = 1});
+    pair[0].Send(1, {5, 0}, there, {});
+    REQUIRE(pair.receives.Await(1));
+    CHECK_THAT(pair.receives.TakeErrors().at(0),
+               Catch::StartsWith(edge + ": bytes [10000, 12000) changed on the way from the host "
+                                        "to device 1: expected checksum "));
+  }
+  CHECK(pair.machine.fault().empty());
 }
 
 TEST_CASE("what a plane does with memory of devices is said in one line") {
@@ -280,6 +284,10 @@ TEST_CASE("what a plane does with memory of devices is said in one line") {
   CHECK(pair[0].Describe("UCX") == "UCX: device memory through pinned chunks of 5000 bytes");
   const StagedPlane usual(pair.host0, pair.carrier, *pair.staging0, {});
   CHECK(usual.Describe("UCX") == "UCX: device memory through pinned chunks of 4 MiB");
+  DeviceStaging staging(CheckCopies::kYes);
+  const StagedPlane checked(pair.host0, pair.carrier, staging, {});
+  CHECK(checked.Describe("UCX") ==
+        "UCX: device memory through pinned chunks of 4 MiB, copies checked");
   const StagedPlane direct(pair.host0, pair.carrier, *pair.staging0, {.reads_device_memory = true});
   CHECK(direct.Describe("UCX") == "UCX reads device memory itself");
 }
@@ -290,9 +298,7 @@ TEST_CASE("tensors on devices are fetched over UCX, onto a device or to the host
   DeviceBuffers away(1);
   DeviceStaging staging;
   UcxJobOptions wanted;
-  wanted.to_host = [&](Buffer bytes, auto done) {
-    staging.ToHost(std::move(bytes), std::move(done));
-  };
+  wanted.to_host = BringToHost(staging, nullptr);
   UcxJob job(wanted, [&](TensorStore& store, UcxPlane& plane) {
     auto staged = std::make_unique<StagedPlane>(
         plane, plane, staging,
@@ -326,4 +332,23 @@ TEST_CASE("tensors on devices are fetched over UCX, onto a device or to the host
   CHECK_THROWS_WITH(job[0].Send(1, {1, 1}, there.parts().empty() ? there : there.parts()[0], {}),
                     "data plane: send: expected memory of the host, got memory of device 0");
   CHECK(machine.fault().empty());
+}
+
+TEST_CASE("a pull whose bytes change on the way from their device ends the job with the reason") {
+  Machine machine;
+  DeviceBuffers home(0);
+  DeviceStaging staging(CheckCopies::kYes);
+  const auto abort = std::make_shared<AbortSignal>();
+  UcxJobOptions wanted;
+  wanted.verify = Verify::kPayload;
+  wanted.to_host = BringToHost(staging, abort);
+  UcxJob job(wanted);
+  const Buffer bytes = Pattern(9000, 4);
+  const Buffer handle = job.store(1).Resolve(job.store(0).Refer(home.From(bytes)));
+  CHECK(SameBytes(job.store(1).FetchNow(handle, "test"), bytes));
+  machine.Spoil({.num_bytes = 9000, .byte = 5000});
+  CHECK_THROWS_WITH(job.store(1).FetchNow(handle, "test"), Catch::StartsWith("test: "));
+  CHECK_THAT(abort->cause(),
+             Catch::StartsWith("data plane: answering a pull from device 0: bytes [4096, 8192) "
+                               "changed on the way from device 0 to the host: expected checksum "));
 }
