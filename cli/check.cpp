@@ -36,10 +36,11 @@ int Check(const CheckArguments& arguments) {
   WarnOfRemarks(loaded);
   const JobPlan plan(loaded.config);
   const std::string processes = ProcessTable(plan, ProcessPlan(loaded.config.cluster), nullptr);
+  const std::string routes = RouteTable(plan);
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
-            << RouteTable(plan) << '\n'
-            << MemoryTable(plan) << OffloadText(plan) << GpuTable(plan);
+            << routes << (routes.empty() ? "" : "\n") << MemoryTable(plan) << OffloadText(plan)
+            << GpuTable(plan);
   return kExitDone;
 }
 
@@ -56,9 +57,10 @@ void AddCheck(CLI::App& app, Command& command) {
       "not.");
   auto arguments = std::make_shared<CheckArguments>();
   AddConfigArguments(*verb, arguments->config);
-  verb->add_option("--explain", arguments->explain,
-                   "only say what this key is and which line of which file says so, or that it is\n"
-                   "not set, its default and what it means; a table: all its keys")
+  verb->add_option(
+          "--explain", arguments->explain,
+          "only say what this key is, which line of which file says so, or that none does,\n"
+          "and what it means; a table: all its keys")
       ->type_name("KEY");
   verb->add_flag("--print-config", arguments->print_config,
                  "only print every value, defaults included, as one TOML file");
