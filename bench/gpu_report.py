@@ -219,7 +219,7 @@ def summarize(work, out):
     write(out / "result.json", {"conditions": facts, "parts": parts, "targets": targets,
                                 "measured": measured})
     print(f"commit {facts['commit']}, {facts['date']}")
-    print(f"{gpu or 'no GPU'}, {facts['gpu'] or ''}\nCUDA {facts['cuda'] or '-'}, "
+    print(f"{gpu + ', ' + str(facts['gpu']) if gpu else 'no GPU'}\nCUDA {facts['cuda'] or '-'}, "
           f"PyTorch {facts['torch'] or '-'}, {facts['cores']} cores\n")
     for part in parts:
         print(f"{part['name']:<12}{part['state']:<9}{part['seconds']:>4} s  {part['note']}")

@@ -23,6 +23,10 @@ esac
   exit 2
 }
 steps=${STEPS:-6}
+[[ $steps =~ ^[0-9]{1,6}$ ]] && ((10#$steps >= 2)) || {
+  echo "offload.sh: STEPS: expected 2 or more, as the first is not timed, got $steps" >&2
+  exit 2
+}
 repeats=1
 ahead=${AHEAD:-1}
 CONFIG=${CONFIG:-configs/shapes_colocated.toml}

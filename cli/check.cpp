@@ -8,6 +8,7 @@
 #include "cli/describe_memory.hpp"
 #include "cli/work.hpp"
 #include "configs/loader.hpp"
+#include "modules/device/backend.hpp"
 
 namespace troupe {
 namespace {
@@ -36,10 +37,13 @@ int Check(const CheckArguments& arguments) {
   WarnOfRemarks(loaded);
   const JobPlan plan(loaded.config);
   const std::string processes = ProcessTable(plan, ProcessPlan(loaded.config.cluster), nullptr);
+  const std::string routes = RouteTable(plan);
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
-            << RouteTable(plan) << '\n'
-            << MemoryTable(plan) << OffloadText(plan) << GpuTable(plan);
+            << routes << (routes.empty() ? "" : "\n") << MemoryTable(plan) << OffloadText(plan)
+            << GpuTable(plan);
+  const std::string missing = MissingFor(loaded.config.cluster.backend);
+  if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;
 }
 
@@ -56,9 +60,10 @@ void AddCheck(CLI::App& app, Command& command) {
       "not.");
   auto arguments = std::make_shared<CheckArguments>();
   AddConfigArguments(*verb, arguments->config);
-  verb->add_option("--explain", arguments->explain,
-                   "only say what this key is and which line of which file says so, or that it is\n"
-                   "not set, its default and what it means; a table: all its keys")
+  verb->add_option(
+          "--explain", arguments->explain,
+          "only say what this key is, which line of which file says so, or that none does,\n"
+          "and what it means; a table: all its keys")
       ->type_name("KEY");
   verb->add_flag("--print-config", arguments->print_config,
                  "only print every value, defaults included, as one TOML file");

@@ -47,13 +47,21 @@ std::string ScheduleText(const Config& config) {
   return text + "\n";
 }
 
+/// Whether every GPU that has ranks has ranks_per_gpu of them, on every node.
+bool RanksFillGpus(const ClusterConfig& cluster) {
+  const auto fill = [&](int ranks) { return ranks % cluster.ranks_per_gpu == 0; };
+  return cluster.nodes.empty() ? fill(cluster.ranks)
+                               : std::ranges::all_of(cluster.nodes, fill, &ClusterNode::devices);
+}
+
 /// What ranks are and compute in, where that is not what it is without a word about it.
 std::string BackendText(const Config& config) {
   std::string text;
   if (config.cluster.backend == "cuda") {
     const int gpus = GpusNeeded(config.cluster);
     text = "on " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
-           " of a node, ranks on each: " + std::to_string(config.cluster.ranks_per_gpu) + "\n";
+           " of a node, ranks on each: " + (RanksFillGpus(config.cluster) ? "" : "at most ") +
+           std::to_string(config.cluster.ranks_per_gpu) + "\n";
   }
   if (config.run.precision == Precision::kBFloat16) {
     text += "in bfloat16, with parameters and gradients in float32\n";

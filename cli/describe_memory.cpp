@@ -140,7 +140,13 @@ std::string GpuTable(const JobPlan& plan) {
   return "\n" + Columns(rows) +
          "GPUs as CUDA_VISIBLE_DEVICES numbers them on each node; estimates are sums over their "
          "ranks, with\nwhat offloading saves, without CUDA's own memory, NCCL's buffers, and what "
-         "is in use within a pass\n";
+         "is in use within a pass\n" +
+         (cluster.processes == ProcessesPer::kDevice && cluster.ranks_per_gpu > 1
+              ? "ranks that share a GPU are processes of their own, whose collectives go through "
+                "pinned memory of\nthe host; with cluster.processes = \"node\" they are copies on "
+                "the "
+                "GPU\n"
+              : "");
 }
 
 }  // namespace troupe

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -102,16 +103,24 @@ std::string Explain(const LoadedConfig& loaded, const std::string& key) {
     known.push_back(name);
     if (asked(name)) text += ExplainOne(name, origin);
   }
-  if (!text.empty()) return text;
+  const std::vector<PossibleKey> possible_keys = PossibleKeys(loaded.config);
+  const auto exact = std::ranges::find(possible_keys, key, &PossibleKey::dotted);
+  if (!text.empty()) {
+    // Of a table the values are asked for; of one key also what it is about.
+    if (exact != possible_keys.end()) text += "  " + std::string(exact->spec->meaning) + "\n";
+    return text;
+  }
   std::string of_others;  // what only modules of another kind have
-  for (const PossibleKey& possible : PossibleKeys(loaded.config)) {
+  for (const PossibleKey& possible : possible_keys) {
     if (IsOfKind(possible)) known.push_back(possible.dotted);
     if (!asked(possible.dotted)) continue;
     (IsOfKind(possible) ? text : of_others) += ExplainUnset(possible);
   }
   if (text.empty()) text = of_others;
   if (!text.empty()) return text;
-  const std::string nearest = Nearest(key, known);
+  const auto whole =
+      std::ranges::find_if(known, [&](const auto& name) { return name.ends_with("." + key); });
+  const std::string nearest = whole != known.end() ? *whole : Nearest(key, known);
   throw std::invalid_argument(
       key + ": unknown key" +
       (nearest.empty() ? ", docs/config.md has them all" : "; did you mean " + nearest + "?"));

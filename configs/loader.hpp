@@ -32,8 +32,9 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
 std::string ResolvedToml(const Config& config);
 
 /// One line for each value under the dotted `key` (a key or a table), and below it where it was
-/// written and what it overrode. Of keys without a value: that they are not set, their default,
-/// what may stand there and what it means. Throws std::invalid_argument for what is no key here.
+/// written and what it overrode; of a single key also what it means. Of keys without a value: that
+/// they are not set, their default, what may stand there and what it means. Throws
+/// std::invalid_argument for what is no key here.
 std::string Explain(const LoadedConfig& loaded, const std::string& key);
 
 }  // namespace troupe

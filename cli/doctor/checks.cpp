@@ -182,6 +182,15 @@ Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus) {
   return {Well("gpu", line)};
 }
 
+Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& ranks, int found) {
+  if (cluster.backend != "cuda") return {};
+  const std::string missing = MissingGpus(cluster, ranks, found);
+  if (missing.empty()) return {};
+  return {Fails("gpu", "as CUDA counts them: " + missing,
+                "look whether CUDA_VISIBLE_DEVICES hides some, and whether the driver is new "
+                "enough (docs/errors.md, GPUs)")};
+}
+
 Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,
                      int needed, const std::string& missing) {
   std::string line = devices.empty() ? "no NVIDIA device" : "";

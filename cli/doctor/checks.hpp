@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "configs/config.hpp"
+
 namespace troupe {
 
 enum class Verdict : std::uint8_t {
@@ -100,6 +102,9 @@ Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus);
 /// `needed` GPUs on this machine for backend "cuda", and what the build lacks for it ("": nothing).
 Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,
                      int needed, const std::string& missing);
+/// The driver may show this process fewer GPUs than the machine has: `found`, of which backend
+/// "cuda" needs those of `ranks`. Nothing where they suffice.
+Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& ranks, int found);
 
 /// Between the first process and one other.
 struct PathFacts {

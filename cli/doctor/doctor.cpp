@@ -178,8 +178,8 @@ void AddDoctor(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
       "doctor",
       "Say what would fail before a job starts; trains nothing and leaves nothing behind.\n"
-      "Of this machine: configuration, data, disk, memory, cores, limits, clock, names, ports,\n"
-      "run key, transports. With --join, the same command on every node at the same time (or\n"
+      "Of this machine: configuration, data, disk, memory, cores, limits, clock, GPUs, names,\n"
+      "ports, run key, transports. With --join, the same command on every node at once (or\n"
       "--local K here): the processes meet as they would to train, compare versions,\n"
       "configurations, clocks and the run directory, and measure the network between the first\n"
       "and each other. The first prints what all have found, the others what fails with them.\n"

@@ -191,6 +191,19 @@ std::vector<GpuMemory> GpuMemoryHere(const Config& config, const std::vector<Sta
   return all;
 }
 
+/// What backend "cuda" would find, where this build can ask and the machine has GPUs enough.
+Findings VisibleGpus(const Config& config, const MachinePart& part, const Finding& devices) {
+  const std::string& backend = config.cluster.backend;
+  if (backend != "cuda" || devices.verdict == Verdict::kFailure || !MissingFor(backend).empty()) {
+    return {};
+  }
+  std::vector<int> ranks;
+  for (const PlannedProcess& process : part.processes) {
+    ranks.insert(ranks.end(), process.ranks.begin(), process.ranks.end());
+  }
+  return CheckVisibleGpus(config.cluster, ranks, static_cast<int>(GpusHere().size()));
+}
+
 /// What only a job of several processes needs.
 void CheckCluster(const Config& config, const MachinePart& part, Findings& findings) {
   std::vector<NodeFacts> nodes;
@@ -242,6 +255,7 @@ Findings CheckMachine(const Config& config, const MachinePart& part) {
   findings.push_back(CheckClock(ReadClock()));
   findings.push_back(CheckDevices(NvidiaDevices(), config.cluster.backend,
                                   GpusNeeded(config.cluster), MissingFor(config.cluster.backend)));
+  std::ranges::move(VisibleGpus(config, part, Finding(findings.back())), back_inserter(findings));
   std::ranges::move(CheckGpuMemory(GpuMemoryHere(config, stages, part)), back_inserter(findings));
   if (part.num_processes > 1) {
     CheckCluster(config, part, findings);

@@ -51,4 +51,18 @@ TEST_CASE("GPUs that ranks of a process lack are counted", "[cli][doctor]") {
   CHECK(MissingGpus(cluster, {3}, 0) == "expected 2 GPUs for rank 3, found 0");
 }
 
+TEST_CASE("GPUs that are there and hidden from the process are a failure", "[cli][doctor]") {
+  ClusterConfig cluster;
+  cluster.ranks = 4;
+  cluster.ranks_per_gpu = 2;
+  CHECK(CheckVisibleGpus(cluster, {0, 1, 2, 3}, 0).empty());
+  cluster.backend = "cuda";
+  CHECK(CheckVisibleGpus(cluster, {0, 1, 2, 3}, 2).empty());
+  const Findings hidden = CheckVisibleGpus(cluster, {0, 1, 2, 3}, 1);
+  REQUIRE(hidden.size() == 1);
+  CHECK(hidden[0].verdict == Verdict::kFailure);
+  CHECK_THAT(hidden[0].line, Contains("as CUDA counts them: expected 2 GPUs for ranks 0-3"));
+  CHECK_THAT(hidden[0].advice, Contains("CUDA_VISIBLE_DEVICES"));
+}
+
 }  // namespace troupe

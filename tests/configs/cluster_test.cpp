@@ -67,7 +67,7 @@ TEST_CASE("a cluster that says nothing is one node with all ranks and the docume
   CHECK(loaded.config.checkpoint == CheckpointConfig{});
   CHECK(expected.heartbeat_ms == 250.0);
   CHECK(expected.dead_after_s == 4.0);
-  CHECK(Explain(loaded, "cluster.nodes") == "cluster.nodes = 1\n  default\n");
+  CHECK_THAT(Explain(loaded, "cluster.nodes"), Catch::StartsWith("cluster.nodes = 1\n  default\n"));
   CHECK(file.SurvivesPrinting(loaded));
 }
 
@@ -153,8 +153,8 @@ TEST_CASE("nodes in braces are nodes, and lists of nodes replace each other") {
   CHECK(file.SurvivesPrinting(braces));
   CHECK_THAT(Explain(braces, "cluster.nodes.y"),
              Catch::Contains("cluster.nodes.y.devices = 3\n  --set:1:"));
-  CHECK(Explain(braces, "cluster.nodes.y.address") ==
-        "cluster.nodes.y.address = \"\"\n  default\n");
+  CHECK_THAT(Explain(braces, "cluster.nodes.y.address"),
+             Catch::StartsWith("cluster.nodes.y.address = \"\"\n  default\n"));
 }
 
 TEST_CASE("devices that do not add up are blamed on the key that was written later") {

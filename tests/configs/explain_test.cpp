@@ -29,14 +29,18 @@ TEST_CASE("explain says where a value was written, and that nobody wrote it") {
   const LoadedConfig loaded = LoadConfig("configs/shapes_colocated.toml");
   CHECK(Explain(loaded, "modules.vision.layout.dp") ==
         "modules.vision.layout.dp = 8\n  configs/shapes_colocated.toml:11:17\n"
-        "  overrides configs/shapes.toml:19:17, which said 4\n");
-  CHECK(Explain(loaded, "run.precision") == "run.precision = \"float32\"\n  default\n");
-  CHECK(Explain(loaded, "edges.vision.language.credits") ==
-        "edges.vision.language.credits = 4\n  configs/shapes.toml:51:11\n");
+        "  overrides configs/shapes.toml:19:17, which said 4\n"
+        "  Data parallel: replicas. tp*cp*pp*dp equals the number of ranks.\n");
+  CHECK_THAT(Explain(loaded, "run.tf32"),
+             Catch::StartsWith("run.tf32 = false\n  default\n  float32 on a GPU: whether"));
+  CHECK_THAT(Explain(loaded, "edges.vision.language.credits"),
+             Catch::StartsWith("edges.vision.language.credits = 4\n  configs/shapes.toml:51:11\n"));
   CHECK_THAT(Explain(loaded, "modules.language.layout"),
              Catch::Contains("modules.language.layout.tp = 4\n") &&
                  Catch::Contains("modules.language.layout.pp = 1\n  default\n"));
+  CHECK_THAT(Explain(loaded, "run"), !Catch::Contains("float32 on a GPU"));
   CHECK_THROWS_WITH(Explain(loaded, "run.step"), "run.step: unknown key; did you mean run.steps?");
+  CHECK_THROWS_WITH(Explain(loaded, "tf32"), "tf32: unknown key; did you mean run.tf32?");
 }
 
 TEST_CASE("explain tells of keys that are not set, and of those that cannot be") {

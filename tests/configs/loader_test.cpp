@@ -163,11 +163,12 @@ TEST_CASE("files apply in the order of extends, and the file itself last") {
   CHECK(loaded.config.run.steps == 3);
   CHECK(loaded.config.run.seed == 2);
   CHECK(loaded.config.run.name == "a");
-  CHECK(Explain(loaded, "run.steps") ==
-        "run.steps = 3\n  " + path + ":3:9\n  overrides " +
-            (fs::path(path).parent_path() / "sub/b.toml").string() + ":2:9, which said 2\n" +
-            "  overrides " + (fs::path(path).parent_path() / "a.toml").string() +
-            ":2:9, which said 1\n  overrides " + base + ":11:9, which said 150\n");
+  CHECK(Explain(loaded, "run.steps") == "run.steps = 3\n  " + path + ":3:9\n  overrides " +
+                                            (fs::path(path).parent_path() / "sub/b.toml").string() +
+                                            ":2:9, which said 2\n" + "  overrides " +
+                                            (fs::path(path).parent_path() / "a.toml").string() +
+                                            ":2:9, which said 1\n  overrides " + base +
+                                            ":11:9, which said 150\n  Optimizer updates.\n");
 }
 
 TEST_CASE("edges merge by their two ends, lists replace") {
@@ -209,7 +210,7 @@ TEST_CASE("--set takes TOML values, bare words, numbers as words, and edges by t
   CHECK(config.optimizer.weight_decay == 1.0);
   CHECK(Explain(loaded, "run.steps") ==
         "run.steps = 12\n  --set:1:11\n  overrides tests/configs/example.toml:11:9, which said "
-        "150\n");
+        "150\n  Optimizer updates.\n");
 }
 
 TEST_CASE("a wrong --set is reported at its column") {
