@@ -188,6 +188,32 @@ TEST_CASE("an abort of somebody else ends what hangs in NCCL") {
   CHECK(job.network.counts() == "2 made, 2 aborted, 0 destroyed");
 }
 
+TEST_CASE("an abort ends an exchange that waits for who sends or receives nothing") {
+  Job job(2);
+  const int late = GENERATE(0, 1);  // the other one hangs
+  std::atomic<bool> queued = false;
+  const auto outcomes = job.crew.Run([&](DeviceRank& it) {
+    const auto there = it.pool.Allocate(128, it.stream);
+    auto* const bytes = static_cast<std::byte*>(there.get());
+    // Rank 0 sends 64 bytes, rank 1 receives them.
+    const std::vector<std::size_t> sent = {0, it.rank == 0 ? 64U : 0U};
+    const std::vector<std::size_t> received = {it.rank == 1 ? 64U : 0U, 0};
+    if (it.rank == late) {
+      while (!queued) std::this_thread::yield();
+      job.crew.abort->Raise("process 3 is gone");
+    } else {
+      it.group.AllToAll(bytes, sent, bytes + 64, received);
+      queued = true;
+    }
+    it.stream.Synchronize();
+    while (!job.crew.abort->raised()) std::this_thread::yield();
+    job.crew.abort->ThrowIfRaised();
+  });
+  CHECK(outcomes == All(2, "aborted: process 3 is gone"));
+  CHECK(job.network.counts() == "2 made, 2 aborted, 0 destroyed");
+  CHECK(job.machine.open() == Machine::kNothing);
+}
+
 TEST_CASE("a member that never comes is named when patience ends") {
   Job job(3);
   job.crew.patience = 200ms;
