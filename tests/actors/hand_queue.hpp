@@ -133,7 +133,10 @@ class RunningQueue final : public HandQueue {
   explicit RunningQueue(int rank)
       : HandQueue(nullptr, rank), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
   ~RunningQueue() override {
-    thread_.request_stop();
+    {
+      const std::lock_guard lock(mutex_);  // not between its look at the token and its sleep
+      thread_.request_stop();
+    }
     more_.notify_one();
   }
   void End(std::function<void(const std::string&)> done) override {

@@ -77,7 +77,10 @@ void RunCollective(Link& link, std::uint64_t number, const NcclCall& call) {
   ++link.waiting;
   clique.changed.wait(lock, [&] { return slot.arrived == size || link.aborted; });
   --link.waiting;
-  if (slot.arrived < size) return;
+  if (slot.arrived < size) {
+    --slot.arrived;  // this member's memory is its own again: nobody may come to read it
+    return;
+  }
   calls = slot.calls;
   if (!std::all_of(calls.begin(), calls.end(), [&](const auto& it) { return Agree(it, call); })) {
     Fault("members make different calls of NCCL");
@@ -88,19 +91,28 @@ void RunCollective(Link& link, std::uint64_t number, const NcclCall& call) {
   lock.lock();
   ++slot.read;
   clique.changed.notify_all();
-  clique.changed.wait(lock, [&] { return slot.read == size || link.aborted; });
-  if (slot.read < size) return;
+  // All have come and read to the end, aborted or not: until then this member's memory is theirs.
+  clique.changed.wait(lock, [&] { return slot.read == size; });
   lock.unlock();
   if (MayUse(call.output, output.size(), link.device, "a collective"))
     std::memcpy(call.output, output.data(), output.size());
 }
 
-void RunExchange(Link& link, const NcclExchange& exchange) {
+namespace {
+
+/// Takes pieces back that nobody has begun to receive.
+void Withdraw(Clique& clique, int rank, const NcclExchange& exchange) {
+  for (const NcclExchange::Send& send : exchange.sends) {
+    const auto withdrawn = std::erase_if(clique.mail[{rank, send.to}], [&](const NcclPiece& piece) {
+      return piece.taken == send.piece.taken;
+    });
+    if (withdrawn > 0) *send.piece.taken = true;
+  }
+}
+
+/// Receives everything, or until aborted.
+void ReceiveAll(Link& link, const NcclExchange& exchange, std::unique_lock<std::mutex>& lock) {
   Clique& clique = *link.clique;
-  std::unique_lock lock(clique.mutex);
-  for (const NcclExchange::Send& send : exchange.sends)
-    clique.mail[{link.rank, send.to}].push_back(send.piece);
-  clique.changed.notify_all();
   for (const NcclExchange::Receive& receive : exchange.receives) {
     std::deque<NcclPiece>& pieces = clique.mail[{receive.from, link.rank}];
     clique.changed.wait(lock, [&] { return !pieces.empty() || link.aborted; });
@@ -118,10 +130,24 @@ void RunExchange(Link& link, const NcclExchange& exchange) {
     *piece.taken = true;
     clique.changed.notify_all();
   }
-  clique.changed.wait(lock, [&] {
-    return link.aborted || std::all_of(exchange.sends.begin(), exchange.sends.end(),
-                                       [](const auto& send) { return *send.piece.taken; });
-  });
+}
+
+}  // namespace
+
+void RunExchange(Link& link, const NcclExchange& exchange) {
+  Clique& clique = *link.clique;
+  std::unique_lock lock(clique.mutex);
+  for (const NcclExchange::Send& send : exchange.sends)
+    clique.mail[{link.rank, send.to}].push_back(send.piece);
+  clique.changed.notify_all();
+  ReceiveAll(link, exchange, lock);
+  const auto all_taken = [&] {
+    return std::all_of(exchange.sends.begin(), exchange.sends.end(),
+                       [](const auto& send) { return *send.piece.taken; });
+  };
+  clique.changed.wait(lock, [&] { return link.aborted || all_taken(); });
+  Withdraw(clique, link.rank, exchange);
+  clique.changed.wait(lock, all_taken);  // what a peer receives right now is its, aborted or not
 }
 
 }  // namespace troupe::emulated
