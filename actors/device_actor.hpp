@@ -27,6 +27,7 @@
 #include <string>
 
 #include "actors/actor_base.hpp"
+#include "actors/lane_times.hpp"
 #include "messages/device.hpp"
 #include "modules/groups.hpp"
 #include "modules/memory_meter.hpp"
@@ -107,6 +108,7 @@ struct DeviceState {
   std::deque<Waiting> waiting;
   std::array<OnLane, kNumLanes> lanes;
   OnLane& on(Lane lane) { return lanes[static_cast<std::size_t>(lane)]; }
+  LaneTimes lane_times;
 
   /// Where this rank's rows lie.
   RowMemory& rows() { return queue ? static_cast<RowMemory&>(*queue) : host; }

@@ -43,6 +43,14 @@ void NoteHead(DevicePointer self, Lane lane) {
   self->activity()->queue_since_ns.store(since_ns, std::memory_order_relaxed);
 }
 
+std::int64_t BusyFor(DeviceState& s, Lane lane, const WorkTimes& times) {
+  const std::int64_t busy_ns = s.lane_times.Count(lane, times.begin_ns, times.end_ns);
+  for (const Lane each : {Lane::kCompute, Lane::kCollectives}) {
+    if (s.on(each).queued.empty()) s.lane_times.Emptied(each);
+  }
+  return busy_ns;
+}
+
 /// Whether there is room for the first of those that wait.
 static bool HasRoom(const DeviceState& s) {
   if (const auto lane = s.waiting.front().lane) {

@@ -33,6 +33,10 @@ constexpr Lane LaneOf(WorkKind kind) {
 /// run what it runs: of two lanes the one that has run longer.
 void NoteHead(DevicePointer self, Lane lane);
 
+/// A piece has run on `lane`: for how long the device was busy with it and with nothing that has
+/// counted already.
+std::int64_t BusyFor(DeviceState& s, Lane lane, const WorkTimes& times);
+
 /// Starts what waits, as far as there is room. The only place that queues work.
 void Pump(DevicePointer self);
 
@@ -83,10 +87,11 @@ void Complete(DevicePointer self, const DeviceWork& work, const std::string& err
   DeviceState& s = self->state;
   try {
     const WorkTimes times = s.queue->TakeTimes(LaneOf(work.kind));
+    [[maybe_unused]] const std::int64_t busy_ns = BusyFor(s, LaneOf(work.kind), times);
     s.config.abort->ThrowIfRaised();
     if (!error.empty()) throw std::runtime_error(error);
     then(answer);
-    if constexpr (requires { answer.busy_ns; }) answer.busy_ns = times.end_ns - times.begin_ns;
+    if constexpr (requires { answer.busy_ns; }) answer.busy_ns = busy_ns;
     Record(s.config, work, times);
     asker.deliver(std::move(answer));
   } catch (...) {

@@ -1,5 +1,6 @@
 #include "modules/torch/placed_rows.hpp"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gpu/kernels/rows.hpp"
@@ -89,6 +90,13 @@ struct SelectFunction : torch::autograd::Function<SelectFunction> {
 }  // namespace
 
 at::Tensor PlaceRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& positions) {
+  // Where nobody has a gradient, libtorch would answer with a view into which the rows of another
+  // encoder, which has one, may not be placed.
+  if (!at::GradMode::is_enabled() || !(text.requires_grad() || rows.requires_grad())) {
+    TORCH_INTERNAL_ASSERT(text.is_contiguous() && text.scalar_type() == rows.scalar_type());
+    Scatter(rows.contiguous(), positions, text);
+    return text;
+  }
   return PlaceFunction::apply(std::move(text), rows, positions);
 }
 

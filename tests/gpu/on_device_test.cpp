@@ -66,8 +66,9 @@ TEST_CASE("a machine without a device has none, and says no more", "[gpu-kernels
 }
 
 TEST_CASE_METHOD(OnDevice, "rows move on a device as in the plain loops", "[gpu]") {
-  // Widths that are 16, 4 and 1 byte wide words; no rows; as many as there are.
-  const auto row_bytes = GENERATE(as<std::size_t>(), 16, 48, 4, 20, 2, 7, 4096);
+  // Widths that are 16, 4 and 1 byte wide words, and that several blocks share, with words for all
+  // of them and for some; no rows; as many as there are.
+  const auto row_bytes = GENERATE(as<std::size_t>(), 16, 48, 4, 20, 2, 7, 4096, 9008, 777);
   const auto num_rows = GENERATE(as<std::int64_t>(), 0, 1, 37, 1000);
   CAPTURE(row_bytes, num_rows);
   std::vector<std::int64_t> index(1000);

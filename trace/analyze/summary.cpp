@@ -17,7 +17,8 @@ using Reason = std::pair<std::string, std::string>;  ///< on, whom
 struct RankTime {
   std::int64_t all_ns = 0;
   std::int64_t computed_ns = 0;
-  std::int64_t until_ns = 0;  ///< where its last work ended
+  std::int64_t until_ns = 0;           ///< where its last work ended
+  std::int64_t computed_until_ns = 0;  ///< where the last that computed did
 };
 
 /// Rows exchanged between ranks are moved, not computed.
@@ -38,14 +39,17 @@ class Collector {
     if (until < from) return;
     AddMemory(work);
     if (IsCopy(pass.kind)) return;  // beside what the rank does
-    RankTime& rank = ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_}).first->second;
+    RankTime& rank =
+        ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_, begin_ns_}).first->second;
     own_[{pass.stage, pass.dp}][pass.rank] += IsPass(pass.kind) ? until - from : 0;
     if (from > rank.until_ns) AddWait(work, rank.until_ns, from);
     // Where gradients are summed beside other work, the time counts once.
-    const std::int64_t fresh = std::max<std::int64_t>(0, until - std::max(from, rank.until_ns));
-    rank.all_ns += fresh;
-    if (Computes(pass.kind)) rank.computed_ns += fresh;
-    rank.until_ns = std::max(rank.until_ns, until);
+    const auto add = [&](std::int64_t& sum_ns, std::int64_t& until_ns) {
+      sum_ns += std::max<std::int64_t>(0, until - std::max(from, until_ns));
+      until_ns = std::max(until_ns, until);
+    };
+    add(rank.all_ns, rank.until_ns);
+    if (Computes(pass.kind)) add(rank.computed_ns, rank.computed_until_ns);
   }
 
   Summary Finish(std::size_t top) {

@@ -1,13 +1,19 @@
 // The threads of a block as coroutines on one stack each. A thread runs until it ends or waits;
-// when all of a warp, or all of the block, wait for the same, they go on. Threads that wait for
-// what will not come are an error of the kernel: it would hang on a device, or worse.
+// when all of a warp, or all of the block, wait for the same, they go on. A warp goes as far as it
+// gets before another moves; which one that is, and which thread of it, is drawn for each block,
+// and so is the order of the blocks. So where a barrier is missing some read what others have not
+// written yet, or write over what they have not read. Threads that wait for what will not come are
+// an error of the kernel: it would hang on a device, or worse.
 #include "tests/gpu/simt/simt.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <ucontext.h>
 #include <vector>
 
@@ -39,7 +45,9 @@ struct Block {
   const std::function<void()>* body = nullptr;
   std::vector<Thread> threads;
   std::vector<std::uint64_t> exchanged;  ///< what each thread gave when its warp met last
-  std::size_t next = 0;                  ///< thread that has not begun
+  std::vector<std::size_t> order;        ///< of the threads; those of a warp are neighbours
+  std::size_t next = 0;                  ///< place in it of the first that has not begun
+  std::size_t until = 0;                 ///< those before it may begin
   std::size_t running = 0;
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::size_t num_fibers = 0;  ///< that this block uses
@@ -47,6 +55,9 @@ struct Block {
 };
 
 thread_local Block block;
+std::atomic<unsigned> num_launches = 0;
+
+using Random = std::minstd_rand;
 
 void Become(std::size_t number) {
   const auto n = static_cast<unsigned>(number);
@@ -54,11 +65,11 @@ void Become(std::size_t number) {
   threadIdx = {n % blockDim.x, n / blockDim.x % blockDim.y, n / blockDim.x / blockDim.y};
 }
 
-/// A fiber: one thread after the other, for as long as there are any.
+/// A fiber: one thread after the other, for as long as any may begin.
 void RunThreads() {
   const std::size_t fiber = block.num_fibers - 1;
-  while (block.next < block.threads.size()) {
-    const std::size_t number = block.next++;
+  while (block.next < block.until) {
+    const std::size_t number = block.order[block.next++];
     block.threads[number].fiber = fiber;
     Become(number);
     (*block.body)();
@@ -111,32 +122,75 @@ bool Release(std::size_t begin, std::size_t end, Awaits what) {
   return any;
 }
 
-bool ReleaseSome() {
-  const std::size_t size = block.threads.size();
-  bool any = false;
-  for (std::size_t begin = 0; begin < size; begin += kWarpSize) {
-    any = Release(begin, std::min(begin + kWarpSize, size), Awaits::kWarp) || any;
-  }
-  return any || Release(0, size, Awaits::kBlock);
+/// Whole numbers below `count`: upwards, downwards or in any order.
+std::vector<std::size_t> Ordered(std::size_t count, Random& random) {
+  std::vector<std::size_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  const auto drawn = random() % 3;
+  if (drawn == 1) std::reverse(numbers.begin(), numbers.end());
+  if (drawn == 2) std::shuffle(numbers.begin(), numbers.end(), random);
+  return numbers;
 }
 
-void RunBlock(const std::function<void()>& body) {
+std::vector<std::size_t> OrderOfThreads(std::size_t size, Random& random) {
+  std::vector<std::size_t> order;
+  for (const std::size_t warp : Ordered((size + kWarpSize - 1) / kWarpSize, random)) {
+    const std::size_t begin = warp * kWarpSize;
+    for (const std::size_t lane : Ordered(std::min(kWarpSize, size - begin), random)) {
+      order.push_back(begin + lane);
+    }
+  }
+  return order;
+}
+
+/// The warp whose threads are at [from, to) of the order, until all of them have ended or wait for
+/// others.
+void RunWarp(std::size_t from, std::size_t to) {
+  const std::size_t begin = block.order[from] / kWarpSize * kWarpSize;
+  block.until = to;
+  while (block.next < to) StartFiber();
+  do {
+    for (std::size_t i = from; i < to; ++i) {
+      if (block.threads[block.order[i]].awaits == Awaits::kNothing) Resume(block.order[i]);
+    }
+  } while (Release(begin, begin + (to - from), Awaits::kWarp));
+}
+
+void RunBlock(const std::function<void()>& body, Random& random) {
   const std::size_t size = std::size_t{blockDim.x} * blockDim.y * blockDim.z;
   block.body = &body;
   block.threads.assign(size, {});
   block.exchanged.resize(size);
+  block.order = OrderOfThreads(size, random);
   block.next = block.num_fibers = 0;
-  while (block.next < size) StartFiber();
   const auto ended = [](const Thread& thread) { return thread.awaits == Awaits::kEnded; };
-  while (!std::all_of(block.threads.begin(), block.threads.end(), ended)) {
-    if (!ReleaseSome()) Fail("threads of a block wait for others that do not come");
-    for (std::size_t i = 0; i < size; ++i) {
-      if (block.threads[i].awaits == Awaits::kNothing) Resume(i);
+  for (;;) {
+    for (std::size_t from = 0; from < size;) {
+      const std::size_t begin = block.order[from] / kWarpSize * kWarpSize;
+      const std::size_t to = from + std::min(kWarpSize, size - begin);
+      RunWarp(from, to);
+      from = to;
+    }
+    if (std::all_of(block.threads.begin(), block.threads.end(), ended)) return;
+    if (!Release(0, size, Awaits::kBlock)) {
+      Fail("threads of a block wait for others that do not come");
     }
   }
 }
 
 }  // namespace
+
+/// All blocks of gridDim, one after the other.
+void RunBlocks(const std::function<void()>& thread) {
+  Random random(++num_launches);
+  const std::size_t plane = std::size_t{gridDim.x} * gridDim.y;
+  for (const std::size_t number : Ordered(plane * gridDim.z, random)) {
+    blockIdx = {static_cast<unsigned>(number % gridDim.x),
+                static_cast<unsigned>(number % plane / gridDim.x),
+                static_cast<unsigned>(number / plane)};
+    RunBlock(thread, random);
+  }
+}
 
 void WaitForBlock() { Await(Awaits::kBlock); }
 
@@ -162,14 +216,7 @@ void LaunchOnHost(dim3 blocks, dim3 threads, StreamView stream, std::function<vo
   emulated::Launch(stream.get(), [=] {
     gridDim = blocks;
     blockDim = threads;
-    for (unsigned z = 0; z < blocks.z; ++z) {
-      for (unsigned y = 0; y < blocks.y; ++y) {
-        for (unsigned x = 0; x < blocks.x; ++x) {
-          blockIdx = {x, y, z};
-          simt::RunBlock(thread);
-        }
-      }
-    }
+    simt::RunBlocks(thread);
   });
   TROUPE_CUDA(cudaGetLastError());
 }

@@ -68,6 +68,32 @@ TEST_CASE("the bubble of all ranks counts each once, and no exchange as computin
              Catch::Contains("\nbubble 71.1% of the time of 3 ranks together\n"));
 }
 
+TEST_CASE("sums of gradients beside an exchange are computed, and all time counts once",
+          "[trace]") {
+  RunTrace trace;
+  trace.stages = {"a.s0", "b.s0"};
+  trace.actors = {{"device 0", 0}};
+  const auto add = [&](int stage, WorkKind kind, std::int64_t begin, std::int64_t end) {
+    TraceWork work;
+    work.pass.stage = stage;
+    work.pass.kind = kind;
+    work.pass.begin_ns = begin;
+    work.pass.end_ns = end;
+    trace.work.push_back(work);
+  };
+  add(1, WorkKind::kExchange, 10, 40);
+  add(0, WorkKind::kReduce, 20, 53);  // beside the exchange and the backward after it
+  add(1, WorkKind::kBackward, 40, 70);
+  const TraceIndex index(trace);
+  const Summary summary = Summarize(index, {StepSpan{1, 0, 0, 100}});
+  CHECK(summary.computed_ns == 50);  // from 20 to 70
+  REQUIRE(summary.stages.size() == 2);
+  CHECK(summary.stages[1].own_ns == 30);
+  CHECK(summary.stages[1].other_ns == 30);
+  CHECK(summary.stages[1].idle_ns == 40);
+  CHECK(summary.stages[1].bubble_ns == 50);
+}
+
 TEST_CASE("work is counted only as far as it is in the steps", "[trace]") {
   const RunTrace trace = OneDevice();
   const TraceIndex index(trace);
