@@ -7,8 +7,8 @@
 namespace troupe::gpu {
 namespace {
 
-/// Blocks that share one row. Rows that many fill a device by themselves.
-constexpr std::int64_t kMaxAlong = 64;
+/// Rows that have as many fill a device by themselves.
+constexpr std::int64_t kEnoughBlocks = 2048;
 
 enum class Move { kGather, kScatter, kTake };
 
@@ -43,10 +43,10 @@ void MoveAs(StreamView stream, const std::byte* source, const std::int64_t* inde
   while (width < kThreads && width < words_per_row) width *= 2;
   const dim3 threads(width, kThreads / width);
   // Blocks share a row only where there are too few rows for all.
-  const std::int64_t along = std::clamp<std::int64_t>(CeilOf(words_per_row, width), 1, kMaxAlong);
-  const std::int64_t rows = CeilOf(num_rows, threads.y);
-  const dim3 blocks(static_cast<unsigned>(std::min(rows, kMaxBlocks)),
-                    static_cast<unsigned>(rows < kMaxAlong ? along : 1));
+  const std::int64_t rows = std::min(CeilOf(num_rows, threads.y), kMaxBlocks);
+  const std::int64_t along = std::min(CeilOf(words_per_row, width), CeilOf(kEnoughBlocks, rows));
+  const dim3 blocks(static_cast<unsigned>(rows),
+                    static_cast<unsigned>(std::max<std::int64_t>(along, 1)));
   Launch(MoveRows<Word, kMove>, blocks, threads, stream, reinterpret_cast<const Word*>(source),
          index, num_rows, words_per_row, reinterpret_cast<Word*>(destination));
 }

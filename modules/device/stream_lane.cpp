@@ -72,7 +72,8 @@ void StreamLane::End(std::function<void(const std::string& error)> done) {
   pieces_.push_back(std::move(piece));
   try {
     stream_.OnOutcome(std::move(done));
-  } catch (...) {
+  } catch (...) {  // it may run all the same
+    for (auto& owner : pieces_.back().kept) released_->Add(std::move(owner));
     pieces_.pop_back();
     throw;
   }

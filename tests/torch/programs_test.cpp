@@ -154,6 +154,11 @@ TEST_CASE("two encoders put their rows at their own placeholders", "[torch]") {
                       {.from = "detail",
                        .to = "language",
                        .through = ProjectorConfig{.hidden = 6, .on = ProjectorEnd::kTo}});
+  // Rows without a gradient take their places before or after those of the encoder that trains.
+  if (GENERATE(false, true)) {
+    for (const char* name : {"language", "vision"}) ModuleOf(config, name).frozen = true;
+    for (EdgeConfig& edge : config.edges) edge.through->frozen = edge.from == "vision";
+  }
   const Inputs inputs = MakeInputs(config, {1, 0, 1, 1}, 3);
   Reference reference(config);
   const LossSums expected = reference.Step(inputs, kScale, 0);
