@@ -2,16 +2,12 @@
 
 #ifdef TROUPE_TORCH_CUDA
 #include <ATen/ops/empty.h>
-#include <c10/cuda/CUDAStream.h>
 
 #include "gpu/kernels/device.hpp"
+#include "modules/torch/cuda/current_stream.hpp"
 
 namespace troupe {
 namespace {
-
-gpu::StreamView StreamOf(const at::Tensor& x) {
-  return gpu::StreamView(c10::cuda::getCurrentCUDAStream(x.device().index()).stream());
-}
 
 gpu::Row RowOf(const at::Tensor& x) {
   return x.scalar_type() == at::kFloat ? gpu::Row::kFloat32 : gpu::Row::kBFloat16;

@@ -1,18 +1,15 @@
 #include "modules/torch/cuda/flat_adamw.hpp"
 
 #ifdef TROUPE_TORCH_CUDA
-#include <c10/cuda/CUDAStream.h>
-
 #include "gpu/kernels/device.hpp"
+#include "modules/torch/cuda/current_stream.hpp"
 
 namespace troupe {
 
 void ApplyAdamWOnDevice(const AdamWStep& step, const FlatRun& run) {
-  const auto device = run.values.device().index();
-  const gpu::StreamView stream(c10::cuda::getCurrentCUDAStream(device).stream());
   auto* const rounded =
       run.rounded.defined() ? static_cast<std::uint16_t*>(run.rounded.mutable_data_ptr()) : nullptr;
-  gpu::ApplyAdamW(stream, step, run.values.numel(), run.gradients.data_ptr<float>(),
+  gpu::ApplyAdamW(StreamOf(run.values), step, run.values.numel(), run.gradients.data_ptr<float>(),
                   run.values.data_ptr<float>(), run.first_moments.data_ptr<float>(),
                   run.second_moments.data_ptr<float>(), rounded);
 }

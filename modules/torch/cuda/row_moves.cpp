@@ -1,16 +1,11 @@
 #include "modules/torch/cuda/row_moves.hpp"
 
 #ifdef TROUPE_TORCH_CUDA
-#include <c10/cuda/CUDAStream.h>
-
 #include "gpu/kernels/device.hpp"
+#include "modules/torch/cuda/current_stream.hpp"
 
 namespace troupe {
 namespace {
-
-gpu::StreamView StreamOf(const at::Tensor& rows) {
-  return gpu::StreamView(c10::cuda::getCurrentCUDAStream(rows.device().index()).stream());
-}
 
 std::byte* BytesOf(const at::Tensor& rows) { return static_cast<std::byte*>(rows.data_ptr()); }
 
