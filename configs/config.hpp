@@ -69,7 +69,7 @@ int GpuOf(const ClusterConfig& cluster, int rank);
 /// GPUs that the node with the most ranks needs for it.
 int GpusNeeded(const ClusterConfig& cluster);
 /// Why the ranks of one process cannot compute on so many GPUs, or empty: "expected 2 GPUs for
-/// ranks 0, 1 with 1 on each, found 1 (...)".
+/// ranks 0-1 with at most 1 on each, found 1 (...)".
 std::string MissingGpus(const ClusterConfig& cluster, const std::vector<int>& ranks, int found);
 
 /// What is checked of a message between processes.

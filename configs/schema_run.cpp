@@ -73,7 +73,7 @@ std::vector<KeySpec> RunKeys() {
        .type = ValueType::kBoolean,
        .role = KeyRole::kRounding,
        .meaning = "float32 on a GPU: whether it may round the factors of products to 10 bits, "
-                  "which is several times faster.",
+                  "which is faster.",
        .slot = [](const Target& t) -> Slot { return &t.config->run.tf32; }},
       {.table = "run",
        .name = "evaluate_every",

@@ -44,10 +44,10 @@ TEST_CASE("GPUs that ranks of a process lack are counted", "[cli][doctor]") {
   cluster.ranks = 4;
   cluster.ranks_per_gpu = 2;
   CHECK(MissingGpus(cluster, {0, 1, 2, 3}, 2).empty());
-  CHECK(
-      MissingGpus(cluster, {0, 1, 2, 3}, 1) ==
-      "expected 2 GPUs for ranks 0-3 with 2 on each, found 1 (cluster.ranks_per_gpu says how many "
-      "ranks may share one)");
+  CHECK(MissingGpus(cluster, {0, 1, 2, 3}, 1) ==
+        "expected 2 GPUs for ranks 0-3 with at most 2 on each, found 1 (cluster.ranks_per_gpu says "
+        "how many "
+        "ranks may share one)");
   CHECK(MissingGpus(cluster, {3}, 0) == "expected 2 GPUs for rank 3, found 0");
 }
 
