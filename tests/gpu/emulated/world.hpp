@@ -155,7 +155,7 @@ struct HostFunction {
 bool MayUse(const void* data, std::size_t num_bytes, int device, const char* what);
 /// What `data` points into, alive or not; nothing for memory that is neither a device's nor pinned.
 std::optional<Allocation> FindMemory(const void* data);
-/// The byte that the copy of `num_bytes` which is asked for now gets wrong, if it does.
+/// Which byte the next copy of `num_bytes` gets wrong, if it does: each call counts as one.
 std::optional<std::size_t> SpoiltByte(std::size_t num_bytes);
 /// Queues a kernel: the current device must be the stream's. Faults and failures as CUDA has them.
 void Launch(cudaStream_t stream, std::function<void()> kernel);

@@ -130,38 +130,19 @@ TEST_CASE("all groups of a device are aborted at once: one may wait behind anoth
   NcclNetwork network;
   const auto abort = std::make_shared<AbortSignal>();
   Nccl nccl(abort);
-  auto tensor = MakeLocalGroup(2, abort);
-  auto data = MakeLocalGroup(2, abort);
-  std::vector<std::string> outcomes(2);
-  std::vector<std::thread> threads;
   std::atomic<bool> hangs = false;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto i = static_cast<std::size_t>(rank);
-      outcomes[i] = OutcomeOf([&] {
-        const gpu::Stream stream(rank);
-        gpu::MemoryPool pool(rank);
-        const auto join = [&](auto& hosts, const char* name) {
-          return MakeDeviceGroup({std::move(hosts[i]), &stream, 0, {nullptr, name, {}}, abort, 10s},
-                                 &nccl)
-              .communicator;
-        };
-        const auto first = join(tensor, "tensor");
-        const auto second = join(data, "data");
-        if (rank == 0) {
-          second->Barrier();  // the other never comes
-          std::this_thread::sleep_for(50ms);
-          hangs = true;
-        }
-        while (!hangs) std::this_thread::yield();
-        if (rank == 1) abort->Raise("process 3 is gone");
-        stream.Synchronize();
-        while (network.counts() != "4 made, 4 aborted, 0 destroyed") std::this_thread::yield();
-        abort->ThrowIfRaised();
-      });
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto outcomes = InTwoGroups(nccl, abort, [&](const RankOfTwoGroups& it) {
+    if (it.rank == 0) {
+      it.second.Barrier();  // the other never comes
+      std::this_thread::sleep_for(50ms);
+      hangs = true;
+    }
+    while (!hangs) std::this_thread::yield();
+    if (it.rank == 1) abort->Raise("process 3 is gone");
+    it.stream.Synchronize();
+    while (network.counts() != "4 made, 4 aborted, 0 destroyed") std::this_thread::yield();
+    abort->ThrowIfRaised();
+  });
   CHECK(outcomes == All(2, "aborted: process 3 is gone"));
   CHECK(machine.fault().empty());
 }

@@ -124,33 +124,14 @@ TEST_CASE("several groups of the same ranks do not mix") {
   NcclNetwork network;
   const auto abort = std::make_shared<AbortSignal>();
   Nccl nccl(abort);
-  auto tensor = MakeLocalGroup(2, abort);
-  auto data = MakeLocalGroup(2, abort);
-  std::vector<std::string> outcomes(2);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto i = static_cast<std::size_t>(rank);
-      outcomes[i] = OutcomeOf([&] {
-        const gpu::Stream stream(rank);
-        gpu::MemoryPool pool(rank);
-        const auto join = [&](auto& hosts, const char* name) {
-          return MakeDeviceGroup({std::move(hosts[i]), &stream, 0, {nullptr, name, {}}, abort, 10s},
-                                 &nccl)
-              .communicator;
-        };
-        const auto first = join(tensor, "tensor");
-        const auto second = join(data, "data");
-        const auto there =
-            ToDevice(pool, stream, std::vector<float>{static_cast<float>(rank + 1), 0.0F});
-        first->AllReduce(there.get(), 1, DType::kFloat32, ReduceOp::kSum);
-        second->AllReduce(there.get(), 1, DType::kFloat32, ReduceOp::kSum);
-        if (FromDevice<float>(stream, there.get(), 1)[0] != 6.0F)
-          throw std::runtime_error("a wrong sum");
-      });
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto outcomes = InTwoGroups(nccl, abort, [](const RankOfTwoGroups& it) {
+    const auto there =
+        ToDevice(it.pool, it.stream, std::vector<float>{static_cast<float>(it.rank + 1), 0.0F});
+    it.first.AllReduce(there.get(), 1, DType::kFloat32, ReduceOp::kSum);
+    it.second.AllReduce(there.get(), 1, DType::kFloat32, ReduceOp::kSum);
+    if (FromDevice<float>(it.stream, there.get(), 1)[0] != 6.0F)
+      throw std::runtime_error("a wrong sum");
+  });
   CHECK(outcomes == All(2, "ok"));
   CHECK(network.counts() == "4 made, 0 aborted, 4 destroyed");
 }
