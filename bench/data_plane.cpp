@@ -1,9 +1,12 @@
-// The data plane between two processes against what UCX itself reaches: one process pulls tensors
-// of the other, four at a time, into few buffers; then ucx_perftest sends messages of the same size
-// over the same transport, four at a time. Both on this machine, in turn.
+// The data planes between two processes against each other and against what UCX itself reaches: one
+// process pulls tensors of the other, four at a time, into few buffers; ucx_perftest sends messages
+// of the same size, four at a time. All on this machine, in turn, in each of several rounds.
 //
-//   bench_data_plane [--tls posix,sysv,cma] [--net lo] [--verify off|header|payload]
-//                    [--spin MICROSECONDS] [--buffers 1..4]
+//   bench_data_plane [--tls posix,cma]... [--net lo] [--verify off|header|payload]
+//                    [--spin MICROSECONDS] [--buffers 1..4] [--perftest tcp]
+//
+// --tls may be given several times, and be "proven": the plane over proven TCP. --perftest names
+// the transport of ucx_perftest; without, it is the last --tls.
 //
 // ucx_perftest has one buffer on each side, which stays in the caches where it fits; real tensors
 // do not. --buffers 1 compares like with like.
@@ -14,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -23,7 +27,9 @@
 #include <unistd.h>
 #include <vector>
 
+#include "tests/transport/socket_pairs.hpp"
 #include "trace/analyze/median.hpp"
+#include "transport/tcp/plane.hpp"
 #include "transport/ucx/plane.hpp"
 
 namespace troupe::bench {
@@ -32,9 +38,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWindow = 4;
-constexpr int kRepeats = 7;
-constexpr int kPerftestRepeats = 3;
-constexpr std::array<std::int64_t, 4> kSizes{64 << 10, 1 << 20, 16 << 20, 128 << 20};
+constexpr int kRounds = 3;
+constexpr int kRepeats = 5;  // in a round
+constexpr std::array<std::int64_t, 3> kSizes{64 << 10, 1 << 20, 64 << 20};
+constexpr const char* kProven = "proven";
+
+/// GB/s of each repeat, by size.
+using Speeds = std::array<std::vector<double>, kSizes.size()>;
 
 /// Messages per repeat: long enough to time, short enough to repeat.
 int CountOf(std::int64_t size) {
@@ -42,7 +52,8 @@ int CountOf(std::int64_t size) {
 }
 
 struct Arguments {
-  std::string tls = "posix,sysv,cma";
+  std::vector<std::string> tls;
+  std::string perftest;
   std::string net = "lo";
   Verify verify = Verify::kHeader;
   std::chrono::microseconds spin{0};
@@ -55,7 +66,9 @@ Arguments Parse(int argc, char** argv) {
     const std::string name = argv[i];
     const std::string value = argv[i + 1];
     if (name == "--tls") {
-      arguments.tls = value;
+      arguments.tls.push_back(value);
+    } else if (name == "--perftest") {
+      arguments.perftest = value;
     } else if (name == "--net") {
       arguments.net = value;
     } else if (name == "--spin") {
@@ -68,9 +81,12 @@ Arguments Parse(int argc, char** argv) {
                                              : Verify::kPayload;
     } else {
       throw std::invalid_argument(name + " " + value +
-                                  ": expected --tls, --net, --spin, --buffers or --verify");
+                                  ": expected --tls, --perftest, --net, --spin, --buffers or "
+                                  "--verify");
     }
   }
+  if (arguments.tls.empty()) arguments.tls = {"posix,cma"};
+  if (arguments.perftest.empty()) arguments.perftest = arguments.tls.back();
   return arguments;
 }
 
@@ -87,11 +103,24 @@ std::vector<std::byte> Read(int descriptor) {
   return bytes;
 }
 
-UcxOptions OptionsOf(const Arguments& arguments, ProcessId self, TensorStore& store) {
+/// The two ends of one measurement.
+struct Ends {
+  std::array<Descriptor, 2> control;
+  std::array<Descriptor, 2> tensors;  // of the plane over proven TCP
+};
+
+std::array<Descriptor, 2> ControlPair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) throw std::runtime_error("socketpair");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+std::unique_ptr<Plane> PlaneOf(const Arguments& arguments, const std::string& tls, ProcessId self,
+                               TensorStore& store, Descriptor tensors) {
   UcxOptions options;
   options.self = self;
   options.names = {"n0", "n1"};
-  options.tls = arguments.tls;
+  options.tls = tls;
   options.net_devices = arguments.net;
   options.verify = arguments.verify;
   options.spin = arguments.spin;
@@ -100,37 +129,43 @@ UcxOptions OptionsOf(const Arguments& arguments, ProcessId self, TensorStore& st
     std::fprintf(stderr, "%s\n", reason.c_str());
     std::_Exit(1);
   };
-  return options;
+  if (tls != kProven) return std::make_unique<UcxPlane>(options);
+  TcpOptions tcp{options, {}, "proven tcp"};
+  tcp.connections.push_back({1 - self, std::move(tensors), {}});
+  return std::make_unique<TcpPlane>(std::move(tcp));
 }
 
 /// One end, connected over `control`.
 struct Side {
-  Side(const Arguments& arguments, ProcessId self, int socket)
-      : control(socket), plane(OptionsOf(arguments, self, store)) {
-    store.Attach(&plane);
-    const auto mine = plane.address();
+  Side(const Arguments& arguments, const std::string& tls, ProcessId self, Ends& ends)
+      : control(ends.control[static_cast<std::size_t>(self)].get()),
+        plane(PlaneOf(arguments, tls, self, store,
+                      std::move(ends.tensors[static_cast<std::size_t>(self)]))) {
+    store.Attach(plane.get());
+    const auto mine = plane->address();
     Write(control, mine.data(), mine.size());
     const auto other = Read(control);
-    plane.Connect(self == 0 ? std::vector{mine, other} : std::vector{other, mine});
+    plane->Connect(self == 0 ? std::vector{mine, other} : std::vector{other, mine});
   }
   ~Side() {
     char end = 0;
-    plane.Leave();
+    plane->Leave();
     Write(control, &end, 1);
     Read(control);
     store.Detach();
-    plane.Close();
+    plane->Close();
   }
 
   int control;
   TensorStore store{nullptr};
-  UcxPlane plane;
+  std::unique_ptr<Plane> plane;
 };
 
 using Keys = std::array<std::uint64_t, kWindow>;
 
-void RunHome(const Arguments& arguments, int control) {
-  Side side(arguments, 1, control);
+void RunHome(const Arguments& arguments, const std::string& tls, Ends& ends) {
+  Side side(arguments, tls, 1, ends);
+  const int control = side.control;
   for (const std::int64_t size : kSizes) {
     Keys keys;
     std::vector<TensorReference> references;
@@ -180,7 +215,7 @@ class Puller {
  private:
   void Start(std::size_t i) {
     ++started_;
-    side_.plane.Pull(
+    side_.plane->Pull(
         1, keys_[i % buffers_.size()], 0, buffers_[i % buffers_.size()], "benchmark",
         [this, i] {
           const std::lock_guard lock(mutex_);
@@ -206,7 +241,7 @@ class Puller {
 /// One run of ucx_perftest; GB/s, or 0 if it did not work.
 double Perftest(const Arguments& arguments, std::int64_t size, int port) {
   const std::string environment =
-      "env UCX_TLS=" + arguments.tls + " UCX_NET_DEVICES=" + arguments.net + " ";
+      "env UCX_TLS=" + arguments.perftest + " UCX_NET_DEVICES=" + arguments.net + " ";
   const std::string at = " -p " + std::to_string(port);
   const int count = CountOf(size);
   std::thread server([&] {
@@ -235,57 +270,84 @@ double Perftest(const Arguments& arguments, std::int64_t size, int port) {
   return result;
 }
 
-/// GB/s of each repeat, by size.
-std::vector<std::vector<double>> RunPuller(const Arguments& arguments, int control) {
-  std::vector<std::vector<double>> all;
-  Side side(arguments, 0, control);
-  std::printf("two processes, window %d, buffers %zu, over %s, medians of %d (ucx_perftest: %d)\n",
-              kWindow, arguments.buffers, side.plane.transports().c_str(), kRepeats,
-              kPerftestRepeats);
-  for (const std::int64_t size : kSizes) {
+Speeds RunPuller(const Arguments& arguments, const std::string& tls, Ends& ends) {
+  Speeds all;
+  Side side(arguments, tls, 0, ends);
+  for (std::size_t k = 0; k < kSizes.size(); ++k) {
+    const std::int64_t size = kSizes[k];
     Keys keys;
-    std::memcpy(keys.data(), Read(control).data(), sizeof keys);
+    std::memcpy(keys.data(), Read(side.control).data(), sizeof keys);
     Puller puller(side, keys, size, arguments.buffers);
     const int count = CountOf(size);
     puller.Run(std::max(kWindow, count / 4));
-    std::vector<double> speeds;
     for (int i = 0; i < kRepeats; ++i)
-      speeds.push_back(static_cast<double>(size) * count / puller.Run(count) / 1e9);
+      all[k].push_back(static_cast<double>(size) * count / puller.Run(count) / 1e9);
     if (!puller.right()) throw std::runtime_error("wrong bytes arrived");
-    all.push_back(speeds);
     const char done = 0;
-    Write(control, &done, 1);
+    Write(side.control, &done, 1);
   }
   return all;
+}
+
+/// One round of one plane, in two processes of its own: UCX must not be used before a fork.
+void Measure(const Arguments& arguments, const std::string& tls, Speeds& speeds) {
+  Ends ends{ControlPair(), {}};
+  if (tls == kProven) {
+    auto [one, other] = testing::TcpPair();
+    ends.tensors = {std::move(one), std::move(other)};
+  }
+  const std::array<Descriptor, 2> results = ControlPair();
+  const pid_t puller = ::fork();
+  if (puller == 0) {
+    const pid_t home = ::fork();
+    if (home == 0) {
+      RunHome(arguments, tls, ends);
+      std::_Exit(0);
+    }
+    const Speeds measured = RunPuller(arguments, tls, ends);
+    for (const auto& of_size : measured)
+      Write(results[1].get(), of_size.data(), of_size.size() * sizeof(double));
+    ::waitpid(home, nullptr, 0);
+    std::_Exit(0);
+  }
+  for (auto& of_size : speeds) {
+    const std::vector<std::byte> bytes = Read(results[0].get());
+    std::vector<double> round(bytes.size() / sizeof(double));
+    std::memcpy(round.data(), bytes.data(), round.size() * sizeof(double));
+    of_size.insert(of_size.end(), round.begin(), round.end());
+  }
+  ::waitpid(puller, nullptr, 0);
+}
+
+void Print(const std::string& name, std::int64_t size, const std::vector<double>& speeds,
+           double perftest) {
+  const auto [low, high] = std::minmax_element(speeds.begin(), speeds.end());
+  const double median = Median(speeds);
+  std::printf("%12lld %-20s %8.2f %8.2f .. %6.2f %9.2f\n", static_cast<long long>(size),
+              name.c_str(), median, *low, *high, perftest > 0 ? median / perftest : 0.0);
 }
 
 int Main(int argc, char** argv) {
   const Arguments arguments = Parse(argc, argv);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) throw std::runtime_error("socketpair");
-  const pid_t child = ::fork();  // before anything of UCX
-  if (child < 0) throw std::runtime_error("fork");
-  ::close(ends[child != 0 ? 1 : 0]);
-  if (child == 0) {
-    RunHome(arguments, ends[1]);
-    return 0;
+  std::vector<Speeds> planes(arguments.tls.size());
+  Speeds perftest;
+  int port = 21000 + static_cast<int>(::getpid()) % 900;
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < planes.size(); ++i) Measure(arguments, arguments.tls[i], planes[i]);
+    for (std::size_t k = 0; k < kSizes.size(); ++k)
+      perftest[k].push_back(Perftest(arguments, kSizes[k], ++port));
   }
-  const auto ours = RunPuller(arguments, ends[0]);
-  ::waitpid(child, nullptr, 0);
-
-  std::printf("%12s %12s %19s %14s %7s\n", "bytes", "ours GB/s", "from .. to", "perftest GB/s",
-              "ratio");
-  int port = 20000 + static_cast<int>(::getpid()) % 20000;
-  for (std::size_t i = 0; i < kSizes.size(); ++i) {
-    std::vector<double> theirs;
-    for (int k = 0; k < kPerftestRepeats; ++k)
-      theirs.push_back(Perftest(arguments, kSizes[i], ++port));
-    const auto [low, high] = std::minmax_element(ours[i].begin(), ours[i].end());
-    const double mine = Median(ours[i]);
-    const double other = Median(theirs);
-    std::printf("%12lld %12.2f %9.2f .. %6.2f %14.2f %7.2f\n", static_cast<long long>(kSizes[i]),
-                mine, *low, *high, other, other > 0 ? mine / other : 0.0);
+  std::array<double, 3> load{};
+  static_cast<void>(::getloadavg(load.data(), 3));
+  std::printf("two processes, window %d, buffers %zu, rounds %d x %d; load %.1f\n", kWindow,
+              arguments.buffers, kRounds, kRepeats, load[0]);
+  std::printf("%12s %-20s %8s %18s %9s\n", "bytes", "over", "GB/s", "from .. to", "perftest");
+  for (std::size_t k = 0; k < kSizes.size(); ++k) {
+    const double other = Median(perftest[k]);
+    for (std::size_t i = 0; i < planes.size(); ++i)
+      Print(arguments.tls[i], kSizes[k], planes[i][k], other);
+    Print("ucx_perftest " + arguments.perftest, kSizes[k], perftest[k], other);
   }
   return 0;
 }

@@ -111,7 +111,7 @@ class SpanningRun {
       return {e.what(), false, false};
     }
     if (member_.self == 0) {
-      std::cout << "tensors between processes over " << plane_->transports() << "\n"
+      std::cout << "tensors between processes over " << DescribeTransports(*plane_, Names()) << "\n"
                 << (gpus_line_.empty() ? "" : gpus_line_ + "\n") << '\n'
                 << std::flush;
       watchdog.stalled = [handle](std::chrono::nanoseconds since) {
@@ -150,6 +150,12 @@ class SpanningRun {
     return member_.processes->processes()[static_cast<std::size_t>(process)].name;
   }
 
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const Hello& hello : member_.joined.roster.members) names.push_back(hello.name);
+    return names;
+  }
+
   void OpenPlane();
   void StartWatch();
   Vitals Others() const;
@@ -173,7 +179,7 @@ class SpanningRun {
   std::shared_ptr<TensorStore> tensors_;
   std::shared_ptr<ActivityTable> actors_;
   std::shared_ptr<GroupWaits> waits_;
-  std::shared_ptr<UcxPlane> plane_;
+  std::shared_ptr<Plane> plane_;
   std::shared_ptr<PatientPlane> patient_;
   std::shared_ptr<DeviceTransport>
       gpus_;                          ///< backend "cuda"; destroyed before what it stands before

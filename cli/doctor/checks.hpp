@@ -128,8 +128,6 @@ struct TransferFacts {
   std::string transport;  ///< "sysv + cma", "tcp/eth0"; empty: not known
 };
 Finding CheckTransfer(const TransferFacts& facts);
-/// Of what UcxPlane::transports() says of all processes, what `node` is reached over.
-std::string TransportTo(const std::string& transports, const std::string& node);
 
 /// `error`: Join()'s words, which name who and what; they are this machine's or another's.
 Finding CheckMeeting(const std::string& error);

@@ -85,8 +85,8 @@ class First {
 
   void OpenPlane() {
     try {
-      end_ = std::make_unique<TransferEnd>(
-          PlaneOptionsOf(member_.config, joined_.roster, 0, member_.key));
+      end_ = std::make_unique<TransferEnd>(std::make_unique<UcxPlane>(
+          PlaneOptionsOf(member_.config, joined_.roster, 0, member_.key)));
     } catch (const std::exception& e) {
       findings_.push_back(Fails("transport", e.what(),
                                 "see transport.ucx_tls, transport.net_devices and "
@@ -241,7 +241,7 @@ class First {
     TransferFacts facts;
     facts.node = other.name;
     facts.bytes = static_cast<std::uint64_t>(num_bytes);
-    facts.transport = TransportTo(end_->transports(), other.name);
+    facts.transport = end_->plane().transport(other.process);
     ByteWriter take;
     take.I64(num_bytes);
     const auto size = take.Take();
@@ -266,8 +266,10 @@ class First {
 
   void End() {
     if (connected_) {
-      findings_.push_back(
-          Well("transport", "tensors between processes over " + end_->transports()));
+      std::vector<std::string> names;
+      for (const Hello& hello : joined_.roster.members) names.push_back(hello.name);
+      findings_.push_back(Well("transport", "tensors between processes over " +
+                                                DescribeTransports(end_->plane(), names)));
     }
     if (end_) end_->Leave();
     const auto say = [&](Talk kind) {

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <sstream>
 #include <utility>
 
 #include "cli/doctor/checks.hpp"
@@ -179,19 +178,6 @@ Finding CheckTransfer(const TransferFacts& facts) {
     return Well("tensors", line);
   }
   return Warns("tensors", line, SlowAdvice(facts.transport));
-}
-
-std::string TransportTo(const std::string& transports, const std::string& node) {
-  std::istringstream groups(transports);
-  for (std::string group; std::getline(groups, group, ')');) {
-    const auto open = group.rfind(" (");
-    if (open == std::string::npos) return group;  // one for all
-    const std::string names = ", " + group.substr(open + 2) + ", ";
-    if (names.find(", " + node + ", ") == std::string::npos) continue;
-    const std::size_t begin = group.starts_with(", ") ? 2 : 0;
-    return group.substr(begin, open - begin);
-  }
-  return "";
 }
 
 Finding CheckMeeting(const std::string& error) {

@@ -21,11 +21,10 @@ Buffer Words(std::int64_t num_bytes) {
 
 }  // namespace
 
-TransferEnd::TransferEnd(UcxOptions options)
-    : self_(options.self), outgoing_(Words(kMeasuredBytes)) {
+TransferEnd::TransferEnd(std::unique_ptr<Plane> plane)
+    : plane_(std::move(plane)), self_(plane_->self()), outgoing_(Words(kMeasuredBytes)) {
   auto* words = outgoing_.as<std::uint64_t>();
   for (std::int64_t i = 0; i < outgoing_.num_elements(); ++i) words[i] = Word(self_, i);
-  plane_ = std::make_unique<UcxPlane>(std::move(options));
 }
 
 void TransferEnd::Send(ProcessId to, std::int64_t num_bytes) {

@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/meeting_options.hpp"
-#include "transport/ucx/plane.hpp"
+#include "transport/plane.hpp"
 
 namespace troupe {
 
@@ -27,15 +26,15 @@ inline constexpr std::chrono::seconds kTransferTime{60};
 /// One thread, the owner's. Closes its plane when it goes.
 class TransferEnd {
  public:
-  /// Throws as UcxPlane does, and std::bad_alloc.
-  explicit TransferEnd(UcxOptions options);
+  /// Throws std::bad_alloc.
+  explicit TransferEnd(std::unique_ptr<Plane> plane);
 
   std::vector<std::byte> address() const { return plane_->address(); }
-  /// Throws as UcxPlane does.
+  /// Throws as Plane does.
   void Connect(std::vector<std::vector<std::byte>> addresses) {
     plane_->Connect(std::move(addresses));
   }
-  std::string transports() const { return plane_->transports(); }
+  const Plane& plane() const { return *plane_; }
 
   /// Sends `num_bytes` known ones. Throws std::invalid_argument for more than kMeasuredBytes.
   void Send(ProcessId to, std::int64_t num_bytes);
@@ -51,7 +50,7 @@ class TransferEnd {
   void Leave() { plane_->Leave(); }
 
  private:
-  std::unique_ptr<UcxPlane> plane_;
+  std::unique_ptr<Plane> plane_;
   ProcessId self_;
   std::map<ProcessId, std::uint64_t> num_sent_;
   std::map<ProcessId, std::uint64_t> num_posted_;

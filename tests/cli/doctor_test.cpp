@@ -231,14 +231,6 @@ TEST_CASE("the advice about a slow transfer fits what it went over", "[cli][doct
   }
 }
 
-TEST_CASE("what a node is reached over is found among what all are reached over", "[cli][doctor]") {
-  CHECK(TransportTo("sysv + cma", "n1") == "sysv + cma");
-  const std::string mixed = "sysv + cma (n1), tcp/eth0 (n2, n30)";
-  CHECK(TransportTo(mixed, "n1") == "sysv + cma");
-  CHECK(TransportTo(mixed, "n30") == "tcp/eth0");
-  CHECK(TransportTo(mixed, "n3") == "");
-}
-
 TEST_CASE("the advice about a meeting that failed fits its cause, or there is none",
           "[cli][doctor]") {
   CHECK(CheckMeeting("the configuration of n1 (10.0.0.2) differs from that of n0: run.seed is 5, "

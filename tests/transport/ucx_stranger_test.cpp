@@ -4,28 +4,28 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/transport/ucx_job.hpp"
+#include "tests/transport/plane_job.hpp"
 #include "transport/ucx/engine_state.hpp"
 #include "transport/ucx/handles.hpp"
 #include "transport/ucx/wire.hpp"
-#include "transport/ucx/wire_key.hpp"
+#include "transport/wire_key.hpp"
 
 using namespace troupe;
 using troupe::testing::Blank;
 using troupe::testing::Pattern;
-using troupe::testing::PlaneOptions;
+using troupe::testing::PlaneJob;
 using troupe::testing::SameBytes;
-using troupe::testing::UcxJob;
+using troupe::testing::UcxOptionsOf;
 
 namespace {
 
 /// A third party with a worker of its own and n0's keys, which it uses badly.
 class Forger {
  public:
-  Forger(UcxJob& job, ProcessId victim)
+  Forger(PlaneJob& job, ProcessId victim)
       : endpoint_(worker_, Unpack(job.addresses[static_cast<std::size_t>(victim)], "victim").worker,
                   "victim", [](ucs_status_t) {}),
-        key(PlaneOptions(0, 2, "").secret, Unpack(job.addresses[0], "n0").salt, 0) {}
+        key(UcxOptionsOf(0, 2, "").secret, Unpack(job.addresses[0], "n0").salt, 0) {}
   ~Forger() {
     endpoint_.Close();
     while (endpoint_.closing()) worker_.Progress();
@@ -76,7 +76,7 @@ class Forger {
 };
 
 /// Receives an 8 byte message `sequence` on n1 and gives its error, or "".
-std::string Receive(UcxJob& job, std::uint64_t sequence, const Buffer& destination) {
+std::string Receive(PlaneJob& job, std::uint64_t sequence, const Buffer& destination) {
   job[1].Receive(0, {1, sequence}, destination, "edge a>b", job.receives.Good(),
                  job.receives.Bad());
   REQUIRE(job.receives.Await(1));
@@ -87,7 +87,7 @@ std::string Receive(UcxJob& job, std::uint64_t sequence, const Buffer& destinati
 }  // namespace
 
 TEST_CASE("a header that was tampered with fails the receive by name") {
-  UcxJob job;
+  PlaneJob job;
   Forger forger(job, 1);
   const Buffer payload = Pattern(8, 3);
   std::uint64_t sequence = 0;
@@ -114,7 +114,7 @@ TEST_CASE("a header that was tampered with fails the receive by name") {
 }
 
 TEST_CASE("a header of the wrong size fails the receive, too") {
-  UcxJob job;
+  PlaneJob job;
   Forger forger(job, 1);
   std::uint64_t sequence = 0;
   for (const std::size_t size : {0, 63, 65, 4000}) {
@@ -127,7 +127,7 @@ TEST_CASE("a header of the wrong size fails the receive, too") {
 }
 
 TEST_CASE("one flipped byte of a payload is noticed where payloads are checked") {
-  UcxJob job({.verify = Verify::kPayload});
+  PlaneJob job({.verify = Verify::kPayload});
   Forger forger(job, 1);
   for (const std::int64_t size : {8, 100000}) {
     const auto sequence = static_cast<std::uint64_t>(size);
@@ -153,7 +153,7 @@ TEST_CASE("one flipped byte of a payload is noticed where payloads are checked")
 }
 
 TEST_CASE("control messages that are garbage, forged or repeated do nothing but count") {
-  UcxJob job;
+  PlaneJob job;
   const TensorReference reference = job.store(1).Refer(Pattern(100, 1));
   Forger forger(job, 1);
   std::uint64_t expected = 0;

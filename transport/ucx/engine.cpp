@@ -17,12 +17,11 @@ std::string Join(const std::vector<std::string>& parts, const char* between) {
 
 }  // namespace
 
-UcxEngine::UcxEngine(const UcxOptions& options, const WireSalt& salt, UcxWorker& worker,
-                     UcxPump& pump, std::shared_ptr<UcxCounters> counters)
-    : options_(options),
+UcxEngine::UcxEngine(const UcxOptions& options, const WireSalt& salt, UcxWorker& worker, Pump& pump,
+                     std::shared_ptr<PlaneCounters> counters)
+    : PlaneEngine(options, pump, std::move(counters)),
+      options_(options),
       worker_(worker),
-      pump_(pump),
-      counters_(std::move(counters)),
       key_(options.secret, salt, options.self) {
   peers_.resize(options_.names.size());
   for (std::size_t i = 0; i < peers_.size(); ++i) {
@@ -41,6 +40,7 @@ UcxEngine::Peer& UcxEngine::PeerAt(ProcessId process) {
 
 void UcxEngine::Connect(const std::vector<std::vector<std::byte>>& addresses) {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (addresses[i].empty()) peers_[i].reset();  // another plane carries its tensors
     if (peers_[i] == nullptr) continue;
     Peer& peer = *peers_[i];
     const auto process = static_cast<ProcessId>(i);
@@ -62,20 +62,12 @@ void UcxEngine::Connect(const std::vector<std::vector<std::byte>>& addresses) {
   for (const ControlMessage& message : std::exchange(early_, {})) Handle(message);
 }
 
-std::string UcxEngine::DescribeLanes() const {
-  std::vector<std::pair<std::string, std::vector<std::string>>> kinds;  // lanes, who
-  for (const auto& peer : peers_) {
-    if (peer == nullptr || peer->endpoint == nullptr) continue;
-    const std::string lanes = Join(peer->endpoint->Lanes(), " + ");
-    auto kind =
-        std::find_if(kinds.begin(), kinds.end(), [&](const auto& it) { return it.first == lanes; });
-    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {lanes, {}});
-    kind->second.push_back(peer->name);
-  }
-  if (kinds.size() == 1) return kinds.front().first;
-  std::vector<std::string> parts;
-  for (const auto& [lanes, names] : kinds) parts.push_back(lanes + " (" + Join(names, ", ") + ")");
-  return Join(parts, ", ");
+std::vector<std::string> UcxEngine::Lanes() const {
+  std::vector<std::string> lanes;
+  for (const auto& peer : peers_)
+    lanes.push_back(
+        peer == nullptr || peer->endpoint == nullptr ? "" : Join(peer->endpoint->Lanes(), " + "));
+  return lanes;
 }
 
 void UcxEngine::PeerFailed(ProcessId process, const std::string& reason) {
@@ -84,8 +76,7 @@ void UcxEngine::PeerFailed(ProcessId process, const std::string& reason) {
   peer.failure = reason;
   if (peer.endpoint != nullptr) peer.endpoint->Close();
   FailAll(peer, [&](const Reception& it) { return WhyNot(peer, it); });
-  const bool expected = leaving_ || closing_ || !abort_cause_.empty();
-  if (!expected && options_.peer_failed) options_.peer_failed(process, reason);
+  TellFailure(process, reason);
 }
 
 void UcxEngine::Abort(const std::string& cause) {

@@ -7,15 +7,13 @@
 //               since a peer that has stopped in mid-transfer never makes it let go.
 //   a send      is one of the header and one of the payload, and owns the buffer until both end. A
 //               send that ends badly never gives its buffer back: the peer may still be reading it.
-//   a pull      is cut into slices, each a receive and a control message that asks for it: UCX
-//   copies
-//               a whole message of shared memory at once, and meanwhile nothing else would move
+//   a pull      is cut into slices (transport/plane_engine.hpp): UCX copies a whole message of
+//               shared memory at once, and meanwhile nothing else would move
 //   a peer      works until its endpoint fails; then its receives fail and what goes to it is
 //               dropped. Its endpoint is settled when the peer's hello is here and our answer is
 //               out: UCX aborts the process when an endpoint is closed while it is being connected.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -23,61 +21,33 @@
 #include <unordered_map>
 #include <vector>
 
+#include "transport/plane_engine.hpp"
+#include "transport/pump.hpp"
 #include "transport/ucx/handles.hpp"
 #include "transport/ucx/plane.hpp"
-#include "transport/ucx/pump.hpp"
 #include "transport/ucx/wire.hpp"
-#include "transport/ucx/wire_key.hpp"
+#include "transport/wire_key.hpp"
 
 namespace troupe {
 
-/// Of the plane, readable by every thread.
-struct UcxCounters {
-  std::atomic<std::uint64_t> bytes_sent = 0, bytes_received = 0;
-  std::atomic<std::uint64_t> messages_sent = 0, messages_received = 0;
-  std::atomic<std::uint64_t> fetches_in_flight = 0;
-  std::atomic<std::uint64_t> peers_connected = 0;
-  std::atomic<std::uint64_t> strangers = 0;
-};
-
-/// A receive, as DataPlane::Receive has it.
-struct Reception {
-  ProcessId from = 0;
-  Label label;
-  Buffer destination;
-  std::string what;
-  std::function<void()> received;
-  std::function<void(const std::string& error)> failed;
-};
-
-class UcxEngine {
+class UcxEngine final : public PlaneEngine {
  public:
-  using Clock = UcxPump::Clock;
+  using Clock = Pump::Clock;
   static constexpr std::chrono::milliseconds kGrace{200};
-  static constexpr std::size_t kSliceBytes = std::size_t{4} << 20;
-  static constexpr int kSlicesInFlight = 4;  ///< of one pull
 
-  UcxEngine(const UcxOptions& options, const WireSalt& salt, UcxWorker& worker, UcxPump& pump,
-            std::shared_ptr<UcxCounters> counters);
-  UcxEngine(const UcxEngine&) = delete;
-  UcxEngine& operator=(const UcxEngine&) = delete;
-  ~UcxEngine();
+  UcxEngine(const UcxOptions& options, const WireSalt& salt, UcxWorker& worker, Pump& pump,
+            std::shared_ptr<PlaneCounters> counters);
+  ~UcxEngine() override;
 
-  /// Opens an endpoint to everybody else. Throws UcxError, std::invalid_argument.
+  /// Opens an endpoint to every other process that has an address. Throws UcxError,
+  /// std::invalid_argument.
   void Connect(const std::vector<std::vector<std::byte>>& addresses);
-  /// Before anything is sent: whether UCX does.
-  void ReadsDeviceMemory(bool reads) { reads_device_memory_ = reads; }
-  /// "sysv + cma", or by peers where they differ.
-  std::string DescribeLanes() const;
-  void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent);
-  void Receive(Reception reception);
-  /// `reception.label` is not used.
-  void Pull(std::uint64_t key, std::int64_t offset, Reception reception);
-  void Return(ProcessId home, std::uint64_t key, std::uint64_t weight);
-  /// Endpoints that fail from now on have closed in order.
-  void Leave() { leaving_ = true; }
-  /// Every open receive fails with `cause`, and so does every later one.
-  void Abort(const std::string& cause);
+  /// "sysv + cma" of each process; empty where there is no endpoint.
+  std::vector<std::string> Lanes() const;
+  void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
+  void Receive(Reception reception) override;
+  void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override;
+  void Abort(const std::string& cause) override;
   /// Abort, when UCX will not be called any more: what it holds stays with it.
   void Abandon(const std::string& cause);
   /// Ends everything, endpoints as soon as they are settled; quiet() tells when.
@@ -94,7 +64,6 @@ class UcxEngine {
   struct Sending;
   struct Posting;
   struct Peer;
-  struct Slices;
 
   void AdvanceSend(Sending& sending);
   void Advance(Receiving& receiving);
@@ -104,41 +73,30 @@ class UcxEngine {
   void FailAll(Peer& peer, const std::function<std::string(const Reception&)>& error);
   void Report(Receiving& receiving);
   void Retire(Receiving& receiving);
-  /// Why nothing can be received from `peer`, or empty.
+  using PlaneEngine::WhyNot;
   std::string WhyNot(const Peer& peer, const Reception& reception) const;
   void CloseSettled();
-  void PeerFailed(ProcessId process, const std::string& reason);
+  void PeerFailed(ProcessId process, const std::string& reason) override;
 
-  /// Sends what a peer has asked for, or says that it cannot have it.
-  void Answer(const ControlMessage& pull, Buffer bytes);
-  void Refuse(const ControlMessage& pull);
-  void PullNext(const std::shared_ptr<Slices>& slices);
-  void PullSlice(std::uint64_t key, std::int64_t offset, Reception reception);
+  void AskForSlice(const PullRequest& request, ProcessId home) override;
+  void Refuse(const PullRequest& request) override;
+  void SendPull(ControlKind kind, const PullRequest& request, ProcessId to);
   void SendControl(ProcessId to, ControlMessage message);
   void PostControl(ProcessId to, ControlMessage message);
   void EndControl(Posting& posting);
   void Greet(ProcessId from);
   void OnControl(std::span<const std::byte> bytes);
   void Handle(const ControlMessage& message);
-  void HandlePull(const ControlMessage& message);
   void HandleRefusal(const ControlMessage& message);
-  void HandleReturn(const ControlMessage& message);
   Peer& PeerAt(ProcessId process);
 
   const UcxOptions options_;
   UcxWorker& worker_;
-  UcxPump& pump_;
-  const std::shared_ptr<UcxCounters> counters_;
   WireKey key_;  // of what this process sends
   std::uint64_t header_counter_ = 0;
   std::uint64_t control_counter_ = 0;
-  std::uint64_t pull_counter_ = 0;
 
   bool connected_ = false;
-  bool leaving_ = false;
-  bool closing_ = false;
-  bool reads_device_memory_ = false;
-  std::string abort_cause_;
   std::vector<ControlMessage> early_;  // arrived before Connect()
 
   std::vector<std::unique_ptr<Peer>> peers_;  // by process; null at our own place

@@ -1,7 +1,6 @@
-// Pulls, refusals and returned weight: what UcxEngine says in active messages.
+// Pulls, refusals and returned weight: what UcxEngine sends in active messages.
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 #include "transport/ucx/engine.hpp"
@@ -15,62 +14,22 @@ constexpr std::size_t kMaxEarly = 4096;
 
 }  // namespace
 
-void UcxEngine::Pull(std::uint64_t key, std::int64_t offset, Reception reception) {
-  if (reception.destination.num_bytes() <= kSliceBytes)
-    return PullSlice(key, offset, std::move(reception));
-  const auto slices = std::make_shared<Slices>();
-  slices->key = key;
-  slices->offset = offset;
-  slices->whole = std::move(reception);
-  PullNext(slices);
-}
-
-void UcxEngine::PullNext(const std::shared_ptr<Slices>& slices) {
-  const Buffer& whole = slices->whole.destination;
-  while (slices->error.empty() && slices->open < kSlicesInFlight &&
-         slices->asked < whole.num_bytes()) {
-    const std::size_t size = std::min(kSliceBytes, whole.num_bytes() - slices->asked);
-    const auto offset = slices->offset + static_cast<std::int64_t>(slices->asked);
-    Reception slice{slices->whole.from,
-                    {},
-                    BytesOf(whole, slices->asked, size),
-                    slices->whole.what,
-                    [this, slices] {
-                      --slices->open;
-                      PullNext(slices);
-                    },
-                    [this, slices](const std::string& error) {
-                      --slices->open;
-                      if (slices->error.empty()) slices->error = error;
-                      PullNext(slices);
-                    }};
-    slices->asked += size;
-    ++slices->open;
-    PullSlice(slices->key, offset, std::move(slice));
-  }
-  // Not before the last one that is open has ended: then nobody writes into the memory any more.
-  if (slices->open > 0) return;
-  const auto received = std::exchange(slices->whole.received, nullptr);
-  const auto failed = std::exchange(slices->whole.failed, nullptr);
-  if (received == nullptr) return;  // said already, by a slice that was refused on the spot
-  if (slices->error.empty()) {
-    received();
-  } else {
-    failed(slices->error);
-  }
-}
-
-void UcxEngine::PullSlice(std::uint64_t key, std::int64_t offset, Reception reception) {
+void UcxEngine::SendPull(ControlKind kind, const PullRequest& request, ProcessId to) {
   ControlMessage message;
-  message.kind = ControlKind::kPull;
-  message.key = key;
-  message.offset = offset;
-  message.num_bytes = reception.destination.num_bytes();
-  message.number = ++pull_counter_;
-  const ProcessId home = reception.from;
-  reception.label = {kPullStream, message.number};
-  Receive(std::move(reception));
-  SendControl(home, message);
+  message.kind = kind;
+  message.key = request.key;
+  message.offset = request.offset;
+  message.num_bytes = request.num_bytes;
+  message.number = request.number;
+  SendControl(to, message);
+}
+
+void UcxEngine::AskForSlice(const PullRequest& request, ProcessId home) {
+  SendPull(ControlKind::kPull, request, home);
+}
+
+void UcxEngine::Refuse(const PullRequest& request) {
+  SendPull(ControlKind::kRefused, request, request.from);
 }
 
 void UcxEngine::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {
@@ -136,7 +95,7 @@ void UcxEngine::OnControl(std::span<const std::byte> bytes) {
 void UcxEngine::Handle(const ControlMessage& message) {
   const auto is_peer = [&] {
     return message.from >= 0 && message.from < static_cast<ProcessId>(peers_.size()) &&
-           message.from != options_.self;
+           peers_[static_cast<std::size_t>(message.from)] != nullptr;
   };
   const bool possible = message.magic == kWireMagic && message.to == options_.self && is_peer();
   // Even from one who has another secret: this is about how far UCX has come with its endpoint.
@@ -155,43 +114,13 @@ void UcxEngine::Handle(const ControlMessage& message) {
     case ControlKind::kWelcome:
       return;
     case ControlKind::kPull:
-      return HandlePull(message);
+      return HandlePull(
+          {message.from, message.key, message.offset, message.num_bytes, message.number});
     case ControlKind::kRefused:
       return HandleRefusal(message);
     case ControlKind::kReturn:
-      return HandleReturn(message);
+      return HandleReturn(message.from, message.key, message.number);
   }
-}
-
-void UcxEngine::HandlePull(const ControlMessage& message) {
-  if (options_.store != nullptr) {
-    try {
-      return Answer(message, options_.store->Pinned(message.key, message.offset,
-                                                    static_cast<std::int64_t>(message.num_bytes)));
-    } catch (const std::out_of_range&) {
-      // The one who asked says it: it knows what for.
-    }
-  }
-  Refuse(message);
-}
-
-void UcxEngine::Answer(const ControlMessage& pull, Buffer bytes) {
-  const Label label{kPullStream, pull.number};
-  if (bytes.on_host() || (reads_device_memory_ && bytes.parts().empty()))
-    return Send(pull.from, label, std::move(bytes), nullptr);
-  if (!options_.to_host) return Refuse(pull);
-  options_.to_host(std::move(bytes), [this, pull, label](Buffer here, const std::string& error) {
-    pump_.Post([this, pull, label, here = std::move(here), failed = !error.empty()]() mutable {
-      if (failed) return Refuse(pull);
-      Send(pull.from, label, std::move(here), nullptr);
-    });
-  });
-}
-
-void UcxEngine::Refuse(const ControlMessage& pull) {
-  ControlMessage refusal = pull;
-  refusal.kind = ControlKind::kRefused;
-  SendControl(pull.from, refusal);
 }
 
 void UcxEngine::HandleRefusal(const ControlMessage& message) {
@@ -200,23 +129,10 @@ void UcxEngine::HandleRefusal(const ControlMessage& message) {
       peer.key->Tag(WirePurpose::kPayload, options_.self, {kPullStream, message.number}));
   if (found == peer.receiving.end()) return;
   Receiving& receiving = *found->second;
-  Fail(receiving, receiving.reception.what + ": " + peer.name + " does not have " +
-                      std::to_string(message.num_bytes) + " bytes at byte " +
-                      std::to_string(message.offset) + " of tensor " + std::to_string(message.key) +
-                      " (it has let go of it, or the reference is wrong)");
+  Fail(receiving,
+       RefusalText(receiving.reception.what, peer.name,
+                   {message.from, message.key, message.offset, message.num_bytes, message.number}));
   Advance(receiving);
-}
-
-void UcxEngine::HandleReturn(const ControlMessage& message) {
-  if (options_.store == nullptr) return;
-  try {
-    options_.store->TakeBack(message.key, message.number);
-  } catch (const std::out_of_range& error) {
-    // Whatever it does next cannot be trusted. Not inside a callback: this closes its endpoint.
-    pump_.Post([this, from = message.from, reason = std::string(error.what())] {
-      PeerFailed(from, "it returned what it did not have: " + reason);
-    });
-  }
 }
 
 }  // namespace troupe

@@ -61,10 +61,7 @@ void UcxEngine::AdvanceSend(Sending& sending) {
 }
 
 std::string UcxEngine::WhyNot(const Peer& peer, const Reception& reception) const {
-  if (!abort_cause_.empty()) return abort_cause_;
-  if (closing_) return reception.what + ": the data plane of this process is closed";
-  if (!peer.failure.empty()) return reception.what + ": " + peer.name + " is gone: " + peer.failure;
-  return {};
+  return WhyNot(peer.name, peer.failure, reception);
 }
 
 void UcxEngine::Receive(Reception reception) {

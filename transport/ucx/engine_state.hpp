@@ -55,16 +55,6 @@ struct UcxEngine::Posting {
   UcxRequest request;
 };
 
-/// A pull as its slices come in.
-struct UcxEngine::Slices {
-  std::uint64_t key = 0;
-  std::int64_t offset = 0;
-  Reception whole;
-  std::size_t asked = 0;  // bytes, from the front
-  int open = 0;
-  std::string error;  // the first
-};
-
 struct UcxEngine::Peer {
   std::string name;
   std::optional<WireKey> key;  // of what it sends; from Connect() on

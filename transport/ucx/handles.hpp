@@ -16,6 +16,8 @@
 
 #include <ucp/api/ucp.h>
 
+#include "transport/pump.hpp"
+
 namespace troupe {
 
 struct UcxError : std::runtime_error {
@@ -82,23 +84,20 @@ class UcxRequest {
 using UcxMessageHandler = std::function<void(std::span<const std::byte> header)>;
 
 /// Destroy it when no request and no endpoint of it is open: UCX aborts otherwise.
-class UcxWorker {
+class UcxWorker final : public PumpWorker {
  public:
   explicit UcxWorker(UcxContext& context);
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
-  ~UcxWorker() { ucp_worker_destroy(handle_); }
+  ~UcxWorker() override { ucp_worker_destroy(handle_); }
 
   ucp_worker_h get() const { return handle_; }
   std::vector<std::byte> Address() const;
-  /// Whether anything happened.
-  bool Progress() { return ucp_worker_progress(handle_) != 0; }
-  /// A descriptor that becomes readable when an armed worker has something to do. Never read it.
-  int EventDescriptor() const;
-  /// False: there is something to do right now.
-  bool Arm();
-  /// Thread-safe: the next or current wait for the descriptor ends.
-  void Signal() { ucp_worker_signal(handle_); }
+  bool Progress() override { return ucp_worker_progress(handle_) != 0; }
+  /// Never read it.
+  int EventDescriptor() const override;
+  bool Arm() override;
+  void Signal() override { ucp_worker_signal(handle_); }
 
   void SetMessageHandler(unsigned id, UcxMessageHandler handler);
   /// Exactly `tag`, into memory of the host or of a device. The status may be that of a message

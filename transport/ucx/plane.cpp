@@ -1,6 +1,5 @@
 #include "transport/ucx/plane.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <future>
@@ -10,7 +9,8 @@
 
 #include "transport/ucx/engine.hpp"
 #include "transport/ucx/handles.hpp"
-#include "transport/ucx/pump.hpp"
+#include "transport/ucx/port_filter.hpp"
+#include "transport/ucx/wire.hpp"
 
 namespace troupe {
 namespace {
@@ -33,11 +33,16 @@ void CheckPortRange(const std::string& range) {
 
 UcxOptions Checked(UcxOptions options) {
   CheckPortRange(options.port_range);
-  const auto count = static_cast<ProcessId>(options.names.size());
-  if (options.self < 0 || options.self >= count)
-    throw std::invalid_argument("data plane: expected a process below " + std::to_string(count) +
-                                ", got " + std::to_string(options.self));
   return options;
+}
+
+std::unique_ptr<UcxWorker> MakeWorker(UcxContext& context,
+                                      const std::vector<std::string>& admitted) {
+  if (admitted.empty()) return std::make_unique<UcxWorker>(context);
+  const std::vector<int> before = ListeningSockets();
+  auto worker = std::make_unique<UcxWorker>(context);
+  AdmitOnlyBySockets(before, admitted);
+  return worker;
 }
 
 }  // namespace
@@ -48,17 +53,17 @@ struct UcxPlane::Parts {
         context(std::make_unique<UcxContext>(
             UcxSettings{options.tls, options.net_devices, options.port_range})),
         reads_device_memory(options.verify != Verify::kPayload && context->HasCuda()),
-        worker(std::make_unique<UcxWorker>(*context)),
-        pump(std::make_unique<UcxPump>(*worker, options.spin)),
+        worker(MakeWorker(*context, options.admitted)),
+        pump(std::make_unique<Pump>(*worker, options.spin)),
         engine(std::make_unique<UcxEngine>(options, salt, *worker, *pump, counters)) {
     engine->ReadsDeviceMemory(reads_device_memory);
   }
 
   /// After each round of the pump.
-  std::optional<UcxPump::Clock::time_point> AfterRound() {
+  std::optional<Pump::Clock::time_point> AfterRound() {
     auto next = engine->AfterRound();
     if (!close_begin || close_ended) return next;
-    const auto now = UcxPump::Clock::now();
+    const auto now = Pump::Clock::now();
     const bool hurry = (options.abort != nullptr && options.abort->raised()) || !engine->settled();
     if (engine->quiet() || now >= *close_begin + (hurry ? kAbortedCloseTime : kCloseTime)) {
       close_ended = true;
@@ -71,28 +76,31 @@ struct UcxPlane::Parts {
 
   const UcxOptions options;
   const WireSalt salt = DrawSalt();
-  const std::shared_ptr<UcxCounters> counters = std::make_shared<UcxCounters>();
+  const std::shared_ptr<PlaneCounters> counters = std::make_shared<PlaneCounters>();
   std::vector<std::byte> address;
-  std::string transports;
-  std::atomic<bool> connected = false;
+  std::vector<std::string> lanes;  // by process, once connected
   std::atomic<bool> dead = false;  // the pump's thread ended by an error
   bool close_called = false;
-  bool left_behind = false;                               // the pump's thread did not answer
-  std::optional<UcxPump::Clock::time_point> close_begin;  // of the pump's thread
-  bool close_ended = false;                               // likewise
+  bool left_behind = false;                            // the pump's thread did not answer
+  std::optional<Pump::Clock::time_point> close_begin;  // of the pump's thread
+  bool close_ended = false;                            // likewise
   std::promise<void> closed;
 
   // Destroyed from the last to the first, or left behind all together.
   std::unique_ptr<UcxContext> context;
   const bool reads_device_memory;
   std::unique_ptr<UcxWorker> worker;
-  std::unique_ptr<UcxPump> pump;
+  std::unique_ptr<Pump> pump;
   std::unique_ptr<UcxEngine> engine;
   std::shared_ptr<void> subscription;  // its callback uses the pump
 };
 
-UcxPlane::UcxPlane(UcxOptions options) : parts_(std::make_unique<Parts>(std::move(options))) {
+UcxPlane::UcxPlane(UcxOptions options) : UcxPlane(std::make_unique<Parts>(std::move(options))) {}
+
+UcxPlane::UcxPlane(std::unique_ptr<Parts> made)
+    : PlaneDoor(made->options, made->counters), parts_(std::move(made)) {
   Parts& parts = *parts_;
+  Open(*parts.pump, *parts.engine);
   parts.address = Pack({parts.salt, parts.worker->Address()});
   const auto died = [&parts](const std::string& error) {
     const std::string cause = parts.options.names[static_cast<std::size_t>(parts.options.self)] +
@@ -117,47 +125,35 @@ std::vector<std::byte> UcxPlane::address() const { return parts_->address; }
 
 void UcxPlane::Connect(std::vector<std::vector<std::byte>> addresses) {
   Parts& parts = *parts_;
-  if (addresses.size() != parts.options.names.size())
-    throw std::invalid_argument("data plane: expected " +
-                                std::to_string(parts.options.names.size()) + " addresses, got " +
-                                std::to_string(addresses.size()));
-  if (parts.connected) throw std::logic_error("data plane: expected to be connected once");
-  const auto done = std::make_shared<std::promise<std::string>>();
-  std::future<std::string> lanes = done->get_future();
+  CheckAddresses(addresses.size());
+  const auto done = std::make_shared<std::promise<std::vector<std::string>>>();
+  std::future<std::vector<std::string>> lanes = done->get_future();
   const bool posted = parts.pump->Post([&parts, done, addresses = std::move(addresses)] {
     try {
       parts.engine->Connect(addresses);
-      done->set_value(parts.engine->DescribeLanes());
+      done->set_value(parts.engine->Lanes());
     } catch (...) {
       done->set_exception(std::current_exception());
     }
   });
   if (!posted) throw std::runtime_error("data plane: expected to connect, but it has ended");
-  parts.transports = lanes.get();  // endpoints are made without waiting for anybody
-  parts.connected = true;
+  parts.lanes = lanes.get();  // endpoints are made without waiting for the others
+  Connected();
 }
 
-std::string UcxPlane::transports() const { return parts_->transports; }
-
-UcxStats UcxPlane::stats() const {
-  const UcxCounters& now = *parts_->counters;
-  return {now.bytes_sent,        now.bytes_received,  now.messages_sent, now.messages_received,
-          now.fetches_in_flight, now.peers_connected, now.strangers};
+std::string UcxPlane::transport(ProcessId peer) const {
+  const auto& lanes = parts_->lanes;
+  return lanes.empty() ? "" : lanes[static_cast<std::size_t>(peer)];
 }
 
 bool UcxPlane::reads_device_memory() const { return parts_->reads_device_memory; }
-
-void UcxPlane::Leave() {
-  Parts& parts = *parts_;
-  parts.pump->Post([&parts] { parts.engine->Leave(); });
-}
 
 void UcxPlane::Close() {
   Parts& parts = *parts_;
   if (std::exchange(parts.close_called, true)) return;
   std::future<void> closed = parts.closed.get_future();
   const bool posted = parts.pump->Post([&parts] {
-    parts.close_begin = UcxPump::Clock::now();
+    parts.close_begin = Pump::Clock::now();
     parts.engine->BeginClose();
   });
   // The thread keeps the deadline. Should it be stuck, in somebody's callback, this one does.
@@ -177,99 +173,6 @@ void UcxPlane::Close() {
     static_cast<void>(parts.worker.release());
     static_cast<void>(parts.context.release());
   }
-}
-
-ProcessId UcxPlane::self() const { return parts_->options.self; }
-
-int UcxPlane::num_processes() const { return static_cast<int>(parts_->options.names.size()); }
-
-void UcxPlane::CheckPeer(ProcessId process, const char* what) const {
-  if (process < 0 || process >= num_processes() || process == self())
-    throw std::invalid_argument(std::string("data plane: ") + what +
-                                ": expected another process of " + std::to_string(num_processes()) +
-                                ", got " + std::to_string(process));
-  if (!parts_->connected)
-    throw std::logic_error(std::string("data plane: ") + what + ": expected to be connected");
-}
-
-namespace {
-
-void CheckBuffer(const Buffer& buffer, bool reads_device_memory, const char* what) {
-  if (buffer.defined() && !buffer.on_host() && (!reads_device_memory || !buffer.parts().empty()))
-    throw std::invalid_argument(
-        std::string("data plane: ") + what + ": expected memory of the host" +
-        (reads_device_memory ? " or of a device, as a whole" : "") + ", got memory of device " +
-        std::to_string(buffer.device()) + (buffer.parts().empty() ? "" : ", in parts"));
-  if (!buffer.defined() || !buffer.local())
-    throw std::invalid_argument(std::string("data plane: ") + what +
-                                ": expected memory of this process, got " +
-                                (buffer.defined() ? "a handle to another's" : "none"));
-}
-
-void CheckLabel(const Label& label, const char* what) {
-  if (label.stream == kPullStream)
-    throw std::invalid_argument(std::string("data plane: ") + what +
-                                ": expected a stream of the caller's, got the reserved one");
-}
-
-}  // namespace
-
-void UcxPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {
-  CheckPeer(to, "send");
-  CheckLabel(label, "send");
-  CheckBuffer(buffer, reads_device_memory(), "send");
-  Parts& parts = *parts_;
-  parts.pump->Post(
-      [&parts, to, label, buffer = std::move(buffer), sent = std::move(sent)]() mutable {
-        parts.engine->Send(to, label, std::move(buffer), std::move(sent));
-      });
-}
-
-void UcxPlane::Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                       std::function<void()> received,
-                       std::function<void(const std::string& error)> failed) {
-  CheckPeer(from, "receive");
-  CheckLabel(label, "receive");
-  CheckBuffer(destination, reads_device_memory(), "receive");
-  Parts& parts = *parts_;
-  const auto reception = std::make_shared<Reception>(
-      Reception{from, label, std::move(destination), what, std::move(received), std::move(failed)});
-  if (!parts.pump->Post([&parts, reception] { parts.engine->Receive(std::move(*reception)); }))
-    reception->failed(what + ": the data plane of this process is closed");
-}
-
-void UcxPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-                    std::string what, std::function<void()> received,
-                    std::function<void(const std::string& error)> failed) {
-  CheckPeer(home, "pull");
-  CheckBuffer(destination, reads_device_memory(), "pull");
-  Parts& parts = *parts_;
-  ++parts.counters->fetches_in_flight;
-  const auto reception = std::make_shared<Reception>();
-  reception->from = home;
-  reception->destination = std::move(destination);
-  reception->what = what;
-  reception->received = [counters = parts.counters, received = std::move(received)] {
-    --counters->fetches_in_flight;
-    received();
-  };
-  reception->failed = [counters = parts.counters,
-                       failed = std::move(failed)](const std::string& error) {
-    --counters->fetches_in_flight;
-    failed(error);
-  };
-  if (!parts.pump->Post([&parts, key, offset, reception] {
-        parts.engine->Pull(key, offset, std::move(*reception));
-      })) {
-    reception->failed(what + ": the data plane of this process is closed");
-  }
-}
-
-void UcxPlane::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {
-  // A reference may name any process: who got it has been told by Pull.
-  if (home < 0 || home >= num_processes() || home == self() || !parts_->connected) return;
-  Parts& parts = *parts_;
-  parts.pump->Post([&parts, home, key, weight] { parts.engine->Return(home, key, weight); });
 }
 
 std::string UcxVersion() { return ucp_get_version_string(); }

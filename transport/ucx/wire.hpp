@@ -1,5 +1,5 @@
 // What processes say to each other on the data plane, byte by byte: little-endian, no padding, the
-// MAC last. docs: transport/ucx/wire_key.hpp has the keys.
+// MAC last. docs: transport/wire_key.hpp has the keys.
 //
 //   message   [a header under the tag of its label] the payload under another tag of its label
 //   control   one active message: a request to send an allocation, an answer that refuses, weight
@@ -9,29 +9,18 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "transport/data_plane.hpp"
-#include "transport/ucx/wire_key.hpp"
+#include "transport/wire_key.hpp"
 
 namespace troupe {
 
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
-/// The stream of pulled tensors: sequence = the receiver's own count.
-inline constexpr std::uint64_t kPullStream = 0x70756c6c70756c6c;
-
 inline constexpr std::uint32_t kWireMagic = 0x31505554;  ///< "TUP1"
-
-/// How the receiver knows that it got the right bytes.
-enum class Verify : std::uint8_t {
-  kOff,     ///< by the tag alone
-  kHeader,  ///< a signed header says what and how much
-  kPayload  ///< and the signature covers every byte
-};
 
 struct MessageHeader {
   std::uint32_t magic = kWireMagic;
@@ -70,12 +59,6 @@ struct ControlMessage {
 };
 static_assert(sizeof(ControlMessage) == 72 && std::is_trivially_copyable_v<ControlMessage> &&
               std::has_unique_object_representations_v<ControlMessage>);
-
-/// The part of a message that its MAC covers.
-template <class T>
-std::span<const std::byte> SignedPart(const T& message) {
-  return std::as_bytes(std::span(&message, 1)).first(sizeof(T) - sizeof(WireMac));
-}
 
 /// What a process tells the others of itself: its salt and where UCX reaches it.
 struct PlaneAddress {

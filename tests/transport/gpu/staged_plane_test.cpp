@@ -13,7 +13,7 @@
 #include "tests/transport/gpu/device_buffers.hpp"
 #include "tests/transport/gpu/host_only_plane.hpp"
 #include "tests/transport/memory_plane.hpp"
-#include "tests/transport/ucx_job.hpp"
+#include "tests/transport/plane_job.hpp"
 
 using namespace troupe;
 using namespace troupe::testing;
@@ -297,9 +297,9 @@ TEST_CASE("tensors on devices are fetched over UCX, onto a device or to the host
   DeviceBuffers home(0);
   DeviceBuffers away(1);
   DeviceStaging staging;
-  UcxJobOptions wanted;
+  PlaneJobOptions wanted;
   wanted.to_host = BringToHost(staging, nullptr);
-  UcxJob job(wanted, [&](TensorStore& store, UcxPlane& plane) {
+  PlaneJob job(wanted, [&](TensorStore& store, Plane& plane) {
     auto staged = std::make_unique<StagedPlane>(
         plane, plane, staging,
         StagedPlane::Options{plane.reads_device_memory(), std::size_t{1} << 20, nullptr});
@@ -339,10 +339,10 @@ TEST_CASE("a pull whose bytes change on the way from their device ends the job w
   DeviceBuffers home(0);
   DeviceStaging staging(CheckCopies::kYes);
   const auto abort = std::make_shared<AbortSignal>();
-  UcxJobOptions wanted;
+  PlaneJobOptions wanted;
   wanted.verify = Verify::kPayload;
   wanted.to_host = BringToHost(staging, abort);
-  UcxJob job(wanted);
+  PlaneJob job(wanted);
   const Buffer bytes = Pattern(9000, 4);
   const Buffer handle = job.store(1).Resolve(job.store(0).Refer(home.From(bytes)));
   CHECK(SameBytes(job.store(1).FetchNow(handle, "test"), bytes));

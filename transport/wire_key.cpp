@@ -1,4 +1,4 @@
-#include "transport/ucx/wire_key.hpp"
+#include "transport/wire_key.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
-// The one thread that calls UCX: it runs commands, lets the worker progress, and sleeps when there
-// is nothing to do.
+// The one thread of a plane: it runs commands, lets the plane's worker progress, and sleeps when
+// there is nothing to do.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,23 @@
 #include <string>
 #include <thread>
 
-#include "transport/ucx/handles.hpp"
-
 namespace troupe {
 
-class UcxPump {
+/// What a pump drives. All calls are its thread's, but for Signal.
+class PumpWorker {
+ public:
+  virtual ~PumpWorker() = default;
+  /// Does what can be done at once. Whether anything happened.
+  virtual bool Progress() = 0;
+  /// A descriptor that becomes readable when an armed worker has something to do.
+  virtual int EventDescriptor() const = 0;
+  /// False: there is something to do right now.
+  virtual bool Arm() = 0;
+  /// Thread-safe: the next or current wait for the descriptor ends.
+  virtual void Signal() = 0;
+};
+
+class Pump {
  public:
   using Clock = std::chrono::steady_clock;
   using Command = std::function<void()>;
@@ -24,15 +36,15 @@ class UcxPump {
   struct Hooks {
     /// After every round; a time before which it wants to be called again, if there is one.
     std::function<std::optional<Clock::time_point>()> after_round;
-    /// UCX or a command threw: the thread is about to end.
+    /// The worker or a command threw: the thread is about to end.
     std::function<void(const std::string& error)> died;
   };
 
   /// `spin`: how long to look for work before going to sleep. The worker must outlive this object.
-  UcxPump(UcxWorker& worker, std::chrono::microseconds spin) : worker_(worker), spin_(spin) {}
-  UcxPump(const UcxPump&) = delete;
-  UcxPump& operator=(const UcxPump&) = delete;
-  ~UcxPump() { Stop(); }
+  Pump(PumpWorker& worker, std::chrono::microseconds spin) : worker_(worker), spin_(spin) {}
+  Pump(const Pump&) = delete;
+  Pump& operator=(const Pump&) = delete;
+  ~Pump() { Stop(); }
 
   /// Once; what is posted before waits for it.
   void Start(Hooks hooks);
@@ -49,7 +61,7 @@ class UcxPump {
   bool RunCommands();
   void Sleep(int descriptor, std::optional<Clock::time_point> until);
 
-  UcxWorker& worker_;
+  PumpWorker& worker_;
   const std::chrono::microseconds spin_;
   Hooks hooks_;
   std::mutex mutex_;

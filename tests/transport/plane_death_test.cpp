@@ -11,17 +11,21 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/transport/ucx_job.hpp"
+#include "tests/transport/plane_job.hpp"
 
 using namespace troupe;
 using troupe::testing::Blank;
+using troupe::testing::MakePlane;
 using troupe::testing::Outcomes;
 using troupe::testing::Pattern;
-using troupe::testing::PlaneOptions;
+using troupe::testing::SecretOf;
+using troupe::testing::TcpPair;
+using troupe::testing::UcxOptionsOf;
 
 namespace {
 
 constexpr int kControl = 3;  // the descriptor over which the other process talks
+constexpr int kTensors = 4;  // the connection of its tensors, with kProven
 constexpr std::int64_t kLarge = std::int64_t{256} << 20;
 
 void WriteAll(int descriptor, const void* data, std::size_t size) {
@@ -37,6 +41,12 @@ std::vector<std::byte> ReadSome(int descriptor) {
   return bytes;
 }
 
+std::vector<TcpConnection> ConnectionTo(ProcessId peer, Descriptor socket) {
+  std::vector<TcpConnection> connections;
+  connections.push_back({peer, std::move(socket), SecretOf(1)});
+  return connections;
+}
+
 /// The other process, process 1 of 2.
 class PeerProcess {
  public:
@@ -47,7 +57,13 @@ class PeerProcess {
     control_ = ends[0];
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], kControl);
+    auto [mine, theirs] = TcpPair();
+    tensors_ = std::move(mine);
+    // Both above the numbers that the other process knows them by.
+    const Descriptor control(::fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
+    const Descriptor tensors(::fcntl(theirs.get(), F_DUPFD_CLOEXEC, 10));
+    posix_spawn_file_actions_adddup2(&actions, control.get(), kControl);
+    posix_spawn_file_actions_adddup2(&actions, tensors.get(), kTensors);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     std::string program = "test_transport";
     std::string tag = "[.peer]";
@@ -66,6 +82,7 @@ class PeerProcess {
     ::close(control_);
   }
   int control() const { return control_; }
+  std::vector<TcpConnection> TakeTensors() { return ConnectionTo(1, std::move(tensors_)); }
   void Stop() { ::kill(process_, SIGSTOP); }
   /// And reaps it: to UCX's keepalive a process that nobody has waited for still lives.
   void Kill() {
@@ -77,19 +94,20 @@ class PeerProcess {
 
  private:
   int control_ = -1;
+  Descriptor tensors_;
   pid_t process_ = -1;
 };
 
 /// Process 0, and the other one, connected.
 struct Pair {
   explicit Pair(const std::string& tls) : peer(tls) {
-    UcxOptions options = PlaneOptions(0, 2, tls);
+    UcxOptions options = UcxOptionsOf(0, 2, tls);
     options.abort = abort;
     options.store = &store;
     options.peer_failed = [this](ProcessId process, const std::string& reason) {
       failures.End("n" + std::to_string(process) + ": " + reason);
     };
-    plane = std::make_unique<UcxPlane>(options);
+    plane = MakePlane(options, peer.TakeTensors());
     store.Attach(plane.get());
     const auto address = plane->address();
     WriteAll(peer.control(), address.data(), address.size());
@@ -113,7 +131,7 @@ struct Pair {
   Outcomes receives{abort};
   TensorStore store{abort};
   PeerProcess peer;
-  std::unique_ptr<UcxPlane> plane;
+  std::unique_ptr<Plane> plane;
   Buffer handle;  // kLarge bytes of the other process
 };
 
@@ -131,15 +149,15 @@ TEST_CASE("the other process of these tests", "[.peer]") {
   const auto abort = std::make_shared<AbortSignal>();
   TensorStore store(abort);
   UcxOptions options =
-      PlaneOptions(1, 2, std::string(reinterpret_cast<const char*>(tls.data()), tls.size()));
+      UcxOptionsOf(1, 2, std::string(reinterpret_cast<const char*>(tls.data()), tls.size()));
   options.abort = abort;
   options.store = &store;
-  UcxPlane plane(options);
-  store.Attach(&plane);
-  const auto address = plane.address();
+  const auto plane = MakePlane(options, ConnectionTo(0, Descriptor(kTensors)));
+  store.Attach(plane.get());
+  const auto address = plane->address();
   const auto other = ReadSome(kControl);
   WriteAll(kControl, address.data(), address.size());
-  plane.Connect({other, address});
+  plane->Connect({other, address});
   const TensorReference reference = store.Refer(Buffer::Zeros({kLarge}, DType::kUInt8));
   const std::uint64_t words[] = {reference.key, reference.weight};
   WriteAll(kControl, words, sizeof words);
@@ -149,7 +167,7 @@ TEST_CASE("the other process of these tests", "[.peer]") {
 }
 
 TEST_CASE("a killed process is reported by name within a second, and its receives fail") {
-  for (const char* tls : {"posix,sysv,cma", "tcp"}) {
+  for (const char* tls : {"posix,sysv,cma", "tcp", "proven"}) {
     INFO(tls);
     Pair pair(tls);
     // Once around, so that everything is connected.
@@ -168,7 +186,7 @@ TEST_CASE("a killed process is reported by name within a second, and its receive
 }
 
 TEST_CASE("a process killed while its bytes are on the way fails the fetch") {
-  for (const char* tls : {"posix,sysv,cma", "tcp"}) {
+  for (const char* tls : {"posix,sysv,cma", "tcp", "proven"}) {
     INFO(tls);
     Pair pair(tls);
     pair.store.Fetch(
@@ -183,7 +201,7 @@ TEST_CASE("a process killed while its bytes are on the way fails the fetch") {
 }
 
 TEST_CASE("after an abort a stopped process does not keep us from closing") {
-  for (const char* tls : {"posix,sysv,cma", "tcp"}) {
+  for (const char* tls : {"posix,sysv,cma", "tcp", "proven"}) {
     INFO(tls);
     Pair pair(tls);
     CHECK(pair.store.FetchNow(pair.handle.Rows(0, 8), "test").num_bytes() == 8);

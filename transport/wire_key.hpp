@@ -22,6 +22,19 @@ using WireSecret = std::array<std::byte, 32>;  ///< shared by the processes of a
 using WireSalt = std::array<std::byte, 16>;    ///< of one sender, public
 using WireMac = std::array<std::byte, 16>;
 
+/// How the receiver knows that it got the right bytes.
+enum class Verify : std::uint8_t {
+  kOff,     ///< by the tag alone
+  kHeader,  ///< a signed header says what and how much
+  kPayload  ///< and the signature covers every byte
+};
+
+/// The part of a message that its MAC, which is its last member, covers.
+template <class T>
+std::span<const std::byte> SignedPart(const T& message) {
+  return std::as_bytes(std::span(&message, 1)).first(sizeof(T) - sizeof(WireMac));
+}
+
 /// From the system's random source. Throws std::runtime_error.
 WireSalt DrawSalt();
 

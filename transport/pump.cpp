@@ -1,4 +1,4 @@
-#include "transport/ucx/pump.hpp"
+#include "transport/pump.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -7,12 +7,12 @@
 
 namespace troupe {
 
-void UcxPump::Start(Hooks hooks) {
+void Pump::Start(Hooks hooks) {
   hooks_ = std::move(hooks);
   thread_ = std::thread([this] { Run(); });
 }
 
-bool UcxPump::Post(Command command) {
+bool Pump::Post(Command command) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return false;
   commands_.push_back(std::move(command));
@@ -23,7 +23,7 @@ bool UcxPump::Post(Command command) {
   return true;
 }
 
-void UcxPump::Stop() {
+void Pump::Stop() {
   if (!thread_.joinable()) return;  // the worker may be gone
   {
     const std::lock_guard lock(mutex_);
@@ -33,7 +33,7 @@ void UcxPump::Stop() {
   thread_.join();
 }
 
-void UcxPump::Run() {
+void Pump::Run() {
   id_ = std::this_thread::get_id();
   try {
     Loop();
@@ -46,7 +46,7 @@ void UcxPump::Run() {
   }
 }
 
-void UcxPump::Loop() {
+void Pump::Loop() {
   const int descriptor = worker_.EventDescriptor();
   Clock::time_point last = Clock::now();
   for (;;) {
@@ -69,7 +69,7 @@ void UcxPump::Loop() {
   }
 }
 
-bool UcxPump::RunCommands() {
+bool Pump::RunCommands() {
   {
     const std::lock_guard lock(mutex_);
     running_.swap(commands_);
@@ -80,14 +80,14 @@ bool UcxPump::RunCommands() {
   return true;
 }
 
-void UcxPump::Sleep(int descriptor, std::optional<Clock::time_point> until) {
+void Pump::Sleep(int descriptor, std::optional<Clock::time_point> until) {
   int timeout_ms = -1;
   if (until) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now());
     timeout_ms = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
   }
   pollfd event{descriptor, POLLIN, 0};
-  ::poll(&event, 1, timeout_ms);  // UCX's own timers end it, too
+  ::poll(&event, 1, timeout_ms);  // a worker's own timers end it, too
 }
 
 }  // namespace troupe

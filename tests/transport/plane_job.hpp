@@ -1,4 +1,4 @@
-// Several UCX planes in one process, connected with each other, and what their callbacks said.
+// Several planes in one process, connected with each other, and what their callbacks reported.
 #pragma once
 
 #include <condition_variable>
@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "tests/transport/crew.hpp"
+#include "tests/transport/socket_pairs.hpp"
+#include "transport/tcp/plane.hpp"
 #include "transport/ucx/plane.hpp"
 
 namespace troupe::testing {
@@ -59,16 +61,19 @@ class Outcomes {
   std::shared_ptr<AbortSignal> abort_;
 };
 
-struct UcxJobOptions {
+/// Stands in place of UCX's transports for the plane over proven TCP.
+inline const std::string kProven = "proven";
+
+struct PlaneJobOptions {
   int processes = 2;
-  std::string tls = "posix,sysv,cma";
+  std::string tls = "posix,sysv,cma";  ///< or kProven
   Verify verify = Verify::kHeader;
   int odd_secret = -1;    ///< the process that has another secret
   bool connected = true;  ///< wait until UCX has connected everybody
-  decltype(UcxOptions::to_host) to_host = {};
+  decltype(PlaneSettings::to_host) to_host = {};
 };
 
-inline UcxOptions PlaneOptions(ProcessId self, int processes, const std::string& tls) {
+inline UcxOptions UcxOptionsOf(ProcessId self, int processes, const std::string& tls) {
   UcxOptions options;
   options.self = self;
   for (int i = 0; i < processes; ++i) options.names.push_back("n" + std::to_string(i));
@@ -78,15 +83,23 @@ inline UcxOptions PlaneOptions(ProcessId self, int processes, const std::string&
   return options;
 }
 
-class UcxJob {
+/// The plane that `options.tls` stands for; `connections` are those of kProven.
+inline std::unique_ptr<Plane> MakePlane(const UcxOptions& options,
+                                        std::vector<TcpConnection> connections) {
+  if (options.tls != kProven) return std::make_unique<UcxPlane>(options);
+  return std::make_unique<TcpPlane>(TcpOptions{options, std::move(connections), "proven tcp"});
+}
+
+class PlaneJob {
  public:
   /// What stands between a store and its plane; attaches itself to the store. Null: nothing.
-  using Between = std::function<std::unique_ptr<TensorCarrier>(TensorStore&, UcxPlane&)>;
+  using Between = std::function<std::unique_ptr<TensorCarrier>(TensorStore&, Plane&)>;
 
-  explicit UcxJob(const UcxJobOptions& wanted = {}, const Between& between = {}) {
+  explicit PlaneJob(const PlaneJobOptions& wanted = {}, const Between& between = {}) {
+    SocketPairs sockets(wanted.tls == kProven ? wanted.processes : 0);
     for (int i = 0; i < wanted.processes; ++i) {
       stores.push_back(std::make_unique<TensorStore>(abort));
-      UcxOptions options = PlaneOptions(i, wanted.processes, wanted.tls);
+      UcxOptions options = UcxOptionsOf(i, wanted.processes, wanted.tls);
       options.verify = wanted.verify;
       if (i == wanted.odd_secret) options.secret.fill(std::byte{7});
       options.abort = abort;
@@ -95,7 +108,8 @@ class UcxJob {
       options.peer_failed = [this, i](ProcessId peer, const std::string& reason) {
         failures.End("n" + std::to_string(i) + " lost n" + std::to_string(peer) + ": " + reason);
       };
-      planes.push_back(std::make_unique<UcxPlane>(options));
+      planes.push_back(MakePlane(
+          options, wanted.tls == kProven ? sockets.Take(i) : std::vector<TcpConnection>()));
       if (between) {
         carriers.push_back(between(*stores.back(), *planes.back()));
       } else {
@@ -112,14 +126,14 @@ class UcxJob {
       }
   }
   /// As processes end: all say so, then all close.
-  ~UcxJob() {
+  ~PlaneJob() {
     for (const auto& plane : planes) plane->Leave();
     for (const auto& store : stores) store->Detach();
     std::vector<std::thread> threads;
     for (const auto& plane : planes) threads.emplace_back([&plane] { plane->Close(); });
     for (std::thread& thread : threads) thread.join();
   }
-  UcxPlane& operator[](std::size_t process) { return *planes[process]; }
+  Plane& operator[](std::size_t process) { return *planes[process]; }
   TensorStore& store(std::size_t process) { return *stores[process]; }
 
   std::shared_ptr<AbortSignal> abort = std::make_shared<AbortSignal>();
@@ -128,7 +142,7 @@ class UcxJob {
   Outcomes failures{abort};  ///< peers that were reported
   std::vector<std::vector<std::byte>> addresses;
   std::vector<std::unique_ptr<TensorStore>> stores;
-  std::vector<std::unique_ptr<UcxPlane>> planes;
+  std::vector<std::unique_ptr<Plane>> planes;
   std::vector<std::unique_ptr<TensorCarrier>> carriers;
 };
 

@@ -1,0 +1,47 @@
+// Two planes as one: some peers are reached by the first, the others by the second.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/plane.hpp"
+
+namespace troupe {
+
+class PlaneByPeer final : public Plane {
+ public:
+  /// `by_second`: by process, who is the second's. What the first knows as its address() is that of
+  /// both; the second must do without addresses.
+  PlaneByPeer(std::unique_ptr<Plane> first, std::unique_ptr<Plane> second,
+              std::vector<bool> by_second);
+
+  ProcessId self() const override { return first_->self(); }
+  int num_processes() const override { return first_->num_processes(); }
+  std::vector<std::byte> address() const override { return first_->address(); }
+  void Connect(std::vector<std::vector<std::byte>> addresses) override;
+  std::string transport(ProcessId peer) const override { return Of(peer).transport(peer); }
+  PlaneStats stats() const override;
+  bool reads_device_memory() const override;
+  void Leave() override;
+  void Close() override;
+
+  void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
+  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
+               std::function<void()> received,
+               std::function<void(const std::string& error)> failed) override;
+  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
+            std::string what, std::function<void()> received,
+            std::function<void(const std::string& error)> failed) override;
+  void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override;
+
+ private:
+  /// The plane of `peer`; the first for a number that is not a process, which it refuses.
+  Plane& Of(ProcessId peer) const;
+
+  const std::unique_ptr<Plane> first_;
+  const std::unique_ptr<Plane> second_;
+  const std::vector<bool> by_second_;
+};
+
+}  // namespace troupe

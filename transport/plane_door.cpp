@@ -1,0 +1,122 @@
+#include "transport/plane_door.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+void CheckBuffer(const Buffer& buffer, bool reads_device_memory, const char* what) {
+  if (buffer.defined() && !buffer.on_host() && (!reads_device_memory || !buffer.parts().empty()))
+    throw std::invalid_argument(
+        std::string("data plane: ") + what + ": expected memory of the host" +
+        (reads_device_memory ? " or of a device, as a whole" : "") + ", got memory of device " +
+        std::to_string(buffer.device()) + (buffer.parts().empty() ? "" : ", in parts"));
+  if (!buffer.defined() || !buffer.local())
+    throw std::invalid_argument(std::string("data plane: ") + what +
+                                ": expected memory of this process, got " +
+                                (buffer.defined() ? "a handle to another's" : "none"));
+}
+
+void CheckLabel(const Label& label, const char* what) {
+  if (label.stream == kPullStream)
+    throw std::invalid_argument(std::string("data plane: ") + what +
+                                ": expected a stream of the caller's, got the reserved one");
+}
+
+}  // namespace
+
+PlaneDoor::PlaneDoor(const PlaneSettings& settings, std::shared_ptr<PlaneCounters> counters)
+    : self_(settings.self),
+      num_processes_(static_cast<int>(settings.names.size())),
+      counters_(std::move(counters)) {
+  if (self_ < 0 || self_ >= num_processes_)
+    throw std::invalid_argument("data plane: expected a process below " +
+                                std::to_string(num_processes_) + ", got " + std::to_string(self_));
+}
+
+void PlaneDoor::Open(Pump& pump, PlaneEngine& engine) {
+  pump_ = &pump;
+  engine_ = &engine;
+}
+
+void PlaneDoor::CheckAddresses(std::size_t count) const {
+  if (count != static_cast<std::size_t>(num_processes_))
+    throw std::invalid_argument("data plane: expected " + std::to_string(num_processes_) +
+                                " addresses, got " + std::to_string(count));
+  if (connected_) throw std::logic_error("data plane: expected to be connected once");
+}
+
+PlaneStats PlaneDoor::stats() const {
+  const PlaneCounters& now = *counters_;
+  return {now.bytes_sent,        now.bytes_received,  now.messages_sent, now.messages_received,
+          now.fetches_in_flight, now.peers_connected, now.strangers};
+}
+
+void PlaneDoor::Leave() {
+  pump_->Post([engine = engine_] { engine->Leave(); });
+}
+
+void PlaneDoor::CheckPeer(ProcessId process, const char* what) const {
+  if (process < 0 || process >= num_processes_ || process == self_)
+    throw std::invalid_argument(std::string("data plane: ") + what +
+                                ": expected another process of " + std::to_string(num_processes_) +
+                                ", got " + std::to_string(process));
+  if (!connected_)
+    throw std::logic_error(std::string("data plane: ") + what + ": expected to be connected");
+}
+
+void PlaneDoor::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {
+  CheckPeer(to, "send");
+  CheckLabel(label, "send");
+  CheckBuffer(buffer, reads_device_memory(), "send");
+  pump_->Post(
+      [engine = engine_, to, label, buffer = std::move(buffer), sent = std::move(sent)]() mutable {
+        engine->Send(to, label, std::move(buffer), std::move(sent));
+      });
+}
+
+void PlaneDoor::Receive(ProcessId from, Label label, Buffer destination, std::string what,
+                        std::function<void()> received,
+                        std::function<void(const std::string& error)> failed) {
+  CheckPeer(from, "receive");
+  CheckLabel(label, "receive");
+  CheckBuffer(destination, reads_device_memory(), "receive");
+  const auto reception = std::make_shared<Reception>(
+      Reception{from, label, std::move(destination), what, std::move(received), std::move(failed)});
+  if (!pump_->Post([engine = engine_, reception] { engine->Receive(std::move(*reception)); }))
+    reception->failed(what + ": the data plane of this process is closed");
+}
+
+void PlaneDoor::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
+                     std::string what, std::function<void()> received,
+                     std::function<void(const std::string& error)> failed) {
+  CheckPeer(home, "pull");
+  CheckBuffer(destination, reads_device_memory(), "pull");
+  ++counters_->fetches_in_flight;
+  const auto reception = std::make_shared<Reception>();
+  reception->from = home;
+  reception->destination = std::move(destination);
+  reception->what = what;
+  reception->received = [counters = counters_, received = std::move(received)] {
+    --counters->fetches_in_flight;
+    received();
+  };
+  reception->failed = [counters = counters_, failed = std::move(failed)](const std::string& error) {
+    --counters->fetches_in_flight;
+    failed(error);
+  };
+  if (!pump_->Post([engine = engine_, key, offset, reception] {
+        engine->Pull(key, offset, std::move(*reception));
+      })) {
+    reception->failed(what + ": the data plane of this process is closed");
+  }
+}
+
+void PlaneDoor::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {
+  // A reference may name any process: its receiver has learned that from Pull.
+  if (home < 0 || home >= num_processes_ || home == self_ || !connected_) return;
+  pump_->Post([engine = engine_, home, key, weight] { engine->Return(home, key, weight); });
+}
+
+}  // namespace troupe

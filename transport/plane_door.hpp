@@ -1,0 +1,58 @@
+// The calls of a plane up to its thread: arguments are checked on the caller's thread, then the
+// engine acts on its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "transport/plane.hpp"
+#include "transport/plane_engine.hpp"
+#include "transport/pump.hpp"
+
+namespace troupe {
+
+class PlaneDoor : public Plane {
+ public:
+  ProcessId self() const final { return self_; }
+  int num_processes() const final { return num_processes_; }
+  PlaneStats stats() const final;
+  void Leave() final;
+
+  /// Throws std::invalid_argument (a process that is not another one of the job, a buffer that is
+  /// not here or on a device that the plane does not read, a stream that is reserved),
+  /// std::logic_error before Connect. After an abort, after Close, and to a process that has
+  /// failed, a send is dropped, `sent` uncalled.
+  void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) final;
+  /// Throws like Send.
+  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
+               std::function<void()> received,
+               std::function<void(const std::string& error)> failed) final;
+  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
+            std::string what, std::function<void()> received,
+            std::function<void(const std::string& error)> failed) final;
+  void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) final;
+
+ protected:
+  /// Throws std::invalid_argument for a self outside the names.
+  PlaneDoor(const PlaneSettings& settings, std::shared_ptr<PlaneCounters> counters);
+  /// Once, in the constructor of the plane. Both live until its Close() has ended the pump's
+  /// thread; the pump answers those who still post for as long as the plane lives.
+  void Open(Pump& pump, PlaneEngine& engine);
+  void CheckAddresses(std::size_t count) const;
+  void Connected() { connected_ = true; }
+
+ private:
+  void CheckPeer(ProcessId process, const char* what) const;
+
+  const ProcessId self_;
+  const int num_processes_;
+  const std::shared_ptr<PlaneCounters> counters_;
+  Pump* pump_ = nullptr;
+  PlaneEngine* engine_ = nullptr;
+  std::atomic<bool> connected_ = false;
+};
+
+}  // namespace troupe

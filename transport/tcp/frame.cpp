@@ -1,0 +1,38 @@
+#include "transport/tcp/frame.hpp"
+
+#include <string>
+
+namespace troupe {
+namespace {
+
+bool KindIsKnown(FrameKind kind) { return kind >= FrameKind::kEarly && kind <= FrameKind::kCredit; }
+
+bool SizesFit(const Frame& frame) {
+  switch (frame.kind) {
+    case FrameKind::kEarly:
+      return frame.total <= kEarlyBytes && frame.num_bytes == frame.total && frame.offset == 0;
+    case FrameKind::kPiece:
+      return frame.num_bytes <= kPieceBytes && frame.num_bytes <= frame.total &&
+             frame.offset <= frame.total - frame.num_bytes;
+    default:
+      return frame.num_bytes == 0;
+  }
+}
+
+}  // namespace
+
+void CheckFrame(const Frame& frame, std::uint64_t counter, WireKey& key) {
+  const std::string which = "frame " + std::to_string(counter) + " failed its check (header): ";
+  // With the number that it must have, so a frame that is repeated or moved fails as well.
+  if (!key.Verify(frame.mac, WirePurpose::kHeader, counter, SignedPart(frame), {}))
+    throw FrameError(which + "its MAC is wrong");
+  if (frame.magic != kFrameMagic || frame.counter != counter || !KindIsKnown(frame.kind))
+    throw FrameError(which + "it is not a frame of this version");
+  if (!SizesFit(frame))
+    throw FrameError(which + "got " + std::to_string(frame.num_bytes) + " bytes at byte " +
+                     std::to_string(frame.offset) + " of " + std::to_string(frame.total) +
+                     " in a frame of kind " +
+                     std::to_string(static_cast<std::uint32_t>(frame.kind)));
+}
+
+}  // namespace troupe

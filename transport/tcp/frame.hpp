@@ -1,0 +1,71 @@
+// What two processes send each other on a proven connection: frames of 72 bytes, little-endian, no
+// padding, the MAC last, some with a payload after them. The connection keeps their order, so each
+// has the number that follows the one before. Layout and flow: docs/wire.md.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <type_traits>
+
+#include "transport/data_plane.hpp"
+#include "transport/wire_key.hpp"
+
+namespace troupe {
+
+static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
+
+inline constexpr std::uint32_t kFrameMagic = 0x31465054;  ///< "TPF1"
+
+/// A message up to this size may be sent before its receive is posted.
+inline constexpr std::uint64_t kEarlyBytes = 64 << 10;
+/// What a peer may have sent early, in all, and not had received yet; beyond it messages wait for
+/// their receives at the sender.
+inline constexpr std::uint64_t kEarlyBudget = 8 << 20;
+/// What an early message costs of that beside its bytes: its place in tables.
+inline constexpr std::uint64_t kEarlyCost = 256;
+/// The payload of one frame: a larger message comes in pieces, between which others may come.
+inline constexpr std::uint64_t kPieceBytes = 256 << 10;
+/// Of anything that a peer may announce or ask for at a time.
+inline constexpr std::size_t kMostOpen = std::size_t{1} << 20;
+
+enum class FrameKind : std::uint32_t {
+  kEarly = 1,     ///< a whole message, whether or not its receive is posted
+  kAnnounce = 2,  ///< message `label` of `total` bytes waits for its receive
+  kReady = 3,     ///< the receive of message `label` is posted, for `total` bytes
+  kPiece = 4,     ///< bytes [offset, offset + num_bytes) of a message whose receive is posted
+  kPull = 5,      ///< send bytes [offset, offset + total) of allocation `key` as pull `number`
+  kRefused = 6,   ///< pull `number` cannot be had
+  kReturn = 7,    ///< weight `number` of allocation `key` is back
+  kCredit = 8     ///< early messages that cost `total`, since the beginning, have been received
+};
+
+struct Frame {
+  std::uint32_t magic = kFrameMagic;
+  FrameKind kind = FrameKind::kEarly;
+  std::uint64_t counter = 0;    ///< of the sender's frames on this connection, from 1
+  std::uint64_t stream = 0;     ///< of the label; `key` of a pull and a return
+  std::uint64_t sequence = 0;   ///< of the label; `number` of a pull and a return
+  std::uint64_t offset = 0;     ///< in the message or the allocation
+  std::uint64_t total = 0;      ///< size of the message
+  std::uint64_t num_bytes = 0;  ///< of the payload after this frame
+  WireMac mac{};                ///< of the fields above
+};
+static_assert(sizeof(Frame) == 72 && std::is_trivially_copyable_v<Frame> &&
+              std::has_unique_object_representations_v<Frame>);
+
+/// What a peer that has the key must not send: its connection is of no further use. The text goes
+/// after its name: "frame 7 ...".
+struct FrameError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws FrameError unless `frame` is one that a peer may send as its `counter`th, whatever was
+/// before it. The MAC is checked first; nothing else of a frame with a wrong MAC is looked at.
+void CheckFrame(const Frame& frame, std::uint64_t counter, WireKey& key);
+
+inline Label LabelOf(const Frame& frame) { return {frame.stream, frame.sequence}; }
+inline std::uint64_t CostOf(std::uint64_t num_bytes) { return num_bytes + kEarlyCost; }
+
+}  // namespace troupe
