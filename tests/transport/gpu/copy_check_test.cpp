@@ -12,7 +12,7 @@
 #include "gpu/kernels/rows.hpp"
 #include "tests/gpu/emulated/machine.hpp"
 #include "tests/transport/gpu/device_buffers.hpp"
-#include "tests/transport/ucx_job.hpp"
+#include "tests/transport/plane_job.hpp"
 #include "transport/gpu/staging.hpp"
 
 using namespace troupe;
