@@ -25,7 +25,7 @@ std::string EdgeOf(const std::string& actor) {
 std::string Doing(const TraceIndex& index, const Segment& segment) {
   switch (segment.kind) {
     case SegmentKind::kHandler:
-      return segment.work >= 0 ? DescribeHandling(index, segment.message)
+      return segment.work >= 0 ? DescribeWork(index, segment.work)
                                : "handles " + DescribeHandling(index, segment.message);
     case SegmentKind::kQueue:
       return DescribeHandling(index, segment.message) + " lies in its mailbox";

@@ -31,12 +31,14 @@ std::string Describe(const PassRecord& pass) {
   return IsPass(pass.kind) ? kind + " of microbatch " + std::to_string(pass.unit) : kind;
 }
 
+std::string DescribeWork(const TraceIndex& index, int work) {
+  const PassRecord& pass = index.work(work).pass;
+  return Describe(pass) + " of " + index.StageName(pass.stage);
+}
+
 std::string DescribeHandling(const TraceIndex& index, int message) {
   const int work = index.WorkOf(message);
-  if (work >= 0) {
-    const PassRecord& pass = index.work(work).pass;
-    return Describe(pass) + " of " + index.StageName(pass.stage);
-  }
+  if (work >= 0) return DescribeWork(index, work);
   const TraceMessage& m = index.message(message);
   return index.TypeName(message) +
          (m.unit >= 0 ? " of microbatch " + std::to_string(m.unit) : std::string());

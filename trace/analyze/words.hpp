@@ -29,6 +29,8 @@ class UnitNumbers {
 
 /// "F of microbatch 3" (since the start of the run), "update".
 std::string Describe(const PassRecord& pass);
+/// "F of microbatch 3 of language.s0". The message that started it may be lost.
+std::string DescribeWork(const TraceIndex& index, int work);
 /// "F of microbatch 3 of language.s0" of a device; else "Activation of microbatch 3", "RoundBegin".
 std::string DescribeHandling(const TraceIndex& index, int message);
 /// "Activation over vision>language", "Gradient over language.s0>s1"; the type alone without a

@@ -45,6 +45,19 @@ TEST_CASE("on a chain with one microbatch the path is every pass there and back"
   CHECK(buckets.at("boundary vision>language") == 4 * 1000 + 6 * 500);
 }
 
+TEST_CASE("work whose message is lost is named on the path", "[trace]") {
+  RunTrace trace = generated::Generate({});
+  // As in a ring that has wrapped: the messages that started the work are overwritten.
+  for (TraceWork& work : trace.work) work.message = -1;
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  const CriticalPath path = CriticalPathOf(index, steps.Of(2));
+  REQUIRE(path.segments.size() == 2);
+  CHECK(path.segments.back().message == -1);
+  CHECK_THAT(Format(path, index, 0), Catch::Contains("update of vision.s0") &&
+                                         Catch::Contains("what came before is not in the trace"));
+}
+
 TEST_CASE("a path whose beginning is lost says so", "[trace]") {
   RunTrace trace = generated::Generate({});
   const TraceIndex whole(trace);
