@@ -1,8 +1,7 @@
 // The tokenizer of SentencePiece models, as a library that is opened on demand; data/tokenizer.cpp
 // says why it is not linked.
-#include <sentencepiece_processor.h>
-
 #include <filesystem>
+#include <sentencepiece_processor.h>
 #include <stdexcept>
 
 #include "data/tokenizer.hpp"
@@ -16,8 +15,7 @@ class SentencePieceTokenizer : public Tokenizer {
     if (!std::filesystem::is_regular_file(file)) {
       throw std::runtime_error(file + ": expected a sentencepiece model, found no such file");
     }
-    const auto status = model_.Load(file);
-    if (!status.ok()) {
+    if (!Load(file)) {
       throw std::runtime_error(file + ": expected a sentencepiece model, could not read it as one");
     }
     if (model_.bos_id() < 0 || model_.eos_id() < 0) {
@@ -26,6 +24,15 @@ class SentencePieceTokenizer : public Tokenizer {
     }
     pad_ = model_.pad_id() >= 0 ? model_.pad_id() : model_.GetPieceSize();
     first_placeholder_ = model_.GetPieceSize() + (model_.pad_id() >= 0 ? 0 : 1);
+  }
+
+  /// The library throws, too, for models that it cannot build its tables from.
+  bool Load(const std::string& file) {
+    try {
+      return model_.Load(file).ok();
+    } catch (const std::exception&) {
+      return false;
+    }
   }
 
   std::vector<TextToken> Encode(std::string_view text) const override {
