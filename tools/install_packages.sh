@@ -9,10 +9,10 @@ packages=(
   libucx-dev ucx-utils pkg-config                  # tensors between processes
   libssl-dev                                       # who may join a job
   libtorch-dev libopenblas0-pthread                # tensors; the reference BLAS is 25 times slower
-  libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
+  libtomlplusplus-dev libcli11-dev nlohmann-json3-dev  # configuration, command line, JSON
   libsqlite3-dev                                   # questions to traces
   libjpeg62-turbo-dev libpng-dev libstb-dev        # images
-  libsentencepiece-dev
+  libsentencepiece-dev                             # tokenizers
   catch2 libbenchmark-dev iproute2                 # tests and benchmarks
 )
 
