@@ -13,8 +13,7 @@ std::string ToString(const ConfigError& error) {
 
 static std::vector<ConfigError> Sorted(std::vector<ConfigError> errors) {
   std::ranges::sort(errors);
-  const auto repeated = std::ranges::unique(errors);
-  errors.erase(repeated.begin(), repeated.end());
+  errors.erase(std::unique(errors.begin(), errors.end()), errors.end());
   return errors;
 }
 

@@ -44,7 +44,7 @@ class ByteTokenizer : public Tokenizer {
 /// that libtorch brings: linked into one program, each would run the other's code. So it is opened
 /// on demand, with its symbols bound among themselves (data/sentencepiece/).
 std::unique_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int num_encoders) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef TROUPE_SANITIZED
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;  // sanitizers refuse deep binding
 #else
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;

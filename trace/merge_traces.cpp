@@ -61,10 +61,10 @@ class Merger {
 
   RunTrace Finish(const std::string& run) {
     trace_.run = run;
-    for (const auto& [number, name] : all_processes_) {
-      const auto there = [&](const TraceProcess& p) { return p.name == name; };
+    for (const auto& one : all_processes_) {
+      const auto there = [&](const TraceProcess& p) { return p.name == one.second; };
       if (std::none_of(trace_.processes.begin(), trace_.processes.end(), there)) {
-        trace_.missing.push_back(name);
+        trace_.missing.push_back(one.second);
       }
     }
     ResolveCauses(records_, trace_);
