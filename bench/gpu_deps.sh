@@ -25,7 +25,7 @@ trap 'rm -rf "$work"' EXIT
 # Development packages, and those that hold what their unversioned .so points to.
 packages=(
   libcaf-dev libucx-dev libucx0 libssl-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
-  libsqlite3-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libstb-dev libsentencepiece-dev
+  libsqlite3-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libsentencepiece-dev
   catch2 pkgconf-bin  # no Google Benchmark: nothing of what runs there needs it
 )
 for package in "${packages[@]}"; do

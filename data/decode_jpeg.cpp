@@ -52,14 +52,6 @@ void OnProgress(j_common_ptr codec) {
   if (decoder->input_scan_number > kMaxScans) JumpWith(codec, "more than 200 scans");
 }
 
-void CheckHeader(jpeg_decompress_struct& decoder) {
-  const auto codec = reinterpret_cast<j_common_ptr>(&decoder);
-  const auto width = static_cast<std::int64_t>(decoder.image_width);
-  const auto height = static_cast<std::int64_t>(decoder.image_height);
-  if (width * height > kMaxImagePixels) JumpWith(codec, "more than 64 million pixels");
-  if (decoder.num_components == 4) JumpWith(codec, "expected grey or RGB, got CMYK");
-}
-
 /// libjpeg's handle and what it points to; destroying one that was never created is legal.
 struct Decoder {
   jpeg_decompress_struct codec = {};
@@ -77,37 +69,88 @@ struct Decoder {
   ~Decoder() { jpeg_destroy_decompress(&codec); }
 };
 
-/// Fills `image`; false with a reason in the failure.
-bool DecodeRows(std::span<const std::uint8_t> bytes, Decoder& whole, Image& image) {
-  if (setjmp(whole.failure.back) != 0) return false;
+/// Up to the first pixel. Jumps where the header is wrong.
+ImageFacts ReadHeader(std::span<const std::uint8_t> bytes, Decoder& whole) {
   jpeg_decompress_struct& decoder = whole.codec;
   jpeg_create_decompress(&decoder);
   decoder.progress = &whole.progress;
   jpeg_mem_src(&decoder, bytes.data(), static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&decoder, TRUE);
-  CheckHeader(decoder);
-  decoder.out_color_space = JCS_RGB;
+  const auto width = static_cast<std::int64_t>(decoder.image_width);
+  const auto height = static_cast<std::int64_t>(decoder.image_height);
+  if (width * height > kMaxImagePixels) {
+    JumpWith(reinterpret_cast<j_common_ptr>(&decoder), "more than 64 million pixels");
+  }
+  return {ImageFormat::kJpeg, static_cast<int>(width), static_cast<int>(height)};
+}
+
+/// Fills `facts`; false with a reason in the failure.
+bool DecodeHeader(std::span<const std::uint8_t> bytes, Decoder& whole, ImageFacts& facts) {
+  if (setjmp(whole.failure.back) != 0) return false;
+  facts = ReadHeader(bytes, whole);
+  return true;
+}
+
+/// a * b / 255, rounded, as Pillow's MULDIV255 does it.
+int MultiplyBytes(int a, int b) {
+  const int product = a * b + 128;
+  return ((product >> 8) + product) >> 8;
+}
+
+/// Cyan, magenta, yellow and black to RGB. Files hold 255 - ink: Adobe's way, which Pillow takes
+/// every file with four components to follow, with Adobe's marker or without.
+void InksToRgb(std::span<const std::uint8_t> inks, std::uint8_t* rgb) {
+  for (std::size_t i = 0; i < inks.size(); i += 4) {
+    const int light = inks[i + 3];
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      const int ink = 255 - inks[i + channel];
+      *rgb++ = static_cast<std::uint8_t>(light - MultiplyBytes(ink, light));
+    }
+  }
+}
+
+/// Fills `image`; false with a reason in the failure. `inks` has room for a row of CMYK.
+bool DecodeRows(std::span<const std::uint8_t> bytes, Decoder& whole, Image& image,
+                std::vector<std::uint8_t>& inks) {
+  if (setjmp(whole.failure.back) != 0) return false;
+  ReadHeader(bytes, whole);
+  jpeg_decompress_struct& decoder = whole.codec;
+  const bool ink = decoder.num_components == 4;
+  decoder.out_color_space = ink ? JCS_CMYK : JCS_RGB;  // libjpeg makes CMYK of YCCK
   jpeg_start_decompress(&decoder);
   image.width = static_cast<int>(decoder.output_width);
   image.height = static_cast<int>(decoder.output_height);
   const std::size_t row_bytes = std::size_t{decoder.output_width} * 3;
   image.pixels.resize(row_bytes * decoder.output_height);
+  if (ink) inks.resize(std::size_t{decoder.output_width} * 4);
   while (decoder.output_scanline < decoder.output_height) {
-    JSAMPROW row = image.pixels.data() + decoder.output_scanline * row_bytes;
+    std::uint8_t* const pixels = image.pixels.data() + decoder.output_scanline * row_bytes;
+    JSAMPROW row = ink ? inks.data() : pixels;
     jpeg_read_scanlines(&decoder, &row, 1);
+    if (ink) InksToRgb(inks, pixels);
   }
   jpeg_finish_decompress(&decoder);
   return true;
 }
 
+ImageError Unusable(const Decoder& decoder) {
+  return ImageError(std::string("not a usable jpeg: ") + decoder.failure.text.data());
+}
+
 }  // namespace
+
+ImageFacts JpegFacts(std::span<const std::uint8_t> bytes) {
+  Decoder decoder;
+  ImageFacts facts;
+  if (!DecodeHeader(bytes, decoder, facts)) throw Unusable(decoder);
+  return facts;
+}
 
 Image DecodeJpeg(std::span<const std::uint8_t> bytes) {
   Decoder decoder;
   Image image;
-  if (!DecodeRows(bytes, decoder, image)) {
-    throw ImageError(std::string("not a usable jpeg: ") + decoder.failure.text.data());
-  }
+  std::vector<std::uint8_t> inks;  // here: a jump would skip its destructor in DecodeRows
+  if (!DecodeRows(bytes, decoder, image, inks)) throw Unusable(decoder);
   return image;
 }
 

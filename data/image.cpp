@@ -10,22 +10,16 @@
 #include <system_error>
 
 #include "data/decode_jpeg.hpp"
+#include "data/decode_png.hpp"
+#include "data/image_format.hpp"
 #include "data/resize.hpp"
 
 namespace troupe {
 namespace {
 
-constexpr std::array<std::uint8_t, 3> kJpegMagic = {0xff, 0xd8, 0xff};
-constexpr std::array<std::uint8_t, 8> kPngMagic = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-
 // Of OpenAI's CLIP, by channel.
 constexpr std::array<double, 3> kClipMean = {0.48145466, 0.4578275, 0.40821073};
 constexpr std::array<double, 3> kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
-
-template <std::size_t N>
-bool StartsWith(std::span<const std::uint8_t> bytes, const std::array<std::uint8_t, N>& magic) {
-  return bytes.size() >= N && std::equal(magic.begin(), magic.end(), bytes.begin());
-}
 
 /// libpng's handle; png_image_free is idempotent.
 struct PngFile {
@@ -36,35 +30,25 @@ struct PngFile {
   ~PngFile() { png_image_free(&image); }
 };
 
-Image DecodePng(std::span<const std::uint8_t> bytes) {
-  PngFile png;
-  const auto fail = [&] {
-    throw ImageError(std::string("not a usable png: ") + png.image.message);
-  };
-  if (png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()) == 0) fail();
-  const std::int64_t num_pixels = std::int64_t{png.image.width} * png.image.height;
-  if (num_pixels > kMaxImagePixels) {
-    throw ImageError("not a usable png: more than 64 million pixels");
-  }
-  png.image.format = PNG_FORMAT_RGB;
-  Image image{static_cast<int>(png.image.width), static_cast<int>(png.image.height), {}};
-  image.pixels.resize(static_cast<std::size_t>(num_pixels) * 3);
-  const png_color white = {255, 255, 255};
-  if (png_image_finish_read(&png.image, &white, image.pixels.data(), 0, nullptr) == 0) fail();
-  return image;
-}
+/// A header that is longer is read with the whole file.
+constexpr std::uintmax_t kHeaderBytes = 4096;
 
-std::vector<std::uint8_t> ReadBytes(const std::string& file) {
+/// Throws ImageError unless `file` is a regular file of a usable size, which is returned: opening a
+/// pipe or a device could wait for ever.
+std::uintmax_t SizeOf(const std::string& file) {
   std::error_code failure;
   const auto status = std::filesystem::status(file, failure);
   if (!std::filesystem::exists(status)) throw ImageError("no such file");
-  // Opening a pipe or a device could wait for ever.
   if (!std::filesystem::is_regular_file(status)) throw ImageError("expected a regular file");
   const std::uintmax_t size = std::filesystem::file_size(file, failure);
   if (failure) throw ImageError(failure.message());
   if (size > static_cast<std::uintmax_t>(kMaxImageBytes)) {
     throw ImageError("expected at most 64 MiB, got " + std::to_string(size) + " bytes");
   }
+  return size;
+}
+
+std::vector<std::uint8_t> ReadBytes(const std::string& file, std::uintmax_t size) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw ImageError(std::string("could not be opened: ") + std::strerror(errno));
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
@@ -76,20 +60,51 @@ std::vector<std::uint8_t> ReadBytes(const std::string& file) {
   return bytes;
 }
 
-}  // namespace
-
-Image DecodeImage(std::span<const std::uint8_t> bytes) {
-  if (StartsWith(bytes, kJpegMagic)) return DecodeJpeg(bytes);
-  if (StartsWith(bytes, kPngMagic)) return DecodePng(bytes);
-  throw ImageError("expected a jpeg or png, the first bytes are neither's");
+ImageFacts FactsOf(std::span<const std::uint8_t> bytes) {
+  return FormatOf(bytes) == ImageFormat::kJpeg ? JpegFacts(bytes) : PngFacts(bytes);
 }
 
-Image ReadImage(const std::string& file) {
+/// The first bytes suffice unless long metadata precede the size.
+ImageFacts ReadFacts(const std::string& file, std::uintmax_t size) {
+  if (size > kHeaderBytes) {
+    const std::vector<std::uint8_t> start = ReadBytes(file, kHeaderBytes);
+    static_cast<void>(FormatOf(start));  // its error is final
+    try {
+      return FactsOf(start);
+    } catch (const ImageError&) {
+    }
+  }
+  return FactsOf(ReadBytes(file, size));
+}
+
+/// Puts the file's name in front of the errors of `action`.
+template <class Action>
+auto Named(const std::string& file, Action action) {
   try {
-    return DecodeImage(ReadBytes(file));
+    return action();
   } catch (const ImageError& error) {
     throw ImageError(file + ": " + error.what());
   }
+}
+
+}  // namespace
+
+Image DecodeImage(std::span<const std::uint8_t> bytes) {
+  return FormatOf(bytes) == ImageFormat::kJpeg ? DecodeJpeg(bytes) : DecodePng(bytes);
+}
+
+Image ReadImage(const std::string& file) {
+  return Named(file, [&] { return DecodeImage(ReadBytes(file, SizeOf(file))); });
+}
+
+ImageFacts CheckImage(const std::string& file, bool decode) {
+  return Named(file, [&] {
+    const std::uintmax_t size = SizeOf(file);
+    if (!decode) return ReadFacts(file, size);
+    const std::vector<std::uint8_t> bytes = ReadBytes(file, size);
+    const Image image = DecodeImage(bytes);
+    return ImageFacts{FormatOf(bytes), image.width, image.height};
+  });
 }
 
 void WritePng(const std::string& file, const Image& image) {

@@ -26,12 +26,27 @@ struct Image {
   friend bool operator==(const Image&, const Image&) = default;
 };
 
-/// Decodes a JPEG or PNG, told apart by their first bytes. Grey becomes RGB; alpha is laid over
-/// white; CMYK is refused. Throws ImageError, also for a file that is cut short.
+enum class ImageFormat : std::uint8_t { kJpeg, kPng };
+inline constexpr int kNumImageFormats = 2;
+
+/// The facts that a file's header holds.
+struct ImageFacts {
+  ImageFormat format = ImageFormat::kJpeg;
+  int width = 0;
+  int height = 0;
+};
+
+/// Decodes a JPEG or PNG, which their first bytes distinguish, to the pixels of Pillow's
+/// convert("RGB"): alpha is dropped, CMYK is converted, gamma, colour profiles and EXIF orientation
+/// have no effect. Throws ImageError, also for a file that is cut short.
 Image DecodeImage(std::span<const std::uint8_t> bytes);
 
-/// The same for a file; errors begin with its name.
+/// Like `DecodeImage`, for a file; errors begin with its name.
 Image ReadImage(const std::string& file);
+
+/// Checks a file's type, size, first bytes and header; with `decode`, that all of it decodes.
+/// Errors begin with the file's name.
+ImageFacts CheckImage(const std::string& file, bool decode);
 
 /// Throws ImageError: an image without pixels, or a file that cannot be written.
 void WritePng(const std::string& file, const Image& image);

@@ -1,4 +1,4 @@
-// Bicubic resizing; the only place that knows stb_image_resize.
+// Bicubic resizing in integers, equal to Pillow's bit by bit.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,11 @@
 namespace troupe {
 
 /// The image resized so that its shorter side is `size`, and the centre of that: [size, size, 3].
-/// Catmull-Rom with antialiasing, on the stored (not linearised) values, as PIL's BICUBIC is.
-/// Throws ImageError: an image without pixels, no memory.
+/// The longer side becomes longer * size / shorter, rounded down; an odd pixel more is cut at the
+/// right and at the bottom. Throws ImageError for an image without pixels.
+///   source   Pillow's Resample.c: Catmull-Rom, widened where the image shrinks; weights of 22
+///   bits;
+///            columns first, rounded to 8 bits before the rows
 std::vector<std::uint8_t> ResizeAndCrop(const Image& image, int size);
 
 }  // namespace troupe

@@ -384,7 +384,8 @@ TEST_CASE("an image that is missing or broken is named with its row", "[data]") 
   data.folder().Write("13_0.png", "GIF89a");
   CHECK_THROWS_WITH(source.LoadWhole(EvaluationRound(2)),
                     held_out + ": row 0 (id \"r13\"): " + (data.folder() / "13_0.png") +
-                        ": expected a jpeg or png, the first bytes are neither's");
+                        ": expected a jpeg or png, got a file of another format (gif): convert it "
+                        "and correct the row");
 }
 
 TEST_CASE("a source that cannot be built says why", "[data]") {
