@@ -47,7 +47,9 @@ std::vector<std::string> AddressesOf(const Roster& roster) {
 UcxOptions UcxOptionsOf(const TransportConfig& transport, const Roster& roster, ProcessId self,
                         const RunKey& key, PlaneSettings settings) {
   UcxOptions options{std::move(settings), {}, transport.net_devices, transport.port_range, {}, {}};
-  options.tls = ChooseUcxTransports(transport.ucx_tls);
+  std::vector<std::string> hosts;
+  for (const Hello& hello : roster.members) hosts.push_back(hello.host);
+  options.tls = ChooseUcxTransports(transport, hosts);
   if (NamesTcp(options.tls) && options.net_devices.empty()) {
     options.net_devices = InterfaceOf(roster.members[static_cast<std::size_t>(self)].address.host);
     // Where the user names interfaces, others send from addresses that are not in the roster.
@@ -75,8 +77,8 @@ TcpOptions TcpOptionsOf(std::vector<Peer>& peers, PlaneSettings settings, bool e
 
 std::function<bool(const Hello& one, const Hello& other)> NeedsConnection(
     const TransportConfig& transport) {
-  return [ucx_tls = transport.ucx_tls](const Hello& one, const Hello& other) {
-    return ChooseCarrier(ucx_tls, one.host, other.host) == Carrier::kProvenTcp;
+  return [transport](const Hello& one, const Hello& other) {
+    return ChooseCarrier(transport, one.host, other.host) == Carrier::kProvenTcp;
   };
 }
 
@@ -108,12 +110,15 @@ std::unique_ptr<UcxOptions> UcxOptionsHere(const TransportConfig& transport, int
                                            bool elsewhere) {
   const std::string own = HostIdentity();
   const auto by_ucx = [&](const std::string& other) {
-    return ChooseCarrier(transport.ucx_tls, own, other) == Carrier::kUcx;
+    return ChooseCarrier(transport, own, other) == Carrier::kUcx;
   };
-  if (!(here > 1 && by_ucx(own)) && !(elsewhere && by_ucx("elsewhere"))) return nullptr;
+  const bool with_others = elsewhere && by_ucx("elsewhere");
+  if (!(here > 1 && by_ucx(own)) && !with_others) return nullptr;
+  std::vector<std::string> hosts(static_cast<std::size_t>(here), own);
+  if (with_others) hosts.emplace_back("elsewhere");
   auto options = std::make_unique<UcxOptions>();
   options->names = {"here", "elsewhere"};
-  options->tls = ChooseUcxTransports(transport.ucx_tls);
+  options->tls = ChooseUcxTransports(transport, hosts);
   options->net_devices = transport.net_devices;
   options->port_range = transport.port_range;
   return options;
@@ -122,22 +127,26 @@ std::unique_ptr<UcxOptions> UcxOptionsHere(const TransportConfig& transport, int
 std::string DescribeTensorPlane(const Plane& plane, const Roster& roster,
                                 const TransportConfig& transport) {
   std::vector<std::string> names;
-  for (const Hello& member : roster.members) names.push_back(member.name);
-  const std::string& here = roster.members[static_cast<std::size_t>(plane.self())].host;
+  std::vector<std::string> hosts;
+  for (const Hello& member : roster.members) {
+    names.push_back(member.name);
+    hosts.push_back(member.host);
+  }
   bool by_ucx = false;
   bool by_tcp = false;
   for (const Hello& member : roster.members) {
     if (member.process == plane.self()) continue;
-    const Carrier carrier = ChooseCarrier(transport.ucx_tls, here, member.host);
-    by_ucx = by_ucx || carrier == Carrier::kUcx;
-    by_tcp = by_tcp || carrier == Carrier::kProvenTcp;
+    const bool proven = ChooseCarrier(transport, hosts[static_cast<std::size_t>(plane.self())],
+                                      member.host) == Carrier::kProvenTcp;
+    by_tcp = by_tcp || proven;
+    by_ucx = by_ucx || !proven;
   }
   std::string text = DescribeTransports(plane, names);
   if (by_tcp)
     text += transport.ucx_tls == "none" ? "; without a port, transport.ucx_tls is \"none\""
                                         : "; tcp where no memory is shared, without a port";
-  if (by_ucx && NamesTcp(ChooseUcxTransports(transport.ucx_tls)))
-    text += "; UCX listens on a port, transport.ucx_tls names tcp";
+  if (by_ucx && NamesTcp(ChooseUcxTransports(transport, hosts)))
+    text += "; UCX listens on a port, as transport.tcp or transport.ucx_tls says";
   return text;
 }
 

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <array>
 #include <cstring>
-#include <functional>
 #include <ifaddrs.h>
 #include <memory>
 #include <netinet/in.h>
@@ -18,21 +17,14 @@ namespace {
 
 constexpr const char* kSharedMemory = "posix,cma";
 
-/// Whether a list of transports has one for which `is` holds.
-bool Names(const std::string& ucx_tls, const std::function<bool(const std::string&)>& is) {
-  std::istringstream list(ucx_tls);
-  for (std::string one; std::getline(list, one, ',');)
-    if (is(one)) return true;
-  return false;
-}
-
 /// Whether UCX stays within this machine with these transports.
 bool IsSharedMemory(const std::string& ucx_tls) {
   constexpr std::array<std::string_view, 9> kWithin{"posix", "sysv", "cma",  "self", "shm",
                                                     "sm",    "mm",   "knem", "xpmem"};
-  return !Names(ucx_tls, [&](const std::string& one) {
-    return std::find(kWithin.begin(), kWithin.end(), one) == kWithin.end();
-  });
+  std::istringstream list(ucx_tls);
+  for (std::string one; std::getline(list, one, ',');)
+    if (std::find(kWithin.begin(), kWithin.end(), one) == kWithin.end()) return false;
+  return true;
 }
 
 std::string TextOf(const sockaddr* address) {
@@ -52,19 +44,27 @@ std::string TextOf(const sockaddr* address) {
 
 }  // namespace
 
-bool NamesTcp(const std::string& ucx_tls) {
-  return Names(ucx_tls, [](const std::string& one) { return one == "tcp" || one == "all"; });
-}
-
-Carrier ChooseCarrier(const std::string& ucx_tls, const std::string& host,
+Carrier ChooseCarrier(const TransportConfig& transport, const std::string& host,
                       const std::string& other) {
-  if (ucx_tls == "none") return Carrier::kProvenTcp;
-  if (SharesMemory(host, other)) return Carrier::kUcx;
-  return ucx_tls == "auto" || IsSharedMemory(ucx_tls) ? Carrier::kProvenTcp : Carrier::kUcx;
+  if (transport.ucx_tls == "none") return Carrier::kProvenTcp;
+  if (SharesMemory(host, other) || transport.tcp == TransportTcp::kUcx) return Carrier::kUcx;
+  return transport.ucx_tls == "auto" || IsSharedMemory(transport.ucx_tls) ? Carrier::kProvenTcp
+                                                                          : Carrier::kUcx;
 }
 
-std::string ChooseUcxTransports(const std::string& ucx_tls) {
-  return ucx_tls == "auto" ? kSharedMemory : ucx_tls;
+std::string ChooseUcxTransports(const TransportConfig& transport,
+                                const std::vector<std::string>& hosts) {
+  if (transport.ucx_tls != "auto") return transport.ucx_tls;
+  if (transport.tcp != TransportTcp::kUcx) return kSharedMemory;
+  bool all_share = true;
+  for (const std::string& a : hosts) {
+    for (const std::string& b : hosts) {
+      if (&a == &b || SharesMemory(a, b)) continue;
+      if (SameMachine(a, b)) return "tcp";
+      all_share = false;
+    }
+  }
+  return all_share ? kSharedMemory : std::string(kSharedMemory) + ",tcp";
 }
 
 std::string InterfaceOf(const std::string& address) {

@@ -164,6 +164,15 @@ static void CheckTransport(const TransportConfig& transport, Report& report) {
   if (transport.ucx_tls.empty() && report.Good({"transport.ucx_tls"})) {
     report.Add("transport.ucx_tls", "expected \"auto\" or a list of UCX transports, got \"\"");
   }
+  if (transport.tcp == TransportTcp::kProven && NamesTcp(transport.ucx_tls) &&
+      report.Good({"transport.tcp", "transport.ucx_tls"})) {
+    report.Add("transport.tcp", "\"proven\" keeps tensors off UCX's TCP, which transport.ucx_tls " +
+                                    Quoted(transport.ucx_tls) + " names: leave one of them out");
+  }
+  if (transport.tcp == TransportTcp::kUcx && transport.ucx_tls == "none" &&
+      report.Good({"transport.tcp", "transport.ucx_tls"})) {
+    report.Add("transport.tcp", "\"ucx\" needs UCX, which transport.ucx_tls \"none\" leaves out");
+  }
   const std::string_view range = transport.port_range;
   if (range.empty() || !report.Good({"transport.port_range"})) return;
   const auto dash = std::min(range.find('-'), range.size());

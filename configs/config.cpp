@@ -1,6 +1,7 @@
 #include "configs/config.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -25,6 +26,13 @@ const ModuleConfig& Config::Sink() const {
 
 std::int64_t Config::samples_per_microbatch() const {
   return schedule.micro_batch_size * Sink().layout.dp;
+}
+
+bool NamesTcp(const std::string& ucx_tls) {
+  std::istringstream list(ucx_tls);
+  for (std::string one; std::getline(list, one, ',');)
+    if (one == "tcp" || one == "all") return true;
+  return false;
 }
 
 int GpuOf(const ClusterConfig& cluster, int rank) {

@@ -75,7 +75,15 @@ std::string MissingGpus(const ClusterConfig& cluster, const std::vector<int>& ra
 /// What is checked of a message between processes.
 enum class TransportVerify { kOff, kHeader, kPayload };
 
+/// What carries tensors over TCP between processes that do not share memory.
+enum class TransportTcp {
+  kAuto,    ///< kProven, unless ucx_tls names TCP
+  kProven,  ///< connections that have proven the run key
+  kUcx      ///< UCX, which listens on a port
+};
+
 struct TransportConfig {
+  TransportTcp tcp = TransportTcp::kAuto;
   TransportVerify verify = TransportVerify::kHeader;
   std::string ucx_tls = "auto";  ///< "auto", or what UCX_TLS would say
   std::string net_devices = "";  ///< interfaces; "" = the one of the node's address
@@ -83,6 +91,9 @@ struct TransportConfig {
   std::int64_t spin_us = 0;
   friend bool operator==(const TransportConfig&, const TransportConfig&) = default;
 };
+
+/// Whether a list of UCX's transports has TCP in it.
+bool NamesTcp(const std::string& ucx_tls);
 
 struct CheckpointConfig {
   std::int64_t every = 0;  ///< steps between checkpoints; 0 = at an interruption only

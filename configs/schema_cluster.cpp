@@ -162,11 +162,19 @@ static std::vector<KeySpec> TransportKeys() {
                   "was asked for, or every byte of it too, up to the memory of a GPU.",
        .slot = [](const Target& t) -> Slot { return &t.config->transport.verify; }},
       {.table = "transport",
+       .name = "tcp",
+       .type = ValueType::kWord,
+       .words = {"auto", "proven", "ucx"},
+       .meaning =
+           "What carries tensors over TCP: connections that have proven the run key, or UCX, "
+           "which listens on a port; \"auto\" = proven, unless ucx_tls names tcp.",
+       .slot = [](const Target& t) -> Slot { return &t.config->transport.tcp; }},
+      {.table = "transport",
        .name = "ucx_tls",
        .type = ValueType::kText,
        .meaning =
            "Transports that UCX may use, as in UCX_TLS; \"auto\" = shared memory where there is "
-           "any, and nothing else; \"none\" = UCX carries nothing.",
+           "any, and TCP where tcp says so; \"none\" = UCX carries nothing.",
        .slot = [](const Target& t) -> Slot { return &t.config->transport.ucx_tls; }},
       {.table = "transport",
        .name = "net_devices",

@@ -13,20 +13,32 @@ const std::string kElsewhere = "boot=b net=1 ipc=2 pid=3 uid=4";
 }  // namespace
 
 TEST_CASE("shared memory is UCX's, everything else goes over proven connections") {
-  CHECK(ChooseCarrier("auto", kHere, kHere) == Carrier::kUcx);
-  CHECK(ChooseCarrier("auto", kHere, kContainer) == Carrier::kProvenTcp);
-  CHECK(ChooseCarrier("auto", kHere, kElsewhere) == Carrier::kProvenTcp);
-  CHECK(ChooseUcxTransports("auto") == "posix,cma");
+  for (const TransportTcp tcp : {TransportTcp::kAuto, TransportTcp::kProven}) {
+    const TransportConfig transport{.tcp = tcp};
+    CHECK(ChooseCarrier(transport, kHere, kHere) == Carrier::kUcx);
+    CHECK(ChooseCarrier(transport, kHere, kContainer) == Carrier::kProvenTcp);
+    CHECK(ChooseCarrier(transport, kHere, kElsewhere) == Carrier::kProvenTcp);
+    CHECK(ChooseUcxTransports(transport, {kHere, kContainer, kElsewhere}) == "posix,cma");
+  }
+}
+
+TEST_CASE("UCX carries TCP where the configuration says so, over TCP alone beside containers") {
+  const TransportConfig transport{.tcp = TransportTcp::kUcx};
+  CHECK(ChooseCarrier(transport, kHere, kElsewhere) == Carrier::kUcx);
+  CHECK(ChooseUcxTransports(transport, {kHere, kHere}) == "posix,cma");
+  CHECK(ChooseUcxTransports(transport, {kHere, kHere, kElsewhere}) == "posix,cma,tcp");
+  CHECK(ChooseUcxTransports(transport, {kHere, kContainer, kElsewhere}) == "tcp");
 }
 
 TEST_CASE("transports that the user names are UCX's, unless they end at this machine") {
-  for (const std::string named : {"tcp", "rc,ud,posix,cma", "all"}) {
-    CHECK(ChooseCarrier(named, kHere, kHere) == Carrier::kUcx);
-    CHECK(ChooseCarrier(named, kHere, kElsewhere) == Carrier::kUcx);
-    CHECK(ChooseUcxTransports(named) == named);
-    CHECK(NamesTcp(named) == (named != "rc,ud,posix,cma"));
+  for (const char* named : {"tcp", "rc,ud,posix,cma", "all"}) {
+    const TransportConfig transport{.ucx_tls = named};
+    CHECK(ChooseCarrier(transport, kHere, kElsewhere) == Carrier::kUcx);
+    CHECK(ChooseUcxTransports(transport, {kHere, kElsewhere}) == named);
   }
-  CHECK(ChooseCarrier("posix,sysv,cma", kHere, kHere) == Carrier::kUcx);
-  CHECK(ChooseCarrier("posix,sysv,cma", kHere, kElsewhere) == Carrier::kProvenTcp);
-  CHECK(ChooseCarrier("none", kHere, kHere) == Carrier::kProvenTcp);
+  const TransportConfig within{.ucx_tls = "posix,sysv,cma"};
+  CHECK(ChooseCarrier(within, kHere, kHere) == Carrier::kUcx);
+  CHECK(ChooseCarrier(within, kHere, kElsewhere) == Carrier::kProvenTcp);
+  const TransportConfig none{.ucx_tls = "none"};
+  CHECK(ChooseCarrier(none, kHere, kHere) == Carrier::kProvenTcp);
 }

@@ -110,6 +110,7 @@ devices = 1
 
 [transport]
 verify = "payload"
+tcp = "ucx"
 ucx_tls = "tcp,self"
 net_devices = "eth0,lo"
 port_range = "7500-7600"
@@ -135,7 +136,8 @@ keep = 3
   CHECK(cluster.tls_ca == "ca.pem");
   CHECK(cluster.tls_certificate == "n0.pem");
   CHECK(cluster.tls_key == "n0.key");
-  CHECK(loaded.config.transport == TransportConfig{.verify = TransportVerify::kPayload,
+  CHECK(loaded.config.transport == TransportConfig{.tcp = TransportTcp::kUcx,
+                                                   .verify = TransportVerify::kPayload,
                                                    .ucx_tls = "tcp,self",
                                                    .net_devices = "eth0,lo",
                                                    .port_range = "7500-7600",

@@ -63,7 +63,7 @@ TEST_CASE("a scan of a host that trains finds no port, and does not disturb it")
 
 TEST_CASE("bytes that abort UCX do not reach its port from another address") {
   if (NoBed()) return;
-  Bed bed({.nodes = 2, .settings = {"transport.ucx_tls=tcp"}, .strangers = 1});
+  Bed bed({.nodes = 2, .settings = {"transport.tcp=ucx"}, .strangers = 1});
   bed.AwaitStep(2);
   CHECK(bed[0].WaitForLine("UCX listens on a port", kPatience));
   for (int node = 0; node < 2; ++node) {
