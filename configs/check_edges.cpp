@@ -94,8 +94,8 @@ static void CheckStrangers(const Config& config, Report& report) {
       if (&earlier == &module) break;
       if (!report.Good({KeyOf(module, "ranks"), KeyOf(earlier, "ranks")})) continue;
       const auto shared = SharedRanks(earlier, module);
-      const bool ordered = Joined(config, earlier, module) || TakeTurns(config, earlier, module);
-      if (shared.empty() || ordered) continue;
+      if (shared.empty() || Joined(config, earlier, module) || TakeTurns(config, earlier, module))
+        continue;
       report.Add(KeyOf(module, "ranks"), "shares rank " + RanksText(shared) + " with " +
                                              KeyOf(earlier, "ranks") +
                                              " without an edge between them, expected ranks of "

@@ -136,6 +136,12 @@ void TreeReader::ReadModules(const TomlEntry& modules) {
                   "expected [modules.NAME] tables, got " + Described(modules.value));
     return;
   }
+  if (const std::size_t count = modules.value.entries.size(); count > kMaxModules) {
+    report_.AddAt("modules", modules.place,
+                  "expected at most " + std::to_string(kMaxModules) + " modules, got " +
+                      std::to_string(count));
+    return;
+  }
   for (const auto& entry : modules.value.entries) ReadModule(entry);
 }
 

@@ -73,6 +73,9 @@ struct Range {
 inline constexpr double kMaxCount = 2'147'483'647.0;
 /// A rank is a worker thread: more are a slip of the pen, and lists are sized by it.
 inline constexpr int kMaxRanks = 65'536;
+/// Far above any model; beyond them a configuration is a mistake, and checking it would take minutes.
+inline constexpr std::size_t kMaxModules = 1'024;
+inline constexpr int kMaxLayers = 10'000;
 
 /// What the value of a key decides, and so whether a run may go on with another one.
 enum class KeyRole {

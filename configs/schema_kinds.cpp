@@ -4,6 +4,7 @@ namespace troupe {
 
 static constexpr Range kCount{1, kMaxCount};
 static constexpr Range kCountOrNone{0, kMaxCount};
+static constexpr Range kLayers{1, kMaxLayers};
 static constexpr Range kPositive{.low = 0, .above_low = true};
 static constexpr Range kNotNegative{.low = 0};
 
@@ -40,7 +41,7 @@ std::vector<KeySpec> VitKeys() {
        .type = ValueType::kInteger,
        .kinds = kVitOnly,
        .required = true,
-       .range = kCount,
+       .range = kLayers,
        .unit = "layers",
        .meaning = "Transformer layers.",
        .slot = [](const Target& t) -> Slot { return &t.module->vit.layers; }},
@@ -109,7 +110,7 @@ std::vector<KeySpec> LlamaKeys() {
        .type = ValueType::kInteger,
        .kinds = kLlamaOnly,
        .required = true,
-       .range = kCount,
+       .range = kLayers,
        .unit = "layers",
        .meaning = "Transformer layers.",
        .slot = [](const Target& t) -> Slot { return &t.module->llama.layers; }},

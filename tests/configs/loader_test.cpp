@@ -243,6 +243,16 @@ TEST_CASE("a file that cannot be read is named") {
   CHECK(ErrorsOf("/dev/zero") == "/dev/zero: expected a file, got something that is none");
 }
 
+TEST_CASE("more modules or layers than any model has are refused before they are looked at") {
+  std::string text = "schema = 1\n[cluster]\nranks = 1\n";
+  for (int i = 0; i < 20'000; ++i) text += "[modules.m" + std::to_string(i) + "]\nkind = \"vit\"\n";
+  const Folder folder;
+  CHECK_THAT(ErrorsOf(folder.Write("many.toml", text)),
+             Catch::Contains("expected at most 1024 modules, got 20000"));
+  CHECK_THAT(ErrorsOf(kShapes, {"modules.language.layers=1000000000"}),
+             Catch::Contains("modules.language.layers: ") && Catch::Contains("10000"));
+}
+
 TEST_CASE("files may lie eight deep and no deeper") {
   const Folder folder;
   std::string below = fs::absolute(kShapes).string();
