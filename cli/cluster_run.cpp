@@ -66,6 +66,15 @@ std::string LastingDirectory(const ClusterArguments& arguments) {
   return RunDirectory(loaded.config.run, loaded.resolved_toml, arguments.into).path();
 }
 
+/// Whether the job has failed because its newest checkpoint is damaged, and there is one before it
+/// now. All bytes are read: only this can tell it from other failures.
+bool SetsAsideDamaged(const std::string& run_directory, int exit_code) {
+  if (exit_code != kExitFailed || run_directory.empty()) return false;
+  const auto line = SetAsideIfDamaged(run_directory);
+  if (line) std::cerr << ("troupe: warning: " + *line + "\n") << std::flush;
+  return line && NewestCheckpoint(run_directory);
+}
+
 /// Children for `mine` of the plan's processes, until they succeed, fail for good, or have been
 /// restarted as often as allowed. `meet` says what those of one attempt are told.
 int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
@@ -92,7 +101,8 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
       children.push_back(std::move(child));
     }
     const int exit_code = RunChildren(children, interrupt);
-    if (exit_code != kExitLost || attempt == arguments.restarts || interrupt.signal() != 0) {
+    if (attempt == arguments.restarts || interrupt.signal() != 0 ||
+        (exit_code != kExitLost && !SetsAsideDamaged(into, exit_code))) {
       return exit_code;
     }
     std::cerr << "troupe: starting anew" << (into.empty() ? "" : " " + WhereAnew(into, every))
@@ -145,6 +155,7 @@ int RunAlone(Work& work, const std::string& into, Interrupt& interrupt) {
   setup.interrupt = &interrupt;
   JobEnd end;
   end.failure = RunInProcess(setup);
+  if (setup.after_failure) end.advice = setup.after_failure() + "\n";
   return ExitCodeOf(work.Finish(end), interrupt);
 }
 
@@ -156,23 +167,10 @@ void RemoveUnused(const std::string& directory) {
   std::filesystem::remove(directory, ignored);
 }
 
-RunKey ReadKey(const std::string& path) {
-  if (path.empty()) {
-    throw LaunchError(
-        "a job of several processes needs a run key, the same file on every node: make one with "
-        "`troupe key FILE`, then say --key-file FILE or set TROUPE_KEY_FILE");
-  }
-  try {
-    return RunKey::ReadFile(path);
-  } catch (const std::runtime_error& e) {
-    throw LaunchError(e.what());
-  }
-}
-
 int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
                 ProcessId self, const Address& seed, Interrupt& interrupt) {
   const Config& config = work.plan().config();
-  const RunKey key = ReadKey(arguments.member.key_file);
+  const RunKey key = ReadKey(arguments.member);
   JoinOptions options = JoinOptionsOf(config, plan, self, seed, arguments.member);
   options.self.config += work.Task();
   options.self.build = VersionText();
@@ -202,7 +200,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   JobSetup setup = work.Setup(self == 0);
   if (self != 0) setup.rounds = nullptr;
   setup.interrupt = &interrupt;
-  setup.quiet = arguments.member.child;
+  setup.quiet = arguments.member.child();
   if (self == 0) std::cout << ProcessTable(work.plan(), plan, &joined.roster) << '\n' << std::flush;
   Membership member{std::make_shared<const ProcessPlan>(plan), self, key, std::move(joined)};
   const JobEnd end = RunAmongProcesses(setup, std::move(member));
@@ -288,8 +286,8 @@ int RunNodeOfJob(const ClusterArguments& given) {
   }
   if (choice.node == 0) GoOn(arguments);
   const Address seed = ChooseJoin(variables, member.join, loaded.config.cluster).address;
-  if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !member.child)) {
-    static_cast<void>(ReadKey(member.key_file));
+  if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !member.child())) {
+    static_cast<void>(ReadKey(member));
     return ExitCodeOf(RunNodeChildren(arguments, plan, choice, seed, interrupt), interrupt);
   }
   const auto work = OpenWork(arguments.work);

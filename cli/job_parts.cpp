@@ -11,6 +11,7 @@
 #include "modules/synthetic/synthetic_program.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/programs.hpp"
+#include "trace/lost_pages.hpp"
 
 namespace troupe {
 namespace {
@@ -129,6 +130,15 @@ WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
   watchdog.actors = node.actors;
   watchdog.waits = node.group_waits;
   watchdog.abort = node.abort;
+  if (node.trace) {
+    watchdog.looking = [name = watchdog.process, told = false]() mutable {
+      if (told || !AnyPagesLost()) return;
+      told = true;
+      std::cerr << ("troupe: warning: the trace file of " + name +
+                    " was cut short by another program; the rest of the run is not in it\n")
+                << std::flush;
+    };
+  }
   return watchdog;
 }
 

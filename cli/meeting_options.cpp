@@ -113,7 +113,7 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
   options.timeout = std::chrono::milliseconds(
       static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
   // Among processes of one launcher the first one's account is enough.
-  if (self == 0 || !arguments.child) {
+  if (self == 0 || !arguments.child()) {
     options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
   }
   return options;

@@ -11,6 +11,7 @@
 
 #include "actors/connections.hpp"
 #include "cli/commands.hpp"
+#include "cli/directory_guard.hpp"
 #include "cli/job_parts.hpp"
 #include "cli/meeting_options.hpp"
 #include "cli/preflight.hpp"
@@ -88,7 +89,8 @@ class SpanningRun {
     StartWatch();
     WatchdogConfig watchdog = WatchdogOf(config_, node);
     if (node.trace && member_.self != 0) {
-      watchdog.looking = [this, trace = node.trace] {
+      watchdog.looking = [this, trace = node.trace, look = std::move(watchdog.looking)] {
+        if (look) look();
         Recorder* const recorder = trace->recorder();
         if (recorder != nullptr) recorder->SetClockOffset(watch_->Last(0).clock_offset_ns);
       };
@@ -119,6 +121,7 @@ class SpanningRun {
       };
     }
     const auto guard = TellFailure();
+    const auto directory = GuardDirectory(setup_.run_directory, abort_);
     parts->watchdog = std::make_unique<Watchdog>(std::move(watchdog));
     ListenToUser(setup_, handle);
     JobEnd end = Await(self, handle);
@@ -163,13 +166,15 @@ class SpanningRun {
 
   /// A failure is told at once, in every process; whatever does not end by itself then is ended.
   std::shared_ptr<void> TellFailure() {
-    return abort_->Subscribe([ended = ended_](const std::string& cause) {
-      std::cerr << ("troupe: " + cause + "\n") << std::flush;
-      std::thread([ended, cause] {
-        std::this_thread::sleep_for(kUnwinding);
-        if (!ended->load()) QuickExit(IsLoss(cause) ? kExitLost : kExitFailed);
-      }).detach();
-    });
+    return abort_->Subscribe(
+        [ended = ended_, advice = setup_.after_failure](const std::string& cause) {
+          const std::string what_to_do = advice ? advice() + "\n" : "";
+          std::cerr << (what_to_do + "troupe: " + cause + "\n") << std::flush;
+          std::thread([ended, cause] {
+            std::this_thread::sleep_for(kUnwinding);
+            if (!ended->load()) QuickExit(IsLoss(cause) ? kExitLost : kExitFailed);
+          }).detach();
+        });
   }
 
   const JobSetup& setup_;

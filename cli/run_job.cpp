@@ -13,6 +13,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/directory_guard.hpp"
 #include "cli/job_parts.hpp"
 #include "cli/preflight.hpp"
 #include "data/llava.hpp"
@@ -78,6 +79,7 @@ std::string RunInProcess(const JobSetup& setup) {
   };
   JobEnd end;
   const auto guard = EndInTime(*abort);
+  const auto directory = GuardDirectory(setup.run_directory, abort);
   {
     const Watchdog watchdog(std::move(watchdog_config));
     ListenToUser(setup, handle);

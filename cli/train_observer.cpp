@@ -1,8 +1,7 @@
 #include "cli/train_observer.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -10,8 +9,8 @@
 #include <system_error>
 
 #include "checkpoint/assemble.hpp"
-#include "checkpoint/output_file.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "files/output_file.hpp"
 
 namespace troupe {
 namespace {
@@ -52,16 +51,10 @@ TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory
       num_ranks_(num_ranks),
       progress_(config.run.steps, terminal),
       metrics_(KeepMetrics(directory.File("metrics.jsonl"), directory.steps_done(), history_),
-               std::ios::app) {
-  if (!metrics_) throw std::runtime_error(directory.File("metrics.jsonl") + ": cannot create");
-}
+               Opening::kAppend) {}
 
 void TrainObserver::WriteMetrics(const std::string& line) {
-  metrics_ << line << '\n' << std::flush;
-  if (!metrics_) {
-    throw std::runtime_error(directory_.File("metrics.jsonl") +
-                             ": cannot write: " + std::strerror(errno));
-  }
+  metrics_.Write(std::as_bytes(std::span(line + '\n')));
   history_.Add(line);
 }
 

@@ -1,7 +1,6 @@
 // Turns what the Director tells into lines, metrics.jsonl and the final weights.
 #pragma once
 
-#include <fstream>
 #include <string>
 
 #include "actors/director_actor.hpp"
@@ -9,6 +8,7 @@
 #include "cli/run_directory.hpp"
 #include "cli/run_history.hpp"
 #include "configs/config.hpp"
+#include "files/output_file.hpp"
 #include "modules/device/backend.hpp"
 
 namespace troupe {
@@ -37,7 +37,7 @@ class TrainObserver : public JobObserver {
   std::shared_ptr<MemoryMeter> memory_ = MakeMemoryMeter(config_);
   Progress progress_;
   RunHistory history_;  ///< before `metrics_`, which reads into it what is kept
-  std::ofstream metrics_;
+  OutputFile metrics_;
   std::size_t num_tensors_ = 0;
 };
 

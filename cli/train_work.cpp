@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "cli/describe.hpp"
+#include "cli/restart.hpp"
 #include "cli/rounds.hpp"
 #include "cli/run_directory.hpp"
 #include "cli/train_observer.hpp"
@@ -92,6 +94,11 @@ class TrainWork : public Work {
     if (!first) return setup;
     setup.rounds = TrainingPlan(plan_->config(), HeldOutSize(*source_));
     setup.checkpoints = CheckpointsOf();
+    setup.run_directory = directory_->path();
+    *saved_steps_ = directory_->steps_done();
+    setup.after_failure = [directory = directory_->path(), saved_steps = saved_steps_] {
+      return WhatToDoAfterFailure(directory, *saved_steps);
+    };
     if (!setup.checkpoints.resume.empty()) {
       setup.rounds = ResumeAfter(setup.rounds, directory_->steps_done());
     }
@@ -110,7 +117,12 @@ class TrainWork : public Work {
       return ReportFailure(end);
     }
     observer_->Summarize();
-    if (plan_->config().trace.messages) PrintLastOrder(trace_folder_);
+    if (!plan_->config().trace.messages) return kExitDone;
+    try {
+      PrintLastOrder(trace_folder_);
+    } catch (const std::runtime_error& e) {
+      std::cerr << "troupe: warning: " << e.what() << '\n';  // the training is done all the same
+    }
     return kExitDone;
   }
 
@@ -124,13 +136,15 @@ class TrainWork : public Work {
       checkpoints.resume = std::filesystem::absolute(directory_->checkpoint()).string();
     }
     checkpoints.folder = [run](std::int64_t steps) { return NewCheckpointFolder(run, steps); };
-    checkpoints.complete = [run, plan = plan_](const std::string& folder, std::int64_t steps,
-                                               const std::vector<SavedShard>& saved) {
+    checkpoints.complete = [run, plan = plan_, saved_steps = saved_steps_](
+                               const std::string& folder, std::int64_t steps,
+                               const std::vector<SavedShard>& saved) {
       std::vector<StoredShard> shards;
       for (const SavedShard& shard : saved) {
         shards.push_back({plan->ShardsOn(shard.rank).at(shard.stage), shard.sha256});
       }
       WriteManifest(folder, MakeManifest(folder, steps, "", shards));
+      *saved_steps = steps;
       RemoveOldCheckpoints(run, plan->config().checkpoint.keep);
     };
     return checkpoints;
@@ -142,6 +156,9 @@ class TrainWork : public Work {
   const std::vector<PlantedFault> faults_;
   std::optional<RunDirectory> directory_;
   std::string trace_folder_;
+  /// Steps in the newest complete checkpoint; 0: there is none.
+  const std::shared_ptr<std::atomic<std::int64_t>> saved_steps_ =
+      std::make_shared<std::atomic<std::int64_t>>(0);
   std::shared_ptr<TrainObserver> observer_;
 };
 

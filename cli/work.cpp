@@ -28,7 +28,7 @@ std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {
 }
 
 int ReportFailure(const JobEnd& end) {
-  if (!end.told) std::cerr << "troupe: " << end.failure << '\n';
+  if (!end.told) std::cerr << end.advice << "troupe: " << end.failure << '\n';
   return end.lost ? kExitLost : kExitFailed;
 }
 

@@ -87,6 +87,7 @@ Finding Missing(const MachinePart& part, std::string name, std::string line, std
 }
 
 Finding CheckKey(const MachinePart& part) {
+  if (part.key_inherited) return Well("key", "made for these processes");
   const std::string& path = part.key_file;
   if (path.empty()) {
     return Missing(part, "key", "no run key given: a job of several processes needs one",

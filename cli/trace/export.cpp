@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "checkpoint/output_file.hpp"
+#include "files/output_file.hpp"
 #include "cli/trace/trace.hpp"
 #include "trace/analyze/summary.hpp"
 #include "trace/export/exporters.hpp"

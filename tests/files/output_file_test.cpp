@@ -1,5 +1,6 @@
-#include "checkpoint/output_file.hpp"
+#include "files/output_file.hpp"
 
+#include <filesystem>
 #include <stdexcept>
 #include <string_view>
 
@@ -14,7 +15,7 @@ namespace {
 
 std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-TEST_CASE("a replaced file has the new bytes and leaves nothing beside it", "[checkpoint]") {
+TEST_CASE("a replaced file has the new bytes and leaves nothing beside it", "[files]") {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
   WriteBytes(path, "old and longer");
@@ -27,7 +28,7 @@ TEST_CASE("a replaced file has the new bytes and leaves nothing beside it", "[ch
   CHECK(directory.num_files() == 1);
 }
 
-TEST_CASE("the old file stays until the new one is complete", "[checkpoint]") {
+TEST_CASE("the old file stays until the new one is complete", "[files]") {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
   WriteBytes(path, "old");
@@ -40,7 +41,7 @@ TEST_CASE("the old file stays until the new one is complete", "[checkpoint]") {
   CHECK(ReadBytes(path) == "new");
 }
 
-TEST_CASE("an error while writing keeps the old file and removes the new one", "[checkpoint]") {
+TEST_CASE("an error while writing keeps the old file and removes the new one", "[files]") {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
   WriteBytes(path, "old");
@@ -54,7 +55,7 @@ TEST_CASE("an error while writing keeps the old file and removes the new one", "
   CHECK(directory.num_files() == 1);
 }
 
-TEST_CASE("a name that cannot be taken is reported and leaves nothing", "[checkpoint]") {
+TEST_CASE("a name that cannot be taken is reported and leaves nothing", "[files]") {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory.File("a"));
   CHECK_THROWS_WITH(ReplaceFile(directory.File("a"), [](OutputFile&) {}),
@@ -64,17 +65,17 @@ TEST_CASE("a name that cannot be taken is reported and leaves nothing", "[checkp
                     "/nowhere/a.tmp: cannot create: No such file or directory");
 }
 
-TEST_CASE("a full disk is an error of the write", "[checkpoint]") {
-  OutputFile file("/dev/full");
+TEST_CASE("a full disk is an error of the write", "[files]") {
+  OutputFile file("/dev/full", Opening::kAppend);
   CHECK_THROWS_WITH(file.Write(Bytes("x")), "/dev/full: cannot write: No space left on device");
 }
 
-TEST_CASE("a flush that fails is an error", "[checkpoint]") {
-  OutputFile file("/dev/full");  // a device that cannot be flushed
+TEST_CASE("a flush that fails is an error", "[files]") {
+  OutputFile file("/dev/full", Opening::kAppend);  // a device that cannot be flushed
   CHECK_THROWS_WITH(file.Sync(), "/dev/full: cannot flush: Invalid argument");
 }
 
-TEST_CASE("a file does not take its name before it is flushed", "[checkpoint]") {
+TEST_CASE("a file does not take its name before it is flushed", "[files]") {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
   WriteBytes(path, "old");
@@ -84,12 +85,28 @@ TEST_CASE("a file does not take its name before it is flushed", "[checkpoint]") 
   CHECK(ReadBytes(path) == "old");
 }
 
-TEST_CASE("a closed file takes no more and may be closed again", "[checkpoint]") {
+TEST_CASE("a closed file takes no more and may be closed again", "[files]") {
   const TemporaryDirectory directory;
   OutputFile file(directory.File("a"));
   file.Close();
   file.Close();
   CHECK_THROWS_WITH(file.Write(Bytes("x")), EndsWith("cannot write: Bad file descriptor"));
+}
+
+TEST_CASE("a link where a file is about to be written is replaced, and its target untouched",
+          "[files]") {
+  const TemporaryDirectory directory;
+  const std::string target = directory.File("target");
+  const std::string path = directory.File("weights");
+  WriteBytes(target, "precious");
+  std::filesystem::create_symlink(target, path + ".tmp");
+  ReplaceFile(path, [](OutputFile& file) { file.Write(Bytes("new")); });
+  CHECK(ReadBytes(target) == "precious");
+  CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(path)));
+  CHECK(ReadBytes(path) == "new");
+  std::filesystem::create_symlink(target, directory.File("metrics"));
+  CHECK_THROWS_WITH(OutputFile(directory.File("metrics"), Opening::kAppend),
+                    Catch::Contains("metrics: cannot create: "));
 }
 
 }  // namespace

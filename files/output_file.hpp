@@ -1,5 +1,6 @@
-// Files that are whole or not there: every write, flush and close is checked, and a file takes its
-// name only once its bytes are on the disk.
+// Every file of a run directory is made here. They are whole or not there: every write, flush and
+// close is checked, and a file takes its name only once its bytes are on the disk. No link is
+// followed: others may be able to write where a run is.
 #pragma once
 
 #include <functional>
@@ -8,12 +9,20 @@
 
 namespace troupe {
 
+/// Creates `path` for reading and writing in the place of whatever file or link has that name.
+/// Returns its descriptor. Throws std::runtime_error with path and reason.
+int CreateFile(const std::string& path);
+
+enum class Opening {
+  kNew,     ///< in the place of whatever file or link has the name
+  kAppend,  ///< at the end of the file, which may be there; not through a link
+};
+
 /// A file being written. Every failure throws std::runtime_error with path and reason, e.g.
 /// "runs/a/model.safetensors.tmp: cannot write: No space left on device".
 class OutputFile {
  public:
-  /// Creates or empties `path`.
-  explicit OutputFile(std::string path);
+  explicit OutputFile(std::string path, Opening opening = Opening::kNew);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -1,4 +1,4 @@
-#include "checkpoint/output_file.hpp"
+#include "files/output_file.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -19,8 +19,19 @@ namespace {
 
 }  // namespace
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+int CreateFile(const std::string& path) {
+  unlink(path.c_str());  // what is left of an earlier run, or somebody's link
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0) Fail(path, "create", errno);
+  return file;
+}
+
+OutputFile::OutputFile(std::string path, Opening opening) : path_(std::move(path)) {
+  if (opening == Opening::kNew) {
+    file_ = CreateFile(path_);
+    return;
+  }
+  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file_ < 0) Fail(path_, "create", errno);
 }
 
