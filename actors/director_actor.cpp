@@ -32,6 +32,19 @@ bool Tell(Self self, Call call) {
   }
 }
 
+/// The sums of all stages, and of every sink over its replicas.
+void AddLosses(OpenRound& done, const std::vector<std::string>& sinks) {
+  RoundResult& result = done.result;
+  for (std::size_t stage = 0; stage < done.losses.size(); ++stage) {
+    result.loss += done.losses[stage];
+    const std::string& module = sinks[stage];
+    if (module.empty()) continue;
+    auto sink = std::ranges::find(result.sinks, module, &SinkLoss::module);
+    if (sink == result.sinks.end()) sink = result.sinks.insert(sink, SinkLoss{module, {}});
+    sink->sums += done.losses[stage];
+  }
+}
+
 /// A checkpoint follows this round. Nothing may have begun after it.
 bool Due(const DirectorState& s, const Round& round) {
   const Checkpoints& checkpoints = s.config.checkpoints;
@@ -45,7 +58,7 @@ void Complete(Self self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound done = std::move(s.open.at(number));
   s.open.erase(number);
-  for (const LossSums& loss : done.losses) done.result.loss += loss;
+  AddLosses(done, s.config.sinks);
   const std::int64_t now = NowNs();
   done.result.seconds = static_cast<double>(now - s.completed_ns) * 1e-9;
   s.completed_ns = now;
@@ -264,6 +277,10 @@ void Fail(Self self, const std::string& cause) {
   s.last_begun = true;
   s.open.clear();
   if (s.asker.pending()) s.asker.deliver(JobDone{s.config.abort->cause()});
+}
+
+double SinkLoss::mean() const {
+  return sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : 0.0;
 }
 
 Director::behavior_type RunDirector(Self self, DirectorConfig config) {

@@ -36,14 +36,28 @@
 
 namespace troupe {
 
+/// What one sink of the graph has computed, over its replicas.
+struct SinkLoss {
+  std::string module;
+  LossSums sums;
+
+  /// Nats per valid token; 0 without any.
+  double mean() const;
+};
+
 /// What one round came to.
 struct RoundResult {
   Round round;
-  LossSums loss;
-  double gradient_norm = 0.0;  ///< training: of all modules together, before clipping
+  LossSums loss;                ///< of all sinks together
+  std::vector<SinkLoss> sinks;  ///< one per module that computes a loss, in order of the stages
+  double gradient_norm = 0.0;   ///< training: of all modules together, before clipping
   double clip_coefficient = 1.0;
   double seconds = 0.0;       ///< since the round before was complete (or the job's start)
   double busy_seconds = 0.0;  ///< summed over ranks
+
+  /// What gradients are of: the sum of all losses, per valid token of the global batch. With
+  /// several sinks it is the sum of their means.
+  double objective() const { return loss.loss * round.loss_scale; }
 };
 
 /// Told by the Director, on its thread, what happens. A throw ends the job with its text.
@@ -86,6 +100,7 @@ struct Checkpoints {
 struct DirectorConfig {
   std::vector<Stage> stages;
   std::vector<std::string> stage_names;  ///< what they are called
+  std::vector<std::string> sinks;        ///< by stage: its module if it is a sink, else empty
   std::vector<Feed> feeds;
   std::vector<Phase> phases;
   std::vector<Update> updates;

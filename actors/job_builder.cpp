@@ -218,12 +218,19 @@ void JobBuilder::Traces() {
   }
 }
 
+/// The stage's module if it is a sink, else empty.
+static std::string SinkModule(const JobPlan& plan, int stage) {
+  const StageNode& node = plan.graph().stages()[static_cast<std::size_t>(stage)];
+  return node.out.empty() ? plan.ModuleOf(node.module).config->name : "";
+}
+
 void JobBuilder::TheDirector() {
   DirectorConfig config;
   for (const auto& [stage, replicas] : stages_) {
     for (const auto& [dp, handle] : replicas) {
       config.stages.push_back(handle);
       config.stage_names.push_back(plan_.ActorName(stage, dp));
+      config.sinks.push_back(SinkModule(plan_, stage));
     }
   }
   config.feeds = feeds_;

@@ -5,6 +5,7 @@
 
 #include "actors/names.hpp"
 #include "modules/freezing.hpp"
+#include "modules/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -207,7 +208,7 @@ std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
 
 std::vector<std::pair<int, int>> JobPlan::OffloadsOf(int module) const {
   std::vector<std::pair<int, int>> shards;
-  if (ModuleOf(module).config->offload == Offload::kNone) return shards;
+  if (OffloadOf(config_, *ModuleOf(module).config) == Offload::kNone) return shards;
   for (const StagePlan& stage : stages_) {
     if (stage.module != module) continue;
     for (const int rank : RanksOfStage(GridOfStage(stage.stage), stage.pp)) {

@@ -78,7 +78,10 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
   const OptimizerConfig& optimizer = config.optimizer;
   const double factor = ScheduleFactor(optimizer, result.round.step, config.run.steps);
   m.step = result.round.step + 1;
-  m.loss = result.loss.tokens > 0 ? result.loss.loss / static_cast<double>(result.loss.tokens) : 0;
+  m.loss = result.objective();
+  if (result.sinks.size() > 1) {
+    for (const SinkLoss& sink : result.sinks) m.sinks.emplace_back(sink.module, sink.mean());
+  }
   m.gradient_norm = result.gradient_norm;
   m.learning_rate = optimizer.min_learning_rate +
                     factor * (optimizer.learning_rate - optimizer.min_learning_rate);
@@ -90,6 +93,14 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
   return m;
 }
 
+std::string SinkText(const SinkMeans& sinks) {
+  std::string text;
+  for (const auto& [module, mean] : sinks) {
+    text += (text.empty() ? " (" : ", ") + module + Format(" %.4f", mean);
+  }
+  return text.empty() ? text : text + ")";
+}
+
 std::string Progress::EtaOf(std::int64_t step) {
   const double sum = std::accumulate(recent_seconds_.begin(), recent_seconds_.end(), 0.0);
   const double mean = sum / static_cast<double>(std::max<std::size_t>(recent_seconds_.size(), 1));
@@ -99,12 +110,13 @@ std::string Progress::EtaOf(std::int64_t step) {
 void Progress::ShowStep(const StepMetrics& m) {
   recent_seconds_.push_back(m.seconds);
   if (recent_seconds_.size() > kRecentSteps) recent_seconds_.pop_front();
-  const std::string line =
-      Format("step %lld/%lld  loss %.4f  gnorm %.3f  lr %.1e  ", static_cast<long long>(m.step),
-             static_cast<long long>(steps_), m.loss, m.gradient_norm, m.learning_rate) +
-      FormatRate(m.tokens_per_second) +
-      Format(" tok/s  %.3f s  bubble %2.0f%%  ", m.seconds, 100 * m.bubble) + FormatMemory(m) +
-      "  eta " + EtaOf(m.step);
+  const std::string line = Format("step %lld/%lld  loss %.4f", static_cast<long long>(m.step),
+                                  static_cast<long long>(steps_), m.loss) +
+                           SinkText(m.sinks) +
+                           Format("  gnorm %.3f  lr %.1e  ", m.gradient_norm, m.learning_rate) +
+                           FormatRate(m.tokens_per_second) +
+                           Format(" tok/s  %.3f s  bubble %2.0f%%  ", m.seconds, 100 * m.bubble) +
+                           FormatMemory(m) + "  eta " + EtaOf(m.step);
   if (!terminal_) {
     std::cout << line << '\n' << std::flush;
     return;

@@ -5,6 +5,8 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "actors/director_actor.hpp"
 #include "configs/config.hpp"
@@ -12,10 +14,17 @@
 
 namespace troupe {
 
+/// Names of modules that compute a loss, and their mean losses in nats per valid token.
+using SinkMeans = std::vector<std::pair<std::string, double>>;
+
+/// " (language 5.6991, caption 5.7012)"; nothing for no sinks.
+std::string SinkText(const SinkMeans& sinks);
+
 /// One step as numbers; what the console and metrics.jsonl both show.
 struct StepMetrics {
   std::int64_t step = 0;  ///< steps done
-  double loss = 0.0;      ///< nats per valid token
+  double loss = 0.0;      ///< the objective: nats per valid token, summed over sinks
+  SinkMeans sinks;        ///< with several of them
   double gradient_norm = 0.0;
   double learning_rate = 0.0;
   double seconds = 0.0;

@@ -11,7 +11,7 @@ namespace troupe {
 /// Mean loss and accuracies of one evaluation.
 struct Evaluation {
   std::int64_t step = 0;          ///< training steps done before it
-  double loss = 0.0;              ///< nats per valid token
+  double loss = 0.0;              ///< nats per valid token, summed over sinks
   double accuracy = 0.0;          ///< next token, over all valid tokens
   double content_accuracy = 0.0;  ///< over the tokens of content words
 };

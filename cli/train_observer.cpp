@@ -19,9 +19,16 @@ double Ratio(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
 }
 
-Evaluation EvaluationOf(std::int64_t step, const LossSums& sums) {
-  return {step, sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : 0.0,
-          Ratio(sums.correct, sums.tokens), Ratio(sums.content_correct, sums.content_tokens)};
+Evaluation EvaluationOf(const RoundResult& result) {
+  const LossSums& sums = result.loss;
+  return {result.round.step, result.objective(), Ratio(sums.correct, sums.tokens),
+          Ratio(sums.content_correct, sums.content_tokens)};
+}
+
+/// The loss of every sink where there are several; `loss` is then their sum.
+void AddSinks(const RoundResult& result, nlohmann::ordered_json& line) {
+  if (result.sinks.size() < 2) return;
+  for (const SinkLoss& sink : result.sinks) line["losses"][sink.module] = sink.mean();
 }
 
 /// A run that goes on after `steps` steps forgets what it had measured beyond them. The lines
@@ -72,6 +79,7 @@ void TrainObserver::OnStep(const RoundResult& result) {
   line["kind"] = "step";
   line["step"] = m.step;
   line["loss"] = m.loss;
+  AddSinks(result, line);
   line["gradient_norm"] = m.gradient_norm;
   line["clip_coefficient"] = result.clip_coefficient;
   line["learning_rate"] = m.learning_rate;
@@ -90,11 +98,12 @@ void TrainObserver::OnStep(const RoundResult& result) {
 }
 
 void TrainObserver::OnEvaluation(const RoundResult& result) {
-  const Evaluation evaluation = EvaluationOf(result.round.step, result.loss);
+  const Evaluation evaluation = EvaluationOf(result);
   nlohmann::ordered_json line;
   line["kind"] = "held_out";
   line["step"] = result.round.step;
   line["loss"] = evaluation.loss;
+  AddSinks(result, line);
   line["accuracy"] = evaluation.accuracy;
   line["content_accuracy"] = evaluation.content_accuracy;
   line["valid_tokens"] = result.loss.tokens;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "configs/checks.hpp"
+#include "configs/colocating.hpp"
 #include "configs/toml_value.hpp"
 
 namespace troupe {
@@ -21,7 +22,10 @@ static void CheckRunName(const Config& config, Report& report) {
 static void CheckMicrobatches(const Config& config, Report& report) {
   const ScheduleConfig& schedule = config.schedule;
   if (!report.Good({"schedule.microbatches"})) return;
-  if (report.Good({"schedule.window"}) && schedule.window > schedule.microbatches) {
+  // Where no encoder is colocated the window has no effect, which is a remark.
+  const bool windows = std::ranges::any_of(
+      config.modules, [&](const auto& module) { return IsColocatedEncoder(config, module); });
+  if (windows && report.Good({"schedule.window"}) && schedule.window > schedule.microbatches) {
     report.Add("schedule.window",
                "expected at most schedule.microbatches = " + std::to_string(schedule.microbatches) +
                    ", got " + std::to_string(schedule.window));

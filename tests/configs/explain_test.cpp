@@ -124,4 +124,30 @@ TEST_CASE("tf32 is remarked on where no product is rounded by it") {
   CHECK(LoadConfig(kShapes).remarks.empty());
 }
 
+TEST_CASE("what only colocated encoders obey is a remark elsewhere, never an error") {
+  const auto remarks = [](const std::vector<std::string>& overrides) {
+    std::string text;
+    for (const ConfigError& remark : LoadConfig(kShapes, overrides).remarks) {
+      text += remark.text + "\n";
+    }
+    return text;
+  };
+  const std::string nothing =
+      "modules.vision.offload_ahead: has no effect: nothing of \"vision\" "
+      "leaves its ranks\n";
+  CHECK(remarks({"schedule.window=step"}) == "");
+  CHECK(remarks({"schedule.window=9999"}) ==
+        "schedule.window: has no effect: no encoder shares its ranks with a module it feeds\n");
+  CHECK(remarks({"modules.vision.offload=state", "modules.vision.offload_ahead=1"}) ==
+        "modules.vision.offload: has no effect: \"vision\" shares no ranks with \"language\", "
+        "which it feeds\n" +
+            nothing);
+  CHECK(remarks({"modules.vision.offload_ahead=1"}) == nothing);
+  CHECK(remarks({"modules.language.offload=state"}) ==
+        "modules.language.offload: has no effect: \"language\" feeds no module\n");
+  const std::vector<std::string> all = {"schedule.window=1", "modules.vision.offload=state",
+                                        "modules.vision.offload_ahead=1"};
+  CHECK(LoadConfig("configs/shapes_colocated.toml", all).remarks.empty());
+}
+
 }  // namespace troupe
