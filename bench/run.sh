@@ -23,10 +23,13 @@ for name in actor_overhead schedule_overhead actor_cost trace_cost boundary; do
   fi
   "$program" --commit "$commit" --json "$build/bench/$name.json" || status=1
 done
-for tls in posix,sysv,cma tcp; do
+for tls in posix,cma tcp; do
   [ -x "$build/bench/bench_data_plane" ] || continue
   "$build/bench/bench_data_plane" --tls "$tls" --buffers 1 || status=1
 done
+if [ -x "$build/bench/bench_data_plane" ]; then
+  "$build/bench/bench_data_plane" --tls proven --tls tcp || status=1
+fi
 if [ -x "$build/bench/bench_control" ]; then "$build/bench/bench_control" || status=1; fi
 if [ -x "$build/troupe" ]; then
   bench/processes.sh "$build" || status=1

@@ -5,16 +5,15 @@
 #include <chrono>
 #include <iostream>
 #include <netdb.h>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include "cli/tensor_plane.hpp"
 #include "cluster/address_class.hpp"
 #include "cluster/host_identity.hpp"
-#include "cluster/transport_choice.hpp"
 #include "cluster/variables.hpp"
 #include "configs/resolved.hpp"
 #include "data/digest.hpp"
@@ -28,18 +27,6 @@ bool IsOwn(const std::string& key) {
          key == "cluster.join_timeout_s";
 }
 
-Verify VerifyOf(TransportVerify verify) {
-  switch (verify) {
-    case TransportVerify::kOff:
-      return Verify::kOff;
-    case TransportVerify::kHeader:
-      return Verify::kHeader;
-    case TransportVerify::kPayload:
-      return Verify::kPayload;
-  }
-  return Verify::kHeader;
-}
-
 /// The address that a join address stands for, in digits. A name may appear later than its host (in
 /// Kubernetes it does), so this tries until `deadline`. Throws LaunchError.
 std::string ResolvedHost(const Address& seed, Deadline deadline) {
@@ -48,9 +35,8 @@ std::string ResolvedHost(const Address& seed, Deadline deadline) {
     try {
       const ResolvedAddress first = Resolve(seed).front();
       std::array<char, NI_MAXHOST> host{};
-      const int error =
-          getnameinfo(reinterpret_cast<const sockaddr*>(&first.storage), first.length, host.data(),
-                      host.size(), nullptr, 0, NI_NUMERICHOST);
+      const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&first.storage), first.length,
+                                    host.data(), host.size(), nullptr, 0, NI_NUMERICHOST);
       return error == 0 ? host.data() : seed.host;
     } catch (const std::runtime_error& e) {
       if (std::chrono::steady_clock::now() + kAgain >= deadline) throw JoinError(e.what());
@@ -109,38 +95,14 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
   }
   if (self == 0) options.self.address = seed;
   for (const PlannedProcess& process : plan.processes()) options.names.push_back(process.name);
+  options.tensors = NeedsConnection(config.transport);
   options.seed = seed;
-  options.timeout = std::chrono::milliseconds(
-      static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
+  options.timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
   // Among processes of one launcher the first one's account is enough.
   if (self == 0 || !arguments.child()) {
     options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
   }
-  return options;
-}
-
-UcxOptions PlaneOptionsOf(const Config& config, const Roster& roster, ProcessId self,
-                          const RunKey& key) {
-  UcxOptions options;
-  std::vector<std::string> hosts;
-  for (const Hello& hello : roster.members) {
-    options.names.push_back(hello.name);
-    hosts.push_back(hello.host);
-  }
-  const TransportConfig& transport = config.transport;
-  options.self = self;
-  options.tls = transport.ucx_tls == "auto" ? ChooseTransports(hosts) : transport.ucx_tls;
-  options.net_devices = transport.net_devices;
-  if (options.net_devices.empty() && options.tls.find("tcp") != std::string::npos) {
-    options.net_devices =
-        InterfaceOf(roster.members[static_cast<std::size_t>(self)].address.host);
-  }
-  options.port_range = transport.port_range;
-  const auto secret =
-      key.Derive("tensors").Authenticate(std::as_bytes(std::span(&roster.nonce, 1)));
-  std::copy(secret.begin(), secret.end(), options.secret.begin());
-  options.verify = VerifyOf(transport.verify);
-  options.spin = std::chrono::microseconds(transport.spin_us);
   return options;
 }
 

@@ -1,5 +1,4 @@
-// How the processes of a job meet and how their tensors travel, from the configuration: what one
-// process says of itself, and the settings of its data plane.
+// How the processes of a job meet, from the configuration: what one process says of itself.
 #pragma once
 
 #include <chrono>
@@ -11,7 +10,6 @@
 #include "cluster/run_key.hpp"
 #include "cluster/tls.hpp"
 #include "configs/config.hpp"
-#include "transport/ucx/plane.hpp"
 
 namespace troupe {
 
@@ -28,9 +26,5 @@ std::string ConfigLines(const Config& config);
 /// it was told, else the configured one, else the one it reaches `seed` from.
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,
                           const Address& seed, const MemberArguments& arguments);
-
-/// All but abort, store and peer_failed.
-UcxOptions PlaneOptionsOf(const Config& config, const Roster& roster, ProcessId self,
-                          const RunKey& key);
 
 }  // namespace troupe

@@ -16,11 +16,11 @@
 #include "cli/meeting_options.hpp"
 #include "cli/preflight.hpp"
 #include "cli/run_job.hpp"
+#include "cli/tensor_plane.hpp"
 #include "cluster/watch.hpp"
 #include "messages/system.hpp"
 #include "modules/device/backend.hpp"
 #include "transport/patient_plane.hpp"
-#include "transport/ucx/plane.hpp"
 
 namespace troupe {
 namespace {
@@ -113,7 +113,8 @@ class SpanningRun {
       return {e.what(), false, false};
     }
     if (member_.self == 0) {
-      std::cout << "tensors between processes over " << DescribeTransports(*plane_, Names()) << "\n"
+      std::cout << "tensors between processes over "
+                << DescribeTensorPlane(*plane_, member_.joined.roster, config_.transport) << "\n"
                 << (gpus_line_.empty() ? "" : gpus_line_ + "\n") << '\n'
                 << std::flush;
       watchdog.stalled = [handle](std::chrono::nanoseconds since) {
@@ -151,12 +152,6 @@ class SpanningRun {
   }
   const std::string& NameOf(ProcessId process) const {
     return member_.processes->processes()[static_cast<std::size_t>(process)].name;
-  }
-
-  std::vector<std::string> Names() const {
-    std::vector<std::string> names;
-    for (const Hello& hello : member_.joined.roster.members) names.push_back(hello.name);
-    return names;
   }
 
   void OpenPlane();
@@ -197,14 +192,14 @@ class SpanningRun {
 };
 
 void SpanningRun::OpenPlane() {
-  UcxOptions options = PlaneOptionsOf(config_, member_.joined.roster, member_.self, member_.key);
-  options.abort = abort_;
-  options.store = tensors_.get();
+  PlaneSettings settings;
+  settings.abort = abort_;
+  settings.store = tensors_.get();
   if (config_.cluster.backend == "cuda") {
     gpus_ = MakeCudaTransport(config_, abort_);
-    options.to_host = gpus_->ToHost();
+    settings.to_host = gpus_->ToHost();
   }
-  options.peer_failed = [this](ProcessId process, const std::string& reason) {
+  settings.peer_failed = [this](ProcessId process, const std::string& reason) {
     if (ending_) return;
     // The heartbeat of a process that was killed is cut, too, and says it in better words.
     std::thread([abort = abort_, text = kLost + NameOf(process) +
@@ -214,7 +209,8 @@ void SpanningRun::OpenPlane() {
     }).detach();
   };
   try {
-    plane_ = std::make_shared<UcxPlane>(std::move(options));
+    plane_ =
+        OpenTensorPlane(config_, member_.joined, member_.self, member_.key, std::move(settings));
   } catch (const std::runtime_error& e) {
     throw std::runtime_error(std::string("tensors between processes: ") + e.what() + " (" +
                              DescribeTransport(config_.transport) +

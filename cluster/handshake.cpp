@@ -144,7 +144,7 @@ void Handshake::Judge() {
     problem_ = "process " + std::to_string(asked.to) + " was expected, process " +
                std::to_string(answered.from) + " answers";
   } else if (asked.from != answered.to || asked.purpose != answered.purpose ||
-             asked.purpose < Purpose::kJoin || asked.purpose > Purpose::kHeartbeat) {
+             asked.purpose < Purpose::kJoin || asked.purpose > Purpose::kTensors) {
     status_ = Status::kDisagrees;
     problem_ = "the two sides do not agree what the connection is for";
   } else if (asked.run != answered.run || (asked.purpose != Purpose::kJoin && asked.run == 0)) {

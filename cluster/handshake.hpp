@@ -31,7 +31,7 @@ namespace troupe {
 inline constexpr std::uint32_t kWireVersion = 1;
 
 /// What a connection is for.
-enum class Purpose : std::uint32_t { kJoin = 1, kControl = 2, kHeartbeat = 3 };
+enum class Purpose : std::uint32_t { kJoin = 1, kControl = 2, kHeartbeat = 3, kTensors = 4 };
 
 struct Opening {
   static constexpr std::size_t kBytes = 64;

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -56,6 +57,10 @@ struct Peer {
   Socket heartbeat;  ///< for cluster/watch.hpp
   /// With TLS, the TCP socket below `heartbeat`: for WatchedPeer::wire.
   Socket heartbeat_wire = {};
+  /// For transport/tcp/plane.hpp, where JoinOptions::tensors wants it; with the key that only the
+  /// two ends of this connection have.
+  Socket tensors = {};
+  std::optional<RunKey> tensors_session = std::nullopt;
 };
 
 struct Joined {
@@ -80,6 +85,9 @@ struct JoinOptions {
   std::vector<std::string> names;  ///< by process, for those not heard of yet; empty: n0, n1, ...
   /// Called once, on the calling thread, with where this process listens; may be empty.
   std::function<void(const Address& address)> listening;
+  /// Whether two processes are to have a connection for their tensors; the same on all processes.
+  /// Empty: none has.
+  std::function<bool(const Hello& one, const Hello& other)> tensors;
   /// Secures every connection, from directly after the proof of the run key on. All processes or
   /// none. It must outlive the connections.
   const TlsContext* tls = nullptr;

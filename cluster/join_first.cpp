@@ -115,6 +115,9 @@ void First::Gather() {
 }
 
 void First::Meet(const Roster& roster) {
+  for (const Hello& member : roster.members)
+    if (member.process != 0 && options_.tensors && options_.tensors(self_, member))
+      mesh_.NeedTensors(member.process);
   acceptor_.set_run(roster.nonce);
   meeting_ = true;
   SendAll(roster);
@@ -183,7 +186,7 @@ void First::Welcome(Arrival arrival, Deadline now) {
     key_holder_problem_ = arrival.problem;
   } else if (arrival.other.purpose != Purpose::kJoin) {
     mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket),
-              std::move(arrival.wire));
+              std::move(arrival.wire), arrival.session);
   } else {
     JoinChannel channel(std::move(arrival.socket), arrival.session, Side::kAcceptor,
                         arrival.wire);

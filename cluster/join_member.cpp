@@ -23,7 +23,7 @@ constexpr milliseconds kComeBackAfter{300};
 constexpr milliseconds kRound{250};
 // What process 0 may take beyond its own deadlines to tell us of its decision.
 constexpr milliseconds kPatience{5000};
-// Two connections per peer, all processes at once: gentle on the places of each acceptor.
+// Up to three connections per peer, all processes at once: gentle on the places of each acceptor.
 constexpr std::size_t kMostDials = 8;
 
 class Member {
@@ -137,7 +137,7 @@ void Member::Round(Deadline until) {
       if (roster_ && arrival.problem.empty() && arrival.other.purpose != Purpose::kJoin &&
           arrival.other.from > self_.process)
         mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket),
-                  std::move(arrival.wire));
+                  std::move(arrival.wire), arrival.session);
   if (roster_ && !gone_) ServeMesh(now);
 }
 
@@ -196,10 +196,16 @@ void Member::BeginMesh(Roster roster, Deadline now) {
   // Where we have reached process 0, whatever it calls itself.
   roster.members[0].address = channel_->peer_address();
   acceptor_->set_run(roster.nonce);
-  for (ProcessId peer = 0; peer < self_.process; ++peer)
-    for (const Purpose purpose : {Purpose::kControl, Purpose::kHeartbeat})
-      dials_.push_back({roster.members[static_cast<std::size_t>(peer)].address, purpose,
-                        self_.process, peer, roster.nonce, now, TlsOf(options_)});
+  for (ProcessId peer = 0; peer < self_.num_processes; ++peer) {
+    const Hello& other = roster.members[static_cast<std::size_t>(peer)];
+    const bool tensors =
+        peer != self_.process && options_.tensors && options_.tensors(self_, other);
+    if (tensors) mesh_.NeedTensors(peer);
+    for (const Purpose purpose : {Purpose::kControl, Purpose::kHeartbeat, Purpose::kTensors})
+      if (peer < self_.process && (purpose != Purpose::kTensors || tensors))
+        dials_.push_back(
+            {other.address, purpose, self_.process, peer, roster.nonce, now, TlsOf(options_)});
+  }
   mesh_by_ = now + MeshTime(options_);
   verdict_by_ = mesh_by_ + kReportTime + kPatience;
   roster_ = std::move(roster);
@@ -214,7 +220,8 @@ void Member::ServeMesh(Deadline now) {
     const Dialer::Status status = dialer->Serve(polls_, now);
     const DialOptions& options = dialer->options();
     if (status == Dialer::Status::kConnected)
-      mesh_.Put(options.other, options.purpose, dialer->TakeSocket(), dialer->TakeWire());
+      mesh_.Put(options.other, options.purpose, dialer->TakeSocket(), dialer->TakeWire(),
+                dialer->session());
     if (status == Dialer::Status::kFailed || (status == Dialer::Status::kTrying && now >= mesh_by_))
       Report(self_.name + " cannot reach " + NameOfPeer(options.other) + " at " +
              ToString(options.address) +

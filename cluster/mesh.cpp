@@ -4,17 +4,23 @@
 
 namespace troupe {
 
-Mesh::Mesh(ProcessId self, int num_processes) : self_(self) {
+Mesh::Mesh(ProcessId self, int num_processes)
+    : self_(self), needs_tensors_(static_cast<std::size_t>(num_processes)) {
   for (ProcessId process = 0; process < num_processes; ++process)
     peers_.push_back({process, Socket(), Socket(), Socket()});
 }
 
-void Mesh::Put(ProcessId peer, Purpose purpose, Socket socket, Socket wire) {
+void Mesh::NeedTensors(ProcessId peer) { needs_tensors_[static_cast<std::size_t>(peer)] = true; }
+
+void Mesh::Put(ProcessId peer, Purpose purpose, Socket socket, Socket wire, const RunKey& session) {
   if (peer < 0 || peer == self_ || peer >= static_cast<int>(peers_.size())) return;
   if (socket.closed_by_peer()) return;
   Peer& place = peers_[static_cast<std::size_t>(peer)];
   if (purpose == Purpose::kControl) {
     place.control = std::move(socket);
+  } else if (purpose == Purpose::kTensors) {
+    place.tensors = std::move(socket);
+    place.tensors_session = session;
   } else {
     place.heartbeat = std::move(socket);
     place.heartbeat_wire = std::move(wire);
@@ -26,7 +32,9 @@ bool Mesh::complete() const { return Missing().empty(); }
 std::vector<ProcessId> Mesh::Missing() const {
   std::vector<ProcessId> missing;
   for (const Peer& peer : peers_)
-    if (peer.process != self_ && (!peer.control || !peer.heartbeat))
+    if (peer.process != self_ &&
+        (!peer.control || !peer.heartbeat ||
+         (needs_tensors_[static_cast<std::size_t>(peer.process)] && !peer.tensors)))
       missing.push_back(peer.process);
   return missing;
 }

@@ -164,7 +164,9 @@ static std::vector<KeySpec> TransportKeys() {
       {.table = "transport",
        .name = "ucx_tls",
        .type = ValueType::kText,
-       .meaning = "Transports that UCX may use, as in UCX_TLS; \"auto\" = what fits the machines.",
+       .meaning =
+           "Transports that UCX may use, as in UCX_TLS; \"auto\" = shared memory where there is "
+           "any, and nothing else; \"none\" = UCX carries nothing.",
        .slot = [](const Target& t) -> Slot { return &t.config->transport.ucx_tls; }},
       {.table = "transport",
        .name = "net_devices",
@@ -174,7 +176,7 @@ static std::vector<KeySpec> TransportKeys() {
       {.table = "transport",
        .name = "port_range",
        .type = ValueType::kText,
-       .meaning = "Ports to listen on, such as \"7500-7600\"; \"\" = any.",
+       .meaning = "Ports for UCX to listen on, such as \"7500-7600\"; \"\" = any.",
        .slot = [](const Target& t) -> Slot { return &t.config->transport.port_range; }},
       {.table = "transport",
        .name = "spin_us",

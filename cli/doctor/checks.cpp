@@ -84,7 +84,7 @@ Finding CheckSharedMemory(std::optional<std::uint64_t> free, int processes) {
   const std::uint64_t need = kWorkerBytes * static_cast<std::uint64_t>(processes);
   const std::string advice =
       "enlarge /dev/shm (a container: --shm-size) or set transport.ucx_tls "
-      "to \"sysv,cma\"";
+      "to \"none\"";
   if (!free) return Fails("shm", "there is no /dev/shm", advice);
   const std::string line =
       "/dev/shm has " + BytesText(*free) + " free, UCX takes " + BytesText(need);

@@ -10,6 +10,7 @@
 #include "cli/doctor/talk.hpp"
 #include "cli/doctor/transfer.hpp"
 #include "cli/meeting_options.hpp"
+#include "cli/tensor_plane.hpp"
 
 namespace troupe {
 namespace {
@@ -85,8 +86,8 @@ class First {
 
   void OpenPlane() {
     try {
-      end_ = std::make_unique<TransferEnd>(std::make_unique<UcxPlane>(
-          PlaneOptionsOf(member_.config, joined_.roster, 0, member_.key)));
+      end_ =
+          std::make_unique<TransferEnd>(OpenTensorPlane(member_.config, joined_, 0, member_.key));
     } catch (const std::exception& e) {
       findings_.push_back(Fails("transport", e.what(),
                                 "see transport.ucx_tls, transport.net_devices and "
@@ -266,10 +267,9 @@ class First {
 
   void End() {
     if (connected_) {
-      std::vector<std::string> names;
-      for (const Hello& hello : joined_.roster.members) names.push_back(hello.name);
       findings_.push_back(Well("transport", "tensors between processes over " +
-                                                DescribeTransports(end_->plane(), names)));
+                                                DescribeTensorPlane(end_->plane(), joined_.roster,
+                                                                    member_.config.transport)));
     }
     if (end_) end_->Leave();
     const auto say = [&](Talk kind) {

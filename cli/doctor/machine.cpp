@@ -13,9 +13,8 @@
 #include "cli/memory_needs.hpp"
 #include "cli/preflight.hpp"
 #include "cli/run_job.hpp"
-#include "cluster/host_identity.hpp"
+#include "cli/tensor_plane.hpp"
 #include "cluster/run_key.hpp"
-#include "cluster/transport_choice.hpp"
 #include "configs/remarks.hpp"
 #include "modules/device/backend.hpp"
 #include "transport/ucx/plane.hpp"
@@ -122,29 +121,22 @@ Findings CheckTls(const ClusterConfig& cluster, const std::optional<Address>& jo
   }
 }
 
-/// Opens the tensors' worker as a job would, alone.
-Finding CheckTransport(const Config& config, const MachinePart& part) {
-  UcxOptions options;
-  options.names = {"here", "elsewhere"};
-  options.tls = config.transport.ucx_tls;
-  if (options.tls == "auto") {
-    options.tls = ChooseTransports({HostIdentity(), HostIdentity()});
-    const bool elsewhere = static_cast<int>(part.processes.size()) < part.num_processes;
-    if (elsewhere) options.tls = part.processes.size() > 1 ? options.tls + ",tcp" : "tcp";
-  }
-  options.net_devices = config.transport.net_devices;
-  options.port_range = config.transport.port_range;
-  const std::string line = "UCX " + UcxVersion() + " over " + options.tls +
-                           (options.net_devices.empty() ? "" : " on " + options.net_devices);
+/// Opens UCX as a job would, alone; nothing where the job does without it.
+Findings CheckTransport(const Config& config, const MachinePart& part) {
+  const int here = static_cast<int>(part.processes.size());
+  const auto options = UcxOptionsHere(config.transport, here, here < part.num_processes);
+  if (!options) return {Well("transport", "proven tcp, no port for tensors")};
+  const std::string line = "UCX " + UcxVersion() + " over " + options->tls +
+                           (options->net_devices.empty() ? "" : " on " + options->net_devices);
   try {
-    UcxPlane plane(std::move(options));
+    UcxPlane plane(*options);
     plane.Close();
   } catch (const std::exception& e) {
-    return Fails("transport", line + ": " + e.what(),
-                 "`ucx_info -d` lists what there is; see transport.ucx_tls and "
-                 "transport.net_devices");
+    return {Fails("transport", line + ": " + e.what(),
+                  "`ucx_info -d` lists what there is; see transport.ucx_tls and "
+                  "transport.net_devices")};
   }
-  return Well("transport", line);
+  return {Well("transport", line)};
 }
 
 /// Of the tensors; nothing where the configuration leaves them to the system.
@@ -224,7 +216,9 @@ void CheckCluster(const Config& config, const MachinePart& part, Findings& findi
     findings.push_back(CheckCma(PtraceScope(), TryReadingProcess(), MayTrace()));
   }
   // Without a port it could not be opened, which the line about ports has said.
-  if (!part.meets && !AnyFailure(ports)) findings.push_back(CheckTransport(config, part));
+  if (!part.meets && !AnyFailure(ports)) {
+    std::ranges::move(CheckTransport(config, part), back_inserter(findings));
+  }
 }
 
 }  // namespace

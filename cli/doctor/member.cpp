@@ -8,6 +8,7 @@
 #include "cli/doctor/talk.hpp"
 #include "cli/doctor/transfer.hpp"
 #include "cli/meeting_options.hpp"
+#include "cli/tensor_plane.hpp"
 
 namespace troupe {
 namespace {
@@ -53,8 +54,8 @@ class Member {
   void Report() {
     std::vector<std::byte> address;
     try {
-      end_ = std::make_unique<TransferEnd>(std::make_unique<UcxPlane>(
-          PlaneOptionsOf(member_.config, joined_.roster, member_.self, member_.key)));
+      end_ = std::make_unique<TransferEnd>(
+          OpenTensorPlane(member_.config, joined_, member_.self, member_.key));
       address = end_->address();
     } catch (const std::exception& e) {
       outcome_.findings.push_back(Fails("transport", e.what(),

@@ -95,6 +95,27 @@ TEST_CASE("processes in any order meet, know each other and are connected twice 
   CheckMesh(by_process);
 }
 
+TEST_CASE("pairs whose tensors need a connection get one, with a key that only they have") {
+  Meeting meeting(3);
+  const auto wants = [](JoinOptions& options) {
+    options.self.host = options.self.process == 2 ? "boot=2" : "boot=1";
+    options.tensors = [](const Hello& one, const Hello& other) { return one.host != other.host; };
+  };
+  for (const ProcessId process : {0, 1, 2}) meeting.Start(process, wants);
+  auto& outcomes = meeting.Finish();
+  for (const Outcome& outcome : outcomes) REQUIRE(outcome.error.empty());
+  const auto session = [&](std::size_t of, std::size_t peer) {
+    return outcomes[of].joined->peers[peer].tensors_session;
+  };
+  CHECK_FALSE(outcomes[0].joined->peers[0].tensors);
+  CHECK_FALSE(outcomes[1].joined->peers[0].tensors);
+  for (const std::size_t of : {0, 1}) CHECK(outcomes[of].joined->peers[1].tensors);
+  CHECK(session(0, 1) == session(2, 0));
+  CHECK(session(1, 1) == session(2, 1));
+  CHECK_FALSE(session(2, 0) == session(2, 1));
+  CheckMesh(outcomes);
+}
+
 TEST_CASE("a member may come before process 0") {
   const Address address = Socket::Listen({"127.0.0.1", 0}).local_address();
   Meeting meeting(2);

@@ -104,23 +104,30 @@ class Meeting {
   std::vector<std::thread> threads_;
 };
 
-/// Everybody talks to everybody on both connections, and hears who it is. `outcomes` by process.
+/// All connections of a peer, in one order on both sides.
+inline std::vector<Socket*> ConnectionsOf(Peer& peer) {
+  std::vector<Socket*> sockets{&peer.control, &peer.heartbeat};
+  if (peer.tensors) sockets.push_back(&peer.tensors);
+  return sockets;
+}
+
+/// Each process talks to each on all their connections, and hears who it is. `outcomes` by process.
 inline void CheckMesh(std::vector<Outcome>& outcomes) {
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   for (Outcome& outcome : outcomes)
     for (Peer& peer : outcome.joined->peers)
-      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
+      for (std::size_t i = 0; Socket * socket : ConnectionsOf(peer)) {
         const std::array<std::byte, 2> hello{static_cast<std::byte>(&outcome - outcomes.data()),
-                                             static_cast<std::byte>(socket == &peer.control)};
+                                             static_cast<std::byte>(i++)};
         socket->Write(hello, deadline);
       }
   for (Outcome& outcome : outcomes)
     for (Peer& peer : outcome.joined->peers)
-      for (Socket* socket : {&peer.control, &peer.heartbeat}) {
+      for (std::size_t i = 0; Socket * socket : ConnectionsOf(peer)) {
         std::array<std::byte, 2> hello{};
         socket->Read(hello, deadline);
         CHECK(std::to_integer<int>(hello[0]) == peer.process);
-        CHECK(std::to_integer<int>(hello[1]) == (socket == &peer.control ? 1 : 0));
+        CHECK(std::to_integer<std::size_t>(hello[1]) == i++);
       }
 }
 

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <thread>
 #include <unistd.h>
 
@@ -137,6 +139,46 @@ std::vector<int> ListeningPorts(const std::string& name) {
 
 std::vector<int> ListeningPorts(pid_t process) {
   return PortsIn(Shell("ss -Htlnp"), "pid=" + std::to_string(process) + ",");
+}
+
+std::vector<std::string> DatagramSockets(const std::vector<pid_t>& processes) {
+  std::istringstream stream(Shell("ss -Hxap"));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(stream, line);) {
+    const auto has = [&](pid_t pid) {
+      return line.find("pid=" + std::to_string(pid) + ",") != std::string::npos;
+    };
+    std::istringstream words(line);
+    std::string kind, state, received, sent, local;
+    words >> kind >> state >> received >> sent >> local;
+    if (kind == "u_dgr" && local.starts_with("@") && std::ranges::any_of(processes, has))
+      names.push_back(local.substr(1));
+  }
+  return names;
+}
+
+void SendDatagrams(const std::string& name, const std::vector<std::byte>& bytes, int times) {
+  const Descriptor sender(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  std::memcpy(to.sun_path + 1, name.data(), std::min(name.size(), sizeof to.sun_path - 1));
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  for (int i = 0; i < times; ++i) {
+    const auto* const any = reinterpret_cast<const sockaddr*>(&to);
+    if (sendto(sender.get(), bytes.data(), bytes.size(), MSG_DONTWAIT, any, size) < 0 &&
+        errno != EAGAIN)
+      Fail("@" + name, errno);
+  }
+}
+
+std::vector<std::byte> BytesThatAbortUcx() {
+  std::vector<std::byte> bytes(133, std::byte{0x41});
+  const std::uint64_t magic = 0xCAFEBABE12345678;
+  const std::uint32_t size = 20;
+  std::memcpy(bytes.data(), &magic, sizeof magic);
+  bytes[sizeof magic] = std::byte{0};
+  std::memcpy(bytes.data() + sizeof magic + 1, &size, sizeof size);
+  return bytes;
 }
 
 std::vector<std::byte> RandomBytes(std::size_t size, unsigned seed) {

@@ -24,6 +24,13 @@ std::vector<int> ListeningPorts(const std::string& name);
 /// The TCP ports at which `process` of this host listens, ascending.
 std::vector<int> ListeningPorts(pid_t process);
 
+/// The abstract names of the UNIX datagram sockets of these processes.
+std::vector<std::string> DatagramSockets(const std::vector<pid_t>& processes);
+/// Sends `bytes` so many times to a socket of that name; those that it does not take are dropped.
+void SendDatagrams(const std::string& name, const std::vector<std::byte>& bytes, int times);
+
+/// What ends a process whose UCX 1.13 reads it from a connection to its TCP port.
+std::vector<std::byte> BytesThatAbortUcx();
 /// Bytes that are the same for the same seed.
 std::vector<std::byte> RandomBytes(std::size_t size, unsigned seed);
 

@@ -3,7 +3,24 @@
 #include "tests/faults/stranger.hpp"
 
 using namespace troupe::testing;
+using troupe::Address;
+using troupe::Socket;
 using namespace std::chrono_literals;
+
+namespace {
+
+/// The job trains on, and ends in order.
+void CheckGoesOn(Bed& bed) {
+  CHECK(bed[0].WaitForLine("step ", kPatience, Clock::now()));
+  bed[0].Signal(SIGINT);
+  const auto endings = bed.WaitAll(kPatience);
+  INFO(bed.Transcript());
+  CHECK(endings[0].exit_code == 128 + SIGINT);
+  CHECK(endings[1].ended);
+  CHECK(endings[1].exit_code == 0);
+}
+
+}  // namespace
 
 TEST_CASE("three steps over four hosts have the losses of one process") {
   if (NoBed()) return;
@@ -30,22 +47,57 @@ TEST_CASE("three steps over four hosts have the losses of one process") {
   }
 }
 
-TEST_CASE("a scan of a host that trains finds its data port only, and does not disturb it") {
+TEST_CASE("a scan of a host that trains finds no port, and does not disturb it") {
   if (NoBed()) return;
   Bed bed({.nodes = 2, .strangers = 1});
   bed.AwaitStep(2);
+  CHECK(bed[0].WaitForLine("over proven tcp", kPatience));
   for (int node = 0; node < 2; ++node) {
     const auto open = OpenPorts(bed.network().NameOf(2), Network::AddressOf(node));
-    const auto listening = ListeningPorts(bed.network().NameOf(node));
     INFO(bed.Transcript());
-    CHECK(open.size() == 1);  // UCX's: what it refuses is in tests/transport/ucx_stranger_test.cpp
-    CHECK(open == listening);
+    CHECK(open.empty());
+    CHECK(ListeningPorts(bed.network().NameOf(node)).empty());
   }
-  const auto scanned = Clock::now();
-  CHECK(bed[0].WaitForLine("step ", kPatience, scanned));
-  bed[0].Signal(SIGINT);
-  const auto endings = bed.WaitAll(kPatience);
-  INFO(bed.Transcript());
-  CHECK(endings[0].exit_code == 128 + SIGINT);
-  CHECK(endings[1].ended);
+  CheckGoesOn(bed);
+}
+
+TEST_CASE("bytes that abort UCX do not reach its port from another address") {
+  if (NoBed()) return;
+  Bed bed({.nodes = 2, .settings = {"transport.ucx_tls=tcp"}, .strangers = 1});
+  bed.AwaitStep(2);
+  CHECK(bed[0].WaitForLine("UCX listens on a port", kPatience));
+  for (int node = 0; node < 2; ++node) {
+    const auto ports = ListeningPorts(bed.network().NameOf(node));
+    REQUIRE(ports.size() == 1);
+    const Address address{Network::AddressOf(node), static_cast<std::uint16_t>(ports[0])};
+    bool reached = false;
+    OnHost(bed.network().NameOf(2), [&] {
+      Visit(address, Clock::now() + 3s, [&](Socket& socket) {
+        reached = true;
+        socket.Write(BytesThatAbortUcx(), Clock::now() + 1s);
+      });
+    });
+    CHECK_FALSE(reached);
+  }
+  CheckGoesOn(bed);
+}
+
+TEST_CASE("processes of one machine have no port either, and their bells can be rung by anybody") {
+  for (const std::string ucx_tls : {"auto", "none"}) {
+    INFO(ucx_tls);
+    const LocalBed bed({.nodes = 2, .settings = {"transport.ucx_tls=" + ucx_tls}});
+    bed.AwaitStep(2);
+    const auto processes = bed.Processes();
+    REQUIRE(processes.size() == 2);
+    for (const pid_t process : processes) CHECK(ListeningPorts(process).empty());
+    const auto bells = DatagramSockets(processes);
+    CHECK(bells.size() == (ucx_tls == "auto" ? 2 : 0));
+    for (const std::string& bell : bells) SendDatagrams(bell, BytesThatAbortUcx(), 10'000);
+    const auto rung = Clock::now();
+    CHECK(bed.program().WaitForLine("step ", kPatience, rung));
+    bed.program().Signal(SIGINT);
+    const Ending ending = bed.program().WaitForEnd(kPatience);
+    INFO(bed.program().Transcript());
+    CHECK(ending.exit_code == 128 + SIGINT);
+  }
 }
