@@ -15,7 +15,7 @@
 #include "cli/schedule/verbs.hpp"
 #include "cluster/variables.hpp"
 #include "configs/config_error.hpp"
-#include "data/llava.hpp"
+#include "data/data_error.hpp"
 #include "layout/grid.hpp"
 #include "modules/torch/compute.hpp"
 #include "transport/ucx/plane.hpp"

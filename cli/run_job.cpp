@@ -16,7 +16,6 @@
 #include "cli/directory_guard.hpp"
 #include "cli/job_parts.hpp"
 #include "cli/preflight.hpp"
-#include "data/llava.hpp"
 #include "data/llava_source.hpp"
 #include "messages/system.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
@@ -33,11 +32,9 @@ bool AnySynthetic(const Config& config) {
 
 std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (AnySynthetic(config)) return std::make_shared<SyntheticSource>(config);
-  try {
-    return std::make_shared<LlavaSource>(config);
-  } catch (const std::runtime_error& e) {
-    throw DataError(e.what());  // a tokenizer's file that cannot be read is bad data, too
-  }
+  const FaultPolicy policy = {config.data.on_error == "skip", config.data.skip_limit};
+  return std::make_shared<LlavaSource>(
+      config, policy.skip ? ImageDepth::kDecode : ImageDepth::kHeader, policy);
 }
 
 void QuickExit(int exit_code) {

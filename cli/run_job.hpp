@@ -70,7 +70,8 @@ JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership);
 inline constexpr std::chrono::seconds kUnwinding{4};
 
 /// Where the modules of `config` get their inputs: the data files, or nothing for synthetic ones.
-/// Throws DataError naming what is wrong with the files.
+/// Checks every row, and of every image the header, or all of it where rows may be skipped. Throws
+/// DataError naming the first faults.
 std::shared_ptr<InputSource> OpenInputs(const Config& config);
 
 }  // namespace troupe

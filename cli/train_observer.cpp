@@ -52,10 +52,11 @@ std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory&
 }  // namespace
 
 TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks,
-                             bool terminal)
+                             bool terminal, std::function<std::int64_t(const Round&)> count_skipped)
     : config_(config),
       directory_(directory),
       num_ranks_(num_ranks),
+      count_skipped_(std::move(count_skipped)),
       progress_(config.run.steps, terminal),
       metrics_(KeepMetrics(directory.File("metrics.jsonl"), directory.steps_done(), history_),
                Opening::kAppend) {}
@@ -86,6 +87,7 @@ void TrainObserver::OnStep(const RoundResult& result) {
   line["seconds"] = m.seconds;
   line["tokens_per_second"] = m.tokens_per_second;
   line["valid_tokens"] = result.loss.tokens;
+  if (count_skipped_) line["skipped_samples"] = count_skipped_(result.round);
   line["bubble"] = m.bubble;
   line["memory_bytes"] = m.memory_bytes;
   if (m.gpu) {
@@ -108,6 +110,7 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
   line["content_accuracy"] = evaluation.content_accuracy;
   line["valid_tokens"] = result.loss.tokens;
   line["content_tokens"] = result.loss.content_tokens;
+  if (count_skipped_) line["skipped_samples"] = count_skipped_(result.round);
   line["seconds"] = result.seconds;
   WriteMetrics(line.dump());
   progress_.ShowLine("held out after " + std::to_string(result.round.step) +

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -70,11 +71,12 @@ class TrainWork : public Work {
     return directory_->path();
   }
 
-  std::string Task() const override { return "the command = train\n"; }
+  std::string Task() const override { return "the command = train\n" + SkippedLine(*source_); }
 
   void Announce() override {
     WarnOfRemarks(loaded_);
     WarnOfCutRows(*source_, plan_->config());
+    WarnOfSkippedRows(*source_);
     const Compute compute = SetupCompute();
     if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
     std::cout << VersionText() << '\n'
@@ -106,7 +108,7 @@ class TrainWork : public Work {
     if (plan_->config().trace.messages) setup.trace_folder = trace_folder_;
     observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
                                                 static_cast<int>(plan_->lock_steps().size()),
-                                                isatty(STDOUT_FILENO) == 1);
+                                                isatty(STDOUT_FILENO) == 1, SkippedCounter());
     setup.observer = observer_;
     return setup;
   }
@@ -127,6 +129,13 @@ class TrainWork : public Work {
   }
 
  private:
+  /// Empty where no row may be skipped.
+  std::function<std::int64_t(const Round&)> SkippedCounter() const {
+    const auto llava = std::dynamic_pointer_cast<const LlavaSource>(source_);
+    if (llava == nullptr || plan_->config().data.on_error != "skip") return {};
+    return [llava](const Round& round) { return llava->CountSkipped(round); };
+  }
+
   Checkpoints CheckpointsOf() const {
     const std::string run = std::filesystem::absolute(directory_->path()).string();
     Checkpoints checkpoints;

@@ -34,10 +34,11 @@ class VerifyWork : public Work {
   const JobPlan& plan() const override { return *plan_; }
   std::string OpenRunDirectory(const std::string&) override { return ""; }
   std::string Task() const override {
-    return "the command = verify, " + std::to_string(steps_) + " steps\n";
+    return "the command = verify, " + std::to_string(steps_) + " steps\n" + SkippedLine(*source_);
   }
   void Announce() override {
     WarnOfRemarks(loaded_);
+    WarnOfSkippedRows(*source_);
     std::cout << LayoutTable(*plan_) << '\n' << std::flush;
   }
 

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/work_kinds.hpp"
+#include "data/llava_source.hpp"
 #include "modules/device/backend.hpp"
 
 namespace troupe {
@@ -19,6 +20,18 @@ std::unique_ptr<Work> OpenWork(WorkArguments arguments) {
           "cluster.backend = \"" + work->plan().config().cluster.backend + "\": " + missing}});
   }
   return work;
+}
+
+void WarnOfSkippedRows(const InputSource& source) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr) return;
+  for (const std::string& line : llava->skipped_lines()) std::cerr << "warning: " << line << '\n';
+}
+
+std::string SkippedLine(const InputSource& source) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr || llava->skipped_lines().empty()) return "";
+  return "the rows that are skipped = " + llava->SkippedText() + "\n";
 }
 
 std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {

@@ -45,6 +45,12 @@ std::unique_ptr<Work> OpenWork(WorkArguments arguments);
 /// A line for each key that has no effect, to standard error.
 void WarnOfRemarks(const LoadedConfig& loaded);
 
+/// A line for each of the first few rows that data.on_error skips, to standard error.
+void WarnOfSkippedRows(const InputSource& source);
+/// For Work::Task: processes that skip different rows would train on different samples. Empty where
+/// no row is skipped.
+std::string SkippedLine(const InputSource& source);
+
 /// Throws CLI-like std::invalid_argument for a malformed one.
 std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments);
 

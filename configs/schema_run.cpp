@@ -188,7 +188,8 @@ std::vector<KeySpec> RunKeys() {
        .name = "format",
        .type = ValueType::kWord,
        .words = {"llava"},
-       .meaning = "A JSON list of {id, image, conversations} beside the image files.",
+       .meaning = "A list of rows like {id, image, conversations}, with the image files in its "
+                  "folder: JSON, or *.jsonl with one row a line (docs/data.md).",
        .slot = [](const Target& t) -> Slot { return &t.config->data.format; }},
       {.table = "data",
        .name = "train",
@@ -207,6 +208,25 @@ std::vector<KeySpec> RunKeys() {
        .meaning = "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder) or "
                   "\"sentencepiece:FILE\".",
        .slot = [](const Target& t) -> Slot { return &t.config->data.tokenizer; }},
+      {.table = "data",
+       .name = "on_error",
+       .type = ValueType::kWord,
+       .words = {"stop", "skip"},
+       .role = KeyRole::kExecution,
+       .meaning = "What happens with rows that cannot be used. \"stop\": the run does not start. "
+                  "\"skip\": it decodes every image before the first step, and does without these "
+                  "rows.",
+       .slot = [](const Target& t) -> Slot { return &t.config->data.on_error; }},
+      {.table = "data",
+       .name = "skip_limit",
+       .type = ValueType::kInteger,
+       .range = {.low = 0},
+       .unit = "rows",
+       .role = KeyRole::kExecution,
+       .meaning =
+           "The most rows that on_error = \"skip\" may leave out; more, and the run does not "
+           "start.",
+       .slot = [](const Target& t) -> Slot { return &t.config->data.skip_limit; }},
       {.table = "trace",
        .name = "messages",
        .type = ValueType::kBoolean,

@@ -21,19 +21,23 @@ std::string CauseOf(const Outcome& outcome, int exit_code) {
 
 }  // namespace
 
-TEST_CASE("an image that is missing ends the run and names row and file", "[cli]") {
+TEST_CASE("an image that is missing stops a run before it starts and is named", "[cli]") {
   const RunFolder folder;
   folder.WriteRows("[" + RowText("images/none.png") + "]");
-  const std::string cause = CauseOf(folder.Train(), 1);
-  CHECK_THAT(cause, StartsWith("troupe: feed of vision dp"));
-  CHECK_THAT(cause, Contains(": " + (folder / "train.json") + ": row 0 (id \"a\"): " +
-                             (folder / "images/none.png") + ": no such file"));
+  CHECK(CauseOf(folder.Train(), 2) == (folder / "train.json") + ": row 0 (id \"a\"): " +
+                                          (folder / "images/none.png") + ": no such file");
+  CHECK(folder.Runs().empty());
 }
 
-TEST_CASE("an image that is cut short is refused by name", "[cli]") {
+TEST_CASE("an image that is cut short ends the run with its step, row and path", "[cli]") {
   const RunFolder folder;
-  folder.WriteImage("cut.png", BytesOf("data/shapes/images/train_0000.png").substr(0, 100));
-  CHECK_THAT(CauseOf(folder.Train(), 1), Contains("images/cut.png: not a usable png: "));
+  const std::string whole = BytesOf("data/shapes/images/train_0000.png");
+  folder.WriteImage("cut.png", whole.substr(0, whole.size() / 2));
+  const std::string cause = CauseOf(folder.Train(), 1);
+  CHECK_THAT(cause, StartsWith("troupe: feed of vision dp"));
+  CHECK_THAT(cause, Contains(" (step 1 mb "));
+  CHECK_THAT(cause, Contains("): " + (folder / "train.json") + ": row 0 (id \"a\"): " +
+                             (folder / "images/cut.png") + ": not a usable png: "));
 }
 
 TEST_CASE("an image that claims to be enormous is refused before it is decoded", "[cli]") {
@@ -41,25 +45,25 @@ TEST_CASE("an image that claims to be enormous is refused before it is decoded",
   bytes.replace(16, 8, std::string("\x7f\xff\xff\xff\x7f\xff\xff\xff", 8));  // width and height
   const RunFolder folder;
   folder.WriteImage("hostile.png", bytes);
-  CHECK_THAT(CauseOf(folder.Train(), 1), Contains("images/hostile.png: "));
+  CHECK_THAT(CauseOf(folder.Train(), 2), Contains("images/hostile.png: "));
 }
 
 TEST_CASE("a text file where an image should be is refused by name", "[cli]") {
   const RunFolder folder;
   folder.WriteImage("text.png", "this is not an image\n");
-  CHECK_THAT(CauseOf(folder.Train(), 1),
+  CHECK_THAT(CauseOf(folder.Train(), 2),
              Contains("images/text.png: expected a jpeg or png, the first bytes are neither's"));
 }
 
-TEST_CASE("a bad image ends verify and inline and colocated runs as well", "[cli]") {
+TEST_CASE("a bad image stops verify and inline and colocated runs as well", "[cli]") {
   const RunFolder folder;
   folder.WriteRows("[" + RowText("images/none.png") + "]");
   for (const char* config : {"configs/shapes_inline.toml", "configs/shapes_colocated.toml"}) {
     const auto outcome = RunTroupe(folder.Arguments("train", config));
-    CHECK_THAT(CauseOf(outcome, 1), Contains("images/none.png: no such file"));
+    CHECK_THAT(CauseOf(outcome, 2), Contains("images/none.png: no such file"));
   }
   const auto verify = RunTroupe(folder.Arguments("verify", "configs/shapes.toml"));
-  CHECK_THAT(CauseOf(verify, 1), Contains("images/none.png: no such file"));
+  CHECK_THAT(CauseOf(verify, 2), Contains("images/none.png: no such file"));
 }
 
 TEST_CASE("images and placeholders that do not match stop a run before it starts", "[cli]") {
