@@ -1,6 +1,7 @@
 #include "cli/cluster_run.hpp"
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -75,6 +76,12 @@ bool SetsAsideDamaged(const std::string& run_directory, int exit_code) {
   return line && NewestCheckpoint(run_directory);
 }
 
+/// Once they have met, the processes see a stopped one themselves, and say more of it.
+std::chrono::milliseconds LongestStop(const ClusterConfig& cluster) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(cluster.dead_after_s * 1e3)) +
+         std::chrono::seconds(2);
+}
+
 /// Children for `mine` of the plan's processes, until they succeed, fail for good, or have been
 /// restarted as often as allowed. `meet` says what those of one attempt are told.
 int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
@@ -83,8 +90,8 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
   // Where the first process is the run directory is known, and with it where a restart goes on.
   const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
   const ConfigArguments& config = arguments.work.config;
-  const std::int64_t every =
-      into.empty() ? 0 : LoadConfig(config.path, config.overrides).config.checkpoint.every;
+  const Config loaded = LoadConfig(config.path, config.overrides).config;
+  const std::int64_t every = into.empty() ? 0 : loaded.checkpoint.every;
   if (arguments.restarts > 0 && !into.empty() && every == 0) {
     std::cerr << "warning: --restarts: there will be no checkpoint to go on from "
                  "(checkpoint.every = 0)\n"
@@ -96,6 +103,7 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
     for (const PlannedProcess& process : mine) {
       ChildProcess child = ChildOf("node", config, member, plan, process);
       AddWorkWords(arguments.work, child.arguments);
+      child.longest_stop = LongestStop(loaded.cluster);
       child.arguments.insert(child.arguments.end(), {"--attempt", std::to_string(attempt)});
       if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
       children.push_back(std::move(child));
@@ -159,12 +167,13 @@ int RunAlone(Work& work, const std::string& into, Interrupt& interrupt) {
   return ExitCodeOf(work.Finish(end), interrupt);
 }
 
-/// A run directory that nothing was written into but the configuration.
+/// A run directory that nothing was written into but the configuration. Its name has been printed.
 void RemoveUnused(const std::string& directory) {
   if (directory.empty()) return;
   std::error_code ignored;
   std::filesystem::remove(directory + "/resolved.toml", ignored);
-  std::filesystem::remove(directory, ignored);
+  if (std::filesystem::remove(directory, ignored))
+    std::cerr << "removed " << directory << ": nothing has run\n";
 }
 
 int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,

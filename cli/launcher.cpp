@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -40,8 +41,10 @@ struct Child {
   int err = -1;  ///< read end of its standard error; -1 once closed
   std::string partial;
   bool running = true;
-  bool stopped = false;          ///< by a signal, once; it may have gone on since
-  int status = 0;                ///< as waitpid gives it
+  bool stopped = false;                           ///< by a signal, once; it may have gone on since
+  std::chrono::milliseconds longest_stop{0};      ///< as ChildProcess has it
+  std::optional<Clock::time_point> stopped_at{};  ///< while it is stopped
+  int status = 0;                                 ///< as waitpid gives it
   Clock::time_point ended_at{};  ///< it has ended, and the system does not hand it over
 };
 
@@ -72,6 +75,12 @@ std::string KilledLine(const Child& child) {
 std::string WarningOf(const Child& child, const std::string& what, const ChildState& state) {
   return "troupe: warning: " + child.name + " (process " + std::to_string(child.pid) + ") " + what +
          ": " + Describe(state) + "\n";
+}
+
+std::string StoppedLine(const Child& child) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(child.longest_stop).count();
+  return "lost " + child.name + ": stopped by a signal for " + std::to_string(seconds) +
+         " s (process " + std::to_string(child.pid) + ")";
 }
 
 class Launched {
@@ -114,6 +123,7 @@ class Launched {
     while (AnyRunning() || AnyOpen()) {
       ReadSome();
       Reap();
+      NameStopped();
       HurryUp();
       GiveUp();
     }
@@ -131,6 +141,7 @@ class Launched {
   void Line(const Child& child, const std::string& line);
   void Reap();
   static bool HasEnded(Child& child);
+  void NameStopped();
   void HurryUp();
   void GiveUp();
   void TellCause();
@@ -165,6 +176,7 @@ class Launched {
 void Launched::Start(const ChildProcess& process) {
   Child child;
   child.name = process.name;
+  child.longest_stop = process.longest_stop;
   const StartedChild started = StartChild(process);
   child.pid = started.pid;
   child.err = started.err;
@@ -212,10 +224,15 @@ void Launched::Line(const Child& child, const std::string& line) {
 void Launched::Reap() {
   for (Child& child : children_) {
     if (!child.running) continue;
-    const pid_t reaped = waitpid(child.pid, &child.status, WNOHANG | WUNTRACED);
+    const pid_t reaped = waitpid(child.pid, &child.status, WNOHANG | WUNTRACED | WCONTINUED);
     if (reaped == 0 ? !HasEnded(child) : reaped != child.pid) continue;
     if (WIFSTOPPED(child.status)) {
       child.stopped = true;  // until the job fails for it, it may go on
+      child.stopped_at = Clock::now();
+      continue;
+    }
+    if (WIFCONTINUED(child.status)) {
+      child.stopped_at.reset();
       continue;
     }
     child.running = false;
@@ -246,6 +263,21 @@ bool Launched::HasEnded(Child& child) {
   child.status = state->status;
   std::cerr << WarningOf(child, "cannot be reaped", *state) << std::flush;
   return true;
+}
+
+/// Before the processes have met, a stopped one is only missing to the others: they would wait for
+/// it until cluster.join_timeout_s.
+void Launched::NameStopped() {
+  if (failed_at_ != Clock::time_point{}) return;
+  for (const Child& child : children_) {
+    if (!child.running || !child.stopped_at || child.longest_stop.count() == 0) continue;
+    if (Clock::now() - *child.stopped_at < child.longest_stop) continue;
+    causes_.insert(causes_.begin(), {"troupe: " + StoppedLine(child), 1});
+    killed_by_others_ = true;
+    exit_code_ = kExitLost;
+    failed_at_ = Clock::now();
+    return;
+  }
 }
 
 /// When one has failed the others end by themselves; those that do not are asked, then made to.

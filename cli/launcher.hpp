@@ -3,6 +3,7 @@
 // last line on the screen.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -15,6 +16,9 @@ struct ChildProcess {
   std::string name;                    ///< "n1"
   std::vector<std::string> arguments;  ///< of `troupe`, the verb first
   int inherited = -1;                  ///< a descriptor that it gets as kInherited; -1: none
+  /// How long it may be stopped by a signal before that is a loss: longer than the other processes
+  /// take to see it once they have met. 0: without bound.
+  std::chrono::milliseconds longest_stop{0};
 };
 
 /// The number under which a child finds the descriptor that it inherits.

@@ -13,6 +13,7 @@
 #include "cli/argument_errors.hpp"
 #include "cli/commands.hpp"
 #include "cli/schedule/verbs.hpp"
+#include "cluster/descriptors.hpp"
 #include "cluster/variables.hpp"
 #include "configs/config_error.hpp"
 #include "data/data_error.hpp"
@@ -83,6 +84,7 @@ int WithOutputWritten(int exit_code) {
 int Main(int argc, char** argv) {
   RestoreSignalHandlers();
   OccupyStandardStreams();
+  RaiseDescriptorLimit();
   // Only where something is computed: the restart costs a start of libtorch.
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "train" || verb == "verify" || verb == "node") RestartWithBestKernels(argv);

@@ -17,6 +17,7 @@
 #include "cli/preflight.hpp"
 #include "cli/run_job.hpp"
 #include "cli/tensor_plane.hpp"
+#include "cluster/latecomers.hpp"
 #include "cluster/watch.hpp"
 #include "messages/system.hpp"
 #include "modules/device/backend.hpp"
@@ -103,6 +104,7 @@ class SpanningRun {
     const auto owned = std::make_shared<const Node>(parts->system.spawn(RunNode, std::move(node)));
     const Node& handle = *owned;
     node_ = owned;
+    const auto guard = TellFailure();
     try {
       parts->connections = std::make_unique<Connections>(parts->system, handle);
       MeetNodes(*parts->connections, self, handle);
@@ -110,7 +112,9 @@ class SpanningRun {
       // Its actors are alive: destroying it would wait for them.
       static_cast<void>(parts.release());
       abort_->Raise(e.what());
-      return {e.what(), false, false};
+      ended_->store(true);
+      // The watch may have found the cause while they did not answer each other.
+      return {abort_->cause(), IsLoss(abort_->cause()), true};
     }
     if (member_.self == 0) {
       std::cout << "tensors between processes over "
@@ -121,7 +125,6 @@ class SpanningRun {
         caf::anon_send(handle, Stalled{since.count()});
       };
     }
-    const auto guard = TellFailure();
     const auto directory = GuardDirectory(setup_.run_directory, abort_);
     parts->watchdog = std::make_unique<Watchdog>(std::move(watchdog));
     ListenToUser(setup_, handle);
@@ -161,15 +164,16 @@ class SpanningRun {
 
   /// A failure is told at once, in every process; whatever does not end by itself then is ended.
   std::shared_ptr<void> TellFailure() {
-    return abort_->Subscribe(
-        [ended = ended_, advice = setup_.after_failure](const std::string& cause) {
-          const std::string what_to_do = advice ? advice() + "\n" : "";
-          std::cerr << (what_to_do + "troupe: " + cause + "\n") << std::flush;
-          std::thread([ended, cause] {
-            std::this_thread::sleep_for(kUnwinding);
-            if (!ended->load()) QuickExit(IsLoss(cause) ? kExitLost : kExitFailed);
-          }).detach();
-        });
+    return abort_->Subscribe([ended = ended_, advice = setup_.after_failure,
+                              latecomers = member_.joined.latecomers](const std::string& cause) {
+      if (latecomers) latecomers->Close();
+      const std::string what_to_do = advice ? advice() + "\n" : "";
+      std::cerr << (what_to_do + "troupe: " + cause + "\n") << std::flush;
+      std::thread([ended, cause] {
+        std::this_thread::sleep_for(kUnwinding);
+        if (!ended->load()) QuickExit(IsLoss(cause) ? kExitLost : kExitFailed);
+      }).detach();
+    });
   }
 
   const JobSetup& setup_;

@@ -119,6 +119,16 @@ void Bed::LinkDown(int node) {
 
 void Bed::LinkUp(int node) { network_.LinkUp(node); }
 
+void Bed::CutOneWay(int from, int to) {
+  network_.CutOneWay(from, to);
+  fault_at_ = Clock::now();
+}
+
+void Bed::LimitPackets(int node, int bytes) {
+  network_.LimitPackets(node, bytes);
+  fault_at_ = Clock::now();
+}
+
 void Bed::AwaitStep(int step) const {
   AwaitStepOf((*this)[0], step, [this] { return Transcript(); });
 }

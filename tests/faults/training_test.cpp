@@ -1,4 +1,6 @@
 // Four hosts train as one process does, whoever looks at their ports meanwhile.
+#include <algorithm>
+
 #include "tests/faults/checks.hpp"
 #include "tests/faults/stranger.hpp"
 
@@ -49,9 +51,16 @@ TEST_CASE("three steps over four hosts have the losses of one process") {
 
 TEST_CASE("a scan of a host that trains finds no port, and does not disturb it") {
   if (NoBed()) return;
-  Bed bed({.nodes = 2, .strangers = 1});
+  // The join port closes as long after the meeting as the processes had to come.
+  Bed bed({.nodes = 2, .settings = {"cluster.join_timeout_s=15"}, .strangers = 1});
   bed.AwaitStep(2);
   CHECK(bed[0].WaitForLine("over proven tcp", kPatience));
+  const auto deadline = Clock::now() + 30s;
+  const auto joins = [&] {
+    const auto ports = ListeningPorts(bed.network().NameOf(0));
+    return std::find(ports.begin(), ports.end(), 7420) != ports.end();
+  };
+  while (joins() && Clock::now() < deadline) std::this_thread::sleep_for(100ms);
   for (int node = 0; node < 2; ++node) {
     const auto open = OpenPorts(bed.network().NameOf(2), Network::AddressOf(node));
     INFO(bed.Transcript());
