@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/run_checkpoints.hpp"
 #include "cli/describe.hpp"
+#include "cli/find_run.hpp"
 #include "cli/launcher.hpp"
 #include "cli/meeting_options.hpp"
 #include "cli/restart.hpp"
-#include "cli/resume.hpp"
+#include "cli/resume_run.hpp"
 #include "cli/run_directory.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
@@ -36,27 +36,6 @@ void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
     words.insert(words.end(), {"--verify", "--steps", std::to_string(work.steps)});
     if (!work.dtype.empty()) words.insert(words.end(), {"--dtype", work.dtype});
   }
-}
-
-/// Makes --resume the directory to go on in.
-void GoOn(ClusterArguments& arguments) {
-  if (arguments.resume.empty()) return;
-  if (!NewestCheckpoint(arguments.resume)) {
-    throw LaunchError("--resume " + arguments.resume +
-                      ": expected a run directory with a complete checkpoint, found none");
-  }
-  const ConfigArguments& given = arguments.work.config;
-  const ResumeCheck check = CheckResume(LoadConfig(given.path, given.overrides).config,
-                                        LoadConfig(arguments.resume + "/resolved.toml").config);
-  if (!check.refusal.empty()) {
-    throw LaunchError("--resume " + arguments.resume + ": " + check.refusal);
-  }
-  if (!check.rounding.empty()) {
-    std::cerr << "warning: --resume " << arguments.resume
-              << ": the same state, rounded otherwise from here on: " << check.rounding << '\n'
-              << std::flush;
-  }
-  arguments.into = arguments.resume;
 }
 
 /// Where a job that may be restarted goes on: named before its first process starts.
@@ -234,10 +213,12 @@ void AddLocalArguments(CLI::App& app, ClusterArguments& arguments) {
 
 void AddResumeArgument(CLI::App& app, ClusterArguments& arguments) {
   app.add_option("--resume", arguments.resume,
-                 "go on in this run directory after its newest checkpoint (an interruption and\n"
-                 "checkpoint.every save them); what is trained and how it is cut must be the\n"
-                 "same, where and how fast it runs may differ (docs/cli.md)")
+                 "resume this run after its newest checkpoint, in its directory; runs/latest and\n"
+                 "NAME for the newest runs/NAME-TIME will do. Without CONFIG with the run's own.\n"
+                 "What is trained and how it is cut must be the same, where and how fast it runs\n"
+                 "may differ, and with --set the optimizer (docs/cli.md)")
       ->type_name("RUN_DIRECTORY")
+      ->transform(FindRun)
       ->check([](const std::string& path) {
         return path.empty() ? std::string("expected a run directory, got \"\"") : std::string();
       });
@@ -254,6 +235,7 @@ void AddVerifyArguments(CLI::App& app, WorkArguments& arguments) {
 
 int RunHere(const ClusterArguments& given) {
   ClusterArguments arguments = given;
+  SettleConfig(arguments, arguments.work.verify ? "verify" : "train");
   GoOn(arguments);
   Interrupt interrupt;
   if (arguments.restarts > 0 && arguments.local == 0) {
@@ -281,6 +263,7 @@ int RunHere(const ClusterArguments& given) {
 
 int RunNodeOfJob(const ClusterArguments& given) {
   ClusterArguments arguments = given;
+  SettleConfig(arguments, "node");
   MemberArguments& member = arguments.member;
   const Variables variables = SettleMember(member);
   Interrupt interrupt;

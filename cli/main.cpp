@@ -31,13 +31,15 @@ constexpr const char* kAbout =
     "  troupe train  configs/shapes.toml    trains it; everything lands in runs/\n"
     "  troupe verify configs/shapes.toml    proves its gradients against an unsharded reference\n";
 
-/// `troupe help` and `troupe help train` are other words for --help.
+/// `troupe help` and `troupe help train` are other words for --help, `troupe --version` one for
+/// `troupe version`.
 std::vector<std::string> WordsOf(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words.front() == "help") {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  if (words == std::vector<std::string>{"--version"}) words = {"version"};
   return words;
 }
 

@@ -15,16 +15,17 @@
 #include "cluster/address_class.hpp"
 #include "cluster/host_identity.hpp"
 #include "cluster/variables.hpp"
+#include "configs/paths.hpp"
 #include "configs/resolved.hpp"
 #include "data/digest.hpp"
 
 namespace troupe {
 namespace {
 
-/// What each process may have of its own: files of this machine, and its patience.
-bool IsOwn(const std::string& key) {
-  return key == "cluster.tls_ca" || key == "cluster.tls_certificate" || key == "cluster.tls_key" ||
-         key == "cluster.join_timeout_s";
+/// What each process may have of its own: where its files are, and its patience. That the files
+/// hold the same is compared by DataDigests.
+bool IsOwn(const std::string& key, const KeySpec& spec) {
+  return HoldsPath(spec) || key == "cluster.join_timeout_s";
 }
 
 /// The address that a join address stands for, in digits. A name may appear later than its host (in
@@ -52,7 +53,7 @@ std::string ConfigLines(const Config& config) {
   for (const ResolvedTable& table : ResolvedTables(config)) {
     for (const ResolvedKey& key : table.keys) {
       const std::string name = (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
-      if (!IsOwn(name)) lines += name + " = " + key.value + "\n";
+      if (!IsOwn(name, *key.spec)) lines += name + " = " + key.value + "\n";
     }
   }
   return lines;

@@ -16,6 +16,8 @@
 #include "cli/directory_guard.hpp"
 #include "cli/job_parts.hpp"
 #include "cli/preflight.hpp"
+#include "configs/paths.hpp"
+#include "data/data_error.hpp"
 #include "data/llava_source.hpp"
 #include "messages/system.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
@@ -32,9 +34,18 @@ bool AnySynthetic(const Config& config) {
 
 std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (AnySynthetic(config)) return std::make_shared<SyntheticSource>(config);
+  for (const MissingFile& file : MissingDataFiles(config)) {
+    throw DataError(file.key + ": no such file; looked for " + file.looked_for);
+  }
   const FaultPolicy policy = {config.data.on_error == "skip", config.data.skip_limit};
-  return std::make_shared<LlavaSource>(
-      config, policy.skip ? ImageDepth::kDecode : ImageDepth::kHeader, policy);
+  try {
+    return std::make_shared<LlavaSource>(
+        config, policy.skip ? ImageDepth::kDecode : ImageDepth::kHeader, policy);
+  } catch (const DataError&) {
+    throw;
+  } catch (const std::runtime_error& e) {
+    throw DataError(e.what());  // a tokenizer's file that cannot be read is bad data, too
+  }
 }
 
 void QuickExit(int exit_code) {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -10,6 +12,7 @@
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "cli/describe.hpp"
+#include "cli/find_run.hpp"
 #include "cli/restart.hpp"
 #include "cli/rounds.hpp"
 #include "cli/run_directory.hpp"
@@ -35,6 +38,23 @@ void WarnOfCutRows(const InputSource& source, const Config& config) {
             << llava->train_size() << " rows are longer than the context and lose their end\n";
 }
 
+/// "600 rows, 10.7 epochs": how often the run sees each row.
+void PrintEpochs(const InputSource& source, const Config& config) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr) return;
+  const auto rows = static_cast<double>(llava->train_size());
+  const double epochs =
+      static_cast<double>(config.run.steps) * static_cast<double>(config.global_batch()) / rows;
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "%.0f rows, %.*f epochs\n", rows, epochs < 0.1 ? 3 : 1,
+                epochs);
+  std::cout << text.data();
+  if (static_cast<double>(config.global_batch()) <= rows) return;
+  std::cerr << "warning: " << config.data.train << ": the global batch of " << config.global_batch()
+            << " is larger than the data set of " << llava->train_size()
+            << " rows, so each step sees rows more than once\n";
+}
+
 /// The order in which every stage ran the last training step.
 void PrintLastOrder(const std::string& trace_folder) {
   const RunTrace trace = ReadRunTrace(trace_folder);
@@ -58,7 +78,7 @@ void PrintLastOrder(const std::string& trace_folder) {
 class TrainWork : public Work {
  public:
   explicit TrainWork(const WorkArguments& arguments)
-      : loaded_(LoadConfig(arguments.config.path, arguments.config.overrides)),
+      : loaded_(LoadWithData(arguments.config.path, arguments.config.overrides)),
         plan_(std::make_shared<const JobPlan>(loaded_.config)),
         source_(OpenInputs(plan_->config())),
         faults_(FaultsOf(arguments)) {}
@@ -79,8 +99,9 @@ class TrainWork : public Work {
     WarnOfSkippedRows(*source_);
     const Compute compute = SetupCompute();
     if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
-    std::cout << VersionText() << '\n'
-              << LayoutTable(*plan_) << "run directory " << directory_->path() << '\n';
+    std::cout << VersionText() << '\n' << LayoutTable(*plan_);
+    PrintEpochs(*source_, plan_->config());
+    std::cout << "run directory " << directory_->path() << '\n';
     if (!directory_->checkpoint().empty()) {
       std::cout << "going on after step " << directory_->steps_done() << ", from "
                 << directory_->checkpoint() << '\n';
@@ -94,6 +115,7 @@ class TrainWork : public Work {
     setup.source = source_;
     setup.faults = faults_;
     if (!first) return setup;
+    LinkLatest(directory_->path());
     setup.rounds = TrainingPlan(plan_->config(), HeldOutSize(*source_));
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();

@@ -13,7 +13,7 @@ namespace {
 LoadedConfig LoadFor(const WorkArguments& arguments) {
   auto overrides = arguments.config.overrides;
   if (!arguments.dtype.empty()) overrides.push_back("run.precision=\"" + arguments.dtype + "\"");
-  return LoadConfig(arguments.config.path, overrides);
+  return LoadWithData(arguments.config.path, overrides);
 }
 
 class VerifyWork : public Work {

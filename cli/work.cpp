@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/work_kinds.hpp"
+#include "configs/paths.hpp"
 #include "data/llava_source.hpp"
 #include "modules/device/backend.hpp"
 
@@ -32,6 +33,12 @@ std::string SkippedLine(const InputSource& source) {
   const auto* llava = dynamic_cast<const LlavaSource*>(&source);
   if (llava == nullptr || llava->skipped_lines().empty()) return "";
   return "the rows that are skipped = " + llava->SkippedText() + "\n";
+}
+
+LoadedConfig LoadWithData(const std::string& path, const std::vector<std::string>& overrides) {
+  LoadedConfig loaded = LoadConfig(path, overrides);
+  RequireDataFiles(loaded);
+  return loaded;
 }
 
 std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {

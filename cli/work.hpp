@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/run_job.hpp"
@@ -41,6 +42,9 @@ class Work {
 
 /// Loads the configuration and opens the data. Throws ConfigErrors, DataError, LayoutError.
 std::unique_ptr<Work> OpenWork(WorkArguments arguments);
+
+/// The configuration, once the files of [data] are there. Throws ConfigErrors.
+LoadedConfig LoadWithData(const std::string& path, const std::vector<std::string>& overrides);
 
 /// A line for each key that has no effect, to standard error.
 void WarnOfRemarks(const LoadedConfig& loaded);

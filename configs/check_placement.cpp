@@ -44,7 +44,7 @@ std::string SizesText(const Layout& layout, const std::string& between) {
     if (!text.empty()) text += between;
     text += ToString(axis) + " " + std::to_string(layout.size(axis));
   }
-  return text.empty() ? "all sizes 1" : text;
+  return text.empty() ? "{}" : text;
 }
 
 /// "; dp 3 and dp 2 on the same ranks need ..." where the module shares ranks with a neighbour.
@@ -66,16 +66,17 @@ static void CheckRankCount(const Config& config, const ModuleConfig& module, std
   const std::string ranks = KeyOf(module, "ranks");
   const auto given = std::ssize(module.ranks);
   if (!report.Good({ranks}) || takes == given) return;
-  const std::string sizes = SizesText(module.layout) + " = " + std::to_string(takes);
+  const std::string sizes = SizesText(module.layout);
   const std::string list = Quoted(RanksText(module.ranks));
   const std::string hint = ColocatingHint(config, module);
+  const std::string needs = sizes + " needs " + std::to_string(takes);
   if (report.Later(layout, ranks) == layout) {
-    report.Add(layout, "takes " + sizes + " ranks, expected the " + std::to_string(given) + " of " +
-                           list + " in " + ranks + hint);
+    report.Add(layout, needs + (takes == 1 ? " rank" : " ranks") + ", but " + ranks + " = " + list +
+                           (given == 1 ? " is " : " are ") + std::to_string(given) + hint);
   } else {
     report.Add(ranks, list +
                           (given == 1 ? " is 1 rank" : " are " + std::to_string(given) + " ranks") +
-                          ", expected the " + sizes + " of " + layout + hint);
+                          ", but the layout " + needs + hint);
   }
 }
 

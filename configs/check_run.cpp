@@ -70,7 +70,7 @@ static void CheckData(const Config& config, Report& report) {
   CheckTokenizer(config.data, report);
   if (config.data.train.empty() && report.Good({"data.train"})) {
     report.Add("data.train",
-               "expected a file, which module \"" + real->name + "\" is trained on, got \"\"");
+               "missing; module " + Quoted(real->name) + " needs a file of training samples");
   }
   const bool evaluates = config.run.evaluate_every > 0 && report.Good({"run.evaluate_every"});
   if (evaluates && config.data.held_out.empty() && report.Good({"data.held_out"})) {

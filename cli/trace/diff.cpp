@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "cli/find_run.hpp"
 #include "cli/trace/trace.hpp"
 #include "trace/analyze/summary.hpp"
 
@@ -21,7 +22,8 @@ void AddTraceDiff(CLI::App& trace, Command& command) {
       "which messages take longer, and who waits longer for what. Medians over steps.",
       arguments->before);
   verb->add_option("RUN_B", arguments->after, "the other run directory: the slower one, say")
-      ->required();
+      ->required()
+      ->transform(FindRun);
   SetAction(*verb, command, [arguments] {
     const OpenTrace before(arguments->before);
     const OpenTrace after(arguments->after);

@@ -323,7 +323,8 @@ TEST_CASE("the doctor guesses which node this is only where nothing says it, and
 }
 
 TEST_CASE("the doctor names data that is missing", "[cli][doctor]") {
-  RequireOnlyFailure(Examine({"--set", "data.train=none.json"}), "data", "none.json: expected");
+  RequireOnlyFailure(Examine({"--set", "data.train=none.json"}), "data",
+                     "data.train: no such file; looked for ");
 }
 
 TEST_CASE("the doctor names a run directory that cannot be made", "[cli][doctor]") {

@@ -85,15 +85,19 @@ TEST_CASE("a data file that is missing or no JSON stops a run before it starts",
   folder.WriteRows("[]");
   CHECK(CauseOf(folder.Train(), 2) ==
         (folder / "train.json") + ": expected at least one row, found none");
-  CHECK(CauseOf(folder.Train({"data.train=" + (folder / "none.json")}), 2) ==
-        (folder / "none.json") + ": expected a JSON file, found none that can be read");
+  const std::string none = folder / "none.json";
+  CHECK(CauseOf(folder.Train({"data.train=" + none}), 2) ==
+        "--set data.train=" + none + ": data.train: \"" + none + "\": no such file; looked for " +
+            none);
   CHECK(folder.Runs().empty());
 }
 
 TEST_CASE("a tokenizer that is missing or something else stops a run before it starts", "[cli]") {
   const RunFolder folder;
-  CHECK(CauseOf(folder.Train({"data.tokenizer=sentencepiece:" + (folder / "none.model")}), 2) ==
-        (folder / "none.model") + ": expected a sentencepiece model, found no such file");
+  const std::string none = "sentencepiece:" + (folder / "none.model");
+  CHECK(CauseOf(folder.Train({"data.tokenizer=" + none}), 2) ==
+        "--set data.tokenizer=" + none + ": data.tokenizer: \"" + none +
+            "\": no such file; looked for " + (folder / "none.model"));
   CHECK(CauseOf(folder.Train({"data.tokenizer=sentencepiece:" + (folder / "train.json")}), 2) ==
         (folder / "train.json") + ": expected a sentencepiece model, could not read it as one");
 }
@@ -102,16 +106,19 @@ TEST_CASE("a configuration that is missing, misspelt or impossible is refused", 
   const RunFolder folder;
   CHECK(CauseOf(RunTroupe({"train", "configs/none.toml"}), 2) ==
         "configs/none.toml: cannot be read: No such file or directory");
-  CHECK(CauseOf(folder.Train({"modules.vision.hiden=3"}), 2) ==
-        "--set:1:16: modules.vision.hiden: unknown key; did you mean \"hidden\"?");
+  CHECK(
+      CauseOf(folder.Train({"modules.vision.hiden=3"}), 2) ==
+      "--set modules.vision.hiden=3: modules.vision.hiden: unknown key; did you mean \"hidden\"?");
   CHECK(CauseOf(folder.Train({"cluster.ranks=9"}), 2) ==
-        "--set:1:15: cluster.ranks: no module uses rank 8, expected each of the 9 in the ranks of "
+        "--set cluster.ranks=9: cluster.ranks: no module uses rank 8, expected each of the 9 in "
+        "the ranks of "
         "some module");
   const Outcome two = folder.Train({"modules.vision.layout.tp=3"});
   CHECK(two.exit_code == 2);
   REQUIRE(LinesOf(two.err).size() == 2);
-  CHECK_THAT(two.err, Contains("expected a divisor of modules.vision.heads = 4, got 3") &&
-                          Contains("takes tp 3 * dp 4 = 12 ranks, expected the 4 of \"4-7\""));
+  CHECK_THAT(two.err,
+             Contains("expected a divisor of modules.vision.heads = 4, got 3") &&
+                 Contains("tp 3 * dp 4 needs 12 ranks, but modules.vision.ranks = \"4-7\" are 4"));
   CHECK(folder.Runs().empty());
 }
 

@@ -70,7 +70,7 @@ std::vector<std::string> Job::Runs() const {
   std::vector<std::string> runs;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(File("runs"), none)) {
-    runs.push_back(entry.path().string());
+    if (!entry.is_symlink()) runs.push_back(entry.path().string());  // not runs/latest
   }
   return runs;
 }
