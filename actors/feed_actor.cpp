@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/names.hpp"
+#include "modules/sample_names.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -49,9 +50,12 @@ void Pump(Self self) {
   while (!s.failed && !s.rounds.empty() &&
          s.out.size() < static_cast<std::size_t>(s.config.ahead)) {
     const Round& round = s.rounds.front();
-    Input input{s.unit++, nullptr};
+    Input input{s.unit++, nullptr, {}};
     try {
       input.data = s.config.source->Load(s.config.module, s.config.dp, round, s.unit_in_round);
+      if (const auto* names = dynamic_cast<const SampleNames*>(s.config.source.get())) {
+        input.samples = names->NamesOf(s.config.module, s.config.dp, round, s.unit_in_round);
+      }
     } catch (const std::exception& e) {
       return Fail(self, NameWithUnit(s, round) + ": " + e.what());
     }

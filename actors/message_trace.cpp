@@ -66,6 +66,7 @@ std::uint64_t MessageTrace::Sent(const caf::mailbox_element& element, caf::actor
     record.round = static_cast<std::int32_t>(facts.round);
     record.bytes = facts.bytes;
     record.step = static_cast<std::int32_t>(facts.step);
+    record.role = facts.role;
   }
   const Handling& handling = CurrentHandling();
   record.cause = handling.message;

@@ -77,7 +77,8 @@ struct StageState {
     std::vector<bool> announced;                 ///< by outgoing link: the gradient has been told
     bool sent = false;                           ///< the outputs are with the outgoing links
     std::shared_ptr<const RowTable> rows;
-    std::int64_t num_tokens = 0;  ///< that its data holds
+    std::int64_t num_tokens = 0;       ///< that its data holds
+    std::vector<std::string> samples;  ///< ids of those in its data
   };
   struct Arrived {
     Activation activation;

@@ -27,7 +27,7 @@ void Reduce(Self self) {
   s.progress = Progress::kReducing;
   ToSet<ReduceGradients> set;
   for (const auto& [rank, stage] : s.config.shards) {
-    set.parts.emplace_back(rank, ReduceGradients{stage, s.round->round});
+    set.parts.emplace_back(rank, ReduceGradients{stage, s.round->round, {s.round->step.step}});
   }
   self->request(s.config.devices, caf::infinite, std::move(set))
       .then(

@@ -16,6 +16,7 @@
 #include "cli/find_run.hpp"
 #include "cli/launcher.hpp"
 #include "cli/meeting_options.hpp"
+#include "cli/preflight.hpp"
 #include "cli/restart.hpp"
 #include "cli/resume_run.hpp"
 #include "cli/run_directory.hpp"
@@ -46,6 +47,11 @@ std::string LastingDirectory(const ClusterArguments& arguments) {
   return RunDirectory(loaded.config.run, loaded.resolved_toml, arguments.into).path();
 }
 
+/// Of a training run: whether `ranks` ranks fit on the cores of this machine.
+void WarnOfRanks(const ClusterArguments& arguments, const Config& config, int ranks) {
+  if (!arguments.work.verify) WarnOfCores(config, ranks);
+}
+
 /// Whether the job has failed because its newest checkpoint is damaged, and there is one before it
 /// now. All bytes are read: only this can tell it from other failures.
 bool SetsAsideDamaged(const std::string& run_directory, int exit_code) {
@@ -71,6 +77,9 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
   const ConfigArguments& config = arguments.work.config;
   const Config loaded = LoadConfig(config.path, config.overrides).config;
   const std::int64_t every = into.empty() ? 0 : loaded.checkpoint.every;
+  int ranks = 0;
+  for (const PlannedProcess& process : mine) ranks += static_cast<int>(process.ranks.size());
+  WarnOfRanks(arguments, loaded, ranks);
   if (arguments.restarts > 0 && !into.empty() && every == 0) {
     std::cerr << "warning: --restarts: there will be no checkpoint to go on from "
                  "(checkpoint.every = 0)\n"
@@ -134,9 +143,10 @@ void RequireGpus(const JobPlan& plan) {
   if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
 }
 
-int RunAlone(Work& work, const std::string& into, Interrupt& interrupt) {
+int RunAlone(Work& work, const ClusterArguments& arguments, Interrupt& interrupt) {
   RequireGpus(work.plan());
-  work.OpenRunDirectory(into);
+  work.OpenRunDirectory(arguments.into);
+  WarnOfRanks(arguments, work.plan().config(), work.plan().config().cluster.ranks);
   work.Announce();
   JobSetup setup = work.Setup(true);
   setup.interrupt = &interrupt;
@@ -155,10 +165,16 @@ void RemoveUnused(const std::string& directory) {
     std::cerr << "removed " << directory << ": nothing has run\n";
 }
 
+int RanksOf(const ProcessPlan& plan, ProcessId self) {
+  return static_cast<int>(plan.processes()[static_cast<std::size_t>(self)].ranks.size());
+}
+
 int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
                 ProcessId self, const Address& seed, Interrupt& interrupt) {
   const Config& config = work.plan().config();
   const RunKey key = ReadKey(arguments.member);
+  // Those that a launcher has started it has counted together.
+  if (!arguments.member.child) WarnOfRanks(arguments, config, RanksOf(plan, self));
   JoinOptions options = JoinOptionsOf(config, plan, self, seed, arguments.member);
   options.self.config += work.Task();
   options.self.build = VersionText();
@@ -258,7 +274,7 @@ int RunHere(const ClusterArguments& given) {
                       arguments.work.config.path + "` on each, or try it here with --local " +
                       std::to_string(plan.num_processes()));
   }
-  return RunAlone(*work, arguments.into, interrupt);
+  return RunAlone(*work, arguments, interrupt);
 }
 
 int RunNodeOfJob(const ClusterArguments& given) {
@@ -274,7 +290,7 @@ int RunNodeOfJob(const ClusterArguments& given) {
   if (plan.num_processes() == 1) {
     GoOn(arguments);
     const auto work = OpenWork(arguments.work);
-    return RunAlone(*work, arguments.into, interrupt);
+    return RunAlone(*work, arguments, interrupt);
   }
   if (choice.node == 0) GoOn(arguments);
   const Address seed = ChooseJoin(variables, member.join, loaded.config.cluster).address;

@@ -44,6 +44,7 @@ void AddVerify(CLI::App& app, Command& command);
 void AddTrace(CLI::App& app, Command& command);
 void AddData(CLI::App& app, Command& command);
 void AddTop(CLI::App& app, Command& command);
+void AddReport(CLI::App& app, Command& command);
 void AddVersion(CLI::App& app, Command& command);
 
 /// "troupe 0.1.0 (commit), CAF 0.17.6, libtorch ..."

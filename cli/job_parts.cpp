@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "checkpoint/sharded.hpp"
+#include "cli/doctor/facts.hpp"
 #include "messages/system.hpp"
 #include "modules/device/backend.hpp"
 #include "modules/groups.hpp"
@@ -115,6 +116,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   if (config.trace.messages && !setup.inspect) {
     node.trace = std::make_shared<MessageTrace>(self);
     node.memory = MakeMemoryMeter(config);
+    node.cores = UsableCores();
     node.trace_records =
         (static_cast<std::size_t>(config.trace.buffer_mib) << 20) / sizeof(TraceRecord);
   }

@@ -105,6 +105,7 @@ int Main(int argc, char** argv) {
   AddBench(app, command);
   AddData(app, command);
   AddTop(app, command);
+  AddReport(app, command);
   AddVersion(app, command);
   if (argc < 2) {
     std::cerr << app.help();

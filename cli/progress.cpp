@@ -25,11 +25,15 @@ std::string Format(const char* format, Values... values) {
   return text.data();
 }
 
+}  // namespace
+
 std::string FormatRate(double per_second) {
   if (per_second >= 1e6) return Format("%.2fM", per_second / 1e6);
   if (per_second >= 1e3) return Format("%.1fk", per_second / 1e3);
-  return Format("%.0f", per_second);
+  return Format(per_second < 100 ? "%.1f" : "%.0f", per_second);
 }
+
+namespace {
 
 std::size_t TerminalColumns() {
   winsize size{};
@@ -87,6 +91,7 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
                     factor * (optimizer.learning_rate - optimizer.min_learning_rate);
   m.seconds = result.seconds;
   m.tokens_per_second = static_cast<double>(result.loss.sequence_tokens) / result.seconds;
+  m.samples_per_second = static_cast<double>(config.global_batch()) / result.seconds;
   m.bubble = std::clamp(1.0 - result.busy_seconds / (result.seconds * num_ranks), 0.0, 1.0);
   m.memory_bytes = ResidentMemory().UseOf(0).in_use_bytes;
   if (config.cluster.backend == "cuda") m.gpu = FullestGpu(num_ranks, memory);
@@ -110,13 +115,13 @@ std::string Progress::EtaOf(std::int64_t step) {
 void Progress::ShowStep(const StepMetrics& m) {
   recent_seconds_.push_back(m.seconds);
   if (recent_seconds_.size() > kRecentSteps) recent_seconds_.pop_front();
-  const std::string line = Format("step %lld/%lld  loss %.4f", static_cast<long long>(m.step),
-                                  static_cast<long long>(steps_), m.loss) +
-                           SinkText(m.sinks) +
-                           Format("  gnorm %.3f  lr %.1e  ", m.gradient_norm, m.learning_rate) +
-                           FormatRate(m.tokens_per_second) +
-                           Format(" tok/s  %.3f s  bubble %2.0f%%  ", m.seconds, 100 * m.bubble) +
-                           FormatMemory(m) + "  eta " + EtaOf(m.step);
+  const std::string line =
+      Format("step %lld/%lld  loss %.4f", static_cast<long long>(m.step),
+             static_cast<long long>(steps_), m.loss) +
+      SinkText(m.sinks) + Format("  gnorm %.3f  lr %.1e  ", m.gradient_norm, m.learning_rate) +
+      FormatRate(m.tokens_per_second) + " tok/s  " + FormatRate(m.samples_per_second) +
+      Format(" samples/s  %.3f s  bubble ", m.seconds) + Format("%2.0f%%  ", 100 * m.bubble) +
+      FormatMemory(m) + "  eta " + EtaOf(m.step);
   if (!terminal_) {
     std::cout << line << '\n' << std::flush;
     return;

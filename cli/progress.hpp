@@ -29,6 +29,7 @@ struct StepMetrics {
   double learning_rate = 0.0;
   double seconds = 0.0;
   double tokens_per_second = 0.0;
+  double samples_per_second = 0.0;
   double bubble = 0.0;            ///< share of the ranks' time in which they ran nothing
   std::int64_t memory_bytes = 0;  ///< resident, of this process
   std::optional<MemoryUse> gpu;   ///< backend "cuda": of the fullest GPU of this process
@@ -37,6 +38,9 @@ struct StepMetrics {
 /// The numbers of a completed training round. `memory` is that of the backend.
 StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks,
                       MemoryMeter& memory);
+
+/// "950", "19.3k", "1.25M"; one decimal below 100.
+std::string FormatRate(double per_second);
 
 /// "1h02m", "3m20s", "12s", "0.4s".
 std::string FormatDuration(double seconds);

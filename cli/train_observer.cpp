@@ -86,6 +86,7 @@ void TrainObserver::OnStep(const RoundResult& result) {
   line["learning_rate"] = m.learning_rate;
   line["seconds"] = m.seconds;
   line["tokens_per_second"] = m.tokens_per_second;
+  line["samples_per_second"] = m.samples_per_second;
   line["valid_tokens"] = result.loss.tokens;
   if (count_skipped_) line["skipped_samples"] = count_skipped_(result.round);
   line["bubble"] = m.bubble;
@@ -138,9 +139,8 @@ void TrainObserver::Interrupted() {
 
 void TrainObserver::Summarize() {
   progress_.Finish();
-  std::cout << '\n'
-            << SummaryOf(history_, config_.run.steps) << directory_.path()
-            << "/: resolved.toml, metrics.jsonl, ";
+  std::cout << SummaryOf(history_, config_.run.steps) << "run directory " << directory_.path()
+            << ": resolved.toml, metrics.jsonl, ";
   for (const std::string& trace : directory_.TraceFolders()) std::cout << trace << "/, ";
   std::cout << "weights.safetensors (" << num_tensors_ << " tensors)";
   std::error_code ignored;

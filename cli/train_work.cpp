@@ -13,6 +13,7 @@
 #include "checkpoint/run_checkpoints.hpp"
 #include "cli/describe.hpp"
 #include "cli/find_run.hpp"
+#include "cli/report.hpp"
 #include "cli/restart.hpp"
 #include "cli/rounds.hpp"
 #include "cli/run_directory.hpp"
@@ -20,8 +21,6 @@
 #include "cli/work_kinds.hpp"
 #include "data/llava_source.hpp"
 #include "modules/torch/compute.hpp"
-#include "trace/order.hpp"
-#include "trace/run_trace.hpp"
 
 namespace troupe {
 namespace {
@@ -55,24 +54,15 @@ void PrintEpochs(const InputSource& source, const Config& config) {
             << " rows, so each step sees rows more than once\n";
 }
 
-/// The order in which every stage ran the last training step.
-void PrintLastOrder(const std::string& trace_folder) {
-  const RunTrace trace = ReadRunTrace(trace_folder);
-  std::int64_t last = -1;
-  for (const TraceWork& work : trace.work) {
-    if (work.pass.kind == WorkKind::kUpdate) last = std::max(last, work.pass.round);
+/// The page about the run. A run that went well does not fail because its report cannot be written.
+void WriteReport(const std::string& run_directory) {
+  const std::string path = run_directory + "/" + kReportFile;
+  try {
+    WritePageFile(path, ReportPage({run_directory}));
+    std::cout << "report        " << path << '\n' << std::flush;
+  } catch (const std::exception& e) {
+    std::cerr << "warning: no report: " << e.what() << '\n';
   }
-  if (last < 0) return;
-  std::vector<PassRecord> passes;
-  for (const TraceWork& work : trace.work) {
-    if (work.pass.round == last) passes.push_back(work.pass);
-  }
-  const bool split = std::ranges::any_of(
-      passes, [](const PassRecord& pass) { return pass.kind == WorkKind::kWeight; });
-  std::cout << "what each stage ran in the last step (F forward, B backward"
-            << (split ? ", W the weights' part of it," : "")
-            << " of a microbatch; of a window of them in a colocated encoder):\n"
-            << FormatOrders(PassOrders(passes, last), trace.stages);
 }
 
 class TrainWork : public Work {
@@ -126,8 +116,9 @@ class TrainWork : public Work {
     if (!setup.checkpoints.resume.empty()) {
       setup.rounds = ResumeAfter(setup.rounds, directory_->steps_done());
     }
-    trace_folder_ = std::filesystem::absolute(directory_->NewTraceFolder()).string();
-    if (plan_->config().trace.messages) setup.trace_folder = trace_folder_;
+    if (plan_->config().trace.messages) {
+      setup.trace_folder = std::filesystem::absolute(directory_->NewTraceFolder()).string();
+    }
     observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
                                                 static_cast<int>(plan_->lock_steps().size()),
                                                 isatty(STDOUT_FILENO) == 1, SkippedCounter());
@@ -141,12 +132,7 @@ class TrainWork : public Work {
       return ReportFailure(end);
     }
     observer_->Summarize();
-    if (!plan_->config().trace.messages) return kExitDone;
-    try {
-      PrintLastOrder(trace_folder_);
-    } catch (const std::runtime_error& e) {
-      std::cerr << "troupe: warning: " << e.what() << '\n';  // the training is done all the same
-    }
+    WriteReport(directory_->path());
     return kExitDone;
   }
 
@@ -186,7 +172,6 @@ class TrainWork : public Work {
   const std::shared_ptr<InputSource> source_;
   const std::vector<PlantedFault> faults_;
   std::optional<RunDirectory> directory_;
-  std::string trace_folder_;
   /// Steps in the newest complete checkpoint; 0: there is none.
   const std::shared_ptr<std::atomic<std::int64_t>> saved_steps_ =
       std::make_shared<std::atomic<std::int64_t>>(0);

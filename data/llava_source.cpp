@@ -75,6 +75,22 @@ std::int64_t LlavaSource::CountValidTokens(const Round& round) {
   return total;
 }
 
+std::vector<std::string> LlavaSource::NamesOf(const std::string& module, int dp, const Round& round,
+                                              std::int64_t unit) const {
+  std::vector<std::string> names;
+  const ModuleConfig* const found = config_.Find(module);
+  if (found == nullptr) return names;
+  const UnitSamples held = SamplesOfUnit(config_, *found, dp, round.microbatches, unit);
+  const std::int64_t first = held.first_microbatch * config_.samples_per_microbatch();
+  for (const Interval& interval : held.samples) {
+    for (std::int64_t n = interval.begin; n < interval.end; ++n) {
+      const std::int64_t row = RowOf(round, first + n);
+      if (row >= 0) names.push_back(SetOf(round).set.rows[static_cast<std::size_t>(row)].id);
+    }
+  }
+  return names;
+}
+
 Inputs LlavaSource::LoadWhole(const Round& round) {
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   const Samples samples = BuildInterval(round, 0, {0, num_samples});

@@ -23,12 +23,13 @@
 #include "data/sample_format.hpp"
 #include "data/tokenizer.hpp"
 #include "layout/route.hpp"
+#include "modules/sample_names.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {
 
 /// Thread-safe.
-class LlavaSource : public InputSource {
+class LlavaSource : public InputSource, public SampleNames {
  public:
   /// Reads both lists, checks every row, and every image to the depth of `images`. Throws
   /// DataError that names the first few faults, unless `policy` skips their rows, or where no row
@@ -43,6 +44,8 @@ class LlavaSource : public InputSource {
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override;
   std::int64_t CountValidTokens(const Round& round) override;
+  std::vector<std::string> NamesOf(const std::string& module, int dp, const Round& round,
+                                   std::int64_t unit) const override;
 
   /// The whole round as one unsharded batch, with the images and positions of every encoder:
   /// what the reference of `troupe verify` computes on. Sample numbers are k.

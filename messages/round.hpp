@@ -35,8 +35,9 @@ inline auto Fields(StageReport& x) { return std::tie(x.round, x.busy_ns, x.loss)
 struct Input {
   std::int64_t unit = 0;
   std::shared_ptr<const Inputs> data;
+  std::vector<std::string> samples = {};  ///< their ids, for errors; empty: not known
 };
-inline auto Fields(Input& x) { return std::tie(x.unit, x.data); }
+inline auto Fields(Input& x) { return std::tie(x.unit, x.data, x.samples); }
 struct InputTaken {
   std::int64_t unit = 0;
 };

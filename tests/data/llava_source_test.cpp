@@ -308,6 +308,18 @@ TEST_CASE("an evaluation reads the held-out file in order, empty beyond its end"
         Shape{0, 3, kSize, kSize});
 }
 
+TEST_CASE("the samples of a unit are called by their rows' ids, in row order", "[data]") {
+  using Names = std::vector<std::string>;
+  const DataSet data;
+  const LlavaSource source(Disjoint(data));
+  CHECK(source.NamesOf("language", 0, EvaluationRound(2), 0) == Names{"r13", "r14"});
+  CHECK(source.NamesOf("language", 0, EvaluationRound(2), 1) == Names{"r17"});
+  CHECK(source.NamesOf("language", 1, EvaluationRound(2), 1).empty());
+  CHECK(source.NamesOf("vision", 0, TrainRound(3), 1) ==
+        Names{"r" + std::to_string(ExpectedRow(3, 4))});
+  CHECK(source.NamesOf("nothing", 0, EvaluationRound(2), 0).empty());
+}
+
 TEST_CASE("the valid tokens of a round are those its shards hold", "[data]") {
   const DataSet data;
   LlavaSource source(Disjoint(data));

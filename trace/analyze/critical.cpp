@@ -45,12 +45,18 @@ std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
   }
   const auto whole =
       static_cast<double>(std::max<std::int64_t>(1, path.span.end_ns - path.span.begin_ns));
+  std::int64_t without_ns = 0;
+  for (const Segment& segment : path.segments) without_ns += WithoutCore(index, segment);
   std::string line;
   for (const Share share : kShares) {
     const std::int64_t ns = totals[static_cast<std::size_t>(share)];
     if (ns == 0 && share == Share::kUnknown) continue;
     line += (line.empty() ? "" : ", ") + std::string(ToString(share)) + " " + Millis(ns) + " ms (" +
-            Percent(static_cast<double>(ns) / whole) + ")";
+            Percent(static_cast<double>(ns) / whole);
+    if (share == Share::kCompute && without_ns > ns / 100) {
+      line += ", " + Millis(without_ns) + " ms of it without a core";
+    }
+    line += ')';
   }
   return line;
 }
@@ -143,7 +149,11 @@ std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64
     } else if (segment.kind == SegmentKind::kHandler) {
       const std::int64_t median = usual.Of(segment);
       if (segment.length_ns() > median + median / 2 && segment.length_ns() > median + 1'000'000) {
-        what += " (usual " + Duration(median) + ")";
+        what += ", usual " + Duration(median);
+      }
+      const std::int64_t without_ns = WithoutCore(index, segment);
+      if (without_ns > segment.length_ns() / 20) {
+        what += ", " + Duration(without_ns) + " without a core";
       }
     }
     table.rows.push_back({Cell::Number(Millis(segment.begin_ns - path.span.begin_ns)),

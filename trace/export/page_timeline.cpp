@@ -2,46 +2,68 @@
 
 namespace troupe {
 
-const char* const kPageAfterData = R"HTML(</script>
+const char* const kPageTimeline = R"HTML(</script>
 <script>
 "use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
+const page = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
 const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 const view = $("view"), pen = view.getContext("2d"), tip = $("tip");
 const ROW = 22, HEAD = 26, LEFT = 236;
-const kinds = data.kinds;  // F, B, ..., the last one is "message"
-const length = data.length;
-let from = 0, until = length, hovered = -1, rows = [];
-const slices = data.slices.map((s, i) => ({ i, lane: s[0], begin: s[1], end: s[1] + s[2],
-  name: data.names[s[3]], kind: kinds[s[4]], message: s[5] }));
-const byLane = data.lanes.map(() => []);
-for (const s of slices) byLane[s.lane].push(s);
-const arrows = data.arrows.map(a => ({ lane: a[0], sent: a[1], slice: a[2], cause: a[3] }));
-const workOf = new Map();  // message -> slice of the work that its handling was
-for (const s of slices) if (s.kind !== "message" && s.message >= 0) workOf.set(s.message, s);
-const out = new Map();  // message -> arrows that its handling sent
-arrows.forEach((a, m) => { if (a.cause >= 0) {
-  if (!out.has(a.cause)) out.set(a.cause, []);
-  out.get(a.cause).push(m); } });
+const HUES = [214, 150, 28, 280, 340, 185, 55, 245];  // by module, and by run
+let data, length, from, until, hovered, rows, slices, byLane, arrows, workOf, out, colours;
+// Makes one run's timeline the one that is shown.
+function use(run) {
+  data = run; length = run.length; from = 0; until = length; hovered = -1; rows = [];
+  slices = run.slices.map((s, i) => ({ i, lane: s[0], begin: s[1], end: s[1] + s[2],
+    name: run.names[s[3]], kind: run.kinds[s[4]], message: s[5], stage: s[6], without: s[7],
+    step: s[8] }));
+  byLane = run.lanes.map(() => []);
+  for (const s of slices) byLane[s.lane].push(s);
+  arrows = run.arrows.map(a => ({ lane: a[0], sent: a[1], slice: a[2], cause: a[3] }));
+  workOf = new Map();  // message -> slice of the work that its handling was
+  for (const s of slices) if (s.kind !== "message" && s.message >= 0) workOf.set(s.message, s);
+  out = new Map();  // message -> arrows that its handling sent
+  arrows.forEach((a, m) => { if (a.cause >= 0) {
+    if (!out.has(a.cause)) out.set(a.cause, []);
+    out.get(a.cause).push(m); } });
+  colours = {};
+}
+// A hue for each module, a shade for each kind of work.
+const SHADES = { F: [66, 56], B: [70, 35], W: [50, 73], reduce: [18, 52], update: [18, 36],
+  exchange: [18, 66], offload: [18, 76], restore: [18, 80] };
+const shade = (hue, kind) => { const [sat, light] = SHADES[kind] || [0, 60];
+  return `hsl(${hue} ${sat}% ${light}%)`; };
+const moduleOf = s => s.stage < 0 ? 0 : data.stages[s.stage][1];
+function colourOf(s) {
+  const key = s.kind === "message" ? "message" : s.kind + moduleOf(s);
+  return colours[key] || (colours[key] = s.kind === "message" ? css("message") :
+    shade(HUES[moduleOf(s) % HUES.length], s.kind));
+}
+// What fits is written on a slice: the longest of these.
+function labelsOf(s) {
+  if (s.kind === "message" || s.stage < 0) return [s.name];
+  const text = s.name.replace(/^([FBW]) /, "$1"), module = data.modules[moduleOf(s)];
+  const several = data.modules.length > 1;
+  return [data.stages[s.stage][0] + " " + text].concat(
+    several ? [module.name + " " + text, module.short + " " + text] : [], [text]);
+}
 
 const time = ns => ns >= 1e9 ? (ns / 1e9).toFixed(3) + " s" : ns >= 1e6 ?
   (ns / 1e6).toFixed(3) + " ms" : (ns / 1e3).toFixed(1) + " \u00b5s";
 function layOut() {
   const all = $("actors").checked;
   rows = [];
-  let group = "";
-  data.lanes.forEach((lane, l) => {
-    if (!all && lane.kind !== "work") return;
-    const name = lane.path.slice(0, -2).join(" \u203a ") || lane.path[0];
-    const device = lane.path.length > 2 && lane.path[lane.path.length - 2].startsWith("rank ");
-    if (device && name !== group) { group = name; rows.push({ group: name }); }
-    const beside = lane.path[lane.path.length - 1];
-    rows.push({ lane: l, name: lane.kind === "work" ?
-      lane.path[lane.path.length - 2] + (beside === "work" ? "" : " \u203a " + beside) :
-      device ? lane.path.slice(-2).join(" \u203a ") :
-      lane.path.slice(1).join(" \u203a ") || lane.path[0] });
-  });
+  let group = "", lanes = data.lanes.map((lane, l) => [lane, l]);
+  if (!all) lanes = lanes.filter(([lane]) => lane.kind === "work")
+    .sort((a, b) => a[0].rank - b[0].rank || a[1] - b[1]);
+  const processes = new Set(lanes.map(([lane]) => lane.path[0]));
+  for (const [lane, l] of lanes) {
+    if (processes.size > 1 && lane.path[0] !== group) {
+      group = lane.path[0]; rows.push({ group });
+    }
+    rows.push({ lane: l, name: lane.label || lane.path.slice(1).join(" \u203a ") || lane.path[0] });
+  }
   const counted = data.counters.filter(c => all || c.unit === "bytes");
   if (counted.length) rows.push({ group: "counters" });
   for (const counter of counted) rows.push({ counter, name: counter.path.join(" \u203a ") });
@@ -96,7 +118,7 @@ function drawRow(row, y, w) {
   pen.font = (row.group ? "600 " : "") + "12px system-ui, 'DejaVu Sans', sans-serif";
   pen.fillStyle = row.group ? css("ink") : css("soft");
   pen.save(); pen.beginPath(); pen.rect(0, y, LEFT - 6, ROW); pen.clip();
-  pen.fillText(row.group || row.name, row.group ? 10 : 24, y + ROW / 2); pen.restore();
+  pen.fillText(row.group || row.name, 10, y + ROW / 2); pen.restore();
   if (row.group) return;
   pen.save(); pen.beginPath(); pen.rect(LEFT, y, w - LEFT, ROW); pen.clip();
   pen.font = "11px system-ui, 'DejaVu Sans', sans-serif";
@@ -107,13 +129,20 @@ function drawRow(row, y, w) {
     const s = lane[i], left = x(s.begin), right = Math.max(x(s.end), left + 1);
     if (right < painted + .5 && s.i !== hovered) continue;
     painted = right;
-    pen.fillStyle = css(s.kind);
+    pen.fillStyle = colourOf(s);
     pen.fillRect(left, y + 2, right - left - (right - left > 4 ? 1 : 0), ROW - 4);
     if (s.i === hovered) { pen.strokeStyle = css("ink"); pen.lineWidth = 2;
       pen.strokeRect(left, y + 2, right - left, ROW - 4); pen.lineWidth = 1; }
-    const text = s.kind === "message" ? s.name : s.name.replace(/^([FBW]) /, "$1");
-    if (right - left > pen.measureText(text).width + 6) {
-      pen.fillStyle = "#fff"; pen.fillText(text, left + 4, y + ROW / 2 + .5);
+    if (s.without > 0 && right - left > 2) {
+      pen.fillStyle = css("nocore");
+      pen.fillRect(left, y + ROW - 5, (right - left) * s.without / (s.end - s.begin), 3);
+    }
+    const shown = Math.max(left, LEFT), fits = Math.min(right, w) - shown;
+    if (fits < 10) continue;
+    const text = labelsOf(s).find(t => pen.measureText(t).width + 5 < fits);
+    if (text) {
+      pen.fillStyle = s.kind === "W" ? "#1b2330" : "#fff";
+      pen.fillText(text, shown + 3, y + ROW / 2 - .5);
     }
   }
   pen.restore();
@@ -194,7 +223,10 @@ function at(event) {
 }
 function describe(s) {
   const where = data.lanes[s.lane].path.join(" \u203a ");
-  let text = s.name + "\n" + where + "\n" + time(s.end - s.begin) + ", from " + time(s.begin);
+  const of = s.kind === "message" || s.stage < 0 ? "" : data.stages[s.stage][0] + " ";
+  let text = of + s.name + (s.step > 0 ? ", step " + s.step : "") + "\n" + where + "\n" +
+    time(s.end - s.begin) + ", from " + time(s.begin);
+  if (s.without > 0) text += "\n" + time(s.without) + " of it without a core";
   if (s.kind === "message") {
     text += "\nfrom " + data.lanes[arrows[s.message].lane].path.join(" \u203a ") +
       "\non its way and in the mailbox " + time(s.begin - arrows[s.message].sent);
