@@ -4,10 +4,11 @@
 //             StopSoon   complete the rounds that have begun, begin no more
 //   sends     RoundBegin to phases, feeds and stages; a stage's answer is its StageReport
 //             UpdateRound to every update in a training round; the answer is its SquaredNorm
-//             ApplyUpdate with the clip coefficient; the answer is UpdateDone
+//             ApplyUpdate with the squared norms of the others; the answer is UpdateDone
 //
 //   begin r      when fewer than `rounds_ahead` + 1 rounds are open
-//   coefficient  when all squared norms of r are here
+//   apply        to the last update when all other squared norms of r are here, to the others when
+//                its own is, too: whoever is late waits for nobody
 //   checkpoint   when the last round of a due step is complete, before the next one begins
 //   complete r   when all stage reports (and, training, all UpdateDone) of r are here
 //
@@ -128,7 +129,7 @@ struct DirectorState {
     std::set<std::size_t> missing_reports;
     std::set<std::size_t> missing_norms;
     std::set<std::size_t> missing_updates;
-    bool applied = false;  ///< ApplyUpdate has been sent
+    std::set<std::size_t> applied;  ///< updates that ApplyUpdate has been sent to
     // By update and by stage, so that sums do not depend on who answered first.
     std::vector<double> squared_norms;
     std::vector<LossSums> losses;

@@ -183,6 +183,11 @@ void JobPlan::JoinLockSteps() {
   lock_step_ = sets.Numbers();
 }
 
+bool JobPlan::HasRanksAlone(int stage, int dp) const {
+  return std::ranges::all_of(RanksOf(stage, dp),
+                             [this](int rank) { return ShardsOn(rank).size() == 1; });
+}
+
 std::map<int, ShardAddress> JobPlan::ShardsOn(int rank) const {
   std::map<int, ShardAddress> shards;
   for (std::size_t m = 0; m < modules_.size(); ++m) {

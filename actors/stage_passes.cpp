@@ -25,6 +25,12 @@ void SetSamples(ToSet<Command>& set, const std::vector<std::string>& samples) {
   for (auto& [rank, command] : set.parts) command.samples = samples;
 }
 
+/// For a message whose receiver fetches `shard`, as the fetchers of its link say.
+Buffer Towards(const StageState& s, const std::vector<ProcessId>& fetchers, std::size_t shard,
+               const Buffer& buffer) {
+  return shard < fetchers.size() ? s.config.tensors->Push(buffer, fetchers[shard]) : buffer;
+}
+
 /// Forward `unit` is done on all shards: pass its output on and answer whoever needs no gradient.
 void OnForwardDone(StagePointer self, std::int64_t unit, const FromSet<ForwardDone>& done) {
   StageState& s = self->state;
@@ -47,7 +53,10 @@ void OnForwardDone(StagePointer self, std::int64_t unit, const FromSet<ForwardDo
   flight.sent = true;
   for (std::size_t l = 0; l < s.config.out.size(); ++l) {
     Activation activation{unit, s.config.out[l].link, {}, flight.rows};
-    for (const auto& part : done.parts) activation.shards.push_back(part.result.outputs.at(l));
+    for (std::size_t i = 0; i < done.parts.size(); ++i) {
+      activation.shards.push_back(
+          Towards(s, s.config.out_fetchers.at(l), i, done.parts[i].result.outputs.at(l)));
+    }
     self->request(s.config.out[l].to, caf::infinite, std::move(activation))
         .then([self, l](const Gradient& gradient) { OnGradient(self, l, gradient); },
               [self](const caf::error& reason) { Fail(self, reason); });
@@ -111,7 +120,10 @@ void OnBackwardDone(StagePointer self, std::int64_t unit, const FromSet<Backward
   for (std::size_t l = 0; l < flight.askers.size(); ++l) {
     if (flight.answered[l]) continue;
     Gradient gradient{unit, {}};
-    for (const auto& part : done.parts) gradient.shards.push_back(part.result.gradients.at(l));
+    for (std::size_t i = 0; i < done.parts.size(); ++i) {
+      gradient.shards.push_back(
+          Towards(s, s.config.in_fetchers.at(l), i, done.parts[i].result.gradients.at(l)));
+    }
     flight.askers[l].deliver(std::move(gradient));
   }
   Pump(self);

@@ -222,10 +222,10 @@ void SpanningRun::OpenPlane() {
   }
   patient_ = std::make_shared<PatientPlane>(*plane_, *plane_, abort_, kPatience);
   front_ = patient_;
-  if (!gpus_) return tensors_->Attach(patient_.get());
+  if (!gpus_) return tensors_->Attach(patient_.get(), patient_.get());
   gpus_line_ = gpus_->StandBefore(*patient_, *patient_, plane_->reads_device_memory());
   front_ = std::shared_ptr<DataPlane>(gpus_, &gpus_->plane());
-  tensors_->Attach(&gpus_->carrier());
+  tensors_->Attach(&gpus_->carrier(), &gpus_->plane());
 }
 
 void SpanningRun::StartWatch() {

@@ -127,9 +127,19 @@ template <class T>
 struct Role<FromSet<T>> : Role<T> {};
 
 template <class T>
+bool AskedOf(const T& x) {
+  if constexpr (requires { x.asked; }) {
+    return x.asked;
+  } else {
+    return false;
+  }
+}
+
+template <class T>
 MessageFacts FactsOf(const caf::type_erased_tuple& content) {
   const T& message = content.get_as<T>(0);
-  return {UnitOf(message), RoundOf(message), Bytes(message), StepOf(message), Role<T>::Of()};
+  return {UnitOf(message), RoundOf(message), Bytes(message),
+          StepOf(message), Role<T>::Of(),    AskedOf(message)};
 }
 
 struct Types {

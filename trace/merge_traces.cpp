@@ -145,6 +145,7 @@ class Merger {
     message.bytes = record.bytes;
     message.step = record.step;
     message.credits = record.credits;
+    message.asked = record.asked != 0;
     message.mailbox = record.mailbox;
     const bool known = static_cast<std::uint8_t>(record.role) < kNumMessageRoles;
     message.role = known ? record.role : MessageRole::kOther;

@@ -75,7 +75,7 @@ struct TraceRecord {
   std::uint8_t answer = 0;  ///< 1: of the message: it is the answer to `request`
   std::uint8_t gpu = 0;     ///< of work: 1 + the GPU whose memory it says; 0: its process's own
   MessageRole role = MessageRole::kOther;  ///< of the message
-  std::uint8_t spare = 0;
+  std::uint8_t asked = 0;  ///< of the message: 1: the bytes that it brings were asked for
   /// Of a message that says which training step its round is: that step, from 1; 0: it says that
   /// the round is an evaluation; -1: it does not say.
   std::int32_t step = -1;

@@ -38,6 +38,13 @@ std::string Doing(const TraceIndex& index, const Segment& segment) {
   return "?";
 }
 
+/// Empty in a run of one process.
+std::string TripsText(const CriticalPath& path, const TraceIndex& index) {
+  if (index.trace().processes.size() < 2) return "";
+  const int trips = TripsOf(path, index);
+  return "; " + std::to_string(trips) + (trips == 1 ? " way" : " ways") + " between processes";
+}
+
 std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
   std::array<std::int64_t, kShares.size()> totals{};
   for (const Segment& segment : path.segments) {
@@ -120,6 +127,18 @@ std::string BucketOf(const TraceIndex& index, const Segment& segment) {
          EdgeOf(index.ActorName(here ? segment.actor : index.message(segment.message).sender));
 }
 
+int TripsOf(const CriticalPath& path, const TraceIndex& index) {
+  int trips = 0;
+  for (std::size_t i = 1; i < path.segments.size(); ++i) {
+    const int before = path.segments[i - 1].message;
+    const int message = path.segments[i].message;
+    if (message < 0 || message == before) continue;
+    // What waited for a device follows the work it waited for: its own way did not matter.
+    if (index.message(message).cause == before) trips += index.TripsOf(message);
+  }
+  return trips;
+}
+
 std::map<std::string, std::int64_t> BucketsOf(const TraceIndex& index, const CriticalPath& path) {
   std::map<std::string, std::int64_t> buckets;
   for (const Segment& segment : path.segments) {
@@ -163,7 +182,7 @@ std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64
   }
   return "critical path of step " + std::to_string(path.span.step) + ": " +
          Millis(path.span.end_ns - path.span.begin_ns) + " ms = " + ShareLine(path, index) +
-         "\n\n" + ToText(table);
+         TripsText(path, index) + "\n\n" + ToText(table);
 }
 
 }  // namespace troupe

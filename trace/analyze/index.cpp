@@ -133,6 +133,13 @@ std::int64_t PartOfTime(std::int64_t ns, const PassRecord& pass, std::int64_t fr
                                    std::min(share, 1.0));
 }
 
+int TraceIndex::TripsOf(int i) const {
+  const TraceMessage& m = message(i);
+  const auto process = [&](int actor) { return trace_->actors[At(actor)].process; };
+  const bool crosses = m.sender >= 0 && m.receiver >= 0 && process(m.sender) != process(m.receiver);
+  return (crosses ? 1 : 0) + (m.asked ? 2 : 0);
+}
+
 int TraceIndex::ProcessOf(const TraceWork& work) const {
   const auto process = process_of_rank_.find(work.pass.rank);
   return process == process_of_rank_.end() ? 0 : process->second;

@@ -66,6 +66,9 @@ class TraceIndex {
   int StageOfActor(int actor) const { return actor < 0 ? -1 : stages_[At(actor)]; }
   /// Where microbatches are in their steps.
   const Places& places() const { return places_; }
+  /// Ways between processes that a message took, one behind the other: one if it came from another,
+  /// and two more if the bytes that it brings had to be asked for.
+  int TripsOf(int message) const;
   /// Where the device that ran it lives; 0 where its actor is not known.
   int ProcessOf(const TraceWork& work) const;
   /// The latest time of anything in the trace.

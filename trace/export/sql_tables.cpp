@@ -53,6 +53,7 @@ constexpr const char* kTables[] = {
   unit INTEGER,                 -- microbatch or window since the start of the run
   edge TEXT,                    -- edges.edge
   bytes INTEGER, credits INTEGER, mailbox INTEGER,
+  trips INTEGER,                -- ways between processes that it took, one behind the other
   sent_ns INTEGER, arrived_ns INTEGER,
   begin_ns INTEGER, end_ns INTEGER   -- of its handler
 );
@@ -171,7 +172,7 @@ void FillLarge(sqlite3* database, const TraceIndex& index, const Steps& steps) {
   const auto put_name = [&](Statement& into, int actor) {
     actor < 0 ? into.Null() : into.Text(index.ActorName(actor));
   };
-  Statement messages(database, InsertInto("messages", 18));
+  Statement messages(database, InsertInto("messages", 19));
   for (int i = 0; static_cast<std::size_t>(i) < trace.messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     messages.Number(static_cast<std::int64_t>(m.id));
@@ -185,6 +186,7 @@ void FillLarge(sqlite3* database, const TraceIndex& index, const Steps& steps) {
     const bool linked = m.link >= 0 && static_cast<std::size_t>(m.link) < trace.links.size();
     linked ? messages.Text(trace.links[static_cast<std::size_t>(m.link)].name) : messages.Null();
     messages.Number(m.bytes).Known(m.credits).Number(m.mailbox);
+    messages.Number(index.TripsOf(i));
     messages.Number(m.sent_ns).Number(m.arrived_ns).Known(m.begin_ns).Known(m.end_ns).Insert();
   }
   Statement work(database, InsertInto("work", 19));
