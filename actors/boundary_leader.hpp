@@ -11,8 +11,9 @@
 // Which samples go where is fixed by the two data-parallel sizes (layout/route.hpp); how many rows
 // they have is said by the row table that travels with the microbatch. The way back uses the pieces
 // recorded on the way there. A slice without rows is announced but not transported. Rows that come
-// from one source are handed on as they are, without a copy. A slice names its rows; the leader
-// that receives it fetches them into its own process, and only then they count as here.
+// from one source are handed on as they are, without a copy. A slice names its rows, which leave
+// with it; the leader that receives it fetches them into its own process, and only then they count
+// as here. So what is in flight between processes is bounded by the edge's credits.
 #pragma once
 
 #include <deque>
@@ -41,6 +42,7 @@ struct SourceLeaderConfig {
   int device = Buffer::kHost;              ///< where gradients that are fetched shall be
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
+  std::vector<ProcessId> peer_homes = {};  ///< by destination replica
 };
 
 struct SourceLeaderState {
@@ -84,6 +86,7 @@ struct DestinationLeaderConfig {
   int device = Buffer::kHost;  ///< where rows that are fetched shall be
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
+  std::vector<ProcessId> peer_homes = {};  ///< of the source leaders, by source replica
 };
 
 struct DestinationLeaderState {

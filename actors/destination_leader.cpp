@@ -30,7 +30,9 @@ void OnGradient(Self self, const Gradient& gradient) {
     GradientSlice answer{gradient.unit, {}};
     if (!gradient.shards.empty()) {
       const std::int64_t rows = piece.num_rows;
-      answer.buffer = gradient.shards.front().Rows(row, row + rows);
+      answer.buffer =
+          s.config.tensors->Push(gradient.shards.front().Rows(row, row + rows),
+                                 s.config.peer_homes.at(static_cast<std::size_t>(source)));
       row += rows;
     }
     piece.asker.deliver(std::move(answer));
@@ -79,10 +81,12 @@ void Fetch(Self self, const Slice& slice) {
   DestinationLeaderState& s = self->state;
   if (slice.buffer.local()) return OnPiece(self, slice.microbatch, slice.source, slice.buffer);
   const auto me = caf::actor_cast<DestinationLeader>(self);
+  SliceArrived arrived{slice.microbatch, slice.source, {}, s.config.tensors->Asks(slice.buffer)};
   s.config.tensors->Fetch(
       slice.buffer, "edge " + s.config.edge + ", microbatch " + std::to_string(slice.microbatch),
-      OnBehalf([me, microbatch = slice.microbatch, source = slice.source](Buffer buffer) {
-        caf::anon_send(me, SliceArrived{microbatch, source, std::move(buffer)});
+      OnBehalf([me, arrived](Buffer buffer) mutable {
+        arrived.buffer = std::move(buffer);
+        caf::anon_send(me, std::move(arrived));
       }),
       [abort = s.config.abort](const std::string& error) { abort->Raise(error); }, s.config.device);
 }

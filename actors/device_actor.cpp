@@ -30,6 +30,7 @@ void MakePrograms(Self self) {
       }
     }
     if (s.config.setup_thread) s.config.setup_thread();
+    if (s.config.trace && !s.queue && !s.config.takes_ns) s.cores.Open();
     for (const auto& [stage, shard] : s.config.shards) {
       who = ToString(shard);
       s.programs[stage] = s.config.make_program(shard);
@@ -63,7 +64,13 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
             throw std::runtime_error("the loss is " + std::to_string(done.result.loss.loss));
           }
         };
-        return Execute<ForwardDone>(self, {Kind::kForward, run.stage, run.round, run.pass.unit},
+        return Execute<ForwardDone>(self,
+                                    {.kind = Kind::kForward,
+                                     .stage = run.stage,
+                                     .round = run.round,
+                                     .unit = run.pass.unit,
+                                     .place = run.place,
+                                     .samples = run.samples},
                                     work, then);
       },
       [self, &s](const RunBackward& run) -> caf::result<BackwardDone> {
@@ -76,11 +83,22 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
           Finish(done.result);
           RequireFinite(done.result.gradients, "gradient of input");
         };
-        return Execute<BackwardDone>(self, {Kind::kBackward, run.stage, run.round, run.pass.unit},
+        return Execute<BackwardDone>(self,
+                                     {.kind = Kind::kBackward,
+                                      .stage = run.stage,
+                                      .round = run.round,
+                                      .unit = run.pass.unit,
+                                      .place = run.place,
+                                      .samples = run.samples},
                                      work, then);
       },
       [self, &s](const RunBackwardWeights& run) -> caf::result<BackwardWeightsDone> {
-        return Execute<BackwardWeightsDone>(self, {Kind::kWeight, run.stage, run.round, run.unit},
+        return Execute<BackwardWeightsDone>(self,
+                                            {.kind = Kind::kWeight,
+                                             .stage = run.stage,
+                                             .round = run.round,
+                                             .unit = run.unit,
+                                             .place = run.place},
                                             [&s, run] {
                                               s.programs.at(run.stage)->BackwardWeights(run.unit);
                                               return BackwardWeightsDone{};
@@ -96,11 +114,17 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
             throw std::runtime_error("a parameter's gradient is not finite");
           }
         };
-        return Execute<GradientsReduced>(self, {Kind::kReduce, run.stage, run.round, 0}, work,
-                                         then);
+        return Execute<GradientsReduced>(
+            self,
+            {.kind = Kind::kReduce, .stage = run.stage, .round = run.round, .place = run.place},
+            work, then);
       },
       [self, &s](const UpdateParameters& run) -> caf::result<ParametersUpdated> {
-        return Execute<ParametersUpdated>(self, {Kind::kUpdate, run.stage, run.round, 0},
+        return Execute<ParametersUpdated>(self,
+                                          {.kind = Kind::kUpdate,
+                                           .stage = run.stage,
+                                           .round = run.round,
+                                           .place = {.step = run.step.step}},
                                           [&s, run] {
                                             s.programs.at(run.stage)->Update(run.step);
                                             return ParametersUpdated{};

@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/actor_base.hpp"
 #include "actors/lane_times.hpp"
@@ -32,6 +33,7 @@
 #include "modules/groups.hpp"
 #include "modules/memory_meter.hpp"
 #include "modules/work_queue.hpp"
+#include "trace/core_clock.hpp"
 #include "trace/pass_record.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
@@ -60,6 +62,8 @@ struct DeviceWork {
   std::int64_t round = 0;
   std::int64_t unit = 0;
   const char* aside = nullptr;  ///< its name in errors if no round has it; the trace neither
+  UnitPlace place = {};         ///< for errors
+  std::vector<std::string> samples = {};
 };
 
 struct DeviceConfig {
@@ -87,6 +91,7 @@ struct DeviceState {
   /// Null: none. Before everything that uses its stream to the end: programs, groups, buffers.
   std::unique_ptr<WorkQueue> queue;
   DeviceConfig config;
+  CoreClock cores;  ///< of the device's thread, where its programs compute on that and are traced
   std::map<int, std::unique_ptr<StageProgram>> programs;  ///< by stage index
   std::int64_t free_at_ns = 0;                            ///< virtual time: when its work ends
 

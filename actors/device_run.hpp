@@ -66,14 +66,16 @@ template <class Answer, class Body, class Then>
 caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body, Then then) {
   DeviceState& s = self->state;
   WorkTimes times{.begin_ns = NowNs(), .end_ns = 0, .error = {}};
+  const CoreTime before = s.cores.Read();
   try {
     s.config.abort->ThrowIfRaised();
     Answer answer = body();
     then(answer);
     if (s.config.takes_ns) return AnswerLater(self, work, std::move(answer));
+    const CoreTime cores = s.cores.Since(before);
     times.end_ns = NowNs();
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = times.end_ns - times.begin_ns;
-    Record(s.config, work, times);
+    Record(s.config, work, times, cores);
     return answer;
   } catch (...) {
     return Failed(self, work);

@@ -1,5 +1,7 @@
 #include "actors/device_work.hpp"
 
+#include <algorithm>
+
 #include "modules/memory_meter.hpp"
 #include "trace/pass_record.hpp"
 #include "trace/work_memory.hpp"
@@ -44,6 +46,22 @@ const char* UnitOf(WorkKind kind) {
   }
 }
 
+/// " (samples 0008, 0012 and 6 more)"; empty where none has an id.
+std::string SamplesText(const std::vector<std::string>& samples) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> names;
+  for (const std::string& name : samples) {
+    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  if (names.empty()) return "";
+  std::string text = names.size() == 1 ? " (sample " : " (samples ";
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+  return text + ')';
+}
+
 WorkMemory MemoryOf(const DeviceConfig& config) {
   if (!config.memory) return {};
   const MemoryUse use = config.memory->UseOf(config.rank);
@@ -59,6 +77,8 @@ std::string Describe(const DeviceConfig& config, const DeviceWork& work) {
                                                        : ToString(shard->second);
   if (work.aside) return who + " " + work.aside;
   const std::string text = who + " " + NameOf(work.kind);
+  const std::string place = ToString(work.place);
+  if (!place.empty()) return text + " of " + place + SamplesText(work.samples);
   const char* const unit = UnitOf(work.kind);
   return unit ? text + " of " + unit + std::to_string(work.unit) : text;
 }
@@ -73,7 +93,8 @@ std::string RangeName(const DeviceConfig& config, const DeviceWork& work) {
   return text + "/" + (work.aside ? work.aside : NameOf(work.kind));
 }
 
-void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times) {
+void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times,
+            const CoreTime& cores) {
   if (!config.trace || work.aside) return;
   TraceRecord record;
   record.work = static_cast<std::uint8_t>(work.kind);
@@ -86,6 +107,7 @@ void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes&
   record.begin_ns = times.begin_ns;
   record.end_ns = times.end_ns;
   SetMemory(record, MemoryOf(config));
+  SetCoreTime(record, cores);
   config.trace->Worked(record);
 }
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <exception>
 #include <functional>
-#include <numeric>
 
 #include "actors/director_parts.hpp"
 #include "actors/names.hpp"
+#include "modules/gradient_clip.hpp"
 #include "modules/learning_rate.hpp"
 #include "trace/clock.hpp"
 
@@ -32,6 +32,19 @@ bool Tell(Self self, Call call) {
   }
 }
 
+/// The sums of all stages, and of every sink over its replicas.
+void AddLosses(OpenRound& done, const std::vector<std::string>& sinks) {
+  RoundResult& result = done.result;
+  for (std::size_t stage = 0; stage < done.losses.size(); ++stage) {
+    result.loss += done.losses[stage];
+    const std::string& module = sinks[stage];
+    if (module.empty()) continue;
+    auto sink = std::ranges::find(result.sinks, module, &SinkLoss::module);
+    if (sink == result.sinks.end()) sink = result.sinks.insert(sink, SinkLoss{module, {}});
+    sink->sums += done.losses[stage];
+  }
+}
+
 /// A checkpoint follows this round. Nothing may have begun after it.
 bool Due(const DirectorState& s, const Round& round) {
   const Checkpoints& checkpoints = s.config.checkpoints;
@@ -45,7 +58,7 @@ void Complete(Self self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound done = std::move(s.open.at(number));
   s.open.erase(number);
-  for (const LossSums& loss : done.losses) done.result.loss += loss;
+  AddLosses(done, s.config.sinks);
   const std::int64_t now = NowNs();
   done.result.seconds = static_cast<double>(now - s.completed_ns) * 1e-9;
   s.completed_ns = now;
@@ -104,23 +117,34 @@ void CheckComplete(Self self, std::int64_t number) {
               {TensorKind::kSecondMoment, TensorKind::kFirstMoment, TensorKind::kParameter});
 }
 
-void Apply(Self self, std::int64_t number) {
+/// Tells Update `u` what the others have answered.
+void Apply(Self self, std::int64_t number, std::size_t u) {
   DirectorState& s = self->state;
   OpenRound& open = s.open.at(number);
-  open.applied = true;
-  for (std::size_t u = 0; u < s.config.updates.size(); ++u) {
-    self->request(s.config.updates[u], caf::infinite,
-                  ApplyUpdate{number, open.result.clip_coefficient})
-        .then(
-            [self, u, number](const UpdateDone& done) {
-              const auto found = self->state.open.find(number);
-              if (found == self->state.open.end()) return;
-              found->second.result.busy_seconds += static_cast<double>(done.busy_ns) * 1e-9;
-              found->second.missing_updates.erase(u);
-              CheckComplete(self, number);
-            },
-            OnError(self));
-  }
+  if (!open.applied.insert(u).second) return;
+  self->request(s.config.updates[u], caf::infinite,
+                ApplyUpdate{number, open.squared_norms, s.config.optimizer.clip_norm})
+      .then(
+          [self, u, number](const UpdateDone& done) {
+            const auto found = self->state.open.find(number);
+            if (found == self->state.open.end()) return;
+            found->second.result.busy_seconds += static_cast<double>(done.busy_ns) * 1e-9;
+            found->second.missing_updates.erase(u);
+            CheckComplete(self, number);
+          },
+          OnError(self));
+}
+
+void ApplyAll(Self self, std::int64_t number) {
+  for (std::size_t u = 0; u < self->state.config.updates.size(); ++u) Apply(self, number, u);
+}
+
+/// The last Update to reduce has its own norm: what it lacks is those of the others. Not where the
+/// observer looks at all gradients before anybody steps.
+void ApplyLast(Self self, std::int64_t number) {
+  DirectorState& s = self->state;
+  const auto& missing = s.open.at(number).missing_norms;
+  if (missing.size() == 1 && !s.config.inspect) Apply(self, number, *missing.begin());
 }
 
 /// All squared norms are here: the coefficient follows.
@@ -128,18 +152,17 @@ void OnNorms(Self self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound& open = s.open.at(number);
   RoundResult& result = open.result;
-  result.gradient_norm =
-      std::sqrt(std::accumulate(open.squared_norms.begin(), open.squared_norms.end(), 0.0));
+  const GradientClip clip = ClipOf(open.squared_norms, s.config.optimizer.clip_norm);
+  result.gradient_norm = clip.norm;
+  result.clip_coefficient = clip.coefficient;
   if (!std::isfinite(result.gradient_norm)) {
     return Fail(self, "step " + std::to_string(result.round.step) + ": the gradient norm is " +
                           std::to_string(result.gradient_norm));
   }
-  const double clip = s.config.optimizer.clip_norm;
-  if (clip > 0.0) result.clip_coefficient = std::min(1.0, clip / (result.gradient_norm + 1e-6));
-  if (!s.config.inspect) return Apply(self, number);
+  if (!s.config.inspect) return ApplyAll(self, number);
   InspectShards(self, TensorKind::kGradient, [=](const std::vector<TensorPiece>& pieces) {
     const Round& round = self->state.open.at(number).result.round;
-    if (Tell(self, [&](JobObserver& o) { o.OnGradients(round, pieces); })) Apply(self, number);
+    if (Tell(self, [&](JobObserver& o) { o.OnGradients(round, pieces); })) ApplyAll(self, number);
   });
 }
 
@@ -151,6 +174,7 @@ void BeginUpdates(Self self, const Round& round) {
                 ScheduleFactor(s.config.optimizer, round.step, s.config.steps)};
   begin.wait = s.config.optimizer.clip_norm > 0.0 || s.config.inspect;
   for (std::size_t u = 0; u < s.config.updates.size(); ++u) {
+    begin.place = static_cast<int>(u);
     self->request(s.config.updates[u], caf::infinite, begin)
         .then(
             [self, u, number = round.number](const SquaredNorm& norm) {
@@ -158,10 +182,12 @@ void BeginUpdates(Self self, const Round& round) {
               if (found == self->state.open.end()) return;
               found->second.squared_norms[u] = norm.value;
               found->second.missing_norms.erase(u);
+              ApplyLast(self, number);
               if (found->second.missing_norms.empty()) OnNorms(self, number);
             },
             OnError(self));
   }
+  ApplyLast(self, round.number);
 }
 
 template <class T>
@@ -264,6 +290,10 @@ void Fail(Self self, const std::string& cause) {
   s.last_begun = true;
   s.open.clear();
   if (s.asker.pending()) s.asker.deliver(JobDone{s.config.abort->cause()});
+}
+
+double SinkLoss::mean() const {
+  return sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : 0.0;
 }
 
 Director::behavior_type RunDirector(Self self, DirectorConfig config) {

@@ -4,10 +4,11 @@
 //             StopSoon   complete the rounds that have begun, begin no more
 //   sends     RoundBegin to phases, feeds and stages; a stage's answer is its StageReport
 //             UpdateRound to every update in a training round; the answer is its SquaredNorm
-//             ApplyUpdate with the clip coefficient; the answer is UpdateDone
+//             ApplyUpdate with the squared norms of the others; the answer is UpdateDone
 //
 //   begin r      when fewer than `rounds_ahead` + 1 rounds are open
-//   coefficient  when all squared norms of r are here
+//   apply        to the last update when all other squared norms of r are here, to the others when
+//                its own is, too: whoever is late waits for nobody
 //   checkpoint   when the last round of a due step is complete, before the next one begins
 //   complete r   when all stage reports (and, training, all UpdateDone) of r are here
 //
@@ -36,14 +37,28 @@
 
 namespace troupe {
 
+/// What one sink of the graph has computed, over its replicas.
+struct SinkLoss {
+  std::string module;
+  LossSums sums;
+
+  /// Nats per valid token; 0 without any.
+  double mean() const;
+};
+
 /// What one round came to.
 struct RoundResult {
   Round round;
-  LossSums loss;
-  double gradient_norm = 0.0;  ///< training: of all modules together, before clipping
+  LossSums loss;                ///< of all sinks together
+  std::vector<SinkLoss> sinks;  ///< one per module that computes a loss, in order of the stages
+  double gradient_norm = 0.0;   ///< training: of all modules together, before clipping
   double clip_coefficient = 1.0;
   double seconds = 0.0;       ///< since the round before was complete (or the job's start)
   double busy_seconds = 0.0;  ///< summed over ranks
+
+  /// What gradients are of: the sum of all losses, per valid token of the global batch. With
+  /// several sinks it is the sum of their means.
+  double objective() const { return loss.loss * round.loss_scale; }
 };
 
 /// Told by the Director, on its thread, what happens. A throw ends the job with its text.
@@ -86,6 +101,7 @@ struct Checkpoints {
 struct DirectorConfig {
   std::vector<Stage> stages;
   std::vector<std::string> stage_names;  ///< what they are called
+  std::vector<std::string> sinks;        ///< by stage: its module if it is a sink, else empty
   std::vector<Feed> feeds;
   std::vector<Phase> phases;
   std::vector<Update> updates;
@@ -113,7 +129,7 @@ struct DirectorState {
     std::set<std::size_t> missing_reports;
     std::set<std::size_t> missing_norms;
     std::set<std::size_t> missing_updates;
-    bool applied = false;  ///< ApplyUpdate has been sent
+    std::set<std::size_t> applied;  ///< updates that ApplyUpdate has been sent to
     // By update and by stage, so that sums do not depend on who answered first.
     std::vector<double> squared_norms;
     std::vector<LossSums> losses;

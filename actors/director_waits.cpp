@@ -1,4 +1,7 @@
 // What the Director waits for, out of its state.
+#include <algorithm>
+#include <iterator>
+
 #include "actors/director_parts.hpp"
 #include "actors/names.hpp"
 
@@ -16,7 +19,10 @@ Waits WaitsOf(const DirectorState& s) {
     };
     add(open.missing_reports, asked::kReport, s.config.stage_names);
     add(open.missing_norms, asked::kNorm, s.config.update_names);
-    if (open.applied) add(open.missing_updates, asked::kUpdate, s.config.update_names);
+    std::set<std::size_t> updating;
+    std::ranges::set_intersection(open.missing_updates, open.applied,
+                                  std::inserter(updating, updating.end()));
+    add(updating, asked::kUpdate, s.config.update_names);
   }
   for (const auto& [place, wait] : s.asked_shards) mine.waits.push_back(wait);
   return {{mine}};

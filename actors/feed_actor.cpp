@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/names.hpp"
+#include "modules/sample_names.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -34,17 +35,29 @@ void Deliver(Self self, const Input& input) {
   }
 }
 
+/// "feed of vision dp2 (step 4 mb 1)": of the unit that is loaded next, counted within its step.
+std::string NameWithUnit(const FeedState& s, const Round& round) {
+  const bool window = s.config.microbatches_per_unit != 1;
+  return s.config.name + " (" +
+         (round.train ? "step " + std::to_string(round.step + 1)
+                      : "evaluation after step " + std::to_string(round.step)) +
+         (window ? " window " : " mb ") + std::to_string(s.unit_in_round) + ")";
+}
+
 /// Loads and delivers the next unit if there is room. The only place that loads.
 void Pump(Self self) {
   FeedState& s = self->state;
   while (!s.failed && !s.rounds.empty() &&
          s.out.size() < static_cast<std::size_t>(s.config.ahead)) {
     const Round& round = s.rounds.front();
-    Input input{s.unit++, nullptr};
+    Input input{s.unit++, nullptr, {}};
     try {
       input.data = s.config.source->Load(s.config.module, s.config.dp, round, s.unit_in_round);
+      if (const auto* names = dynamic_cast<const SampleNames*>(s.config.source.get())) {
+        input.samples = names->NamesOf(s.config.module, s.config.dp, round, s.unit_in_round);
+      }
     } catch (const std::exception& e) {
-      return Fail(self, s.config.name + ": " + e.what());
+      return Fail(self, NameWithUnit(s, round) + ": " + e.what());
     }
     if (++s.unit_in_round == UnitsIn(round.microbatches, s.config.microbatches_per_unit)) {
       s.unit_in_round = 0;

@@ -104,14 +104,34 @@ void JobBuilder::Devices() {
 void JobBuilder::LockSteps() {
   std::map<int, SpawnLockStep> requests;
   for (const auto& [rank, set] : plan_.lock_steps()) {
-    requests[set].set = set;
+    requests[set].name = LockStepName(set);
     requests[set].devices[rank] = devices_.at(rank);
   }
   for (auto& [set, request] : requests) {
     const ProcessId home = config_.processes->HomeOf(request.devices.begin()->first);
+    lock_step_homes_[set] = home;
     AskForActor<LockStep>(home, std::move(request),
                           [this, s = set](LockStep handle) { lock_steps_[s] = handle; });
   }
+  for (std::size_t stage = 0; stage < plan_.stages().size(); ++stage) {
+    const int index = static_cast<int>(stage);
+    for (int dp = 0; dp < plan_.GridOfStage(index).layout().dp; ++dp) PassLockStep(index, dp);
+  }
+}
+
+/// Replicas of a stage share a LockStep for their reduction. One that lives in another process
+/// would have every pass cross to that LockStep and back, twice: it gets one of its own beside it,
+/// if its passes need no common order with others.
+void JobBuilder::PassLockStep(int stage, int dp) {
+  const std::vector<int> ranks = plan_.RanksOf(stage, dp);
+  const ProcessId home = HomeOfStage(stage, dp);
+  if (home == lock_step_homes_.at(plan_.LockStepOf(ranks.front()))) return;
+  if (!plan_.HasRanksAlone(stage, dp)) return;
+  SpawnLockStep request{LockStepName(plan_.StageName(stage, dp)), {}};
+  for (const int rank : ranks) request.devices[rank] = devices_.at(rank);
+  AskForActor<LockStep>(home, std::move(request), [this, stage, dp](LockStep handle) {
+    pass_lock_steps_[{stage, dp}] = handle;
+  });
 }
 
 void JobBuilder::Updates() {
@@ -182,8 +202,16 @@ void JobBuilder::Stages(int stage) {
   const auto found = updates_.find(plan_.UpdateOf(stage));
   if (found != updates_.end()) update = found->second;
   for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
-    SpawnStage request{stage, dp, LockStepOf(plan_.RanksOf(stage, dp).front()),
-                       TargetsOf(stage, dp), update};
+    SpawnStage request{stage,
+                       dp,
+                       LockStepOf(plan_.RanksOf(stage, dp).front()),
+                       plan_.LockStepNameOf(stage, dp),
+                       TargetsOf(stage, dp),
+                       update};
+    if (const auto apart = pass_lock_steps_.find({stage, dp}); apart != pass_lock_steps_.end()) {
+      request.devices = apart->second;
+      request.lock_step = LockStepName(plan_.StageName(stage, dp));
+    }
     AskForActor<Stage>(HomeOfStage(stage, dp), std::move(request),
                        [this, stage, dp](Stage handle) { stages_[stage][dp] = handle; });
   }
@@ -218,12 +246,19 @@ void JobBuilder::Traces() {
   }
 }
 
+/// The stage's module if it is a sink, else empty.
+static std::string SinkModule(const JobPlan& plan, int stage) {
+  const StageNode& node = plan.graph().stages()[static_cast<std::size_t>(stage)];
+  return node.out.empty() ? plan.ModuleOf(node.module).config->name : "";
+}
+
 void JobBuilder::TheDirector() {
   DirectorConfig config;
   for (const auto& [stage, replicas] : stages_) {
     for (const auto& [dp, handle] : replicas) {
       config.stages.push_back(handle);
       config.stage_names.push_back(plan_.ActorName(stage, dp));
+      config.sinks.push_back(SinkModule(plan_, stage));
     }
   }
   config.feeds = feeds_;

@@ -48,6 +48,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
 
   void Devices();
   void LockSteps();
+  void PassLockStep(int stage, int dp);
   void Updates();
   void Receivers(int stage);
   void SourceLeaders(int stage);
@@ -68,6 +69,8 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
 
   std::map<int, Device> devices_;                                 ///< by rank
   std::map<int, LockStep> lock_steps_;                            ///< by set
+  std::map<int, ProcessId> lock_step_homes_;                      ///< by set
+  std::map<std::pair<int, int>, LockStep> pass_lock_steps_;       ///< by stage and replica
   std::map<int, Update> updates_;                                 ///< by index in the plan
   std::map<int, std::map<int, Stage>> stages_;                    ///< by stage, then replica
   std::map<int, std::map<int, DestinationLeader>> destinations_;  ///< by link, then replica

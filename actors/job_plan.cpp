@@ -5,6 +5,7 @@
 
 #include "actors/names.hpp"
 #include "modules/freezing.hpp"
+#include "modules/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -182,6 +183,11 @@ void JobPlan::JoinLockSteps() {
   lock_step_ = sets.Numbers();
 }
 
+bool JobPlan::HasRanksAlone(int stage, int dp) const {
+  return std::ranges::all_of(RanksOf(stage, dp),
+                             [this](int rank) { return ShardsOn(rank).size() == 1; });
+}
+
 std::map<int, ShardAddress> JobPlan::ShardsOn(int rank) const {
   std::map<int, ShardAddress> shards;
   for (std::size_t m = 0; m < modules_.size(); ++m) {
@@ -207,7 +213,7 @@ std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
 
 std::vector<std::pair<int, int>> JobPlan::OffloadsOf(int module) const {
   std::vector<std::pair<int, int>> shards;
-  if (ModuleOf(module).config->offload == Offload::kNone) return shards;
+  if (OffloadOf(config_, *ModuleOf(module).config) == Offload::kNone) return shards;
   for (const StagePlan& stage : stages_) {
     if (stage.module != module) continue;
     for (const int rank : RanksOfStage(GridOfStage(stage.stage), stage.pp)) {

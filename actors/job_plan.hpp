@@ -81,6 +81,11 @@ class JobPlan {
   /// Every rank that a module uses, with its lock-step set.
   const std::map<int, int>& lock_steps() const { return lock_step_; }
 
+  /// Whether the ranks of a stage's replica have no other stage. Then its passes are under way only
+  /// while no other command for these ranks is: the reduction and the update follow the last pass
+  /// of a round, and the next round's passes follow them.
+  bool HasRanksAlone(int stage, int dp) const;
+
   /// What lives on `rank`, by stage index.
   std::map<int, ShardAddress> ShardsOn(int rank) const;
   std::string StageName(int stage, int dp) const;  ///< "vision.s0 dp1"

@@ -66,6 +66,8 @@ std::uint64_t MessageTrace::Sent(const caf::mailbox_element& element, caf::actor
     record.round = static_cast<std::int32_t>(facts.round);
     record.bytes = facts.bytes;
     record.step = static_cast<std::int32_t>(facts.step);
+    record.role = facts.role;
+    record.asked = facts.asked ? 1 : 0;
   }
   const Handling& handling = CurrentHandling();
   record.cause = handling.message;

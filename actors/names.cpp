@@ -14,6 +14,8 @@ std::string PhaseName(const std::string& edge) { return "phase " + edge; }
 
 std::string LockStepName(int set) { return "lock step " + std::to_string(set); }
 
+std::string LockStepName(const std::string& stage) { return "lock step of " + stage; }
+
 std::string WrongRound(const std::string& who, std::int64_t expected, const Round& got) {
   return who + ": expected round " + std::to_string(expected) + " from " + kDirectorName +
          ", got " + std::to_string(got.number);

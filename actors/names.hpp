@@ -15,6 +15,8 @@ std::string SourceLeaderName(const std::string& edge, int shard);  ///< "leader 
 std::string DestinationLeaderName(const std::string& edge, int shard);
 std::string PhaseName(const std::string& edge);  ///< "phase vision>language"
 std::string LockStepName(int set);               ///< "lock step 0"
+/// "lock step of vision.s0 dp1": of the passes of one replica.
+std::string LockStepName(const std::string& stage);
 
 // What is asked for, as waits and debts call it: both sides must say the same.
 namespace asked {

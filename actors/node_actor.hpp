@@ -56,15 +56,16 @@ struct NodeConfig {
   /// whatever holds any.
   std::shared_ptr<GroupWaits> group_waits;
   ProgramFactory make_program;
-  std::function<void()> setup_thread;  ///< first on every device thread; may be empty
-  WorkQueueFactory make_queue;         ///< of devices that run queues; else empty
-  DeviceGroupMaker make_group;         ///< with make_queue, for exchanges
-  std::size_t queued_passes = 1;       ///< that a stage's devices may have at a time
+  std::function<void()> setup_thread;   ///< first on every device thread; may be empty
+  WorkQueueFactory make_queue;          ///< of devices that run queues; else empty
+  DeviceGroupMaker make_group;          ///< with make_queue, for exchanges
+  std::size_t queued_passes = 1;        ///< that a stage's devices may have at a time
   std::function<int(int rank)> gpu_of;  ///< the GPU of a rank of this process; empty: none has any
   std::shared_ptr<InputSource> source;
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<MessageTrace> trace;    ///< null: messages are not noted
   std::size_t trace_records = 1 << 17;    ///< that are kept of each process
+  int cores = 0;                          ///< that this process may use; 0: not known
   std::shared_ptr<MemoryMeter> memory;    ///< noted with every piece of work; may be null
   std::shared_ptr<ActivityTable> actors;  ///< gets every actor of this process; may be null
   std::function<void()> ending;  ///< called once, when others may go away from now on; may be empty

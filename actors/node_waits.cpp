@@ -1,6 +1,7 @@
 #include "actors/node_waits.hpp"
 
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <utility>
@@ -129,6 +130,8 @@ void OnStalled(Self self, const Stalled& stalled) {
 
 void KeepBesideTraces(const NodeConfig& config, const char* file, const std::string& text) {
   if (!config.trace || config.trace_folder.empty()) return;
+  std::error_code ignored;
+  if (!std::filesystem::exists(config.trace_folder, ignored)) return;  // deleted: the cause says so
   try {
     WriteTextFile(config.trace_folder + "/" + file, text);
   } catch (const std::exception& e) {

@@ -15,6 +15,7 @@ RecorderOptions OptionsOf(const NodeConfig& config) {
     options.processes.push_back(process.name);
   }
   options.capacity = config.trace_records;
+  options.cores = config.cores;
   const StageGraph& graph = plan.graph();
   for (std::size_t i = 0; i < graph.stages().size(); ++i) {
     options.stages.push_back(graph.StageName(static_cast<int>(i)));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/names.hpp"
+#include "layout/colocated_shares.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -169,10 +170,10 @@ void Transform(Self self, std::int64_t unit) {
   Window& window = s.windows.at(unit);
   const std::int64_t samples = s.config.samples_per_microbatch;
   const int length = static_cast<int>(window.microbatches);
-  window.route =
-      MakeRoute(RowsPerSample(window, samples),
-                ColocatedAssignment(s.config.encoder, s.config.language, samples, length),
-                WindowAssignment(samples, length, s.config.language.layout().dp));
+  window.route = MakeRoute(RowsPerSample(window, samples),
+                           ColocatedShares(s.config.encoder, s.config.language)
+                               .Window(samples, window.first_of_round, length),
+                           WindowAssignment(samples, length, s.config.language.layout().dp));
   std::vector<std::vector<Buffer>> rows(s.config.ranks.size());
   const int last = s.config.encoder.layout().pp - 1;
   for (std::size_t replica = 0; replica < window.activations.size(); ++replica) {
@@ -198,7 +199,8 @@ Window& Open(PhaseState& s, std::int64_t unit) {
     const std::int64_t index = unit - round.first_unit;
     if (index < 0 || index >= UnitsIn(round.microbatches, s.config.window)) continue;
     window.round = round.number;
-    window.first_microbatch = round.first_microbatch + index * length;
+    window.first_of_round = index * length;
+    window.first_microbatch = round.first_microbatch + window.first_of_round;
     window.microbatches = std::min(length, round.microbatches - index * length);
     window.train = round.train;
     window.last_of_round = index + 1 == UnitsIn(round.microbatches, s.config.window);

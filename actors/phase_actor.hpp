@@ -75,6 +75,7 @@ struct PhaseState {
   /// One window on its way.
   struct Window {
     std::int64_t first_microbatch = 0;  ///< since the start of the run
+    std::int64_t first_of_round = 0;    ///< the same, since the start of its round
     std::int64_t microbatches = 0;
     std::vector<Activation> activations;  ///< by encoder replica
     std::vector<Promise<Gradient>> askers;

@@ -59,11 +59,13 @@ void OnGradientSlice(Self self, int destination, const GradientSlice& slice) {
   for (auto& piece : found->second.pieces) piece.told |= piece.destination == destination;
   if (slice.buffer.local()) return OnPiece(self, slice.microbatch, destination, slice.buffer);
   const auto me = caf::actor_cast<SourceLeader>(self);
+  SliceArrived arrived{slice.microbatch, destination, {}, s.config.tensors->Asks(slice.buffer)};
   s.config.tensors->Fetch(
       slice.buffer,
       "edge " + s.config.edge + ", gradient of microbatch " + std::to_string(slice.microbatch),
-      OnBehalf([me, destination, microbatch = slice.microbatch](Buffer buffer) {
-        caf::anon_send(me, SliceArrived{microbatch, destination, std::move(buffer)});
+      OnBehalf([me, arrived](Buffer buffer) mutable {
+        arrived.buffer = std::move(buffer);
+        caf::anon_send(me, std::move(arrived));
       }),
       [abort = s.config.abort](const std::string& error) { abort->Raise(error); }, s.config.device);
 }
@@ -142,7 +144,9 @@ void Send(Self self, SourceLeaderState::Waiting waiting) {
     const int peer = peers[i];
     Cut cut = CutFor(s, peer, *activation.rows);
     flight.pieces[i].rows = cut.rows;
-    const Buffer piece = rows.Rows(cut.rows.begin, cut.rows.end);
+    const Buffer piece =
+        s.config.tensors->Push(rows.Rows(cut.rows.begin, cut.rows.end),
+                               s.config.peer_homes.at(static_cast<std::size_t>(peer)));
     Slice slice{microbatch, s.config.shard, piece,
                 std::make_shared<const RowTable>(std::move(cut.table))};
     self->request(s.config.peers.at(peer), caf::infinite, std::move(slice))

@@ -53,6 +53,28 @@ int LeaderGpu(NodePointer self, int stage, int dp) {
   return here && s.config.gpu_of ? s.config.gpu_of(rank) : Buffer::kHost;
 }
 
+/// By shard of a stage's replica: the process of its stage actor, which fetches what the shard
+/// reads; this process where another fetches it.
+std::vector<ProcessId> FetchersOf(NodePointer self, int stage, int dp) {
+  const NodeState& s = self->state;
+  std::vector<ProcessId> fetchers;
+  for (const int rank : PlanOf(self).RanksOf(stage, dp)) {
+    const ProcessId home = s.config.processes->HomeOf(rank);
+    const bool fetched = fetchers.empty() || home == fetchers.front();
+    fetchers.push_back(fetched ? home : s.config.self);
+  }
+  return fetchers;
+}
+
+/// The processes of the boundary leaders of a stage, by replica.
+std::vector<ProcessId> LeaderHomes(NodePointer self, int stage) {
+  std::vector<ProcessId> homes;
+  for (int dp = 0; dp < PlanOf(self).GridOfStage(stage).layout().dp; ++dp) {
+    homes.push_back(FetchersOf(self, stage, dp).front());
+  }
+  return homes;
+}
+
 /// The communicators of this process's ranks for the exchanges of colocated edges. Every process
 /// walks all edges, in one order.
 void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
@@ -138,8 +160,7 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
 
 Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
   const JobPlan& plan = PlanOf(self);
-  const std::string name = LockStepName(request.set);
-  LockStepConfig config{name, request.devices, {}};
+  LockStepConfig config{request.name, request.devices, {}};
   for (const auto& [rank, device] : request.devices) {
     const DeviceOrder* order = plan.OrderOn(rank);
     if (order == nullptr) continue;
@@ -149,7 +170,7 @@ Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
       config.orders[rank].names[stage] = plan.ActorName(stage, shard.dp);
     }
   }
-  return Answer(Make<LockStep>(self, name, false, RunLockStep, std::move(config)));
+  return Answer(Make<LockStep>(self, request.name, false, RunLockStep, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
@@ -184,7 +205,7 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
     if (s.config.gpu_of) config.on_device.push_back(s.config.gpu_of(rank));
   }
   config.devices = request.devices;
-  config.lock_step = plan.LockStepNameOf(request.stage, request.dp);
+  config.lock_step = request.lock_step;
   config.rule = stage.rule;
   config.rule_without_backward = {.limit = stage.limit};
   config.microbatches_per_unit = plan.ModuleOf(stage.module).microbatches_per_unit;
@@ -195,8 +216,16 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
     const int link = plan.graph().stages()[static_cast<std::size_t>(request.stage)].in[l];
     config.in.push_back(
         {stage.in_source[l], plan.SenderOf(link, request.dp), stage.in_carries_gradient[l]});
+    const StageLink& incoming = LinkOf(plan, link);
+    config.in_fetchers.push_back(incoming.edge < 0 ? FetchersOf(self, incoming.from, request.dp)
+                                                   : std::vector<ProcessId>());
   }
   config.out = request.out;
+  for (const int link : plan.graph().stages()[static_cast<std::size_t>(request.stage)].out) {
+    const StageLink& outgoing = LinkOf(plan, link);
+    config.out_fetchers.push_back(outgoing.edge < 0 ? FetchersOf(self, outgoing.to, request.dp)
+                                                    : std::vector<ProcessId>());
+  }
   config.update = request.update;
   config.queued_passes = s.config.queued_passes;
   config.virtual_time = s.config.takes_ns != nullptr;
@@ -221,6 +250,7 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   config.stage = request.stage;
   config.stage_name = plan.ActorName(link.to, request.dp);
   config.device = LeaderGpu(self, link.to, request.dp);
+  config.peer_homes = LeaderHomes(self, link.from);
   config.tensors = self->state.config.tensors;
   config.abort = self->state.config.abort;
   return Answer(Make<DestinationLeader>(self, DestinationLeaderName(edge.name, request.dp), false,
@@ -241,6 +271,7 @@ Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   config.peers = request.peers;
   config.stage_name = plan.ActorName(link.from, request.dp);
   config.device = LeaderGpu(self, link.from, request.dp);
+  config.peer_homes = LeaderHomes(self, link.to);
   config.tensors = self->state.config.tensors;
   config.abort = self->state.config.abort;
   return Answer(Make<SourceLeader>(self, SourceLeaderName(edge.name, request.dp), false,

@@ -54,6 +54,10 @@ struct StageConfig {
   std::string feed;         ///< what the Feed is called
   std::vector<IncomingLink> in;
   std::vector<OutgoingLink> out;
+  /// By link and shard: the process of the stage that fetches what this one sends there, which may
+  /// be this one. A link without shards leads to a leader or a phase.
+  std::vector<std::vector<ProcessId>> in_fetchers;
+  std::vector<std::vector<ProcessId>> out_fetchers;
   Update update;  ///< invalid when the stage has no trainable parameters
   std::string update_name;
   /// Passes that its devices may have at a time. 1: each is decided when the one before is done.
@@ -77,7 +81,8 @@ struct StageState {
     std::vector<bool> announced;                 ///< by outgoing link: the gradient has been told
     bool sent = false;                           ///< the outputs are with the outgoing links
     std::shared_ptr<const RowTable> rows;
-    std::int64_t num_tokens = 0;  ///< that its data holds
+    std::int64_t num_tokens = 0;       ///< that its data holds
+    std::vector<std::string> samples;  ///< ids of those in its data
   };
   struct Arrived {
     Activation activation;

@@ -21,6 +21,7 @@ std::size_t Bring(StagePointer self, std::vector<Buffer>& shards, const ShardArr
     ++missing;
     ShardArrived message = arrived;
     message.shard = static_cast<int>(i);
+    message.asked = s.config.tensors->Asks(shards[i]);
     s.config.tensors->Fetch(
         shards[i], s.config.name + ": " + what + " of microbatch " + std::to_string(arrived.unit),
         OnBehalf([me = caf::actor_cast<Stage>(self), message](Buffer buffer) mutable {
@@ -41,7 +42,7 @@ void OnActivation(StagePointer self, const Activation& activation, Promise<Gradi
   s.arrived[link].push_back({activation, std::move(asker), 0});
   StageState::Arrived& waiting = s.arrived[link].back();
   waiting.missing = Bring(self, waiting.activation.shards,
-                          {false, activation.link, activation.unit, 0, {}}, "activation");
+                          {false, activation.link, activation.unit, 0, {}, false}, "activation");
   CountActivations(s, link);
   Pump(self);
 }
@@ -57,8 +58,8 @@ void OnGradient(StagePointer self, std::size_t link, const Gradient& gradient) {
   flight.gradients[link] = gradient.shards;
   flight.announced[link] = true;
   flight.missing[link] =
-      Bring(self, flight.gradients[link], {true, static_cast<int>(link), gradient.unit, 0, {}},
-            asked::kGradient);
+      Bring(self, flight.gradients[link],
+            {true, static_cast<int>(link), gradient.unit, 0, {}, false}, asked::kGradient);
   CountGradients(s, link);
   Pump(self);
 }

@@ -17,16 +17,15 @@ std::string WrongLength(const StageConfig& config, const Round& round) {
          " microbatches, which its order is for, got " + std::to_string(units);
 }
 
-std::string RowMismatch(const StageConfig& config, int link, const Activation& activation,
-                        const Inputs& data) {
+std::string RowMismatch(const StageConfig& config, int link, const UnitPlace& place,
+                        const Activation& activation, const Inputs& data) {
   const auto& source = config.in[static_cast<std::size_t>(link)].source;
   const auto expected = data.expected.find(source);
   if (expected == data.expected.end() || !activation.rows) return {};
   const RowTable& want = expected->second;
   const RowTable& got = *activation.rows;
   if (want == got) return {};
-  const std::string where =
-      config.name + ": edge from " + source + ", microbatch " + std::to_string(activation.unit);
+  const std::string where = config.name + ": edge from " + source + ", " + ToString(place);
   for (std::size_t i = 0; i < std::min(want.samples.size(), got.samples.size()); ++i) {
     if (want.samples[i] == got.samples[i] && want.rows[i] == got.rows[i]) continue;
     return where + ": expected " + std::to_string(want.rows[i]) + " rows of sample " +

@@ -11,8 +11,8 @@ namespace troupe {
 std::string WrongLength(const StageConfig& config, const Round& round);
 
 /// Why the rows that arrived on `link` are not those the stage's own data speaks of.
-std::string RowMismatch(const StageConfig& config, int link, const Activation& activation,
-                        const Inputs& data);
+std::string RowMismatch(const StageConfig& config, int link, const UnitPlace& place,
+                        const Activation& activation, const Inputs& data);
 
 /// "language.s1: expected the gradient of microbatch 3 from language.s2, got 4", if `got` is not
 /// `expected`.

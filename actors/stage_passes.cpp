@@ -9,6 +9,28 @@
 namespace troupe {
 namespace {
 
+UnitPlace PlaceOf(const StageState& s, std::int64_t unit) {
+  const Round& round = s.rounds.front().round;
+  return {round.train ? round.step + 1 : UnitPlace::kEvaluation, unit - s.counters.round_begin,
+          s.config.microbatches_per_unit != 1};
+}
+
+/// For errors.
+template <class Command>
+void SetPlace(ToSet<Command>& set, const UnitPlace& place) {
+  for (auto& [rank, command] : set.parts) command.place = place;
+}
+template <class Command>
+void SetSamples(ToSet<Command>& set, const std::vector<std::string>& samples) {
+  for (auto& [rank, command] : set.parts) command.samples = samples;
+}
+
+/// For a message whose receiver fetches `shard`, as the fetchers of its link say.
+Buffer Towards(const StageState& s, const std::vector<ProcessId>& fetchers, std::size_t shard,
+               const Buffer& buffer) {
+  return shard < fetchers.size() ? s.config.tensors->Push(buffer, fetchers[shard]) : buffer;
+}
+
 /// Forward `unit` is done on all shards: pass its output on and answer whoever needs no gradient.
 void OnForwardDone(StagePointer self, std::int64_t unit, const FromSet<ForwardDone>& done) {
   StageState& s = self->state;
@@ -31,7 +53,10 @@ void OnForwardDone(StagePointer self, std::int64_t unit, const FromSet<ForwardDo
   flight.sent = true;
   for (std::size_t l = 0; l < s.config.out.size(); ++l) {
     Activation activation{unit, s.config.out[l].link, {}, flight.rows};
-    for (const auto& part : done.parts) activation.shards.push_back(part.result.outputs.at(l));
+    for (std::size_t i = 0; i < done.parts.size(); ++i) {
+      activation.shards.push_back(
+          Towards(s, s.config.out_fetchers.at(l), i, done.parts[i].result.outputs.at(l)));
+    }
     self->request(s.config.out[l].to, caf::infinite, std::move(activation))
         .then([self, l](const Gradient& gradient) { OnGradient(self, l, gradient); },
               [self](const caf::error& reason) { Fail(self, reason); });
@@ -54,6 +79,7 @@ void StartForward(StagePointer self, std::int64_t unit) {
   if (s.config.reads_data) {
     pass.data = std::move(s.fed.front().input.data);
     flight.feed = std::move(s.fed.front().asker);
+    flight.samples = std::move(s.fed.front().input.samples);
     s.fed.pop_front();
     flight.num_tokens = pass.data->num_tokens;
   }
@@ -64,7 +90,8 @@ void StartForward(StagePointer self, std::int64_t unit) {
     flight.askers.push_back(std::move(arrived.asker));
     flight.answered.push_back(false);
     if (pass.data) {
-      const auto text = RowMismatch(s.config, static_cast<int>(l), arrived.activation, *pass.data);
+      const auto text = RowMismatch(s.config, static_cast<int>(l), PlaceOf(s, unit),
+                                    arrived.activation, *pass.data);
       if (!text.empty()) return Fail(self, MakeFailure(text));
     }
     if (l == 0) flight.rows = arrived.activation.rows;
@@ -75,6 +102,8 @@ void StartForward(StagePointer self, std::int64_t unit) {
   }
 
   ToSet<RunForward> set = ForwardCommands(s.config, round.number, pass, inputs);
+  SetPlace(set, PlaceOf(s, unit));
+  SetSamples(set, flight.samples);
   self->request(s.config.devices, caf::infinite, std::move(set))
       .then([self, unit](const FromSet<ForwardDone>& done) { OnForwardDone(self, unit, done); },
             [self](const caf::error& reason) { Fail(self, reason); });
@@ -91,7 +120,10 @@ void OnBackwardDone(StagePointer self, std::int64_t unit, const FromSet<Backward
   for (std::size_t l = 0; l < flight.askers.size(); ++l) {
     if (flight.answered[l]) continue;
     Gradient gradient{unit, {}};
-    for (const auto& part : done.parts) gradient.shards.push_back(part.result.gradients.at(l));
+    for (std::size_t i = 0; i < done.parts.size(); ++i) {
+      gradient.shards.push_back(
+          Towards(s, s.config.in_fetchers.at(l), i, done.parts[i].result.gradients.at(l)));
+    }
     flight.askers[l].deliver(std::move(gradient));
   }
   Pump(self);
@@ -101,6 +133,8 @@ void StartBackward(StagePointer self, std::int64_t unit) {
   StageState& s = self->state;
   ToSet<RunBackward> set =
       BackwardCommands(s.config, s.rounds.front().round.number, unit, s.flights.at(unit).gradients);
+  SetPlace(set, PlaceOf(s, unit));
+  SetSamples(set, s.flights.at(unit).samples);
   self->request(s.config.devices, caf::infinite, std::move(set))
       .then([self, unit](const FromSet<BackwardDone>& done) { OnBackwardDone(self, unit, done); },
             [self](const caf::error& reason) { Fail(self, reason); });
@@ -110,6 +144,7 @@ void StartBackward(StagePointer self, std::int64_t unit) {
 void StartWeights(StagePointer self, std::int64_t unit) {
   StageState& s = self->state;
   ToSet<RunBackwardWeights> set = WeightCommands(s.config, s.rounds.front().round.number, unit);
+  SetPlace(set, PlaceOf(s, unit));
   const auto done = [self](const FromSet<BackwardWeightsDone>& answers) {
     StageState& state = self->state;
     if (state.failed) return;

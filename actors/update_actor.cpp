@@ -1,6 +1,9 @@
 #include "actors/update_actor.hpp"
 
+#include <cmath>
+
 #include "actors/names.hpp"
+#include "modules/gradient_clip.hpp"
 
 namespace troupe {
 namespace {
@@ -15,11 +18,12 @@ void Fail(Self self, const caf::error& reason) {
   if (std::exchange(s.failed, true)) return;
   s.config.abort->Raise(TextOf(reason));
   if (s.norm_asker.pending()) s.norm_asker.deliver(reason);
-  if (s.done_asker.pending()) s.done_asker.deliver(reason);
+  for (auto& [round, applying] : s.applying) applying.asker.deliver(reason);
   for (auto& [stage, asker] : s.replica_askers) asker.deliver(reason);
   for (auto& [round, asker] : s.next) asker.deliver(reason);
   s.replica_askers.clear();
   s.next.clear();
+  s.applying.clear();
 }
 
 void Reduce(Self self) {
@@ -27,7 +31,7 @@ void Reduce(Self self) {
   s.progress = Progress::kReducing;
   ToSet<ReduceGradients> set;
   for (const auto& [rank, stage] : s.config.shards) {
-    set.parts.emplace_back(rank, ReduceGradients{stage, s.round->round});
+    set.parts.emplace_back(rank, ReduceGradients{stage, s.round->round, {s.round->step.step}});
   }
   self->request(s.config.devices, caf::infinite, std::move(set))
       .then(
@@ -38,17 +42,31 @@ void Reduce(Self self) {
               s.busy_ns += part.busy_ns;
             }
             s.progress = Progress::kReduced;
+            s.squared_norm = norm.value;
             s.norm_asker.deliver(norm);
             Pump(self);
           },
           [self](const caf::error& reason) { Fail(self, reason); });
 }
 
-void Step(Self self) {
+/// What the gradients are multiplied by, once that is known. Never if it is no number: then the
+/// Director ends the job.
+std::optional<double> Coefficient(const UpdateState& s) {
+  if (!s.round->wait) return 1.0;
+  const auto found = s.applying.find(s.round->round);
+  if (found == s.applying.end()) return std::nullopt;
+  const ApplyUpdate& apply = found->second.apply;
+  std::vector<double> norms = apply.squared_norms;
+  norms.at(static_cast<std::size_t>(s.round->place)) = s.squared_norm;
+  const GradientClip clip = ClipOf(norms, apply.clip_norm);
+  return std::isfinite(clip.norm) ? std::optional(clip.coefficient) : std::nullopt;
+}
+
+void Step(Self self, double coefficient) {
   UpdateState& s = self->state;
   s.progress = Progress::kStepping;
   UpdateStep step = s.round->step;
-  step.clip_coefficient = *s.coefficient;
+  step.clip_coefficient = coefficient;
   ToSet<UpdateParameters> set;
   for (const auto& [rank, stage] : s.config.shards) {
     set.parts.emplace_back(rank, UpdateParameters{stage, s.round->round, step});
@@ -70,17 +88,16 @@ void Step(Self self) {
 void Pump(Self self) {
   UpdateState& s = self->state;
   if (s.failed) return;
-  if (s.progress == Progress::kStepped && s.done_asker.pending()) {
-    s.done_asker.deliver(UpdateDone{s.round->round, s.busy_ns});
+  if (s.progress == Progress::kStepped && s.applying.contains(s.round->round)) {
+    auto done = s.applying.extract(s.round->round);
+    done.mapped().asker.deliver(UpdateDone{s.round->round, s.busy_ns});
     s.round.reset();
-    s.coefficient.reset();
     s.busy_ns = 0;
     s.progress = Progress::kBackward;
   }
   if (!s.round && !s.next.empty()) {
     s.round = s.next.front().first;
     s.norm_asker = s.next.front().second;
-    if (!s.round->wait) s.coefficient = 1.0;
     s.next.pop_front();
   }
   const bool any_done = !s.replica_askers.empty();
@@ -91,7 +108,8 @@ void Pump(Self self) {
   }
   const bool all_done = s.replica_askers.size() == s.config.replicas.size();
   if (s.progress == Progress::kBackward && s.round && all_done) return Reduce(self);
-  if (s.progress == Progress::kReduced && s.coefficient) return Step(self);
+  if (s.progress != Progress::kReduced) return;
+  if (const auto coefficient = Coefficient(s)) Step(self, *coefficient);
 }
 
 std::vector<int> RanksOf(const UpdateConfig& config) {
@@ -120,7 +138,9 @@ Waits WaitsOf(const UpdateState& s) {
   for (const auto& [next, asker] : s.next) {
     mine.owes.push_back({asked::kNorm, next.round, kDirectorName});
   }
-  if (s.done_asker.pending()) mine.owes.push_back({asked::kUpdate, round, kDirectorName});
+  for (const auto& [number, applying] : s.applying) {
+    mine.owes.push_back({asked::kUpdate, number, kDirectorName});
+  }
   switch (s.progress) {
     case Progress::kBackward:
       if (!s.round && s.replica_askers.empty()) break;
@@ -167,8 +187,7 @@ Update::behavior_type RunUpdate(Self self, UpdateConfig config) {
       [self, &s](const ApplyUpdate& apply) -> caf::result<UpdateDone> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         auto asker = self->make_response_promise<UpdateDone>();
-        s.done_asker = asker;
-        if (!s.coefficient) s.coefficient = apply.clip_coefficient;
+        s.applying[apply.round] = {apply, asker};
         Pump(self);
         return asker;
       },

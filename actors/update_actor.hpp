@@ -1,11 +1,15 @@
 // The end of a step for one pipeline stage of one module, all its replicas together.
 //   receives  UpdateRound{r}    from the Director; answers SquaredNorm when gradients are reduced
 //             BackwardsDone{r}  from each stage replica; answers Updated when parameters stepped
-//             ApplyUpdate{r}    from the Director; answers UpdateDone when parameters stepped
+//             ApplyUpdate{r}    from the Director, the norms of the others; answers UpdateDone when
+//                               parameters stepped
 //   sends     ReduceGradients, then UpdateParameters, to every shard of every replica
 //
 //   reduce    when UpdateRound and all replicas' BackwardsDone are here
 //   step      when reduced, and ApplyUpdate is here or the round does not wait for it
+//
+// ApplyUpdate comes as soon as all other Updates have reduced, so the last one of a round finds it
+// there and steps without asking anybody; each computes the coefficient itself.
 //
 // The reduction spans replicas, so it is one command for all of them: as separate commands it could
 // interleave with other collectives of shared ranks and hang. A tied embedding couples the first
@@ -43,14 +47,18 @@ struct UpdateState {
 
   UpdateConfig config;
   Progress progress = Progress::kBackward;
-  std::optional<UpdateRound> round;  ///< the current one, once the Director has begun it
-  std::optional<double>
-      coefficient;                ///< known: from ApplyUpdate, or 1 when the round does not wait
-  std::int64_t asked_round = -1;  ///< of the latest BackwardsDone
+  struct Applying {
+    ApplyUpdate apply;
+    Promise<UpdateDone> asker;
+  };
+
+  std::optional<UpdateRound> round;           ///< the current one, once the Director has begun it
+  double squared_norm = 0.0;                  ///< once reduced
+  std::int64_t asked_round = -1;              ///< of the latest BackwardsDone
+  std::map<std::int64_t, Applying> applying;  ///< by round; may be ahead of the current one
   std::int64_t busy_ns = 0;
   bool failed = false;
   Promise<SquaredNorm> norm_asker;
-  Promise<UpdateDone> done_asker;
   /// By the name of the stage actor.
   std::map<std::string, Promise<Updated>> replica_askers;
   /// A round that begins while the one before is not over yet waits here.

@@ -1,11 +1,9 @@
 #include "actors/waits_file.hpp"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
+#include <span>
+
+#include "files/output_file.hpp"
 
 namespace troupe {
 
@@ -35,13 +33,7 @@ std::string ToJson(const std::vector<ActorWaits>& actors) {
 }
 
 void WriteTextFile(const std::string& path, const std::string& text) {
-  const std::string beside = path + ".tmp";
-  std::ofstream out(beside, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out || std::rename(beside.c_str(), path.c_str()) != 0) {
-    throw std::runtime_error(path + ": cannot write: " + std::strerror(errno));
-  }
+  ReplaceFile(path, [&](OutputFile& file) { file.Write(std::as_bytes(std::span(text))); });
 }
 
 }  // namespace troupe

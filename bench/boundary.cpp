@@ -87,12 +87,14 @@ class Boundary {
       peers[d] =
           Own(driver_->spawn(RunDestinationLeader,
                              DestinationLeaderConfig{"bench", d, 0, source_, destination, Own(sink),
-                                                     "sink", Buffer::kHost, tensors_, abort_}));
+                                                     "sink", Buffer::kHost, tensors_, abort_,
+                                                     std::vector<ProcessId>(source_.size())}));
     }
     for (int s = 0; s < from; ++s) {
       leaders_.push_back(Own(driver_->spawn(
           RunSourceLeader, SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers,
-                                              "source", Buffer::kHost, tensors_, abort_})));
+                                              "source", Buffer::kHost, tensors_, abort_,
+                                              std::vector<ProcessId>(destination.size())})));
       rows_.push_back(Numbered(source_[Index(s)], width_));
       tables_.push_back(TableOf(source_[Index(s)]));
     }

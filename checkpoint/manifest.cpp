@@ -7,9 +7,9 @@
 #include <span>
 #include <stdexcept>
 
-#include "checkpoint/output_file.hpp"
 #include "checkpoint/sha256.hpp"
 #include "checkpoint/strict_json.hpp"
+#include "files/output_file.hpp"
 
 namespace troupe {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/output_file.hpp"
 #include "checkpoint/shard_file.hpp"
+#include "files/output_file.hpp"
 
 namespace troupe {
 

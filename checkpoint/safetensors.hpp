@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/output_file.hpp"
+#include "files/output_file.hpp"
 #include "checkpoint/safetensors_header.hpp"
 #include "checkpoint/sha256.hpp"
 #include "transport/buffer.hpp"

@@ -5,6 +5,8 @@
 #include <regex>
 #include <vector>
 
+#include "configs/other_keys.hpp"
+#include "configs/schema.hpp"
 #include "configs/spelling.hpp"
 #include "configs/toml_value.hpp"
 
@@ -39,15 +41,61 @@ std::string Meant(const std::string& word, const std::vector<std::string>& known
 
 bool IsOption(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
 
+bool TakesSettings(const CLI::App& verb) {
+  const auto options = OptionsOf(verb);
+  return std::find(options.begin(), options.end(), "--set") != options.end();
+}
+
+/// "run.steps" for "--steps", "optimizer.learning_rate" for "--lr": the key that an option of other
+/// programs stands for; empty when there is none, or more than one of our own name.
+std::string KeyFor(const std::string& option) {
+  const std::string word = FoldedKey(option.substr(option.find_first_not_of('-')));
+  std::vector<std::string> keys;
+  const auto add = [&keys](std::string_view table, std::string_view key) {
+    const bool plain = !table.empty() && table.find('*') == std::string_view::npos;
+    if (plain && !key.empty()) keys.push_back(std::string(table) + "." + std::string(key));
+  };
+  for (const KeySpec& key : Keys()) {
+    if (key.name == word) add(key.table, key.name);
+  }
+  if (keys.size() > 1) return "";
+  for (const MeantKey& meant : MeantBy(word)) add(meant.table, meant.key);
+  return keys.empty() ? "" : keys.front();
+}
+
+/// An option of ours that is spelt nearly so, else a key of the configuration.
+std::string MeantOption(const CLI::App& verb, const std::string& word,
+                        const std::vector<std::string>& words,
+                        std::vector<std::string>::const_iterator option) {
+  const std::string key = TakesSettings(verb) ? KeyFor(word) : "";
+  if (key.empty()) return Meant(word, OptionsOf(verb));
+  const auto equals = option->find('=');
+  std::string value = "VALUE";
+  if (equals != std::string::npos) {
+    value = option->substr(equals + 1);
+  } else if (option + 1 != words.end() && !IsOption(*(option + 1))) {
+    value = *(option + 1);
+  }
+  return "--set " + key + "=" + value;
+}
+
+/// "; did you mean --set run.steps=5?" of a bare "run.steps=5".
+std::string SettingHint(const CLI::App& verb, const std::string& word) {
+  const auto equals = word.find('=');
+  const bool setting = equals != std::string::npos && equals > 0 && TakesSettings(verb);
+  return setting ? "; did you mean --set " + word + "?" : "";
+}
+
 /// What nobody expected. An option goes first: the word behind it may be its value.
 std::string NotExpected(const CLI::App& verb, const std::string& name,
                         const std::vector<std::string>& words) {
   const auto option = std::find_if(words.begin(), words.end(), IsOption);
   if (option == words.end()) {
-    return Quoted(words.front()) + ": one argument too many" + (name.empty() ? "" : " for " + name);
+    return Quoted(words.front()) + ": one argument too many" +
+           (name.empty() ? "" : " for " + name) + SettingHint(verb, words.front());
   }
   const std::string word = option->substr(0, option->find('='));
-  const std::string meant = Meant(word, OptionsOf(verb));
+  const std::string meant = MeantOption(verb, word, words, option);
   return Quoted(word) + ": unknown option" + (name.empty() ? "" : " of " + name) +
          (meant.empty() ? "" : "; did you mean " + meant + "?");
 }
@@ -86,9 +134,10 @@ std::string UnknownVerb(const CLI::App& app, const std::string& word) {
   if (std::find(verbs.begin(), verbs.end(), word) != verbs.end() || word.rfind('-', 0) == 0) {
     return "";
   }
-  verbs.emplace_back("help");
+  const bool inner = app.get_parent() != nullptr;
+  if (!inner) verbs.emplace_back("help");
   const std::string nearest = Nearest(word, verbs);
-  return Quoted(word) + ": unknown verb; " +
+  return Quoted(word) + ": unknown verb" + (inner ? " of " + app.get_name() : "") + "; " +
          (nearest.empty() ? "expected " + Alternatives(verbs) : "did you mean " + nearest + "?");
 }
 

@@ -1,6 +1,7 @@
 #include "cli/cluster_run.hpp"
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -11,12 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/run_checkpoints.hpp"
 #include "cli/describe.hpp"
+#include "cli/find_run.hpp"
 #include "cli/launcher.hpp"
 #include "cli/meeting_options.hpp"
+#include "cli/preflight.hpp"
 #include "cli/restart.hpp"
-#include "cli/resume.hpp"
+#include "cli/resume_run.hpp"
 #include "cli/run_directory.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
@@ -37,33 +39,32 @@ void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
   }
 }
 
-/// Makes --resume the directory to go on in.
-void GoOn(ClusterArguments& arguments) {
-  if (arguments.resume.empty()) return;
-  if (!NewestCheckpoint(arguments.resume)) {
-    throw LaunchError("--resume " + arguments.resume +
-                      ": expected a run directory with a complete checkpoint, found none");
-  }
-  const ConfigArguments& given = arguments.work.config;
-  const ResumeCheck check = CheckResume(LoadConfig(given.path, given.overrides).config,
-                                        LoadConfig(arguments.resume + "/resolved.toml").config);
-  if (!check.refusal.empty()) {
-    throw LaunchError("--resume " + arguments.resume + ": " + check.refusal);
-  }
-  if (!check.rounding.empty()) {
-    std::cerr << "warning: --resume " << arguments.resume
-              << ": the same state, rounded otherwise from here on: " << check.rounding << '\n'
-              << std::flush;
-  }
-  arguments.into = arguments.resume;
-}
-
 /// Where a job that may be restarted goes on: named before its first process starts.
 std::string LastingDirectory(const ClusterArguments& arguments) {
   if (arguments.restarts == 0 || arguments.work.verify) return arguments.into;
   const LoadedConfig loaded =
       LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
   return RunDirectory(loaded.config.run, loaded.resolved_toml, arguments.into).path();
+}
+
+/// Of a training run: whether `ranks` ranks fit on the cores of this machine.
+void WarnOfRanks(const ClusterArguments& arguments, const Config& config, int ranks) {
+  if (!arguments.work.verify) WarnOfCores(config, ranks);
+}
+
+/// Whether the job has failed because its newest checkpoint is damaged, and there is one before it
+/// now. All bytes are read: only this can tell it from other failures.
+bool SetsAsideDamaged(const std::string& run_directory, int exit_code) {
+  if (exit_code != kExitFailed || run_directory.empty()) return false;
+  const auto line = SetAsideIfDamaged(run_directory);
+  if (line) std::cerr << ("troupe: warning: " + *line + "\n") << std::flush;
+  return line && NewestCheckpoint(run_directory);
+}
+
+/// Once they have met, the processes see a stopped one themselves, and say more of it.
+std::chrono::milliseconds LongestStop(const ClusterConfig& cluster) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(cluster.dead_after_s * 1e3)) +
+         std::chrono::seconds(2);
 }
 
 /// Children for `mine` of the plan's processes, until they succeed, fail for good, or have been
@@ -74,8 +75,11 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
   // Where the first process is the run directory is known, and with it where a restart goes on.
   const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
   const ConfigArguments& config = arguments.work.config;
-  const std::int64_t every =
-      into.empty() ? 0 : LoadConfig(config.path, config.overrides).config.checkpoint.every;
+  const Config loaded = LoadConfig(config.path, config.overrides).config;
+  const std::int64_t every = into.empty() ? 0 : loaded.checkpoint.every;
+  int ranks = 0;
+  for (const PlannedProcess& process : mine) ranks += static_cast<int>(process.ranks.size());
+  WarnOfRanks(arguments, loaded, ranks);
   if (arguments.restarts > 0 && !into.empty() && every == 0) {
     std::cerr << "warning: --restarts: there will be no checkpoint to go on from "
                  "(checkpoint.every = 0)\n"
@@ -87,12 +91,14 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
     for (const PlannedProcess& process : mine) {
       ChildProcess child = ChildOf("node", config, member, plan, process);
       AddWorkWords(arguments.work, child.arguments);
+      child.longest_stop = LongestStop(loaded.cluster);
       child.arguments.insert(child.arguments.end(), {"--attempt", std::to_string(attempt)});
       if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
       children.push_back(std::move(child));
     }
     const int exit_code = RunChildren(children, interrupt);
-    if (exit_code != kExitLost || attempt == arguments.restarts || interrupt.signal() != 0) {
+    if (attempt == arguments.restarts || interrupt.signal() != 0 ||
+        (exit_code != kExitLost && !SetsAsideDamaged(into, exit_code))) {
       return exit_code;
     }
     std::cerr << "troupe: starting anew" << (into.empty() ? "" : " " + WhereAnew(into, every))
@@ -137,42 +143,38 @@ void RequireGpus(const JobPlan& plan) {
   if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
 }
 
-int RunAlone(Work& work, const std::string& into, Interrupt& interrupt) {
+int RunAlone(Work& work, const ClusterArguments& arguments, Interrupt& interrupt) {
   RequireGpus(work.plan());
-  work.OpenRunDirectory(into);
+  work.OpenRunDirectory(arguments.into);
+  WarnOfRanks(arguments, work.plan().config(), work.plan().config().cluster.ranks);
   work.Announce();
   JobSetup setup = work.Setup(true);
   setup.interrupt = &interrupt;
   JobEnd end;
   end.failure = RunInProcess(setup);
+  if (setup.after_failure) end.advice = setup.after_failure() + "\n";
   return ExitCodeOf(work.Finish(end), interrupt);
 }
 
-/// A run directory that nothing was written into but the configuration.
+/// A run directory that nothing was written into but the configuration. Its name has been printed.
 void RemoveUnused(const std::string& directory) {
   if (directory.empty()) return;
   std::error_code ignored;
   std::filesystem::remove(directory + "/resolved.toml", ignored);
-  std::filesystem::remove(directory, ignored);
+  if (std::filesystem::remove(directory, ignored))
+    std::cerr << "removed " << directory << ": nothing has run\n";
 }
 
-RunKey ReadKey(const std::string& path) {
-  if (path.empty()) {
-    throw LaunchError(
-        "a job of several processes needs a run key, the same file on every node: make one with "
-        "`troupe key FILE`, then say --key-file FILE or set TROUPE_KEY_FILE");
-  }
-  try {
-    return RunKey::ReadFile(path);
-  } catch (const std::runtime_error& e) {
-    throw LaunchError(e.what());
-  }
+int RanksOf(const ProcessPlan& plan, ProcessId self) {
+  return static_cast<int>(plan.processes()[static_cast<std::size_t>(self)].ranks.size());
 }
 
 int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
                 ProcessId self, const Address& seed, Interrupt& interrupt) {
   const Config& config = work.plan().config();
-  const RunKey key = ReadKey(arguments.member.key_file);
+  const RunKey key = ReadKey(arguments.member);
+  // Those that a launcher has started it has counted together.
+  if (!arguments.member.child) WarnOfRanks(arguments, config, RanksOf(plan, self));
   JoinOptions options = JoinOptionsOf(config, plan, self, seed, arguments.member);
   options.self.config += work.Task();
   options.self.build = VersionText();
@@ -202,7 +204,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   JobSetup setup = work.Setup(self == 0);
   if (self != 0) setup.rounds = nullptr;
   setup.interrupt = &interrupt;
-  setup.quiet = arguments.member.child;
+  setup.quiet = arguments.member.child();
   if (self == 0) std::cout << ProcessTable(work.plan(), plan, &joined.roster) << '\n' << std::flush;
   Membership member{std::make_shared<const ProcessPlan>(plan), self, key, std::move(joined)};
   const JobEnd end = RunAmongProcesses(setup, std::move(member));
@@ -227,10 +229,12 @@ void AddLocalArguments(CLI::App& app, ClusterArguments& arguments) {
 
 void AddResumeArgument(CLI::App& app, ClusterArguments& arguments) {
   app.add_option("--resume", arguments.resume,
-                 "go on in this run directory after its newest checkpoint (an interruption and\n"
-                 "checkpoint.every save them); what is trained and how it is cut must be the\n"
-                 "same, where and how fast it runs may differ (docs/cli.md)")
+                 "resume this run after its newest checkpoint, in its directory; runs/latest and\n"
+                 "NAME for the newest runs/NAME-TIME will do. Without CONFIG with the run's own.\n"
+                 "What is trained and how it is cut must be the same, where and how fast it runs\n"
+                 "may differ, and with --set the optimizer (docs/cli.md)")
       ->type_name("RUN_DIRECTORY")
+      ->transform(FindRun)
       ->check([](const std::string& path) {
         return path.empty() ? std::string("expected a run directory, got \"\"") : std::string();
       });
@@ -247,6 +251,7 @@ void AddVerifyArguments(CLI::App& app, WorkArguments& arguments) {
 
 int RunHere(const ClusterArguments& given) {
   ClusterArguments arguments = given;
+  SettleConfig(arguments, arguments.work.verify ? "verify" : "train");
   GoOn(arguments);
   Interrupt interrupt;
   if (arguments.restarts > 0 && arguments.local == 0) {
@@ -269,11 +274,12 @@ int RunHere(const ClusterArguments& given) {
                       arguments.work.config.path + "` on each, or try it here with --local " +
                       std::to_string(plan.num_processes()));
   }
-  return RunAlone(*work, arguments.into, interrupt);
+  return RunAlone(*work, arguments, interrupt);
 }
 
 int RunNodeOfJob(const ClusterArguments& given) {
   ClusterArguments arguments = given;
+  SettleConfig(arguments, "node");
   MemberArguments& member = arguments.member;
   const Variables variables = SettleMember(member);
   Interrupt interrupt;
@@ -284,12 +290,12 @@ int RunNodeOfJob(const ClusterArguments& given) {
   if (plan.num_processes() == 1) {
     GoOn(arguments);
     const auto work = OpenWork(arguments.work);
-    return RunAlone(*work, arguments.into, interrupt);
+    return RunAlone(*work, arguments, interrupt);
   }
   if (choice.node == 0) GoOn(arguments);
   const Address seed = ChooseJoin(variables, member.join, loaded.config.cluster).address;
-  if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !member.child)) {
-    static_cast<void>(ReadKey(member.key_file));
+  if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !member.child())) {
+    static_cast<void>(ReadKey(member));
     return ExitCodeOf(RunNodeChildren(arguments, plan, choice, seed, interrupt), interrupt);
   }
   const auto work = OpenWork(arguments.work);

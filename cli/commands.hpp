@@ -29,7 +29,8 @@ struct ConfigArguments {
   std::string path;
   std::vector<std::string> overrides;  ///< "key=value"
 };
-void AddConfigArguments(CLI::App& app, ConfigArguments& arguments);
+/// `required`: else a verb without CONFIG finds one itself.
+void AddConfigArguments(CLI::App& app, ConfigArguments& arguments, bool required = true);
 /// --plant-fault, for tests of what happens then; not shown to people.
 void AddFaultArgument(CLI::App& app, std::vector<std::string>& faults);
 
@@ -43,6 +44,7 @@ void AddVerify(CLI::App& app, Command& command);
 void AddTrace(CLI::App& app, Command& command);
 void AddData(CLI::App& app, Command& command);
 void AddTop(CLI::App& app, Command& command);
+void AddReport(CLI::App& app, Command& command);
 void AddVersion(CLI::App& app, Command& command);
 
 /// "troupe 0.1.0 (commit), CAF 0.17.6, libtorch ..."

@@ -4,9 +4,9 @@
 
 namespace troupe {
 
-void AddConfigArguments(CLI::App& app, ConfigArguments& arguments) {
+void AddConfigArguments(CLI::App& app, ConfigArguments& arguments, bool required) {
   app.add_option("CONFIG", arguments.path, "the TOML file; docs/config.md describes every key")
-      ->required();
+      ->required(required);
   app.add_option("--set", arguments.overrides,
                  "a value on top of the file, as KEY=VALUE; may be repeated\n"
                  "(--set run.steps=20 --set modules.language.layout.tp=1)")

@@ -3,15 +3,17 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/data_check.hpp"
 #include "data/synth.hpp"
 
 namespace troupe {
 
 void AddData(CLI::App& app, Command& command) {
   auto* data = app.add_subcommand("data",
-                                  "Make data sets.\n"
+                                  "Check and make data sets.\n"
                                   "Exit code: 0 done, 1 failed, 2 wrong arguments.");
   data->require_subcommand(1);
+  AddDataCheck(*data, command);
   auto* synth = data->add_subcommand(
       "synth",
       "Draw coloured shapes with captions, in the LLaVA format.\n"

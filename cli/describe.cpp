@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/columns.hpp"
+#include "layout/colocated_shares.hpp"
 #include "layout/ranks_text.hpp"
 #include "layout/route.hpp"
 #include "modules/layer_split.hpp"
@@ -72,6 +73,36 @@ std::string BackendText(const Config& config) {
 std::string IntervalText(const Interval& i) {
   return i.size() == 1 ? std::to_string(i.begin)
                        : std::to_string(i.begin) + "-" + std::to_string(i.end - 1);
+}
+
+/// Which samples of the step's first microbatch each source replica of the edge holds, and what the
+/// line above the table says of the other microbatches.
+struct SourceSide {
+  Assignment first;
+  std::string text = "of each microbatch";
+};
+
+SourceSide SourceOf(const JobPlan& plan, const EdgePlan& edge) {
+  const Grid& from = plan.modules()[static_cast<std::size_t>(edge.from)].grid;
+  const Grid& to = plan.modules()[static_cast<std::size_t>(edge.to)].grid;
+  const std::int64_t samples = plan.config().samples_per_microbatch();
+  if (edge.placement != Placement::kColocated) return {EvenAssignment(samples, from.layout().dp)};
+  const ColocatedShares shares(from, to);
+  SourceSide side{shares.Microbatch(samples, 0)};
+  const std::int64_t microbatches = plan.config().schedule.microbatches;
+  bool all_same = true;
+  for (std::int64_t m = 1; m < std::min(microbatches, shares.period()) && all_same; ++m) {
+    all_same = shares.Microbatch(samples, m) == side.first;
+  }
+  if (all_same) return side;
+  side.text = "of a step's first microbatch; of all " + std::to_string(microbatches) +
+              ", the replicas encode ";
+  std::string counts;
+  for (const std::int64_t count : shares.Counts(samples, 0, microbatches)) {
+    counts += (counts.empty() ? "" : ", ") + std::to_string(count);
+  }
+  side.text += counts + " samples";
+  return side;
 }
 
 std::string UnitText(const JobPlan& plan, const ModulePlan& module) {
@@ -165,12 +196,10 @@ std::string RouteTable(const JobPlan& plan) {
   for (const EdgePlan& edge : plan.edges()) {
     const Grid& from = ModuleAt(plan, edge.from).grid;
     const Grid& to = ModuleAt(plan, edge.to).grid;
+    const auto [source, text_of_source] = SourceOf(plan, edge);
     text << edge.name << "  " << ToString(edge.placement) << ", dp " << from.layout().dp << " -> "
-         << to.layout().dp << (edge.carries_gradient ? "" : ", no gradient comes back")
-         << "; of each microbatch:\n";
-    const bool colocated = edge.placement == Placement::kColocated;
-    const Assignment source = colocated ? ColocatedAssignment(from, to, samples, 1)
-                                        : EvenAssignment(samples, from.layout().dp);
+         << to.layout().dp << (edge.carries_gradient ? "" : ", no gradient comes back") << "; "
+         << text_of_source << ":\n";
     const std::vector<std::int64_t> one_row(static_cast<std::size_t>(samples), 1);
     const Route route = MakeRoute(one_row, source, EvenAssignment(samples, to.layout().dp));
     std::vector<Row> rows;

@@ -10,6 +10,7 @@
 #include "cli/columns.hpp"
 #include "cli/memory_needs.hpp"
 #include "layout/ranks_text.hpp"
+#include "modules/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -107,7 +108,8 @@ std::string OffloadText(const JobPlan& plan) {
             plan.graph().StageName(stage.stage) + " on each of its ranks, to memory beside them\n";
   }
   for (const ModuleConfig& module : plan.config().modules) {
-    if (module.offload == Offload::kNone || module.kind != ModuleKind::kSynthetic) continue;
+    const bool leaves = OffloadOf(plan.config(), module) != Offload::kNone;
+    if (!leaves || module.kind != ModuleKind::kSynthetic) continue;
     text += "offloaded: nothing of " + module.name +
             ", a synthetic module, which holds no state: nothing is saved\n";
   }

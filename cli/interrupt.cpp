@@ -33,6 +33,11 @@ void AtStart(int, char**, char**) {
   hangup_was_ignored = hangup.sa_handler == SIG_IGN;
   // Somebody may ask what a job waits for before it listens: that must not end it.
   std::signal(SIGUSR1, SIG_IGN);
+  // A launcher starts its children with it blocked, for the time until here.
+  sigset_t asking;
+  sigemptyset(&asking);
+  sigaddset(&asking, SIGUSR1);
+  sigprocmask(SIG_UNBLOCK, &asking, nullptr);
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const at_start)(int, char**, char**) = AtStart;
 

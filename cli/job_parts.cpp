@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "checkpoint/sharded.hpp"
+#include "cli/doctor/facts.hpp"
 #include "messages/system.hpp"
 #include "modules/device/backend.hpp"
 #include "modules/groups.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/programs.hpp"
+#include "trace/lost_pages.hpp"
 
 namespace troupe {
 namespace {
@@ -114,6 +116,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   if (config.trace.messages && !setup.inspect) {
     node.trace = std::make_shared<MessageTrace>(self);
     node.memory = MakeMemoryMeter(config);
+    node.cores = UsableCores();
     node.trace_records =
         (static_cast<std::size_t>(config.trace.buffer_mib) << 20) / sizeof(TraceRecord);
   }
@@ -129,6 +132,15 @@ WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
   watchdog.actors = node.actors;
   watchdog.waits = node.group_waits;
   watchdog.abort = node.abort;
+  if (node.trace) {
+    watchdog.looking = [name = watchdog.process, told = false]() mutable {
+      if (told || !AnyPagesLost()) return;
+      told = true;
+      std::cerr << ("troupe: warning: the trace file of " + name +
+                    " was cut short by another program; the rest of the run is not in it\n")
+                << std::flush;
+    };
+  }
   return watchdog;
 }
 

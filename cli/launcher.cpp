@@ -6,19 +6,17 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
 #include <iostream>
+#include <optional>
 #include <poll.h>
-#include <spawn.h>
-#include <stdexcept>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
+#include "cli/child_state.hpp"
 #include "cli/commands.hpp"
-
-extern char** environ;
+#include "cli/start_child.hpp"
 
 namespace troupe {
 namespace {
@@ -31,6 +29,11 @@ constexpr std::chrono::seconds kFollow{6};
 constexpr std::chrono::seconds kFollowKilled{3};
 constexpr std::chrono::milliseconds kStopped{500};
 constexpr std::chrono::seconds kPlea{5};
+/// For the system to end and hand over a process that was killed. One that waits for a broken disk,
+/// or whose tracer does not let it go, would take forever.
+constexpr std::chrono::seconds kReaping{3};
+/// For the last lines of children that have ended; another process may hold their stream open.
+constexpr std::chrono::seconds kLastLines{2};
 
 struct Child {
   std::string name;
@@ -38,8 +41,11 @@ struct Child {
   int err = -1;  ///< read end of its standard error; -1 once closed
   std::string partial;
   bool running = true;
-  bool stopped = false;  ///< by a signal, once; it may have gone on since
-  int status = 0;        ///< as waitpid gives it
+  bool stopped = false;                           ///< by a signal, once; it may have gone on since
+  std::chrono::milliseconds longest_stop{0};      ///< as ChildProcess has it
+  std::optional<Clock::time_point> stopped_at{};  ///< while it is stopped
+  int status = 0;                                 ///< as waitpid gives it
+  Clock::time_point ended_at{};  ///< it has ended, and the system does not hand it over
 };
 
 /// What failed processes said, in the order of arrival.
@@ -64,6 +70,17 @@ std::string KilledLine(const Child& child) {
   const int signal = WTERMSIG(child.status);
   return (CodeOf(child.status) == kExitLost ? "lost " : "") + child.name + ": killed by signal " +
          std::to_string(signal) + " (" + strsignal(signal) + ")";
+}
+
+std::string WarningOf(const Child& child, const std::string& what, const ChildState& state) {
+  return "troupe: warning: " + child.name + " (process " + std::to_string(child.pid) + ") " + what +
+         ": " + Describe(state) + "\n";
+}
+
+std::string StoppedLine(const Child& child) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(child.longest_stop).count();
+  return "lost " + child.name + ": stopped by a signal for " + std::to_string(seconds) +
+         " s (process " + std::to_string(child.pid) + ")";
 }
 
 class Launched {
@@ -106,13 +123,15 @@ class Launched {
     while (AnyRunning() || AnyOpen()) {
       ReadSome();
       Reap();
+      NameStopped();
       HurryUp();
+      GiveUp();
     }
     if (unready_) {
       std::cerr << "interrupted before anything had begun\n" << std::flush;
       return 128 + asked_;
     }
-    if (!killed_) TellCause();
+    if (!told_ || left_behind_) TellCause();
     return exit_code_;
   }
 
@@ -121,8 +140,11 @@ class Launched {
   void ReadSome();
   void Line(const Child& child, const std::string& line);
   void Reap();
+  static bool HasEnded(Child& child);
+  void NameStopped();
   void HurryUp();
-  void TellCause() const;
+  void GiveUp();
+  void TellCause();
   bool AnyRunning() const {
     for (const Child& child : children_) {
       if (child.running) return true;
@@ -141,6 +163,10 @@ class Launched {
   int exit_code_ = kExitDone;
   Clock::time_point failed_at_{};
   int pleas_ = 0;
+  bool told_ = false;              ///< the cause
+  bool left_behind_ = false;       ///< a child runs on
+  Clock::time_point killed_at_{};  ///< SIGKILL was sent to all
+  Clock::time_point ended_at_{};   ///< none runs any more
   bool killed_by_others_ = false;  ///< a child
   std::atomic<int> asked_ = 0;     ///< the signal that came for all
   bool unready_ = false;           ///< it ended a child before that could handle it
@@ -148,38 +174,12 @@ class Launched {
 };
 
 void Launched::Start(const ChildProcess& process) {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));
-  }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  // A group of its own: Ctrl-C in the terminal comes here, and from here to all, once.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  std::vector<std::string> words = {"troupe"};
-  words.insert(words.end(), process.arguments.begin(), process.arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
   Child child;
   child.name = process.name;
-  const int error =
-      posix_spawn(&child.pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  if (error != 0) {
-    close(ends[0]);
-    throw std::runtime_error("cannot start " + process.name + ": " + std::strerror(error));
-  }
-  child.err = ends[0];
+  child.longest_stop = process.longest_stop;
+  const StartedChild started = StartChild(process);
+  child.pid = started.pid;
+  child.err = started.err;
   children_.push_back(std::move(child));
 }
 
@@ -223,11 +223,16 @@ void Launched::Line(const Child& child, const std::string& line) {
 
 void Launched::Reap() {
   for (Child& child : children_) {
-    if (!child.running || waitpid(child.pid, &child.status, WNOHANG | WUNTRACED) != child.pid) {
-      continue;
-    }
+    if (!child.running) continue;
+    const pid_t reaped = waitpid(child.pid, &child.status, WNOHANG | WUNTRACED | WCONTINUED);
+    if (reaped == 0 ? !HasEnded(child) : reaped != child.pid) continue;
     if (WIFSTOPPED(child.status)) {
       child.stopped = true;  // until the job fails for it, it may go on
+      child.stopped_at = Clock::now();
+      continue;
+    }
+    if (WIFCONTINUED(child.status)) {
+      child.stopped_at.reset();
       continue;
     }
     child.running = false;
@@ -248,6 +253,33 @@ void Launched::Reap() {
   }
 }
 
+/// Whether it has ended although the system does not hand it over: a tracer gets it first.
+bool Launched::HasEnded(Child& child) {
+  if (child.err >= 0) return false;
+  const auto state = StateOf(child.pid);
+  if (!state || state->letter != 'Z') return false;
+  if (child.ended_at == Clock::time_point{}) child.ended_at = Clock::now();
+  if (Clock::now() - child.ended_at < kReaping) return false;
+  child.status = state->status;
+  std::cerr << WarningOf(child, "cannot be reaped", *state) << std::flush;
+  return true;
+}
+
+/// Before the processes have met, a stopped one is only missing to the others: they would wait for
+/// it until cluster.join_timeout_s.
+void Launched::NameStopped() {
+  if (failed_at_ != Clock::time_point{}) return;
+  for (const Child& child : children_) {
+    if (!child.running || !child.stopped_at || child.longest_stop.count() == 0) continue;
+    if (Clock::now() - *child.stopped_at < child.longest_stop) continue;
+    causes_.insert(causes_.begin(), {"troupe: " + StoppedLine(child), 1});
+    killed_by_others_ = true;
+    exit_code_ = kExitLost;
+    failed_at_ = Clock::now();
+    return;
+  }
+}
+
 /// When one has failed the others end by themselves; those that do not are asked, then made to.
 void Launched::HurryUp() {
   if (failed_at_ == Clock::time_point{} || !AnyRunning()) return;
@@ -262,12 +294,41 @@ void Launched::HurryUp() {
     Signal(SIGTERM);
   } else if (pleas_ == 1 && since > follow + kPlea) {
     ++pleas_;
+    TellCause();  // what follows may take long
     Signal(SIGKILL);
+    killed_at_ = Clock::now();
   }
 }
 
-void Launched::TellCause() const {
-  if (causes_.empty()) return;
+/// Waits no longer for what SIGKILL does not end, nor for streams that no child writes to.
+void Launched::GiveUp() {
+  const auto now = Clock::now();
+  const auto since = [now](Clock::time_point& moment) {
+    if (moment == Clock::time_point{}) moment = now;
+    return now - moment;
+  };
+  if (AnyRunning()) {
+    if ((!killed_ && pleas_ < 2) || since(killed_at_) < kReaping) return;
+    for (Child& child : children_) {
+      if (!child.running) continue;
+      child.running = false;
+      left_behind_ = true;
+      const auto state = StateOf(child.pid);
+      std::cerr << WarningOf(child, "does not end and is left behind", state.value_or(ChildState()))
+                << std::flush;
+    }
+  } else if (since(ended_at_) < kLastLines) {
+    return;
+  }
+  for (Child& child : children_) {
+    if (child.err >= 0) close(child.err);
+    child.err = -1;
+  }
+}
+
+void Launched::TellCause() {
+  if (causes_.empty() || killed_) return;
+  told_ = true;
   int echoes = -1;
   for (const Cause& cause : causes_) echoes += cause.count;
   if (echoes > 0) {
@@ -296,9 +357,9 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt)
   return 128 + interrupt.signal();
 }
 
-void EndWithParent() {
+void EndWithParent(pid_t launcher) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() == 1) raise(SIGTERM);  // it was gone before
+  if (getppid() != launcher) raise(SIGTERM);  // it was gone before
 }
 
 }  // namespace troupe

@@ -3,7 +3,9 @@
 // last line on the screen.
 #pragma once
 
+#include <chrono>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 #include "cli/interrupt.hpp"
@@ -13,13 +15,20 @@ namespace troupe {
 struct ChildProcess {
   std::string name;                    ///< "n1"
   std::vector<std::string> arguments;  ///< of `troupe`, the verb first
+  int inherited = -1;                  ///< a descriptor that it gets as kInherited; -1: none
+  /// How long it may be stopped by a signal before that is a loss: longer than the other processes
+  /// take to see it once they have met. 0: without bound.
+  std::chrono::milliseconds longest_stop{0};
 };
 
+/// The number under which a child finds the descriptor that it inherits.
+inline constexpr int kInherited = 3;
+
 /// Waits for all of them. Returns 0, or the exit code of the one that failed first, as far as can
-/// be told; kExitLost when it was killed.
+/// be told; kExitLost when it was killed. A child that SIGKILL does not end is named and left.
 int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt);
 
-/// To be called by a child: it ends when the one who started it is gone.
-void EndWithParent();
+/// To be called by a child: it ends when `launcher`, the process that started it, is gone.
+void EndWithParent(pid_t launcher);
 
 }  // namespace troupe

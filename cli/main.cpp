@@ -13,9 +13,10 @@
 #include "cli/argument_errors.hpp"
 #include "cli/commands.hpp"
 #include "cli/schedule/verbs.hpp"
+#include "cluster/descriptors.hpp"
 #include "cluster/variables.hpp"
 #include "configs/config_error.hpp"
-#include "data/llava.hpp"
+#include "data/data_error.hpp"
 #include "layout/grid.hpp"
 #include "modules/torch/compute.hpp"
 #include "transport/ucx/plane.hpp"
@@ -30,13 +31,15 @@ constexpr const char* kAbout =
     "  troupe train  configs/shapes.toml    trains it; everything lands in runs/\n"
     "  troupe verify configs/shapes.toml    proves its gradients against an unsharded reference\n";
 
-/// `troupe help` and `troupe help train` are other words for --help.
+/// `troupe help` and `troupe help train` are other words for --help, `troupe --version` one for
+/// `troupe version`.
 std::vector<std::string> WordsOf(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words.front() == "help") {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  if (words == std::vector<std::string>{"--version"}) words = {"version"};
   return words;
 }
 
@@ -83,6 +86,7 @@ int WithOutputWritten(int exit_code) {
 int Main(int argc, char** argv) {
   RestoreSignalHandlers();
   OccupyStandardStreams();
+  RaiseDescriptorLimit();
   // Only where something is computed: the restart costs a start of libtorch.
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "train" || verb == "verify" || verb == "node") RestartWithBestKernels(argv);
@@ -101,6 +105,7 @@ int Main(int argc, char** argv) {
   AddBench(app, command);
   AddData(app, command);
   AddTop(app, command);
+  AddReport(app, command);
   AddVersion(app, command);
   if (argc < 2) {
     std::cerr << app.help();

@@ -15,16 +15,17 @@
 #include "cluster/address_class.hpp"
 #include "cluster/host_identity.hpp"
 #include "cluster/variables.hpp"
+#include "configs/paths.hpp"
 #include "configs/resolved.hpp"
 #include "data/digest.hpp"
 
 namespace troupe {
 namespace {
 
-/// What each process may have of its own: files of this machine, and its patience.
-bool IsOwn(const std::string& key) {
-  return key == "cluster.tls_ca" || key == "cluster.tls_certificate" || key == "cluster.tls_key" ||
-         key == "cluster.join_timeout_s";
+/// What each process may have of its own: where its files are, and its patience. That the files
+/// hold the same is compared by DataDigests.
+bool IsOwn(const std::string& key, const KeySpec& spec) {
+  return HoldsPath(spec) || key == "cluster.join_timeout_s";
 }
 
 /// The address that a join address stands for, in digits. A name may appear later than its host (in
@@ -52,7 +53,7 @@ std::string ConfigLines(const Config& config) {
   for (const ResolvedTable& table : ResolvedTables(config)) {
     for (const ResolvedKey& key : table.keys) {
       const std::string name = (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
-      if (!IsOwn(name)) lines += name + " = " + key.value + "\n";
+      if (!IsOwn(name, *key.spec)) lines += name + " = " + key.value + "\n";
     }
   }
   return lines;
@@ -97,10 +98,12 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
   for (const PlannedProcess& process : plan.processes()) options.names.push_back(process.name);
   options.tensors = NeedsConnection(config.transport);
   options.seed = seed;
-  options.timeout =
-      std::chrono::milliseconds(static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
+  options.timeout = std::chrono::milliseconds(
+      static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
+  // --local starts each process once, and nobody else knows its key.
+  options.answer_latecomers = arguments.local_processes == 0;
   // Among processes of one launcher the first one's account is enough.
-  if (self == 0 || !arguments.child) {
+  if (self == 0 || !arguments.child()) {
     options.say = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
   }
   return options;

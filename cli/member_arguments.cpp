@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <stdexcept>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -28,14 +29,27 @@ void AddMemberArguments(CLI::App& verb, MemberArguments& arguments) {
                   "the run key, the same on every node (or TROUPE_KEY_FILE); see `troupe key`")
       ->type_name("FILE");
   // Not for people.
-  verb.add_flag("--child", arguments.child)->group("");
+  verb.add_option("--child", arguments.launcher)->group("");
+  verb.add_option("--key-descriptor", arguments.key_descriptor)->group("");
   verb.add_option("--local-processes", arguments.local_processes)->group("");
+}
+
+RunKey ReadKey(const MemberArguments& arguments) {
+  try {
+    if (arguments.key_descriptor >= 0) return RunKey::FromDescriptor(arguments.key_descriptor);
+    if (!arguments.key_file.empty()) return RunKey::ReadFile(arguments.key_file);
+  } catch (const std::runtime_error& e) {
+    throw LaunchError(e.what());
+  }
+  throw LaunchError(
+      "a job of several processes needs a run key, the same file on every node: make one with "
+      "`troupe key FILE`, then say --key-file FILE or set TROUPE_KEY_FILE");
 }
 
 Variables SettleMember(MemberArguments& arguments) {
   // Who starts a child says everything; the launcher's variables are about its parent.
-  const Variables variables = arguments.child ? Variables() : ReadVariables();
-  if (arguments.child) EndWithParent();
+  const Variables variables = arguments.child() ? Variables() : ReadVariables();
+  if (arguments.child()) EndWithParent(arguments.launcher);
   if (arguments.key_file.empty()) {
     if (const std::string* path = FindVariable(variables, "TROUPE_KEY_FILE")) {
       arguments.key_file = *path;
@@ -60,7 +74,7 @@ ProcessPlan LocalPlan(const ClusterConfig& cluster, int processes) {
 MemberArguments LocalMember(const Meeting& meeting, int processes) {
   MemberArguments member;
   member.join = Meeting::FreeAddress();
-  member.key_file = meeting.key_file();
+  member.key_descriptor = meeting.key();
   member.address = "127.0.0.1";
   member.local_processes = processes;
   return member;
@@ -69,17 +83,21 @@ MemberArguments LocalMember(const Meeting& meeting, int processes) {
 ChildProcess ChildOf(const std::string& verb, const ConfigArguments& config,
                      const MemberArguments& member, const ProcessPlan& plan,
                      const PlannedProcess& process) {
-  std::vector<std::string> words = {verb, config.path, "--child"};
+  std::vector<std::string> words = {verb, config.path, "--child", std::to_string(getpid())};
   const auto say = [&words](const std::string& name, const std::string& value) {
     words.insert(words.end(), {name, value});
   };
   for (const std::string& set : config.overrides) say("--set", set);
   say("--node", std::to_string(process.process) + "/" + std::to_string(plan.num_processes()));
   if (member.join) say("--join", *member.join);
-  say("--key-file", member.key_file);
+  if (member.key_descriptor >= 0) {
+    say("--key-descriptor", std::to_string(kInherited));
+  } else {
+    say("--key-file", member.key_file);
+  }
   if (!member.address.empty()) say("--address", member.address);
   if (member.local_processes > 0) say("--local-processes", std::to_string(member.local_processes));
-  return {process.name, std::move(words)};
+  return {process.name, std::move(words), member.key_descriptor};
 }
 
 }  // namespace troupe

@@ -9,6 +9,7 @@
 #include "cli/launcher.hpp"
 #include "cli/meeting.hpp"
 #include "cluster/process_plan.hpp"
+#include "cluster/run_key.hpp"
 #include "cluster/variables.hpp"
 
 namespace CLI {
@@ -23,12 +24,17 @@ struct MemberArguments {
   std::string key_file;
   std::string address;
   // Said by the process that starts this one.
-  bool child = false;
+  int launcher = 0;         ///< its process number; 0: none has started this one
+  int key_descriptor = -1;  ///< the run key, instead of a file
+  bool child() const { return launcher != 0; }
   int local_processes = 0;  ///< the plan is --local's
 };
 
 /// All but --node and --join, which every verb explains in its own words.
 void AddMemberArguments(CLI::App& verb, MemberArguments& arguments);
+
+/// The run key. Throws LaunchError when there is none, or it cannot be read.
+RunKey ReadKey(const MemberArguments& arguments);
 
 /// This program's environment.
 Variables ReadVariables();

@@ -20,6 +20,16 @@ static std::int64_t RestoreAhead(const JobPlan& plan, int module) {
   return ahead;
 }
 
+/// A colocated encoder keeps a whole window, in which a replica may have fewer samples than the
+/// most of a microbatch, `activations` being of those, times its microbatches.
+static std::size_t WindowActivations(const Config& config, const ModuleConfig& module,
+                                     std::size_t activations) {
+  const auto one = static_cast<std::size_t>(MostSamplesOfUnit(config, module, 1));
+  const auto most =
+      static_cast<std::size_t>(MostSamplesOfUnit(config, module, config.schedule.microbatches));
+  return one == 0 ? 0 : activations / one * most;
+}
+
 std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
   const Config& config = plan.config();
   const AttentionKeeps attention =
@@ -31,11 +41,12 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
     StageNeed need;
     need.stage = stage.stage;
     need.memory = EstimateMemory(config, module.config->name, stage.pp, attention);
-    // A colocated encoder keeps a whole window of microbatches, others those in flight.
-    const std::int64_t kept =
-        module.colocated_encoder ? WindowOf(config, config.schedule.microbatches) : stage.kept;
-    need.activations = need.memory.activations * static_cast<std::size_t>(kept);
-    if (!module.colocated_encoder) {
+    if (OffloadOf(config, *module.config) == Offload::kNone) need.memory.offloaded = 0;
+    if (module.colocated_encoder) {
+      need.activations = WindowActivations(config, *module.config, need.memory.activations);
+    } else {
+      const std::int64_t kept = stage.kept;
+      need.activations = need.memory.activations * static_cast<std::size_t>(kept);
       const std::int64_t left = std::min(kept, RestoreAhead(plan, stage.module));
       need.gone_at_restore = need.memory.activations *
                              static_cast<std::size_t>(std::max<std::int64_t>(0, kept - left));

@@ -27,7 +27,7 @@ void AddNode(CLI::App& app, Command& command) {
       "Exit code: as for train, and 4 when the processes did not find each other or do not fit\n"
       "together.");
   auto arguments = std::make_shared<ClusterArguments>();
-  AddConfigArguments(*verb, arguments->work.config);
+  AddConfigArguments(*verb, arguments->work.config, false);
   AddFaultArgument(*verb, arguments->work.faults);
   verb->add_option("--node", arguments->member.node, "which of how many, counted from 0: 1/4")
       ->type_name("I/N");

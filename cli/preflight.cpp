@@ -1,13 +1,17 @@
 #include "cli/preflight.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <future>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <sys/mman.h>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "cli/doctor/facts.hpp"
 
 namespace troupe {
 namespace {
@@ -47,6 +51,17 @@ void CheckResources(int ranks) {
   go.set_value();
   threads.clear();
   if (!refused.empty()) throw std::runtime_error(refused);
+}
+
+void WarnOfCores(const Config& config, int ranks) {
+  const bool computes = std::ranges::any_of(
+      config.modules, [](const ModuleConfig& m) { return m.kind != ModuleKind::kSynthetic; });
+  if (!computes || config.cluster.backend != "cpu") return;
+  const Finding finding = CheckCores(ranks, UsableCores());
+  if (finding.verdict != Verdict::kWarning) return;
+  std::cout << "warning: " << finding.line << ": " << finding.advice
+            << ", so steps and bubbles are longer than the layout makes them\n"
+            << std::flush;
 }
 
 }  // namespace troupe

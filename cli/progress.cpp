@@ -25,11 +25,15 @@ std::string Format(const char* format, Values... values) {
   return text.data();
 }
 
+}  // namespace
+
 std::string FormatRate(double per_second) {
   if (per_second >= 1e6) return Format("%.2fM", per_second / 1e6);
   if (per_second >= 1e3) return Format("%.1fk", per_second / 1e3);
-  return Format("%.0f", per_second);
+  return Format(per_second < 100 ? "%.1f" : "%.0f", per_second);
 }
+
+namespace {
 
 std::size_t TerminalColumns() {
   winsize size{};
@@ -78,16 +82,28 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
   const OptimizerConfig& optimizer = config.optimizer;
   const double factor = ScheduleFactor(optimizer, result.round.step, config.run.steps);
   m.step = result.round.step + 1;
-  m.loss = result.loss.tokens > 0 ? result.loss.loss / static_cast<double>(result.loss.tokens) : 0;
+  m.loss = result.objective();
+  if (result.sinks.size() > 1) {
+    for (const SinkLoss& sink : result.sinks) m.sinks.emplace_back(sink.module, sink.mean());
+  }
   m.gradient_norm = result.gradient_norm;
   m.learning_rate = optimizer.min_learning_rate +
                     factor * (optimizer.learning_rate - optimizer.min_learning_rate);
   m.seconds = result.seconds;
   m.tokens_per_second = static_cast<double>(result.loss.sequence_tokens) / result.seconds;
+  m.samples_per_second = static_cast<double>(config.global_batch()) / result.seconds;
   m.bubble = std::clamp(1.0 - result.busy_seconds / (result.seconds * num_ranks), 0.0, 1.0);
   m.memory_bytes = ResidentMemory().UseOf(0).in_use_bytes;
   if (config.cluster.backend == "cuda") m.gpu = FullestGpu(num_ranks, memory);
   return m;
+}
+
+std::string SinkText(const SinkMeans& sinks) {
+  std::string text;
+  for (const auto& [module, mean] : sinks) {
+    text += (text.empty() ? " (" : ", ") + module + Format(" %.4f", mean);
+  }
+  return text.empty() ? text : text + ")";
 }
 
 std::string Progress::EtaOf(std::int64_t step) {
@@ -100,11 +116,12 @@ void Progress::ShowStep(const StepMetrics& m) {
   recent_seconds_.push_back(m.seconds);
   if (recent_seconds_.size() > kRecentSteps) recent_seconds_.pop_front();
   const std::string line =
-      Format("step %lld/%lld  loss %.4f  gnorm %.3f  lr %.1e  ", static_cast<long long>(m.step),
-             static_cast<long long>(steps_), m.loss, m.gradient_norm, m.learning_rate) +
-      FormatRate(m.tokens_per_second) +
-      Format(" tok/s  %.3f s  bubble %2.0f%%  ", m.seconds, 100 * m.bubble) + FormatMemory(m) +
-      "  eta " + EtaOf(m.step);
+      Format("step %lld/%lld  loss %.4f", static_cast<long long>(m.step),
+             static_cast<long long>(steps_), m.loss) +
+      SinkText(m.sinks) + Format("  gnorm %.3f  lr %.1e  ", m.gradient_norm, m.learning_rate) +
+      FormatRate(m.tokens_per_second) + " tok/s  " + FormatRate(m.samples_per_second) +
+      Format(" samples/s  %.3f s  bubble ", m.seconds) + Format("%2.0f%%  ", 100 * m.bubble) +
+      FormatMemory(m) + "  eta " + EtaOf(m.step);
   if (!terminal_) {
     std::cout << line << '\n' << std::flush;
     return;

@@ -5,6 +5,8 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "actors/director_actor.hpp"
 #include "configs/config.hpp"
@@ -12,14 +14,22 @@
 
 namespace troupe {
 
+/// Names of modules that compute a loss, and their mean losses in nats per valid token.
+using SinkMeans = std::vector<std::pair<std::string, double>>;
+
+/// " (language 5.6991, caption 5.7012)"; nothing for no sinks.
+std::string SinkText(const SinkMeans& sinks);
+
 /// One step as numbers; what the console and metrics.jsonl both show.
 struct StepMetrics {
   std::int64_t step = 0;  ///< steps done
-  double loss = 0.0;      ///< nats per valid token
+  double loss = 0.0;      ///< the objective: nats per valid token, summed over sinks
+  SinkMeans sinks;        ///< with several of them
   double gradient_norm = 0.0;
   double learning_rate = 0.0;
   double seconds = 0.0;
   double tokens_per_second = 0.0;
+  double samples_per_second = 0.0;
   double bubble = 0.0;            ///< share of the ranks' time in which they ran nothing
   std::int64_t memory_bytes = 0;  ///< resident, of this process
   std::optional<MemoryUse> gpu;   ///< backend "cuda": of the fullest GPU of this process
@@ -28,6 +38,9 @@ struct StepMetrics {
 /// The numbers of a completed training round. `memory` is that of the backend.
 StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks,
                       MemoryMeter& memory);
+
+/// "950", "19.3k", "1.25M"; one decimal below 100.
+std::string FormatRate(double per_second);
 
 /// "1h02m", "3m20s", "12s", "0.4s".
 std::string FormatDuration(double seconds);

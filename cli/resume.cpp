@@ -6,21 +6,36 @@
 namespace troupe {
 namespace {
 
-/// "key = value" of each key of this role.
-std::string LinesOf(const Config& config, KeyRole role) {
+/// "key = value" of each key that `wanted` accepts.
+template <class Wanted>
+std::string LinesOf(const Config& config, Wanted wanted) {
   std::string lines;
   for (const ResolvedTable& table : ResolvedTables(config)) {
     for (const ResolvedKey& key : table.keys) {
-      if (key.spec->role != role) continue;
-      lines += (table.dotted.empty() ? "" : table.dotted + ".") + key.name + " = " + key.value;
-      lines += "\n";
+      const std::string name = (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
+      if (wanted(name, key.spec->role)) lines += name + " = " + key.value + "\n";
     }
   }
   return lines;
 }
 
-std::string Differences(const Config& now, const Config& before, KeyRole role) {
-  return DescribeDifferences(LinesOf(now, role), LinesOf(before, role), "that run");
+template <class Wanted>
+std::string Differences(const Config& now, const Config& before, Wanted wanted) {
+  return DescribeDifferences(LinesOf(now, wanted), LinesOf(before, wanted), "that run");
+}
+
+/// Each key that may be tuned, and is by --set, with both values.
+std::vector<std::string> TunedKeys(const LoadedConfig& now, const Config& before) {
+  std::vector<std::string> tuned;
+  for (const auto& [key, origin] : now.origins) {
+    if (!origin.place.argument) continue;
+    const std::string line =
+        Differences(now.config, before, [&key = key](const std::string& name, KeyRole role) {
+          return name == key && role == KeyRole::kTuning;
+        });
+    if (!line.empty()) tuned.push_back(line);
+  }
+  return tuned;
 }
 
 /// Parameters and moments are stored as they are kept: bfloat16 has them in float32.
@@ -30,18 +45,36 @@ const char* StoredType(Precision precision) {
 
 }  // namespace
 
-ResumeCheck CheckResume(const Config& now, const Config& before) {
-  const std::string differences = Differences(now, before, KeyRole::kRun);
-  if (!differences.empty()) return {"the configuration differs: " + differences, ""};
-  const std::string rounding = Differences(now, before, KeyRole::kRounding);
+ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before) {
+  const Config& now = loaded.config;
+  const auto is_set = [&](const std::string& key) {
+    const auto origin = loaded.origins.find(key);
+    return origin != loaded.origins.end() && origin->second.place.argument;
+  };
+  const std::string run =
+      Differences(now, before, [](const auto&, KeyRole role) { return role == KeyRole::kRun; });
+  const std::string untold = Differences(now, before, [&](const auto& key, KeyRole role) {
+    return role == KeyRole::kTuning && !is_set(key);
+  });
+  if (!run.empty()) {
+    return {"the configuration differs: " + run + (untold.empty() ? "" : "; " + untold), {}, ""};
+  }
+  if (!untold.empty()) {
+    return {"the configuration differs: " + untold + "; to change that from here on, use --set",
+            {},
+            ""};
+  }
+  const std::string rounding = Differences(
+      now, before, [](const auto&, KeyRole role) { return role == KeyRole::kRounding; });
   const std::string kept = StoredType(now.run.precision);
   const std::string stored = StoredType(before.run.precision);
   if (kept != stored) {
     return {"the configuration differs: " + rounding + "; its checkpoints hold parameters and " +
                 "moments in " + stored + ", expected " + kept,
+            {},
             ""};
   }
-  return {"", rounding};
+  return {"", TunedKeys(loaded, before), rounding};
 }
 
 }  // namespace troupe

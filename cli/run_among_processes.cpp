@@ -11,11 +11,13 @@
 
 #include "actors/connections.hpp"
 #include "cli/commands.hpp"
+#include "cli/directory_guard.hpp"
 #include "cli/job_parts.hpp"
 #include "cli/meeting_options.hpp"
 #include "cli/preflight.hpp"
 #include "cli/run_job.hpp"
 #include "cli/tensor_plane.hpp"
+#include "cluster/latecomers.hpp"
 #include "cluster/watch.hpp"
 #include "messages/system.hpp"
 #include "modules/device/backend.hpp"
@@ -88,7 +90,8 @@ class SpanningRun {
     StartWatch();
     WatchdogConfig watchdog = WatchdogOf(config_, node);
     if (node.trace && member_.self != 0) {
-      watchdog.looking = [this, trace = node.trace] {
+      watchdog.looking = [this, trace = node.trace, look = std::move(watchdog.looking)] {
+        if (look) look();
         Recorder* const recorder = trace->recorder();
         if (recorder != nullptr) recorder->SetClockOffset(watch_->Last(0).clock_offset_ns);
       };
@@ -101,6 +104,7 @@ class SpanningRun {
     const auto owned = std::make_shared<const Node>(parts->system.spawn(RunNode, std::move(node)));
     const Node& handle = *owned;
     node_ = owned;
+    const auto guard = TellFailure();
     try {
       parts->connections = std::make_unique<Connections>(parts->system, handle);
       MeetNodes(*parts->connections, self, handle);
@@ -108,7 +112,9 @@ class SpanningRun {
       // Its actors are alive: destroying it would wait for them.
       static_cast<void>(parts.release());
       abort_->Raise(e.what());
-      return {e.what(), false, false};
+      ended_->store(true);
+      // The watch may have found the cause while they did not answer each other.
+      return {abort_->cause(), IsLoss(abort_->cause()), true};
     }
     if (member_.self == 0) {
       std::cout << "tensors between processes over "
@@ -119,7 +125,7 @@ class SpanningRun {
         caf::anon_send(handle, Stalled{since.count()});
       };
     }
-    const auto guard = TellFailure();
+    const auto directory = GuardDirectory(setup_.run_directory, abort_);
     parts->watchdog = std::make_unique<Watchdog>(std::move(watchdog));
     ListenToUser(setup_, handle);
     JobEnd end = Await(self, handle);
@@ -158,8 +164,11 @@ class SpanningRun {
 
   /// A failure is told at once, in every process; whatever does not end by itself then is ended.
   std::shared_ptr<void> TellFailure() {
-    return abort_->Subscribe([ended = ended_](const std::string& cause) {
-      std::cerr << ("troupe: " + cause + "\n") << std::flush;
+    return abort_->Subscribe([ended = ended_, advice = setup_.after_failure,
+                              latecomers = member_.joined.latecomers](const std::string& cause) {
+      if (latecomers) latecomers->Close();
+      const std::string what_to_do = advice ? advice() + "\n" : "";
+      std::cerr << (what_to_do + "troupe: " + cause + "\n") << std::flush;
       std::thread([ended, cause] {
         std::this_thread::sleep_for(kUnwinding);
         if (!ended->load()) QuickExit(IsLoss(cause) ? kExitLost : kExitFailed);
@@ -213,10 +222,10 @@ void SpanningRun::OpenPlane() {
   }
   patient_ = std::make_shared<PatientPlane>(*plane_, *plane_, abort_, kPatience);
   front_ = patient_;
-  if (!gpus_) return tensors_->Attach(patient_.get());
+  if (!gpus_) return tensors_->Attach(patient_.get(), patient_.get());
   gpus_line_ = gpus_->StandBefore(*patient_, *patient_, plane_->reads_device_memory());
   front_ = std::shared_ptr<DataPlane>(gpus_, &gpus_->plane());
-  tensors_->Attach(&gpus_->carrier());
+  tensors_->Attach(&gpus_->carrier(), &gpus_->plane());
 }
 
 void SpanningRun::StartWatch() {

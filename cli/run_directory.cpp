@@ -10,12 +10,13 @@
 #include <span>
 #include <stdexcept>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/output_file.hpp"
 #include "checkpoint/run_checkpoints.hpp"
+#include "files/output_file.hpp"
 #include "trace/run_trace.hpp"
 
 namespace troupe {
@@ -30,6 +31,17 @@ std::string Timestamp() {
   return text.data();
 }
 
+/// Whether it was made: whoever else may enter could put links where files are about to be written.
+bool MakePrivate(const std::string& path, std::error_code& error) {
+  error.clear();
+  if (mkdir(path.c_str(), 0700) == 0) return true;
+  const int reason = errno;
+  if (reason != EEXIST || !std::filesystem::is_directory(path)) {
+    error = std::error_code(reason, std::generic_category());
+  }
+  return false;
+}
+
 }  // namespace
 
 RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_toml,
@@ -38,7 +50,8 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
   namespace fs = std::filesystem;
   std::error_code error;
   if (!into.empty()) {
-    fs::create_directories(into, error);
+    fs::create_directories(fs::absolute(into).parent_path(), error);
+    if (!error) MakePrivate(into, error);
     if (error) throw std::runtime_error(into + ": cannot create: " + error.message());
     Lock();
     const auto warn = [](const std::string& line) {
@@ -54,7 +67,7 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
   const std::string base = run.dir + "/" + run.name + "-" + Timestamp();
   for (int attempt = 1; path_.empty(); ++attempt) {
     const std::string candidate = attempt == 1 ? base : base + "-" + std::to_string(attempt);
-    if (fs::create_directory(candidate, error)) path_ = candidate;
+    if (MakePrivate(candidate, error)) path_ = candidate;
     if (error) throw std::runtime_error(candidate + ": cannot create: " + error.message());
   }
   if (!lock_) Lock();

@@ -16,22 +16,12 @@ double Number(const nlohmann::json& line, const char* key) {
   return found != line.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
 
-std::string LossesOf(const RunHistory& run) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "loss %.4f -> %.4f\n", *run.first_loss, run.last_loss);
-  return text.data();
-}
-
-/// "trained 20 steps in 3.1s: loss 5.6991 -> 4.1034".
-std::string TrainingLine(const RunHistory& run, std::int64_t steps) {
-  const std::string trained = std::to_string(run.steps);
-  const std::string planned = std::to_string(steps);
-  if (!run.first_loss) return "interrupted before the first of " + planned + " steps\n";
-  const std::string duration = FormatDuration(run.seconds);
-  return (run.steps >= steps
-              ? "trained " + trained + " steps in " + duration + ": "
-              : "interrupted after step " + trained + " of " + planned + ": " + duration + ", ") +
-         LossesOf(run);
+/// ": 19.2k tok/s, 341 samples/s"; empty where neither is known.
+std::string SpeedOf(const RunHistory& run) {
+  if (run.seconds <= 0.0 || run.tokens <= 0.0) return "";
+  const std::string tokens = FormatRate(run.tokens / run.seconds) + " tok/s";
+  return ": " + tokens +
+         (run.samples > 0.0 ? ", " + FormatRate(run.samples / run.seconds) + " samples/s" : "");
 }
 
 }  // namespace
@@ -47,27 +37,30 @@ void RunHistory::Add(const std::string& line) {
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return;
   const std::int64_t step = json.value("step", std::int64_t{0});
-  if (json.value("kind", "") == "step") {
-    steps = step;
-    seconds += Number(json, "seconds");
-    last_loss = Number(json, "loss");
-    if (!first_loss) first_loss = last_loss;
-  } else {
-    last_evaluation = {step, Number(json, "loss"), Number(json, "accuracy"),
-                       Number(json, "content_accuracy")};
-    if (!first_evaluation) first_evaluation = last_evaluation;
-  }
+  if (json.value("kind", "") != "step") return;
+  steps = step;
+  const double took_s = Number(json, "seconds");
+  if (!std::isfinite(took_s)) return;
+  seconds += took_s;
+  const auto count = [&](const char* rate) {
+    const double per_second = Number(json, rate);
+    return std::isfinite(per_second) ? per_second * took_s : 0.0;
+  };
+  tokens += count("tokens_per_second");
+  samples += count("samples_per_second");
 }
 
 std::string SummaryOf(const RunHistory& run, std::int64_t steps) {
-  std::string text = TrainingLine(run, steps);
-  if (run.first_evaluation && run.first_evaluation->step == 0) {
-    text += "held out before: " + Describe(*run.first_evaluation) + "\n";
+  const std::string planned = std::to_string(steps);
+  if (run.steps == 0) return "interrupted before the first of " + planned + " steps\n";
+  const std::string trained = std::to_string(run.steps);
+  const std::string duration = FormatDuration(run.seconds);
+  if (run.steps < steps) {
+    return "interrupted after step " + trained + " of " + planned + ", " + duration + SpeedOf(run) +
+           '\n';
   }
-  if (run.last_evaluation && run.last_evaluation->step == run.steps && run.steps > 0) {
-    text += "held out after:  " + Describe(*run.last_evaluation) + "\n";
-  }
-  return text;
+  return "trained " + trained + (run.steps == 1 ? " step in " : " steps in ") + duration +
+         SpeedOf(run) + '\n';
 }
 
 }  // namespace troupe

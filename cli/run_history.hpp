@@ -11,7 +11,7 @@ namespace troupe {
 /// Mean loss and accuracies of one evaluation.
 struct Evaluation {
   std::int64_t step = 0;          ///< training steps done before it
-  double loss = 0.0;              ///< nats per valid token
+  double loss = 0.0;              ///< nats per valid token, summed over sinks
   double accuracy = 0.0;          ///< next token, over all valid tokens
   double content_accuracy = 0.0;  ///< over the tokens of content words
 };
@@ -22,18 +22,15 @@ std::string Describe(const Evaluation& evaluation);
 struct RunHistory {
   std::int64_t steps = 0;  ///< trained
   double seconds = 0.0;    ///< of those steps
-  std::optional<double> first_loss;
-  double last_loss = 0.0;
-  std::optional<Evaluation> first_evaluation;
-  std::optional<Evaluation> last_evaluation;
+  double tokens = 0.0;     ///< that these steps read; samples likewise; 0: not known
+  double samples = 0.0;
 
   /// A line of metrics.jsonl; one that is none (the end of a file that was cut off) changes
   /// nothing.
   void Add(const std::string& line);
 };
 
-/// What a run of `steps` steps that has ended tells its user: whole lines, none for an evaluation
-/// that was not made before the first step, or after the last one trained.
+/// One line about a run of `steps` steps that has ended: how far it came, and how fast.
 std::string SummaryOf(const RunHistory& run, std::int64_t steps);
 
 }  // namespace troupe

@@ -13,9 +13,11 @@
 #include <caf/scoped_actor.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/directory_guard.hpp"
 #include "cli/job_parts.hpp"
 #include "cli/preflight.hpp"
-#include "data/llava.hpp"
+#include "configs/paths.hpp"
+#include "data/data_error.hpp"
 #include "data/llava_source.hpp"
 #include "messages/system.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
@@ -32,8 +34,15 @@ bool AnySynthetic(const Config& config) {
 
 std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (AnySynthetic(config)) return std::make_shared<SyntheticSource>(config);
+  for (const MissingFile& file : MissingDataFiles(config)) {
+    throw DataError(file.key + ": no such file; looked for " + file.looked_for);
+  }
+  const FaultPolicy policy = {config.data.on_error == "skip", config.data.skip_limit};
   try {
-    return std::make_shared<LlavaSource>(config);
+    return std::make_shared<LlavaSource>(
+        config, policy.skip ? ImageDepth::kDecode : ImageDepth::kHeader, policy);
+  } catch (const DataError&) {
+    throw;
   } catch (const std::runtime_error& e) {
     throw DataError(e.what());  // a tokenizer's file that cannot be read is bad data, too
   }
@@ -78,6 +87,7 @@ std::string RunInProcess(const JobSetup& setup) {
   };
   JobEnd end;
   const auto guard = EndInTime(*abort);
+  const auto directory = GuardDirectory(setup.run_directory, abort);
   {
     const Watchdog watchdog(std::move(watchdog_config));
     ListenToUser(setup, handle);

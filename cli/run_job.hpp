@@ -23,6 +23,7 @@ struct JobSetup {
   std::shared_ptr<JobObserver> observer;  ///< process 0
   RoundPlan rounds;                       ///< process 0
   bool inspect = false;                   ///< show every tensor to the observer after each step
+  std::string run_directory;              ///< process 0; empty: the work leaves nothing behind
   std::string trace_folder;               ///< where traces go; empty: they stay in memory
   int rounds_ahead = 1;                   ///< rounds begun before the current one is complete
   /// Puts something between the runtime and the programs; tests plant faults with it. May be empty.
@@ -31,15 +32,19 @@ struct JobSetup {
   WorkQueueFactory make_queue;
   Checkpoints checkpoints;           ///< process 0
   std::vector<PlantedFault> faults;  ///< of tests
-  bool quiet = false;                ///< somebody else tells the user what a signal does
-  Interrupt* interrupt = nullptr;    ///< who asks for an early end; may be null
+  /// A line for the user of a job that has failed, before the cause; must not wait for a disk. May
+  /// be empty.
+  std::function<std::string()> after_failure;
+  bool quiet = false;              ///< somebody else tells the user what a signal does
+  Interrupt* interrupt = nullptr;  ///< who asks for an early end; may be null
 };
 
 /// How it ended.
 struct JobEnd {
-  std::string failure;  ///< one line; empty: every round is complete, or an interrupt ended it
-  bool lost = false;    ///< the failure is that of a process or machine, not of the job
-  bool told = false;    ///< the user knows of it already
+  std::string failure;      ///< one line; empty: every round is complete, or an interrupt ended it
+  bool lost = false;        ///< the failure is that of a process or machine, not of the job
+  bool told = false;        ///< the user knows of it already
+  std::string advice = {};  ///< what to do now: whole lines, before the cause
 };
 
 /// Blocks until the job has ended. Returns the cause of its failure, empty when there is none.
@@ -65,7 +70,8 @@ JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership);
 inline constexpr std::chrono::seconds kUnwinding{4};
 
 /// Where the modules of `config` get their inputs: the data files, or nothing for synthetic ones.
-/// Throws DataError naming what is wrong with the files.
+/// Checks every row, and of every image the header, or all of it where rows may be skipped. Throws
+/// DataError naming the first faults.
 std::shared_ptr<InputSource> OpenInputs(const Config& config);
 
 }  // namespace troupe

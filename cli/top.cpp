@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/find_run.hpp"
 #include "trace/analyze/live.hpp"
 #include "trace/clock.hpp"
 #include "trace/run_files.hpp"
@@ -95,7 +96,9 @@ void AddTop(CLI::App& app, Command& command) {
       "the\n"
       "job ends. Exit code: 0, 1 there is nothing to read, 2 wrong arguments.");
   auto arguments = std::make_shared<TopArguments>();
-  verb->add_option("RUN", arguments->run, "run directory")->required();
+  verb->add_option("RUN", arguments->run, "run directory; runs/latest, or NAME for the newest")
+      ->required()
+      ->transform(FindRun);
   verb->add_option("--every", arguments->every_s, "seconds between two looks")
       ->type_name("S")
       ->check(CLI::Range(0.05, 3600.0));

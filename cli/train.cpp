@@ -18,7 +18,7 @@ void AddTrain(CLI::App& app, Command& command) {
       "was lost, 4 the processes did not find each other, 130 or 143 interrupted and saved\n"
       "(docs/cli.md).");
   auto arguments = std::make_shared<ClusterArguments>();
-  AddConfigArguments(*verb, arguments->work.config);
+  AddConfigArguments(*verb, arguments->work.config, false);
   AddFaultArgument(*verb, arguments->work.faults);
   AddLocalArguments(*verb, *arguments);
   AddResumeArgument(*verb, *arguments);

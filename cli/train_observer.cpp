@@ -1,8 +1,7 @@
 #include "cli/train_observer.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -10,8 +9,8 @@
 #include <system_error>
 
 #include "checkpoint/assemble.hpp"
-#include "checkpoint/output_file.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "files/output_file.hpp"
 
 namespace troupe {
 namespace {
@@ -20,9 +19,16 @@ double Ratio(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
 }
 
-Evaluation EvaluationOf(std::int64_t step, const LossSums& sums) {
-  return {step, sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : 0.0,
-          Ratio(sums.correct, sums.tokens), Ratio(sums.content_correct, sums.content_tokens)};
+Evaluation EvaluationOf(const RoundResult& result) {
+  const LossSums& sums = result.loss;
+  return {result.round.step, result.objective(), Ratio(sums.correct, sums.tokens),
+          Ratio(sums.content_correct, sums.content_tokens)};
+}
+
+/// The loss of every sink where there are several; `loss` is then their sum.
+void AddSinks(const RoundResult& result, nlohmann::ordered_json& line) {
+  if (result.sinks.size() < 2) return;
+  for (const SinkLoss& sink : result.sinks) line["losses"][sink.module] = sink.mean();
 }
 
 /// A run that goes on after `steps` steps forgets what it had measured beyond them. The lines
@@ -46,22 +52,17 @@ std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory&
 }  // namespace
 
 TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks,
-                             bool terminal)
+                             bool terminal, std::function<std::int64_t(const Round&)> count_skipped)
     : config_(config),
       directory_(directory),
       num_ranks_(num_ranks),
+      count_skipped_(std::move(count_skipped)),
       progress_(config.run.steps, terminal),
       metrics_(KeepMetrics(directory.File("metrics.jsonl"), directory.steps_done(), history_),
-               std::ios::app) {
-  if (!metrics_) throw std::runtime_error(directory.File("metrics.jsonl") + ": cannot create");
-}
+               Opening::kAppend) {}
 
 void TrainObserver::WriteMetrics(const std::string& line) {
-  metrics_ << line << '\n' << std::flush;
-  if (!metrics_) {
-    throw std::runtime_error(directory_.File("metrics.jsonl") +
-                             ": cannot write: " + std::strerror(errno));
-  }
+  metrics_.Write(std::as_bytes(std::span(line + '\n')));
   history_.Add(line);
 }
 
@@ -79,12 +80,15 @@ void TrainObserver::OnStep(const RoundResult& result) {
   line["kind"] = "step";
   line["step"] = m.step;
   line["loss"] = m.loss;
+  AddSinks(result, line);
   line["gradient_norm"] = m.gradient_norm;
   line["clip_coefficient"] = result.clip_coefficient;
   line["learning_rate"] = m.learning_rate;
   line["seconds"] = m.seconds;
   line["tokens_per_second"] = m.tokens_per_second;
+  line["samples_per_second"] = m.samples_per_second;
   line["valid_tokens"] = result.loss.tokens;
+  if (count_skipped_) line["skipped_samples"] = count_skipped_(result.round);
   line["bubble"] = m.bubble;
   line["memory_bytes"] = m.memory_bytes;
   if (m.gpu) {
@@ -97,15 +101,17 @@ void TrainObserver::OnStep(const RoundResult& result) {
 }
 
 void TrainObserver::OnEvaluation(const RoundResult& result) {
-  const Evaluation evaluation = EvaluationOf(result.round.step, result.loss);
+  const Evaluation evaluation = EvaluationOf(result);
   nlohmann::ordered_json line;
   line["kind"] = "held_out";
   line["step"] = result.round.step;
   line["loss"] = evaluation.loss;
+  AddSinks(result, line);
   line["accuracy"] = evaluation.accuracy;
   line["content_accuracy"] = evaluation.content_accuracy;
   line["valid_tokens"] = result.loss.tokens;
   line["content_tokens"] = result.loss.content_tokens;
+  if (count_skipped_) line["skipped_samples"] = count_skipped_(result.round);
   line["seconds"] = result.seconds;
   WriteMetrics(line.dump());
   progress_.ShowLine("held out after " + std::to_string(result.round.step) +
@@ -133,9 +139,8 @@ void TrainObserver::Interrupted() {
 
 void TrainObserver::Summarize() {
   progress_.Finish();
-  std::cout << '\n'
-            << SummaryOf(history_, config_.run.steps) << directory_.path()
-            << "/: resolved.toml, metrics.jsonl, ";
+  std::cout << SummaryOf(history_, config_.run.steps) << "run directory " << directory_.path()
+            << ": resolved.toml, metrics.jsonl, ";
   for (const std::string& trace : directory_.TraceFolders()) std::cout << trace << "/, ";
   std::cout << "weights.safetensors (" << num_tensors_ << " tensors)";
   std::error_code ignored;

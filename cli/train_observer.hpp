@@ -1,7 +1,7 @@
 // Turns what the Director tells into lines, metrics.jsonl and the final weights.
 #pragma once
 
-#include <fstream>
+#include <functional>
 #include <string>
 
 #include "actors/director_actor.hpp"
@@ -9,13 +9,16 @@
 #include "cli/run_directory.hpp"
 #include "cli/run_history.hpp"
 #include "configs/config.hpp"
+#include "files/output_file.hpp"
 #include "modules/device/backend.hpp"
 
 namespace troupe {
 
 class TrainObserver : public JobObserver {
  public:
-  TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks, bool terminal);
+  /// `count_skipped`: samples of a round whose row is skipped; empty where none may be.
+  TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks, bool terminal,
+                std::function<std::int64_t(const Round&)> count_skipped = {});
 
   void OnRound(const RoundResult& result) override;
   void OnWarning(const std::string& line) override;
@@ -34,10 +37,11 @@ class TrainObserver : public JobObserver {
   const Config& config_;
   const RunDirectory& directory_;
   int num_ranks_;
+  std::function<std::int64_t(const Round&)> count_skipped_;
   std::shared_ptr<MemoryMeter> memory_ = MakeMemoryMeter(config_);
   Progress progress_;
   RunHistory history_;  ///< before `metrics_`, which reads into it what is kept
-  std::ofstream metrics_;
+  OutputFile metrics_;
   std::size_t num_tensors_ = 0;
 };
 

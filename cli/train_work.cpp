@@ -1,5 +1,9 @@
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -8,14 +12,15 @@
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "cli/describe.hpp"
+#include "cli/find_run.hpp"
+#include "cli/report.hpp"
+#include "cli/restart.hpp"
 #include "cli/rounds.hpp"
 #include "cli/run_directory.hpp"
 #include "cli/train_observer.hpp"
 #include "cli/work_kinds.hpp"
 #include "data/llava_source.hpp"
 #include "modules/torch/compute.hpp"
-#include "trace/order.hpp"
-#include "trace/run_trace.hpp"
 
 namespace troupe {
 namespace {
@@ -32,30 +37,38 @@ void WarnOfCutRows(const InputSource& source, const Config& config) {
             << llava->train_size() << " rows are longer than the context and lose their end\n";
 }
 
-/// The order in which every stage ran the last training step.
-void PrintLastOrder(const std::string& trace_folder) {
-  const RunTrace trace = ReadRunTrace(trace_folder);
-  std::int64_t last = -1;
-  for (const TraceWork& work : trace.work) {
-    if (work.pass.kind == WorkKind::kUpdate) last = std::max(last, work.pass.round);
+/// "600 rows, 10.7 epochs": how often the run sees each row.
+void PrintEpochs(const InputSource& source, const Config& config) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr) return;
+  const auto rows = static_cast<double>(llava->train_size());
+  const double epochs =
+      static_cast<double>(config.run.steps) * static_cast<double>(config.global_batch()) / rows;
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "%.0f rows, %.*f epochs\n", rows, epochs < 0.1 ? 3 : 1,
+                epochs);
+  std::cout << text.data();
+  if (static_cast<double>(config.global_batch()) <= rows) return;
+  std::cerr << "warning: " << config.data.train << ": the global batch of " << config.global_batch()
+            << " is larger than the data set of " << llava->train_size()
+            << " rows, so each step sees rows more than once\n";
+}
+
+/// The page about the run. A run that went well does not fail because its report cannot be written.
+void WriteReport(const std::string& run_directory) {
+  const std::string path = run_directory + "/" + kReportFile;
+  try {
+    WritePageFile(path, ReportPage({run_directory}));
+    std::cout << "report        " << path << '\n' << std::flush;
+  } catch (const std::exception& e) {
+    std::cerr << "warning: no report: " << e.what() << '\n';
   }
-  if (last < 0) return;
-  std::vector<PassRecord> passes;
-  for (const TraceWork& work : trace.work) {
-    if (work.pass.round == last) passes.push_back(work.pass);
-  }
-  const bool split = std::ranges::any_of(
-      passes, [](const PassRecord& pass) { return pass.kind == WorkKind::kWeight; });
-  std::cout << "what each stage ran in the last step (F forward, B backward"
-            << (split ? ", W the weights' part of it," : "")
-            << " of a microbatch; of a window of them in a colocated encoder):\n"
-            << FormatOrders(PassOrders(passes, last), trace.stages);
 }
 
 class TrainWork : public Work {
  public:
   explicit TrainWork(const WorkArguments& arguments)
-      : loaded_(LoadConfig(arguments.config.path, arguments.config.overrides)),
+      : loaded_(LoadWithData(arguments.config.path, arguments.config.overrides)),
         plan_(std::make_shared<const JobPlan>(loaded_.config)),
         source_(OpenInputs(plan_->config())),
         faults_(FaultsOf(arguments)) {}
@@ -68,15 +81,17 @@ class TrainWork : public Work {
     return directory_->path();
   }
 
-  std::string Task() const override { return "the command = train\n"; }
+  std::string Task() const override { return "the command = train\n" + SkippedLine(*source_); }
 
   void Announce() override {
     WarnOfRemarks(loaded_);
     WarnOfCutRows(*source_, plan_->config());
+    WarnOfSkippedRows(*source_);
     const Compute compute = SetupCompute();
     if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
-    std::cout << VersionText() << '\n'
-              << LayoutTable(*plan_) << "run directory " << directory_->path() << '\n';
+    std::cout << VersionText() << '\n' << LayoutTable(*plan_);
+    PrintEpochs(*source_, plan_->config());
+    std::cout << "run directory " << directory_->path() << '\n';
     if (!directory_->checkpoint().empty()) {
       std::cout << "going on after step " << directory_->steps_done() << ", from "
                 << directory_->checkpoint() << '\n';
@@ -90,16 +105,23 @@ class TrainWork : public Work {
     setup.source = source_;
     setup.faults = faults_;
     if (!first) return setup;
+    LinkLatest(directory_->path());
     setup.rounds = TrainingPlan(plan_->config(), HeldOutSize(*source_));
     setup.checkpoints = CheckpointsOf();
+    setup.run_directory = directory_->path();
+    *saved_steps_ = directory_->steps_done();
+    setup.after_failure = [directory = directory_->path(), saved_steps = saved_steps_] {
+      return WhatToDoAfterFailure(directory, *saved_steps);
+    };
     if (!setup.checkpoints.resume.empty()) {
       setup.rounds = ResumeAfter(setup.rounds, directory_->steps_done());
     }
-    trace_folder_ = std::filesystem::absolute(directory_->NewTraceFolder()).string();
-    if (plan_->config().trace.messages) setup.trace_folder = trace_folder_;
+    if (plan_->config().trace.messages) {
+      setup.trace_folder = std::filesystem::absolute(directory_->NewTraceFolder()).string();
+    }
     observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
                                                 static_cast<int>(plan_->lock_steps().size()),
-                                                isatty(STDOUT_FILENO) == 1);
+                                                isatty(STDOUT_FILENO) == 1, SkippedCounter());
     setup.observer = observer_;
     return setup;
   }
@@ -110,11 +132,18 @@ class TrainWork : public Work {
       return ReportFailure(end);
     }
     observer_->Summarize();
-    if (plan_->config().trace.messages) PrintLastOrder(trace_folder_);
+    WriteReport(directory_->path());
     return kExitDone;
   }
 
  private:
+  /// Empty where no row may be skipped.
+  std::function<std::int64_t(const Round&)> SkippedCounter() const {
+    const auto llava = std::dynamic_pointer_cast<const LlavaSource>(source_);
+    if (llava == nullptr || plan_->config().data.on_error != "skip") return {};
+    return [llava](const Round& round) { return llava->CountSkipped(round); };
+  }
+
   Checkpoints CheckpointsOf() const {
     const std::string run = std::filesystem::absolute(directory_->path()).string();
     Checkpoints checkpoints;
@@ -124,13 +153,15 @@ class TrainWork : public Work {
       checkpoints.resume = std::filesystem::absolute(directory_->checkpoint()).string();
     }
     checkpoints.folder = [run](std::int64_t steps) { return NewCheckpointFolder(run, steps); };
-    checkpoints.complete = [run, plan = plan_](const std::string& folder, std::int64_t steps,
-                                               const std::vector<SavedShard>& saved) {
+    checkpoints.complete = [run, plan = plan_, saved_steps = saved_steps_](
+                               const std::string& folder, std::int64_t steps,
+                               const std::vector<SavedShard>& saved) {
       std::vector<StoredShard> shards;
       for (const SavedShard& shard : saved) {
         shards.push_back({plan->ShardsOn(shard.rank).at(shard.stage), shard.sha256});
       }
       WriteManifest(folder, MakeManifest(folder, steps, "", shards));
+      *saved_steps = steps;
       RemoveOldCheckpoints(run, plan->config().checkpoint.keep);
     };
     return checkpoints;
@@ -141,7 +172,9 @@ class TrainWork : public Work {
   const std::shared_ptr<InputSource> source_;
   const std::vector<PlantedFault> faults_;
   std::optional<RunDirectory> directory_;
-  std::string trace_folder_;
+  /// Steps in the newest complete checkpoint; 0: there is none.
+  const std::shared_ptr<std::atomic<std::int64_t>> saved_steps_ =
+      std::make_shared<std::atomic<std::int64_t>>(0);
   std::shared_ptr<TrainObserver> observer_;
 };
 

@@ -119,12 +119,9 @@ void VerifyObserver::OnRound(const RoundResult& result) {
                       std::to_string(result.loss.tokens));
   }
   if (quiet_) return;
-  const auto mean = [](const LossSums& sums) {
-    return sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : 0.0;
-  };
-  std::cout << "step " << result.round.step + 1 << "  loss " << mean(result.loss) << " (reference "
-            << mean(reference_loss_) << ")  gradient norm " << result.gradient_norm
-            << " (reference " << reference_norm_ << ")\n"
+  std::cout << "step " << result.round.step + 1 << "  loss " << result.objective() << " (reference "
+            << reference_loss_.loss * result.round.loss_scale << ")  gradient norm "
+            << result.gradient_norm << " (reference " << reference_norm_ << ")\n"
             << FormatTable(comparisons_) << '\n'
             << std::flush;
 }

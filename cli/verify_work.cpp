@@ -13,7 +13,7 @@ namespace {
 LoadedConfig LoadFor(const WorkArguments& arguments) {
   auto overrides = arguments.config.overrides;
   if (!arguments.dtype.empty()) overrides.push_back("run.precision=\"" + arguments.dtype + "\"");
-  return LoadConfig(arguments.config.path, overrides);
+  return LoadWithData(arguments.config.path, overrides);
 }
 
 class VerifyWork : public Work {
@@ -34,10 +34,11 @@ class VerifyWork : public Work {
   const JobPlan& plan() const override { return *plan_; }
   std::string OpenRunDirectory(const std::string&) override { return ""; }
   std::string Task() const override {
-    return "the command = verify, " + std::to_string(steps_) + " steps\n";
+    return "the command = verify, " + std::to_string(steps_) + " steps\n" + SkippedLine(*source_);
   }
   void Announce() override {
     WarnOfRemarks(loaded_);
+    WarnOfSkippedRows(*source_);
     std::cout << LayoutTable(*plan_) << '\n' << std::flush;
   }
 

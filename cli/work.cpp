@@ -3,6 +3,8 @@
 #include <iostream>
 
 #include "cli/work_kinds.hpp"
+#include "configs/paths.hpp"
+#include "data/llava_source.hpp"
 #include "modules/device/backend.hpp"
 
 namespace troupe {
@@ -21,6 +23,24 @@ std::unique_ptr<Work> OpenWork(WorkArguments arguments) {
   return work;
 }
 
+void WarnOfSkippedRows(const InputSource& source) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr) return;
+  for (const std::string& line : llava->skipped_lines()) std::cerr << "warning: " << line << '\n';
+}
+
+std::string SkippedLine(const InputSource& source) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr || llava->skipped_lines().empty()) return "";
+  return "the rows that are skipped = " + llava->SkippedText() + "\n";
+}
+
+LoadedConfig LoadWithData(const std::string& path, const std::vector<std::string>& overrides) {
+  LoadedConfig loaded = LoadConfig(path, overrides);
+  RequireDataFiles(loaded);
+  return loaded;
+}
+
 std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {
   std::vector<PlantedFault> faults;
   for (const std::string& text : arguments.faults) faults.push_back(PlantedFault::Parse(text));
@@ -28,7 +48,7 @@ std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {
 }
 
 int ReportFailure(const JobEnd& end) {
-  if (!end.told) std::cerr << "troupe: " << end.failure << '\n';
+  if (!end.told) std::cerr << end.advice << "troupe: " << end.failure << '\n';
   return end.lost ? kExitLost : kExitFailed;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/run_job.hpp"
@@ -42,8 +43,17 @@ class Work {
 /// Loads the configuration and opens the data. Throws ConfigErrors, DataError, LayoutError.
 std::unique_ptr<Work> OpenWork(WorkArguments arguments);
 
+/// The configuration, once the files of [data] are there. Throws ConfigErrors.
+LoadedConfig LoadWithData(const std::string& path, const std::vector<std::string>& overrides);
+
 /// A line for each key that has no effect, to standard error.
 void WarnOfRemarks(const LoadedConfig& loaded);
+
+/// A line for each of the first few rows that data.on_error skips, to standard error.
+void WarnOfSkippedRows(const InputSource& source);
+/// For Work::Task: processes that skip different rows would train on different samples. Empty where
+/// no row is skipped.
+std::string SkippedLine(const InputSource& source);
 
 /// Throws CLI-like std::invalid_argument for a malformed one.
 std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments);

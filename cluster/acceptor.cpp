@@ -2,36 +2,42 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 #include <poll.h>
 #include <utility>
 
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t kSaidOneByOne = 3;
-constexpr std::chrono::seconds kCountEvery{5};
 constexpr std::chrono::milliseconds kPause{100};
+// Accepted in one go: those that have proven the key are not kept waiting for long.
+constexpr int kBatch = 256;
 
 }  // namespace
 
-std::optional<std::string> RefusalLog::Note(const std::string& address, Deadline now) {
-  ++count_;
-  if (count_ > kSaidOneByOne && now - last_said_ < kCountEvery) return std::nullopt;
-  last_said_ = now;
-  const std::uint64_t unsaid = count_ - std::exchange(num_said_, count_);
-  if (unsaid == 1)
-    return "refused a connection from " + address + ": it could not prove the run key";
-  return "refused " + std::to_string(unsaid) + " more connections, the last from " + address +
-         ": they could not prove the run key";
+std::optional<std::string> RefusalLog::Note(const std::string& address) {
+  last_ = address;
+  if (++count_ > 1) return std::nullopt;
+  return "refused a connection from " + address +
+         ": it could not prove the run key (further ones are only counted)";
+}
+
+std::optional<std::string> RefusalLog::Total() {
+  if (count_ <= num_said_) return std::nullopt;
+  num_said_ = count_;
+  return "refused " + std::to_string(count_) +
+         " connections that could not prove the run key, the last from " + last_;
 }
 
 Acceptor::Acceptor(Socket listener, const RunKey& join_key, ProcessId self,
-                   std::function<void(const std::string& line)> say, TlsUse tls)
+                   std::function<void(const std::string& line)> say, TlsUse tls, PlaceLimits limits)
     : listener_(std::move(listener)),
       join_key_(join_key),
       self_(self),
       say_(std::move(say)),
-      tls_(std::move(tls)) {}
+      tls_(std::move(tls)),
+      limits_(limits) {}
 
 void Acceptor::AddTo(PollSet& polls, Deadline now) const {
   for (const Pending& pending : pending_)
@@ -39,16 +45,14 @@ void Acceptor::AddTo(PollSet& polls, Deadline now) const {
               static_cast<short>(pending.output.empty() ? POLLIN : POLLIN | POLLOUT));
   for (const Securing& securing : securing_)
     polls.Add(securing.handshake.fd(), securing.handshake.events());
-  if (has_room(now)) polls.Add(listener_.fd(), POLLIN);
+  if (now >= pause_until_) polls.Add(listener_.fd(), POLLIN);
 }
 
 Deadline Acceptor::NextDeadline(Deadline now) const {
   Deadline next = now + kHandshakeTime;
   if (!pending_.empty()) next = std::min(next, pending_.front().began + kHandshakeTime);
   if (!securing_.empty()) next = std::min(next, securing_.front().began + kHandshakeTime);
-  if (now < pause_until_) return std::min(next, pause_until_);
-  if (!has_room(now)) next = std::min(next, pending_.front().began + kGrace);
-  return next;
+  return now < pause_until_ ? std::min(next, pause_until_) : next;
 }
 
 std::vector<Arrival> Acceptor::Serve(const PollSet& polls, Deadline now) {
@@ -58,7 +62,7 @@ std::vector<Arrival> Acceptor::Serve(const PollSet& polls, Deadline now) {
     if (ready || now >= pending.began + kHandshakeTime)
       pending.over = Advance(pending, now, arrivals);
   }
-  std::erase_if(pending_, [](const Pending& pending) { return pending.over; });
+  pending_.remove_if([](const Pending& pending) { return pending.over; });
   for (Securing& securing : securing_) {
     if (securing.over) continue;  // at its very beginning
     const bool ready = polls.Ready(securing.handshake.fd()) != 0;
@@ -70,42 +74,62 @@ std::vector<Arrival> Acceptor::Serve(const PollSet& polls, Deadline now) {
   for (Securing& securing : securing_)
     if (!securing.over) left.push_back(std::move(securing));
   securing_.swap(left);
-  if (has_room(now) && polls.Ready(listener_.fd()) != 0) Admit(now);
+  if (polls.Ready(listener_.fd()) != 0) Admit(now, arrivals);
   return arrivals;
 }
 
-bool Acceptor::has_room(Deadline now) const {
-  if (now < pause_until_) return false;
-  return pending_.size() < kMostPending || now - pending_.front().began >= kGrace;
-}
-
-void Acceptor::Admit(Deadline now) {
+void Acceptor::Admit(Deadline now, std::vector<Arrival>& arrivals) {
   try {
-    while (has_room(now)) {
+    for (int i = 0; i < kBatch; ++i) {
       Socket socket = listener_.TryAccept();
-      if (!socket) return;
-      if (pending_.size() == kMostPending) {
-        Refuse(pending_.front(), now);
-        pending_.pop_front();
-      }
-      std::string from;
+      if (!socket) break;
       try {
-        from = socket.peer_address().host;
+        pending_.push_back(NewPending(std::move(socket), now));
       } catch (const SocketError&) {
         continue;  // already gone
       }
-      Opening self;
-      self.from = self_;
-      self.run = run_;
-      self.tls = tls_.context != nullptr;
-      FillRandom(self.nonce);
-      pending_.push_back({std::move(socket), Handshake::Accept(join_key_, self), {}, from, now});
+      // A member has sent its Opening by now, most likely.
+      if (Advance(pending_.back(), now, arrivals)) pending_.pop_back();
     }
   } catch (const SocketError& error) {
     // Most likely no descriptors are left: trying at once again would only burn time.
     pause_until_ = now + kPause;
-    if (say_) say_(error.what());
+    if (say_ && !std::exchange(said_full_, true)) say_(error.what());
   }
+  Evict();
+}
+
+Acceptor::Pending Acceptor::NewPending(Socket socket, Deadline now) const {
+  std::string from = socket.peer_address().host;
+  Opening self;
+  self.from = self_;
+  self.run = run_;
+  self.tls = tls_.context != nullptr;
+  FillRandom(self.nonce);
+  return {std::move(socket), Handshake::Accept(join_key_, self), {}, std::move(from), now};
+}
+
+void Acceptor::Evict() {
+  if (pending_.size() <= limits_.per_source) return;
+  std::map<std::string, std::size_t> sources;
+  std::vector<Occupant> occupants;
+  for (const Pending& pending : pending_) {
+    const auto source = sources.emplace(pending.from, sources.size()).first;
+    occupants.push_back({source->second, !pending.handshake.opened()});
+  }
+  std::size_t place = 0;
+  auto pending = pending_.begin();
+  for (const std::size_t evicted : ChooseEvicted(occupants, limits_)) {
+    std::advance(pending, static_cast<std::ptrdiff_t>(evicted - place));
+    Refuse(*pending);
+    pending = pending_.erase(pending);
+    place = evicted + 1;
+  }
+}
+
+void Acceptor::SayTotal() {
+  const auto line = log_.Total();
+  if (line && say_) say_(*line);
 }
 
 bool Acceptor::Advance(Pending& pending, Deadline now, std::vector<Arrival>& arrivals) {
@@ -114,10 +138,10 @@ bool Acceptor::Advance(Pending& pending, Deadline now, std::vector<Arrival>& arr
   switch (handshake.status()) {
     case Handshake::Status::kRunning:
       if (alive && now < pending.began + kHandshakeTime) return false;
-      Refuse(pending, now);
+      Refuse(pending);
       return true;
     case Handshake::Status::kStranger:
-      Refuse(pending, now);
+      Refuse(pending);
       return true;
     case Handshake::Status::kDisagrees:
       return true;
@@ -173,8 +197,7 @@ void Acceptor::Proven(Pending& pending, Deadline now, std::vector<Arrival>& arri
     }
     return;
   }
-  arrivals.push_back(
-      {std::move(pending.socket), other, handshake.session(), std::move(problem)});
+  arrivals.push_back({std::move(pending.socket), other, handshake.session(), std::move(problem)});
 }
 
 bool Acceptor::Secure(Securing& securing, Deadline now, std::vector<Arrival>& arrivals) {
@@ -203,8 +226,8 @@ bool Acceptor::Secure(Securing& securing, Deadline now, std::vector<Arrival>& ar
   return true;
 }
 
-void Acceptor::Refuse(const Pending& pending, Deadline now) {
-  const auto line = log_.Note(pending.from, now);
+void Acceptor::Refuse(const Pending& pending) {
+  const auto line = log_.Note(pending.from);
   if (line && say_) say_(*line);
 }
 

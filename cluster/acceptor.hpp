@@ -1,10 +1,10 @@
-// The listening side of a process while its job meets: strangers are kept small, short and few.
+// The listening side of a process while its job meets: strangers are kept small and short, so that
+// many of them do not delay a member.
 //
-//   at most kMostPending handshakes at a time; more wait in the kernel, unaccepted
+//   every connection is accepted at once; what it has already sent is read at once, too
 //   each ends after kHandshakeTime in all, however its bytes drip; TLS, which only those that have
 //   proven the key get to, takes no place and may take as long again
-//   when all places are taken, the oldest that has had kGrace loses its own: who hammers must not
-//   keep members out, and a member needs a few round trips, not kGrace
+//   when there are more than the places, in all or of one address, places.hpp decides who goes
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cluster/handshake.hpp"
+#include "cluster/places.hpp"
 #include "cluster/poll_set.hpp"
 #include "cluster/socket.hpp"
 #include "cluster/tls.hpp"
@@ -37,27 +39,28 @@ struct Arrival {
   Socket wire = {};  ///< with TLS, the TCP socket below, to be asked
 };
 
-/// What is said of those that could not prove the key: the first few one by one, then counts.
+/// Counts the connections that could not prove the key: a line for the first, one for all.
 class RefusalLog {
  public:
-  /// The line to say now, if any.
-  std::optional<std::string> Note(const std::string& address, Deadline now);
+  /// The line to print now, if any.
+  std::optional<std::string> Note(const std::string& address);
+  /// "refused 300 connections that could not prove the run key, the last from 10.0.0.9"; nothing
+  /// where an earlier line has said all of it.
+  std::optional<std::string> Total();
   std::uint64_t count() const { return count_; }
 
  private:
   std::uint64_t count_ = 0;
-  std::uint64_t num_said_ = 0;  ///< of count_
-  Deadline last_said_{};
+  std::uint64_t num_said_ = 1;  ///< of count_; the first one is said at once
+  std::string last_;            ///< address
 };
 
 /// One thread, no waiting: a loop adds its descriptors to a PollSet, waits and calls Serve.
 class Acceptor {
  public:
-  static constexpr std::size_t kMostPending = 16;
-  static constexpr std::chrono::milliseconds kGrace{100};
-
   Acceptor(Socket listener, const RunKey& join_key, ProcessId self,
-           std::function<void(const std::string& line)> say, TlsUse tls = {});
+           std::function<void(const std::string& line)> say, TlsUse tls = {},
+           PlaceLimits limits = {});
 
   /// From now on connections of this run are accepted, too.
   void set_run(std::uint64_t run) { run_ = run; }
@@ -68,6 +71,8 @@ class Acceptor {
   std::vector<Arrival> Serve(const PollSet& polls, Deadline now);
 
   std::uint64_t num_refused() const { return log_.count(); }
+  /// Prints how many were refused. At the end of listening.
+  void SayTotal();
   Address address() const { return listener_.local_address(); }
 
  private:
@@ -89,8 +94,10 @@ class Acceptor {
     bool over = false;
   };
 
-  bool has_room(Deadline now) const;
-  void Admit(Deadline now);
+  void Admit(Deadline now, std::vector<Arrival>& arrivals);
+  Pending NewPending(Socket socket, Deadline now) const;
+  /// Drops those beyond the limits.
+  void Evict();
   /// Moves a handshake on; true when it is over.
   bool Advance(Pending& pending, Deadline now, std::vector<Arrival>& arrivals);
   bool Exchange(Pending& pending);
@@ -98,7 +105,7 @@ class Acceptor {
   void Proven(Pending& pending, Deadline now, std::vector<Arrival>& arrivals);
   /// As Advance.
   bool Secure(Securing& securing, Deadline now, std::vector<Arrival>& arrivals);
-  void Refuse(const Pending& pending, Deadline now);
+  void Refuse(const Pending& pending);
 
   Socket listener_;
   RunKey join_key_;
@@ -106,10 +113,12 @@ class Acceptor {
   std::uint64_t run_ = 0;
   std::function<void(const std::string& line)> say_;
   TlsUse tls_;
+  PlaceLimits limits_;
   RefusalLog log_;
-  std::deque<Pending> pending_;  ///< oldest first
+  std::list<Pending> pending_;     ///< oldest first
   std::deque<Securing> securing_;  ///< oldest first
-  Deadline pause_until_{};       ///< no descriptors left: no new connections before
+  Deadline pause_until_{};         ///< no descriptors left: no new connections before
+  bool said_full_ = false;
 };
 
 }  // namespace troupe

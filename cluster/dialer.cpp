@@ -16,8 +16,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRetryAfter{100};
 // A host that does not answer at all; the kernel alone would try for two minutes.
 constexpr milliseconds kConnectTime{5000};
-// A member can lose its place to strangers in the wrong moment, but not again and again.
-constexpr int kMostRejections = 3;
+// Of the other side, to read what we sent: it may have thousands of connections to look at.
+constexpr milliseconds kFirstByteTime{10'000};
+constexpr int kMostTlsLost = 3;
 
 }  // namespace
 
@@ -59,12 +60,22 @@ Dialer::Status Dialer::Serve(const PollSet& polls, Deadline now) {
     FillRandom(opening.nonce);
     handshake_ = Handshake::Initiate(join_key_, opening);
     output_ = handshake_->TakeOutput();
+    connected_at_ = now;
+    heard_ = false;
     next_ = now + kHandshakeTime;
   }
   if (ready) Exchange(now);
-  if (status_ == Status::kTrying && socket_ && !securing_ && now >= next_)
-    Retry(handshake_ ? "it accepts connections, but does not answer" : "connection timed out", now);
+  if (status_ == Status::kTrying && socket_ && !securing_ && now >= next_) TimeOut(now);
   return status_;
+}
+
+void Dialer::TimeOut(Deadline now) {
+  static const std::string kSilent = "it accepts connections, but does not answer";
+  if (!handshake_) return Retry("connection timed out", now);
+  const Deadline patience = connected_at_ + kFirstByteTime;
+  if (heard_ || now >= patience) return Retry(kSilent, now);
+  error_ = kSilent;
+  next_ = patience;
 }
 
 void Dialer::Begin(Deadline now) {
@@ -96,16 +107,6 @@ void Dialer::Fail(const std::string& error) {
   securing_.reset();
 }
 
-void Dialer::Rejected(Deadline now) {
-  const std::string error =
-      ToString(options_.address) + " does not have this run key (or is no Troupe job)";
-  if (++num_rejected_ < kMostRejections) {
-    Retry(error, now);
-  } else {
-    Fail(error);
-  }
-}
-
 void Dialer::Write() {
   while (!output_.empty()) {
     const std::size_t n = socket_.TryWrite(output_);
@@ -123,9 +124,10 @@ void Dialer::Exchange(Deadline now) {
       const auto n = socket_.TryRead(std::span(bytes).first(handshake_->wanted()));
       if (!n) return;
       if (*n == 0) {
-        over = "it closed the connection";
+        over = "it closed the connection before it had proven the run key";
         break;
       }
+      if (!std::exchange(heard_, true)) next_ = now + kHandshakeTime;
       handshake_->Receive(std::span(bytes).first(*n));
       const auto output = handshake_->TakeOutput();
       output_.insert(output_.end(), output.begin(), output.end());
@@ -136,8 +138,6 @@ void Dialer::Exchange(Deadline now) {
   }
   if (over.empty()) {
     Conclude(now);
-  } else if (handshake_->opened()) {
-    Rejected(now);
   } else {
     Retry(over, now);
   }
@@ -148,14 +148,14 @@ void Dialer::Conclude(Deadline now) {
     case Handshake::Status::kProven:
       return Proven(now);
     case Handshake::Status::kStranger:
-      return Fail(ToString(options_.address) + " does not have this run key (or is no Troupe job)");
+      return Fail(ToString(options_.address) +
+                  (handshake_->opened() ? " does not have this run key" : " is not a Troupe job"));
     case Handshake::Status::kVersion:
       return Fail(handshake_->problem());
     case Handshake::Status::kTlsDiffers: {
       const std::string own = options_.tls.NameOf(options_.self);
       const std::string other = options_.tls.NameOf(options_.other);
-      return Fail(handshake_->other().tls ? TlsDifference(other, own)
-                                          : TlsDifference(own, other));
+      return Fail(handshake_->other().tls ? TlsDifference(other, own) : TlsDifference(own, other));
     }
     case Handshake::Status::kDisagrees:
       if (options_.purpose != Purpose::kJoin) return Retry(handshake_->problem(), now);
@@ -206,7 +206,7 @@ void Dialer::Secure(Deadline now) {
 
 void Dialer::TlsFailed(Deadline now) {
   const std::string problem = securing_->problem();
-  if (securing_->lost() && ++num_tls_lost_ < kMostRejections) {
+  if (securing_->lost() && ++num_tls_lost_ < kMostTlsLost) {
     Retry(problem, now);
   } else {
     Fail(problem);

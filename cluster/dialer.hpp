@@ -1,12 +1,15 @@
 // The connecting side: tries one address until the other proves the run key, or a deadline.
 //
 //   refused, unreachable, unknown name    tries again: the other may not listen yet
-//   silent, closed before it said who     tries again: its places may have been taken
-//   closed after our proof                tries again, twice, for the same reason; then it fails
-//   no Troupe process, wrong proof        fails
+//   silent for kFirstByteTime             tries again
+//   closed before it proved the key       tries again: its places may have been taken
+//   not a Troupe process, another key     fails
 //   another wire version                  fails
 //   TLS on one side only, or refused      fails; broken while it is begun: tries again, twice
 //   not the process it should be          fails when joining, else tries again
+//
+// The handshake's time begins with the other side's first byte: until then it may be busy with
+// others, and a connection that is given up loses its turn.
 #pragma once
 
 #include <chrono>
@@ -50,8 +53,6 @@ class Dialer {
   /// When failed: a whole sentence. While trying: what stopped the last attempt, "connection
   /// refused"; empty before one has failed.
   const std::string& error() const { return error_; }
-  /// An attempt ended as it does for those without the key, whatever later ones came to.
-  bool rejected() const { return num_rejected_ > 0; }
   /// When connected, once.
   Socket TakeSocket() { return std::move(socket_); }
   /// With TLS, the TCP socket below, to be asked. When connected, once.
@@ -62,7 +63,7 @@ class Dialer {
   void Begin(Deadline now);
   void Retry(const std::string& error, Deadline now);
   void Fail(const std::string& error);
-  void Rejected(Deadline now);
+  void TimeOut(Deadline now);
   void Exchange(Deadline now);
   void Conclude(Deadline now);
   void Proven(Deadline now);
@@ -74,12 +75,13 @@ class Dialer {
   DialOptions options_;
   Status status_ = Status::kTrying;
   std::string error_;
-  int num_rejected_ = 0;                    ///< closed after our proof
   std::vector<ResolvedAddress> addresses_;  ///< left of this round
   Socket socket_;                           ///< empty between attempts
   std::optional<Handshake> handshake_;      ///< once connected
+  Deadline connected_at_{};                 ///< valid with handshake_
+  bool heard_ = false;                      ///< in this attempt, anything at all
   std::vector<std::byte> output_;
-  std::optional<TlsHandshake> securing_;    ///< once the key is proven
+  std::optional<TlsHandshake> securing_;  ///< once the key is proven
   Socket wire_;
   int num_tls_lost_ = 0;
   Deadline next_{};  ///< between attempts: of the next; in one: its end

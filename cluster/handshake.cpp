@@ -115,6 +115,9 @@ void Handshake::ReadProof() {
   input_.clear();
   if (!EqualDigests(claimed, ProofOf(!initiator_))) {
     status_ = Status::kStranger;
+    // Not a proof of anything: a process with another key learns that this is the reason. One that
+    // is closed without it has lost its place, and may come again.
+    if (!initiator_) output_.assign(std::tuple_size_v<RunKey::Digest>, std::byte{0});
     return;
   }
   if (!initiator_) {

@@ -3,7 +3,7 @@
 //   initiator                              acceptor
 //   Opening: who, to whom, what for,  ──▶
 //            a nonce                  ◀──  Opening: the same of itself
-//   Proof                             ──▶  wrong: closed
+//   Proof                             ──▶  wrong: 32 zero bytes, then closed
 //                                     ◀──  Proof
 //
 // A Proof is an HMAC, with a key derived from the run key, over the role and both Openings. The
@@ -52,7 +52,7 @@ class Handshake {
   enum class Status {
     kRunning,
     kProven,      ///< both have the key and agree; the last output may still be to be sent
-    kStranger,    ///< the other has not the key, or is no Troupe process at all
+    kStranger,    ///< the other does not have the key, or, if !opened(), is not a Troupe process
     kDisagrees,   ///< the other has the key, but is not who it should be: see problem()
     kVersion,     ///< the other has the key and speaks another wire version: see problem()
     kTlsDiffers,  ///< the other has the key, and one of the two wants TLS: see problem()

@@ -33,7 +33,7 @@ Heartbeat DecodeHeartbeat(std::span<const std::byte, Heartbeat::kBytes> bytes,
   ByteReader reader(bytes);
   if (reader.U32() != kMark) throw WireError("not a heartbeat");
   const std::uint8_t kind = reader.U8();
-  if (kind < 1 || kind > 3) throw WireError("unknown heartbeat " + std::to_string(kind));
+  if (kind < 1 || kind > 4) throw WireError("unknown heartbeat " + std::to_string(kind));
   const std::uint8_t busy = reader.U8();
   if (busy > 1 || reader.U8() != 0 || reader.U8() != 0) throw WireError("unknown heartbeat flag");
   Heartbeat beat;

@@ -17,8 +17,9 @@ struct Heartbeat {
 
   enum class Kind : std::uint8_t {
     kBeat = 1,
-    kGoodbye = 2,  ///< the sender leaves on purpose: nothing follows
-    kGaveUp = 3,   ///< the sender holds the receiver for lost: nothing follows
+    kGoodbye = 2,     ///< the sender leaves on purpose: nothing follows
+    kGaveUp = 3,      ///< the sender holds the receiver for lost: nothing follows
+    kGaveUpPath = 4,  ///< the same, since heartbeats pass between them but larger packets do not
   };
 
   Kind kind = Kind::kBeat;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "cluster/descriptors.hpp"
 #include "cluster/join_parts.hpp"
 
 namespace troupe {
@@ -33,7 +34,20 @@ std::string NameOf(const JoinOptions& options, ProcessId process) {
 }
 
 TlsUse TlsOf(const JoinOptions& options) {
-  return {options.tls, [&options](ProcessId process) { return NameOf(options, process); }};
+  return {options.tls, [names = options](ProcessId process) { return NameOf(names, process); }};
+}
+
+PlaceLimits PlacesOf(const JoinOptions& options) {
+  const std::size_t limit = options.descriptors != 0 ? options.descriptors : DescriptorLimit();
+  const int num_processes = options.self.num_processes;
+  const PlaceLimits places = PlacesFor(limit, num_processes);
+  if (places.total < kPromisedPlaces && options.say)
+    options.say(options.self.name + ": the limit of open files (ulimit -n), " +
+                std::to_string(limit) + ", leaves room for " + std::to_string(places.total) +
+                " connections of strangers at a time: more of them can delay the meeting; raise it "
+                "to " +
+                std::to_string(DescriptorsFor(kPromisedPlaces, num_processes)));
+  return places;
 }
 
 std::chrono::milliseconds MeshTime(const JoinOptions& options) {
@@ -41,9 +55,7 @@ std::chrono::milliseconds MeshTime(const JoinOptions& options) {
 }
 
 Progress::Progress(const JoinOptions& options)
-    : options_(options),
-      began_(steady_clock::now()),
-      next_(began_ + kFirstProgress) {}
+    : options_(options), began_(steady_clock::now()), next_(began_ + kFirstProgress) {}
 
 void Progress::Tell(Deadline now, const std::function<std::string()>& line) {
   if (now < next_) return;

@@ -7,16 +7,18 @@
 //      the same for everybody
 //   4  process p connects to every q < p, once per purpose, with the same mutual proof
 //   (with TLS, every one of these connections is secured directly after the proof)
-//   5  everybody says "ready" to process 0, which says "go"; then nobody listens any more
+//   5  everybody says "ready" to process 0, which says "go"; then the others stop listening, and
+//      process 0 answers those that come too late for as long again
 //
-// The wire is in docs/wire.md. Whoever cannot prove the key within two seconds is cut off, and at
-// most a handful at a time may try.
+// The wire is in docs/wire.md. A connection that does not prove the key within two seconds is
+// closed; thousands at a time do not delay a member (cluster/places.hpp).
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -28,6 +30,7 @@
 
 namespace troupe {
 
+class Latecomers;
 class TlsContext;
 
 /// What one process says of itself. Differences between processes are refused by name.
@@ -66,6 +69,9 @@ struct Peer {
 struct Joined {
   Roster roster;
   std::vector<Peer> peers;  ///< everybody but this process, ascending
+  /// Process 0: still listens, to say that the job has met. It may be closed at any time. Null
+  /// where nothing listens.
+  std::shared_ptr<Latecomers> latecomers = nullptr;
 };
 
 /// A job that could not meet. The text is the same on every process that can still be told.
@@ -91,6 +97,10 @@ struct JoinOptions {
   /// Secures every connection, from directly after the proof of the run key on. All processes or
   /// none. It must outlive the connections.
   const TlsContext* tls = nullptr;
+  /// Open files that this process may have; 0 = what the system says.
+  std::size_t descriptors = 0;
+  /// Process 0: listens for `timeout` more after the job has met, see Joined::latecomers.
+  bool answer_latecomers = true;
 };
 
 /// Blocks until the job has met: at most options.timeout for everybody to come, and as long again,

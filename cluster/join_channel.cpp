@@ -11,13 +11,14 @@ Side Other(Side side) { return side == Side::kInitiator ? Side::kAcceptor : Side
 
 }  // namespace
 
-JoinChannel::JoinChannel(Socket socket, const RunKey& session, Side self,
-                         const Socket& wire)
-    : socket_(std::move(socket)), sealer_(session, self), opener_(session, Other(self)) {
+JoinChannel::JoinChannel(Socket socket, const RunKey& session, Side self, Socket wire)
+    : socket_(std::move(socket)),
+      wire_(std::move(wire)),
+      sealer_(session, self),
+      opener_(session, Other(self)) {
   try {
-    const Socket& asked = wire ? wire : socket_;
-    local_ = asked.local_address();
-    peer_ = asked.peer_address();
+    local_ = tcp_socket().local_address();
+    peer_ = tcp_socket().peer_address();
   } catch (const SocketError& error) {
     end_ = error.what();
   }
@@ -37,6 +38,8 @@ void JoinChannel::Serve() {
   try {
     ReadSome();
     if (open()) WriteSome();
+    tcp_.Observe(ReadTcpState(tcp_socket().fd()).value_or(TcpState()),
+                 std::chrono::steady_clock::now());
   } catch (const std::exception& error) {
     end_ = error.what();
   }

@@ -9,13 +9,14 @@
 #include "cluster/join_message.hpp"
 #include "cluster/sealed_frame.hpp"
 #include "cluster/socket.hpp"
+#include "cluster/tcp_progress.hpp"
 
 namespace troupe {
 
 class JoinChannel {
  public:
   /// `wire`: with TLS, the TCP socket below, to be asked for the addresses.
-  JoinChannel(Socket socket, const RunKey& session, Side self, const Socket& wire = {});
+  JoinChannel(Socket socket, const RunKey& session, Side self, Socket wire = {});
 
   int fd() const { return socket_.fd(); }
   /// What to poll for.
@@ -30,6 +31,8 @@ class JoinChannel {
   /// Why it is closed: "it closed the connection". Empty while it is open.
   const std::string& end() const { return end_; }
   bool flushed() const { return output_.empty(); }
+  /// For how long nothing that was sent has been acknowledged, as of the last Serve.
+  std::chrono::nanoseconds stuck(Deadline now) const { return tcp_.stuck(now); }
   /// Nothing is sent after what is being sent.
   void FinishWriting() { socket_.FinishWriting(); }
 
@@ -37,10 +40,13 @@ class JoinChannel {
   Address peer_address() const { return peer_; }
 
  private:
+  const Socket& tcp_socket() const { return wire_ ? wire_ : socket_; }
   void WriteSome();
   void ReadSome();
 
   Socket socket_;
+  Socket wire_;
+  TcpProgress tcp_{std::chrono::steady_clock::now()};
   Address local_;
   Address peer_;
   FrameSealer sealer_;

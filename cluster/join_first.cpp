@@ -8,6 +8,7 @@
 #include "cluster/hello_check.hpp"
 #include "cluster/join_channel.hpp"
 #include "cluster/join_parts.hpp"
+#include "cluster/latecomers.hpp"
 #include "cluster/mesh.hpp"
 #include "cluster/text.hpp"
 
@@ -44,7 +45,7 @@ class First {
         acceptor_(
             Socket::Listen({self_.address.host.empty() ? options.seed.host : self_.address.host,
                             options.seed.port}),
-            key.Derive("join"), 0, options.say, TlsOf(options)),
+            key.Derive("join"), 0, options.say, TlsOf(options), PlacesOf(options)),
         mesh_(0, self_.num_processes) {
     self_.address = acceptor_.address();
     if (options.listening) options.listening(self_.address);
@@ -55,6 +56,11 @@ class First {
     Joined joined{MakeRoster(), {}};
     Meet(joined.roster);
     joined.peers = mesh_.Take();
+    acceptor_.SayTotal();
+    if (options_.answer_latecomers)
+      joined.latecomers =
+          std::make_shared<Latecomers>(std::move(acceptor_), joined.roster,
+                                       steady_clock::now() + options_.timeout, options_.say);
     return joined;
   }
 
@@ -64,7 +70,11 @@ class First {
   Roster MakeRoster() const;
   void Round(Deadline until);
   void Welcome(Arrival arrival, Deadline now);
+  /// Notes one that has proven the key, but not said who it is.
+  void ListenForHello(const Guest& guest, Deadline now);
   void Hear(Guest& guest, const Hello& hello);
+  /// Another process with the same number that is here already.
+  const Guest* FirstAs(const Hello& hello) const;
   std::vector<Claim> Claims() const;
   std::vector<std::string> Absent() const;
   std::string AbsenceText() const;
@@ -81,9 +91,10 @@ class First {
   Mesh mesh_;
   std::list<Guest> guests_;
   PollSet polls_;
-  bool meeting_ = false;         ///< the Roster is out
+  bool meeting_ = false;            ///< the Roster is out
   std::string key_holder_problem_;  ///< of somebody with the key
-  std::string mesh_failure_;     ///< as a member has reported it
+  std::string mesh_failure_;        ///< as a member has reported it
+  std::string mute_;                ///< of one whose Hello does not arrive
 };
 
 void First::Gather() {
@@ -103,6 +114,7 @@ void First::Gather() {
       mismatch_since.reset();
       if (absent.empty()) return;
     }
+    if (!mute_.empty()) Refuse(mute_);
     if (now >= deadline) Refuse(AbsenceText());
     progress.Tell(now, [&] {
       const auto num_processes = static_cast<std::size_t>(self_.num_processes);
@@ -133,6 +145,9 @@ void First::Meet(const Roster& roster) {
       if (!guest.channel.open())
         Refuse(guest.hello->name + " left while the job was meeting: " + guest.channel.end());
       if (!guest.ready) unready.push_back(guest.hello->name);
+      if (guest.channel.stuck(now) >= kStuckTime)
+        Refuse(guest.hello->name + " (" + guest.from +
+               "): nothing that is sent to it arrives there, " + kPathAdvice);
     }
     if (unready.empty() && mesh_.complete()) break;
     if (now >= deadline)
@@ -174,11 +189,20 @@ void First::Round(Deadline until) {
       if (std::holds_alternative<Ready>(*message)) guest.ready = true;
     }
   }
+  for (const Guest& guest : guests_) ListenForHello(guest, now);
   guests_.remove_if([&](const Guest& guest) {
     if (guest.hello) return !guest.channel.open() && !meeting_;
     return !guest.channel.open() || now >= guest.came + kHelloTime;
   });
   for (Arrival& arrival : acceptor_.Serve(polls_, now)) Welcome(std::move(arrival), now);
+}
+
+void First::ListenForHello(const Guest& guest, Deadline now) {
+  if (guest.hello || guest.leaving || now < guest.came + kStuckTime) return;
+  // It ends by itself when it sees the same, a moment earlier or later.
+  if (guest.channel.open() && now < guest.came + kHelloTime) return;
+  mute_ = NameOf(options_, guest.process) + " (" + guest.from +
+          "): nothing that it sends arrives here, " + kPathAdvice;
 }
 
 void First::Welcome(Arrival arrival, Deadline now) {
@@ -189,7 +213,7 @@ void First::Welcome(Arrival arrival, Deadline now) {
               std::move(arrival.wire), arrival.session);
   } else {
     JoinChannel channel(std::move(arrival.socket), arrival.session, Side::kAcceptor,
-                        arrival.wire);
+                        std::move(arrival.wire));
     std::string from = channel.peer_address().host;
     guests_.push_back({std::move(channel), arrival.other.from, std::move(from), now});
   }
@@ -197,6 +221,13 @@ void First::Welcome(Arrival arrival, Deadline now) {
 
 void First::Hear(Guest& guest, const Hello& hello) {
   if (guest.hello || guest.leaving || hello.process != guest.process) return;
+  if (const Guest* first = meeting_ ? FirstAs(hello) : nullptr) {
+    const Refusal refusal = DuplicateRefusal(*first->hello, first->from);
+    if (options_.say) options_.say(DuplicateLine(refusal, hello, guest.from));
+    guest.channel.Send(refusal);
+    guest.leaving = true;
+    return;
+  }
   if (meeting_ || hello.attempt != self_.attempt) {
     guest.channel.Send(NotNow{meeting_ ? "the job has met without it"
                                        : hello.name + " is at attempt " +
@@ -211,6 +242,15 @@ void First::Hear(Guest& guest, const Hello& hello) {
         other.hello->pid == hello.pid)
       other.hello.reset();
   guest.hello = hello;
+}
+
+const Guest* First::FirstAs(const Hello& hello) const {
+  if (hello.attempt != self_.attempt) return nullptr;
+  for (const Guest& guest : guests_)
+    if (guest.hello && guest.hello->process == hello.process &&
+        (guest.hello->host != hello.host || guest.hello->pid != hello.pid))
+      return &guest;
+  return nullptr;
 }
 
 std::vector<Claim> First::Claims() const {
@@ -234,16 +274,16 @@ std::vector<std::string> First::Absent() const {
 
 std::string First::AbsenceText() const {
   auto claims = Claims();
-  std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
-    return a.hello.process < b.hello.process;
-  });
+  std::sort(claims.begin(), claims.end(),
+            [](const Claim& a, const Claim& b) { return a.hello.process < b.hello.process; });
   std::vector<std::string> heard;
   for (const Claim& claim : claims) heard.push_back(claim.hello.name);
   std::string text = Enumerate(Absent()) + " did not join within " + InSeconds(options_.timeout) +
                      " (" + ToString({options_.seed.host, self_.address.port}) + " heard of " +
                      (heard.empty() ? "nobody" : Enumerate(heard));
   if (const auto num_refused = acceptor_.num_refused(); num_refused > 0)
-    text += "; " + std::to_string(num_refused) + " connections could not prove the run key";
+    text += "; " + std::to_string(num_refused) +
+            (num_refused == 1 ? " connection" : " connections") + " could not prove the run key";
   return text + ")";
 }
 

@@ -46,6 +46,7 @@ class Member {
       progress_.Tell(now, [&] { return ProgressText(); });
       Round(now + kRound);
     }
+    acceptor_->SayTotal();
     return {std::move(*roster_), mesh_.Take()};
   }
 
@@ -86,16 +87,16 @@ class Member {
 };
 
 void Member::Listen(const Address& address) {
-  acceptor_.emplace(Socket::Listen(address), key_, self_.process, options_.say, TlsOf(options_));
+  acceptor_.emplace(Socket::Listen(address), key_, self_.process, options_.say, TlsOf(options_),
+                    PlacesOf(options_));
   self_.address = acceptor_->address();
   if (options_.listening) options_.listening(self_.address);
 }
 
 void Member::Dial(Deadline not_before) {
   channel_.reset();
-  dialer_.emplace(key_,
-                  DialOptions{options_.seed, Purpose::kJoin, self_.process, 0, 0, not_before,
-                              TlsOf(options_)});
+  dialer_.emplace(key_, DialOptions{options_.seed, Purpose::kJoin, self_.process, 0, 0, not_before,
+                                    TlsOf(options_)});
 }
 
 void Member::Round(Deadline until) {
@@ -248,6 +249,9 @@ void Member::Report(const std::string& text) {
 
 void Member::CheckDeadlines(Deadline now) {
   if (!channel_ && now >= deadline_) throw JoinError(UnreachableText());
+  if (channel_ && channel_->stuck(now) >= kStuckTime)
+    throw JoinError(NameOfPeer(0) + " (" + ToString(options_.seed) +
+                    "): nothing that is sent to it arrives there, " + kPathAdvice);
   if (channel_ && now >= verdict_by_)
     throw JoinError(NameOfPeer(0) + " at " + ToString(options_.seed) +
                     " has not said how to go on, although it should have by now (stopped?)");
@@ -257,8 +261,6 @@ std::string Member::UnreachableText() const {
   if (!last_problem_.empty())
     return self_.name + " did not join within " + InSeconds(options_.timeout) + ": " +
            last_problem_;
-  if (dialer_->rejected())
-    return ToString(options_.seed) + " does not have this run key (or is no Troupe job)";
   return "cannot reach " + ToString(options_.seed) + " within " + InSeconds(options_.timeout) +
          ": " + (dialer_->error().empty() ? "connection timed out" : dialer_->error()) +
          " (is process 0 running, is the address right?)";

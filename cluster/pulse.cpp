@@ -1,8 +1,6 @@
 #include "cluster/pulse.hpp"
 
 #include <cerrno>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <utility>
 
 #include "cluster/bytes.hpp"
@@ -21,7 +19,13 @@ bool HostGone(int code) {
 
 }  // namespace
 
-Pulse::Pulse(WatchedPeer peer, Time now) : peer_(std::move(peer)), heard_(now) {}
+Pulse::Pulse(WatchedPeer peer, Time now) : peer_(std::move(peer)), tcp_(now), heard_(now) {
+  try {
+    host_ = (peer_.wire ? peer_.wire : peer_.socket).peer_address().host;
+  } catch (const SocketError&) {
+    // Closed already: reading finds out.
+  }
+}
 
 void Pulse::Send(Heartbeat::Kind kind, const Vitals& vitals, Time now) {
   if (!open()) return;
@@ -53,6 +57,14 @@ void Pulse::Flush() {
 }
 
 void Pulse::Read(Time now) {
+  const Time heard = heard_;
+  ReadBeats(now);
+  // Several that come at once end one silence: the first one's.
+  if (heard_ != heard) last_silence_ = heard_ - heard;
+  ObserveTcp(now);
+}
+
+void Pulse::ReadBeats(Time now) {
   try {
     // Not for ever: a peer that floods is heard again in the next round.
     for (int round = 0; open() && !goodbye_ && round < 64; ++round) {
@@ -68,37 +80,39 @@ void Pulse::Read(Time now) {
       Hear(DecodeHeartbeat(input_, next_received_++), now);
     }
   } catch (const WireError& error) {
-    end_ = End{Loss::kKilled, name() + " sent what is no heartbeat (" + error.what() + ")"};
+    end_ = End{Loss::kKilled, name() + ": it sent what is not a heartbeat (" + error.what() + ")"};
     Close(false);
   } catch (const SocketError& error) {
-    end_ = HostGone(error.code) ? End{Loss::kVanished, name() + " vanished: " + error.what()}
+    end_ = HostGone(error.code) ? End{Loss::kVanished, name() + ": it vanished: " + error.what()}
                                 : End{Loss::kKilled, KilledLine(name())};
     Close(false);
   }
 }
 
 void Pulse::Hear(const Heartbeat& beat, Time now) {
-  last_silence_ = now - heard_;
   heard_ = now;
   vitals_ = beat.vitals;
   goodbye_ = beat.kind == Heartbeat::Kind::kGoodbye;
   clock_.Add(beat, InNanoseconds(now));
   echo_ns_ = beat.sent_ns;
   echo_at_ns_ = InNanoseconds(now);
-  if (beat.kind != Heartbeat::Kind::kGaveUp) return;
-  end_ = End{Loss::kKilled, GaveUpLine(name())};
-  Close(false);
+  if (beat.kind == Heartbeat::Kind::kGaveUp) {
+    end_ = End{Loss::kKilled, GaveUpLine(name())};
+  } else if (beat.kind == Heartbeat::Kind::kGaveUpPath) {
+    end_ = End{Loss::kLargePackets, PathGivenUpLine(name())};
+  }
+  if (end_) Close(false);
+}
+
+void Pulse::ObserveTcp(Time now) {
+  if (!open()) return;
+  // Of what is not TCP nothing is known: it counts as getting through.
+  tcp_.Observe(ReadTcpState(peer_.wire ? peer_.wire.fd() : fd()).value_or(TcpState()), now);
 }
 
 Silence Pulse::Measure(Time now) const {
-  Silence silence{now - heard_, true};
-  tcp_info info{};
-  socklen_t length = sizeof info;
-  const int wire = peer_.wire ? peer_.wire.fd() : fd();
-  if (open() && getsockopt(wire, IPPROTO_TCP, TCP_INFO, &info, &length) == 0)
-    silence.host_answers = HostAnswers(
-        info.tcpi_unacked > 0, std::chrono::milliseconds(info.tcpi_last_ack_recv), silence.length);
-  return silence;
+  const Time::duration silence = now - heard_;
+  return {silence, SignOf(tcp_.stuck(now), tcp_.quiet(now), silence)};
 }
 
 void Pulse::Close(bool drain) {

@@ -11,6 +11,7 @@
 #include "cluster/heartbeat.hpp"
 #include "cluster/silence.hpp"
 #include "cluster/socket.hpp"
+#include "cluster/tcp_progress.hpp"
 
 namespace troupe {
 
@@ -31,7 +32,7 @@ class Pulse {
   void Send(Heartbeat::Kind kind, const Vitals& vitals, Time now);
   /// Sends the rest of the last heartbeat, as far as possible.
   void Flush();
-  /// Reads all heartbeats that are there.
+  /// Reads all heartbeats that are there, and what TCP knows of the connection.
   void Read(Time now);
   /// As if it had just been heard of.
   void Forgive(Time now) { heard_ = now; }
@@ -49,18 +50,24 @@ class Pulse {
   const std::optional<End>& end() const { return end_; }
   ProcessId process() const { return peer_.process; }
   const std::string& name() const { return peer_.name; }
+  /// The address of its host, in digits.
+  const std::string& host() const { return host_; }
   const Vitals& vitals() const { return vitals_; }
   Time heard() const { return heard_; }
-  /// How long the silence was that the last heartbeat ended.
+  /// The longest silence that the last Read ended.
   std::chrono::nanoseconds last_silence() const { return last_silence_; }
   std::int64_t clock_offset_ns() const { return clock_.offset_ns(); }
 
   Presence presence = Presence::kPresent;  ///< as told to the outside
 
  private:
+  void ReadBeats(Time now);
   void Hear(const Heartbeat& beat, Time now);
+  void ObserveTcp(Time now);
 
   WatchedPeer peer_;
+  std::string host_;
+  TcpProgress tcp_;
   std::vector<std::byte> output_;
   std::array<std::byte, Heartbeat::kBytes> input_{};
   std::size_t num_input_ = 0;

@@ -7,6 +7,7 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <stdexcept>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,6 +130,33 @@ void RunKey::WriteFile(const std::string& path) const {
     done += static_cast<std::size_t>(n);
   }
   if (fsync(file.get()) != 0) Fail(path, "cannot be written: " + SystemWords(errno));
+}
+
+int RunKey::ToDescriptor() const {
+  const int file = memfd_create("troupe run key", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file < 0) Fail("in memory", SystemWords(errno));
+  constexpr int kNoChange = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+  if (write(file, bytes_.data(), kBytes) != static_cast<ssize_t>(kBytes) ||
+      fcntl(file, F_ADD_SEALS, kNoChange) != 0) {
+    const int error = errno;
+    close(file);
+    Fail("in memory", "cannot be written: " + SystemWords(error));
+  }
+  return file;
+}
+
+RunKey RunKey::FromDescriptor(int descriptor) {
+  const std::string name = "descriptor " + std::to_string(descriptor);
+  std::array<std::byte, kBytes> bytes{};
+  // Other processes share the descriptor's position.
+  const ssize_t count = pread(descriptor, bytes.data(), kBytes, 0);
+  const int error = errno;
+  if (count >= 0 || error != EBADF) close(descriptor);
+  if (count < 0) Fail(name, "cannot be read: " + SystemWords(error));
+  if (count != static_cast<ssize_t>(kBytes)) {
+    Fail(name, "expected 32 bytes, got " + std::to_string(count));
+  }
+  return RunKey(bytes);
 }
 
 RunKey RunKey::Derive(std::string_view purpose) const {

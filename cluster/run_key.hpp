@@ -28,6 +28,13 @@ class RunKey {
   /// Creates `path` with mode 0600; it must not exist.
   void WriteFile(const std::string& path) const;
 
+  /// A new descriptor, closed on exec, of memory that holds the key: for a child to inherit. No
+  /// file has its bytes. Throws std::runtime_error.
+  int ToDescriptor() const;
+  /// The key of a descriptor that ToDescriptor has made, in whichever process; closes it. Throws
+  /// std::runtime_error.
+  static RunKey FromDescriptor(int descriptor);
+
   /// A key for one purpose only: what is made with it says nothing about this one. Any bytes may be
   /// a purpose. It is the HMAC of "troupe derived key: " and the purpose: with the same key, never
   /// Authenticate anything that begins so.

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "cluster/own_connections.hpp"
 #include "cluster/poll_set.hpp"
 #include "cluster/pulse.hpp"
 #include "cluster/signals_blocked.hpp"
@@ -51,6 +52,7 @@ struct Watch::State {
   void SendAll(Time now);
   void SayGoodbye();
   void Look(Pulse& pulse, Time now);
+  void LookAtPaths(Time now);
   void Lose(Pulse& pulse, Loss loss, const std::string& line);
   void Publish();
   std::string LineOfVanished(const Pulse& vanished, Time now) const;
@@ -62,6 +64,8 @@ struct Watch::State {
   // Of the thread only.
   std::vector<Pulse> pulses;
   PollSet polls;
+  PathProgress paths;
+  Time next_look{};
   bool said_goodbye = false;
 
   WakeUp wake_up;
@@ -94,6 +98,7 @@ void Watch::State::Run() {
     if (now >= next_beat && !said_goodbye) SendAll(now);
     if (now >= next_beat) next_beat = now + options.interval;
     for (Pulse& pulse : pulses) Look(pulse, now);
+    if (now >= next_look) LookAtPaths(now);
     Publish();
   }
   if (!said_goodbye) SayGoodbye();
@@ -144,8 +149,7 @@ void Watch::State::Look(Pulse& pulse, Time now) {
     case Judgement::kSuspect:
       pulse.presence = Presence::kSuspected;
       if (!leaving && events.suspected)
-        events.suspected(pulse.process(),
-                         SuspectedLine(pulse.name(), silence.host_answers, options));
+        events.suspected(pulse.process(), SuspectedLine(pulse.name(), silence.host, options));
       return;
     case Judgement::kBack:
       pulse.presence = Presence::kPresent;
@@ -154,15 +158,30 @@ void Watch::State::Look(Pulse& pulse, Time now) {
       return;
     case Judgement::kStopped:
       return Lose(pulse, Loss::kStopped, StoppedLine(pulse.name(), options));
+    case Judgement::kUnreachable:
+      return Lose(pulse, Loss::kUnreachable, UnreachableLine(pulse.name(), options));
     case Judgement::kVanished:
       return Lose(pulse, Loss::kVanished, LineOfVanished(pulse, now));
+  }
+}
+
+/// Connections of all libraries of this process to the hosts of the peers.
+void Watch::State::LookAtPaths(Time now) {
+  next_look = now + 2 * options.interval;
+  for (const PathProgress::Stuck& stuck : paths.Look(OwnConnections(), now, options.dead_after)) {
+    for (Pulse& pulse : pulses) {
+      if (pulse.presence != Presence::kPresent || pulse.host() != stuck.peer.host) continue;
+      Lose(pulse, Loss::kLargePackets,
+           LargePacketsLine(pulse.name(), stuck.local, stuck.peer, stuck.segment_bytes, options));
+    }
   }
 }
 
 void Watch::State::Lose(Pulse& pulse, Loss loss, const std::string& line) {
   pulse.presence = Presence::kLost;
   // One that was only stopped learns why it is alone when it goes on.
-  pulse.Send(Heartbeat::Kind::kGaveUp, {}, steady_clock::now());
+  pulse.Send(loss == Loss::kLargePackets ? Heartbeat::Kind::kGaveUpPath : Heartbeat::Kind::kGaveUp,
+             {}, steady_clock::now());
   pulse.Close(/*drain=*/false);
   if (!leaving && events.lost) events.lost(pulse.process(), loss, line);
 }

@@ -3,8 +3,10 @@
 //
 //   silent for suspect_after          suspected (told once, and once more when it is back)
 //   silent for dead_after             dead: "stopped" if its kernel still acknowledges what we
-//   send,
-//                                     "vanished" if not (TCP's own unacknowledged bytes tell)
+//                                     send, "unreachable" if only packets of its own come,
+//                                     "vanished" if nothing does (TCP's own counts tell)
+//   heartbeats pass, but another      dead: the path between the two drops large packets
+//   connection is stuck for as long
 //   connection closed with a goodbye  has left
 //   connection closed without one     dead: "killed"; so is one that sends what is no heartbeat
 //
@@ -41,7 +43,13 @@ struct Vitals {
   bool busy = false;          ///< something is running right now
 };
 
-enum class Loss { kKilled, kVanished, kStopped };
+enum class Loss {
+  kKilled,
+  kVanished,
+  kStopped,
+  kUnreachable,   ///< cut off in one direction
+  kLargePackets,  ///< what is larger than a heartbeat does not get through
+};
 
 struct WatchEvents {
   std::function<void(ProcessId, const std::string& line)>

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "configs/checks.hpp"
+#include "configs/colocating.hpp"
 #include "configs/toml_value.hpp"
 #include "layout/ranks_text.hpp"
 
@@ -16,11 +17,6 @@ static std::vector<int> SharedRanks(const ModuleConfig& a, const ModuleConfig& b
   std::vector<int> shared;
   std::ranges::set_intersection(in_a, in_b, std::back_inserter(shared));
   return shared;
-}
-
-static bool SameRanks(const ModuleConfig& a, const ModuleConfig& b) {
-  const auto shared = SharedRanks(a, b).size();
-  return shared > 0 && shared == a.ranks.size() && shared == b.ranks.size();
 }
 
 static bool Joined(const Config& config, const ModuleConfig& a, const ModuleConfig& b) {
@@ -70,12 +66,14 @@ static void CheckEdgePlacement(const Config& config, const EdgeConfig& edge, Rep
   if (!report.Good({KeyOf(from, "ranks"), KeyOf(to, "ranks"), KeyOf(from, "inline_in")})) return;
   const auto shared = SharedRanks(from, to);
   if (&from == &to) return;
-  if (from.inline_in == edge.to || SameRanks(from, to)) {
+  if (from.inline_in == edge.to || HaveSameRanks(from, to)) {
     CheckColocated(config, edge, report);
   } else if (!shared.empty()) {
-    report.Add(KeyOf(from, "ranks"), "shares only rank " + RanksText(shared) + " with " +
-                                         KeyOf(to, "ranks") + " = \"" + RanksText(to.ranks) +
-                                         "\", expected all of them (colocated) or none (disjoint)");
+    report.Add(KeyOf(from, "ranks"),
+               "shares only rank " + RanksText(shared) + " with " + KeyOf(to, "ranks") + " = \"" +
+                   RanksText(to.ranks) +
+                   "\", expected all of them (colocated) or none (disjoint); " +
+                   ColocatingHint(config, edge));
   }
 }
 
@@ -83,7 +81,7 @@ static void CheckEdgePlacement(const Config& config, const EdgeConfig& edge, Rep
 /// a rank, and their collectives would wait for each other.
 static bool TakeTurns(const Config& config, const ModuleConfig& a, const ModuleConfig& b) {
   return std::ranges::any_of(config.modules, [&](const ModuleConfig& host) {
-    return SameRanks(a, host) && SameRanks(b, host) && Joined(config, a, host) &&
+    return HaveSameRanks(a, host) && HaveSameRanks(b, host) && Joined(config, a, host) &&
            Joined(config, b, host);
   });
 }
@@ -94,40 +92,14 @@ static void CheckStrangers(const Config& config, Report& report) {
       if (&earlier == &module) break;
       if (!report.Good({KeyOf(module, "ranks"), KeyOf(earlier, "ranks")})) continue;
       const auto shared = SharedRanks(earlier, module);
-      const bool ordered = Joined(config, earlier, module) || TakeTurns(config, earlier, module);
-      if (shared.empty() || ordered) continue;
+      if (shared.empty() || Joined(config, earlier, module) || TakeTurns(config, earlier, module))
+        continue;
       report.Add(KeyOf(module, "ranks"), "shares rank " + RanksText(shared) + " with " +
                                              KeyOf(earlier, "ranks") +
                                              " without an edge between them, expected ranks of "
                                              "its own");
     }
   }
-}
-
-/// State leaves a device for the time in which it is of no use there: while another module has it.
-static void CheckOffload(const Config& config, const ModuleConfig& module, Report& report) {
-  const std::string key = KeyOf(module, "offload");
-  if (module.offload == Offload::kNone) {
-    const std::string ahead = KeyOf(module, "offload_ahead");
-    if (!module.offload_ahead || !report.Good({key, ahead})) return;
-    return report.Add(ahead,
-                      "expected it to be left out, since nothing leaves: " + key + " = \"none\"");
-  }
-  if (!report.Good({key, KeyOf(module, "ranks"), KeyOf(module, "inline_in")})) return;
-  std::string feeds;
-  for (const auto& edge : config.edges) {
-    const ModuleConfig* to = config.Find(edge.to);
-    if (edge.from != module.name || to == nullptr || to == &module) continue;
-    if (!report.Good({KeyOf(*to, "ranks")})) return;
-    if (!module.inline_in && SameRanks(module, *to)) return;
-    feeds = edge.to;
-  }
-  const std::string why = feeds.empty() ? "feeds no module"
-                          : module.inline_in
-                              ? "is inline in " + Quoted(*module.inline_in) + " and runs with it"
-                              : "shares no ranks with " + Quoted(feeds) + ", which it feeds";
-  report.Add(key, "expected \"none\", or an encoder that is colocated with the module it feeds: " +
-                      Quoted(module.name) + " " + why);
 }
 
 void CheckEdges(const Config& config, Report& report) {
@@ -140,7 +112,6 @@ void CheckEdges(const Config& config, Report& report) {
     CheckEdgePlacement(config, edge, report);
   }
   CheckStrangers(config, report);
-  for (const auto& module : config.modules) CheckOffload(config, module, report);
 }
 
 }  // namespace troupe

@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "configs/checks.hpp"
+#include "configs/colocating.hpp"
 #include "configs/spelling.hpp"
+#include "configs/toml_value.hpp"
 #include "layout/ranks_text.hpp"
 
 namespace troupe {
@@ -35,27 +37,46 @@ static std::int64_t RanksOf(const Layout& layout) {
   return product;
 }
 
-static std::string SizesText(const Layout& layout) {
+std::string SizesText(const Layout& layout, const std::string& between) {
   std::string text;
   for (const Axis axis : {Axis::kTensor, Axis::kContext, Axis::kPipeline, Axis::kData}) {
     if (layout.size(axis) == 1) continue;
-    if (!text.empty()) text += " * ";
+    if (!text.empty()) text += between;
     text += ToString(axis) + " " + std::to_string(layout.size(axis));
   }
-  return text.empty() ? "all sizes 1" : text;
+  return text.empty() ? "{}" : text;
 }
 
-static void CheckRankCount(const ModuleConfig& module, std::int64_t takes, Report& report) {
+/// "; dp 3 and dp 2 on the same ranks need ..." where the module shares ranks with a neighbour.
+static std::string ColocatingHint(const Config& config, const ModuleConfig& module) {
+  for (const EdgeConfig& edge : config.edges) {
+    if (edge.from != module.name && edge.to != module.name) continue;
+    const ModuleConfig* const other = config.Find(edge.from == module.name ? edge.to : edge.from);
+    if (other == nullptr || other == &module || other->inline_in) continue;
+    const bool shares = std::ranges::any_of(
+        other->ranks, [&](int rank) { return std::ranges::count(module.ranks, rank) > 0; });
+    if (shares) return "; " + ColocatingHint(config, edge);
+  }
+  return "";
+}
+
+static void CheckRankCount(const Config& config, const ModuleConfig& module, std::int64_t takes,
+                           Report& report) {
   const std::string layout = KeyOf(module, "layout");
   const std::string ranks = KeyOf(module, "ranks");
   const auto given = std::ssize(module.ranks);
   if (!report.Good({ranks}) || takes == given) return;
-  const std::string sizes = SizesText(module.layout) + " = " + std::to_string(takes);
-  const std::string list = std::to_string(given) + " of \"" + RanksText(module.ranks) + "\"";
+  const std::string sizes = SizesText(module.layout);
+  const std::string list = Quoted(RanksText(module.ranks));
+  const std::string hint = ColocatingHint(config, module);
+  const std::string needs = sizes + " needs " + std::to_string(takes);
   if (report.Later(layout, ranks) == layout) {
-    report.Add(layout, "takes " + sizes + " ranks, expected the " + list + " in " + ranks);
+    report.Add(layout, needs + (takes == 1 ? " rank" : " ranks") + ", but " + ranks + " = " + list +
+                           (given == 1 ? " is " : " are ") + std::to_string(given) + hint);
   } else {
-    report.Add(ranks, "gives the " + list + ", expected the " + sizes + " ranks of " + layout);
+    report.Add(ranks, list +
+                          (given == 1 ? " is 1 rank" : " are " + std::to_string(given) + " ranks") +
+                          ", but the layout " + needs + hint);
   }
 }
 
@@ -68,13 +89,13 @@ static void CheckUnavailable(const ModuleConfig& module, Report& report) {
   }
 }
 
-static void CheckLayout(const ModuleConfig& module, Report& report) {
+static void CheckLayout(const Config& config, const ModuleConfig& module, Report& report) {
   const std::string key = KeyOf(module, "layout");
   const auto size = [&](const char* name) { return key + "." + name; };
   if (!report.Good({key, size("tp"), size("cp"), size("pp"), size("dp"), size("ep")})) return;
   const Layout& layout = module.layout;
   const std::int64_t takes = RanksOf(layout);
-  CheckRankCount(module, takes, report);
+  CheckRankCount(config, module, takes, report);
   if (!report.Good({KeyOf(module, "kind")})) return;
   if (module.kind != ModuleKind::kSynthetic) return CheckUnavailable(module, report);
   const std::int64_t shared = takes / layout.pp;
@@ -142,7 +163,7 @@ void CheckPlacement(const Config& config, Report& report) {
       report.Add(KeyOf(module, "ranks"), "missing, expected ranks like \"4-7\" or [0, 1, 2, 5]");
     }
     CheckRanks(config, module, report);
-    CheckLayout(module, report);
+    CheckLayout(config, module, report);
   }
   CheckEveryRankUsed(config, report);
 }

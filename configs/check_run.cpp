@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "configs/checks.hpp"
+#include "configs/colocating.hpp"
 #include "configs/toml_value.hpp"
 
 namespace troupe {
@@ -21,7 +22,10 @@ static void CheckRunName(const Config& config, Report& report) {
 static void CheckMicrobatches(const Config& config, Report& report) {
   const ScheduleConfig& schedule = config.schedule;
   if (!report.Good({"schedule.microbatches"})) return;
-  if (report.Good({"schedule.window"}) && schedule.window > schedule.microbatches) {
+  // Where no encoder is colocated the window has no effect, which is a remark.
+  const bool windows = std::ranges::any_of(
+      config.modules, [&](const auto& module) { return IsColocatedEncoder(config, module); });
+  if (windows && report.Good({"schedule.window"}) && schedule.window > schedule.microbatches) {
     report.Add("schedule.window",
                "expected at most schedule.microbatches = " + std::to_string(schedule.microbatches) +
                    ", got " + std::to_string(schedule.window));
@@ -66,7 +70,7 @@ static void CheckData(const Config& config, Report& report) {
   CheckTokenizer(config.data, report);
   if (config.data.train.empty() && report.Good({"data.train"})) {
     report.Add("data.train",
-               "expected a file, which module \"" + real->name + "\" is trained on, got \"\"");
+               "missing; module " + Quoted(real->name) + " needs a file of training samples");
   }
   const bool evaluates = config.run.evaluate_every > 0 && report.Good({"run.evaluate_every"});
   if (evaluates && config.data.held_out.empty() && report.Good({"data.held_out"})) {

@@ -31,6 +31,9 @@ std::string KeyOf(const EdgeConfig& edge, const std::string& key = "");
 /// The sizes a module is cut by: an inline module has its host's.
 const Layout& LayoutOf(const Config& config, const ModuleConfig& module);
 
+/// "tp 2 * dp 3", or with another sign between; only the sizes above 1.
+std::string SizesText(const Layout& layout, const std::string& between = " * ");
+
 /// A key with its value, as it appears in messages.
 struct Named {
   std::string key;

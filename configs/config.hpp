@@ -246,6 +246,8 @@ struct DataConfig {
   std::string train;                ///< relative to the working directory
   std::string held_out;             ///< empty: no evaluation
   std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE"
+  std::string on_error = "stop";    ///< or "skip": rows that cannot be used
+  std::int64_t skip_limit = 100;    ///< rows of both lists that "skip" may leave out
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 

@@ -85,7 +85,9 @@ std::string ExplainUnset(const PossibleKey& key) {
     text += "not available in this build";
   } else {
     const std::string value = PrintDefault(*key.spec);
-    text += "default: " + (value.empty() ? std::string("none") : value);
+    text += "default: " + (!key.spec->otherwise.empty() ? std::string(key.spec->otherwise)
+                           : value.empty()              ? std::string("none")
+                                                        : value);
   }
   if (key.spec->type != ValueType::kNotInBuild) text += "\n  expected " + Expected(*key.spec);
   return text + "\n  " + std::string(key.spec->meaning) + "\n";

@@ -15,6 +15,13 @@ struct Refusal {
   std::string text;
 };
 
+/// The word of a key of words that `given` may stand for.
+struct WordMeant {
+  std::string word;       ///< empty: none comes near
+  bool supported = true;  ///< false: `word` is only the nearest there is
+};
+WordMeant MeantWord(const KeySpec& key, const std::string& given);
+
 /// Puts `value` into the field behind `key`; the field keeps its old value when it is refused.
 std::optional<Refusal> ReadValue(const KeySpec& key, const TomlValue& value, const Target& target);
 

@@ -7,6 +7,7 @@
 #include "configs/nodes.hpp"
 #include "configs/remarks.hpp"
 #include "configs/resolved.hpp"
+#include "configs/settle.hpp"
 #include "configs/sources.hpp"
 
 namespace troupe {
@@ -34,9 +35,12 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
 
   Report report(path);
   LoadedConfig loaded;
-  loaded.config = ReadTree(tree, report, loaded.origins);
+  Inputs inputs;
+  loaded.config = ReadTree(tree, report, loaded.origins, inputs);
   FillNodes(loaded.config.cluster);
+  FillDefaults(loaded.config, report);
   SetChunks(loaded.config);
+  SettleBatch(loaded.config, inputs, report);
   ReadScheduleFile(loaded.config.schedule, report);
   CheckConfig(loaded.config, report);
   ThrowIfAny(report.errors());

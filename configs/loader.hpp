@@ -3,6 +3,7 @@
 //   ReadFiles      the file and what it extends, merged key by key; then each --set on top
 //   ReadTree       every key by the schema: unknown, missing, of the wrong type, out of range
 //   FillNodes      the nodes where the file says how many, or nothing
+//   FillDefaults   what follows from other keys where nobody writes it; SettleBatch likewise
 //   CheckConfig    what must hold between keys
 //
 // Files of samples are not opened: `troupe train` and `troupe verify` do that.

@@ -50,6 +50,16 @@ static void ClearOtherPlacement(TomlValue& base, const TomlValue& over) {
   }
 }
 
+/// The size of a step is written in one of two ways: the one that `over` uses clears the other.
+static void ClearOtherBatch(TomlValue& base, const TomlValue& over) {
+  constexpr std::string_view kWays[2] = {"microbatches", "global_batch"};
+  for (const int way : {0, 1}) {
+    if (over.Find(kWays[way]) != nullptr && over.Find(kWays[1 - way]) == nullptr) {
+      base.Erase(kWays[1 - way]);
+    }
+  }
+}
+
 static void MergeTable(TomlValue& base, TomlValue over, const std::string& path);
 
 static void MergeEdges(TomlValue& base, TomlValue over) {
@@ -88,6 +98,7 @@ static void MergeEntry(TomlValue& base, TomlEntry entry, const std::string& path
 
 static void MergeTable(TomlValue& base, TomlValue over, const std::string& path) {
   if (path == "modules.*") ClearOtherPlacement(base, over);
+  if (path == "schedule") ClearOtherBatch(base, over);
   if (path == "modules.*.layout" && over.is_inline) {
     std::erase_if(base.entries, [&](const auto& old) { return over.Find(old.key) == nullptr; });
   }

@@ -10,7 +10,8 @@ namespace troupe {
 
 /// Lays `over` on `base`, key by key; `over` wins and remembers what it replaced. Lists replace,
 /// [[edges]] merge by (from, to), `layout = {}` replaces as a whole. A module given inline_in loses
-/// its inherited ranks and layout, and the other way round.
+/// its inherited ranks and layout, and the other way round; so do schedule.global_batch and
+/// microbatches.
 void Merge(TomlValue& base, TomlValue over);
 
 /// Edges written twice in one file, which merging would hide.

@@ -3,6 +3,7 @@
 
 #include "configs/key_value.hpp"
 #include "configs/nodes.hpp"
+#include "configs/paths.hpp"
 #include "layout/ranks_text.hpp"
 
 namespace troupe {
@@ -39,7 +40,11 @@ struct Printer {
     if (key.type != ValueType::kInteger) return {};
     return std::to_string(static_cast<std::int64_t>(key.range.low));
   }
-  std::string operator()(const std::string* field) const { return Quoted(*field); }
+  std::string operator()(const std::string* field) const {
+    if (key.type == ValueType::kPath) return Quoted(AbsolutePath(*field));
+    if (key.type == ValueType::kTokenizer) return Quoted(AbsoluteTokenizer(*field));
+    return Quoted(*field);
+  }
   std::string operator()(const std::optional<std::string>* field) const {
     return *field ? Quoted(**field) : std::string();
   }

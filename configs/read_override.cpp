@@ -34,7 +34,8 @@ static bool WantsString(std::string_view dotted, Kind kind) {
   if (key == nullptr || kind == Kind::kString || kind == Kind::kArray || kind == Kind::kTable) {
     return false;
   }
-  return key->type == ValueType::kText || key->type == ValueType::kWord ||
+  return key->type == ValueType::kText || key->type == ValueType::kPath ||
+         key->type == ValueType::kTokenizer || key->type == ValueType::kWord ||
          key->type == ValueType::kRanks;
 }
 
@@ -71,10 +72,11 @@ static bool EdgesAsList(TomlValue& document) {
   return true;
 }
 
-/// The text with its value in quotes, or "" when the value is no bare word.
+/// The text with its value in quotes, or "" when the value is no bare word. A shell takes the
+/// quotes off an empty one.
 static std::string WithQuotedValue(const std::string& text, std::size_t equals) {
   const auto begin = text.find_first_not_of(' ', equals + 1);
-  if (begin == std::string::npos) return {};
+  if (begin == std::string::npos) return text + Quoted("");
   const std::string word = text.substr(begin, text.find_last_not_of(' ') - begin + 1);
   if (word.find_first_of("\"'[]{}#\n\r") != std::string::npos) return {};
   return text.substr(0, begin) + Quoted(word);
@@ -86,23 +88,40 @@ static std::string KeyOf(const std::string& text, std::size_t equals) {
   return key;
 }
 
+/// The places of `value` and all in it become the argument.
+static void PlaceAt(TomlValue& value, const Place& argument) {
+  value.place = argument;
+  for (auto& entry : value.entries) {
+    entry.place = argument;
+    PlaceAt(entry.value, argument);
+  }
+  for (auto& item : value.items) PlaceAt(item, argument);
+}
+
 /// Parses as TOML; where that fails, or gives a number to a key of words, the value is a bare word.
 static std::variant<TomlValue, ConfigError> ParseOverride(const std::string& text,
                                                           std::size_t equals) {
-  auto parsed = ParseToml(text, std::string(kOverrideSource));
+  auto parsed = ParseToml(text, "");
   const auto* document = std::get_if<TomlValue>(&parsed);
   const bool misread =
       document == nullptr || WantsString(KeyOf(text, equals), Leaf(*document).kind);
   if (!misread) return parsed;
   const std::string quoted = WithQuotedValue(text, equals);
   if (quoted.empty()) return parsed;
-  auto again = ParseToml(quoted, std::string(kOverrideSource));
+  auto again = ParseToml(quoted, "");
   return std::holds_alternative<TomlValue>(again) ? again : parsed;
 }
 
+/// As an argument is shown: line ends and other control characters would break the message.
+static std::string InOneLine(const std::string& text) {
+  const bool plain = std::ranges::none_of(text, [](unsigned char c) { return c < 0x20; });
+  return plain ? text : Quoted(text);
+}
+
 TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors) {
+  const Place argument{"--set " + InOneLine(text), 0, 0, true};
   const auto refuse = [&](std::string reason) {
-    errors.push_back({std::string(kOverrideSource), 1, 1, Quoted(text) + ": " + std::move(reason)});
+    errors.push_back({argument.file, 0, 0, std::move(reason)});
     return TomlValue();
   };
   const auto equals = text.find('=');
@@ -110,11 +129,9 @@ TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors
   const bool one_line = text.find_first_of("\n\r") == std::string::npos;
   if (equals == std::string::npos || !one_line) return refuse("expected KEY=VALUE on one line");
   auto parsed = ParseOverride(text, equals);
-  if (auto* error = std::get_if<ConfigError>(&parsed)) {
-    errors.push_back(std::move(*error));
-    return {};
-  }
+  if (const auto* error = std::get_if<ConfigError>(&parsed)) return refuse(error->text);
   auto document = std::get<TomlValue>(std::move(parsed));
+  PlaceAt(document, argument);
   if (document.Find("extends") != nullptr) return refuse("expected extends in a file only");
   if (document.Find("schema") != nullptr) return refuse("expected schema in a file only");
   if (!EdgesAsList(document)) return refuse("expected edges.FROM.TO.KEY=VALUE");

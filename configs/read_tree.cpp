@@ -1,9 +1,12 @@
 #include "configs/read_tree.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "configs/key_value.hpp"
+#include "configs/likely_kind.hpp"
 #include "configs/merge.hpp"
 #include "configs/nodes.hpp"
 #include "configs/schema.hpp"
@@ -30,10 +33,11 @@ struct Scope {
 
 class TreeReader {
  public:
-  TreeReader(Report& report, Origins& origins) : report_(report), origins_(origins) {}
+  TreeReader(Report& report, Origins& origins, Inputs& inputs)
+      : report_(report), origins_(origins), inputs_(inputs) {}
 
   Config Read(const TomlValue& tree) {
-    ReadTable(tree, {"", "", {&config_, nullptr, nullptr}});
+    ReadTable(tree, {"", "", {&config_, nullptr, nullptr, nullptr, &inputs_}});
     return std::move(config_);
   }
 
@@ -47,13 +51,17 @@ class TreeReader {
   void ReadModules(const TomlEntry& modules);
   void ReadModule(const TomlEntry& entry);
   KindSet ReadKind(const TomlEntry& entry, ModuleConfig& module);
+  void NoteOrigin(const std::string& dotted, const TomlValue& value);
   void ReadEdges(const TomlEntry& edges);
   void ReadEdge(const TomlValue& value);
   bool CheckName(const TomlEntry& module);
 
   Report& report_;
   Origins& origins_;
+  Inputs& inputs_;
   Config config_;
+  /// Of a table, by module kind: the unknown key whose answer lists all that may stand there.
+  std::map<std::pair<std::string, KindSet>, std::string> listed_at_;
 };
 
 void TreeReader::ReadTable(const TomlValue& table, const Scope& scope) {
@@ -82,13 +90,16 @@ void TreeReader::ReadEntry(const TomlEntry& entry, const Scope& scope) {
   if (table != nullptr && (table->kinds & scope.kinds) != 0) {
     return ReadSubTable(entry, *table, scope);
   }
-  report_.AddAt(scope.Key(entry.key), entry.place, UnknownText(entry, scope.path, scope.kinds));
+  std::string& listed_at = listed_at_[{scope.path, scope.kinds}];
+  const UnknownKey unknown = AnswerUnknown(entry, scope.path, scope.kinds, listed_at);
+  if (unknown.lists_names) listed_at = scope.Key(entry.key);
+  report_.AddAt(scope.Key(entry.key), entry.place, unknown.text);
 }
 
 void TreeReader::ReadKey(const TomlEntry& entry, const KeySpec& key, const Scope& scope) {
   const std::string dotted = scope.Key(entry.key);
   report_.Know(dotted, entry.value.place);
-  origins_[dotted] = {entry.value.place, ToToml(entry.value), entry.value.replaced};
+  NoteOrigin(dotted, entry.value);
   if (const auto refusal = ReadValue(key, entry.value, scope.target)) {
     report_.AddAt(dotted, refusal->place, refusal->text);
   }
@@ -109,7 +120,7 @@ void TreeReader::ReadNodes(const TomlEntry& nodes, const Scope& cluster) {
   const bool tables = nodes.value.Is(Kind::kArray) && !nodes.value.items.empty();
   if (!tables) return ReadKey(nodes, *FindKey("cluster", "nodes"), cluster);
   report_.Know("cluster.nodes", nodes.value.place);
-  origins_["cluster.nodes"] = {nodes.value.place, ToToml(nodes.value), nodes.value.replaced};
+  NoteOrigin("cluster.nodes", nodes.value);
   for (const auto& node : nodes.value.items) ReadNode(node);
 }
 
@@ -136,6 +147,12 @@ void TreeReader::ReadModules(const TomlEntry& modules) {
                   "expected [modules.NAME] tables, got " + Described(modules.value));
     return;
   }
+  if (const std::size_t count = modules.value.entries.size(); count > kMaxModules) {
+    report_.AddAt("modules", modules.place,
+                  "expected at most " + std::to_string(kMaxModules) + " modules, got " +
+                      std::to_string(count));
+    return;
+  }
   for (const auto& entry : modules.value.entries) ReadModule(entry);
 }
 
@@ -156,13 +173,22 @@ bool TreeReader::CheckName(const TomlEntry& module) {
   return report_.Good({"modules"});
 }
 
-/// The kind decides which keys a module has, so it is read before them. Every kind when it is bad.
+/// The kind decides which keys a module has, so it is read before them. One that is missing or
+/// wrong is reported with the others; the rest of the module is read as what it looks like.
 KindSet TreeReader::ReadKind(const TomlEntry& entry, ModuleConfig& module) {
   const TomlEntry* kind = entry.value.Find("kind");
   const KeySpec& key = *FindKey("modules.*", "kind");
   const Target target{&config_, &module, nullptr};
-  if (kind == nullptr || ReadValue(key, kind->value, target)) return kEveryKind;
+  if (kind != nullptr && !ReadValue(key, kind->value, target)) return Only(module.kind);
+  const auto likely = LikelyKind(entry.value);
+  if (!likely) return kEveryKind;
+  module.kind = *likely;
+  report_.TakeAsRead("modules." + entry.key + ".kind");
   return Only(module.kind);
+}
+
+void TreeReader::NoteOrigin(const std::string& dotted, const TomlValue& value) {
+  origins_[dotted] = {value.place, ToToml(value), ToToml(value), value.replaced};
 }
 
 void TreeReader::ReadModule(const TomlEntry& entry) {
@@ -204,8 +230,8 @@ void TreeReader::ReadEdge(const TomlValue& value) {
 
 }  // namespace
 
-Config ReadTree(const TomlValue& tree, Report& report, Origins& origins) {
-  return TreeReader(report, origins).Read(tree);
+Config ReadTree(const TomlValue& tree, Report& report, Origins& origins, Inputs& inputs) {
+  return TreeReader(report, origins, inputs).Read(tree);
 }
 
 }  // namespace troupe

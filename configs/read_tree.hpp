@@ -15,13 +15,16 @@ namespace troupe {
 struct Origin {
   Place place;                     ///< file empty: nobody wrote it, the default holds
   std::string value;               ///< as TOML
+  std::string written = {};        ///< the same as the user put it; empty for a default
   std::vector<Replaced> replaced;  ///< what it overrode, oldest first
 };
 
 /// By dotted key: "modules.vision.layout.dp", "edges.vision.language.credits".
 using Origins = std::map<std::string, Origin>;
 
+struct Inputs;
+
 /// Reads every key that is right; what is unknown, missing or malformed goes to `report`.
-Config ReadTree(const TomlValue& tree, Report& report, Origins& origins);
+Config ReadTree(const TomlValue& tree, Report& report, Origins& origins, Inputs& inputs);
 
 }  // namespace troupe

@@ -2,9 +2,11 @@
 #include <cmath>
 #include <set>
 #include <type_traits>
+#include <utility>
 
 #include "configs/key_value.hpp"
 #include "configs/nodes.hpp"
+#include "configs/paths.hpp"
 #include "configs/rank_list.hpp"
 #include "configs/spelling.hpp"
 
@@ -30,8 +32,19 @@ static Refused RefuseRange(const KeySpec& key, const TomlValue& value, double nu
   return Refuse(key, value);
 }
 
+/// "; write 10000" of 1e4 or 10000.0, which TOML takes for a number with a point.
+static std::string WholeHint(const TomlValue& value) {
+  const bool whole = value.Is(Kind::kFloat) && std::trunc(value.number) == value.number &&
+                     std::abs(value.number) <= kMaxCount;
+  return whole ? "; write " + std::to_string(static_cast<std::int64_t>(value.number)) : "";
+}
+
 static Refused ReadInteger(const KeySpec& key, const TomlValue& value, const Slot& slot) {
-  if (!value.Is(Kind::kInteger)) return Refuse(key, value);
+  if (!value.Is(Kind::kInteger)) {
+    Refused refused = Refuse(key, value);
+    refused->text += WholeHint(value);
+    return refused;
+  }
   const auto number = static_cast<double>(value.integer);
   if (!InRange(key.range, number)) return RefuseRange(key, value, number);
   if (auto* const* field = std::get_if<int*>(&slot)) **field = static_cast<int>(value.integer);
@@ -58,29 +71,35 @@ static Refused ReadText(const KeySpec& key, const TomlValue& value, const Slot& 
   if (!value.Is(Kind::kString)) return Refuse(key, value);
   // A path or a name with a NUL would be cut short by the operating system.
   if (value.string.find('\0') != std::string::npos) return Refuse(key, value);
-  if (auto* const* field = std::get_if<std::string*>(&slot)) **field = value.string;
-  if (auto* const* field = std::get_if<std::optional<std::string>*>(&slot)) **field = value.string;
+  std::string text = value.string;
+  if (key.type == ValueType::kPath) text = Located(text, value.place);
+  if (key.type == ValueType::kTokenizer) text = LocatedTokenizer(text, value.place);
+  if (auto* const* field = std::get_if<std::string*>(&slot)) **field = text;
+  if (auto* const* field = std::get_if<std::optional<std::string>*>(&slot)) **field = text;
   return {};
 }
 
-static std::string WordHint(const KeySpec& key, const std::string& given) {
+WordMeant MeantWord(const KeySpec& key, const std::string& given) {
   const auto in_lower_case = [](std::string_view text) {
     std::string lower(text);
     for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     return lower;
   };
   const std::string lower = in_lower_case(given);
-  std::string meant;
-  for (const std::string& word : key.words) {
-    if (in_lower_case(word) == lower) meant = word;
-  }
   for (const OtherWord& other : key.other_words) {
-    if (other.word != lower) continue;
-    meant = other.meant;
-    if (!other.supported) return ", which is not supported; the nearest is " + Quoted(meant);
+    if (other.word == lower) return {std::string(other.meant), other.supported};
   }
-  if (meant.empty()) meant = Nearest(given, key.words);
-  return meant.empty() ? "" : "; did you mean " + Quoted(meant) + "?";
+  for (const std::string& word : key.words) {
+    if (in_lower_case(word) == lower) return {word};
+  }
+  return {Nearest(given, key.words)};
+}
+
+static std::string WordHint(const KeySpec& key, const std::string& given) {
+  const WordMeant meant = MeantWord(key, given);
+  if (meant.word.empty()) return "";
+  if (!meant.supported) return ", which is not supported; the nearest is " + Quoted(meant.word);
+  return "; did you mean " + Quoted(meant.word) + "?";
 }
 
 static Refused RefuseWord(const KeySpec& key, const TomlValue& value) {
@@ -204,6 +223,8 @@ Refused ReadValue(const KeySpec& key, const TomlValue& value, const Target& targ
     case ValueType::kNumber:
       return ReadNumber(key, value, slot);
     case ValueType::kText:
+    case ValueType::kPath:
+    case ValueType::kTokenizer:
       return ReadText(key, value, slot);
     case ValueType::kWord:
       return ReadWord(key, value, slot);

@@ -1,6 +1,37 @@
 #include "configs/remarks.hpp"
 
+#include <algorithm>
+
+#include "configs/checks.hpp"
+#include "configs/colocating.hpp"
+#include "configs/toml_value.hpp"
+
 namespace troupe {
+namespace {
+
+/// Keys that only a colocated encoder obeys: windows of microbatches, and what leaves its device
+/// while the other module has it.
+template <class Add>
+void AddColocatedOnly(const Config& config, Add add) {
+  const bool windows = std::ranges::any_of(
+      config.modules, [&](const auto& module) { return IsColocatedEncoder(config, module); });
+  if (config.schedule.window != 0 && !windows) {
+    add("schedule.window", "has no effect: no encoder shares its ranks with a module it feeds");
+  }
+  for (const ModuleConfig& module : config.modules) {
+    const std::string why = WhyNotColocated(config, module);
+    const bool leaves = module.offload != Offload::kNone;
+    if (leaves && !why.empty()) {
+      add(KeyOf(module, "offload"), "has no effect: " + Quoted(module.name) + " " + why);
+    }
+    if (module.offload_ahead && (!leaves || !why.empty())) {
+      add(KeyOf(module, "offload_ahead"),
+          "has no effect: nothing of " + Quoted(module.name) + " leaves its ranks");
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<ConfigError> Remarks(const Config& config, const Origins& origins) {
   std::vector<ConfigError> remarks;
@@ -18,6 +49,7 @@ std::vector<ConfigError> Remarks(const Config& config, const Origins& origins) {
                         (is_short ? "\"bfloat16\"" : "\"float64\"") +
                         ": it is about products of float32");
   }
+  AddColocatedOnly(config, add);
   return remarks;
 }
 

@@ -13,8 +13,8 @@ Place Report::PlaceOf(const std::string& key) const {
 }
 
 int Report::LayerOf(const std::string& key) const {
-  const std::string file = PlaceOf(key).file;
-  return file == kOverrideSource ? 2 : file == file_ ? 1 : 0;
+  const Place place = PlaceOf(key);
+  return place.argument ? 2 : place.file == file_ ? 1 : 0;
 }
 
 const std::string& Report::Later(const std::string& first, const std::string& second) const {
@@ -26,7 +26,7 @@ void Report::Add(const std::string& key, const std::string& text) {
 }
 
 void Report::AddAt(const std::string& key, const Place& place, const std::string& text) {
-  bad_.insert(key);
+  if (!guessed_.contains(key)) bad_.insert(key);
   errors_.push_back({place.file, place.line, place.column, key + ": " + text});
 }
 

@@ -25,8 +25,14 @@ class Report {
   /// The same at a place of its own, such as one element of a list.
   void AddAt(const std::string& key, const Place& place, const std::string& text);
 
+  /// What is reported of this key from here on leaves its value usable: it is a good guess.
+  void TakeAsRead(const std::string& key) { guessed_.insert(key); }
+
   /// Whether nothing has been said against any of these keys, so that checks may use their values.
   bool Good(std::initializer_list<std::string> keys) const;
+
+  /// The value of `key` is of no use, for a reason that is reported elsewhere.
+  void Doubt(const std::string& key) { bad_.insert(key); }
 
   /// Whether somebody wrote this key or table.
   bool Knows(const std::string& key) const { return places_.contains(key); }
@@ -44,6 +50,7 @@ class Report {
   std::string file_;
   std::map<std::string, Place> places_;
   std::set<std::string> bad_;
+  std::set<std::string> guessed_;
   std::vector<ConfigError> errors_;
 };
 

@@ -90,6 +90,10 @@ std::string Expected(const KeySpec& key) {
       return "true or false";
     case ValueType::kText:
       return "a string";
+    case ValueType::kPath:
+      return "a file";
+    case ValueType::kTokenizer:
+      return "\"bytes\" or \"sentencepiece:FILE\"";
     case ValueType::kWord:
       return Alternatives(key.words);
     case ValueType::kRanks:

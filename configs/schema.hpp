@@ -20,6 +20,8 @@ enum class ValueType {
   kNumber,  ///< an integer will do
   kBoolean,
   kText,
+  kPath,       ///< of a file; relative ones start at the file that states them (configs/paths.hpp)
+  kTokenizer,  ///< "bytes", or "sentencepiece:" and such a path
   kWord,       ///< one of KeySpec::words
   kRanks,      ///< "4-7", "0-2,5" or a list; order kept
   kStages,     ///< "balanced" or a list of layer counts
@@ -42,12 +44,19 @@ inline constexpr KindSet kEveryKind = kVitOnly | kLlamaOnly | kSyntheticOnly;
 /// The words of `kind`, in the order of ModuleKind.
 std::span<const std::string> KindWords();
 
-/// The structs that the keys of a table fill; all but config only where the table is theirs.
+/// What only shapes other values, and is gone once it has (configs/settle.hpp).
+struct Inputs {
+  std::optional<std::int64_t> global_batch = {};  ///< samples in a step
+};
+
+/// The structs that the keys of a table fill; all but config only where the table is theirs, and
+/// inputs only where something is read.
 struct Target {
   Config* config = nullptr;
   ModuleConfig* module = nullptr;
   EdgeConfig* edge = nullptr;
   ClusterNode* node = nullptr;
+  Inputs* inputs = nullptr;
 };
 
 struct Betas {
@@ -74,10 +83,14 @@ struct Range {
 inline constexpr double kMaxCount = 2'147'483'647.0;
 /// A rank is a worker thread: more are a slip of the pen, and lists are sized by it.
 inline constexpr int kMaxRanks = 65'536;
+/// Far above any model; beyond them a configuration is a mistake, and checking it would take minutes.
+inline constexpr std::size_t kMaxModules = 1'024;
+inline constexpr int kMaxLayers = 10'000;
 
 /// What the value of a key decides, and so whether a run may go on with another one.
 enum class KeyRole {
-  kRun,       ///< what is trained on what, and how it is cut into shards: only with the same
+  kRun,     ///< what is trained on what, and how it is cut into shards: only with the same
+  kTuning,  ///< decides numbers and no shard: with another one where --set states it, which is said
   kRounding,  ///< how the same numbers are rounded: with another one, which is said
   kExecution  ///< where, how fast, how long, what is left behind: the numbers stay the same
 };
@@ -101,6 +114,8 @@ struct KeySpec {
   std::vector<std::string> words = {};
   std::vector<OtherWord> other_words = {};
   KeyRole role = KeyRole::kRun;
+  /// Where the default follows from other keys: how, in words. FillDefaults fills it.
+  std::string_view otherwise = {};
   std::string_view meaning = {};
   Slot (*slot)(const Target&) = nullptr;
 };

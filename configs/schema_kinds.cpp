@@ -4,6 +4,7 @@ namespace troupe {
 
 static constexpr Range kCount{1, kMaxCount};
 static constexpr Range kCountOrNone{0, kMaxCount};
+static constexpr Range kLayers{1, kMaxLayers};
 static constexpr Range kPositive{.low = 0, .above_low = true};
 static constexpr Range kNotNegative{.low = 0};
 
@@ -40,7 +41,7 @@ std::vector<KeySpec> VitKeys() {
        .type = ValueType::kInteger,
        .kinds = kVitOnly,
        .required = true,
-       .range = kCount,
+       .range = kLayers,
        .unit = "layers",
        .meaning = "Transformer layers.",
        .slot = [](const Target& t) -> Slot { return &t.module->vit.layers; }},
@@ -56,8 +57,8 @@ std::vector<KeySpec> VitKeys() {
        .name = "mlp_hidden",
        .type = ValueType::kInteger,
        .kinds = kVitOnly,
-       .required = true,
        .range = kCount,
+       .otherwise = "4 * hidden",
        .meaning = "Width inside the MLP; a multiple of tp.",
        .slot = [](const Target& t) -> Slot { return &t.module->vit.mlp_hidden; }},
       {.table = "modules.*",
@@ -109,7 +110,7 @@ std::vector<KeySpec> LlamaKeys() {
        .type = ValueType::kInteger,
        .kinds = kLlamaOnly,
        .required = true,
-       .range = kCount,
+       .range = kLayers,
        .unit = "layers",
        .meaning = "Transformer layers.",
        .slot = [](const Target& t) -> Slot { return &t.module->llama.layers; }},
@@ -125,16 +126,16 @@ std::vector<KeySpec> LlamaKeys() {
        .name = "kv_heads",
        .type = ValueType::kInteger,
        .kinds = kLlamaOnly,
-       .required = true,
        .range = kCount,
+       .otherwise = "heads",
        .meaning = "Key and value heads; divides heads, and divides tp or is a multiple of it.",
        .slot = [](const Target& t) -> Slot { return &t.module->llama.kv_heads; }},
       {.table = "modules.*",
        .name = "mlp_hidden",
        .type = ValueType::kInteger,
        .kinds = kLlamaOnly,
-       .required = true,
        .range = kCount,
+       .otherwise = "8/3 * hidden, rounded up to a multiple of 256",
        .meaning = "Width inside the MLP; a multiple of tp.",
        .slot = [](const Target& t) -> Slot { return &t.module->llama.mlp_hidden; }},
       {.table = "modules.*",

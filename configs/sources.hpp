@@ -13,7 +13,8 @@ namespace troupe {
 /// cycles are added to `errors`.
 TomlValue ReadFiles(const std::string& path, std::vector<ConfigError>& errors);
 
-/// One `KEY=VALUE` as a document of its own; places are `--set:1:N`. A bare word is a string.
+/// One `KEY=VALUE` as a document of its own; all its places are the argument. A bare word is a
+/// string, and so is an empty value.
 TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors);
 
 }  // namespace troupe

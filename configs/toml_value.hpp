@@ -11,14 +11,12 @@ namespace troupe {
 
 /// Where something stands; lines and columns count from 1, 0 = the file as a whole.
 struct Place {
-  std::string file;
+  std::string file;  ///< of an argument: the argument, `--set run.steps=20`
   int line = 0;
   int column = 0;
+  bool argument = false;  ///< on the command line, where nobody counts lines or columns
   friend auto operator<=>(const Place&, const Place&) = default;
 };
-
-/// The file name in places on the command line.
-inline constexpr std::string_view kOverrideSource = "--set";
 
 /// "file:line:column", or "file" when the line is 0.
 std::string ToString(const Place& place);

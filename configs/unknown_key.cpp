@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "configs/other_keys.hpp"
 #include "configs/spelling.hpp"
 
 namespace troupe {
@@ -40,21 +41,64 @@ static std::string TablesWith(std::string_view table, const std::string& name) {
   return text;
 }
 
-std::string UnknownText(const TomlEntry& entry, std::string_view table, KindSet kinds) {
+/// "learning_rate (in [optimizer])": ours for a word of other programs, or for our own word with
+/// other hyphens or capitals; empty when it is neither.
+static std::string OursFor(const TomlEntry& entry, std::string_view table, KindSet kinds) {
+  const std::string folded = FoldedKey(entry.key);
+  if (folded != entry.key && FindKey(table, folded, kinds) != nullptr) return Quoted(folded);
+  std::vector<MeantKey> meant = MeantBy(entry.key);
+  // A table is meant by a table, and a key by whatever is none.
+  std::erase_if(meant, [&](const MeantKey& key) {
+    return key.key.empty() != entry.value.Is(TomlValue::Kind::kTable);
+  });
+  // What is of this very table is not meant to be elsewhere.
+  const auto here = [&](const MeantKey& key) { return key.table == table; };
+  if (std::ranges::any_of(meant, here)) {
+    std::erase_if(meant, [&](const MeantKey& key) { return !here(key); });
+  }
+  std::string text;
+  for (const MeantKey& key : meant) {
+    text += (text.empty() ? "" : " or ") + Described(key, table);
+  }
+  return text;
+}
+
+/// "; "vocab" belongs to kind "llama"" of a key that modules of other kinds have, be it by our name
+/// or by that of another program; empty of every other.
+static std::string OtherKind(const std::string& name, std::string_view table, KindSet kinds) {
+  if (const KindSet own = KindsWith(table, name); own != 0) {
+    return "; it belongs to kind " + KindsText(own);
+  }
+  for (const MeantKey& key : MeantBy(name)) {
+    if (key.table != table || key.key.empty() || FindKey(table, key.key, kinds) != nullptr)
+      continue;
+    return "; " + Quoted(key.key) + " belongs to kind " +
+           KindsText(KindsWith(table, std::string(key.key)));
+  }
+  return {};
+}
+
+UnknownKey AnswerUnknown(const TomlEntry& entry, std::string_view table, KindSet kinds,
+                         const std::string& listed_at) {
   const bool is_table = entry.value.Is(TomlValue::Kind::kTable);
   const std::string what = is_table ? "unknown table" : "unknown key";
-  if (const KindSet elsewhere = KindsWith(table, entry.key); elsewhere != 0) {
-    return what + " for kind " + KindsText(kinds) + "; it belongs to kind " + KindsText(elsewhere);
+  if (const std::string other = OtherKind(entry.key, table, kinds); !other.empty()) {
+    return {what + " for kind " + KindsText(kinds) + other};
   }
   if (const std::string tables = TablesWith(table, entry.key); !is_table && !tables.empty()) {
-    return what + "; it belongs in " + tables;
+    return {what + "; it belongs in " + tables};
+  }
+  if (const std::string ours = OursFor(entry, table, kinds); !ours.empty()) {
+    return {what + "; did you mean " + ours + "?"};
   }
   auto names = NamesIn(table, kinds);
   const std::string nearest = Nearest(entry.key, names);
+  if (!nearest.empty()) return {what + "; did you mean " + Quoted(nearest) + "?"};
   const auto is_key = [&](const std::string& name) { return FindKey(table, name) != nullptr; };
-  if (is_table && !std::ranges::all_of(names, is_key)) std::erase_if(names, is_key);
-  if (nearest.empty()) return what + "; expected " + Alternatives(names);
-  return what + "; did you mean " + Quoted(nearest) + "?";
+  const bool only_tables = is_table && !std::ranges::all_of(names, is_key);
+  if (only_tables) std::erase_if(names, is_key);
+  if (!listed_at.empty()) return {what + "; what may stand there is listed at " + listed_at};
+  return {what + "; expected " + Alternatives(names), !only_tables};
 }
 
 }  // namespace troupe

@@ -1,7 +1,6 @@
 #include "data/llava_source.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 #include "data/image.hpp"
@@ -21,56 +20,32 @@ void CheckIndex(const std::string& module, const char* what, std::int64_t value,
 
 }  // namespace
 
-LlavaSource::LlavaSource(const Config& config) : config_(config) {
-  FindEncoders();
-  tokenizer_ = MakeTokenizer(config_.data.tokenizer, static_cast<int>(encoders_.size()));
-  format_.tokenizer = tokenizer_.get();
-  FitLanguageModels();
-  ReadSet(config_.data.train, train_);
+LlavaSource::LlavaSource(const Config& config, ImageDepth images, FaultPolicy policy)
+    : config_(config), encoders_(DataEncoders(config_)), owned_(FormatOf(config_)) {
+  FaultTally faults(policy);
+  train_ = CountSet(config_.data.train, format_, images, faults.For(config_.data.train));
+  if (!config_.data.held_out.empty()) {
+    held_out_ = CountSet(config_.data.held_out, format_, images, faults.For(config_.data.held_out));
+  }
+  faults.Require();
   if (train_.set.rows.empty()) {
     throw DataError(config_.data.train + ": expected at least one row, found none");
   }
-  if (!config_.data.held_out.empty()) ReadSet(config_.data.held_out, held_out_);
+  RequireAnswers(train_);
+  RequireAnswers(held_out_);
+  train_.skipped = SkippedRows(faults.RowsOf(config_.data.train), train_size());
+  held_out_.skipped = SkippedRows(faults.RowsOf(config_.data.held_out), held_out_size());
+  skipped_lines_ = faults.SkippedLines();
 }
 
-void LlavaSource::FindEncoders() {
-  for (const ModuleConfig& module : config_.modules) {
-    if (module.kind != ModuleKind::kVit || !module.input) continue;
-    encoders_.push_back(&module);
-    format_.encoders.push_back(*module.input);
-    format_.rows_per_image.push_back(module.vit.rows_per_image());
-  }
-}
-
-void LlavaSource::FitLanguageModels() {
-  // Two language models share one text, so that the valid tokens of a round are one number: the
-  // shorter context cuts for both.
-  format_.context = std::numeric_limits<std::int64_t>::max();
-  for (const ModuleConfig& module : config_.modules) {
-    if (module.kind != ModuleKind::kLlama) continue;
-    format_.context = std::min(format_.context, module.llama.context);
-    if (module.llama.vocab >= tokenizer_->size()) continue;
-    throw DataError("modules." + module.name + ".vocab: expected at least " +
-                    std::to_string(tokenizer_->size()) + " for tokenizer \"" +
-                    config_.data.tokenizer + "\" with " + std::to_string(encoders_.size()) +
-                    " placeholders, got " + std::to_string(module.llama.vocab));
-  }
-}
-
-void LlavaSource::ReadSet(const std::string& file, CountedSet& into) const {
-  into.set = ReadLlava(file, format_.encoders);
-  for (const LlavaRow& row : into.set.rows) {
-    const Sample sample = BuildSample(into.set, row, format_);
-    into.num_labels.push_back(sample.num_labels());
-    if (sample.cut) ++into.num_cut;
-  }
-  const bool any = std::any_of(into.num_labels.begin(), into.num_labels.end(),
+void LlavaSource::RequireAnswers(const CountedSet& counted) const {
+  const std::vector<LlavaRow>& rows = counted.set.rows;
+  const bool any = std::any_of(counted.num_labels.begin(), counted.num_labels.end(),
                                [](std::int64_t count) { return count > 0; });
-  if (!any && !into.set.rows.empty()) {
-    throw DataError(file +
-                    ": expected answers to learn from, no row has one within the context of " +
-                    std::to_string(format_.context) + " tokens");
-  }
+  if (any || rows.empty()) return;
+  throw DataError(counted.set.file +
+                  ": expected answers to learn from, no row has one within the context of " +
+                  std::to_string(format_.context) + " tokens");
 }
 
 std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int dp,
@@ -100,11 +75,27 @@ std::int64_t LlavaSource::CountValidTokens(const Round& round) {
   return total;
 }
 
+std::vector<std::string> LlavaSource::NamesOf(const std::string& module, int dp, const Round& round,
+                                              std::int64_t unit) const {
+  std::vector<std::string> names;
+  const ModuleConfig* const found = config_.Find(module);
+  if (found == nullptr) return names;
+  const UnitSamples held = SamplesOfUnit(config_, *found, dp, round.microbatches, unit);
+  const std::int64_t first = held.first_microbatch * config_.samples_per_microbatch();
+  for (const Interval& interval : held.samples) {
+    for (std::int64_t n = interval.begin; n < interval.end; ++n) {
+      const std::int64_t row = RowOf(round, first + n);
+      if (row >= 0) names.push_back(SetOf(round).set.rows[static_cast<std::size_t>(row)].id);
+    }
+  }
+  return names;
+}
+
 Inputs LlavaSource::LoadWhole(const Round& round) {
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   const Samples samples = BuildInterval(round, 0, {0, num_samples});
   Inputs inputs;
-  FillText(samples, tokenizer_->pad(), inputs);
+  FillText(samples, owned_.tokenizer->pad(), inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     AddEdge(samples, i, inputs);
     inputs.images[encoders_[i]->name] = LoadImages(SetOf(round).set, samples, i);
@@ -112,11 +103,36 @@ Inputs LlavaSource::LoadWhole(const Round& round) {
   return inputs;
 }
 
-std::int64_t LlavaSource::RowOf(const Round& round, std::int64_t k) const {
+std::int64_t LlavaSource::CountSkipped(const Round& round) const {
+  const CountedSet& counted = SetOf(round);
+  if (counted.skipped.count() == 0) return 0;
+  const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
+  std::int64_t total = 0;
+  for (std::int64_t k = 0; k < num_samples; ++k) {
+    if (counted.skipped.Contains(DrawnRow(round, k))) ++total;
+  }
+  return total;
+}
+
+std::string LlavaSource::SkippedText() const {
+  const auto text = [](const CountedSet& counted) {
+    return counted.skipped.count() == 0 ? "none" : counted.skipped.Text();
+  };
+  return text(train_) + " of data.train, " + text(held_out_) + " of data.held_out";
+}
+
+std::int64_t LlavaSource::DrawnRow(const Round& round, std::int64_t k) const {
   const std::int64_t size = std::ssize(SetOf(round).set.rows);
   if (!round.train) return k < size ? k : -1;
   const std::int64_t place = round.step * config_.global_batch() + k;
   return SampleOrder(config_.run.seed, place / size, place % size, size);
+}
+
+std::int64_t LlavaSource::RowOf(const Round& round, std::int64_t k) const {
+  const std::int64_t row = DrawnRow(round, k);
+  const SkippedRows& skipped = SetOf(round).skipped;
+  if (!round.train) return skipped.Contains(row) ? -1 : row;
+  return skipped.Substitute(row);
 }
 
 Sample LlavaSource::BuildOne(const Round& round, std::int64_t k) const {
@@ -139,7 +155,7 @@ Inputs LlavaSource::LanguageInputs(const ModuleConfig& module, int dp, const Rou
                                    std::int64_t microbatch) const {
   const Samples samples = SamplesOf(module, dp, round, microbatch);
   Inputs inputs;
-  FillText(samples, tokenizer_->pad(), inputs);
+  FillText(samples, owned_.tokenizer->pad(), inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     const ModuleConfig& encoder = *encoders_[i];
     const bool joined =
@@ -200,7 +216,8 @@ Buffer LlavaSource::LoadImages(const LlavaSet& set, const Samples& samples,
       try {
         ToClipPixels(ReadImage(set.PathOf(image)), size, {next, image_numbers});
       } catch (const ImageError& error) {
-        throw DataError(set.NameOf(*each.sample.row) + ": " + error.what());
+        const LlavaRow& row = *each.sample.row;
+        throw FaultError(set.file, {FaultKind::kImage, row.index, row.id, error.what()});
       }
       next += image_numbers;
     }

@@ -31,7 +31,7 @@ class SampleWriter {
   Sample Finish() && {
     const std::size_t num_kept =
         std::min(sample_.tokens.size(), static_cast<std::size_t>(format_.context));
-    sample_.cut = num_kept < sample_.tokens.size();
+    sample_.num_uncut_tokens = std::ssize(sample_.tokens);
     sample_.tokens.resize(num_kept);
     sample_.labels.assign(num_kept, kNoLabel);
     sample_.content.assign(num_kept, 0);
@@ -88,9 +88,10 @@ Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat&
   SampleWriter writer(format);
   for (const Turn& turn : row.turns) writer.AddTurn(turn);
   if (writer.num_tokens_to_last_image() > format.context) {
-    throw DataError(set.NameOf(row) + ": the context of " + std::to_string(format.context) +
-                    " tokens would cut an image, its last row is token " +
-                    std::to_string(writer.num_tokens_to_last_image()));
+    throw FaultError(set.file, {FaultKind::kContext, row.index, row.id,
+                                "the context of " + std::to_string(format.context) +
+                                    " tokens would cut an image, its last row is token " +
+                                    std::to_string(writer.num_tokens_to_last_image())});
   }
   Sample sample = std::move(writer).Finish();
   sample.row = &row;

@@ -33,13 +33,14 @@ struct Sample {
                                       ///< eos included), else kNoLabel
   std::vector<std::uint8_t> content;  ///< [T]: the label is part of a content word
   std::vector<std::vector<std::int64_t>> positions;  ///< by encoder: where its rows go, in order
-  bool cut = false;                                  ///< its end did not fit the context
-  const LlavaRow* row = nullptr;  ///< where it comes from; null for an empty sample
+  std::int64_t num_uncut_tokens = 0;  ///< before its end was cut off to fit the context
+  const LlavaRow* row = nullptr;      ///< where it comes from; null for an empty sample
 
   std::int64_t num_labels() const;  ///< labels that are not kNoLabel
+  bool cut() const { return num_uncut_tokens > std::ssize(tokens); }
 };
 
-/// Text beyond the context is cut off; throws DataError when part of an image would be. `row` must
+/// Text beyond the context is cut off; throws FaultError when part of an image would be. `row` must
 /// outlive the sample.
 Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format);
 

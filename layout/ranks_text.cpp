@@ -15,4 +15,9 @@ std::string RanksText(std::span<const int> ranks) {
   return text;
 }
 
+std::string RanksOnCores(int ranks, int cores) {
+  return std::to_string(ranks) + (ranks == 1 ? " rank on " : " ranks on ") + std::to_string(cores) +
+         (cores == 1 ? " core" : " cores");
+}
+
 }  // namespace troupe

@@ -9,4 +9,7 @@ namespace troupe {
 /// `ranks`.
 std::string RanksText(std::span<const int> ranks);
 
+/// "8 ranks on 2 cores".
+std::string RanksOnCores(int ranks, int cores);
+
 }  // namespace troupe

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "layout/colocated_shares.hpp"
+
 namespace troupe {
 
 namespace {
@@ -14,15 +16,6 @@ constexpr int kNobody = -1;
 
 void Append(std::vector<Interval>& intervals, Interval interval) {
   if (!interval.empty()) intervals.push_back(interval);
-}
-
-/// Appends, or lengthens the last interval when it ends where this one begins.
-void Join(std::vector<Interval>& intervals, Interval interval) {
-  if (!intervals.empty() && intervals.back().end == interval.begin) {
-    intervals.back().end = interval.end;
-  } else {
-    Append(intervals, interval);
-  }
 }
 
 Interval Shift(Interval interval, std::int64_t by) {
@@ -110,52 +103,9 @@ void Extend(std::vector<Transfer>& transfers, const Transfer& next) {
   transfers.back().destination_rows.end = next.destination_rows.end;
 }
 
-/// How many ranks language replica l and encoder replica e share, at [l][e].
-std::vector<std::vector<std::int64_t>> SharedRanks(const Grid& encoder, const Grid& language) {
-  std::vector<std::vector<std::int64_t>> shared(
-      static_cast<std::size_t>(language.layout().dp),
-      std::vector<std::int64_t>(static_cast<std::size_t>(encoder.layout().dp), 0));
-  for (const int rank : encoder.ranks()) {
-    const auto replica = static_cast<std::size_t>(language.CoordinatesOf(rank).dp);
-    ++shared[replica][static_cast<std::size_t>(encoder.CoordinatesOf(rank).dp)];
-  }
-  return shared;
-}
-
-/// The samples of one microbatch by encoder replica.
-Assignment ColocatedMicrobatch(const Grid& encoder, const Grid& language,
-                               std::int64_t num_samples) {
-  const int num_parts = language.layout().dp;
-  const std::int64_t ranks = language.layout().num_ranks() / num_parts;
-  const auto shared = SharedRanks(encoder, language);
-  Assignment assignment(static_cast<std::size_t>(encoder.layout().dp));
-  for (int replica = 0; replica < num_parts; ++replica) {
-    const Interval part = PartOf(num_samples, num_parts, replica);
-    std::int64_t before = 0;
-    for (std::size_t dp = 0; dp < assignment.size(); ++dp) {
-      const std::int64_t upto = before + shared[static_cast<std::size_t>(replica)][dp];
-      Join(assignment[dp],
-           Shift({.begin = part.size() * before / ranks, .end = part.size() * upto / ranks},
-                 part.begin));
-      before = upto;
-    }
-  }
-  return assignment;
-}
-
-Assignment Repeat(const Assignment& microbatch, std::int64_t num_samples, int window) {
-  if (window < 1) {
-    throw LayoutError("window is " + std::to_string(window) + ", expected at least 1");
-  }
-  Assignment assignment(microbatch.size());
-  for (std::size_t shard = 0; shard < microbatch.size(); ++shard) {
-    for (int m = 0; m < window; ++m) {
-      for (const Interval& interval : microbatch[shard]) {
-        assignment[shard].push_back(Shift(interval, m * num_samples));
-      }
-    }
-  }
-  return assignment;
+void CheckWindow(int window) {
+  if (window >= 1) return;
+  throw LayoutError("window is " + std::to_string(window) + ", expected at least 1");
 }
 
 }  // namespace
@@ -182,20 +132,22 @@ Assignment EvenAssignment(std::int64_t num_samples, int parts) {
 }
 
 Assignment WindowAssignment(std::int64_t num_samples, int window, int parts) {
+  CheckWindow(window);
   PartOf(num_samples, parts, 0);  // refuses sizes that cannot be cut
-  Assignment microbatch(static_cast<std::size_t>(parts));
+  Assignment assignment(static_cast<std::size_t>(parts));
   for (int shard = 0; shard < parts; ++shard) {
-    Append(microbatch[static_cast<std::size_t>(shard)], PartOf(num_samples, parts, shard));
+    const Interval part = PartOf(num_samples, parts, shard);
+    for (int m = 0; m < window; ++m) {
+      Append(assignment[static_cast<std::size_t>(shard)], Shift(part, m * num_samples));
+    }
   }
-  return Repeat(microbatch, num_samples, window);
+  return assignment;
 }
 
 Assignment ColocatedAssignment(const Grid& encoder, const Grid& language, std::int64_t num_samples,
                                int window) {
-  if (PlacementOf(encoder, language) != Placement::kColocated) {
-    throw LayoutError("colocated grids share no rank, expected the same ranks");
-  }
-  return Repeat(ColocatedMicrobatch(encoder, language, num_samples), num_samples, window);
+  CheckWindow(window);
+  return ColocatedShares(encoder, language).Window(num_samples, 0, window);
 }
 
 Route MakeRoute(std::span<const std::int64_t> rows_per_sample, const Assignment& source,

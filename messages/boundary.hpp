@@ -36,8 +36,9 @@ struct SliceArrived {
   std::int64_t microbatch = 0;
   int peer = 0;  ///< the shard at the other end
   Buffer buffer;
+  bool asked = false;  ///< they were asked for: it took two ways between processes more
 };
-inline auto Fields(SliceArrived& x) { return std::tie(x.microbatch, x.peer, x.buffer); }
+inline auto Fields(SliceArrived& x) { return std::tie(x.microbatch, x.peer, x.buffer, x.asked); }
 
 using SourceLeader = Downstream::extend<caf::reacts_to<SliceArrived>>;
 using DestinationLeader =

@@ -14,6 +14,7 @@
 #include "messages/waits.hpp"
 #include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
+#include "trace/unit_place.hpp"
 #include "transport/row_exchange.hpp"
 
 namespace troupe {
@@ -21,12 +22,16 @@ namespace troupe {
 // Every command names the stage whose shard on this device it is for (its index in the StageGraph)
 // and the round it belongs to; every answer says how long the device was busy.
 
+inline auto Fields(UnitPlace& x) { return std::tie(x.step, x.number, x.window); }
+
 struct RunForward {
   int stage = 0;
   std::int64_t round = 0;
   ForwardPass pass;
+  UnitPlace place = {};                   ///< of the unit, for errors, as in all commands
+  std::vector<std::string> samples = {};  ///< their ids, for errors; empty: not known
 };
-inline auto Fields(RunForward& x) { return std::tie(x.stage, x.round, x.pass); }
+inline auto Fields(RunForward& x) { return std::tie(x.stage, x.round, x.pass, x.place, x.samples); }
 struct ForwardDone {
   std::int64_t busy_ns = 0;
   ForwardResult result;
@@ -37,8 +42,12 @@ struct RunBackward {
   int stage = 0;
   std::int64_t round = 0;
   BackwardPass pass;
+  UnitPlace place = {};
+  std::vector<std::string> samples = {};
 };
-inline auto Fields(RunBackward& x) { return std::tie(x.stage, x.round, x.pass); }
+inline auto Fields(RunBackward& x) {
+  return std::tie(x.stage, x.round, x.pass, x.place, x.samples);
+}
 struct BackwardDone {
   std::int64_t busy_ns = 0;
   BackwardResult result;
@@ -50,8 +59,9 @@ struct RunBackwardWeights {
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;
+  UnitPlace place = {};
 };
-inline auto Fields(RunBackwardWeights& x) { return std::tie(x.stage, x.round, x.unit); }
+inline auto Fields(RunBackwardWeights& x) { return std::tie(x.stage, x.round, x.unit, x.place); }
 struct BackwardWeightsDone {
   std::int64_t busy_ns = 0;
 };
@@ -61,8 +71,9 @@ inline auto Fields(BackwardWeightsDone& x) { return std::tie(x.busy_ns); }
 struct ReduceGradients {
   int stage = 0;
   std::int64_t round = 0;
+  UnitPlace place = {};
 };
-inline auto Fields(ReduceGradients& x) { return std::tie(x.stage, x.round); }
+inline auto Fields(ReduceGradients& x) { return std::tie(x.stage, x.round, x.place); }
 struct GradientsReduced {
   std::int64_t busy_ns = 0;
   ReducedGradients result;
@@ -155,17 +166,18 @@ struct WorkEnded {
 };
 inline auto Fields(WorkEnded& x) { return std::tie(x.lane, x.error); }
 
-using Device = caf::typed_actor<
-    caf::replies_to<RunForward>::with<ForwardDone>,
-    caf::replies_to<RunBackward>::with<BackwardDone>,
-    caf::replies_to<RunBackwardWeights>::with<BackwardWeightsDone>,
-    caf::replies_to<ReduceGradients>::with<GradientsReduced>,
-    caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
-    caf::replies_to<RunExchange>::with<ExchangeDone>,
-    caf::replies_to<OffloadState>::with<StateOffloaded>,
-    caf::replies_to<RestoreState>::with<StateRestored>, caf::replies_to<Inspect>::with<Inspected>,
-    caf::replies_to<SaveShard>::with<ShardStored>, caf::replies_to<LoadShard>::with<ShardStored>,
-    caf::reacts_to<WorkEnded>>;
+using Device =
+    caf::typed_actor<caf::replies_to<RunForward>::with<ForwardDone>,
+                     caf::replies_to<RunBackward>::with<BackwardDone>,
+                     caf::replies_to<RunBackwardWeights>::with<BackwardWeightsDone>,
+                     caf::replies_to<ReduceGradients>::with<GradientsReduced>,
+                     caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
+                     caf::replies_to<RunExchange>::with<ExchangeDone>,
+                     caf::replies_to<OffloadState>::with<StateOffloaded>,
+                     caf::replies_to<RestoreState>::with<StateRestored>,
+                     caf::replies_to<Inspect>::with<Inspected>,
+                     caf::replies_to<SaveShard>::with<ShardStored>,
+                     caf::replies_to<LoadShard>::with<ShardStored>, caf::reacts_to<WorkEnded>>;
 
 /// From a device's copies to itself: those of move `number` have run. Stays in its process.
 struct StateMoved {

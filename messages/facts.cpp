@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <type_traits>
 #include <typeindex>
 #include <unordered_map>
 #include <utility>
@@ -97,10 +98,48 @@ std::int64_t StepOf(const T& x) {
   }
 }
 
+template <class T, class... Ts>
+inline constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
+
+template <class T>
+struct Role {
+  static constexpr MessageRole Of() {
+    using enum MessageRole;
+    if (kIsOneOf<T, Activation, Slice>) return kActivation;
+    if (kIsOneOf<T, Gradient, GradientSlice>) return kGradient;
+    if (kIsOneOf<T, Input>) return kInput;
+    if (kIsOneOf<T, ForwardDone>) return kForwardDone;
+    if (kIsOneOf<T, BackwardDone>) return kBackwardDone;
+    if (kIsOneOf<T, BackwardWeightsDone>) return kWeightsDone;
+    if (kIsOneOf<T, BackwardsDone>) return kReplicaDone;
+    if (kIsOneOf<T, GradientsReduced>) return kGradientsReduced;
+    if (kIsOneOf<T, SquaredNorm, ApplyUpdate>) return kNorm;
+    if (kIsOneOf<T, ParametersUpdated, Updated, UpdateDone>) return kUpdated;
+    if (kIsOneOf<T, RoundBegin>) return kStepBegin;
+    if (kIsOneOf<T, StageReport>) return kStepEnd;
+    if (kIsOneOf<T, ExchangeDone>) return kExchanged;
+    if (kIsOneOf<T, StateOffloaded, StateRestored>) return kStateMoved;
+    return kOther;
+  }
+};
+/// Of a set of devices it is what it is of each.
+template <class T>
+struct Role<FromSet<T>> : Role<T> {};
+
+template <class T>
+bool AskedOf(const T& x) {
+  if constexpr (requires { x.asked; }) {
+    return x.asked;
+  } else {
+    return false;
+  }
+}
+
 template <class T>
 MessageFacts FactsOf(const caf::type_erased_tuple& content) {
   const T& message = content.get_as<T>(0);
-  return {UnitOf(message), RoundOf(message), Bytes(message), StepOf(message)};
+  return {UnitOf(message), RoundOf(message), Bytes(message),
+          StepOf(message), Role<T>::Of(),    AskedOf(message)};
 }
 
 struct Types {

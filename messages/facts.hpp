@@ -7,6 +7,8 @@
 #include <typeinfo>
 #include <vector>
 
+#include "trace/record.hpp"
+
 namespace caf {
 class type_erased_tuple;
 }
@@ -19,6 +21,8 @@ struct MessageFacts {
   std::int64_t bytes = 0;   ///< of the tensors that it names
   std::int64_t step = -1;   ///< training step that its round is, from 1; 0: an evaluation; -1: it
                             ///< does not say
+  MessageRole role = MessageRole::kOther;
+  bool asked = false;       ///< it brings bytes of another process that were asked for
 };
 
 /// A kind of message that is traced.

@@ -59,10 +59,10 @@ struct DevicesSpawned {
 inline auto Fields(DevicesSpawned& x) { return std::tie(x.devices); }
 
 struct SpawnLockStep {
-  int set = 0;
+  std::string name;
   std::map<int, Device> devices;  ///< by rank: all of the set
 };
-inline auto Fields(SpawnLockStep& x) { return std::tie(x.set, x.devices); }
+inline auto Fields(SpawnLockStep& x) { return std::tie(x.name, x.devices); }
 
 struct SpawnUpdate {
   int update = 0;  ///< index in JobPlan::updates
@@ -82,10 +82,13 @@ struct SpawnStage {
   int stage = 0;
   int dp = 0;
   LockStep devices;
+  std::string lock_step;  ///< what that is called
   std::vector<OutgoingLink> out;
   Update update;  ///< invalid when the stage has no trainable parameters
 };
-inline auto Fields(SpawnStage& x) { return std::tie(x.stage, x.dp, x.devices, x.out, x.update); }
+inline auto Fields(SpawnStage& x) {
+  return std::tie(x.stage, x.dp, x.devices, x.lock_step, x.out, x.update);
+}
 
 struct SpawnDestinationLeader {
   int link = 0;  ///< index in StageGraph::links

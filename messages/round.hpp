@@ -35,8 +35,9 @@ inline auto Fields(StageReport& x) { return std::tie(x.round, x.busy_ns, x.loss)
 struct Input {
   std::int64_t unit = 0;
   std::shared_ptr<const Inputs> data;
+  std::vector<std::string> samples = {};  ///< their ids, for errors; empty: not known
 };
-inline auto Fields(Input& x) { return std::tie(x.unit, x.data); }
+inline auto Fields(Input& x) { return std::tie(x.unit, x.data, x.samples); }
 struct InputTaken {
   std::int64_t unit = 0;
 };
@@ -49,9 +50,10 @@ struct ShardArrived {
   std::int64_t unit = 0;
   int shard = 0;
   Buffer buffer;
+  bool asked = false;  ///< as in SliceArrived
 };
 inline auto Fields(ShardArrived& x) {
-  return std::tie(x.gradient, x.link, x.unit, x.shard, x.buffer);
+  return std::tie(x.gradient, x.link, x.unit, x.shard, x.buffer, x.asked);
 }
 
 /// In virtual time: all that happens at this instant has been heard, decide (a stage tells itself).
@@ -84,21 +86,24 @@ struct UpdateRound {
   std::int64_t round = 0;
   UpdateStep step;
   bool wait = false;  ///< do not step before ApplyUpdate: the coefficient is not known yet
+  int place = 0;      ///< of this Update in ApplyUpdate::squared_norms
 };
-inline auto Fields(UpdateRound& x) { return std::tie(x.round, x.step, x.wait); }
+inline auto Fields(UpdateRound& x) { return std::tie(x.round, x.step, x.wait, x.place); }
 struct SquaredNorm {
   std::int64_t round = 0;
   double value = 0.0;
 };
 inline auto Fields(SquaredNorm& x) { return std::tie(x.round, x.value); }
 
-/// From the Director: the coefficient is known. Answered when the parameters have stepped. Sent
-/// (and answered) also when the step did not wait.
+/// From the Director: what the other Updates have answered. It does not wait for the receiver's own
+/// answer, so that the last Update to finish finds this there. Answered when the parameters have
+/// stepped. Sent (and answered) also when the step did not wait.
 struct ApplyUpdate {
   std::int64_t round = 0;
-  double clip_coefficient = 1.0;
+  std::vector<double> squared_norms;  ///< by update; the receiver puts in its own
+  double clip_norm = 0.0;             ///< 0: no clipping
 };
-inline auto Fields(ApplyUpdate& x) { return std::tie(x.round, x.clip_coefficient); }
+inline auto Fields(ApplyUpdate& x) { return std::tie(x.round, x.squared_norms, x.clip_norm); }
 struct UpdateDone {
   std::int64_t round = 0;
   std::int64_t busy_ns = 0;

@@ -165,7 +165,7 @@ caf::error CrossBuffer(F& f, Buffer& buffer) {
   TensorReference reference;
   if constexpr (kWrites<F>) reference = StoreOf(f.context()).Refer(buffer);
   if (auto error = CrossAll(f, reference.home, reference.key, reference.weight, reference.offset,
-                            reference.shape, reference.dtype)) {
+                            reference.shape, reference.dtype, reference.pushed)) {
     return error;
   }
   if constexpr (!kWrites<F>) {

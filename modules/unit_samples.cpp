@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "layout/colocated_shares.hpp"
+
 namespace troupe {
 
 const EdgeConfig* ColocatedEdge(const Config& config, const ModuleConfig& module) {
@@ -12,6 +14,10 @@ const EdgeConfig* ColocatedEdge(const Config& config, const ModuleConfig& module
   return nullptr;
 }
 
+Offload OffloadOf(const Config& config, const ModuleConfig& module) {
+  return ColocatedEdge(config, module) == nullptr ? Offload::kNone : module.offload;
+}
+
 std::int64_t NumUnits(const Config& config, const ModuleConfig& module, std::int64_t microbatches) {
   const bool windows = ColocatedEdge(config, module) != nullptr;
   return UnitsIn(microbatches, windows ? config.schedule.window : 1);
@@ -20,15 +26,33 @@ std::int64_t NumUnits(const Config& config, const ModuleConfig& module, std::int
 UnitSamples SamplesOfUnit(const Config& config, const ModuleConfig& module, int dp,
                           std::int64_t microbatches, std::int64_t unit) {
   const std::int64_t samples = config.samples_per_microbatch();
-  const Grid grid = GridOf(config, module);
   const EdgeConfig* colocated = ColocatedEdge(config, module);
-  if (colocated == nullptr) return {unit, {PartOf(samples, grid.layout().dp, dp)}};
+  if (colocated == nullptr) return {unit, {PartOf(samples, module.layout.dp, dp)}};
   const std::int64_t window = WindowOf(config, microbatches);
   const std::int64_t first = unit * window;
-  const auto length = static_cast<int>(std::min(window, microbatches - first));
   const Grid language = GridOf(config, *config.Find(colocated->to));
-  return {first,
-          ColocatedAssignment(grid, language, samples, length)[static_cast<std::size_t>(dp)]};
+  const Assignment held = ColocatedShares(GridOf(config, module), language)
+                              .Window(samples, first, std::min(window, microbatches - first));
+  return {first, held[static_cast<std::size_t>(dp)]};
+}
+
+std::int64_t MostSamplesOfUnit(const Config& config, const ModuleConfig& module,
+                               std::int64_t microbatches) {
+  const std::int64_t samples = config.samples_per_microbatch();
+  const int replicas = module.layout.dp;
+  const EdgeConfig* colocated = ColocatedEdge(config, module);
+  if (colocated == nullptr) return PartOf(samples, replicas, replicas - 1).size();
+  const Grid language = GridOf(config, *config.Find(colocated->to));
+  const ColocatedShares shares(GridOf(config, module), language);
+  const std::int64_t window = WindowOf(config, microbatches);
+  // Later windows begin where one of these does, modulo the period, and none is longer.
+  const std::int64_t units = std::min(NumUnits(config, module, microbatches), shares.period());
+  std::int64_t most = 0;
+  for (std::int64_t unit = 0; unit < units; ++unit) {
+    const std::int64_t length = std::min(window, microbatches - unit * window);
+    most = std::max(most, std::ranges::max(shares.Counts(samples, unit * window, length)));
+  }
+  return most;
 }
 
 }  // namespace troupe

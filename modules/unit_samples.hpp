@@ -13,6 +13,10 @@ namespace troupe {
 /// The edge on which `module` is a colocated encoder, null when it is none.
 const EdgeConfig* ColocatedEdge(const Config& config, const ModuleConfig& module);
 
+/// What of a module's state leaves its ranks between phases: what it says if it is a colocated
+/// encoder, else nothing.
+Offload OffloadOf(const Config& config, const ModuleConfig& module);
+
 /// Units of `microbatches_per_unit` microbatches that cover `microbatches` of them; the last may be
 /// shorter. 0 microbatches per unit means one unit for the whole round.
 inline std::int64_t UnitsIn(std::int64_t microbatches, std::int64_t microbatches_per_unit) {
@@ -33,5 +37,9 @@ struct UnitSamples {
 };
 UnitSamples SamplesOfUnit(const Config& config, const ModuleConfig& module, int dp,
                           std::int64_t microbatches, std::int64_t unit);
+
+/// The most samples that a replica of `module` holds of one unit of such a round.
+std::int64_t MostSamplesOfUnit(const Config& config, const ModuleConfig& module,
+                               std::int64_t microbatches);
 
 }  // namespace troupe

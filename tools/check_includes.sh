@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-order=(layout configs schedule trace gpu transport cluster modules messages actors data checkpoint cli)
+order=(files layout configs schedule trace gpu transport cluster modules messages actors data checkpoint cli)
 declare -A place
 for i in "${!order[@]}"; do place[${order[$i]}]=$i; done
 

@@ -7,6 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "files/output_file.hpp"
+#include "trace/lost_pages.hpp"
+
 namespace troupe {
 namespace {
 
@@ -17,9 +20,7 @@ namespace {
 
 int Create(const std::string& path, std::size_t size) {
   // Whoever reads the file of an earlier run goes on reading that.
-  unlink(path.c_str());
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) Fail(path, "cannot create", errno);
+  const int file = CreateFile(path);
   const int error = posix_fallocate(file, 0, static_cast<off_t>(size));
   if (error != 0) {
     close(file);
@@ -40,6 +41,7 @@ MappedMemory::MappedMemory(const std::string& path, std::size_t size) : size_(si
   if (file >= 0) close(file);
   if (memory == MAP_FAILED) Fail(path, "cannot map " + std::to_string(size >> 20) + " MiB", error);
   data_ = static_cast<std::byte*>(memory);
+  if (!path.empty()) GuardPages(data_, size_);
 }
 
 MappedMemory MappedMemory::Open(const std::string& path) {
@@ -57,11 +59,14 @@ MappedMemory MappedMemory::Open(const std::string& path) {
     Fail(path, "cannot be read", error);
   }
   memory.data_ = static_cast<std::byte*>(mapped);
+  if (memory.data_ != nullptr) GuardPages(memory.data_, memory.size_);
   return memory;
 }
 
 MappedMemory::~MappedMemory() {
-  if (data_ != nullptr) munmap(data_, size_);
+  if (data_ == nullptr) return;
+  UnguardPages(data_);
+  munmap(data_, size_);
 }
 
 }  // namespace troupe

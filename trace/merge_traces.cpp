@@ -18,6 +18,13 @@ std::int64_t TakeNumber(std::string_view& text) {
   return error == std::errc() ? number : -1;
 }
 
+/// 0 for what is not a number of cores.
+int CoresIn(std::string_view text) {
+  constexpr std::int64_t kMost = 1 << 20;
+  const std::int64_t cores = TakeNumber(text);
+  return cores > 0 && cores <= kMost ? static_cast<int>(cores) : 0;
+}
+
 /// Makes `list[index]` be there. A file may say anything: nobody has a million stages.
 template <class T>
 T* At(std::vector<T>& list, std::int64_t index) {
@@ -83,6 +90,9 @@ class Merger {
       case 'H':
         process.host = line.text;
         break;
+      case 'C':
+        process.cores = CoresIn(line.text);
+        break;
       case 'Q':
         all_processes_[line.number] = line.text;
         break;
@@ -135,7 +145,10 @@ class Merger {
     message.bytes = record.bytes;
     message.step = record.step;
     message.credits = record.credits;
+    message.asked = record.asked != 0;
     message.mailbox = record.mailbox;
+    const bool known = static_cast<std::uint8_t>(record.role) < kNumMessageRoles;
+    message.role = known ? record.role : MessageRole::kOther;
     records_.by_id[record.id] = static_cast<int>(records_.messages.size());
     records_.messages.push_back(record);
     trace_.messages.push_back(message);
@@ -155,6 +168,7 @@ class Merger {
       work.pass.rank = record.rank;
       work.pass.kind = static_cast<WorkKind>(record.work);
       work.memory = MemoryOf(record);
+      work.cores = CoreTimeOf(record);
       const auto found = records_.by_id.find(record.cause);
       if (found != records_.by_id.end()) work.message = found->second;
       trace_.work.push_back(work);

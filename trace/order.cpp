@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <stdexcept>
 #include <tuple>
 
 namespace troupe {
@@ -27,30 +26,6 @@ std::string TextOf(std::vector<const PassRecord*> passes, std::int64_t first_uni
   return text;
 }
 
-const std::string& NameOf(std::int32_t stage, std::span<const std::string> stage_names) {
-  if (stage < 0 || static_cast<std::size_t>(stage) >= stage_names.size()) {
-    throw std::out_of_range("stage " + std::to_string(stage) + " has no name, there are " +
-                            std::to_string(stage_names.size()));
-  }
-  return stage_names[static_cast<std::size_t>(stage)];
-}
-
-/// `name` is padded so that the orders of all stages begin in one column.
-std::string FormatStage(std::span<const PassOrder> devices, std::string name, std::size_t width) {
-  const std::string& text = devices.front().text;
-  if (std::all_of(devices.begin(), devices.end(),
-                  [&](const PassOrder& order) { return order.text == text; })) {
-    name.resize(std::max(width, name.size()), ' ');
-    return name + "  " + text + "\n";
-  }
-  std::string lines;
-  for (const PassOrder& order : devices) {
-    lines += name + " dp" + std::to_string(order.dp) + " rank " + std::to_string(order.rank) +
-             "  " + order.text + "\n";
-  }
-  return lines;
-}
-
 }  // namespace
 
 std::vector<PassOrder> PassOrders(std::span<const PassRecord> records, std::int64_t round) {
@@ -70,23 +45,6 @@ std::vector<PassOrder> PassOrders(std::span<const PassRecord> records, std::int6
         {.stage = stage, .dp = dp, .rank = rank, .text = TextOf(passes, first_units[stage])});
   }
   return orders;
-}
-
-std::string FormatOrders(std::span<const PassOrder> orders,
-                         std::span<const std::string> stage_names) {
-  std::string text;
-  std::size_t width = 0;
-  for (const PassOrder& order : orders) {
-    width = std::max(width, NameOf(order.stage, stage_names).size());
-  }
-  for (std::size_t begin = 0; begin < orders.size();) {
-    std::size_t end = begin;
-    while (end < orders.size() && orders[end].stage == orders[begin].stage) ++end;
-    text += FormatStage(orders.subspan(begin, end - begin),
-                        NameOf(orders[begin].stage, stage_names), width);
-    begin = end;
-  }
-  return text;
 }
 
 }  // namespace troupe

@@ -25,10 +25,4 @@ struct PassOrder {
 /// the same.
 std::vector<PassOrder> PassOrders(std::span<const PassRecord> records, std::int64_t round);
 
-/// One line per stage, "vision.s0  F0 F1 B0 B1\n", when all its replicas and ranks ran the same
-/// order; else one line per device, "vision.s0 dp1 rank 5  F0 B0 F1 B1\n".
-/// Throws std::out_of_range for a stage that has no name.
-std::string FormatOrders(std::span<const PassOrder> orders,
-                         std::span<const std::string> stage_names);
-
 }  // namespace troupe

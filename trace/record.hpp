@@ -19,6 +19,26 @@ enum class RecordKind : std::uint8_t {
   kAnswered = 3,
 };
 
+/// What a message is to the one that waits for it.
+enum class MessageRole : std::uint8_t {
+  kOther = 0,  ///< nothing of these, or an older trace, which does not say
+  kActivation,
+  kGradient,
+  kInput,
+  kForwardDone,
+  kBackwardDone,
+  kWeightsDone,
+  kReplicaDone,  ///< a replica has run its last backward of the step
+  kGradientsReduced,
+  kNorm,  ///< of all gradients, on its way to the Director or back
+  kUpdated,
+  kStepBegin,
+  kStepEnd,
+  kExchanged,   ///< rows between ranks that two modules share
+  kStateMoved,  ///< of an encoder that offloads
+};
+inline constexpr std::uint8_t kNumMessageRoles = 15;
+
 /// Numbers of actors are unique in the job: the process in the upper 12 bits, 0 = nobody known.
 using ActorNumber = std::uint32_t;
 inline constexpr int kActorBits = 20;
@@ -31,10 +51,12 @@ struct TraceRecord {
   std::int64_t arrived_ns = 0;  ///< in the mailbox; in one process the time at which it was sent
   std::int64_t begin_ns = 0;    ///< of its handler, or of the work; 0: not yet
   std::int64_t end_ns = 0;      ///< 0: not yet
-  std::int64_t unit = -1;     ///< microbatch or window, counted from the start of the run; -1: none
-  std::int64_t bytes = 0;     ///< of the tensors it names
-  std::uint64_t request = 0;  ///< number that the sender gave its request, or that this answers; 0
-                              ///< for what is neither
+  std::int64_t unit = -1;  ///< microbatch or window, counted from the start of the run; -1: none
+  /// Of the tensors it names. Of work: its time on a core (trace/core_time.hpp).
+  std::int64_t bytes = 0;
+  /// Number that the sender gave its request, or that this answers; 0 for what is neither. Of work:
+  /// its time without a core (trace/core_time.hpp).
+  std::uint64_t request = 0;
   /// Requests that its handling sent: (first_request, last_request]. Of work, which sends none, the
   /// KiB reserved when it ended and the most that were in use until then (trace/work_memory.hpp).
   std::uint32_t first_request = 0;
@@ -49,10 +71,11 @@ struct TraceRecord {
   std::int16_t credits = -1;  ///< that the edge has left after this message; -1: no edge
   std::uint16_t mailbox = 0;  ///< messages that waited in the mailbox before it
   RecordKind kind = RecordKind::kMessage;
-  std::uint8_t work = 0;       ///< WorkKind, of work
-  std::uint8_t answer = 0;     ///< 1: of the message: it is the answer to `request`
-  std::uint8_t gpu = 0;        ///< of work: 1 + the GPU whose memory it says; 0: its process's own
-  std::uint8_t spare[2] = {};  ///< zeros
+  std::uint8_t work = 0;    ///< WorkKind, of work
+  std::uint8_t answer = 0;  ///< 1: of the message: it is the answer to `request`
+  std::uint8_t gpu = 0;     ///< of work: 1 + the GPU whose memory it says; 0: its process's own
+  MessageRole role = MessageRole::kOther;  ///< of the message
+  std::uint8_t asked = 0;  ///< of the message: 1: the bytes that it brings were asked for
   /// Of a message that says which training step its round is: that step, from 1; 0: it says that
   /// the round is an evaluation; -1: it does not say.
   std::int32_t step = -1;

@@ -178,6 +178,9 @@ Recorder::Recorder(const RecorderOptions& options)
     if (self) AddName("P " + std::to_string(p) + " " + options.processes[p]);
   }
   AddName("H " + std::to_string(options.process) + " " + HostName());
+  if (options.cores > 0) {
+    AddName("C " + std::to_string(options.process) + " " + std::to_string(options.cores));
+  }
   for (std::size_t s = 0; s < options.stages.size(); ++s) {
     AddName("S " + std::to_string(s) + " " + options.stages[s]);
   }

@@ -18,6 +18,7 @@
 //   80      8      process id of the operating system
 //   names          one per line: a letter, a number, a blank, the name
 //                    P process   H its host   Q process P of the job (all of them)
+//                    C process: the cores that it may use
 //                    A actor (by ActorNumber)   T message type   S stage
 //                    L link: "FROM TO boundary|hop NAME" with the stages' numbers
 //   records        128 bytes each; `number` tells whether a slot holds the record looked for: 0 is
@@ -45,6 +46,7 @@ inline constexpr std::uint32_t kTraceVersion = 3;
 struct RecorderOptions {
   std::string path;  ///< of the file; empty: in memory only
   int process = 0;
+  int cores = 0;                                ///< that the process may use; 0: not known
   std::vector<std::string> processes = {"n0"};  ///< names of all of the job
   std::vector<std::string> stages;              ///< by StageGraph's number
   std::vector<TraceLink> links;

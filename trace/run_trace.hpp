@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/core_time.hpp"
 #include "trace/pass_record.hpp"
 #include "trace/work_memory.hpp"
 
@@ -33,6 +34,8 @@ struct TraceMessage {
   int link = -1;           ///< index into RunTrace::links; -1: it crosses none
   int credits = -1;        ///< left on the edge after it; -1: not of an edge
   int mailbox = 0;         ///< messages that were waiting before it
+  MessageRole role = MessageRole::kOther;
+  bool asked = false;      ///< it brings bytes of another process that were asked for
 };
 
 /// One piece of work of one device, on the same clock.
@@ -40,6 +43,7 @@ struct TraceWork {
   PassRecord pass;
   int message = -1;  ///< index of the message whose handling it was
   WorkMemory memory;
+  CoreTime cores;
 };
 
 struct TraceProcess {
@@ -50,6 +54,7 @@ struct TraceProcess {
   std::uint64_t dropped = 0;         ///< of these, overwritten by newer ones
   std::uint64_t torn = 0;            ///< half-written when the process ended
   std::int64_t clock_offset_ns = 0;  ///< added to its clock; 0 for process 0
+  int cores = 0;                     ///< that it may use; 0: not known
 };
 
 struct TraceLink {

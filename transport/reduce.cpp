@@ -87,6 +87,30 @@ void ReduceRounded(std::span<const std::byte* const> inputs, std::int64_t count,
 
 }  // namespace
 
+DType PartialType(DType dtype, ReduceOp op) {
+  return dtype == DType::kBFloat16 && op == ReduceOp::kSum ? DType::kFloat32 : dtype;
+}
+
+void ToPartial(const std::byte* values, std::int64_t count, DType dtype, std::byte* partial) {
+  if (dtype != DType::kBFloat16) {
+    if (count > 0) std::memcpy(partial, values, static_cast<std::size_t>(count) * SizeOf(dtype));
+    return;
+  }
+  const auto* const from = reinterpret_cast<const BFloat16*>(values);
+  auto* const to = reinterpret_cast<float*>(partial);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+}
+
+void FromPartial(const std::byte* partial, std::int64_t count, DType dtype, std::byte* values) {
+  if (dtype != DType::kBFloat16) {
+    if (count > 0) std::memcpy(values, partial, static_cast<std::size_t>(count) * SizeOf(dtype));
+    return;
+  }
+  const auto* const from = reinterpret_cast<const float*>(partial);
+  auto* const to = reinterpret_cast<BFloat16*>(values);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = BFloat16(from[i]);
+}
+
 void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType dtype, ReduceOp op,
             std::byte* output) {
   if (count == 0) return;

@@ -19,4 +19,11 @@ namespace troupe {
 void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType dtype, ReduceOp op,
             std::byte* output);
 
+/// The type in which sums of `dtype` are passed on between partial reductions, so that only the
+/// last result is rounded: float32 for bfloat16, else `dtype` itself.
+DType PartialType(DType dtype, ReduceOp op);
+/// `count` elements of `dtype` as PartialType(dtype, kSum), and back, rounded; copies otherwise.
+void ToPartial(const std::byte* values, std::int64_t count, DType dtype, std::byte* partial);
+void FromPartial(const std::byte* partial, std::int64_t count, DType dtype, std::byte* values);
+
 }  // namespace troupe

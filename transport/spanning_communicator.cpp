@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "transport/collective_arguments.hpp"
+#include "transport/reduce.hpp"
 #include "transport/spanning_exchange.hpp"
 #include "transport/spanning_group.hpp"
 #include "transport/spanning_pieces.hpp"
@@ -65,10 +66,13 @@ class SpanningCommunicator final : public Communicator {
   void AgreeLocally(const GroupCall& call);
   template <class Body>
   void Locally(Body body);
+  /// Whether sums are taken in two parts: within processes, then between them.
+  bool InParts() const { return group_->parties.size() < group_->homes.size(); }
+  /// The sum over all members, on the leaders.
+  void AllReduceAs(std::byte* data, std::int64_t count, DType dtype, ReduceOp op);
   void ReduceScatterDirectly(const std::byte* input, std::size_t num_bytes, const GroupCall& call,
                              std::byte* output);
-  void ReduceScatterByParty(const std::byte* input, std::size_t num_bytes, const GroupCall& call,
-                            std::byte* output);
+  void ReduceScatterByParty(const std::byte* input, const GroupCall& call, std::byte* output);
 
   const std::vector<int>& mates() const { return group_->own().members; }
   std::string operation() const { return NameOf(call_) + " " + std::to_string(number_); }
@@ -80,6 +84,7 @@ class SpanningCommunicator final : public Communicator {
   SpanningExchange exchange_;
   std::uint64_t number_ = 0;  // of the operation in progress, from 1 on
   GroupCall call_;            // that operation
+  Buffer sums_;               // of it; here, since after a failure messages are still open on it
 };
 
 template <class Body>
@@ -163,10 +168,25 @@ void SpanningCommunicator::AllReduce(void* data, std::int64_t count, DType dtype
   const GroupCall call = ReductionOf(LocalOperation::kAllReduce, count, dtype, op);
   Perform(call, CountError(call), [&] {
     const std::size_t num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
-    Locally([&](Communicator& local) { local.AllReduce(data, count, dtype, op); });
-    if (leads_) exchange_.AllReduce(static_cast<std::byte*>(data), count, dtype, op);
+    const DType partial = InParts() ? PartialType(dtype, op) : dtype;
+    auto* const values = static_cast<std::byte*>(data);
+    if (partial == dtype) {
+      AllReduceAs(values, count, dtype, op);
+    } else {
+      sums_ = Scratch(static_cast<std::size_t>(count) * SizeOf(partial));
+      ToPartial(values, count, dtype, sums_.data());
+      AllReduceAs(sums_.data(), count, partial, op);
+      if (leads_) FromPartial(sums_.data(), count, dtype, values);
+      sums_ = {};
+    }
     Locally([&](Communicator& local) { local.Broadcast(data, num_bytes, 0); });
   });
+}
+
+void SpanningCommunicator::AllReduceAs(std::byte* data, std::int64_t count, DType dtype,
+                                       ReduceOp op) {
+  Locally([&](Communicator& local) { local.AllReduce(data, count, dtype, op); });
+  if (leads_) exchange_.AllReduce(data, count, dtype, op);
 }
 
 void SpanningCommunicator::AllGather(const void* input, std::size_t num_bytes, void* output) {
@@ -197,10 +217,10 @@ void SpanningCommunicator::ReduceScatter(const void* input, std::int64_t count, 
     const std::size_t num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
     const auto* const source = static_cast<const std::byte*>(input);
     auto* const target = static_cast<std::byte*>(output);
-    if (group_->parties.size() == group_->homes.size()) {
-      ReduceScatterDirectly(source, num_bytes, call, target);
+    if (InParts()) {
+      ReduceScatterByParty(source, call, target);
     } else {
-      ReduceScatterByParty(source, num_bytes, call, target);
+      ReduceScatterDirectly(source, num_bytes, call, target);
     }
   });
 }
@@ -213,28 +233,34 @@ void SpanningCommunicator::ReduceScatterDirectly(const std::byte* input, std::si
   exchange_.ReduceScatter(input, slices, call.dtype, call.op, output);
 }
 
-void SpanningCommunicator::ReduceScatterByParty(const std::byte* input, std::size_t num_bytes,
-                                                const GroupCall& call, std::byte* output) {
+void SpanningCommunicator::ReduceScatterByParty(const std::byte* input, const GroupCall& call,
+                                                std::byte* output) {
   // The rows of each party together, so that its slice is one piece however its members are mixed.
-  const Buffer sums = Scratch(group_->homes.size() * num_bytes);
+  const DType partial = PartialType(call.dtype, call.op);
+  const auto count = static_cast<std::size_t>(call.count);
+  const std::size_t num_bytes = count * SizeOf(partial);
+  sums_ = Scratch(group_->homes.size() * num_bytes);
   std::vector<ByteRange> slices;
   std::size_t end = 0;
   for (const Party& party : group_->parties) {
     slices.push_back({end, end + party.size() * num_bytes});
     for (const int member : party.members) {
-      Copy(sums.data() + end, input + static_cast<std::size_t>(member) * num_bytes, num_bytes);
+      const std::size_t row = static_cast<std::size_t>(member) * count * SizeOf(call.dtype);
+      ToPartial(input + row, call.count, call.dtype, sums_.data() + end);
       end += num_bytes;
     }
   }
   const ByteRange own = slices[group_->self];
   Locally([&](Communicator& local) {
-    local.AllReduce(sums.data(), call.count * size(), call.dtype, call.op);
+    local.AllReduce(sums_.data(), call.count * size(), partial, call.op);
   });
   const Buffer rows = Scratch(own.size());
-  if (leads_) exchange_.ReduceScatter(sums.data(), slices, call.dtype, call.op, rows.data());
+  if (leads_) exchange_.ReduceScatter(sums_.data(), slices, partial, call.op, rows.data());
   Locally([&](Communicator& local) { local.Broadcast(rows.data(), own.size(), 0); });
   const auto place = std::find(mates().begin(), mates().end(), rank_) - mates().begin();
-  Copy(output, rows.data() + static_cast<std::size_t>(place) * num_bytes, num_bytes);
+  FromPartial(rows.data() + static_cast<std::size_t>(place) * num_bytes, call.count, call.dtype,
+              output);
+  sums_ = {};
 }
 
 void SpanningCommunicator::AllToAll(const void* input, std::span<const std::size_t> send_bytes,

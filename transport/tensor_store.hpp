@@ -5,6 +5,8 @@
 //   Resolve  the reference on the other side: a handle that is not local(); at home the buffer
 //            itself, so that a handle which went around comes back as what it was
 //   Fetch    the bytes of such a handle into memory of this process
+//   Push     a buffer whose receiver is known and will fetch all of it: the bytes leave with the
+//            message that names it, so that the Fetch there does not ask for them
 //
 // References are counted by weight: a reference that is passed on gives half of its weight away,
 // one that is dropped returns its weight to its home, which lets go when all of it is back. So no
@@ -30,6 +32,7 @@ struct TensorReference {
   std::int64_t offset = 0;   ///< bytes from the allocation's first referred byte
   Shape shape;
   DType dtype = DType::kFloat32;
+  std::uint64_t pushed = 0;  ///< the bytes follow, as its home's message of this number; 0: ask
 };
 
 /// What a store needs of the processes it talks to. The UCX plane is one.
@@ -56,12 +59,20 @@ class TensorStore {
   ~TensorStore();
 
   /// Set once, before the first reference leaves. The carrier must outlive all remote handles or
-  /// be Detach()ed first.
-  void Attach(TensorCarrier* carrier);
+  /// be Detach()ed first. `plane`, of the same processes, lives as long and moves what is pushed;
+  /// null: everything is pulled.
+  void Attach(TensorCarrier* carrier, DataPlane* plane = nullptr);
   /// How tensors that are fetched onto a device get their memory; before the first of them.
   void AllocateOnDevices(DeviceMemory memory);
   /// From now on returned weights go nowhere and fetches fail: the job has ended.
   void Detach();
+
+  /// A handle for a message to `to`, which fetches all of the buffer: its bytes leave when the
+  /// message is written. `buffer` itself where there is nothing to send (it has no bytes, `to` is
+  /// this process) and where it is pulled as ever (it lives elsewhere, or in parts).
+  Buffer Push(const Buffer& buffer, ProcessId to);
+  /// Whether a Fetch has to ask for the bytes: two ways between processes instead of none.
+  bool Asks(const Buffer& buffer) const;
 
   TensorReference Refer(const Buffer& buffer);
   /// Throws std::invalid_argument for a reference that says impossible things.
@@ -87,6 +98,8 @@ class TensorStore {
 
  private:
   struct State;
+  TensorReference ReferPushed(const Buffer& handle);
+
   std::shared_ptr<State> state_;
 };
 

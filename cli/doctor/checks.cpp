@@ -65,8 +65,7 @@ Finding CheckMemory(std::uint64_t estimate, int processes, const MemoryFacts& fa
 }
 
 Finding CheckCores(int ranks, int cores) {
-  const std::string line =
-      Ranks(ranks) + " on " + std::to_string(cores) + (cores == 1 ? " core" : " cores");
+  const std::string line = RanksOnCores(ranks, cores);
   if (ranks <= cores) return Well("cores", line);
   return Warns("cores", line, "it works, ranks that share a core take turns on it");
 }

@@ -96,6 +96,7 @@ Findings OwnFindings(const DoctorArguments& arguments, const Config& config,
   part.meets = true;
   part.join = seed;
   part.key_file = arguments.member.key_file;
+  part.key_inherited = arguments.member.key_descriptor >= 0;
   Findings findings;
   if (self == 0) {
     findings.push_back(Well("config", arguments.config.path + ": " + RanksText(part, plan)));
@@ -111,7 +112,7 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config, const
   Findings own = OwnFindings(arguments, config, plan, self, seed);
   std::optional<RunKey> key;
   try {
-    key = RunKey::ReadFile(arguments.member.key_file);
+    key = ReadKey(arguments.member);
   } catch (const std::runtime_error&) {
     own.push_back(Fails("meeting", "not tried without a run key that can be read", ""));
     return Print(own);

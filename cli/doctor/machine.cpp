@@ -16,6 +16,7 @@
 #include "cli/tensor_plane.hpp"
 #include "cluster/run_key.hpp"
 #include "configs/remarks.hpp"
+#include "data/llava_source.hpp"
 #include "modules/device/backend.hpp"
 #include "transport/ucx/plane.hpp"
 
@@ -45,19 +46,34 @@ std::uint64_t MemoryHere(const std::map<int, std::size_t>& ranks, const MachineP
   return memory;
 }
 
-Finding CheckData(const Config& config) {
+/// A finding per fault that is shown, the advice below the last.
+Findings DataFaults(const DataError& error) {
+  Findings findings;
+  for (const std::string& line : error.lines()) findings.push_back(Fails("data", line, ""));
+  findings.back().advice =
+      "correct [data] or put the files there on this machine; `troupe data check` lists every "
+      "fault, data.on_error = \"skip\" trains without bad rows";
+  return findings;
+}
+
+Findings CheckData(const Config& config) {
+  std::shared_ptr<InputSource> source;
   try {
-    static_cast<void>(OpenInputs(config));
-  } catch (const std::exception& e) {
-    return Fails("data", e.what(), "correct [data], or put the file there on this machine");
+    source = OpenInputs(config);
+  } catch (const DataError& e) {
+    return DataFaults(e);
   }
-  const bool synthetic = std::ranges::any_of(config.modules, [](const ModuleConfig& module) {
-    return module.kind == ModuleKind::kSynthetic;
-  });
-  if (synthetic) return Well("data", "synthetic modules read none");
-  return Well("data", config.data.train +
-                          (config.data.held_out.empty() ? "" : ", " + config.data.held_out) +
-                          ", tokenizer " + config.data.tokenizer);
+  const auto* llava = dynamic_cast<const LlavaSource*>(source.get());
+  if (llava == nullptr) return {Well("data", "synthetic modules read none")};
+  Findings findings;
+  for (const std::string& line : llava->skipped_lines()) {
+    findings.push_back(Warns("data", line, ""));
+  }
+  findings.push_back(
+      Well("data", config.data.train +
+                       (config.data.held_out.empty() ? "" : ", " + config.data.held_out) +
+                       ", tokenizer " + config.data.tokenizer));
+  return findings;
 }
 
 Finding CheckRunDirectory(const Config& config, const DiskNeed& need) {
@@ -86,6 +102,7 @@ Finding Missing(const MachinePart& part, std::string name, std::string line, std
 }
 
 Finding CheckKey(const MachinePart& part) {
+  if (part.key_inherited) return Well("key", "made for these processes");
   const std::string& path = part.key_file;
   if (path.empty()) {
     return Missing(part, "key", "no run key given: a job of several processes needs one",
@@ -237,7 +254,7 @@ Findings CheckMachine(const Config& config, const MachinePart& part) {
   for (const ConfigError& remark : Remarks(config, {})) {
     findings.push_back(Warns("config", remark.text, "it does no harm; leave it out"));
   }
-  findings.push_back(CheckData(config));
+  std::ranges::move(CheckData(config), back_inserter(findings));
   // Where the nodes meet, one of them makes it and the others look for it.
   if (part.first || !part.meets)
     findings.push_back(CheckRunDirectory(config, DiskNeedOf(plan, stages)));

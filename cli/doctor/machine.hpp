@@ -21,6 +21,7 @@ struct MachinePart {
   bool first = true;                      ///< process 0 would be here
   bool meets = false;                     ///< the nodes meet afterwards, which tries the rest
   std::string key_file;                   ///< empty: none given
+  bool key_inherited = false;             ///< from the process that started this one
   std::optional<Address> join;            ///< where process 0 listens, if anybody says
   std::string no_join;                    ///< else why not
   int num_ranks() const;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <sys/resource.h>
 
+#include "cli/find_run.hpp"
 #include "cli/schedule/arguments.hpp"
 #include "cli/schedule/bench_table.hpp"
 #include "cli/schedule/timed_rounds.hpp"
@@ -104,7 +105,7 @@ Opened OpenAll(const BenchArguments& arguments) {
       try {
         opened.entries.push_back(Open(arguments, kind, count, opened.source));
       } catch (const ConfigErrors& errors) {
-        AddRefusal(opened.refusals, name, errors.what());
+        AddRefusal(opened.refusals, name, errors);
       } catch (const LayoutError& e) {
         AddRefusal(opened.refusals, name, e.what());
       }
@@ -168,7 +169,8 @@ int Bench(const BenchArguments& arguments) {
   if (arguments.measure) MeasureAll(arguments, opened.source, opened.entries);
   const std::string title =
       arguments.measure ? MeasuredTitle(arguments.reps) : "simulated, durations " + opened.source;
-  std::printf("%s\n%s", title.c_str(), TextOf(opened.entries).c_str());
+  std::printf("%s\n%s%s", title.c_str(), TextOf(opened.entries).c_str(),
+              BatchesText(opened.entries).c_str());
   if (!refusals.empty()) std::printf("cannot run:\n%s", refusals.c_str());
   if (arguments.in_virtual_time) PrintCost(opened.entries);
   if (!arguments.json.empty()) WriteJson(arguments.json, opened);
@@ -223,6 +225,7 @@ void AddBench(CLI::App& app, Command& command) {
   verb->add_option("--durations", arguments->durations,
                    "take the passes' durations from the trace of this run directory")
       ->type_name("RUN")
+      ->transform(FindRun)
       ->excludes(measure);
   verb->add_option("--scale", arguments->scales,
                    "what if a module took another time: vision=0.5; may be repeated")

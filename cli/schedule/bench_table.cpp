@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "cli/columns.hpp"
 
@@ -43,6 +45,12 @@ std::string StepText(const BenchEntry& entry) {
 std::string BubbleText(const BenchEntry& entry) {
   const auto ideal = IdealBubble(entry.candidate);
   return Percent(entry.bubble()) + " / " + (ideal ? Percent(*ideal) : "-");
+}
+
+std::string RateText(const BenchEntry& entry) {
+  const double rate = entry.samples_per_second();
+  if (rate == 0.0) return "-";
+  return Format(rate < 100.0 ? "%.2f" : "%.0f", rate);
 }
 
 std::string VirtualText(const BenchEntry& entry) {
@@ -89,7 +97,7 @@ std::string TextOf(const std::vector<BenchEntry>& entries) {
   const bool measured = any([](const BenchEntry& entry) { return !entry.errors.empty(); });
   const bool virtually = any([](const BenchEntry& entry) { return entry.virtually.has_value(); });
   std::vector<std::vector<std::string>> rows;
-  rows.push_back({"kind", "mb", "step ms", "bubble / ideal", "peak by stage"});
+  rows.push_back({"kind", "mb", "step ms", "samples/s", "bubble / ideal", "peak by stage"});
   if (measured) rows.back().push_back("sim error");
   if (virtually) rows.back().push_back("virtual step ms");
   rows.back().push_back("verdict");
@@ -99,8 +107,9 @@ std::string TextOf(const std::vector<BenchEntry>& entries) {
         baseline != nullptr && baseline->candidate.microbatches() != entry.candidate.microbatches();
     if (baseline == nullptr || other) baseline = &entry;
     auto& row = rows.emplace_back();
-    row = {entry.candidate.kind, std::to_string(entry.candidate.microbatches()), StepText(entry),
-           BubbleText(entry), Peaks(entry.simulated.peak_activations)};
+    row = {entry.candidate.kind, std::to_string(entry.candidate.microbatches()),
+           StepText(entry),      RateText(entry),
+           BubbleText(entry),    Peaks(entry.simulated.peak_activations)};
     if (measured) row.push_back(Format("%+.1f%%", 100.0 * MedianOf(entry.errors).median));
     if (virtually) row.push_back(VirtualText(entry));
     row.push_back(Verdict(entry, *baseline));
@@ -108,9 +117,28 @@ std::string TextOf(const std::vector<BenchEntry>& entries) {
   return Columns(rows);
 }
 
+std::string BatchesText(const std::vector<BenchEntry>& entries) {
+  std::map<std::int64_t, std::int64_t> batches;  // by microbatches
+  std::set<std::int64_t> different;
+  for (const BenchEntry& entry : entries) {
+    batches[entry.candidate.microbatches()] = entry.candidate.global_batch();
+    different.insert(entry.candidate.global_batch());
+  }
+  if (different.size() < 2) return "";
+  std::string text = "global batches differ: ";
+  for (const auto& [microbatches, batch] : batches) {
+    const bool first = microbatches == batches.begin()->first;
+    text += (first ? "" : ", ") + std::to_string(batch) + " samples with " +
+            std::to_string(microbatches) + (first ? " microbatches" : "");
+  }
+  return text + "; compare samples/s, not step times\n";
+}
+
 nlohmann::json JsonOf(const BenchEntry& entry) {
   nlohmann::json json = {{"kind", entry.candidate.kind},
                          {"microbatches", entry.candidate.microbatches()},
+                         {"global_batch", entry.candidate.global_batch()},
+                         {"samples_per_second", entry.samples_per_second()},
                          {"simulated_step_ms", entry.simulated.step_ms},
                          {"simulated_bubble", entry.simulated.bubble},
                          {"peak_activations", entry.simulated.peak_activations},
@@ -128,7 +156,7 @@ nlohmann::json JsonOf(const BenchEntry& entry) {
 }
 
 void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind, const std::string& what) {
-  std::string why = std::regex_replace(what, std::regex("--set:[0-9]+:[0-9]+: "), "");
+  std::string why = what;
   while (!why.empty() && why.back() == '\n') why.pop_back();
   why = std::regex_replace(why, std::regex("\n"), "; ");
   const auto same = std::ranges::find(refusals, why, &Refusal::why);
@@ -137,6 +165,15 @@ void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind, const s
   } else {
     same->kinds += ", " + kind;
   }
+}
+
+void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind,
+                const ConfigErrors& errors) {
+  std::string what;
+  for (const ConfigError& error : errors.errors()) {
+    what += (error.line == 0 ? error.text : ToString(error)) + '\n';
+  }
+  AddRefusal(refusals, kind, what);
 }
 
 std::string TextOf(const std::vector<Refusal>& refusals) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/schedule/compare.hpp"
+#include "configs/config_error.hpp"
 
 namespace troupe {
 
@@ -22,6 +23,10 @@ struct BenchEntry {
   std::optional<VirtualRow> virtually = {};
 
   double step() const { return step_ms.empty() ? simulated.step_ms : MedianOf(step_ms).median; }
+  /// 0 where steps take no time, as with --scale M=0.
+  double samples_per_second() const {
+    return step() > 0.0 ? 1e3 * static_cast<double>(candidate.global_batch()) / step() : 0.0;
+  }
   double bubble() const { return bubbles.empty() ? simulated.bubble : MedianOf(bubbles).median; }
 };
 
@@ -35,6 +40,10 @@ std::string MeasuredTitle(int repetitions);
 /// The table: one line per entry, compared with the first of its number of microbatches.
 std::string TextOf(const std::vector<BenchEntry>& entries);
 
+/// "global batches differ: 32 with 4 microbatches, 64 with 8: compare samples/s, not steps"; empty
+/// where they do not. A line.
+std::string BatchesText(const std::vector<BenchEntry>& entries);
+
 /// Every sample.
 nlohmann::json JsonOf(const BenchEntry& entry);
 
@@ -43,9 +52,11 @@ struct Refusal {
   std::string kinds;  ///< "gpipe, interleaved:2"
   std::string why;    ///< one line
 };
-/// Adds `kind` to `refusals`. `what` may have several lines, and places in overrides that nobody
-/// typed.
+/// Adds `kind` to `refusals`. `what` may have several lines.
 void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind, const std::string& what);
+/// The same, without overrides that nobody typed.
+void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind,
+                const ConfigErrors& errors);
 /// A line for each.
 std::string TextOf(const std::vector<Refusal>& refusals);
 

@@ -15,6 +15,7 @@ struct Candidate {
   std::string asked;  ///< the same; empty where the file says so
   std::shared_ptr<const JobPlan> plan;
   std::int64_t microbatches() const { return plan->config().schedule.microbatches; }
+  std::int64_t global_batch() const { return plan->config().global_batch(); }
 };
 
 /// Loads the configuration with `kind` (empty: its own) and `microbatches` (0: its own) on top.

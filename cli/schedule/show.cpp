@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "cli/find_run.hpp"
 #include "cli/schedule/arguments.hpp"
 #include "cli/schedule/compare.hpp"
 #include "cli/schedule/verbs.hpp"
@@ -78,7 +79,8 @@ void AddScheduleShow(CLI::App& verb, Command& command) {
       ->check(CLI::Range(1, 100'000));
   show->add_option("--durations", arguments->durations,
                    "take the passes' durations from the trace of this run directory")
-      ->type_name("RUN");
+      ->type_name("RUN")
+      ->transform(FindRun);
   show->add_option("--scale", arguments->scales, "multiply a module's durations: vision=0.5")
       ->type_name("MODULE=FACTOR")
       ->allow_extra_args(false);

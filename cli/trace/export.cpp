@@ -1,11 +1,8 @@
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "checkpoint/output_file.hpp"
+#include "cli/report.hpp"
 #include "cli/trace/trace.hpp"
 #include "trace/analyze/summary.hpp"
 #include "trace/export/exporters.hpp"
@@ -25,31 +22,15 @@ const char* SuffixOf(const std::string& format) {
   return format == "html" ? ".html" : format == "chrome" ? ".json" : ".pftrace";
 }
 
-/// [[step, loss], ...] of the run's metrics.
-std::string LossesOf(const std::string& run_directory) {
-  const std::string path = run_directory + "/metrics.jsonl";
-  std::error_code ignored;
-  nlohmann::json losses = nlohmann::json::array();
-  if (!std::filesystem::is_regular_file(path, ignored)) return losses.dump();
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || json.value("kind", "") != "step") continue;
-    if (!json.contains("loss") || !json["loss"].is_number()) continue;
-    losses.push_back({json.value("step", std::int64_t{0}), json["loss"]});
-  }
-  return losses.dump();
-}
-
 std::string ContentOf(const OpenTrace& run, const Timeline& timeline, const std::string& format,
                       const std::vector<StepSpan>& spans) {
   std::ostringstream content;
   if (format == "perfetto") WritePerfetto(content, run.index, timeline);
   if (format == "chrome") WriteChrome(content, run.index, timeline);
   if (format == "html") {
-    const Summary summary = Summarize(run.index, spans);
-    WritePage(content, run.index, timeline,
-              {ToJson(StageTable(summary, run.index)), LossesOf(run.directory)});
+    PageRun page = CurvesOf(run.directory);
+    page.timeline_json = TimelineJson(run, spans, timeline);
+    WritePage(content, PageKind::kTimeline, {page});
   }
   return std::move(content).str();
 }
@@ -94,15 +75,7 @@ int Export(const ExportArguments& arguments) {
     path = run.directory + "/timeline" + (range ? "-" + arguments.steps : "") +
            SuffixOf(arguments.format);
   }
-  std::error_code ignored;
-  const auto there = std::filesystem::symlink_status(path, ignored);
-  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
-    // Never put a file in the place of a device, a link or a folder.
-    throw std::runtime_error(path + ": is there, and is no regular file");
-  }
-  ReplaceFile(path, [&](OutputFile& file) {
-    file.Write(std::as_bytes(std::span(content.data(), content.size())));
-  });
+  WritePageFile(path, content);
   std::int64_t work = 0;
   std::int64_t open = 0;
   for (const LaneSlice& slice : timeline.slices) {
@@ -131,9 +104,10 @@ void AddTraceExport(CLI::App& trace, Command& command) {
   auto arguments = std::make_shared<ExportArguments>();
   auto* verb = AddRunVerb(
       trace, "export",
-      "Write a timeline: of every device what it ran, of every actor what it handled, an\n"
-      "arrow for every message, memory, microbatches in flight and credits. perfetto and chrome\n"
-      "are for ui.perfetto.dev (Open trace file), html is a page that needs nothing else.",
+      "Write a timeline: what every device ran, what every actor handled, an arrow for every\n"
+      "message, memory, microbatches in flight and credits. perfetto and chrome are for\n"
+      "ui.perfetto.dev (Open trace file); html is a page that needs nothing else, with the\n"
+      "curves of training below the timeline (troupe report puts them first).",
       arguments->run);
   AddSteps(*verb, arguments->steps);
   AddChoice(*verb, "--format", {"perfetto", "chrome", "html"}, arguments->format);

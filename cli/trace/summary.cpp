@@ -11,20 +11,24 @@ void AddTraceSummary(CLI::App& trace, Command& command) {
   struct Arguments {
     std::string run;
     std::string steps;
+    bool actors = false;
   };
   auto arguments = std::make_shared<Arguments>();
   auto* verb = AddRunVerb(
       trace, "summary",
-      "Say where the time went: per stage and replica how long its devices worked, ran\n"
-      "something else, waited (for which message from whom), and how long no pass ran\n"
-      "(bubble); the memory of each rank's GPU; per edge the messages, bytes and time in\n"
-      "mailboxes; the longest waits; and what the trace lacks.",
+      "Print where the time went: per stage and replica how long its devices were busy\n"
+      "(computing, or ready to and without a core), ran something else, waited and for what,\n"
+      "and how long they computed nothing (bubble); the memory of each rank's GPU; per edge\n"
+      "the messages, bytes and time in mailboxes; the longest waits; what the trace lacks.",
       arguments->run);
   AddSteps(*verb, arguments->steps);
+  verb->add_flag("--actors", arguments->actors,
+                 "name the message that ended each wait, and the actor that sent it");
   SetAction(*verb, command, [arguments] {
     const std::optional<StepRange> range = RangeOf(arguments->steps);
     const OpenTrace run(arguments->run);
-    std::cout << Format(Summarize(run.index, run.steps.In(range)), run.index, run.steps);
+    std::cout << Format(Summarize(run.index, run.steps.In(range)), run.index, run.steps,
+                        arguments->actors ? Detail::kActors : Detail::kPlain);
     return static_cast<int>(kExitDone);
   });
 }

@@ -5,13 +5,20 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "cli/find_run.hpp"
+
 namespace troupe {
 
 CLI::App* AddRunVerb(CLI::App& trace, const std::string& name, const std::string& help,
                      std::string& run) {
   auto* verb = trace.add_subcommand(
       name, help + "\nExit code: 0 done, 1 the trace cannot be read, 2 wrong arguments.");
-  verb->add_option("RUN", run, "run directory: what `troupe train` has left in runs/")->required();
+  verb->add_option(
+          "RUN", run,
+          "run directory: what `troupe train` has left in runs/; runs/latest, or NAME for\n"
+          "the newest runs/NAME-TIME")
+      ->required()
+      ->transform(FindRun);
   return verb;
 }
 

@@ -1,6 +1,7 @@
 #include "trace/analyze/why.hpp"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <set>
 
@@ -94,6 +95,12 @@ WaitsFile UsableWaits(const std::string& run_directory, const std::string& name)
   return file;
 }
 
+/// They are the last thing that a training writes.
+bool HasWeights(const std::string& run_directory) {
+  const std::filesystem::path trace = NewestTraceFolder(run_directory);
+  return std::filesystem::exists(trace.parent_path() / "weights.safetensors");
+}
+
 int ExplainRun(const WhyArguments& arguments) {
   const OpenTrace run(arguments.run);
   const Usual usual(run.index);
@@ -109,8 +116,9 @@ int ExplainRun(const WhyArguments& arguments) {
     const std::string open = Format(FindStall(run.index, usual), run.index);
     if (!open.empty()) std::cout << "when the trace ended:\n" << open << '\n';
     const WaitsFile asked = UsableWaits(arguments.run, kWaitsAskedFile);
-    // Of a run that has ended well since, nobody asks what it waited for once.
-    if (!asked.actors.empty() && !open.empty()) {
+    // It is no longer of interest once the run has ended well.
+    const bool over = cause.empty() && open.empty() && HasWeights(arguments.run);
+    if (!asked.actors.empty() && !over) {
       PrintWaits(run, usual, "when it was last asked by SIGUSR1", asked.actors, arguments.actor);
     }
     PrintDoings(run, usual, cause);

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "modules/torch/products.hpp"
+
 namespace troupe {
 namespace {
 
@@ -14,14 +16,15 @@ constexpr double kQuickGeluSlope = 1.702;
 struct QuickGeluFunction : torch::autograd::Function<QuickGeluFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     context->save_for_backward({x});
-    at::Tensor y = x * kQuickGeluSlope;
+    at::Tensor y = Widened(x) * kQuickGeluSlope;
     at::silu_(y);
-    return y.mul_(1.0 / kQuickGeluSlope);
+    return y.mul_(1.0 / kQuickGeluSlope).to(x.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const at::Tensor x = context->get_saved_variables()[0];
-    return {at::silu_backward(gradients[0], x * kQuickGeluSlope)};
+    return {
+        at::silu_backward(Widened(gradients[0]), Widened(x) * kQuickGeluSlope).to(x.scalar_type())};
   }
 };
 
@@ -29,19 +32,22 @@ struct SwiGluFunction : torch::autograd::Function<SwiGluFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     context->save_for_backward({x});
     const std::int64_t width = x.size(1) / 2;
-    return at::silu(x.narrow(1, 0, width)).mul_(x.narrow(1, width, width));
+    return at::silu(Widened(x.narrow(1, 0, width)))
+        .mul_(x.narrow(1, width, width))
+        .to(x.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const at::Tensor x = context->get_saved_variables()[0];
     const std::int64_t width = x.size(1) / 2;
-    const at::Tensor gate = x.narrow(1, 0, width);
-    at::Tensor x_gradient = at::empty_like(x);
+    const at::Tensor gate = Widened(x.narrow(1, 0, width));
+    const at::Tensor gradient = Widened(gradients[0]);
+    at::Tensor x_gradient = at::empty(x.sizes(), gradient.options());
     at::Tensor gate_gradient = x_gradient.narrow(1, 0, width);
     at::Tensor up_gradient = x_gradient.narrow(1, width, width);
-    at::mul_out(up_gradient, at::silu(gate), gradients[0]);
-    at::silu_backward_out(gate_gradient, gradients[0] * x.narrow(1, width, width), gate);
-    return {x_gradient};
+    at::mul_out(up_gradient, at::silu(gate), gradient);
+    at::silu_backward_out(gate_gradient, gradient * x.narrow(1, width, width), gate);
+    return {x_gradient.to(x.scalar_type())};
   }
 };
 

@@ -4,6 +4,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <tuple>
 
+#include "modules/torch/products.hpp"
+
 namespace troupe {
 namespace {
 
@@ -15,9 +17,10 @@ using torch::autograd::variable_list;
 struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, double epsilon) {
-    const auto [y, mean, rstd] = at::native_layer_norm(x, {x.size(1)}, weight, bias, epsilon);
+    const auto [y, mean, rstd] =
+        at::native_layer_norm(Widened(x), {x.size(1)}, Widened(weight), Widened(bias), epsilon);
     context->save_for_backward({x, weight, bias, mean, rstd});
-    return y;
+    return y.to(x.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -27,11 +30,12 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
     const at::Tensor& bias = saved[2];
     const std::array<bool, 3> wanted = {context->needs_input_grad(0), weight.requires_grad(),
                                         bias.requires_grad()};
-    const auto [x_gradient, weight_gradient, bias_gradient] = at::native_layer_norm_backward(
-        gradients[0].contiguous(), x, {x.size(1)}, saved[3], saved[4], weight, bias, wanted);
+    const auto [x_gradient, weight_gradient, bias_gradient] =
+        at::native_layer_norm_backward(Widened(gradients[0].contiguous()), Widened(x), {x.size(1)},
+                                       saved[3], saved[4], Widened(weight), Widened(bias), wanted);
     if (wanted[1]) weight.mutable_grad().add_(weight_gradient);
     if (wanted[2]) bias.mutable_grad().add_(bias_gradient);
-    return {x_gradient, {}, {}, {}};
+    return {wanted[0] ? x_gradient.to(x.scalar_type()) : x_gradient, {}, {}, {}};
   }
 };
 

@@ -3,7 +3,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "modules/torch/deferred_weights.hpp"
-#include "modules/torch/numerics.hpp"
+#include "modules/torch/products.hpp"
 
 namespace troupe {
 namespace {
@@ -25,7 +25,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
                             const LinearRest& rest) {
     const bool sums_outputs = rest.cut == LinearCut::kInputs && rest.group->size() > 1;
     const bool adds_bias_first = rest.bias.defined() && !sums_outputs;
-    at::Tensor y = adds_bias_first ? at::addmm(rest.bias, x, weight.t()) : at::mm(x, weight.t());
+    at::Tensor y = adds_bias_first ? ProductPlus(rest.bias, x, weight.t()) : Product(x, weight.t());
     if (sums_outputs) {
       rest.group->AllReduce(y);
       if (rest.bias.defined()) y.add_(rest.bias);
@@ -42,7 +42,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const at::Tensor& gradient = gradients[0];
     at::Tensor x_gradient;
     if (context->needs_input_grad(0)) {
-      x_gradient = gradient.mm(saved[1]);
+      x_gradient = Product(gradient, saved[1]);
       const auto group = context->saved_data.find("group");
       if (group != context->saved_data.end()) {
         c10::static_intrusive_pointer_cast<TensorGroup>(group->second.toCapsule())

@@ -1,7 +1,6 @@
 #include "modules/torch/numerics.hpp"
 
 #include "modules/torch/tensors.hpp"
-#include "modules/torch/versions.hpp"
 
 namespace troupe {
 
@@ -27,16 +26,6 @@ at::Tensor BringHome(const at::Tensor& values) {
   at::Tensor home =
       at::empty(values.sizes(), values.options().device(at::kCPU).pinned_memory(true));
   return home.copy_(values, /*non_blocking=*/true);
-}
-
-void AddProduct(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
-  if (sum.scalar_type() == a.scalar_type()) {
-    sum.addmm_(a, b);
-  } else if (sum.is_cuda()) {
-    AddWideProduct(sum, a, b);
-  } else {
-    sum.add_(at::mm(a, b));
-  }
 }
 
 }  // namespace troupe

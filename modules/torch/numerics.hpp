@@ -30,7 +30,4 @@ at::Tensor Upload(const at::Tensor& host, const at::Device& device);
 /// The values of a small tensor in host memory: complete when the device has run what is queued.
 at::Tensor BringHome(const at::Tensor& values);
 
-/// sum [n, m] += a [n, k] b [k, m]; `sum` may be of a longer type than a and b.
-void AddProduct(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b);
-
 }  // namespace troupe

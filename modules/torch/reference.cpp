@@ -174,7 +174,8 @@ Tensor Reference::State::EncodeRows(const ModuleConfig& encoder, const Inputs& w
   }
   const at::ScalarType dtype = reference::TypeOf(config.run.precision);
   if (images.size(0) == 0) return at::zeros({0, encoder.vit.hidden}, dtype);
-  return reference::Vit(images.to(dtype), encoder, parameters);
+  return reference::Vit(reference::RoundedTo(config.run.precision, images).to(dtype), encoder,
+                        parameters);
 }
 
 Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
@@ -227,7 +228,9 @@ void Reference::State::Update(std::int64_t step) {
   const double clip = limit > 0.0 ? std::min(1.0, limit / (gradient_norm + 1e-6)) : 1.0;
   const double schedule = ScheduleFactor(config.optimizer, step, config.run.steps);
   for (auto& [name, parameter] : parameters) {
-    if (parameter.trainable()) UpdateOne(parameter, clip, schedule, step);
+    if (!parameter.trainable()) continue;
+    UpdateOne(parameter, clip, schedule, step);
+    SetFromKept(parameter, config.run.precision);
   }
 }
 
@@ -250,7 +253,7 @@ void Reference::State::UpdateOne(Parameter& parameter, double clip, double sched
   const double updates = static_cast<double>(step + 1);
   const Tensor m_hat = m / (1.0 - std::pow(all.beta1, updates));
   const Tensor v_hat = v / (1.0 - std::pow(all.beta2, updates));
-  const Tensor& w = parameter.value;
+  const Tensor& w = parameter.kept;
   w.copy_(w - rate * (m_hat / (at::sqrt(v_hat) + all.epsilon) + decay * w));
 }
 
@@ -286,7 +289,7 @@ std::vector<TensorPiece> Reference::Tensors(TensorKind kind) const {
     const Tensor* tensor = nullptr;
     switch (kind) {
       case TensorKind::kParameter:
-        tensor = &parameter.value;
+        tensor = &parameter.kept;
         break;
       case TensorKind::kGradient:
         tensor = &parameter.gradient;
@@ -307,7 +310,7 @@ void Reference::SetParameters(const std::vector<TensorPiece>& pieces) {
   const at::NoGradGuard no_graph;
   std::map<std::string, Tensor> fresh;
   for (const auto& [name, parameter] : state_->parameters) {
-    fresh[name] = at::full_like(parameter.value, std::numeric_limits<double>::quiet_NaN());
+    fresh[name] = at::full_like(parameter.kept, std::numeric_limits<double>::quiet_NaN());
   }
   for (const TensorPiece& piece : pieces) {
     const auto whole = fresh.find(piece.name);
@@ -321,7 +324,11 @@ void Reference::SetParameters(const std::vector<TensorPiece>& pieces) {
              std::to_string(value.numel()) + " elements are not or are in no piece");
     }
   }
-  for (const auto& [name, value] : fresh) state_->parameters.at(name).value.copy_(value);
+  for (const auto& [name, value] : fresh) {
+    Parameter& parameter = state_->parameters.at(name);
+    parameter.kept.copy_(value);
+    SetFromKept(parameter, state_->config.run.precision);
+  }
 }
 
 }  // namespace troupe

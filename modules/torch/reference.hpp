@@ -13,7 +13,9 @@
 namespace troupe {
 
 /// The whole model of a Config (vision transformers, projectors, language models) and its AdamW
-/// state, in the run's precision, or in float32 where that is bfloat16. Used on one thread.
+/// state, in the run's precision. Where that is bfloat16: in float64, from images and parameters
+/// that are rounded to bfloat16 as the run's are, so that the two differ by what the run rounds
+/// after that and by nothing else. Used on one thread.
 class Reference {
  public:
   /// Throws std::invalid_argument for a module that is neither vit nor llama, or an edge that does

@@ -1,5 +1,6 @@
 #include "modules/torch/reference_parameters.hpp"
 
+#include <ATen/core/grad_mode.h>
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
@@ -14,14 +15,19 @@ using at::Tensor;
 /// Adds the parameters of one module or projector.
 struct Maker {
   std::uint64_t seed;
-  at::ScalarType dtype;
+  Precision precision;
   bool frozen;
   OptimizerOverride rates;
   Parameters& parameters;
 
-  void Add(const std::string& name, const Tensor& value) const {
+  /// `kept_exact`: a run in bfloat16 computes with the value as it is kept, in float32.
+  void Add(const std::string& name, const Tensor& value, bool kept_exact = false) const {
+    const at::ScalarType dtype = TypeOf(precision);
     Parameter& parameter = parameters[name];
-    parameter.value = value.to(dtype).requires_grad_(!frozen);
+    parameter.rounded = precision == Precision::kBFloat16 && !kept_exact;
+    parameter.kept = value.to(dtype);
+    parameter.value = parameter.rounded ? RoundedTo(precision, parameter.kept) : parameter.kept;
+    parameter.value.requires_grad_(!frozen);
     parameter.rates = rates;
     if (frozen) return;
     for (Tensor* zero : {&parameter.gradient, &parameter.first_moment, &parameter.second_moment}) {
@@ -40,7 +46,7 @@ struct Maker {
   }
 
   void Norm(const std::string& name, std::int64_t hidden, bool bias) const {
-    Add(name + ".weight", at::ones({hidden}, at::kDouble));
+    Add(name + ".weight", at::ones({hidden}, at::kDouble), /*kept_exact=*/!bias);
     if (bias) Add(name + ".bias", at::zeros({hidden}, at::kDouble));
   }
 
@@ -125,14 +131,24 @@ const ModuleConfig& Destination(const Config& config, const EdgeConfig& edge) {
 std::string ProjectorName(const EdgeConfig& edge) { return edge.from + "_to_" + edge.to; }
 
 at::ScalarType TypeOf(Precision precision) {
-  return precision == Precision::kFloat64 ? at::kDouble : at::kFloat;
+  return precision == Precision::kFloat32 ? at::kFloat : at::kDouble;
+}
+
+Tensor RoundedTo(Precision precision, const Tensor& values) {
+  if (precision != Precision::kBFloat16) return values;
+  // By way of float32, in which a run keeps its parameters and gets its images.
+  return values.to(at::kFloat).to(at::kBFloat16).to(values.scalar_type());
+}
+
+void SetFromKept(Parameter& parameter, Precision precision) {
+  const at::NoGradGuard no_graph;
+  if (parameter.rounded) parameter.value.copy_(RoundedTo(precision, parameter.kept));
 }
 
 Parameters MakeParameters(const Config& config) {
   Parameters parameters;
   const auto maker = [&](bool frozen, const ModuleConfig& module) {
-    return Maker{config.run.seed, TypeOf(config.run.precision), frozen, module.optimizer,
-                 parameters};
+    return Maker{config.run.seed, config.run.precision, frozen, module.optimizer, parameters};
   };
   for (const ModuleConfig& module : config.modules) {
     const Maker make = maker(module.frozen, module);

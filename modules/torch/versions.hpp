@@ -40,6 +40,9 @@ inline void RunBackwardOnCallingThread() {}
 
 #endif
 
+/// Whether products of bfloat16 matrices may add up in bfloat16 on a CPU.
+inline constexpr bool kAddsUpShort = TORCH_VERSION_MAJOR < 2;
+
 #define TROUPE_TORCH_SINCE(minor) \
   (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= (minor)))
 

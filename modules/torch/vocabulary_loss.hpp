@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "modules/torch/deferred_weights.hpp"
-#include "modules/torch/numerics.hpp"
+#include "modules/torch/products.hpp"
 #include "modules/torch/vocabulary.hpp"
 
 namespace troupe {
@@ -23,7 +23,7 @@ struct VocabularyLossFunction : torch::autograd::Function<VocabularyLossFunction
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& labels, std::int64_t first_id,
                             const TensorGroupPtr& group, Predictions* predictions) {
-    at::Tensor logits = at::mm(x, weight.t());
+    at::Tensor logits = WideProduct(x, weight.t());
     at::Tensor loss = Rows::Predict(logits, labels, first_id, *group, *predictions);
     context->save_for_backward({x, weight, labels, logits});
     context->saved_data["first_id"] = first_id;
@@ -41,7 +41,7 @@ struct VocabularyLossFunction : torch::autograd::Function<VocabularyLossFunction
     logits_gradient = logits_gradient.to(weight.scalar_type());
     at::Tensor x_gradient;
     if (context->needs_input_grad(0)) {
-      x_gradient = logits_gradient.mm(weight);
+      x_gradient = Product(logits_gradient, weight);
       c10::static_intrusive_pointer_cast<TensorGroup>(context->saved_data["group"].toCapsule())
           ->AllReduce(x_gradient);
     }

@@ -129,7 +129,7 @@ TEST_CASE_METHOD(JobFixture, "work that a device fails at is named with the devi
   queues->FailAt("language.s1/microbatch 3/backward");
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const JobDone done = RunShuffled(Chain(3), TrainingRounds(2, 6), seed);
-    CHECK_THAT(done.failure, Contains("language.s1 dp0 rank 1 backward of microbatch 3: the device "
+    CHECK_THAT(done.failure, Contains("language.s1 dp0 rank 1 backward of step 1 mb 3: the device "
                                       "caught fire"));
   }
 }
@@ -154,7 +154,7 @@ TEST_CASE_METHOD(JobFixture, "what is wrong with queued work is said when it has
   };
   const JobDone done = RunShuffled(Chain(3), TrainingRounds(1, 6), 7);
   CHECK_THAT(done.failure,
-             Contains("language.s1 dp0 rank 1 forward of microbatch 4: output 0 is not finite"));
+             Contains("language.s1 dp0 rank 1 forward of step 1 mb 4: output 0 is not finite"));
 }
 
 TEST_CASE_METHOD(JobFixture, "a device is busy as long as its queue is not empty", "[actors]") {

@@ -88,7 +88,7 @@ TEST_CASE("a program that throws on one rank ends the job with its cause", "[act
     };
   };
   CHECK(job.Run(config, TrainingRounds(3, 4)).failure ==
-        "language.s1 dp1 rank 5 forward of microbatch 2: device on fire");
+        "language.s1 dp1 rank 5 forward of step 1 mb 2: device on fire");
 }
 
 }  // namespace troupe

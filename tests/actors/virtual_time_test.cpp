@@ -209,7 +209,7 @@ TEST_CASE("a pass that fails in virtual time ends the job with its name", "[acto
   job.takes_ns = [](WorkKind, int stage, std::int64_t) -> std::int64_t { return -stage; };
   CHECK(
       RunInVirtualTime(job).failure ==
-      "language.s1 dp0 rank 1 forward of microbatch 0: virtual time: F of language.s1 takes -1 ns");
+      "language.s1 dp0 rank 1 forward of step 1 mb 0: virtual time: F of language.s1 takes -1 ns");
 }
 
 TEST_CASE("a lost message in virtual time is named when nothing is left to do", "[actors]") {

@@ -41,7 +41,7 @@ TEST_CASE("waits and debts are written by their names", "[actors]") {
 
 TEST_CASE("a folder that is not there is named", "[actors]") {
   CHECK_THROWS_WITH(WriteTextFile("/nonexistent/waits.json", "x"),
-                    "/nonexistent/waits.json: cannot write: No such file or directory");
+                    "/nonexistent/waits.json.tmp: cannot create: No such file or directory");
 }
 
 }  // namespace troupe

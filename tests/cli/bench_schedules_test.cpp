@@ -89,6 +89,26 @@ TEST_CASE("a verdict knows noise from a difference, and when it cannot", "[cli]"
              StartsWith("28.0% faster than 1f1b (which may be noise)"));
 }
 
+TEST_CASE("samples per second follow from the global batch, and unlike batches are named",
+          "[cli]") {
+  const BenchEntry four{LoadCandidate({kChain, {}}, "1f1b", 4), {20.0, 0.0, {}}};
+  const BenchEntry eight{LoadCandidate({kChain, {}}, "1f1b", 8), {40.0, 0.0, {}}};
+  const auto batch = static_cast<double>(four.candidate.global_batch());
+  CHECK(eight.candidate.global_batch() == 2 * four.candidate.global_batch());
+  CHECK(four.samples_per_second() == Approx(50.0 * batch));
+  CHECK(eight.samples_per_second() == Approx(50.0 * batch));
+  CHECK(BatchesText({four, four}).empty());
+  CHECK(BatchesText({four, eight}) ==
+        "global batches differ: " + std::to_string(four.candidate.global_batch()) +
+            " samples with 4 microbatches, " + std::to_string(eight.candidate.global_batch()) +
+            " with 8; compare samples/s, not step times\n");
+  const Outcome outcome =
+      RunTroupe({"bench", "schedules", kChain, "--kinds", "1f1b", "--microbatches", "4,8"});
+  INFO(outcome.out << outcome.err);
+  CHECK_THAT(outcome.out, Contains("step ms  samples/s  bubble / ideal") &&
+                              Contains("\nglobal batches differ: "));
+}
+
 TEST_CASE("schedules that take no time are as fast as each other", "[cli]") {
   const Outcome outcome = RunTroupe({"bench", "schedules", kChain, "--kinds", "1f1b,gpipe",
                                      "--scale", "language=0", "--virtual"});

@@ -25,7 +25,10 @@ class InterruptedRun {
     REQUIRE(fs::exists(FolderOf(4) + "/manifest.json"));
   }
 
-  Outcome GoOn(int steps) const { return Train(steps, {"--resume", run_}); }
+  Outcome GoOn(int steps, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--resume", run_});
+    return Train(steps, more);
+  }
 
   std::string FolderOf(int step) const {
     return run_ + "/checkpoints/step-0000000" + std::to_string(step);
@@ -64,6 +67,33 @@ int Count(const std::string& text, const std::string& part) {
     ++count;
   }
   return count;
+}
+
+TEST_CASE("an unattended job sets a damaged checkpoint aside and goes on from the one before",
+          "[cli]") {
+  const InterruptedRun run("2");
+  run.Overwrite(-4000, std::string(4000, '\0'));
+  const Outcome outcome = run.GoOn(6, {"--restarts", "1"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, Contains("damaged since it was written") &&
+                              Contains("troupe: warning: " + run.FolderOf(4) +
+                                       ".damaged/language.s0-dp0-cp0-tp0.safetensors: damaged "
+                                       "since it was written; this checkpoint is set aside\n") &&
+                              Contains("starting anew after step 2, 1 of 1 times"));
+  CHECK_THAT(outcome.out, Contains("going on after step 2, from " + run.FolderOf(2)));
+  CHECK(fs::exists(run.FolderOf(4) + ".damaged/manifest.json"));
+  CHECK(fs::exists(run.FolderOf(4) + "/manifest.json"));
+}
+
+TEST_CASE("an unattended job with no sound checkpoint left does not begin anew", "[cli]") {
+  const InterruptedRun run("2");
+  run.Overwrite(-4000, std::string(4000, '\0'));
+  fs::remove_all(run.FolderOf(2));
+  const Outcome outcome = run.GoOn(6, {"--restarts", "1"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK_THAT(outcome.err, Contains("this checkpoint is set aside") && !Contains("starting anew"));
 }
 
 TEST_CASE("tensors of a checkpoint that were damaged end the resumed job before its first step",

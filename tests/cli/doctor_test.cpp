@@ -236,7 +236,7 @@ TEST_CASE("the advice about a meeting that failed fits its cause, or there is no
   CHECK(CheckMeeting("the configuration of n1 (10.0.0.2) differs from that of n0: run.seed is 5, "
                      "n0 has 7")
             .advice == "");
-  CHECK_THAT(CheckMeeting("10.0.0.1:7420 does not have this run key (or is no Troupe job)").advice,
+  CHECK_THAT(CheckMeeting("10.0.0.1:7420 does not have this run key").advice,
              Contains("the same key file"));
   CHECK_THAT(CheckMeeting("n1 did not join within 60 s (n0:7420 heard of nobody; 2 connections "
                           "could not prove the run key)")
@@ -323,7 +323,8 @@ TEST_CASE("the doctor guesses which node this is only where nothing says it, and
 }
 
 TEST_CASE("the doctor names data that is missing", "[cli][doctor]") {
-  RequireOnlyFailure(Examine({"--set", "data.train=none.json"}), "data", "none.json: expected");
+  RequireOnlyFailure(Examine({"--set", "data.train=none.json"}), "data",
+                     "data.train: no such file; looked for ");
 }
 
 TEST_CASE("the doctor names a run directory that cannot be made", "[cli][doctor]") {

@@ -21,19 +21,23 @@ std::string CauseOf(const Outcome& outcome, int exit_code) {
 
 }  // namespace
 
-TEST_CASE("an image that is missing ends the run and names row and file", "[cli]") {
+TEST_CASE("an image that is missing stops a run before it starts and is named", "[cli]") {
   const RunFolder folder;
   folder.WriteRows("[" + RowText("images/none.png") + "]");
-  const std::string cause = CauseOf(folder.Train(), 1);
-  CHECK_THAT(cause, StartsWith("troupe: feed of vision dp"));
-  CHECK_THAT(cause, Contains(": " + (folder / "train.json") + ": row 0 (id \"a\"): " +
-                             (folder / "images/none.png") + ": no such file"));
+  CHECK(CauseOf(folder.Train(), 2) == (folder / "train.json") + ": row 0 (id \"a\"): " +
+                                          (folder / "images/none.png") + ": no such file");
+  CHECK(folder.Runs().empty());
 }
 
-TEST_CASE("an image that is cut short is refused by name", "[cli]") {
+TEST_CASE("an image that is cut short ends the run with its step, row and path", "[cli]") {
   const RunFolder folder;
-  folder.WriteImage("cut.png", BytesOf("data/shapes/images/train_0000.png").substr(0, 100));
-  CHECK_THAT(CauseOf(folder.Train(), 1), Contains("images/cut.png: not a usable png: "));
+  const std::string whole = BytesOf("data/shapes/images/train_0000.png");
+  folder.WriteImage("cut.png", whole.substr(0, whole.size() / 2));
+  const std::string cause = CauseOf(folder.Train(), 1);
+  CHECK_THAT(cause, StartsWith("troupe: feed of vision dp"));
+  CHECK_THAT(cause, Contains(" (step 1 mb "));
+  CHECK_THAT(cause, Contains("): " + (folder / "train.json") + ": row 0 (id \"a\"): " +
+                             (folder / "images/cut.png") + ": not a usable png: "));
 }
 
 TEST_CASE("an image that claims to be enormous is refused before it is decoded", "[cli]") {
@@ -41,25 +45,25 @@ TEST_CASE("an image that claims to be enormous is refused before it is decoded",
   bytes.replace(16, 8, std::string("\x7f\xff\xff\xff\x7f\xff\xff\xff", 8));  // width and height
   const RunFolder folder;
   folder.WriteImage("hostile.png", bytes);
-  CHECK_THAT(CauseOf(folder.Train(), 1), Contains("images/hostile.png: "));
+  CHECK_THAT(CauseOf(folder.Train(), 2), Contains("images/hostile.png: "));
 }
 
 TEST_CASE("a text file where an image should be is refused by name", "[cli]") {
   const RunFolder folder;
   folder.WriteImage("text.png", "this is not an image\n");
-  CHECK_THAT(CauseOf(folder.Train(), 1),
+  CHECK_THAT(CauseOf(folder.Train(), 2),
              Contains("images/text.png: expected a jpeg or png, the first bytes are neither's"));
 }
 
-TEST_CASE("a bad image ends verify and inline and colocated runs as well", "[cli]") {
+TEST_CASE("a bad image stops verify and inline and colocated runs as well", "[cli]") {
   const RunFolder folder;
   folder.WriteRows("[" + RowText("images/none.png") + "]");
   for (const char* config : {"configs/shapes_inline.toml", "configs/shapes_colocated.toml"}) {
     const auto outcome = RunTroupe(folder.Arguments("train", config));
-    CHECK_THAT(CauseOf(outcome, 1), Contains("images/none.png: no such file"));
+    CHECK_THAT(CauseOf(outcome, 2), Contains("images/none.png: no such file"));
   }
   const auto verify = RunTroupe(folder.Arguments("verify", "configs/shapes.toml"));
-  CHECK_THAT(CauseOf(verify, 1), Contains("images/none.png: no such file"));
+  CHECK_THAT(CauseOf(verify, 2), Contains("images/none.png: no such file"));
 }
 
 TEST_CASE("images and placeholders that do not match stop a run before it starts", "[cli]") {
@@ -81,15 +85,19 @@ TEST_CASE("a data file that is missing or no JSON stops a run before it starts",
   folder.WriteRows("[]");
   CHECK(CauseOf(folder.Train(), 2) ==
         (folder / "train.json") + ": expected at least one row, found none");
-  CHECK(CauseOf(folder.Train({"data.train=" + (folder / "none.json")}), 2) ==
-        (folder / "none.json") + ": expected a JSON file, found none that can be read");
+  const std::string none = folder / "none.json";
+  CHECK(CauseOf(folder.Train({"data.train=" + none}), 2) ==
+        "--set data.train=" + none + ": data.train: \"" + none + "\": no such file; looked for " +
+            none);
   CHECK(folder.Runs().empty());
 }
 
 TEST_CASE("a tokenizer that is missing or something else stops a run before it starts", "[cli]") {
   const RunFolder folder;
-  CHECK(CauseOf(folder.Train({"data.tokenizer=sentencepiece:" + (folder / "none.model")}), 2) ==
-        (folder / "none.model") + ": expected a sentencepiece model, found no such file");
+  const std::string none = "sentencepiece:" + (folder / "none.model");
+  CHECK(CauseOf(folder.Train({"data.tokenizer=" + none}), 2) ==
+        "--set data.tokenizer=" + none + ": data.tokenizer: \"" + none +
+            "\": no such file; looked for " + (folder / "none.model"));
   CHECK(CauseOf(folder.Train({"data.tokenizer=sentencepiece:" + (folder / "train.json")}), 2) ==
         (folder / "train.json") + ": expected a sentencepiece model, could not read it as one");
 }
@@ -98,16 +106,19 @@ TEST_CASE("a configuration that is missing, misspelt or impossible is refused", 
   const RunFolder folder;
   CHECK(CauseOf(RunTroupe({"train", "configs/none.toml"}), 2) ==
         "configs/none.toml: cannot be read: No such file or directory");
-  CHECK(CauseOf(folder.Train({"modules.vision.hiden=3"}), 2) ==
-        "--set:1:16: modules.vision.hiden: unknown key; did you mean \"hidden\"?");
+  CHECK(
+      CauseOf(folder.Train({"modules.vision.hiden=3"}), 2) ==
+      "--set modules.vision.hiden=3: modules.vision.hiden: unknown key; did you mean \"hidden\"?");
   CHECK(CauseOf(folder.Train({"cluster.ranks=9"}), 2) ==
-        "--set:1:15: cluster.ranks: no module uses rank 8, expected each of the 9 in the ranks of "
+        "--set cluster.ranks=9: cluster.ranks: no module uses rank 8, expected each of the 9 in "
+        "the ranks of "
         "some module");
   const Outcome two = folder.Train({"modules.vision.layout.tp=3"});
   CHECK(two.exit_code == 2);
   REQUIRE(LinesOf(two.err).size() == 2);
-  CHECK_THAT(two.err, Contains("expected a divisor of modules.vision.heads = 4, got 3") &&
-                          Contains("takes tp 3 * dp 4 = 12 ranks, expected the 4 of \"4-7\""));
+  CHECK_THAT(two.err,
+             Contains("expected a divisor of modules.vision.heads = 4, got 3") &&
+                 Contains("tp 3 * dp 4 needs 12 ranks, but modules.vision.ranks = \"4-7\" are 4"));
   CHECK(folder.Runs().empty());
 }
 

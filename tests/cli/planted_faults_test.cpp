@@ -141,10 +141,13 @@ TEST_CASE("a program that throws ends the job with stage, rank, work and cause",
   for (const Target& target : kTargets) {
     INFO(target.config);
     const std::string who = "language.s0 dp0 tp1 rank 1 ";
-    CHECK(FailureOf(target, Fault::kForward) == who + "forward of microbatch 0: device on fire");
-    CHECK(FailureOf(target, Fault::kBackward) == who + "backward of microbatch 0: device on fire");
-    CHECK(FailureOf(target, Fault::kReduce) == who + "gradient reduction: device on fire");
-    CHECK(FailureOf(target, Fault::kUpdate) == who + "parameter update: device on fire");
+    CHECK(FailureOf(target, Fault::kForward) ==
+          who + "forward of step 1 mb 0 (sample a): device on fire");
+    CHECK(FailureOf(target, Fault::kBackward) ==
+          who + "backward of step 1 mb 0 (sample a): device on fire");
+    CHECK(FailureOf(target, Fault::kReduce) ==
+          who + "gradient reduction of step 1: device on fire");
+    CHECK(FailureOf(target, Fault::kUpdate) == who + "parameter update of step 1: device on fire");
   }
 }
 
@@ -158,22 +161,25 @@ TEST_CASE("a program that cannot be made ends the job with shard and cause", "[c
 
 TEST_CASE("a program that throws no exception ends the job all the same", "[cli]") {
   CHECK(FailureOf(kTargets[0], Fault::kForeign) ==
-        "language.s0 dp0 tp1 rank 1 forward of microbatch 0: something was thrown that is no "
+        "language.s0 dp0 tp1 rank 1 forward of step 1 mb 0 (sample a): something was thrown that "
+        "is no "
         "exception");
 }
 
 TEST_CASE("an output that is not finite is named by stage and microbatch", "[cli]") {
-  const std::string cause = "forward of microbatch 0: output 0 is not finite: nan at row 0";
+  const std::string cause =
+      "forward of step 1 mb 0 (sample a): output 0 is not finite: nan at row 0";
   CHECK(FailureOf(kTargets[0], Fault::kNanOutput) == "language.s0 dp0 tp1 rank 1 " + cause);
   CHECK(FailureOf(kTargets[2], Fault::kNanOutput) == "language.s0 dp0 tp1 rank 1 " + cause);
   const Target encoder = {"configs/shapes_colocated.toml", "vision", 0, 0, 0};
   CHECK(FailureOf(encoder, Fault::kNanOutput) ==
-        "vision.s0 dp0 rank 0 forward of microbatch 0: output 0 is not finite: nan at row 0");
+        "vision.s0 dp0 rank 0 forward of step 1 window 0 (sample a): output 0 is not finite: nan "
+        "at row 0");
 }
 
 TEST_CASE("a gradient that is not finite is named by stage and microbatch", "[cli]") {
   const std::string cause =
-      "backward of microbatch 0: gradient of input 0 is not finite: nan at row 0";
+      "backward of step 1 mb 0 (sample a): gradient of input 0 is not finite: nan at row 0";
   CHECK(FailureOf(kTargets[0], Fault::kNanGradient) == "language.s0 dp0 tp1 rank 1 " + cause);
   CHECK(FailureOf(kTargets[1], Fault::kNanGradient) == "language.s0 dp0 tp1 rank 1 " + cause);
   const Target last = {"configs/shapes_inline.toml", "language", 1, 1, 0};
@@ -183,7 +189,8 @@ TEST_CASE("a gradient that is not finite is named by stage and microbatch", "[cl
 TEST_CASE("a parameter's gradient that is not finite is named by stage", "[cli]") {
   for (const Target& target : kTargets) {
     CHECK(FailureOf(target, Fault::kNanParameterGradient) ==
-          "language.s0 dp0 tp1 rank 1 gradient reduction: a parameter's gradient is not finite");
+          "language.s0 dp0 tp1 rank 1 gradient reduction of step 1: a parameter's gradient is not "
+          "finite");
   }
 }
 

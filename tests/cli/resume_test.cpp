@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "cli/find_run.hpp"
 #include "cli/run_directory.hpp"
 #include "configs/loader.hpp"
 #include "tests/cli/process.hpp"
@@ -32,9 +33,7 @@ std::vector<std::string> Train(const ScratchFolder& folder, const std::string& l
 }
 
 /// The only run in `folder`.
-std::filesystem::path RunIn(const ScratchFolder& folder) {
-  return std::filesystem::directory_iterator(folder / "runs")->path();
-}
+std::filesystem::path RunIn(const ScratchFolder& folder) { return FindRun(folder / "runs/latest"); }
 
 }  // namespace
 
@@ -120,7 +119,7 @@ TEST_CASE("the role of a key decides whether a run may go on with another value"
   const std::string colocated = "configs/shapes_colocated.toml";
   const Config before = LoadConfig(colocated).config;
   const auto check = [&](const std::vector<std::string>& overrides) {
-    return CheckResume(LoadConfig(colocated, overrides).config, before);
+    return CheckResume(LoadConfig(colocated, overrides), before);
   };
   const ResumeCheck elsewhere =
       check({"modules.vision.offload=state", "modules.vision.offload_ahead=1",
@@ -132,14 +131,61 @@ TEST_CASE("the role of a key decides whether a run may go on with another value"
       check({"cluster.backend=cuda", "cluster.ranks_per_gpu=4", "cluster.nodes=2"});
   CHECK(device.refusal.empty());
   CHECK(device.rounding == "cluster.backend is \"cuda\", that run has \"cpu\"");
-  for (const char* other : {"optimizer.weight_decay=0.03", "modules.vision.frozen=true",
+  for (const char* other : {"run.seed=8", "modules.vision.frozen=true",
                             "modules.language.mlp_hidden=256", "schedule.microbatches=4"}) {
     INFO(other);
     CHECK_THAT(check({other}).refusal, Catch::StartsWith("the configuration differs: "));
   }
-  CHECK(CheckResume(LoadConfig(colocated, {"run.precision=float64"}).config,
+  CHECK(CheckResume(LoadConfig(colocated, {"run.precision=float64"}),
                     LoadConfig(colocated, {"run.precision=float64", "run.tf32=true"}).config)
             .refusal.empty());
+}
+
+TEST_CASE("a run is resumed without CONFIG, from any folder, and tuned where --set says so",
+          "[cli]") {
+  const ScratchFolder folder;
+  auto words = Train(folder, "1");
+  words.insert(words.end(), {"--set", "run.steps=1", "--set", "checkpoint.every=1"});
+  REQUIRE(RunTroupe(words).exit_code == 0);
+  const std::string run = RunIn(folder).string();
+  ProcessOptions elsewhere;
+  elsewhere.working_directory = folder.path();
+  const Outcome resumed =
+      RunTroupe({"train", "--resume", "latest", "--set", "run.steps=2", "--set",
+                 "optimizer.learning_rate=0.0005", "--set", "optimizer.betas=[0.9, 0.99]", "--set",
+                 "modules.vision.optimizer.weight_decay=0.1"},
+                elsewhere);
+  INFO(resumed.out << resumed.err);
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(resumed.out, Catch::Contains("run directory runs/") &&
+                              Catch::Contains("going on after step 1") &&
+                              Catch::Contains("step 2/2"));
+  const std::string named =
+      "--resume runs/" + RunIn(folder).filename().string() + ": from here on ";
+  CHECK_THAT(
+      resumed.err,
+      Catch::Contains(named + "modules.vision.optimizer.weight_decay is 0.1, that run does "
+                              "not set it\n") &&
+          Catch::Contains(named + "optimizer.betas is [0.9, 0.99], that run has [0.9, 0.95]\n") &&
+          Catch::Contains(named + "optimizer.learning_rate is 5e-04, that run has 0.002\n"));
+  CHECK(LoadConfig(run + "/resolved.toml").config.optimizer.learning_rate == 0.0005);
+  const Outcome other = RunTroupe({"train", "--resume", run, "--set", "run.seed=99"});
+  CHECK(other.exit_code == 2);
+  CHECK_THAT(other.err, Catch::Contains("the configuration differs: run.seed is 99"));
+}
+
+TEST_CASE("what may be tuned differs by --set, not by another file", "[cli]") {
+  const Config before = LoadConfig("configs/shapes.toml").config;
+  const ResumeCheck tuned = CheckResume(
+      LoadConfig("configs/shapes.toml", {"optimizer.clip_norm=2", "data.held_out="}), before);
+  CHECK(tuned.refusal.empty());
+  REQUIRE(tuned.tuned.size() == 2);
+  CHECK(tuned.tuned[1] == "optimizer.clip_norm is 2.0, that run has 1.0");
+  LoadedConfig file = LoadConfig("configs/shapes.toml");
+  file.config.optimizer.clip_norm = 2;
+  CHECK(CheckResume(file, before).refusal ==
+        "the configuration differs: optimizer.clip_norm is 2.0, that run has 1.0; to change that "
+        "from here on, use --set");
 }
 
 TEST_CASE("what cannot be resumed is refused", "[cli]") {

@@ -61,7 +61,7 @@ class RunFolder {
     std::vector<std::string> runs;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / "runs", none)) {
-      runs.push_back(entry.path().string());
+      if (!entry.is_symlink()) runs.push_back(entry.path().string());  // not runs/latest
     }
     return runs;
   }

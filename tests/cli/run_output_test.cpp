@@ -15,6 +15,7 @@ namespace troupe {
 namespace {
 
 using Catch::Contains;
+using Catch::StartsWith;
 
 std::vector<std::string> FilesOf(const std::string& run) {
   std::vector<std::string> files;
@@ -27,7 +28,7 @@ std::vector<std::string> FilesOf(const std::string& run) {
 
 }  // namespace
 
-TEST_CASE("a run leaves four files, and each can be read", "[cli]") {
+TEST_CASE("a run leaves five files, and each can be read", "[cli]") {
   const RunFolder folder;
   const Outcome outcome =
       folder.Train({"run.evaluate_every=2", "data.held_out=" + (folder / "train.json")});
@@ -36,8 +37,18 @@ TEST_CASE("a run leaves four files, and each can be read", "[cli]") {
   CHECK(LinesOf(outcome.err).empty());
   REQUIRE(folder.Runs().size() == 1);
   const std::string run = folder.Runs()[0];
-  CHECK(FilesOf(run) == std::vector<std::string>{"metrics.jsonl", "resolved.toml", "trace",
-                                                 "weights.safetensors"});
+  CHECK(FilesOf(run) == std::vector<std::string>{"metrics.jsonl", "report.html", "resolved.toml",
+                                                 "trace", "weights.safetensors"});
+  // What it came to are the last lines, the loss among them once.
+  const std::vector<std::string> lines = LinesOf(outcome.out);
+  REQUIRE(lines.size() > 4);
+  CHECK_THAT(lines[lines.size() - 4], StartsWith("held out after 3 steps: loss "));
+  CHECK_THAT(lines[lines.size() - 3],
+             StartsWith("trained 3 steps in ") && Contains(" tok/s, ") && Contains(" samples/s"));
+  CHECK_THAT(lines[lines.size() - 2], StartsWith("run directory " + run + ": resolved.toml"));
+  CHECK(lines.back() == "report        " + run + "/report.html");
+  CHECK_THAT(BytesOf(run + "/report.html"),
+             Contains("\"held_out_loss\":[[0,") && Contains("\"label\":\"rank 4: vision.s0\""));
 
   const SafetensorsReader weights(run + "/weights.safetensors");
   const Config config = LoadConfig(run + "/resolved.toml", {}).config;
@@ -64,6 +75,55 @@ TEST_CASE("a run leaves four files, and each can be read", "[cli]") {
     CHECK(value.at("loss").get<double>() > 0);
   }
   CHECK(kinds == "held_out0 step1 step2 held_out2 step3 held_out3 ");
+}
+
+/// configs/shapes.toml with a second language model on a rank of its own.
+std::string TwoLanguageModels(const RunFolder& folder) {
+  const std::string path = folder / "two_sinks.toml";
+  std::ofstream(path) << "schema = 1\nextends = [\""
+                      << (std::filesystem::current_path() / "configs/shapes.toml").string() << R"("]
+[cluster]
+ranks = 9
+[modules.caption]
+kind = "llama"
+ranks = "8"
+vocab = 260
+hidden = 32
+layers = 1
+heads = 2
+kv_heads = 1
+mlp_hidden = 64
+context = 96
+[[edges]]
+from = "vision"
+to = "caption"
+through = { kind = "mlp2", hidden = 32 }
+)";
+  return path;
+}
+
+TEST_CASE("with two language models each loss is reported, and `loss` is what gradients are of",
+          "[cli]") {
+  const RunFolder folder;
+  const Outcome outcome = RunTroupe(folder.Arguments("train", TwoLanguageModels(folder),
+                                                     {"data.held_out=" + (folder / "train.json")}));
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("(language 5.") && Contains(", caption 5."));
+  std::ifstream metrics(folder.Runs().at(0) + "/metrics.jsonl");
+  int lines = 0;
+  for (std::string line; std::getline(metrics, line); ++lines) {
+    const auto value = nlohmann::json::parse(line);
+    const auto& losses = value.at("losses");
+    REQUIRE(losses.size() == 2);
+    const double language = losses.at("language").get<double>();
+    const double caption = losses.at("caption").get<double>();
+    CHECK(language != caption);
+    CHECK(language > 1.0);
+    CHECK(caption > 1.0);
+    CHECK(value.at("loss").get<double>() == Approx(language + caption).epsilon(1e-9));
+  }
+  CHECK(lines == 5);
 }
 
 TEST_CASE("the configuration in a run directory repeats the run", "[cli]") {
@@ -96,7 +156,7 @@ TEST_CASE("a name that is taken gets a number behind it", "[cli]") {
   const auto numbered = std::find_if(runs.begin(), runs.end(),
                                      [](const std::string& r) { return r.ends_with("-2"); });
   REQUIRE(numbered != runs.end());
-  CHECK(FilesOf(*numbered).size() == 4);
+  CHECK(FilesOf(*numbered).size() == 5);
 }
 
 TEST_CASE("a terminal gets a bar, a file gets a line per step", "[cli]") {

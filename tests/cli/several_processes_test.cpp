@@ -1,9 +1,9 @@
 // The same numbers in several processes as in one.
-#include <catch2/catch.hpp>
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include <catch2/catch.hpp>
 
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
@@ -18,8 +18,9 @@ struct Layouts {
 
 /// What `troupe verify` proves, in `processes` processes.
 void CheckVerified(const Layouts& layout, int processes) {
-  std::vector<std::string> arguments = {"verify", layout.config, "--steps", "2", "--dtype",
-                                        "float64", "--local", std::to_string(processes)};
+  std::vector<std::string> arguments = {
+      "verify",  layout.config, "--steps", "2",
+      "--dtype", "float64",     "--local", std::to_string(processes)};
   for (const std::string& set : layout.sets) {
     arguments.push_back("--set");
     arguments.push_back(set);
@@ -39,12 +40,12 @@ const std::vector<Layouts> kLayouts = {
     {"configs/shapes_frozen.toml", {}},
     {"configs/shapes.toml", {"modules.language.layout={ tp = 1, pp = 4 }"}},
     {"configs/shapes.toml", {"modules.language.layout={ tp = 4, pp = 1 }"}},
-    {"configs/shapes.toml",
-     {"modules.language.layout={ dp = 4 }", "schedule.micro_batch_size=2"}},
+    {"configs/shapes.toml", {"modules.language.layout={ dp = 4 }", "schedule.micro_batch_size=2"}},
     {"configs/shapes.toml",
      {"modules.language.layout={ tp = 2, dp = 2 }", "modules.vision.layout={ dp = 2, pp = 2 }",
       "schedule.micro_batch_size=4"}},
-    {"configs/shapes.toml", {"modules.language.ranks=\"0,2,4,6\"", "modules.vision.ranks=\"1,3,5,7\""}},
+    {"configs/shapes.toml",
+     {"modules.language.ranks=\"0,2,4,6\"", "modules.vision.ranks=\"1,3,5,7\""}},
     {"configs/shapes_colocated.toml", {"schedule.window=2"}},
 };
 
@@ -80,9 +81,7 @@ TEST_CASE("where no sum changes its order, processes do not change a bit", "[cli
                    "run.dir=" + (folder / "runs"), "--local", processes});
     INFO(outcome.err);
     REQUIRE(outcome.exit_code == 0);
-    for (const auto& run : std::filesystem::directory_iterator(folder / "runs")) {
-      weights.push_back(ReadAll(run.path() / "weights.safetensors"));
-    }
+    weights.push_back(ReadAll(folder / "runs/latest/weights.safetensors"));
     REQUIRE(weights.back().size() > 10'000);
   }
   REQUIRE(weights.size() == 3);

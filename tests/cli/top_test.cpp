@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "cli/find_run.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
 
@@ -35,7 +36,7 @@ TEST_CASE("top: a process that was killed and that nobody waited for runs no mor
   const Outcome trained = RunTroupe({"train", "configs/synthetic_chain.toml", "--set",
                                      "run.dir=" + folder.path(), "--set", "run.steps=1"});
   REQUIRE(trained.exit_code == 0);
-  const std::string run = std::filesystem::directory_iterator(folder.path())->path().string();
+  const std::string run = FindRun(folder / "latest");
   const std::string trace = run + "/trace/n0.trace";
   ClaimBy(getpid(), trace);
   CHECK_THAT(TopOf(run), Catch::Contains("; running\n"));
@@ -54,7 +55,7 @@ TEST_CASE("top says which files it could not read", "[cli]") {
   const Outcome trained = RunTroupe({"train", "configs/synthetic_chain.toml", "--set",
                                      "run.dir=" + folder.path(), "--set", "run.steps=1"});
   REQUIRE(trained.exit_code == 0);
-  const std::string run = std::filesystem::directory_iterator(folder.path())->path().string();
+  const std::string run = FindRun(folder / "latest");
   std::ofstream(run + "/trace/n9.trace") << "something else";
   CHECK_THAT(TopOf(run), Catch::Contains("\nnot read: " + run + "/trace/n9.trace: "));
 }

@@ -62,7 +62,9 @@ Ids ArrowsOf(const nlohmann::json& chrome) {
 std::size_t ArrowsOfPage(const std::string& page) {
   const std::string opening = "id=\"data\">";
   const std::size_t at = page.find(opening) + opening.size();
-  return nlohmann::json::parse(page.substr(at, page.find("</script>", at) - at))["arrows"].size();
+  return nlohmann::json::parse(
+             page.substr(at, page.find("</script>", at) - at))["runs"][0]["timeline"]["arrows"]
+      .size();
 }
 
 /// What is exported of `run` has an arrow for each of `expected`, and no other.

@@ -186,6 +186,17 @@ TEST_CASE("waits that cannot be read are named, and the trace is asked instead",
                                          "array; what follows is from the trace alone\n"));
 }
 
+TEST_CASE("what a process was asked for is shown until the run has ended well", "[cli]") {
+  const RunFolder folder;
+  CHECK(TrainWith(folder, "").exit_code == 0);
+  const std::string run = folder.Runs().at(0);
+  std::ofstream(run + "/trace/waits-asked.json") << R"([{"who":"stage a","busy":true}])";
+  CHECK_THAT(WhyOf(run), !Catch::Contains("asked by SIGUSR1"));
+  // A process that was stopped and goes on leaves nothing open in the trace.
+  std::filesystem::remove(run + "/weights.safetensors");
+  CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1; who waited for whom"));
+}
+
 TEST_CASE("trace why names the root of a planted stall", "[cli]") { Try(0, 4, 0); }
 
 TEST_CASE("trace why names the root of 200 planted stalls", "[cli][slow]") { Try(0, 199, 2); }

@@ -1,5 +1,6 @@
 #include "cluster/handshake.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include <catch2/catch.hpp>
@@ -76,13 +77,17 @@ TEST_CASE("two that have the key prove it and share a session key of their own")
   CHECK_FALSE(again.session() == first.session());
 }
 
-TEST_CASE("a wrong key is noticed by the acceptor first, which proves nothing to it") {
+TEST_CASE("a wrong key is noticed by the acceptor, which says so and proves nothing") {
   Handshake first = Handshake::Initiate(RunKey::Generate(), Of(1, 0));
   Handshake answer = Handshake::Accept(RunKey::Generate(), Of(0, 0));
   const Recording record = Talk(first, answer);
   CHECK(answer.status() == Status::kStranger);
-  CHECK(first.status() == Status::kRunning);
-  CHECK(record.from_acceptor.size() == Opening::kBytes);
+  CHECK(first.status() == Status::kStranger);
+  CHECK(first.opened());
+  const auto& said = record.from_acceptor;
+  REQUIRE(said.size() == Opening::kBytes + 32);
+  CHECK(std::all_of(said.begin() + Opening::kBytes, said.end(),
+                    [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST_CASE("an acceptor that cannot prove the key is a stranger") {

@@ -149,7 +149,7 @@ TEST_CASE("over TLS a silent process is stopped while its host acknowledges, kil
     if (gone) pair.far.heartbeat = Socket();
     const auto [loss, line] = watch.Await();
     CHECK(loss == (gone ? Loss::kKilled : Loss::kStopped));
-    CHECK_THAT(line, Contains(gone ? "n1 ended without a goodbye" : "n1 is stopped: its host"));
+    CHECK_THAT(line, Contains(gone ? "n1: its process ended without" : "n1: it is stopped"));
   }
 }
 

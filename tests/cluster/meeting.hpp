@@ -98,9 +98,9 @@ class Meeting {
   std::chrono::milliseconds timeout_;
   RunKey key_ = RunKey::Generate();
   Address seed_{"127.0.0.1", 0};
-  std::vector<Outcome> outcomes_;
   mutable std::mutex mutex_;
   std::vector<std::string> said_;
+  std::vector<Outcome> outcomes_;  ///< after what late processes are told to
   std::vector<std::thread> threads_;
 };
 

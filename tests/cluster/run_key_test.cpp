@@ -1,9 +1,11 @@
 #include "cluster/run_key.hpp"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
@@ -45,6 +47,18 @@ std::string ErrorOf(const std::string& path) {
 const std::string kSixtyFour = "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF";
 
 }  // namespace
+
+TEST_CASE("a key in memory is read by its descriptor, once by each who inherits it") {
+  const RunKey key = RunKey::Generate();
+  const int memory = key.ToDescriptor();
+  CHECK(fcntl(memory, F_GETFD) == FD_CLOEXEC);
+  const int inherited = dup(memory);
+  CHECK(RunKey::FromDescriptor(memory) == key);
+  CHECK(RunKey::FromDescriptor(inherited) == key);
+  CHECK_THROWS_WITH(RunKey::FromDescriptor(inherited),
+                    Contains("run key descriptor") && Contains("cannot be read"));
+  CHECK(write(key.ToDescriptor(), "x", 1) == -1);  // sealed
+}
 
 TEST_CASE("a key that is written is the key that is read") {
   const ScratchFolder folder;

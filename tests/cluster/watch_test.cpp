@@ -1,5 +1,6 @@
 #include "cluster/watch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <future>
@@ -33,7 +34,8 @@ class Log {
     return {[this](ProcessId, const std::string& line) { Add("suspected: " + line); },
             [this](ProcessId, const std::string& line) { Add("recovered: " + line); },
             [this](ProcessId, Loss loss, const std::string& line) {
-              static const char* const kNames[] = {"killed: ", "vanished: ", "stopped: "};
+              static const char* const kNames[] = {
+                  "killed: ", "vanished: ", "stopped: ", "unreachable: ", "large packets: "};
               Add(kNames[static_cast<int>(loss)] + line);
             }};
   }
@@ -73,8 +75,9 @@ std::vector<WatchedPeer> Peers(ProcessId process, Socket socket) {
 }
 
 std::unique_ptr<Watch> WatchOne(ProcessId process, Socket socket, Log& log,
-                                std::function<Vitals()> vitals = {}) {
-  return std::make_unique<Watch>(Peers(process, std::move(socket)), kQuick, std::move(vitals),
+                                std::function<Vitals()> vitals = {},
+                                const WatchOptions& options = kQuick) {
+  return std::make_unique<Watch>(Peers(process, std::move(socket)), options, std::move(vitals),
                                  log.Events());
 }
 
@@ -155,7 +158,8 @@ TEST_CASE("a connection that closes without a goodbye is a killed process") {
   wire.far = Socket();
   const auto lines = log.Wait(1);
   CHECK(lines == std::vector<std::string>{
-                     "killed: n1 ended without a goodbye (killed, crashed or out of memory?)"});
+                     "killed: n1: its process ended without saying goodbye (killed, crashed or out "
+                     "of memory?)"});
 }
 
 TEST_CASE("a process that does not speak while its host answers is suspected, then stopped") {
@@ -168,13 +172,13 @@ TEST_CASE("a process that does not speak while its host answers is suspected, th
         "suspected: n1 is silent for 0.1 s: its host answers, the process does not "
         "(stopped, or its machine is overloaded?)");
   CHECK(lines[1] ==
-        "stopped: n1 is stopped: its host answers, the process has been silent for 0.3 s");
+        "stopped: n1: it is stopped: its host answers, but the process has been silent for 0.3 s");
   // When it goes on, it reads that it has been given up.
   Log other;
   const auto far = WatchOne(0, std::move(wire.far), other);
   CHECK(other.Wait(1) == std::vector<std::string>{
-                             "killed: n0 has given this process up: it did not answer for too long "
-                             "(stopped, cut off?)"});
+                             "killed: n0: it has given this process up, which did not answer for "
+                             "too long (stopped, cut off?)"});
 }
 
 TEST_CASE("a host that acknowledges nothing has vanished") {
@@ -186,7 +190,8 @@ TEST_CASE("a host that acknowledges nothing has vanished") {
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == "suspected: n1 is silent for 0.1 s: its host does not answer (network?)");
   CHECK(lines[1] ==
-        "vanished: n1 vanished: its host has not answered for 0.3 s (host down or network cut)");
+        "vanished: n1: it vanished: its host has not answered for 0.3 s (host down or network "
+        "cut)");
 }
 
 TEST_CASE("who loses all others at once says that it is cut off itself") {
@@ -200,8 +205,46 @@ TEST_CASE("who loses all others at once says that it is cut off itself") {
   const Watch watch(std::move(peers), kQuick, {}, log.Events());
   const auto lines = log.Wait(4);
   REQUIRE(lines.size() == 4);
-  CHECK(lines[2] == "vanished: this node is cut off: none of n1, n2 answers");
-  CHECK_THAT(lines[3], Contains("n2 vanished"));
+  CHECK(lines[2] == "vanished: n1, n2: none of them answers: this node is cut off");
+  CHECK_THAT(lines[3], Contains("n2: it vanished"));
+}
+
+TEST_CASE("one that hears us not, but whose packets come, is cut off in one direction") {
+  // What it sends is not acknowledged either, as far as it can see, so it is sent again and again.
+  Wire wire;
+  Beat(wire.far, 0);
+  Unplug(wire.far);
+  Log log;
+  const auto near = WatchOne(1, std::move(wire.near), log, {}, {50ms, 400ms, 2000ms});
+  const auto far = WatchOne(0, std::move(wire.far), log, {}, {50ms, 400ms, 60s});
+  const auto lines = log.Wait(2);
+  REQUIRE(lines.size() >= 2);
+  INFO(lines[0] << " | " << lines[1]);
+  const auto lost = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.rfind("unreachable: ", 0) == 0;
+  });
+  REQUIRE(lost != lines.end());
+  CHECK(*lost ==
+        "unreachable: n1: packets come from its host, but ours have not reached it for 2.0 s "
+        "(network cut in one direction)");
+}
+
+TEST_CASE("several heartbeats that come at once do not hide how long the silence was") {
+  Wire wire;
+  Log log;
+  const auto near = WatchOne(1, std::move(wire.near), log);
+  REQUIRE_THAT(log.Wait(1).at(0), Contains("suspected: n1 is silent for 0.1 s"));
+  std::vector<std::byte> beats;
+  for (std::uint64_t sequence = 0; sequence < 5; ++sequence) {
+    Heartbeat beat;
+    beat.sequence = sequence;
+    const auto bytes = Encode(beat);
+    beats.insert(beats.end(), bytes.begin(), bytes.end());
+  }
+  wire.far.Write(beats, Soon());
+  const auto lines = log.Wait(2);
+  REQUIRE(lines.size() >= 2);
+  CHECK_THAT(lines[1], Contains("recovered: n1 is back after 0.") && !Contains("after 0.0 s"));
 }
 
 TEST_CASE("a peer that speaks again in time is back, and suspected again the next time") {
@@ -228,7 +271,7 @@ TEST_CASE("what is no heartbeat, or out of turn, ends the connection") {
     }
     const auto lines = log.Wait(1);
     REQUIRE(lines.size() == 1);
-    CHECK_THAT(lines[0], Contains("killed: n1 sent what is no heartbeat (") &&
+    CHECK_THAT(lines[0], Contains("killed: n1: it sent what is not a heartbeat (") &&
                              Contains(out_of_turn ? "expected heartbeat 0, got 1" : "not a"));
   }
 }

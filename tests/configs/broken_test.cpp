@@ -1,5 +1,5 @@
-// Every broken file with exactly the messages it gets, and docs/config.md with what the loader
-// knows. After a change that is meant, rewrite both and read the difference:
+// Every broken file with exactly the messages it gets, and docs/config.md and docs/mistakes.md with
+// what the loader knows. After a change that is meant, rewrite both and read the difference:
 //   test_configs "[.regenerate]"        (from the root of the repository)
 #include <fstream>
 
@@ -27,15 +27,20 @@ TEST_CASE("the file that the broken ones start from is right") {
   CHECK(MessagesOf("tests/configs/base.toml").empty());
 }
 
-TEST_CASE("docs/config.md says what the loader knows and what it answers") {
-  const std::string page = TextOf("docs/config.md");
-  CHECK((RefreshedPage(page) == page));
+TEST_CASE("the docs say what the loader knows and what it answers") {
+  for (const Page& page : Pages()) {
+    INFO(page.path);
+    const std::string text = TextOf(page.path);
+    CHECK((page.refreshed(text) == text));
+  }
 }
 
-TEST_CASE("the messages and docs/config.md are rewritten", "[.regenerate]") {
+TEST_CASE("the messages and their pages are rewritten", "[.regenerate]") {
   for (const auto& path : BrokenFiles()) std::ofstream(GoldenOf(path)) << MessagesOf(path);
-  const std::string page = RefreshedPage(TextOf("docs/config.md"));
-  std::ofstream("docs/config.md") << page;
+  for (const Page& page : Pages()) {
+    const std::string text = page.refreshed(TextOf(page.path));
+    std::ofstream(page.path) << text;
+  }
 }
 
 }  // namespace troupe

@@ -79,9 +79,9 @@ TEST_CASE("a count of nodes divides the ranks evenly") {
   CHECK(file.SurvivesPrinting(loaded));
   CHECK(NodesOf(file.Load({"cluster.nodes=4"})).size() == 4);
   CHECK(file.Errors({"cluster.nodes=3"}) ==
-        "--set:1:15: cluster.nodes: expected a divisor of cluster.ranks = 4, got 3");
+        "--set cluster.nodes=3: cluster.nodes: expected a divisor of cluster.ranks = 4, got 3");
   CHECK(file.Errors({"cluster.nodes=65537"}) ==
-        "--set:1:15: cluster.nodes: expected at most 65536 nodes, got 65537");
+        "--set cluster.nodes=65537: cluster.nodes: expected at most 65536 nodes, got 65537");
 }
 
 TEST_CASE("every value of a cluster arrives in its field and survives the resolved text") {
@@ -133,9 +133,9 @@ keep = 3
   CHECK(cluster.pass_timeout_s == 7.0);
   CHECK(cluster.stall_after_s == 8.0);
   CHECK(cluster.tls == ClusterTls::kOff);
-  CHECK(cluster.tls_ca == "ca.pem");
-  CHECK(cluster.tls_certificate == "n0.pem");
-  CHECK(cluster.tls_key == "n0.key");
+  CHECK(fs::path(cluster.tls_ca).filename() == "ca.pem");
+  CHECK(fs::path(cluster.tls_certificate).filename() == "n0.pem");
+  CHECK(fs::path(cluster.tls_key).filename() == "n0.key");
   CHECK(loaded.config.transport == TransportConfig{.tcp = TransportTcp::kUcx,
                                                    .verify = TransportVerify::kPayload,
                                                    .ucx_tls = "tcp,self",
@@ -154,7 +154,7 @@ TEST_CASE("nodes in braces are nodes, and lists of nodes replace each other") {
   CHECK(NodesOf(braces) == std::vector<ClusterNode>{{"x", "", 1}, {"y", "", 3}});
   CHECK(file.SurvivesPrinting(braces));
   CHECK_THAT(Explain(braces, "cluster.nodes.y"),
-             Catch::Contains("cluster.nodes.y.devices = 3\n  --set:1:"));
+             Catch::Contains("cluster.nodes.y.devices = 3\n  --set cluster.nodes=[{"));
   CHECK_THAT(Explain(braces, "cluster.nodes.y.address"),
              Catch::StartsWith("cluster.nodes.y.address = \"\"\n  default\n"));
 }
@@ -162,9 +162,10 @@ TEST_CASE("nodes in braces are nodes, and lists of nodes replace each other") {
 TEST_CASE("devices that do not add up are blamed on the key that was written later") {
   const File file("[[cluster.nodes]]\ndevices = 3\n[[cluster.nodes]]\ndevices = 1\n");
   CHECK(file.Errors() == "no error");
-  CHECK_THAT(file.Errors({"cluster.ranks=5", "modules.vision.ranks=2-4"}),
-             Catch::Contains("--set:1:15: cluster.ranks: expected the 3 + 1 = 4 devices of "
-                             "cluster.nodes, got 5"));
+  CHECK_THAT(
+      file.Errors({"cluster.ranks=5", "modules.vision.ranks=2-4"}),
+      Catch::Contains("--set cluster.ranks=5: cluster.ranks: expected the 3 + 1 = 4 devices of "
+                      "cluster.nodes, got 5"));
   CHECK_THAT(file.Errors({"cluster.nodes=[{ devices = 9 }]"}),
              Catch::Contains("cluster.nodes: gives 9 devices, expected cluster.ranks = 4"));
 }

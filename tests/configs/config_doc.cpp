@@ -42,6 +42,7 @@ std::string MessagesOf(const fs::path& path) {
 static std::string DefaultText(const KeySpec& key) {
   if (key.required) return "required";
   if (key.type == ValueType::kRanks) return "required, or inline_in";
+  if (!key.otherwise.empty()) return std::string(key.otherwise);
   const std::string value = PrintDefault(key);
   return value.empty() ? "none" : "`" + value + "`";
 }
@@ -100,13 +101,24 @@ static std::string ReplaceBetween(const std::string& page, const std::string& na
   const auto from = page.find(begin);
   const auto to = page.find(end);
   if (from == std::string::npos || to == std::string::npos || to < from) {
-    throw std::runtime_error("docs/config.md: the markers of \"" + name + "\" are missing");
+    throw std::runtime_error("docs: the markers of \"" + name + "\" are missing");
   }
   return page.substr(0, from + begin.size()) + text + page.substr(to);
 }
 
-std::string RefreshedPage(const std::string& page) {
-  return ReplaceBetween(ReplaceBetween(page, "keys", KeySection()), "broken", BrokenSection());
+static std::string MinimalSection() {
+  return "\n```toml\n" + TextOf("configs/minimal.toml") + "```\n";
+}
+
+std::vector<Page> Pages() {
+  return {{"docs/config.md",
+           [](const std::string& page) {
+             return ReplaceBetween(ReplaceBetween(page, "minimal", MinimalSection()), "keys",
+                                   KeySection());
+           }},
+          {"docs/mistakes.md", [](const std::string& page) {
+             return ReplaceBetween(page, "broken", BrokenSection());
+           }}};
 }
 
 }  // namespace troupe

@@ -1,7 +1,8 @@
-// docs/config.md as the loader's own schema and the broken files make it.
+// docs/config.md and docs/mistakes.md as the loader's own schema and the broken files make them.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,12 @@ std::vector<std::filesystem::path> BrokenFiles();
 /// What LoadConfig says about `path`, with a line end; "" when it says nothing.
 std::string MessagesOf(const std::filesystem::path& path);
 
-/// `page` with everything between the marker lines replaced by what holds now.
-std::string RefreshedPage(const std::string& page);
+/// A page of the documentation, and its text with what is between its marker lines replaced by what
+/// holds now.
+struct Page {
+  std::string path;
+  std::function<std::string(const std::string& text)> refreshed;
+};
+std::vector<Page> Pages();
 
 }  // namespace troupe

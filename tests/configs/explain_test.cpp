@@ -84,13 +84,15 @@ TEST_CASE("words that others use for a value are answered with ours") {
   const auto with = [](const std::string& value) { return ErrorsOf(kShapes, {value}); };
   for (const char* word : {"gpu", "GPU", "CUDA", "Cuda", "nvidia"}) {
     CHECK(with("cluster.backend=" + std::string(word)) ==
-          "--set:1:17: cluster.backend: expected \"cpu\" or \"cuda\", got \"" + std::string(word) +
+          "--set cluster.backend=" + std::string(word) +
+              ": cluster.backend: expected \"cpu\" or \"cuda\", got \"" + std::string(word) +
               "\"; did you mean \"cuda\"?");
   }
   const auto precision = [&](const std::string& word, const std::string& hint) {
     CHECK(with("run.precision=" + word) ==
-          "--set:1:15: run.precision: expected \"float32\", \"float64\" or \"bfloat16\", got \"" +
-              word + "\"" + hint);
+          "--set run.precision=" + word +
+              ": run.precision: expected \"float32\", \"float64\" or \"bfloat16\", got \"" + word +
+              "\"" + hint);
   };
   for (const char* word : {"bf16", "BF16", "BFloat16"}) {
     precision(word, "; did you mean \"bfloat16\"?");
@@ -103,6 +105,53 @@ TEST_CASE("words that others use for a value are answered with ours") {
   }
 }
 
+TEST_CASE("keys of other programs are answered with ours") {
+  const auto answer = [](const std::string& key, const std::string& table) {
+    const std::string text = ErrorsOf(kShapes, {table + "." + key + "=1"});
+    const auto hint = text.find("did you mean ");
+    return hint == std::string::npos ? text : text.substr(hint + 13);
+  };
+  const std::vector<std::pair<std::string, std::string>> of_llama = {
+      {"hidden_size", "hidden"},
+      {"num_layers", "layers"},
+      {"num_hidden_layers", "layers"},
+      {"num_heads", "heads"},
+      {"num_attention_heads", "heads"},
+      {"num_key_value_heads", "kv_heads"},
+      {"intermediate_size", "mlp_hidden"},
+      {"ffn_hidden_size", "mlp_hidden"},
+      {"vocab_size", "vocab"},
+      {"seq_len", "context"},
+      {"seq_length", "context"},
+      {"max_position_embeddings", "context"},
+      {"rope_theta", "rope_base"},
+      {"tie_word_embeddings", "tied_head"}};
+  for (const auto& [theirs, ours] : of_llama) {
+    CHECK(answer(theirs, "modules.language") == "\"" + ours + "\"?");
+  }
+  CHECK(answer("img_size", "modules.vision") == "\"image_size\"?");
+  CHECK(answer("lr", "optimizer") == "\"learning_rate\"?");
+  CHECK(answer("LR", "run") == "learning_rate (in [optimizer])?");
+  for (const char* clip : {"grad_clip", "clip_grad", "max_norm", "clip-grad"}) {
+    CHECK(answer(clip, "optimizer") == "\"clip_norm\"?");
+  }
+  CHECK(answer("weight-decay", "optimizer") == "\"weight_decay\"?");
+  CHECK(answer("warmup", "optimizer") == "\"warmup_steps\"?");
+  CHECK(answer("tensor_parallel", "modules.language") == "tp (in [modules.NAME.layout])?");
+  CHECK(answer("pipeline_model_parallel_size", "cluster") == "pp (in [modules.NAME.layout])?");
+  CHECK(answer("data_parallel", "modules.language.layout") == "\"dp\"?");
+  CHECK(answer("world_size", "cluster") == "\"ranks\"?");
+  CHECK(answer("gradient_accumulation", "schedule") == "\"microbatches\"?");
+  CHECK(answer("gradient_accumulation_steps", "optimizer") == "microbatches (in [schedule])?");
+  CHECK(answer("global_batch_size", "run") == "global_batch (in [schedule])?");
+  CHECK(answer("batch_size", "data") ==
+        "micro_batch_size (in [schedule]) or global_batch (in [schedule])?");
+  CHECK(answer("val", "data") == "\"held_out\"?");
+  CHECK(answer("train_data", "data") == "\"train\"?");
+  CHECK(answer("epochs", "run") == "\"steps\"?");
+  CHECK(answer("kind", "model.language") == "[modules.NAME]?");
+}
+
 TEST_CASE("tf32 is remarked on where no product is rounded by it") {
   const auto remarks = [](std::vector<std::string> overrides) {
     std::string text;
@@ -112,16 +161,42 @@ TEST_CASE("tf32 is remarked on where no product is rounded by it") {
     return text;
   };
   CHECK(remarks({}) ==
-        "--set:1:10: run.tf32: has no effect with cluster.backend = \"cpu\": it is "
+        "--set run.tf32=true: run.tf32: has no effect with cluster.backend = \"cpu\": it is "
         "about products of float32 on a GPU");
-  CHECK(
-      remarks({"cluster.backend=cuda", "run.precision=bfloat16"}) ==
-      "--set:1:10: run.tf32: has no effect with run.precision = \"bfloat16\": it is about products "
-      "of float32");
+  CHECK(remarks({"cluster.backend=cuda", "run.precision=bfloat16"}) ==
+        "--set run.tf32=true: run.tf32: has no effect with run.precision = \"bfloat16\": it is "
+        "about products "
+        "of float32");
   CHECK_THAT(remarks({"cluster.backend=cuda", "run.precision=float64"}),
              Catch::Contains("\"float64\""));
   CHECK(remarks({"cluster.backend=cuda"}).empty());
   CHECK(LoadConfig(kShapes).remarks.empty());
+}
+
+TEST_CASE("what only colocated encoders obey is a remark elsewhere, never an error") {
+  const auto remarks = [](const std::vector<std::string>& overrides) {
+    std::string text;
+    for (const ConfigError& remark : LoadConfig(kShapes, overrides).remarks) {
+      text += remark.text + "\n";
+    }
+    return text;
+  };
+  const std::string nothing =
+      "modules.vision.offload_ahead: has no effect: nothing of \"vision\" "
+      "leaves its ranks\n";
+  CHECK(remarks({"schedule.window=step"}) == "");
+  CHECK(remarks({"schedule.window=9999"}) ==
+        "schedule.window: has no effect: no encoder shares its ranks with a module it feeds\n");
+  CHECK(remarks({"modules.vision.offload=state", "modules.vision.offload_ahead=1"}) ==
+        "modules.vision.offload: has no effect: \"vision\" shares no ranks with \"language\", "
+        "which it feeds\n" +
+            nothing);
+  CHECK(remarks({"modules.vision.offload_ahead=1"}) == nothing);
+  CHECK(remarks({"modules.language.offload=state"}) ==
+        "modules.language.offload: has no effect: \"language\" feeds no module\n");
+  const std::vector<std::string> all = {"schedule.window=1", "modules.vision.offload=state",
+                                        "modules.vision.offload_ahead=1"};
+  CHECK(LoadConfig("configs/shapes_colocated.toml", all).remarks.empty());
 }
 
 }  // namespace troupe

@@ -69,7 +69,7 @@ TEST_CASE("every file in configs/ loads, and its resolved text loads to the same
     CHECK(again.resolved_toml == loaded.resolved_toml);
     CHECK(again.config == loaded.config);
   }
-  CHECK(files == 10);
+  CHECK(files >= 11);
 }
 
 TEST_CASE("every value of the example arrives in its field") {
@@ -209,27 +209,39 @@ TEST_CASE("--set takes TOML values, bare words, numbers as words, and edges by t
   CHECK(config.data.train == "data/x=y.json");
   CHECK(config.optimizer.weight_decay == 1.0);
   CHECK(Explain(loaded, "run.steps") ==
-        "run.steps = 12\n  --set:1:11\n  overrides tests/configs/example.toml:11:9, which said "
+        "run.steps = 12\n  --set run.steps=12\n  overrides tests/configs/example.toml:11:9, which "
+        "said "
         "150\n  Optimizer updates.\n");
 }
 
-TEST_CASE("a wrong --set is reported at its column") {
+TEST_CASE("a wrong --set is reported with the argument itself") {
   const auto with = [](const std::string& text) { return ErrorsOf(kShapes, {text}); };
   CHECK(with("run.steps=ten") ==
-        "--set:1:11: run.steps: expected a whole number (steps) of at least 1, got the string "
-        "\"ten\"");
-  CHECK(with("run.stpes=3") == "--set:1:5: run.stpes: unknown key; did you mean \"steps\"?");
-  CHECK(with("run.stpes=ten") == "--set:1:5: run.stpes: unknown key; did you mean \"steps\"?");
-  CHECK(with("run.steps") == "--set:1:1: \"run.steps\": expected KEY=VALUE on one line");
+        "--set run.steps=ten: run.steps: expected a whole number (steps) of at least 1, got the "
+        "string \"ten\"");
+  CHECK(with("run.stpes=3") ==
+        "--set run.stpes=3: run.stpes: unknown key; did you mean \"steps\"?");
+  CHECK(with("run.stpes=ten") ==
+        "--set run.stpes=ten: run.stpes: unknown key; did you mean \"steps\"?");
+  CHECK(with("run.steps") == "--set run.steps: expected KEY=VALUE on one line");
   CHECK(with("run.steps=1\nrun.seed=2") ==
-        "--set:1:1: \"run.steps=1\\nrun.seed=2\": expected KEY=VALUE on one line");
-  CHECK(with("extends=[]") == "--set:1:1: \"extends=[]\": expected extends in a file only");
+        "--set \"run.steps=1\\nrun.seed=2\": expected KEY=VALUE on one line");
+  CHECK(with("extends=[]") == "--set extends=[]: expected extends in a file only");
   CHECK(with("edges.vision.credits=2") ==
-        "--set:1:1: \"edges.vision.credits=2\": expected edges.FROM.TO.KEY=VALUE");
+        "--set edges.vision.credits=2: expected edges.FROM.TO.KEY=VALUE");
   CHECK(with("edges.vison.language.credits=2") ==
-        "--set:1:7: edges.vison.language.from: unknown module \"vison\"; did you mean "
-        "\"vision\"?");
-  CHECK_THAT(with("run.steps="), Catch::StartsWith("--set:1:"));
+        "--set edges.vison.language.credits=2: edges.vison.language.from: unknown module "
+        "\"vison\"; did you mean \"vision\"?");
+  CHECK(with("run.steps=[1") ==
+        "--set run.steps=[1: not valid TOML: in the array: encountered end-of-file; expected key = "
+        "value, words in quotes");
+}
+
+TEST_CASE("a --set without a value is the empty string") {
+  CHECK(LoadConfig(kShapes, {"data.held_out="}).config.data.held_out.empty());
+  CHECK(ErrorsOf(kShapes, {"run.steps="}) ==
+        "--set run.steps=: run.steps: expected a whole number (steps) of at least 1, got the "
+        "string \"\"");
 }
 
 TEST_CASE("the last --set wins") {
@@ -241,6 +253,16 @@ TEST_CASE("a file that cannot be read is named") {
         "configs/nope.toml: cannot be read: No such file or directory");
   CHECK(ErrorsOf("configs") == "configs: expected a file, got a directory");
   CHECK(ErrorsOf("/dev/zero") == "/dev/zero: expected a file, got something that is none");
+}
+
+TEST_CASE("more modules or layers than any model has are refused before they are looked at") {
+  std::string text = "schema = 1\n[cluster]\nranks = 1\n";
+  for (int i = 0; i < 20'000; ++i) text += "[modules.m" + std::to_string(i) + "]\nkind = \"vit\"\n";
+  const Folder folder;
+  CHECK_THAT(ErrorsOf(folder.Write("many.toml", text)),
+             Catch::Contains("expected at most 1024 modules, got 20000"));
+  CHECK_THAT(ErrorsOf(kShapes, {"modules.language.layers=1000000000"}),
+             Catch::Contains("modules.language.layers: ") && Catch::Contains("10000"));
 }
 
 TEST_CASE("files may lie eight deep and no deeper") {
@@ -261,10 +283,10 @@ TEST_CASE("strings of every kind survive the resolved text") {
   const Folder folder;
   const std::string base = fs::absolute(kShapes).string();
   const auto path = folder.Write("top.toml", "extends = [\"" + base +
-                                                 "\"]\n[data]\ntrain = "
+                                                 "\"]\n[run]\ndir = "
                                                  "\"a \\\"b\\\" \\\\ \\t \\n \\u0001 \\u00e9\"\n");
   const LoadedConfig loaded = LoadConfig(path);
-  CHECK(loaded.config.data.train == "a \"b\" \\ \t \n \x01 \xc3\xa9");
+  CHECK(loaded.config.run.dir == "a \"b\" \\ \t \n \x01 \xc3\xa9");
   CHECK(LoadConfig(folder.Write("r.toml", loaded.resolved_toml)).config == loaded.config);
 }
 
@@ -272,21 +294,22 @@ TEST_CASE("all mistakes are reported at once, sorted by place") {
   const auto errors =
       ErrorsOf(kShapes, {"run.steps=0", "run.seed=-1", "modules.vision.heads=true"});
   CHECK(errors ==
-        "--set:1:10: run.seed: expected a whole number of at least 0, got -1\n"
-        "--set:1:11: run.steps: expected a whole number (steps) of at least 1, got 0\n"
-        "--set:1:22: modules.vision.heads: expected a whole number of at least 1, got true");
+        "--set modules.vision.heads=true: modules.vision.heads: expected a whole number of at "
+        "least 1, got true\n"
+        "--set run.seed=-1: run.seed: expected a whole number of at least 0, got -1\n"
+        "--set run.steps=0: run.steps: expected a whole number (steps) of at least 1, got 0");
 }
 
 TEST_CASE("a misfit is blamed on the key that was written later") {
   CHECK(ErrorsOf(kShapes, {"modules.vision.patch_size=5"}) ==
-        "--set:1:27: modules.vision.patch_size: expected a divisor of modules.vision.image_size = "
-        "32, got 5");
+        "--set modules.vision.patch_size=5: modules.vision.patch_size: expected a divisor of "
+        "modules.vision.image_size = 32, got 5");
   CHECK(ErrorsOf(kShapes, {"modules.vision.image_size=36"}) ==
-        "--set:1:27: modules.vision.image_size: expected a multiple of modules.vision.patch_size = "
-        "8, got 36");
+        "--set modules.vision.image_size=36: modules.vision.image_size: expected a multiple of "
+        "modules.vision.patch_size = 8, got 36");
   CHECK(ErrorsOf(kShapes, {"modules.vision.ranks=4-8", "cluster.ranks=9"}) ==
-        "--set:1:22: modules.vision.ranks: gives the 5 of \"4-8\", expected the dp 4 = 4 ranks of "
-        "modules.vision.layout");
+        "--set modules.vision.ranks=4-8: modules.vision.ranks: \"4-8\" are 5 ranks, but the layout "
+        "dp 4 needs 4");
 }
 
 TEST_CASE("a damaged file is loaded or refused with messages, whatever the damage") {

@@ -308,6 +308,18 @@ TEST_CASE("an evaluation reads the held-out file in order, empty beyond its end"
         Shape{0, 3, kSize, kSize});
 }
 
+TEST_CASE("the samples of a unit are called by their rows' ids, in row order", "[data]") {
+  using Names = std::vector<std::string>;
+  const DataSet data;
+  const LlavaSource source(Disjoint(data));
+  CHECK(source.NamesOf("language", 0, EvaluationRound(2), 0) == Names{"r13", "r14"});
+  CHECK(source.NamesOf("language", 0, EvaluationRound(2), 1) == Names{"r17"});
+  CHECK(source.NamesOf("language", 1, EvaluationRound(2), 1).empty());
+  CHECK(source.NamesOf("vision", 0, TrainRound(3), 1) ==
+        Names{"r" + std::to_string(ExpectedRow(3, 4))});
+  CHECK(source.NamesOf("nothing", 0, EvaluationRound(2), 0).empty());
+}
+
 TEST_CASE("the valid tokens of a round are those its shards hold", "[data]") {
   const DataSet data;
   LlavaSource source(Disjoint(data));
@@ -388,6 +400,78 @@ TEST_CASE("an image that is missing or broken is named with its row", "[data]") 
                         "and correct the row");
 }
 
+/// The image of row 4 is cut short in its pixels, that of row 10 is gone.
+void SpoilImages(const DataSet& data) {
+  const std::string whole = BytesOf(data.folder() / "4_0.png");
+  data.folder().Write("4_0.png", whole.substr(0, whole.size() - 20));
+  std::filesystem::remove(data.folder() / "10_0.png");
+}
+
+TEST_CASE("rows whose images cannot be used stop a run before its first step, all at once",
+          "[data]") {
+  const DataSet data;
+  SpoilImages(data);
+  const Config config = Disjoint(data);
+  CHECK_NOTHROW(LlavaSource(config));
+  const std::string gone = config.data.train +
+                           ": row 10 (id \"r10\"): " + (data.folder() / "10_0.png") +
+                           ": no such file";
+  CHECK_THROWS_WITH(LlavaSource(config, ImageDepth::kHeader), gone);
+  CHECK_THROWS_WITH(LlavaSource(config, ImageDepth::kDecode),
+                    Catch::Contains("row 4 (id \"r4\"): ") && Catch::EndsWith("\n" + gone));
+}
+
+TEST_CASE("skipped rows are replaced by the next one, the same on every replica", "[data]") {
+  const DataSet data;
+  SpoilImages(data);
+  std::filesystem::remove(data.folder() / "13_0.png");  // row 0 of the held-out file
+  LlavaSource source(Disjoint(data), ImageDepth::kDecode, {.skip = true});
+  CHECK(source.SkippedText() == "4, 10 of data.train, 0 of data.held_out");
+  REQUIRE(source.skipped_lines().size() == 4);
+  CHECK(source.skipped_lines()[3] ==
+        "data.on_error = \"skip\": 3 rows are skipped; in training the next row of the file takes "
+        "its place");
+  for (std::int64_t step = 0; step < 6; ++step) {
+    std::int64_t skipped = 0;
+    std::vector<int> rows;
+    for (std::int64_t k = 0; k < 12; ++k) {
+      const int drawn = ExpectedRow(step, k);
+      const bool bad = drawn == 4 || drawn == 10;
+      skipped += bad;
+      rows.push_back(bad ? drawn + 1 : drawn);
+    }
+    CHECK(source.CountSkipped(TrainRound(step)) == skipped);
+    for (std::int64_t unit = 0; unit < 3; ++unit) {
+      std::vector<int> text;
+      std::vector<int> greys;
+      for (const int dp : {0, 1}) {
+        const auto part = RowsOfText(*source.Load("language", dp, TrainRound(step), unit));
+        text.insert(text.end(), part.begin(), part.end());
+      }
+      for (const int dp : {0, 1, 2}) {
+        const auto inputs = source.Load("vision", dp, TrainRound(step), unit);
+        const auto part = Greys(inputs->images.at("vision"));
+        greys.insert(greys.end(), part.begin(), part.end());
+      }
+      const std::vector<int> expected(rows.begin() + unit * 4, rows.begin() + unit * 4 + 4);
+      CHECK(text == expected);
+      CHECK(greys == GreysOfRows(expected));
+    }
+  }
+  CHECK(RowsOfText(source.LoadWhole(EvaluationRound(2)))[0] == -1);
+  CHECK(source.CountSkipped(EvaluationRound(2)) == 1);
+}
+
+TEST_CASE("more rows than data.skip_limit are not skipped", "[data]") {
+  const DataSet data;
+  SpoilImages(data);
+  const Config config = Disjoint(data);
+  CHECK_THROWS_WITH(LlavaSource(config, ImageDepth::kDecode, {.skip = true, .skip_limit = 1}),
+                    Catch::EndsWith("\ndata.skip_limit: more than 1 rows cannot be used; `troupe "
+                                    "data check` lists all"));
+  CHECK_NOTHROW(LlavaSource(config, ImageDepth::kDecode, {.skip = true, .skip_limit = 2}));
+}
+
 TEST_CASE("a source that cannot be built says why", "[data]") {
   const DataSet data;
   Config config = Disjoint(data);
@@ -406,9 +490,9 @@ TEST_CASE("a source that cannot be built says why", "[data]") {
   config = Disjoint(data);
   config.modules[1].llama.context = 5;
   CHECK_THROWS_WITH(LlavaSource(config),
-                    config.data.train +
-                        ": row 1 (id \"r1\"): the context of 5 tokens would cut an "
-                        "image, its last row is token 6");
+                    Catch::StartsWith(config.data.train +
+                                      ": row 1 (id \"r1\"): the context of 5 tokens would cut an "
+                                      "image, its last row is token 6\n"));
 }
 
 TEST_CASE("rows without an answer inside the context are refused or counted", "[data]") {

@@ -19,8 +19,11 @@ std::string Row(const std::string& fields, const std::string& question) {
          R"("}, {"from": "gpt", "value": "yes"}]})";
 }
 
+/// Throws the first fault.
 LlavaSet ReadText(const ScratchFolder& folder, const std::string& text) {
-  return ReadLlava(folder.Write("set.json", text), kEncoders);
+  LlavaSet set = ReadLlava(folder.Write("set.json", text), kEncoders);
+  if (!set.faults.empty()) throw FaultError(set.file, set.faults.front());
+  return set;
 }
 
 /// The error of a set whose only row is `row`, without the file's name.
@@ -85,11 +88,17 @@ TEST_CASE("paths that leave the folder of the data set are refused", "[data]") {
   const auto with_image = [](const std::string& path) {
     return RowError(Row(R"("id": "x", "image": ")" + path + "\"", "<image>"));
   };
+  const std::string advice = ": images lie below the list's folder; a link to theirs may lie there";
   CHECK(with_image("/a.png") ==
-        "row 0 (id \"x\"): image: expected a relative path, got the absolute one \"/a.png\"");
+        "row 0 (id \"x\"): image: expected a relative path, got the absolute one \"/a.png\"" +
+            advice);
+  for (const char* url : {"https://example.org/a.png", "data:image/png;base64,AAAA"}) {
+    CHECK(with_image(url) == "row 0 (id \"x\"): image: expected a path, got the URL \"" +
+                                 std::string(url) + "\": download it first");
+  }
   for (const char* path : {"../a.png", "a/../../b.png", "a/..", ".."}) {
     CHECK(with_image(path) == "row 0 (id \"x\"): image: a path with \"..\" is not allowed: \"" +
-                                  std::string(path) + "\"");
+                                  std::string(path) + "\"" + advice);
   }
   CHECK(with_image("") == "row 0 (id \"x\"): image: expected a path, got an empty one");
   CHECK(with_image("a\\u0000.png") ==
@@ -100,14 +109,16 @@ TEST_CASE("a broken row is named with its place, its id and what is wrong", "[da
   const auto turns = [](const std::string& list) {
     return RowError(R"({"id": "x", "conversations": )" + list + "}");
   };
-  CHECK(RowError("7") == "row 0: expected {id, image, conversations}, got a value of type number");
-  CHECK(RowError("[[]]") ==
-        "row 0: expected {id, image, conversations}, got a value of type array");
-  CHECK(RowError("{}") == "row 0: id: expected a string, found none");
+  const std::string object = "row 0: expected an object like {id, image, conversations}, got ";
+  CHECK(RowError("7") == object + "a value of type number");
+  CHECK(RowError("[[]]") == object + "a value of type array");
+  const std::string forms =
+      "expected one of \"conversations\", \"messages\" and \"caption\", found ";
+  CHECK(RowError("{}") == "row 0: " + forms + "none");
   CHECK(RowError(R"({"id": null})") == "row 0: id: expected a string, got null");
-  CHECK(RowError(R"({"id": ""})") == "row 0: id: expected a string, got the string \"\"");
-  CHECK(RowError(R"({"id": "x"})") ==
-        "row 0 (id \"x\"): conversations: expected a list of turns, found none");
+  CHECK(RowError(R"({"id": "x"})") == "row 0 (id \"x\"): " + forms + "none");
+  CHECK(RowError(R"({"id": "x", "caption": "a", "messages": []})") ==
+        "row 0 (id \"x\"): " + forms + "several");
   CHECK(turns("\"hello\"") ==
         "row 0 (id \"x\"): conversations: expected a list of turns, got the string \"hello\"");
   CHECK(turns("[]") ==
@@ -119,8 +130,11 @@ TEST_CASE("a broken row is named with its place, its id and what is wrong", "[da
         "row 0 (id \"x\"): conversations: turn 0: value: expected a string, got a value of type "
         "number");
   CHECK(turns(R"([{"from": "user", "value": "a"}])") ==
-        "row 0 (id \"x\"): conversations: turn 0: from: expected \"human\" or \"gpt\", got "
-        "\"user\"");
+        "row 0 (id \"x\"): conversations: turn 0: from: expected \"human\", \"gpt\" or, in the "
+        "first turn, \"system\", got \"user\"");
+  CHECK(turns(R"([{"from": "gpt", "value": "a"}, {"from": "system", "value": "a"}])") ==
+        "row 0 (id \"x\"): conversations: turn 1: from: expected \"human\", \"gpt\" or, in the "
+        "first turn, \"system\", got \"system\"");
   CHECK(RowError(Row(R"("id": "x", "image": {"path": 1})", "<image>")) ==
         "row 0 (id \"x\"): image: expected a path or a list of paths, got a value of type object");
   CHECK(RowError(Row(R"("id": "x", "image": ["a", 1])", "<image>")) ==
@@ -133,8 +147,8 @@ TEST_CASE("the place of a broken row counts from the file's start", "[data]") {
   const std::string error =
       ErrorOf([&] { ReadText(folder, "[" + good + "," + good + R"(, {"id": "bad\nid"}])"); });
   CHECK(error == folder /
-                     "set.json: row 2 (id \"bad\\nid\"): conversations: expected a list of "
-                     "turns, found none");
+                     "set.json: row 2 (id \"bad\\nid\"): expected one of \"conversations\", "
+                     "\"messages\" and \"caption\", found none");
 }
 
 TEST_CASE("a file that is no list of rows is refused in one line", "[data]") {
@@ -146,8 +160,10 @@ TEST_CASE("a file that is no list of rows is refused in one line", "[data]") {
     CHECK(whole.substr(0, (folder / "set.json: ").size()) == folder / "set.json: ");
     return whole.substr((folder / "set.json: ").size());
   };
-  CHECK(error("{\"id\": 1}") == "expected a list of rows, got something else");
-  CHECK(error("3") == "expected a list of rows, got something else");
+  const std::string no_list =
+      "expected a list of rows, got something else; a file with one row a line is named *.jsonl";
+  CHECK(error("{\"id\": 1}") == no_list);
+  CHECK(error("3") == no_list);
   CHECK(error("").substr(0, 37) == "parse error at line 1, column 1: synt");
   CHECK(error("[{\"id\": \"a\"\n,]").substr(0, 31) == "parse error at line 2, column 2");
   CHECK(error("[\"\xff\"]").substr(0, 11) == "parse error");

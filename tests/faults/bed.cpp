@@ -70,7 +70,7 @@ std::vector<std::string> Job::Runs() const {
   std::vector<std::string> runs;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(File("runs"), none)) {
-    runs.push_back(entry.path().string());
+    if (!entry.is_symlink()) runs.push_back(entry.path().string());  // not runs/latest
   }
   return runs;
 }
@@ -118,6 +118,16 @@ void Bed::LinkDown(int node) {
 }
 
 void Bed::LinkUp(int node) { network_.LinkUp(node); }
+
+void Bed::CutOneWay(int from, int to) {
+  network_.CutOneWay(from, to);
+  fault_at_ = Clock::now();
+}
+
+void Bed::LimitPackets(int node, int bytes) {
+  network_.LimitPackets(node, bytes);
+  fault_at_ = Clock::now();
+}
 
 void Bed::AwaitStep(int step) const {
   AwaitStepOf((*this)[0], step, [this] { return Transcript(); });

@@ -52,7 +52,7 @@ struct BedOptions {
 };
 
 /// `troupe node` on each of several hosts: 0 .. nodes - 1, called n0, n1, ... Where the fault that
-/// happens is meant below, it is the last Kill, Stop or LinkDown.
+/// happens is meant below, it is the last Kill, Stop, LinkDown, CutOneWay or LimitPackets.
 class Bed {
  public:
   /// Empty, or why there can be none here; the test then says so and passes.
@@ -67,6 +67,8 @@ class Bed {
   void Continue(int node);
   void LinkDown(int node);
   void LinkUp(int node);
+  void CutOneWay(int from, int to);
+  void LimitPackets(int node, int bytes);
 
   /// Until the first node prints that step. Throws std::runtime_error with what all have printed
   /// when that takes too long.

@@ -1,5 +1,9 @@
 // Jobs that cannot begin: everybody is told why, and nobody waits for ever.
 
+#include <deque>
+#include <span>
+
+#include "cluster/bytes.hpp"
 #include "cluster/handshake.hpp"
 #include "cluster/run_key.hpp"
 #include "tests/faults/checks.hpp"
@@ -29,6 +33,9 @@ class FailedJoin {
   }
 
   const Job& job() const { return job_; }
+  bool Said(std::size_t place, const std::string& text) const {
+    return programs_[place]->WaitForLine(text, 1s).has_value();
+  }
 
   /// The program that was started at `place` ended for that reason. The bound is 10 s beyond the
   /// deadline; a busy machine takes its time to get that far.
@@ -72,6 +79,8 @@ TEST_CASE("processes that cannot meet say why, all of them, and end") {
   different.Start(1, {"run.seed=8"});
 
   missing.CheckCause(0, "n1 did not join within 5 s (10.77.0.1:7001 heard of nobody)");
+  CHECK(missing.job().Runs().empty());
+  CHECK(missing.Said(0, "removed " + missing.job().File("runs/shapes-")));
   wrong_host.CheckCause(0, "cannot reach 10.77.0.99:7002 within 5 s: ");
   taken.CheckCause(0, "cannot listen on 10.77.0.1:7003: ");
   wrong_key.CheckCause(0, "could not prove the run key");
@@ -129,4 +138,90 @@ TEST_CASE("strangers at the join port do not keep a job from meeting and trainin
   CHECK(second_ending.exit_code == 0);
   CHECK(job.Losses().size() == 2);
   CHECK(seconds < 30.0);
+}
+
+namespace {
+
+/// What knows the constants of each protocol that a process speaks: ours, UCX's, CAF's; and noise.
+std::vector<std::vector<std::byte>> HostilePackets() {
+  ByteWriter ucx;
+  ucx.Raw(std::as_bytes(std::span("\x78\x56\x34\x12\xbe\xba\xfe\xca", 8)));  // its magic number
+  ucx.U8(0);
+  ucx.Raw(std::as_bytes(std::span("\x14\0\0\0", 4)));
+  ucx.Raw(std::vector<std::byte>(120));
+  ByteWriter caf;
+  caf.U32(0);  // a handshake of BASP, of which the payload is said to be large
+  caf.U32(0x7fffffff);
+  caf.U64(4);
+  caf.Raw(std::vector<std::byte>(48, std::byte{1}));
+  auto proof = EncodeOpening(Opening());
+  proof.resize(proof.size() + 32, std::byte{0x5a});
+  return {{}, EncodeOpening(Opening()), proof, ucx.Take(), caf.Take(), RandomBytes(200, 7)};
+}
+
+/// `count` connections to `address`, a few at a time, each with one of the packets.
+void Assault(const Address& address, int count) {
+  const auto packets = HostilePackets();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::deque<Socket> open;
+      for (int i = t; i < count; i += 4) {
+        try {
+          const Deadline soon = Clock::now() + 5s;
+          Socket socket = Socket::Connect(address, soon);
+          socket.Write(packets[static_cast<std::size_t>(i) % packets.size()], soon);
+          open.push_back(std::move(socket));
+        } catch (const SocketError&) {
+          // Refused or reset.
+        }
+        if (open.size() > 200) open.pop_front();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Memory of the process that is not in files, in KiB.
+int ResidentKib(pid_t process) {
+  return std::stoi(
+      Shell("awk '/^RssAnon/ {print $2}' /proc/" + std::to_string(process) + "/status"));
+}
+
+}  // namespace
+
+TEST_CASE("10,000 hostile packets at each port do no harm, take no memory and are counted") {
+  if (NoBed()) return;
+  constexpr int kPackets = 10'000;
+  constexpr int kMostGrowthKib = 8 * 1024;
+  const Network network(3);
+  const Job job;
+  const std::string seed = Network::AddressOf(0) + ":7420";
+  const std::vector<std::string> settings = {"run.steps=30"};
+  Program first(network.On(0, job.Node(0, 2, seed, settings)));
+  REQUIRE(first.WaitForLine("waiting for n1", kPatience));
+  const auto assault = [&](int port) {
+    OnHost(network.NameOf(2), [&] {
+      Assault({Network::AddressOf(0), static_cast<std::uint16_t>(port)}, kPackets);
+    });
+  };
+  const int before = ResidentKib(first.pid());
+  assault(7420);
+  CHECK(ResidentKib(first.pid()) - before < kMostGrowthKib);
+
+  Program second(network.On(1, job.Node(1, 2, seed, settings)));
+  REQUIRE(first.WaitForLine("step 2/", kPatience));
+  const auto refused = first.WaitForLine(" connections that could not prove the run key", 1s);
+  REQUIRE(refused);
+  CHECK(std::stoi(refused->text.substr(std::string("refused ").size())) > kPackets * 9 / 10);
+  const int in_training = ResidentKib(first.pid());
+  for (const int port : ListeningPorts(network.NameOf(0))) assault(port);
+  const int after = ResidentKib(first.pid());
+  CHECK(after - in_training < kMostGrowthKib);
+  const Ending first_ending = first.WaitForEnd(kPatience);
+  const Ending second_ending = second.WaitForEnd(kPatience);
+  INFO("n0:\n" << first.Transcript() << "n1:\n" << second.Transcript());
+  CHECK(first_ending.exit_code == 0);
+  CHECK(second_ending.exit_code == 0);
+  CHECK(job.Losses().size() == 30);
 }

@@ -40,7 +40,7 @@ TEST_CASE("a killed process is named by all others within a second") {
   Bed bed;
   bed.AwaitStep(2);
   bed.Kill(2);
-  CheckNamed(bed, 2, "n2 ended without a goodbye", 1.0);
+  CheckNamed(bed, 2, "n2: its process ended without saying goodbye", 1.0);
   CHECK(bed[2].WaitForEnd(1s).exit_code == 128 + SIGKILL);
 }
 
@@ -49,8 +49,9 @@ TEST_CASE("a host whose cable is pulled is named within five seconds, and knows 
   Bed bed;
   bed.AwaitStep(2);
   bed.LinkDown(1);
-  CheckNamed(bed, 1, "n1 vanished: its host has not answered", 5.0);
-  const auto line = bed.WaitForLine(1, "this node is cut off: none of n0, n2, n3 answers", 5s);
+  CheckNamed(bed, 1, "n1: it vanished: its host has not answered", 5.0);
+  const auto line =
+      bed.WaitForLine(1, "lost n0, n2, n3: none of them answers: this node is cut off", 5s);
   const Ending ending = bed[1].WaitForEnd(kPatience);
   INFO(bed.Transcript());
   REQUIRE(line);
@@ -73,5 +74,5 @@ TEST_CASE("a process that is stopped for good is named within ten seconds") {
   Bed bed;
   bed.AwaitStep(2);
   bed.Stop(0);
-  CheckNamed(bed, 0, "n0 is stopped: its host answers", 10.0);
+  CheckNamed(bed, 0, "n0: it is stopped: its host answers", 10.0);
 }

@@ -122,4 +122,17 @@ void Network::LinkUp(int host) const {
   Shell("ip -n " + name_ + "hub link set " + PortOf(host) + " up");
 }
 
+void Network::CutOneWay(int from, int to) const {
+  // To a card that nobody has.
+  Shell("ip -n " + NameOf(from) + " neigh replace " + AddressOf(to) +
+        " lladdr 02:00:00:00:00:99 nud permanent dev eth0");
+}
+
+void Network::LimitPackets(int host, int bytes) const {
+  Shell("ip -n " + name_ + "hub link set " + PortOf(host) + " mtu " + std::to_string(bytes));
+  // Packets that the card would cut are not checked.
+  for (int other = 0; other < num_hosts_; ++other)
+    Shell("ip -n " + NameOf(other) + " link set eth0 gso_max_segs 1");
+}
+
 }  // namespace troupe::testing

@@ -30,6 +30,10 @@ class Network {
   /// Pulls the cable at the bridge's end: the host's own interface stays configured.
   void LinkDown(int host) const;
   void LinkUp(int host) const;
+  /// From now on what `from` sends to `to` is lost; what `to` sends arrives.
+  void CutOneWay(int from, int to) const;
+  /// From now on packets of more than `bytes` from and to `host` are lost, without a word.
+  void LimitPackets(int host, int bytes) const;
 
  private:
   std::string name_;  ///< what the names of its namespaces begin with

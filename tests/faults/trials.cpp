@@ -36,10 +36,10 @@ std::string NameOf(int node) { return "n" + std::to_string(node); }
 Expected ExpectedOf(std::size_t kind, int victim, int node) {
   switch (kind) {
     case kStopped:
-      return {"lost " + NameOf(victim) + " is stopped"};
+      return {"lost " + NameOf(victim) + ": it is stopped"};
     case kCableOut:
-      return {node == victim ? "lost this node is cut off"
-                             : "lost " + NameOf(victim) + " vanished"};
+      return {node == victim ? "none of them answers: this node is cut off"
+                             : "lost " + NameOf(victim) + ": it vanished"};
     case kSleeping:
       return {"stage language.s1 dp0 on n1 is stuck: its handler of Activation", kExitFailed};
     case kLost:

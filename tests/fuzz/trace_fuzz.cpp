@@ -75,7 +75,9 @@ void Export(const TraceIndex& index, const Steps& steps) {
   WriteChrome(json, index, timeline);
   RequireClean(LintJson(json.str()));
   std::ostringstream page;
-  WritePage(page, index, timeline, {});
+  PageRun run;
+  run.timeline_json = PageTimelineJson({index, timeline, "[]"});
+  WritePage(page, PageKind::kTimeline, {run});
   Try([&] { TraceDatabase(index, steps).Query("select count(*) from messages"); });
 }
 
@@ -92,7 +94,7 @@ void Analyze(const RunTrace& trace) {
     BucketsOf(index, path);
     Format(path, index, 100'000);
   }
-  Try([&] { Format(Compare(index, steps, index, steps), "a", "b"); });
+  Try([&] { Format(Compare(index, steps, index, steps)); });
   Try([&] { FindMessages(index, steps, {.actor = "stage", .limit = 100}); });
   if (trace.stages.size() >= 2) LinkTime(trace, trace.stages[0], trace.stages[1]);
   Export(index, steps);

@@ -154,6 +154,20 @@ Setups Sharing() {
           .Portable(),
       Setup(Colocated({.tp = 2, .dp = 3}), {.tp = 3, .dp = 2}).Heads("language", 6, 3).Samples(3),
       Setup(Colocated({.dp = 4}), {.tp = 4}).Samples(1).Microbatches(6).Window(2).Quick(),
+      Setup(Colocated({.tp = 2, .dp = 3}), {.pp = 3, .dp = 2}).Samples(4).Microbatches(4).Quick(),
+      Setup(Colocated({.tp = 2, .dp = 3}), {.pp = 3, .dp = 2})
+          .Samples(4)
+          .Microbatches(5)
+          .Window(2)
+          .Float32()
+          .Portable(),
+      Setup(Colocated({.dp = 6}), {.pp = 3, .dp = 2}).Samples(4).Microbatches(4).Window(3),
+      Setup(Colocated({.pp = 3, .dp = 2}), {.tp = 2, .dp = 3})
+          .Layers("vision", 4)
+          .Samples(1)
+          .Microbatches(5)
+          .Window(2),
+      Setup(Colocated({.dp = 3}), {.tp = 3}).Heads("language", 6, 3).Samples(1).Microbatches(7),
       Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).TiedHead().ClassToken(),
       Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}).ProjectorAtLanguage().Window(2).Float32(),
       Setup(Colocated({.dp = 2}), {.pp = 2}).Window(3).Microbatches(7).Samples(1).Quick(),

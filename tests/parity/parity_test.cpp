@@ -82,13 +82,16 @@ TEST_CASE("on devices that run queues, layouts have the gradients of the unshard
   CHECK(doubles.configurations >= 10);
 }
 
-TEST_CASE("in bfloat16, layouts have the gradients of the unsharded model in float32, nearly",
+TEST_CASE("in bfloat16, layouts have the gradients of the unsharded model in float64, nearly",
           "[parity]") {
   Tally halves;
   for (const Setup& setup : Matrix()) {
     if (setup.portable()) Check(setup, Precision::kBFloat16, halves);
   }
-  Print("bfloat16 against float32", halves);
+  // One microbatch with many rows, whose products have many terms.
+  const Setup large = Setup(Disjoint({.dp = 2}), {.pp = 2}).Samples(128).Microbatches(1);
+  Check(large, Precision::kBFloat16, halves);
+  Print("bfloat16 against float64", halves);
   CHECK(halves.configurations >= 10);
 }
 
@@ -107,12 +110,16 @@ TEST_CASE("every schedule has the gradients of the unsharded model", "[parity][.
 TEST_CASE("every layout of the matrix has the gradients of the unsharded model", "[parity][slow]") {
   Tally doubles;
   Tally singles;
+  Tally halves;
   for (const Setup& setup : Matrix()) {
     Check(setup, Precision::kFloat64, doubles);
-    if (setup.float32()) Check(setup, Precision::kFloat32, singles);
+    if (!setup.float32()) continue;
+    Check(setup, Precision::kFloat32, singles);
+    Check(setup, Precision::kBFloat16, halves);
   }
   Print("float64", doubles);
   Print("float32", singles);
+  Print("bfloat16 against float64", halves);
 }
 
 }  // namespace troupe

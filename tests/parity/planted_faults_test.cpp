@@ -10,6 +10,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "cli/verify_observer.hpp"
+#include "modules/torch/planted.hpp"
 #include "modules/wrapped_program.hpp"
 #include "tests/parity/proof.hpp"
 #include "tests/parity/setup.hpp"
@@ -106,6 +108,24 @@ struct DoubledLoss : Decorator {
     doubled.loss_scale *= 2.0;
     ++*times;
     return program->Forward(doubled);
+  }
+};
+
+/// Adds every product up in bfloat16.
+struct ShortSums : Decorator {
+  using Decorator::Decorator;
+  ForwardResult Forward(const ForwardPass& pass) override {
+    const PlantShortSums planted;
+    ++*times;
+    return program->Forward(pass);
+  }
+  BackwardResult Backward(const BackwardPass& pass) override {
+    const PlantShortSums planted;
+    return program->Backward(pass);
+  }
+  void BackwardWeights(std::int64_t unit) override {
+    const PlantShortSums planted;
+    program->BackwardWeights(unit);
   }
 };
 
@@ -234,6 +254,17 @@ TEST_CASE("bfloat16 has no room for a loss that counts twice", "[parity][faults]
   CHECK(outcome.proof.failure == "");
   CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
   CHECK(Names(outcome.proof, "gradient", "language.lm_head.weight"));
+}
+
+TEST_CASE("bfloat16 has no room for products that add up in bfloat16", "[parity][faults]") {
+  Config config = Setup(Disjoint({.dp = 2}), {.pp = 2}).Samples(32).Microbatches(1).config();
+  config.run.precision = Precision::kBFloat16;
+  CHECK(ProveWith<Decorator>(config, "language", 1, 0).proof.Objection() == "");
+  const Outcome outcome = ProveWith<ShortSums>(config, "language", 1, 0);
+  CHECK(outcome.times > 0);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient").contains("language"));
+  CHECK(outcome.proof.worst_gradient > 2 * TolerancesOf(config.run.precision).gradient);
 }
 
 TEST_CASE("a shard without the gradients of its replicas is found in its module only",

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "modules/torch/planted.hpp"
 #include "tests/torch/job.hpp"
 
 namespace troupe {
@@ -147,6 +148,36 @@ TEST_CASE("gradients of many microbatches add up in float32", "[torch]") {
     for (double& value : values) value *= kTimes;
   }
   CHECK(Difference(one, gradients(kTimes)) < 1e-5);
+}
+
+/// Norm of the gradients of the same samples in microbatches of `size`.
+double NormOf(const Config& config, const Inputs& whole, std::size_t size) {
+  std::vector<Inputs> microbatches;
+  for (std::size_t begin = 0; begin < whole.table.rows.size(); begin += size) {
+    microbatches.push_back(Slice(config, whole, begin, begin + size));
+  }
+  Job job(config);
+  job.Train(microbatches, kScale);
+  return std::sqrt(job.ReduceGradients());
+}
+
+TEST_CASE("the gradient norm does not depend on the size of microbatches", "[torch]") {
+  const Config config = ShortConfig();
+  constexpr std::size_t kSamples = 128;
+  std::vector<int> images(kSamples);
+  for (std::size_t i = 0; i < kSamples; ++i) images[i] = static_cast<int>(i % 3);
+  const Inputs whole = MakeInputs(config, images, 8);
+  const auto check = [&] {
+    const double norm = NormOf(config, whole, 1);
+    for (const std::size_t size : {8, 32, 128}) {
+      INFO("microbatches of " << size);
+      CHECK(NormOf(config, whole, size) == Approx(norm).epsilon(1e-3));
+    }
+  };
+  check();
+  // And on a CPU where the library multiplies itself.
+  const WithoutOneDnn alone;
+  check();
 }
 
 TEST_CASE("what is multiplied by follows what is set", "[torch]") {

@@ -85,19 +85,6 @@ TEST_CASE("orders come by stage, replica and rank, and share the stage's first u
             {0, 0, 4, "F0 B0"}, {0, 0, 5, "F0 B0"}, {0, 1, 2, "F1 B0"}, {1, 0, 6, "F0"}});
 }
 
-TEST_CASE("orders print one line per stage where all devices agree, else all of them", "[trace]") {
-  const std::vector<std::string> names = {"vision.s0", "language.s0"};
-  const std::vector<PassOrder> orders = {
-      {0, 0, 4, "F0 B0"}, {0, 1, 5, "F0 B0"}, {1, 0, 0, "F0 F1"}, {1, 0, 1, "F1 F0"}};
-  CHECK(FormatOrders(orders, names) ==
-        "vision.s0    F0 B0\n"
-        "language.s0 dp0 rank 0  F0 F1\n"
-        "language.s0 dp0 rank 1  F1 F0\n");
-  CHECK(FormatOrders({}, names).empty());
-  CHECK_THROWS_WITH(FormatOrders(orders, std::span(names).first(1)),
-                    "stage 1 has no name, there are 1");
-}
-
 }  // namespace
 TEST_CASE("the weights' part of a backward is a pass of its own in an order", "[trace]") {
   Device device(0, 0, 3);

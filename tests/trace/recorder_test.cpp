@@ -12,6 +12,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "trace/lost_pages.hpp"
+
 namespace troupe {
 namespace {
 
@@ -147,6 +149,18 @@ TEST_CASE("what a killed process noted can be read", "[trace]") {
   REQUIRE(file.records.size() == 20);
   for (const TraceRecord& record : file.records) CHECK(Consistent(record));
   CHECK(file.pid == child);
+}
+
+TEST_CASE("a trace that is cut short while it is written ends nothing", "[trace]") {
+  const Folder folder;
+  const std::string path = folder / "n1.trace";
+  Recorder recorder(Options(path, 1000));
+  for (int i = 0; i < 20; ++i) recorder.Note(RecordOf(i));
+  fs::resize_file(path, 0);
+  for (int i = 0; i < 2000; ++i) recorder.Note(RecordOf(i));
+  recorder.NameActor(7, "stage a");
+  CHECK(AnyPagesLost());
+  CHECK(fs::file_size(path) == 0);
 }
 
 TEST_CASE("a trace that was cut short loses its end and nothing else", "[trace]") {

@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "gpu/kernels/bfloat16.hpp"
 #include "tests/transport/known_operations.hpp"
 #include "tests/transport/spanning_crew.hpp"
 
@@ -72,6 +73,35 @@ TEST_CASE("all operations on int64 are right wherever the members live") {
 
 TEST_CASE("all operations on int32 are right wherever the members live") {
   CheckEverything<std::int32_t>(DType::kInt32);
+}
+
+TEST_CASE("sums of bfloat16 are rounded once, wherever the members live") {
+  // 1 and 2^-8: half of what bfloat16 tells apart from 1. Two of them together are seen, each alone
+  // is rounded away, so every partial sum that is rounded shows.
+  constexpr float kSmall = 1.0F / 256;
+  for (const Homes& homes : kPlacements) {
+    const int members = static_cast<int>(homes.size());
+    const BFloat16 expected(1.0F + kSmall * static_cast<float>(members - 1));
+    for (const std::int64_t count : {1, 1000, 100003}) {
+      const auto check = [&](const std::vector<BFloat16>& values) {
+        for (const BFloat16 value : values) {
+          if (value.bits != expected.bits) throw std::runtime_error("rounded in between");
+        }
+      };
+      INFO("homes " << TextOf(homes) << ", " << count);
+      REQUIRE(RunSpanning(homes, [&](Communicator& group) {
+                const BFloat16 own(group.rank() == 0 ? 1.0F : kSmall);
+                std::vector<BFloat16> all(static_cast<std::size_t>(count), own);
+                group.AllReduce(all.data(), count, DType::kBFloat16, ReduceOp::kSum);
+                check(all);
+                const std::vector<BFloat16> input(static_cast<std::size_t>(count * members), own);
+                std::vector<BFloat16> part(static_cast<std::size_t>(count));
+                group.ReduceScatter(input.data(), count, DType::kBFloat16, ReduceOp::kSum,
+                                    part.data());
+                check(part);
+              }) == All(members, "ok"));
+    }
+  }
 }
 
 TEST_CASE("all operations on uint8 are right wherever the members live") {

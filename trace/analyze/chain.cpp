@@ -86,6 +86,12 @@ std::vector<Segment> ChainTo(const TraceIndex& index, int message, std::int64_t 
   return walk.Take();
 }
 
+std::int64_t WithoutCore(const TraceIndex& index, const Segment& segment) {
+  if (segment.work < 0) return 0;
+  const TraceWork& work = index.work(segment.work);
+  return PartOfTime(work.cores.without_core_ns, work.pass, segment.begin_ns, segment.end_ns);
+}
+
 Usual::Usual(const TraceIndex& index) : index_(&index) {
   std::vector<std::vector<std::int64_t>> work;
   std::vector<std::vector<std::int64_t>> handling;

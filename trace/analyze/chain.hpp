@@ -34,6 +34,9 @@ struct Segment {
 std::vector<Segment> ChainTo(const TraceIndex& index, int message, std::int64_t from_ns,
                              std::int64_t until_ns);
 
+/// How long of the segment the work that it is wanted a core and had none, as far as known.
+std::int64_t WithoutCore(const TraceIndex& index, const Segment& segment);
+
 /// How long things usually take in a trace: medians of all that have ended, in ns; 0: none has.
 class Usual {
  public:

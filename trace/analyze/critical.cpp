@@ -38,6 +38,13 @@ std::string Doing(const TraceIndex& index, const Segment& segment) {
   return "?";
 }
 
+/// Empty in a run of one process.
+std::string TripsText(const CriticalPath& path, const TraceIndex& index) {
+  if (index.trace().processes.size() < 2) return "";
+  const int trips = TripsOf(path, index);
+  return "; " + std::to_string(trips) + (trips == 1 ? " way" : " ways") + " between processes";
+}
+
 std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
   std::array<std::int64_t, kShares.size()> totals{};
   for (const Segment& segment : path.segments) {
@@ -45,12 +52,18 @@ std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
   }
   const auto whole =
       static_cast<double>(std::max<std::int64_t>(1, path.span.end_ns - path.span.begin_ns));
+  std::int64_t without_ns = 0;
+  for (const Segment& segment : path.segments) without_ns += WithoutCore(index, segment);
   std::string line;
   for (const Share share : kShares) {
     const std::int64_t ns = totals[static_cast<std::size_t>(share)];
     if (ns == 0 && share == Share::kUnknown) continue;
     line += (line.empty() ? "" : ", ") + std::string(ToString(share)) + " " + Millis(ns) + " ms (" +
-            Percent(static_cast<double>(ns) / whole) + ")";
+            Percent(static_cast<double>(ns) / whole);
+    if (share == Share::kCompute && without_ns > ns / 100) {
+      line += ", " + Millis(without_ns) + " ms of it without a core";
+    }
+    line += ')';
   }
   return line;
 }
@@ -114,6 +127,18 @@ std::string BucketOf(const TraceIndex& index, const Segment& segment) {
          EdgeOf(index.ActorName(here ? segment.actor : index.message(segment.message).sender));
 }
 
+int TripsOf(const CriticalPath& path, const TraceIndex& index) {
+  int trips = 0;
+  for (std::size_t i = 1; i < path.segments.size(); ++i) {
+    const int before = path.segments[i - 1].message;
+    const int message = path.segments[i].message;
+    if (message < 0 || message == before) continue;
+    // What waited for a device follows the work it waited for: its own way did not matter.
+    if (index.message(message).cause == before) trips += index.TripsOf(message);
+  }
+  return trips;
+}
+
 std::map<std::string, std::int64_t> BucketsOf(const TraceIndex& index, const CriticalPath& path) {
   std::map<std::string, std::int64_t> buckets;
   for (const Segment& segment : path.segments) {
@@ -143,7 +168,11 @@ std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64
     } else if (segment.kind == SegmentKind::kHandler) {
       const std::int64_t median = usual.Of(segment);
       if (segment.length_ns() > median + median / 2 && segment.length_ns() > median + 1'000'000) {
-        what += " (usual " + Duration(median) + ")";
+        what += ", usual " + Duration(median);
+      }
+      const std::int64_t without_ns = WithoutCore(index, segment);
+      if (without_ns > segment.length_ns() / 20) {
+        what += ", " + Duration(without_ns) + " without a core";
       }
     }
     table.rows.push_back({Cell::Number(Millis(segment.begin_ns - path.span.begin_ns)),
@@ -153,7 +182,7 @@ std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64
   }
   return "critical path of step " + std::to_string(path.span.step) + ": " +
          Millis(path.span.end_ns - path.span.begin_ns) + " ms = " + ShareLine(path, index) +
-         "\n\n" + ToText(table);
+         TripsText(path, index) + "\n\n" + ToText(table);
 }
 
 }  // namespace troupe

@@ -35,6 +35,10 @@ Share ShareOf(const TraceIndex& index, const Segment& segment);
 /// "compute F of language.s0", "boundary vision>language", "queueing", "messages".
 std::string BucketOf(const TraceIndex& index, const Segment& segment);
 
+/// Ways between processes on the path: how often the step waited for a network, one time after the
+/// other.
+int TripsOf(const CriticalPath& path, const TraceIndex& index);
+
 /// Nanoseconds by bucket; their sum is the length of the step.
 std::map<std::string, std::int64_t> BucketsOf(const TraceIndex& index, const CriticalPath& path);
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "trace/analyze/critical.hpp"
 #include "trace/analyze/median.hpp"
@@ -14,8 +16,40 @@
 namespace troupe {
 namespace {
 
-using Samples = std::map<std::string, std::vector<std::int64_t>>;
-using Medians = std::map<std::string, std::int64_t>;
+using Key = std::pair<std::string, std::string>;  ///< module, what
+using Samples = std::map<Key, std::vector<std::int64_t>>;
+using Medians = std::map<Key, std::int64_t>;
+
+/// What stages are called in a comparison.
+class Names {
+ public:
+  Names(const RunTrace& before, const RunTrace& after) {
+    for (const auto& [module, stages] : StagesOf(before)) {
+      const auto other = StagesOf(after);
+      const auto found = other.find(module);
+      if (found != other.end() && found->second != stages) cut_otherwise_.insert(module);
+    }
+  }
+  /// "language.s0", or "language" where the two runs have different stages of it.
+  std::string Of(const std::string& stage) const {
+    const std::string module = ModuleOf(stage);
+    return cut_otherwise_.contains(module) ? module : stage;
+  }
+  /// Of a link: its own name, unless it joins stages that cannot be compared.
+  std::string Of(const TraceIndex& index, const TraceLink& link) const {
+    const std::string module = ModuleOf(index.StageName(link.from));
+    return link.boundary || !cut_otherwise_.contains(module) ? link.name : "stages of " + module;
+  }
+
+ private:
+  static std::map<std::string, std::set<std::string>> StagesOf(const RunTrace& trace) {
+    std::map<std::string, std::set<std::string>> stages;
+    for (const std::string& stage : trace.stages) stages[ModuleOf(stage)].insert(stage);
+    return stages;
+  }
+
+  std::set<std::string> cut_otherwise_;
+};
 
 /// What is compared of one run.
 struct Side {
@@ -38,29 +72,48 @@ Medians Finish(Samples samples, std::size_t steps = 0) {
 
 /// Idle time before the work of a step, a device's share of it. `until` is where the last work of
 /// each rank ended.
-void AddWaits(const TraceIndex& index, const StepSpan& span, std::map<int, std::int64_t>& until,
-              Samples& samples) {
-  std::map<std::pair<int, std::string>, std::int64_t> waits;
-  std::map<int, std::set<int>> ranks;
+void AddWaits(const TraceIndex& index, const Names& names, const StepSpan& span,
+              std::map<int, std::int64_t>& until, Samples& samples) {
+  std::map<std::pair<std::string, std::string>, std::int64_t> waits;
+  std::map<std::string, std::set<int>> ranks;
   for (const int w : index.WorkIn(span.round)) {
     const TraceWork& work = index.work(w);
     const PassRecord& pass = work.pass;
-    ranks[pass.stage].insert(pass.rank);
+    const std::string stage = names.Of(index.StageName(pass.stage));
+    ranks[stage].insert(pass.rank);
     std::int64_t& end_ns = until.try_emplace(pass.rank, span.begin_ns).first->second;
     end_ns = std::max(end_ns, span.begin_ns);
     if (pass.begin_ns > end_ns) {
       const int start = StartOf(index, work);
-      waits[{pass.stage, start < 0 ? "?" : DescribeEdge(index, start)}] += pass.begin_ns - end_ns;
+      const std::string what =
+          start < 0 ? "something not in the trace" : DescribeWait(index, start);
+      waits[{stage, what}] += pass.begin_ns - end_ns;
     }
     end_ns = std::max(end_ns, pass.end_ns);
   }
   for (const auto& [key, ns] : waits) {
-    samples[index.StageName(key.first) + " for " + key.second].push_back(
+    samples[{ModuleOf(key.first), key.first + " for " + key.second}].push_back(
         ns / static_cast<std::int64_t>(ranks[key.first].size()));
   }
 }
 
-Side Measure(const TraceIndex& index, const Steps& steps) {
+/// Time on the critical path of a step, as BucketsOf has it.
+std::map<Key, std::int64_t> PathOf(const TraceIndex& index, const Names& names,
+                                   const StepSpan& span) {
+  std::map<Key, std::int64_t> buckets;
+  for (const Segment& segment : CriticalPathOf(index, span).segments) {
+    Key key{"", BucketOf(index, segment)};
+    if (ShareOf(index, segment) == Share::kCompute) {
+      const PassRecord& pass = index.work(segment.work).pass;
+      const std::string stage = names.Of(index.StageName(pass.stage));
+      key = {ModuleOf(stage), std::string("compute ") + ToString(pass.kind) + " of " + stage};
+    }
+    buckets[key] += segment.length_ns();
+  }
+  return buckets;
+}
+
+Side Measure(const TraceIndex& index, const Names& names, const Steps& steps) {
   if (steps.all().empty()) {
     throw std::invalid_argument(index.trace().run + ": there is no training step in the trace");
   }
@@ -71,22 +124,24 @@ Side Measure(const TraceIndex& index, const Steps& steps) {
   std::map<int, std::int64_t> until;  // by rank
   for (const StepSpan& span : steps.all()) {
     lengths.push_back(span.end_ns - span.begin_ns);
-    for (const auto& [bucket, ns] : BucketsOf(index, CriticalPathOf(index, span))) {
-      path[bucket].push_back(ns);
-    }
-    AddWaits(index, span, until, waits);
+    for (const auto& [bucket, ns] : PathOf(index, names, span)) path[bucket].push_back(ns);
+    AddWaits(index, names, span, until, waits);
   }
   Samples work;
   for (const TraceWork& one : index.trace().work) {
     if (steps.StepOf(one.pass.round) < 0) continue;
-    work[ToString(one.pass.kind) + std::string(" of ") + index.StageName(one.pass.stage)].push_back(
+    const std::string stage = names.Of(index.StageName(one.pass.stage));
+    work[{ModuleOf(stage), ToString(one.pass.kind) + (" of " + stage)}].push_back(
         one.pass.end_ns - one.pass.begin_ns);
   }
   Samples edges;
   for (int i = 0; static_cast<std::size_t>(i) < index.trace().messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     if (m.link < 0 || m.begin_ns < 0 || steps.StepOf(index.RoundOf(i)) < 0) continue;
-    edges[DescribeEdge(index, i)].push_back(m.begin_ns - m.sent_ns);
+    const TraceLink& link = index.trace().links.at(static_cast<std::size_t>(m.link));
+    const std::string what = MessageWord(index.TypeName(i)) + " over " + names.Of(index, link);
+    edges[{link.boundary ? "" : ModuleOf(index.StageName(link.from)), what}].push_back(m.begin_ns -
+                                                                                       m.sent_ns);
   }
   side.step_ns = Median(lengths);
   side.path = Finish(std::move(path), steps.all().size());
@@ -97,12 +152,12 @@ Side Measure(const TraceIndex& index, const Steps& steps) {
 }
 
 std::vector<Change> Changes(const Medians& before, const Medians& after) {
-  std::map<std::string, Change> all;
+  std::map<Key, Change> all;
   for (const auto& [what, ns] : before) all[what].before_ns = ns;
   for (const auto& [what, ns] : after) all[what].after_ns = ns;
   std::vector<Change> changes;
-  for (auto& [what, change] : all) {
-    change.what = what;
+  for (auto& [key, change] : all) {
+    std::tie(change.module, change.what) = key;
     changes.push_back(change);
   }
   std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
@@ -111,7 +166,26 @@ std::vector<Change> Changes(const Medians& before, const Medians& after) {
   return changes;
 }
 
-Table TableOf(const char* name, const std::vector<Change>& changes) {
+/// What rounds to 0.000 ms changed by nothing.
+bool Changed(const Change& change) { return std::abs(change.delta_ns()) >= 500; }
+
+/// The changes that are shown: at most `most`, the modules that changed most first.
+std::vector<Change> Grouped(std::vector<Change> changes, std::size_t most) {
+  std::erase_if(changes, [](const Change& change) { return !Changed(change); });
+  changes.resize(std::min(changes.size(), most));
+  std::map<std::string, std::int64_t> largest;
+  for (const Change& change : changes) {
+    std::int64_t& ns = largest[change.module];
+    ns = std::max(ns, std::abs(change.delta_ns()));
+  }
+  std::ranges::stable_sort(changes, [&](const Change& a, const Change& b) {
+    return std::tuple(-largest[a.module], a.module) < std::tuple(-largest[b.module], b.module);
+  });
+  return changes;
+}
+
+std::string TableOf(const char* name, const std::vector<Change>& changes) {
+  if (changes.empty()) return "";
   Table table{{name, "before ms", "after ms", "more ms"}, {}};
   for (const Change& change : changes) {
     const std::int64_t delta = change.delta_ns();
@@ -119,26 +193,22 @@ Table TableOf(const char* name, const std::vector<Change>& changes) {
                           Cell::Number(Millis(change.after_ns)),
                           Cell::Number((delta > 0 ? "+" : "") + Millis(delta))});
   }
-  return table;
-}
-
-std::vector<Change> Largest(std::vector<Change> changes, std::size_t count) {
-  changes.resize(std::min(changes.size(), count));
-  return changes;
+  return '\n' + ToText(table);
 }
 
 }  // namespace
 
 Diff Compare(const TraceIndex& before, const Steps& before_steps, const TraceIndex& after,
              const Steps& after_steps) {
-  const Side a = Measure(before, before_steps);
-  const Side b = Measure(after, after_steps);
-  Diff diff{{"step", a.step_ns, b.step_ns},
+  const Names names(before.trace(), after.trace());
+  const Side a = Measure(before, names, before_steps);
+  const Side b = Measure(after, names, after_steps);
+  Diff diff{{"", "step", a.step_ns, b.step_ns},
             Changes(a.path, b.path),
             Changes(a.work, b.work),
             Changes(a.edges, b.edges),
             Changes(a.waits, b.waits)};
-  Change rest{"rest (medians of parts are not parts of a median)", a.step_ns, b.step_ns};
+  Change rest{"", "rest: what the medians of the parts do not add up to", a.step_ns, b.step_ns};
   for (const Change& change : diff.path) {
     rest.before_ns -= change.before_ns;
     rest.after_ns -= change.after_ns;
@@ -147,16 +217,27 @@ Diff Compare(const TraceIndex& before, const Steps& before_steps, const TraceInd
   return diff;
 }
 
-std::string Format(const Diff& diff, const std::string& before, const std::string& after) {
-  const std::int64_t delta = diff.step.delta_ns();
-  std::vector<Change> path = diff.path;
+const Change* MainChange(const Diff& diff) {
+  const Change* main = nullptr;
+  for (std::size_t i = 0; i + 1 < diff.path.size(); ++i) {
+    const Change& change = diff.path[i];
+    const bool same_way = (change.delta_ns() > 0) == (diff.step.delta_ns() > 0);
+    if (!same_way || !Changed(change)) continue;
+    if (main == nullptr || std::abs(change.delta_ns()) > std::abs(main->delta_ns())) main = &change;
+  }
+  return main;
+}
+
+std::string Format(const Diff& diff) {
+  constexpr std::size_t kMost = 12;
+  std::vector<Change> path =
+      Grouped({diff.path.begin(), diff.path.end() - (diff.path.empty() ? 0 : 1)}, diff.path.size());
+  if (!diff.path.empty() && Changed(diff.path.back())) path.push_back(diff.path.back());
   path.push_back(diff.step);
-  return "before: " + before + "\nafter:  " + after + "\nmedians over steps; a step takes " +
-         (delta == 0 ? "as long" : Duration(std::abs(delta)) + (delta < 0 ? " less" : " more")) +
-         "\n\n" + ToText(TableOf("on the critical path of a step", path)) + '\n' +
-         ToText(TableOf("one piece of work", Largest(diff.work, 12))) + '\n' +
-         ToText(TableOf("one message, until handled", Largest(diff.edges, 12))) + '\n' +
-         ToText(TableOf("idle on one device in a step", Largest(diff.waits, 12)));
+  return TableOf("on the critical path of a step", path) +
+         TableOf("one piece of work", Grouped(diff.work, kMost)) +
+         TableOf("one message, until handled", Grouped(diff.edges, kMost)) +
+         TableOf("idle on one device in a step", Grouped(diff.waits, kMost));
 }
 
 }  // namespace troupe

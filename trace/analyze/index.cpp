@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -18,6 +17,21 @@ int RankOf(const std::string& device) {
   const std::size_t at = std::min<std::size_t>(device.size(), 7);
   std::from_chars(device.data() + at, device.data() + device.size(), rank);
   return rank;
+}
+
+/// Where `name`, of an actor of class `kind`, names a stage, its number.
+int StageNamed(const RunTrace& trace, ActorClass kind, const std::string& name) {
+  const std::size_t prefix = kind == ActorClass::kStage    ? 6
+                             : kind == ActorClass::kUpdate ? 10
+                             : kind == ActorClass::kFeed   ? 8
+                                                           : name.size();
+  const std::string rest = name.substr(std::min(prefix, name.size()));
+  const std::string named = rest.substr(0, rest.find(' '));
+  for (std::size_t s = 0; s < trace.stages.size() && !named.empty(); ++s) {
+    const std::string& stage = trace.stages[s];
+    if (named == (kind == ActorClass::kFeed ? ModuleOf(stage) : stage)) return static_cast<int>(s);
+  }
+  return -1;
 }
 
 bool Begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
@@ -38,9 +52,10 @@ ActorClass ClassOf(const std::string& name) {
   return ActorClass::kOther;
 }
 
+std::string ModuleOf(const std::string& stage) { return stage.substr(0, stage.rfind('.')); }
+
 bool IsPass(WorkKind kind) {
-  return kind == WorkKind::kForward || kind == WorkKind::kBackward ||
-         std::strcmp(ToString(kind), "W") == 0;
+  return kind == WorkKind::kForward || kind == WorkKind::kBackward || kind == WorkKind::kWeight;
 }
 
 TraceIndex::TraceIndex(const RunTrace& trace)
@@ -51,6 +66,7 @@ TraceIndex::TraceIndex(const RunTrace& trace)
       handled_at_(trace.actors.size() + 1, 0) {
   for (const TraceActor& actor : trace.actors) {
     classes_.push_back(ClassOf(actor.name));
+    stages_.push_back(StageNamed(trace, classes_.back(), actor.name));
     if (classes_.back() == ActorClass::kDevice) {
       process_of_rank_[RankOf(actor.name)] = actor.process;
     }
@@ -90,6 +106,7 @@ TraceIndex::TraceIndex(const RunTrace& trace)
       if (at != begin) previous_[At(*at)] = *(at - 1);
     }
   }
+  places_ = Places(*this);
 }
 
 std::span<const int> TraceIndex::HandledBy(int actor) const {
@@ -105,6 +122,22 @@ std::span<const int> TraceIndex::WorkIn(std::int64_t round) const {
     return wanted < work(w).pass.round;
   });
   return {begin, end};
+}
+
+std::int64_t PartOfTime(std::int64_t ns, const PassRecord& pass, std::int64_t from_ns,
+                        std::int64_t until_ns) {
+  const std::int64_t whole_ns = pass.end_ns - pass.begin_ns;
+  if (ns <= 0 || whole_ns <= 0 || until_ns <= from_ns) return 0;
+  const double share = static_cast<double>(until_ns - from_ns) / static_cast<double>(whole_ns);
+  return static_cast<std::int64_t>(static_cast<double>(std::min(ns, whole_ns)) *
+                                   std::min(share, 1.0));
+}
+
+int TraceIndex::TripsOf(int i) const {
+  const TraceMessage& m = message(i);
+  const auto process = [&](int actor) { return trace_->actors[At(actor)].process; };
+  const bool crosses = m.sender >= 0 && m.receiver >= 0 && process(m.sender) != process(m.receiver);
+  return (crosses ? 1 : 0) + (m.asked ? 2 : 0);
 }
 
 int TraceIndex::ProcessOf(const TraceWork& work) const {

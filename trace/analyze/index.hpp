@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/analyze/places.hpp"
 #include "trace/run_trace.hpp"
 
 namespace troupe {
@@ -27,8 +28,16 @@ enum class ActorClass : std::uint8_t {
 };
 ActorClass ClassOf(const std::string& actor_name);
 
+/// "vision" of "vision.s0".
+std::string ModuleOf(const std::string& stage);
+
 /// F, B, and W where weight gradients have passes of their own: what a bubble is the absence of.
 bool IsPass(WorkKind kind);
+
+/// The part of `ns`, spread evenly over the time of the pass, that lies in [from_ns, until_ns];
+/// 0 of a time that is not known.
+std::int64_t PartOfTime(std::int64_t ns, const PassRecord& pass, std::int64_t from_ns,
+                        std::int64_t until_ns);
 
 class TraceIndex {
  public:
@@ -52,6 +61,14 @@ class TraceIndex {
   ActorClass ClassOfActor(int actor) const {
     return actor < 0 ? ActorClass::kOther : classes_[At(actor)];
   }
+  /// The stage of an actor that is one or acts for one (a stage, an update; of a feed the first of
+  /// its module); -1: there is none.
+  int StageOfActor(int actor) const { return actor < 0 ? -1 : stages_[At(actor)]; }
+  /// Where microbatches are in their steps.
+  const Places& places() const { return places_; }
+  /// Ways between processes that a message took, one behind the other: one if it came from another,
+  /// and two more if the bytes that it brings had to be asked for.
+  int TripsOf(int message) const;
   /// Where the device that ran it lives; 0 where its actor is not known.
   int ProcessOf(const TraceWork& work) const;
   /// The latest time of anything in the trace.
@@ -74,8 +91,10 @@ class TraceIndex {
   std::vector<std::size_t> handled_at_;  ///< by actor: where its messages begin in handled_
   std::vector<int> work_in_;             ///< by round, then begin
   std::vector<ActorClass> classes_;
+  std::vector<int> stages_;  ///< by actor
   std::map<int, int> process_of_rank_;
   std::int64_t end_ns_ = 0;
+  Places places_;
 };
 
 }  // namespace troupe

@@ -53,7 +53,7 @@ std::vector<Cell> RowOf(const TraceIndex& index, const Steps& steps, int i) {
           index.ActorName(m.sender),
           index.ActorName(m.receiver),
           Number(steps.StepOf(index.RoundOf(i))),
-          Number(m.unit),
+          Number(index.places().OfMessage(index, i).number),
           linked ? Cell(links[static_cast<std::size_t>(m.link)].name) : Cell::Null(),
           m.bytes,
           Number(m.credits),

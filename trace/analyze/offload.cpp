@@ -28,9 +28,6 @@ struct Window {
   std::vector<const PassRecord*> exchanges;
 };
 
-/// "vision" of "vision.s0".
-std::string ModuleOf(const std::string& stage) { return stage.substr(0, stage.rfind('.')); }
-
 /// How long the backward waited for the state alone.
 std::int64_t Exposed(const Window& window) {
   Span exchanged;  // the way there is over before anything leaves

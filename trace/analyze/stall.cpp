@@ -20,8 +20,8 @@ std::string OpenText(const TraceIndex& index, const OpenHandler& open) {
 
 std::string LostText(const TraceIndex& index, int message) {
   const TraceMessage& m = index.message(message);
-  return DescribeEdge(index, message) +
-         (m.unit >= 0 ? " of microbatch " + std::to_string(m.unit) : std::string()) + " from " +
+  const std::string place = ToString(index.places().OfMessage(index, message));
+  return DescribeEdge(index, message) + (place.empty() ? "" : " (" + place + ')') + " from " +
          index.ActorName(m.sender) + " to " + index.ActorName(m.receiver) +
          ", which did not take it: it is lost, or the receiver is gone";
 }

@@ -11,8 +11,8 @@
 namespace troupe {
 namespace {
 
-using Place = std::pair<int, int>;                   ///< stage, dp
-using Reason = std::pair<std::string, std::string>;  ///< on, whom
+using Place = std::pair<int, int>;                                 ///< stage, dp
+using Reason = std::tuple<std::string, std::string, std::string>;  ///< what, on, whom
 
 struct RankTime {
   std::int64_t all_ns = 0;
@@ -42,6 +42,7 @@ class Collector {
     RankTime& rank =
         ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_, begin_ns_}).first->second;
     own_[{pass.stage, pass.dp}][pass.rank] += IsPass(pass.kind) ? until - from : 0;
+    AddCores(work, from, until);
     if (from > rank.until_ns) AddWait(work, rank.until_ns, from);
     // Where gradients are summed beside other work, the time counts once.
     const auto add = [&](std::int64_t& sum_ns, std::int64_t& until_ns) {
@@ -59,12 +60,14 @@ class Collector {
     summary.waits = std::move(long_waits_);
     summary.memory_bytes = std::move(memory_);
     for (const auto& [number, memory] : gpu_memory_) summary.gpu_memory.push_back(memory);
+    summary.cores = cores_;
     summary.ranks = std::ssize(ranks_);
     for (const auto& [number, rank] : ranks_) summary.computed_ns += rank.computed_ns;
     for (const auto& [place, by_rank] : own_) {
       StageTime time;
       time.stage = place.first;
       time.dp = place.second;
+      time.cores = own_cores_[place];
       for (const auto& [rank, own_ns] : by_rank) {
         const RankTime& all = ranks_.at(rank);
         time.ranks.push_back(rank);
@@ -75,7 +78,8 @@ class Collector {
         time.bubble_ns += end_ns_ - begin_ns_ - all.computed_ns;
       }
       for (const auto& [reason, ns] : reasons_[place]) {
-        time.waits.push_back({reason.first, reason.second, ns});
+        const auto& [what, on, whom] = reason;
+        time.waits.push_back({what, on, whom, ns});
       }
       std::stable_sort(time.waits.begin(), time.waits.end(),
                        [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
@@ -109,14 +113,31 @@ class Collector {
     rank.most.peak_bytes = std::max(rank.most.peak_bytes, memory.peak_bytes);
   }
 
+  void AddCores(const TraceWork& work, std::int64_t from, std::int64_t until) {
+    const PassRecord& pass = work.pass;
+    const auto add = [&](std::int64_t& sum_ns, std::int64_t ns) {
+      if (ns >= 0) sum_ns = std::max<std::int64_t>(sum_ns, 0) + PartOfTime(ns, pass, from, until);
+    };
+    const auto add_to = [&](CoreTime& sum) {
+      add(sum.on_core_ns, work.cores.on_core_ns);
+      add(sum.without_core_ns, work.cores.without_core_ns);
+    };
+    add_to(cores_);
+    if (IsPass(pass.kind)) add_to(own_cores_[{pass.stage, pass.dp}]);
+  }
+
   void AddWait(const TraceWork& work, std::int64_t from, std::int64_t until) {
     const PassRecord& pass = work.pass;
     const int start = StartOf(index_, work);
-    std::string on = start < 0 ? "something that is not in the trace" : DescribeEdge(index_, start);
-    std::string whom = start < 0 ? "" : index_.ActorName(index_.message(start).sender);
-    reasons_[{pass.stage, pass.dp}][{on, whom}] += until - from;
-    long_waits_.push_back({pass.stage, pass.dp, pass.rank, pass.round, from, until, Describe(pass),
-                           std::move(on), std::move(whom)});
+    WaitShare wait{"something that is not in the trace", "", "", until - from};
+    if (start >= 0) {
+      wait.what = DescribeWait(index_, start);
+      wait.on = DescribeEdge(index_, start);
+      wait.whom = index_.ActorName(index_.message(start).sender);
+    }
+    reasons_[{pass.stage, pass.dp}][{wait.what, wait.on, wait.whom}] += until - from;
+    long_waits_.push_back({pass.stage, pass.dp, pass.rank, pass.round, from, until,
+                           Describe(index_, pass), std::move(wait)});
   }
 
   const TraceIndex& index_;
@@ -124,6 +145,8 @@ class Collector {
   std::int64_t end_ns_;
   std::map<int, RankTime> ranks_;
   std::map<Place, std::map<int, std::int64_t>> own_;  ///< of every rank that the stage lives on
+  CoreTime cores_;
+  std::map<Place, CoreTime> own_cores_;
   std::map<Place, std::map<Reason, std::int64_t>> reasons_;
   std::vector<LongWait> long_waits_;
   std::vector<std::int64_t> memory_;  ///< by process

@@ -14,7 +14,8 @@ namespace troupe {
 
 /// Idle time of devices that ended with one kind of message.
 struct WaitShare {
-  std::string on;    ///< "Activation over vision>language"
+  std::string what;  ///< "activation from vision"
+  std::string on;    ///< the message: "Activation over vision>language"
   std::string whom;  ///< the actor that sent it
   std::int64_t total_ns = 0;
 };
@@ -27,6 +28,7 @@ struct StageTime {
   std::vector<int> ranks;
   std::int64_t wall_ns = 0;
   std::int64_t own_ns = 0;       ///< passes of the stage itself
+  CoreTime cores;                ///< of these passes; not known where no pass says it
   std::int64_t other_ns = 0;     ///< everything else that ran on its ranks
   std::int64_t idle_ns = 0;      ///< nothing ran
   std::int64_t bubble_ns = 0;    ///< nothing was computed, for this stage or any other
@@ -52,9 +54,8 @@ struct LongWait {
   std::int64_t round = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::string work;  ///< what came after it: "F of microbatch 3"
-  std::string on;
-  std::string whom;
+  std::string work;  ///< what came after it: "F (step 2 mb 3)"
+  WaitShare wait;    ///< total_ns as begin_ns to end_ns
 };
 
 /// The most that the work of a rank found of its GPU.
@@ -70,6 +71,7 @@ struct Summary {
   // Of all ranks together, each counted once however many stages it has.
   std::int64_t ranks = 0;
   std::int64_t computed_ns = 0;  ///< passes, reductions and updates; summed over the ranks
+  CoreTime cores;                ///< of all their work, summed; not known where no work says it
 
   /// Share of the time of all ranks in which they compute nothing (docs/schedules.md).
   double bubble() const;
@@ -85,11 +87,19 @@ struct Summary {
 /// trace without one. The edges: what the messages of these steps were.
 Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, std::size_t top = 5);
 
-/// The stages of it, shares as "37.5%".
-Table StageTable(const Summary& summary, const TraceIndex& index);
+/// Whether waits name actors and their messages, too.
+enum class Detail { kPlain, kActors };
 
-/// Pages for people; what is missing from the trace stands first.
-std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps);
+/// The stages of it, shares as "37.5%".
+Table StageTable(const Summary& summary, const TraceIndex& index, Detail detail = Detail::kPlain);
+
+/// One line where work waited for cores for 1% of the time of all ranks or more, with the processes
+/// that have fewer cores than ranks; else empty.
+std::string WaitedForCores(const Summary& summary, const TraceIndex& index);
+
+/// Pages for people, first what is missing from the trace.
+std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps,
+                   Detail detail = Detail::kPlain);
 
 /// What the trace lacks: a line for dropped and torn records and processes whose files are not
 /// there, then one for each file that was not read. Empty: nothing is.

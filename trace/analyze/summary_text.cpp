@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "layout/ranks_text.hpp"
 #include "trace/analyze/summary.hpp"
@@ -11,18 +15,22 @@ double Share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
 }
 
-std::string From(const std::string& on, const std::string& whom) {
-  return whom.empty() ? on : on + " from " + whom;
+std::string Words(const WaitShare& wait, Detail detail) {
+  if (detail == Detail::kPlain || wait.whom.empty()) return wait.what;
+  return wait.on + " from " + wait.whom;
 }
 
 /// The two longest waits that matter, a line each below the stage's own would be too many.
-std::string MostlyFor(const StageTime& time) {
+std::string MostlyFor(const StageTime& time, Detail detail) {
+  std::map<std::string, std::int64_t> by_words;
+  for (const WaitShare& wait : time.waits) by_words[Words(wait, detail)] += wait.total_ns;
+  std::vector<std::pair<std::string, std::int64_t>> waits(by_words.begin(), by_words.end());
+  std::ranges::stable_sort(waits, std::greater<>(), &std::pair<std::string, std::int64_t>::second);
   std::string text;
-  for (std::size_t i = 0; i < time.waits.size() && i < 2; ++i) {
-    const WaitShare& wait = time.waits[i];
-    if (Share(wait.total_ns, time.wall_ns) < 0.005) break;
-    text += (i == 0 ? "" : ", ") + Percent(Share(wait.total_ns, time.wall_ns)) + " " +
-            From(wait.on, wait.whom);
+  for (std::size_t i = 0; i < waits.size() && i < 2; ++i) {
+    const double share = Share(waits[i].second, time.wall_ns);
+    if (share < 0.005) break;
+    text += (i == 0 ? "" : ", ") + Percent(share) + " " + waits[i].first;
   }
   return text;
 }
@@ -43,27 +51,31 @@ Table EdgeTable(const Summary& summary, const TraceIndex& index) {
   return table;
 }
 
-Table WaitTable(const Summary& summary, const TraceIndex& index, const Steps& steps) {
+Table WaitTable(const Summary& summary, const TraceIndex& index, const Steps& steps,
+                Detail detail) {
   Table table{{"waited", "stage", "dp", "rank", "step", "before", "for"}, {}};
   for (const LongWait& wait : summary.waits) {
     const std::int64_t step = steps.StepOf(wait.round);
     table.rows.push_back({Cell::Number(Duration(wait.end_ns - wait.begin_ns)),
                           index.StageName(wait.stage), wait.dp, wait.rank,
                           step < 0 ? Cell("evaluation") : Cell(step), wait.work,
-                          From(wait.on, wait.whom)});
+                          Words(wait.wait, detail)});
   }
   return table;
 }
 
 Table ProcessTable(const Summary& summary, const RunTrace& trace) {
-  Table table{{"process", "host", "pid", "records", "dropped", "torn", "clock", "most memory"}, {}};
+  Table table{
+      {"process", "host", "pid", "cores", "records", "dropped", "torn", "clock", "most memory"},
+      {}};
   for (std::size_t p = 0; p < trace.processes.size(); ++p) {
     const TraceProcess& process = trace.processes[p];
     const std::int64_t memory = p < summary.memory_bytes.size() ? summary.memory_bytes[p] : 0;
     table.rows.push_back(
-        {process.name, process.host, process.pid, static_cast<std::int64_t>(process.noted),
-         static_cast<std::int64_t>(process.dropped), static_cast<std::int64_t>(process.torn),
-         Cell::Number(Duration(process.clock_offset_ns)),
+        {process.name, process.host, process.pid,
+         process.cores > 0 ? Cell(process.cores) : Cell::Number("-"),
+         static_cast<std::int64_t>(process.noted), static_cast<std::int64_t>(process.dropped),
+         static_cast<std::int64_t>(process.torn), Cell::Number(Duration(process.clock_offset_ns)),
          Cell::Number(memory > 0 ? Bytes(memory) : "-")});
   }
   return table;
@@ -87,18 +99,56 @@ Table GpuMemoryTable(const Summary& summary, const RunTrace& trace) {
 
 }  // namespace
 
-Table StageTable(const Summary& summary, const TraceIndex& index) {
-  Table table{{"stage", "dp", "ranks", "busy", "other", "waiting", "bubble", "waits mostly for"},
-              {}};
+Table StageTable(const Summary& summary, const TraceIndex& index, Detail detail) {
+  Table table{{"stage", "dp", "ranks", "busy"}, {}};
+  if (summary.cores.known()) table.columns.insert(table.columns.end(), {"computing", "no core"});
+  table.columns.insert(table.columns.end(), {"other", "waiting", "bubble", "waits mostly for"});
   for (const StageTime& time : summary.stages) {
-    table.rows.push_back({index.StageName(time.stage), time.dp, RanksText(time.ranks),
-                          Cell::Number(Percent(Share(time.own_ns, time.wall_ns))),
-                          Cell::Number(Percent(Share(time.other_ns, time.wall_ns))),
-                          Cell::Number(Percent(Share(time.idle_ns, time.wall_ns))),
-                          Cell::Number(Percent(Share(time.bubble_ns, time.wall_ns))),
-                          MostlyFor(time)});
+    const auto share = [&](std::int64_t ns) {
+      return Cell::Number(ns < 0 ? "-" : Percent(Share(ns, time.wall_ns)));
+    };
+    std::vector<Cell> row = {index.StageName(time.stage), time.dp, RanksText(time.ranks),
+                             share(time.own_ns)};
+    if (summary.cores.known()) {
+      row.push_back(share(time.cores.on_core_ns));
+      row.push_back(share(time.cores.without_core_ns));
+    }
+    for (const std::int64_t ns : {time.other_ns, time.idle_ns, time.bubble_ns}) {
+      row.push_back(share(ns));
+    }
+    row.emplace_back(MostlyFor(time, detail));
+    table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+std::string WaitedForCores(const Summary& summary, const TraceIndex& index) {
+  const std::int64_t wall_ns = summary.end_ns - summary.begin_ns;
+  const double share = Share(summary.cores.without_core_ns, wall_ns * summary.ranks);
+  if (share < 0.01) return "";
+  std::string text = "their work had no core for " + Percent(share) + " of that time";
+  struct Host {
+    std::set<int> ranks;
+    int cores = 0;
+  };
+  std::map<std::string, Host> hosts;  // processes of one share its cores
+  for (const TraceWork& work : index.trace().work) {
+    const auto place = static_cast<std::size_t>(index.ProcessOf(work));
+    if (place >= index.trace().processes.size()) continue;
+    const TraceProcess& process = index.trace().processes[place];
+    Host& host = hosts[process.host];
+    host.ranks.insert(work.pass.rank);
+    host.cores = std::max(host.cores, process.cores);
+  }
+  std::string places;
+  for (const auto& [name, host] : hosts) {
+    const auto ranks = static_cast<int>(host.ranks.size());
+    if (host.cores == 0 || ranks <= host.cores) continue;
+    places += (places.empty() ? "" : ", ") + RanksOnCores(ranks, host.cores) +
+              (hosts.size() > 1 ? " on " + name : "");
+  }
+  return text + (places.empty() ? "" : " (" + places + ")") +
+         ": bubbles and waits are longer than the layout makes them\n";
 }
 
 std::string WhatIsMissing(const RunTrace& trace) {
@@ -119,7 +169,8 @@ std::string WhatIsMissing(const RunTrace& trace) {
   return text;
 }
 
-std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps) {
+std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps,
+                   Detail detail) {
   const RunTrace& trace = index.trace();
   std::string text = WhatIsMissing(trace);
   std::string which = "no training step";
@@ -130,12 +181,13 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
                           : "steps " + std::to_string(first) + "-" + std::to_string(last);
   }
   text += trace.run + ": " + which + ", " + std::to_string(trace.messages.size()) + " messages, " +
-          std::to_string(trace.work.size()) + " pieces of work; below, the " +
-          Duration(summary.end_ns - summary.begin_ns) + " of it\n\n";
-  text += ToText(ProcessTable(summary, trace)) + '\n' + ToText(StageTable(summary, index));
+          std::to_string(trace.work.size()) + " pieces of work; shares are of " +
+          Duration(summary.end_ns - summary.begin_ns) + "\n\n";
+  text += ToText(ProcessTable(summary, trace)) + '\n' + ToText(StageTable(summary, index, detail));
   if (summary.ranks > 0) {
     text += "bubble " + Percent(summary.bubble()) + " of the time of " +
-            std::to_string(summary.ranks) + (summary.ranks == 1 ? " rank\n" : " ranks together\n");
+            std::to_string(summary.ranks) + (summary.ranks == 1 ? " rank\n" : " ranks together\n") +
+            WaitedForCores(summary, index);
   }
   for (const OffloadTime& offload : summary.offloads) {
     text += Format(offload, summary.end_ns - summary.begin_ns);
@@ -145,7 +197,7 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
   }
   if (!summary.edges.empty()) text += '\n' + ToText(EdgeTable(summary, index));
   if (!summary.waits.empty())
-    text += "\nlongest waits\n" + ToText(WaitTable(summary, index, steps));
+    text += "\nlongest waits\n" + ToText(WaitTable(summary, index, steps, detail));
   return text;
 }
 

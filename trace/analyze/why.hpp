@@ -28,6 +28,7 @@ struct Why {
   bool whole_step = false;          ///< it is no wait, but the critical path of the step
   int root = -1;                    ///< place in `chain`; -1: there was no wait
   bool as_usual = false;  ///< nothing in it took longer than usual: it is the schedule's own wait
+  std::int64_t without_core_ns = 0;  ///< of the wait: a device on the chain wanted a core, had none
   /// A message lay in a mailbox, because the actor handled this one: its index; -1: not so.
   int busy_with = -1;
   std::vector<int> blocked;  ///< actors that did nothing until the root had ended, and then went on

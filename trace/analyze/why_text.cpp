@@ -82,8 +82,21 @@ std::string RootLine(const Why& why, const TraceIndex& index, const Usual& usual
     const TraceMessage& m = index.message(root.message);
     took_ns = (m.end_ns < 0 ? root.end_ns : m.end_ns) - m.begin_ns;
   }
-  return text + Doing(index, root) + " took " + Duration(took_ns) +
-         (root.kind == SegmentKind::kUnknown ? "" : ", usual " + Duration(why.usual[place]));
+  text += Doing(index, root) + " took " + Duration(took_ns);
+  if (root.kind != SegmentKind::kUnknown) text += ", usual " + Duration(why.usual[place]);
+  const std::int64_t without_ns = root.work < 0 ? 0 : index.work(root.work).cores.without_core_ns;
+  return text + (without_ns > took_ns / 20 ? ", " + Duration(without_ns) + " of it without a core"
+                                           : std::string());
+}
+
+/// Where the schedule is not alone to blame, since cores are short.
+std::string CoresLine(const Why& why) {
+  const std::int64_t wait_ns = why.wait.end_ns - why.wait.begin_ns;
+  if (why.without_core_ns <= wait_ns / 10) return "";
+  return "for " + Duration(why.without_core_ns) + " of the " + Duration(wait_ns) +
+         " the work in this chain wanted a core and had none: more threads than cores, whatever "
+         "the "
+         "layout\n";
 }
 
 std::string EffectLine(const Why& why, const TraceIndex& index) {
@@ -118,8 +131,8 @@ std::string Format(const Why& why, const TraceIndex& index, const Usual& usual) 
   std::string text = who + ", waited " + Duration(why.wait.end_ns - why.wait.begin_ns) +
                      " in step " + std::to_string(why.step) + " before " +
                      DescribeHandling(index, why.wait.message) + ", for " +
-                     DescribeEdge(index, message) + " from " +
-                     index.ActorName(index.message(message).sender) + '\n';
+                     DescribeWait(index, message) + " (" + DescribeEdge(index, message) + " from " +
+                     index.ActorName(index.message(message).sender) + ")\n";
   if (why.whole_step) {
     text = "step " + std::to_string(why.step) + " took " +
            Duration(why.wait.end_ns - why.wait.begin_ns) + "; its critical path:\n";
@@ -129,9 +142,9 @@ std::string Format(const Why& why, const TraceIndex& index, const Usual& usual) 
   if (why.as_usual) {
     text += "nothing in this chain took longer than usual by a fifth of it (" +
             Duration((why.wait.end_ns - why.wait.begin_ns) / 5) +
-            "): it is the schedule's own wait, and the root its longest piece\n";
+            "): the schedule has this wait, and the root is its longest piece\n";
   }
-  return text + EffectLine(why, index);
+  return text + CoresLine(why) + EffectLine(why, index);
 }
 
 }  // namespace troupe

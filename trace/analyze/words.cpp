@@ -1,56 +1,92 @@
 #include "trace/analyze/words.hpp"
 
-#include <algorithm>
-#include <map>
-#include <tuple>
-
 namespace troupe {
+namespace {
 
-UnitNumbers::UnitNumbers(const TraceIndex& index) {
-  std::map<std::pair<std::int64_t, int>, std::int64_t> firsts;
-  for (const TraceWork& work : index.trace().work) {
-    if (!IsPass(work.pass.kind)) continue;
-    const auto at = firsts.try_emplace({work.pass.round, work.pass.stage}, work.pass.unit).first;
-    at->second = std::min(at->second, work.pass.unit);
-  }
-  for (const auto& [key, unit] : firsts) firsts_.push_back({key.first, key.second, unit});
+std::string InBrackets(const std::string& text) { return text.empty() ? "" : " (" + text + ')'; }
+
+/// Null: the message crosses none.
+const TraceLink* LinkOf(const TraceIndex& index, int message) {
+  const auto& links = index.trace().links;
+  const int link = index.message(message).link;
+  const auto at = static_cast<std::size_t>(link);
+  return link < 0 || at >= links.size() ? nullptr : &links[at];
 }
 
-std::int64_t UnitNumbers::InRound(std::int64_t unit, std::int64_t round, int stage) const {
-  const auto at = std::lower_bound(firsts_.begin(), firsts_.end(), std::pair(round, stage),
-                                   [](const First& first, const auto& key) {
-                                     return std::tie(first.round, first.stage) <
-                                            std::tie(key.first, key.second);
-                                   });
-  if (at == firsts_.end() || at->round != round || at->stage != stage) return unit;
-  return unit - at->unit;
+/// A boundary leads to a module, other links to a stage of the same.
+std::string EndOf(const TraceIndex& index, const TraceLink* link, bool source) {
+  if (link == nullptr) return "";
+  const std::string stage = index.StageName(source ? link->from : link->to);
+  return " from " + (link->boundary ? ModuleOf(stage) : stage);
 }
 
-std::string Describe(const PassRecord& pass) {
+}  // namespace
+
+std::string MessageWord(const std::string& type) {
+  const std::size_t open = type.find('<');
+  if (open == std::string::npos || type.back() != '>') return type;
+  return type.substr(open + 1, type.size() - open - 2);
+}
+
+std::string Describe(const TraceIndex& index, const PassRecord& pass) {
   const std::string kind = ToString(pass.kind);
-  return IsPass(pass.kind) ? kind + " of microbatch " + std::to_string(pass.unit) : kind;
+  return IsPass(pass.kind) ? kind + InBrackets(ToString(index.places().Of(pass))) : kind;
 }
 
 std::string DescribeWork(const TraceIndex& index, int work) {
   const PassRecord& pass = index.work(work).pass;
-  return Describe(pass) + " of " + index.StageName(pass.stage);
+  const std::string text = ToString(pass.kind) + (" of " + index.StageName(pass.stage));
+  return IsPass(pass.kind) ? text + InBrackets(ToString(index.places().Of(pass))) : text;
 }
 
 std::string DescribeHandling(const TraceIndex& index, int message) {
   const int work = index.WorkOf(message);
   if (work >= 0) return DescribeWork(index, work);
-  const TraceMessage& m = index.message(message);
-  return index.TypeName(message) +
-         (m.unit >= 0 ? " of microbatch " + std::to_string(m.unit) : std::string());
+  return MessageWord(index.TypeName(message)) +
+         InBrackets(ToString(index.places().OfMessage(index, message)));
 }
 
 std::string DescribeEdge(const TraceIndex& index, int message) {
-  const TraceMessage& m = index.message(message);
-  const auto& links = index.trace().links;
-  if (m.link < 0 || static_cast<std::size_t>(m.link) >= links.size()) {
-    return index.TypeName(message);
+  const std::string type = MessageWord(index.TypeName(message));
+  const TraceLink* const link = LinkOf(index, message);
+  return link == nullptr ? type : type + " over " + link->name;
+}
+
+std::string DescribeWait(const TraceIndex& index, int message) {
+  const TraceLink* const link = LinkOf(index, message);
+  switch (index.message(message).role) {
+    case MessageRole::kActivation:
+      return "activation" + EndOf(index, link, true);
+    case MessageRole::kGradient:
+      return "gradient" + EndOf(index, link, false);
+    case MessageRole::kInput:
+      return "its input data";
+    case MessageRole::kForwardDone:
+      return "the end of its stage's forward";
+    case MessageRole::kBackwardDone:
+      return "the end of its stage's backward";
+    case MessageRole::kWeightsDone:
+      return "the end of its stage's weight gradients";
+    case MessageRole::kReplicaDone:
+      return "the other replicas (all-reduce)";
+    case MessageRole::kGradientsReduced:
+      return "the sums of gradients (all-reduce)";
+    case MessageRole::kNorm:
+      return "the gradient norm of all modules";
+    case MessageRole::kUpdated:
+      return "the parameter update";
+    case MessageRole::kStepBegin:
+      return "the next step";
+    case MessageRole::kStepEnd:
+      return "the end of the step";
+    case MessageRole::kExchanged:
+      return "the exchange of rows";
+    case MessageRole::kStateMoved:
+      return "the encoder's state";
+    case MessageRole::kOther:
+      break;
   }
-  return index.TypeName(message) + " over " + links[static_cast<std::size_t>(m.link)].name;
+  return DescribeEdge(index, message);
 }
 
 int StartOf(const TraceIndex& index, const TraceWork& work) {

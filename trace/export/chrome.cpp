@@ -31,7 +31,7 @@ class Writer {
 
   void Write() {
     out_ << "{\"traceEvents\":[";
-    for (const Lane& lane : timeline_.lanes) places_.push_back(PlaceOf(lane));
+    for (const TimelineLane& lane : timeline_.lanes) places_.push_back(PlaceOf(lane));
     WriteSteps();
     for (const Arrow& arrow : timeline_.arrows) WriteSend(arrow);
     for (const LaneSlice& slice : timeline_.slices) WriteSlice(slice);
@@ -62,7 +62,7 @@ class Writer {
 
   /// A process is what a lane is in (a rank), or the lane itself where it is alone; the lanes of
   /// what was sent stand beside those of what was handled.
-  Place PlaceOf(const Lane& lane) {
+  Place PlaceOf(const TimelineLane& lane) {
     std::vector<std::string> group = lane.path;
     const bool on_rank = lane.kind == LaneKind::kWork || group.back() == "messages";
     const std::string name = group.back();
@@ -128,14 +128,18 @@ class Writer {
                                  place, slice.begin_ns, slice.end_ns);
     if (slice.work >= 0) {
       const PassRecord& pass = index_.work(slice.work).pass;
+      const CoreTime& cores = index_.work(slice.work).cores;
       event += ",\"args\":{\"stage\":" + JsonString(index_.StageName(pass.stage)) +
-               ",\"dp\":" + std::to_string(pass.dp) + ",\"round\":" + std::to_string(pass.round) +
-               ",\"unit\":" + std::to_string(pass.unit) + "}";
+               ",\"dp\":" + std::to_string(pass.dp) +
+               ",\"microbatch\":" + JsonString(ToString(index_.places().Of(pass))) +
+               ",\"on_core_ns\":" + std::to_string(cores.on_core_ns) +
+               ",\"without_core_ns\":" + std::to_string(cores.without_core_ns) + "}";
     } else {
       const TraceMessage& m = index_.message(slice.message);
       event += Bind(slice.message, "flow_in") +
                ",\"args\":{\"from\":" + JsonString(index_.ActorName(m.sender)) +
-               ",\"id\":" + std::to_string(m.id) + ",\"unit\":" + std::to_string(m.unit) +
+               ",\"id\":" + std::to_string(m.id) + ",\"microbatch\":" +
+               JsonString(ToString(index_.places().OfMessage(index_, slice.message))) +
                ",\"arrived_ns\":" + std::to_string(m.arrived_ns) +
                ",\"begin_ns\":" + std::to_string(m.begin_ns) +
                ",\"end_ns\":" + std::to_string(m.end_ns) + "}";

@@ -13,7 +13,7 @@ struct InFlight {
   std::vector<CounterPoint> changes;
 };
 
-LaneCounter CounterOf(const Lane& lane, int dp, InFlight in_flight, std::int64_t end_ns) {
+LaneCounter CounterOf(const TimelineLane& lane, int dp, InFlight in_flight, std::int64_t end_ns) {
   std::stable_sort(in_flight.changes.begin(), in_flight.changes.end(),
                    [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
   LaneCounter counter{lane.path, lane.process, "microbatches", {}};
@@ -85,7 +85,7 @@ std::vector<LaneCounter> MemoryOfGpus(const TraceIndex& index, const Timeline& t
   }
   std::vector<LaneCounter> counters;
   for (auto& [number, rank] : ranks) {
-    const Lane& lane = timeline.lanes[static_cast<std::size_t>(rank.lane)];
+    const TimelineLane& lane = timeline.lanes[static_cast<std::size_t>(rank.lane)];
     const auto add = [&, number = number](const char* name, std::vector<CounterPoint>& points) {
       if (points.empty()) return;
       std::vector<std::string> path = lane.path;  // "rank 3", "work"
@@ -119,7 +119,7 @@ std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& tim
   std::vector<LaneCounter> counters;
   for (auto& [key, stage] : stages) {
     if (!stage.goes_back) continue;
-    const Lane& lane = timeline.lanes[static_cast<std::size_t>(stage.lane)];
+    const TimelineLane& lane = timeline.lanes[static_cast<std::size_t>(stage.lane)];
     counters.push_back(CounterOf(lane, key.second, std::move(stage), timeline.end_ns));
   }
   std::map<int, LaneCounter> credits;  // by lane of the sender
@@ -128,7 +128,7 @@ std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& tim
     if (m.credits < 0 || m.sender < 0) continue;
     LaneCounter& counter = credits[arrow.from_lane];
     if (counter.path.empty()) {
-      const Lane& lane = timeline.lanes[static_cast<std::size_t>(arrow.from_lane)];
+      const TimelineLane& lane = timeline.lanes[static_cast<std::size_t>(arrow.from_lane)];
       counter = {lane.path, lane.process, "credits", {}};
       counter.path.back() = "credits " + counter.path.back();
     }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <iosfwd>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "trace/export/timeline.hpp"
 
@@ -14,14 +16,30 @@ void WritePerfetto(std::ostream& out, const TraceIndex& index, const Timeline& t
 /// JSON of Chrome's trace events, object form. Processes are the timeline's innermost groups.
 void WriteChrome(std::ostream& out, const TraceIndex& index, const Timeline& timeline);
 
-/// What the page draws besides the timeline.
-struct PageExtras {
-  std::string bubble_json;  ///< ToJson of a table with columns of the summary
-  std::string losses_json;  ///< [[step, loss], ...]
+/// A timeline as the page draws it, with the table below it.
+struct PageTimeline {
+  const TraceIndex& index;
+  const Timeline& timeline;
+  std::string bubble_json;  ///< ToJson of StageTable
+};
+/// One JSON object.
+std::string PageTimelineJson(const PageTimeline& timeline);
+
+/// What the page shows of one run.
+struct PageRun {
+  std::string name;
+  std::string timeline_json;                 ///< PageTimelineJson; empty: there is no timeline
+  std::string without_timeline;              ///< then why, for people
+  std::string series_json = "{}";            ///< {"loss": [[step, value], ...], ...}
+  std::map<std::string, std::string> facts;  ///< compared with other runs' facts of the same name
 };
 
-/// One HTML file without a link to anywhere: timeline by stage, arrows, tables, loss curve.
-void WritePage(std::ostream& out, const TraceIndex& index, const Timeline& timeline,
-               const PageExtras& extras);
+enum class PageKind {
+  kTimeline,  ///< the timeline first
+  kReport,    ///< the curves first
+};
+
+/// One HTML file without a link to anywhere: timelines with arrows, tables, curves of training.
+void WritePage(std::ostream& out, PageKind kind, const std::vector<PageRun>& runs);
 
 }  // namespace troupe

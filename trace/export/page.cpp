@@ -1,13 +1,21 @@
-// The data of the page, one JSON object; times in ns since the beginning of the stretch:
+// The data of the page: {report, runs}, and of each run
+//   name, facts, series   series: {key: [[step, value], ...]}
+//   timeline              null, or below; times in ns since the beginning of the stretch
+//   without_timeline      why it is null
+// A timeline:
 //   run, length, missing, unhandled
-//   kinds   names of what slices are; "message" last
-//   lanes   {path, kind: "work" or "messages"}
-//   names   what slices are called
-//   slices  [lane, begin, length, name, kind, message]    message: index of its arrow, or -1
-//   arrows  [from lane, sent, slice, cause]               cause: index of an arrow, or -1
-//   steps   [step, begin, end]
+//   kinds    names of what slices are; "message" last
+//   modules  {name, short}; short tells it apart from the others
+//   stages   [name, module]
+//   lanes    {path, kind: "work" or "messages", label, rank}
+//   names    what slices are called
+//   slices   [lane, begin, length, name, kind, message, stage, without a core, step]
+//            message: index of its arrow; stage, step: of work; -1: none
+//   arrows   [from lane, sent, slice, cause]               cause: index of an arrow, or -1
+//   steps    [step, begin, end]
 //   counters {path, unit, points: [at, value]}             the value until the next point
-//   bubble  rows of the summary; losses [step, loss]
+//   bubble   rows of the summary
+#include <algorithm>
 #include <map>
 #include <ostream>
 #include <string>
@@ -27,6 +35,14 @@ std::string WithoutTags(const std::string& json) {
   return safe;
 }
 
+std::string FactsJson(const std::map<std::string, std::string>& facts) {
+  std::string text = "{";
+  for (const auto& [name, value] : facts) {
+    text += (text.size() > 1 ? "," : "") + JsonString(name) + ":" + JsonString(value);
+  }
+  return text + "}";
+}
+
 std::string Numbers(std::initializer_list<std::int64_t> numbers) {
   std::string text = "[";
   for (const std::int64_t number : numbers) {
@@ -39,7 +55,8 @@ class Data {
  public:
   Data(const TraceIndex& index, const Timeline& timeline) : index_(index), timeline_(timeline) {}
 
-  std::string Write(const PageExtras& extras) {
+  std::string Write(const std::string& bubble_json) {
+    CollectModules();
     const std::string slices = Slices();  // names and kinds are known only then
     std::string missing = WhatIsMissing(index_.trace());
     if (!missing.empty()) missing.pop_back();
@@ -47,11 +64,11 @@ class Data {
            ",\"length\":" + std::to_string(timeline_.end_ns - timeline_.begin_ns) +
            ",\"missing\":" + JsonString(missing) +
            ",\"unhandled\":" + std::to_string(timeline_.unhandled + timeline_.nameless) +
-           ",\n\"kinds\":" + List(kinds_) + ",\n\"lanes\":" + Lanes() +
+           ",\n\"kinds\":" + List(kinds_) + ",\n\"modules\":" + Modules() +
+           ",\n\"stages\":" + Stages() + ",\n\"lanes\":" + Lanes() +
            ",\n\"names\":" + List(names_) + ",\n\"slices\":" + slices +
            ",\n\"arrows\":" + Arrows() + ",\n\"steps\":" + Steps() +
-           ",\n\"counters\":" + Counters() + ",\n\"bubble\":" + extras.bubble_json +
-           ",\n\"losses\":" + extras.losses_json + "}";
+           ",\n\"counters\":" + Counters() + ",\n\"bubble\":" + bubble_json + "}";
   }
 
  private:
@@ -78,9 +95,58 @@ class Data {
 
   std::string Lanes() const {
     std::string list = "[";
-    for (const Lane& lane : timeline_.lanes) {
+    for (const TimelineLane& lane : timeline_.lanes) {
       list += (list.size() > 1 ? ",\n{\"path\":" : "{\"path\":") + Path(lane.path) +
-              ",\"kind\":\"" + (lane.kind == LaneKind::kWork ? "work" : "messages") + "\"}";
+              ",\"kind\":\"" + (lane.kind == LaneKind::kWork ? "work" : "messages") +
+              "\",\"rank\":" + std::to_string(lane.rank) +
+              ",\"label\":" + JsonString(LabelOf(lane)) + "}";
+    }
+    return list + "]";
+  }
+
+  /// "rank 0: vision.s0, language.s0"; empty of lanes that are called by their path.
+  std::string LabelOf(const TimelineLane& lane) const {
+    if (lane.kind != LaneKind::kWork) return "";
+    std::string label = "rank " + std::to_string(lane.rank) + ": ";
+    for (std::size_t i = 0; i < lane.stages.size(); ++i) {
+      label += (i == 0 ? "" : ", ") + index_.StageName(lane.stages[i]);
+    }
+    return lane.path.back() == kWorkLanes.front() ? label : label + " " + lane.path.back();
+  }
+
+  void CollectModules() {
+    for (const std::string& stage : index_.trace().stages) {
+      const std::string module = ModuleOf(stage);
+      if (std::ranges::find(modules_, module) == modules_.end()) modules_.push_back(module);
+    }
+  }
+
+  /// The shortest beginning of `module` that no other module has.
+  std::string ShortOf(const std::string& module) const {
+    for (std::size_t length = 1; length < module.size(); ++length) {
+      const std::string begin = module.substr(0, length);
+      const auto has = [&](const std::string& other) { return other.rfind(begin, 0) == 0; };
+      if (std::ranges::count_if(modules_, has) == 1) return begin;
+    }
+    return module;
+  }
+
+  std::string Modules() const {
+    std::string list = "[";
+    for (const std::string& module : modules_) {
+      // Two or three letters need no abbreviation.
+      list += (list.size() > 1 ? "," : "") + std::string("{\"name\":") + JsonString(module) +
+              ",\"short\":" + JsonString(module.size() <= 3 ? module : ShortOf(module)) + "}";
+    }
+    return list + "]";
+  }
+
+  std::string Stages() const {
+    std::string list = "[";
+    for (const std::string& stage : index_.trace().stages) {
+      const auto module = std::ranges::find(modules_, ModuleOf(stage)) - modules_.begin();
+      list += (list.size() > 1 ? "," : "") + std::string("[") + JsonString(stage) + "," +
+              std::to_string(module) + "]";
     }
     return list + "]";
   }
@@ -94,12 +160,15 @@ class Data {
       NumberOf(kinds_, kind);
     std::string list = "[";
     for (const LaneSlice& slice : timeline_.slices) {
-      const std::string kind =
-          slice.work < 0 ? "message" : ToString(index_.work(slice.work).pass.kind);
+      const TraceWork* const work = slice.work < 0 ? nullptr : &index_.work(slice.work);
+      const bool pass = work != nullptr && IsPass(work->pass.kind);
       list += (list.size() > 1 ? "," : "") +
               Numbers({slice.lane, Since(slice.begin_ns), slice.end_ns - slice.begin_ns,
-                       NumberOf(names_, SliceName(index_, slice)), NumberOf(kinds_, kind),
-                       ArrowOf(slice.message)});
+                       NumberOf(names_, SliceName(index_, slice)),
+                       NumberOf(kinds_, work == nullptr ? "message" : ToString(work->pass.kind)),
+                       ArrowOf(slice.message), work == nullptr ? -1 : work->pass.stage,
+                       work == nullptr ? -1 : work->cores.without_core_ns,
+                       pass ? index_.places().Of(work->pass).step : -1});
     }
     return list + "]";
   }
@@ -143,6 +212,7 @@ class Data {
 
   const TraceIndex& index_;
   const Timeline& timeline_;
+  std::vector<std::string> modules_;
   Numbering names_;
   Numbering kinds_;
   std::map<int, std::int64_t> arrow_of_;
@@ -150,10 +220,21 @@ class Data {
 
 }  // namespace
 
-void WritePage(std::ostream& out, const TraceIndex& index, const Timeline& timeline,
-               const PageExtras& extras) {
-  out << kPageBeforeData << WithoutTags(Data(index, timeline).Write(extras)) << kPageAfterData
-      << kPageTables;
+std::string PageTimelineJson(const PageTimeline& timeline) {
+  return Data(timeline.index, timeline.timeline).Write(timeline.bubble_json);
+}
+
+void WritePage(std::ostream& out, PageKind kind, const std::vector<PageRun>& runs) {
+  std::string json =
+      std::string("{\"report\":") + (kind == PageKind::kReport ? "true" : "false") + ",\"runs\":[";
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const PageRun& run = runs[r];
+    json += (r == 0 ? "{\"name\":" : ",\n{\"name\":") + JsonString(run.name) +
+            ",\"facts\":" + FactsJson(run.facts) + ",\"series\":" + run.series_json +
+            ",\"without_timeline\":" + JsonString(run.without_timeline) +
+            ",\n\"timeline\":" + (run.timeline_json.empty() ? "null" : run.timeline_json) + "}";
+  }
+  out << kPageBeforeData << WithoutTags(json + "]}") << kPageTimeline << kPageTables << kPageCharts;
 }
 
 }  // namespace troupe

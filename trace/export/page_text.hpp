@@ -1,13 +1,11 @@
-// The page that WritePage fills in.
+// The parts of the page that do not change, in the order in which they are written.
 #pragma once
 
 namespace troupe {
 
-/// HTML, styles and script up to where the data goes; behind it the timeline, then the facts,
-/// tables and curve around it, to the end. The data is one JSON object (page.cpp says what is in
-/// it) without '<'.
-extern const char* const kPageBeforeData;
-extern const char* const kPageAfterData;
-extern const char* const kPageTables;
+extern const char* const kPageBeforeData;  ///< up to the JSON
+extern const char* const kPageTimeline;    ///< the script: data, timeline, mouse
+extern const char* const kPageTables;      ///< facts, legend, table of stages
+extern const char* const kPageCharts;      ///< curves of training, and the end of the page
 
 }  // namespace troupe

@@ -23,7 +23,8 @@ class Writer {
       : out_(out), index_(index), timeline_(timeline) {}
 
   void Write() {
-    for (const Lane& lane : timeline_.lanes) lane_tracks_.push_back(Track(lane.path, nullptr));
+    for (const TimelineLane& lane : timeline_.lanes)
+      lane_tracks_.push_back(Track(lane.path, nullptr));
     for (const LaneCounter& counter : timeline_.counters) {
       counter_tracks_.push_back(Track(counter.path, &counter));
     }
@@ -130,11 +131,15 @@ class Writer {
     event.Text(event::kName, SliceName(index_, slice));
     event.Text(event::kCategory, slice.work >= 0 ? "work" : "handler");
     if (slice.work >= 0) {
-      const PassRecord& pass = index_.work(slice.work).pass;
+      const TraceWork& one = index_.work(slice.work);
+      const PassRecord& pass = one.pass;
       Annotate(event, "stage", index_.StageName(pass.stage));
       Annotate(event, "dp", pass.dp);
-      Annotate(event, "round", pass.round);
-      Annotate(event, "unit", pass.unit);
+      Annotate(event, "microbatch", ToString(index_.places().Of(pass)));
+      if (one.cores.known()) Annotate(event, "on_core_ns", one.cores.on_core_ns);
+      if (one.cores.without_core_ns >= 0) {
+        Annotate(event, "without_core_ns", one.cores.without_core_ns);
+      }
     } else {
       AnnotateMessage(event, slice.message);
       event.Fixed64(event::kTerminatingFlow, FlowOf(slice.message));
@@ -150,7 +155,7 @@ class Writer {
     const TraceMessage& m = index_.message(i);
     Annotate(event, "from", index_.ActorName(m.sender));
     Annotate(event, "id", static_cast<std::int64_t>(m.id));
-    if (m.unit >= 0) Annotate(event, "unit", m.unit);
+    if (m.unit >= 0) Annotate(event, "microbatch", ToString(index_.places().OfMessage(index_, i)));
     if (m.bytes > 0) Annotate(event, "bytes", m.bytes);
     // As recorded: what is drawn may be moved so that the arrow does not go back in time.
     Annotate(event, "sent_ns", m.sent_ns);

@@ -37,6 +37,37 @@ Cell ValueOf(sqlite3_stmt* statement, int column) {
   return value;
 }
 
+/// "work has message, kind, stage, ..." of each table that `sql` names.
+std::string ColumnsOfNamed(sqlite3* database, const std::string& sql) {
+  std::string text;
+  for (const std::string& table : TraceTableNames()) {
+    if (sql.find(table) == std::string::npos) continue;
+    sqlite3_stmt* all = nullptr;
+    const std::string select = "SELECT * FROM " + table;
+    if (sqlite3_prepare_v2(database, select.c_str(), -1, &all, nullptr) != SQLITE_OK) continue;
+    text += "; " + table + " has ";
+    for (int c = 0; c < sqlite3_column_count(all); ++c) {
+      text += (c == 0 ? "" : ", ") + std::string(sqlite3_column_name(all, c));
+    }
+    sqlite3_finalize(all);
+  }
+  return text;
+}
+
+/// Why SQLite does not take `sql`; with the columns that there are.
+std::string WhyRefused(sqlite3* database, const std::string& sql) {
+  const std::string words = sqlite3_errmsg(database);
+  if (words == "not authorized") return "only SELECT is allowed";
+  if (words.rfind("no such table", 0) == 0) {
+    std::string text = words + "; there are ";
+    for (const std::string& table : TraceTableNames()) {
+      text += (text.back() == ' ' ? "" : ", ") + table;
+    }
+    return text;
+  }
+  return words.rfind("no such column", 0) == 0 ? words + ColumnsOfNamed(database, sql) : words;
+}
+
 /// While it lives, `stop` is asked every so often, and ends the statement.
 class Stopping {
  public:
@@ -91,8 +122,7 @@ QueryAnswer TraceDatabase::Ask(const std::string& sql, const QueryLimits& limits
     throw std::invalid_argument("sql: " + words);
   };
   if (sqlite3_prepare_v2(state_->database, sql.c_str(), -1, &statement, &rest) != SQLITE_OK) {
-    const std::string words = sqlite3_errmsg(state_->database);
-    fail(words == "not authorized" ? "only SELECT is allowed" : words);
+    fail(WhyRefused(state_->database, sql));
   }
   if (statement == nullptr) fail("expected a SELECT, got nothing");
   if (std::string(rest).find_first_not_of(" \t\r\n;") != std::string::npos) {

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -18,21 +19,19 @@ constexpr const char* kTables[] = {
 );
 )",
     R"(CREATE TABLE actors (
-  actor INTEGER PRIMARY KEY,
-  name TEXT,                    -- "stage language.s1 dp0"
-  process INTEGER               -- processes.process
+  actor TEXT,                   -- "stage language.s1 dp0"
+  process TEXT                  -- processes.name
 );
 )",
     R"(CREATE TABLE stages (
-  stage INTEGER PRIMARY KEY,
-  name TEXT                     -- "vision.s0"
+  stage TEXT,                   -- "vision.s0"
+  module TEXT                   -- "vision"
 );
 )",
     R"(CREATE TABLE edges (
-  edge INTEGER PRIMARY KEY,
-  name TEXT,                    -- "vision>language"
-  source INTEGER,               -- stages.stage
-  destination INTEGER,
+  edge TEXT,                    -- "vision>language"
+  source TEXT,                  -- stages.stage
+  destination TEXT,             -- stages.stage
   boundary INTEGER              -- 1: between modules
 );
 )",
@@ -46,12 +45,15 @@ constexpr const char* kTables[] = {
   id INTEGER,                   -- as recorded
   cause INTEGER,                -- id of the message whose handling sent it
   type TEXT,
-  sender INTEGER, receiver INTEGER,  -- actors.actor
+  sender TEXT, receiver TEXT,   -- actors.actor
   step INTEGER,                 -- training step; null in an evaluation
-  round INTEGER,
-  unit INTEGER,                 -- microbatch since the start of the run
-  edge INTEGER,                 -- edges.edge
+  microbatch INTEGER,           -- of the step, from 0
+  window INTEGER,               -- of the step, where a module works in windows of microbatches
+  round INTEGER,                -- training steps and evaluations, from 0 at the start of the run
+  unit INTEGER,                 -- microbatch or window since the start of the run
+  edge TEXT,                    -- edges.edge
   bytes INTEGER, credits INTEGER, mailbox INTEGER,
+  trips INTEGER,                -- ways between processes that it took, one behind the other
   sent_ns INTEGER, arrived_ns INTEGER,
   begin_ns INTEGER, end_ns INTEGER   -- of its handler
 );
@@ -59,10 +61,15 @@ constexpr const char* kTables[] = {
     R"(CREATE TABLE work (
   message INTEGER,              -- messages.id
   kind TEXT,                    -- F, B, W, reduce, update, exchange, offload, restore
-  stage INTEGER,                -- stages.stage
+  module TEXT, stage TEXT,      -- as in stages
   dp INTEGER, rank INTEGER,
-  step INTEGER, round INTEGER, unit INTEGER,
+  step INTEGER,                 -- training step; null in an evaluation
+  microbatch INTEGER,           -- of the step, from 0; null of a reduction or an update
+  window INTEGER,               -- of the step, where the module works in windows of microbatches
+  round INTEGER, unit INTEGER,  -- as in messages
   begin_ns INTEGER, end_ns INTEGER,
+  on_core_ns INTEGER,           -- of this time: computing
+  without_core_ns INTEGER,      -- and ready to compute, but without a core
   gpu INTEGER,                  -- of its process, that it ran on; null: none
   -- of that GPU, or of its process, when it ended:
   memory_bytes INTEGER,         -- in use
@@ -93,6 +100,10 @@ class Statement {
     sqlite3_bind_int64(statement_, ++place_, value);
     return *this;
   }
+  Statement& Null() {
+    sqlite3_bind_null(statement_, ++place_);
+    return *this;
+  }
   Statement& Text(const std::string& text) {
     sqlite3_bind_text(statement_, ++place_, text.data(), static_cast<int>(text.size()),
                       SQLITE_TRANSIENT);
@@ -115,7 +126,13 @@ std::string InsertInto(const std::string& table, int columns) {
   return sql + ")";
 }
 
-void FillSmall(sqlite3* database, const RunTrace& trace, const Steps& steps) {
+/// The columns "microbatch" and "window".
+void PutPlace(Statement& row, const UnitPlace& place) {
+  row.Known(place.window ? -1 : place.number).Known(place.window ? place.number : -1);
+}
+
+void FillSmall(sqlite3* database, const TraceIndex& index, const Steps& steps) {
+  const RunTrace& trace = index.trace();
   Statement processes(database, InsertInto("processes", 8));
   for (std::size_t p = 0; p < trace.processes.size(); ++p) {
     const TraceProcess& process = trace.processes[p];
@@ -125,19 +142,20 @@ void FillSmall(sqlite3* database, const RunTrace& trace, const Steps& steps) {
     processes.Number(static_cast<std::int64_t>(process.torn)).Number(process.clock_offset_ns);
     processes.Insert();
   }
-  Statement actors(database, InsertInto("actors", 3));
-  for (std::size_t a = 0; a < trace.actors.size(); ++a) {
-    actors.Number(static_cast<std::int64_t>(a)).Text(trace.actors[a].name);
-    actors.Number(trace.actors[a].process).Insert();
+  Statement actors(database, InsertInto("actors", 2));
+  for (const TraceActor& actor : trace.actors) {
+    actors.Text(actor.name);
+    const auto process = static_cast<std::size_t>(actor.process);
+    process < trace.processes.size() ? actors.Text(trace.processes[process].name) : actors.Null();
+    actors.Insert();
   }
   Statement stages(database, InsertInto("stages", 2));
-  for (std::size_t s = 0; s < trace.stages.size(); ++s) {
-    stages.Number(static_cast<std::int64_t>(s)).Text(trace.stages[s]).Insert();
+  for (const std::string& stage : trace.stages) {
+    stages.Text(stage).Text(ModuleOf(stage)).Insert();
   }
-  Statement edges(database, InsertInto("edges", 5));
-  for (std::size_t e = 0; e < trace.links.size(); ++e) {
-    const TraceLink& link = trace.links[e];
-    edges.Number(static_cast<std::int64_t>(e)).Text(link.name).Number(link.from).Number(link.to);
+  Statement edges(database, InsertInto("edges", 4));
+  for (const TraceLink& link : trace.links) {
+    edges.Text(link.name).Text(index.StageName(link.from)).Text(index.StageName(link.to));
     edges.Number(link.boundary ? 1 : 0).Insert();
   }
   Statement spans(database, InsertInto("steps", 4));
@@ -151,23 +169,36 @@ void FillLarge(sqlite3* database, const TraceIndex& index, const Steps& steps) {
   const auto id_of = [&](int message) {
     return message < 0 ? -1 : static_cast<std::int64_t>(index.message(message).id);
   };
-  Statement messages(database, InsertInto("messages", 16));
+  const auto put_name = [&](Statement& into, int actor) {
+    actor < 0 ? into.Null() : into.Text(index.ActorName(actor));
+  };
+  Statement messages(database, InsertInto("messages", 19));
   for (int i = 0; static_cast<std::size_t>(i) < trace.messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     messages.Number(static_cast<std::int64_t>(m.id));
     m.cause < 0 ? messages.Known(-1) : messages.Number(id_of(m.cause));
-    messages.Text(index.TypeName(i)).Known(m.sender).Known(m.receiver);
-    messages.Known(steps.StepOf(index.RoundOf(i))).Known(index.RoundOf(i)).Known(m.unit);
-    messages.Known(m.link).Number(m.bytes).Known(m.credits).Number(m.mailbox);
+    messages.Text(index.TypeName(i));
+    put_name(messages, m.sender);
+    put_name(messages, m.receiver);
+    messages.Known(steps.StepOf(index.RoundOf(i)));
+    PutPlace(messages, index.places().OfMessage(index, i));
+    messages.Known(index.RoundOf(i)).Known(m.unit);
+    const bool linked = m.link >= 0 && static_cast<std::size_t>(m.link) < trace.links.size();
+    linked ? messages.Text(trace.links[static_cast<std::size_t>(m.link)].name) : messages.Null();
+    messages.Number(m.bytes).Known(m.credits).Number(m.mailbox);
+    messages.Number(index.TripsOf(i));
     messages.Number(m.sent_ns).Number(m.arrived_ns).Known(m.begin_ns).Known(m.end_ns).Insert();
   }
-  Statement work(database, InsertInto("work", 14));
+  Statement work(database, InsertInto("work", 19));
   for (const TraceWork& one : trace.work) {
     const PassRecord& pass = one.pass;
     one.message < 0 ? work.Known(-1) : work.Number(id_of(one.message));
-    work.Text(ToString(pass.kind)).Number(pass.stage).Number(pass.dp).Number(pass.rank);
-    work.Known(steps.StepOf(pass.round)).Number(pass.round).Number(pass.unit);
-    work.Number(pass.begin_ns).Number(pass.end_ns);
+    const std::string stage = index.StageName(pass.stage);
+    work.Text(ToString(pass.kind)).Text(ModuleOf(stage)).Text(stage);
+    work.Number(pass.dp).Number(pass.rank).Known(steps.StepOf(pass.round));
+    PutPlace(work, IsPass(pass.kind) ? index.places().Of(pass) : UnitPlace{});
+    work.Number(pass.round).Number(pass.unit).Number(pass.begin_ns).Number(pass.end_ns);
+    work.Known(one.cores.on_core_ns).Known(one.cores.without_core_ns);
     const WorkMemory& memory = one.memory;
     const auto positive = [](std::int64_t bytes) { return bytes > 0 ? bytes : -1; };
     work.Known(memory.gpu).Known(memory.known() ? memory.in_use_bytes : -1);
@@ -179,8 +210,14 @@ void FillLarge(sqlite3* database, const TraceIndex& index, const Steps& steps) {
 
 std::span<const char* const> TraceTables() { return kTables; }
 
+std::span<const std::string> TraceTableNames() {
+  static const std::vector<std::string> names = {"processes", "actors",   "stages", "edges",
+                                                 "steps",     "messages", "work"};
+  return names;
+}
+
 void FillTables(sqlite3* database, const TraceIndex& index, const Steps& steps) {
-  FillSmall(database, index.trace(), steps);
+  FillSmall(database, index, steps);
   FillLarge(database, index, steps);
 }
 

@@ -134,6 +134,7 @@ class Maker {
   using Place = std::pair<int, std::string>;  ///< rank, name of the lane: kWorkLanes
   std::map<Place, std::vector<int>> work_;
   std::map<int, int> stage_of_rank_;
+  std::map<int, std::set<int>> stages_of_rank_;
   std::map<int, int> handlers_;      ///< lane by actor, -1 the outside
   std::map<Place, int> work_lanes_;  ///< lane by place
   std::vector<int> arrow_of_;        ///< by message
@@ -162,6 +163,7 @@ void Maker::Choose() {
     const PassRecord& pass = index_.work(w).pass;
     const auto at = stage_of_rank_.try_emplace(pass.rank, pass.stage).first;
     at->second = std::min(at->second, pass.stage);
+    stages_of_rank_[pass.rank].insert(pass.stage);
     if (Holds(pass.round, pass.begin_ns, pass.end_ns))
       work_[{pass.rank, lane_of(pass)}].push_back(w);
   }
@@ -169,9 +171,9 @@ void Maker::Choose() {
 
 void Maker::MakeLanes() {
   std::map<int, int> device_of_rank;
-  std::vector<Lane> lanes;
+  std::vector<TimelineLane> lanes;
   const auto add = [&](int actor, LaneKind kind, const std::string& lane) {
-    Lane made{{}, kind, actor, 0};
+    TimelineLane made{{}, kind, actor, 0, -1, {}};
     if (actor < 0) {
       made.path = {"outside"};
     } else {
@@ -193,26 +195,29 @@ void Maker::MakeLanes() {
     const int rank = std::stoi("0" + index_.ActorName(actor).substr(7));
     device_of_rank[rank] = actor;
     for (const char* lane : kWorkLanes) {
-      if (work_.contains({rank, lane})) add(actor, LaneKind::kWork, lane);
+      if (!work_.contains({rank, lane})) continue;
+      add(actor, LaneKind::kWork, lane);
+      lanes.back().rank = rank;
+      lanes.back().stages.assign(stages_of_rank_[rank].begin(), stages_of_rank_[rank].end());
     }
   }
   for (const auto& [actor, is_used] : used) {
     const bool device = actor >= 0 && index_.ClassOfActor(actor) == ActorClass::kDevice;
     add(actor, LaneKind::kHandlers, device ? "messages" : "");
   }
-  std::stable_sort(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) {
+  std::stable_sort(lanes.begin(), lanes.end(), [](const TimelineLane& a, const TimelineLane& b) {
     return std::tuple(a.process, a.path.front() == "outside" ? 1 : 0) <
                std::tuple(b.process, b.path.front() == "outside" ? 1 : 0) ||
            (a.process == b.process && a.path < b.path);
   });
   result_.lanes = std::move(lanes);
   for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
-    const Lane& made = result_.lanes[At(lane)];
+    const TimelineLane& made = result_.lanes[At(lane)];
     if (made.kind == LaneKind::kHandlers) handlers_[made.actor] = lane;
   }
   for (const auto& [rank, actor] : device_of_rank) {
     for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
-      const Lane& made = result_.lanes[At(lane)];
+      const TimelineLane& made = result_.lanes[At(lane)];
       if (made.kind != LaneKind::kWork || made.actor != actor) continue;
       work_lanes_[{rank, made.path.back()}] = lane;
     }
@@ -290,7 +295,8 @@ std::string SliceName(const TraceIndex& index, const LaneSlice& slice) {
   if (slice.work < 0) return index.TypeName(slice.message);
   const PassRecord& pass = index.work(slice.work).pass;
   const std::string kind = ToString(pass.kind);
-  return IsPass(pass.kind) ? kind + " " + std::to_string(pass.unit) : kind;
+  const std::int64_t number = index.places().Of(pass).number;
+  return IsPass(pass.kind) && number >= 0 ? kind + " " + std::to_string(number) : kind;
 }
 
 }  // namespace troupe

@@ -19,11 +19,13 @@ enum class LaneKind : std::uint8_t { kWork, kHandlers };
 inline constexpr std::array kWorkLanes = {"work", "copies", "sums"};
 
 /// A line of the timeline: what one actor handled, or the work of one device.
-struct Lane {
+struct TimelineLane {
   std::vector<std::string> path;  ///< "n0", "language", "s1", "rank 3": from the outside inwards
   LaneKind kind = LaneKind::kHandlers;
   int actor = -1;  ///< -1: outside of all actors, where the first messages come from
   int process = 0;
+  int rank = -1;            ///< of work: the device; else -1
+  std::vector<int> stages;  ///< of work: what the rank runs, ascending
 };
 
 /// One handled message or one piece of work.
@@ -60,9 +62,9 @@ struct LaneCounter {
 struct Timeline {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::vector<Lane> lanes;        ///< sorted by path
-  std::vector<LaneSlice> slices;  ///< by lane, then begin
-  std::vector<Arrow> arrows;      ///< by message
+  std::vector<TimelineLane> lanes;  ///< sorted by path
+  std::vector<LaneSlice> slices;    ///< by lane, then begin
+  std::vector<Arrow> arrows;        ///< by message
   std::vector<LaneCounter> counters;
   std::vector<StepSpan> steps;
 

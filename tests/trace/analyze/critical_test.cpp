@@ -58,6 +58,38 @@ TEST_CASE("work whose message is lost is named on the path", "[trace]") {
                                          Catch::Contains("what came before is not in the trace"));
 }
 
+TEST_CASE("a path says how often it went from one process to another", "[trace]") {
+  generated::Spec spec;
+  spec.processes = 2;
+  RunTrace trace = generated::Generate(spec);
+  const auto ways = [&] {
+    const TraceIndex index(trace);
+    const Steps steps(index);
+    return TripsOf(CriticalPathOf(index, steps.Of(2)), index);
+  };
+  const int before = ways();
+  CHECK(before > 0);
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  const CriticalPath path = CriticalPathOf(index, steps.Of(2));
+  int far = 0;
+  for (const Segment& segment : path.segments) {
+    far += segment.kind == SegmentKind::kTransit && segment.length_ns() == spec.far_ns ? 1 : 0;
+  }
+  CHECK(before == far);
+  CHECK_THAT(Format(path, index, 0),
+             Catch::Contains("; " + std::to_string(far) + " ways between processes"));
+  // Bytes that are asked for go there and back.
+  trace.messages.at(static_cast<std::size_t>(path.segments.back().message)).asked = true;
+  CHECK(ways() == before + 2);
+
+  const RunTrace alone = generated::Generate({});
+  const TraceIndex of_alone(alone);
+  const Steps steps_alone(of_alone);
+  CHECK_THAT(Format(CriticalPathOf(of_alone, steps_alone.Of(2)), of_alone, 0),
+             !Catch::Contains("between processes"));
+}
+
 TEST_CASE("a path whose beginning is lost says so", "[trace]") {
   RunTrace trace = generated::Generate({});
   const TraceIndex whole(trace);

@@ -116,10 +116,57 @@ TEST_CASE("waits name the edge and the one who kept the stage waiting", "[trace]
     CHECK(waits_ns <= time.idle_ns);
     CHECK(waits_ns > time.idle_ns / 2);
   }
+  CHECK(summary.stages[0].waits.front().what == "gradient from language");
   CHECK(summary.stages[0].waits.front().on == "Gradient over vision>language");
   CHECK(summary.stages[0].waits.front().whom == "leader vision>language/source.0");
+  CHECK(summary.stages[2].waits.front().what == "activation from language.s0");
   CHECK(summary.stages[2].waits.front().on == "Activation over language.s0>s1");
   CHECK(summary.stages[2].waits.front().whom == "stage language.s0 dp0");
+}
+
+TEST_CASE("waits are named by what was missing, and by actors where these are asked for",
+          "[trace]") {
+  generated::Spec spec;
+  spec.dp = 2;
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  const Summary summary = Summarize(index, steps.all());
+  const std::string plain = Format(summary, index, steps);
+  CHECK_THAT(plain, Catch::Contains("% gradient from language"));
+  CHECK_THAT(plain, Catch::Contains("the end of its stage's forward"));
+  CHECK_THAT(plain, Catch::Contains("F (step 2 mb 0)"));
+  for (const char* inside : {"FromSet", "ToSet", "leader ", "lock step"}) {
+    INFO(plain);
+    CHECK_THAT(plain, !Catch::Contains(inside));
+  }
+  const std::string actors = Format(summary, index, steps, Detail::kActors);
+  CHECK_THAT(actors, Catch::Contains("Gradient over vision>language from leader vision>language/"));
+  CHECK_THAT(actors, !Catch::Contains("FromSet"));
+}
+
+TEST_CASE("busy time is divided into computing and having no core", "[trace]") {
+  RunTrace trace = OneDevice();
+  trace.processes.resize(1);
+  trace.processes[0].cores = 0;
+  TraceIndex old(trace);
+  CHECK_THAT(Format(Summarize(old, {StepSpan{1, 0, 0, 120}}), old, Steps(old)),
+             !Catch::Contains("no core"));
+  trace.work[0].cores = {10, 8};   // of 20
+  trace.work[1].cores = {25, 15};  // of 40
+  trace.processes[0].cores = 1;
+  trace.work.push_back(trace.work[1]);
+  trace.work.back().pass.rank = 1;
+  const TraceIndex index(trace);
+  const Summary summary = Summarize(index, {StepSpan{1, 0, 0, 120}});
+  CHECK(summary.stages[0].cores == CoreTime{60, 38});
+  CHECK(summary.cores == CoreTime{60, 38});
+  const std::string text = Format(summary, index, Steps(index));
+  CHECK_THAT(text, Catch::Contains("busy  computing  no core  other"));
+  CHECK_THAT(text, Catch::Contains("their work had no core for 15.8% of that time (2 ranks on 1 "
+                                   "core): bubbles and waits are longer"));
+  // Half of a pass has half of its time.
+  CHECK(Summarize(index, {StepSpan{1, 0, 0, 20}}).cores == CoreTime{5, 4});
 }
 
 TEST_CASE("the most memory that each process had in use is that of the steps asked for",

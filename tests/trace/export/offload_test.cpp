@@ -44,7 +44,7 @@ TEST_CASE("sums of gradients that run beside other work have a lane of their own
   const auto names = [&trace] {
     const TraceIndex index(trace);
     std::multiset<std::string> found;
-    for (const Lane& lane : MakeTimeline(index, {}).lanes) {
+    for (const TimelineLane& lane : MakeTimeline(index, {}).lanes) {
       if (lane.kind == LaneKind::kWork) {
         found.insert(lane.path[lane.path.size() - 2] + " " + lane.path.back());
       }

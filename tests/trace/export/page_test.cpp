@@ -25,35 +25,101 @@ std::string OutputOf(const std::string& command) {
   return output;
 }
 
-TEST_CASE("the page draws every slice and arrow in a browser", "[trace][browser]") {
-  if (OutputOf("command -v chromium").empty()) {
-    WARN("skipped: chromium is not installed");
-    return;
+PageRun RunOf(const std::string& name, const TraceIndex& index, const Timeline& timeline) {
+  PageRun run;
+  run.name = name;
+  const Table table = StageTable(Summarize(index, timeline.steps), index);
+  run.timeline_json = PageTimelineJson({index, timeline, ToJson(table)});
+  run.series_json = R"({"loss":[[1,5.5],[2,4.5]],"held_out_loss":[[0,5.6],[2,4.4]]})";
+  return run;
+}
+
+TEST_CASE("ranks are called by the stages that they run, and slices by module and microbatch",
+          "[trace]") {
+  generated::Spec spec;
+  spec.evaluates_first = true;
+  RunTrace trace = generated::Generate(spec);
+  // The first language rank runs the encoder, too.
+  for (TraceWork& work : trace.work) {
+    if (work.pass.stage == 0) work.pass.rank = 1;
   }
+  for (TraceWork& work : trace.work) work.cores = {1000, 500};
+  const TraceIndex index(trace);
+  const Timeline timeline = MakeTimeline(index, Steps(index).all());
+  const std::string json = RunOf("a", index, timeline).timeline_json;
+  CHECK_THAT(json, Catch::Contains(R"("label":"rank 1: vision.s0, language.s0"})"));
+  CHECK_THAT(json, Catch::Contains(R"("label":"rank 2: language.s0"})"));
+  CHECK_THAT(json, Catch::Contains(R"("modules":[{"name":"vision","short":"v"},)"
+                                   R"({"name":"language","short":"l"}])"));
+  CHECK_THAT(json, Catch::Contains(R"("stages":[["vision.s0",0],["language.s0",1],)"));
+  CHECK_THAT(json, Catch::Contains(R"("F 3")") && !Catch::Contains(R"("F 4")"));
+}
+
+TEST_CASE("a page names what it lacks, and what is in it cannot end its script", "[trace]") {
+  PageRun run;
+  run.name = "</script><b>";
+  run.without_timeline = "no timeline: no trace";
+  std::ostringstream page;
+  WritePage(page, PageKind::kReport, {run, run});
+  CHECK_THAT(page.str(), Catch::Contains(R"("timeline":null)") &&
+                             Catch::Contains(R"({"report":true,"runs":[)") &&
+                             !Catch::Contains("</script><b>"));
+}
+
+/// What a browser makes of a page; empty: there is no browser.
+std::string DomOf(const std::string& page, const std::string& anchor) {
+  if (OutputOf("command -v chromium").empty()) return "";
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("troupe-page-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "page.html", std::ios::binary) << page;
+  const std::string dom =
+      OutputOf("timeout 50 chromium --headless --no-sandbox --disable-gpu --user-data-dir='" +
+               folder.string() + "/profile' --virtual-time-budget=3000 --dump-dom 'file://" +
+               folder.string() + "/page.html" + anchor + "' 2>/dev/null");
+  std::filesystem::remove_all(folder);
+  return dom;
+}
+
+TEST_CASE("the page draws every slice and arrow in a browser", "[trace][browser]") {
   generated::Spec spec;
   spec.dp = 2;
   const RunTrace trace = generated::Generate(spec);
   const TraceIndex index(trace);
   const Steps steps(index);
   const Timeline timeline = MakeTimeline(index, steps.all());
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("troupe-page-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "page.html", std::ios::binary) << [&] {
-    std::ostringstream page;
-    WritePage(page, index, timeline,
-              {ToJson(StageTable(Summarize(index, steps.all()), index)), "[[1,5.5],[2,4.5]]"});
-    return page.str();
-  }();
-  const std::string dom =
-      OutputOf("timeout 50 chromium --headless --no-sandbox --disable-gpu --user-data-dir='" +
-               folder.string() + "/profile' --virtual-time-budget=3000 --dump-dom 'file://" +
-               folder.string() + "/page.html#hover' 2>/dev/null");
-  // 10 devices in 3 groups, one process's memory in one; "ready" is said after all was drawn.
+  std::ostringstream page;
+  WritePage(page, PageKind::kTimeline, {RunOf("one", index, timeline)});
+  const std::string dom = DomOf(page.str(), "#hover");
+  if (dom.empty()) {
+    WARN("skipped: chromium is not installed");
+    return;
+  }
+  // 10 devices and one process's memory under its heading; "ready" is said after all was drawn.
   CHECK_THAT(dom, Catch::Contains("data-ready=\"" + std::to_string(timeline.slices.size()) + " " +
-                                  std::to_string(timeline.arrows.size()) + " 15\""));
+                                  std::to_string(timeline.arrows.size()) + " 12\""));
   CHECK_THAT(dom, Catch::Contains("<td>language.s1</td>"));
-  std::filesystem::remove_all(folder);
+  CHECK_THAT(dom, Catch::Contains("vision (v)") && Catch::Contains("F forward"));
+  CHECK_THAT(dom, Catch::Contains("data-curves=\"1\""));
+}
+
+TEST_CASE("a report shows the curves of all its runs", "[trace][browser]") {
+  const RunTrace trace = generated::Generate({});
+  const TraceIndex index(trace);
+  const Timeline timeline = MakeTimeline(index, {Steps(index).Of(2)});
+  PageRun other;
+  other.name = "other";
+  other.series_json = R"({"loss":[[1,0.5]],"learning_rate":[[1,0.001]]})";
+  other.facts = {{"global batch", "32"}};
+  std::ostringstream page;
+  WritePage(page, PageKind::kReport, {RunOf("one", index, timeline), other});
+  const std::string dom = DomOf(page.str(), "");
+  if (dom.empty()) {
+    WARN("skipped: chromium is not installed");
+    return;
+  }
+  CHECK_THAT(dom, Catch::Contains("data-curves=\"2\"") && Catch::Contains("<th>other</th>"));
+  CHECK_THAT(dom, Catch::Contains("one, other"));
 }
 
 }  // namespace

@@ -25,19 +25,44 @@ class Asked {
 TEST_CASE("messages, work, actors, stages, edges and steps can be joined", "[trace]") {
   const Asked ask;
   CHECK(ask("select count(*) n from messages") == "n\n628\n");
-  CHECK(ask("select s.name, kind, count(*) from work w join stages s using (stage) "
+  CHECK(ask("select stage, kind, count(*) from work "
             "where step = 2 and kind in ('F', 'update') group by 1, 2 order by 1, 2") ==
-        "name,kind,count(*)\nlanguage.s0,F,8\nlanguage.s0,update,2\nlanguage.s1,F,8\n"
+        "stage,kind,count(*)\nlanguage.s0,F,8\nlanguage.s0,update,2\nlanguage.s1,F,8\n"
         "language.s1,update,2\nvision.s0,F,4\nvision.s0,update,1\n");
-  CHECK(ask("select e.name, a.name from messages m join edges e using (edge) "
+  CHECK(ask("select module, count(*) from work join stages using (stage, module) group by 1") ==
+        "module,count(*)\nlanguage,120\nvision,30\n");
+  CHECK(ask("select edge, source, a.process from messages m join edges e using (edge) "
             "join actors a on a.actor = m.receiver where type = 'Slice' and unit = 3") ==
-        "name,name\nvision>language,leader vision>language/destination.0\n");
+        "edge,source,process\nvision>language,vision.s0,n0\n");
   CHECK(ask("select count(*) from messages m left join messages c on c.id = m.cause "
             "where c.id is null") == "count(*)\n1\n");
   CHECK(ask("select name, pid from processes") == "name,pid\nn0,100\n");
   // 3 steps of 4 microbatches on 5 devices: F, B; a reduction and an update of each.
   CHECK(ask("select count(*), min(memory_bytes), max(memory_bytes) from work") ==
         "count(*),min(memory_bytes),max(memory_bytes)\n150,1004096,1614400\n");
+}
+
+TEST_CASE("microbatches are numbered within their step", "[trace]") {
+  const Asked ask;
+  const std::string numbers = "step,first,last\n1,0,3\n2,0,3\n3,0,3\n";
+  CHECK(ask("select step, min(microbatch) first, max(microbatch) last from work "
+            "where kind = 'B' group by 1") == numbers);
+  CHECK(ask("select step, min(microbatch) first, max(microbatch) last from messages "
+            "where type in ('Slice', 'Gradient', 'RunForward', 'ForwardDone') group by 1") ==
+        numbers);
+  CHECK(ask("select count(*) from work where kind = 'update' and microbatch is not null") ==
+        "count(*)\n0\n");
+}
+
+TEST_CASE("a column that is not there is answered with those that are", "[trace]") {
+  const Asked ask;
+  CHECK_THROWS_WITH(ask("select start_ns from work"),
+                    Catch::StartsWith("sql: no such column: start_ns; work has message, kind, "
+                                      "module, stage, dp, rank, step, microbatch, ") &&
+                        !Catch::Contains("messages has"));
+  CHECK_THROWS_WITH(ask("select 1 from passes"),
+                    "sql: no such table: passes; there are processes, actors, stages, edges, "
+                    "steps, messages, work");
 }
 
 TEST_CASE("the schema that is printed is that of the tables", "[trace]") {

@@ -9,6 +9,25 @@ namespace {
 
 std::size_t Index(int i) { return static_cast<std::size_t>(i); }
 
+/// As messages/facts.cpp has it.
+MessageRole RoleOf(const std::string& type) {
+  using enum MessageRole;
+  static const std::map<std::string, MessageRole> roles = {
+      {"Activation", kActivation},
+      {"Slice", kActivation},
+      {"Gradient", kGradient},
+      {"GradientSlice", kGradient},
+      {"Input", kInput},
+      {"FromSet<ForwardDone>", kForwardDone},
+      {"FromSet<BackwardDone>", kBackwardDone},
+      {"BackwardsDone", kReplicaDone},
+      {"FromSet<GradientsReduced>", kGradientsReduced},
+      {"ApplyUpdate", kNorm},
+      {"RoundBegin", kStepBegin}};
+  const auto found = roles.find(type);
+  return found == roles.end() ? kOther : found->second;
+}
+
 }  // namespace
 
 int World::AddActor(const std::string& name, int process, std::int64_t handling_ns,
@@ -53,6 +72,7 @@ void World::Post(int to, const Letter& letter, int sender, std::int64_t at_ns, i
   m.link = letter.link;
   m.credits = letter.credits;
   m.step = letter.step;
+  m.role = RoleOf(letter.type);
   trace_.messages.push_back(m);
   letters_.push_back(letter);
   letters_.back().from = sender;
@@ -85,7 +105,8 @@ void World::Handle(int message) {
     pass.end_ns = end_ns;
     // Every pass of a process finds one page more in use.
     const int process = trace_.actors[Index(again.receiver)].process;
-    trace_.work.push_back({pass, message, {(process + 1) * 1'000'000 + 4096 * ++worked_[process]}});
+    const WorkMemory memory{(process + 1) * 1'000'000 + 4096 * ++worked_[process]};
+    trace_.work.push_back({pass, message, memory, {}});
   }
   done_.clear();
   for (const Leaving& leaving : std::exchange(leaving_, {})) {

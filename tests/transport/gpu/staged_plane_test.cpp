@@ -334,6 +334,34 @@ TEST_CASE("tensors on devices are fetched over UCX, onto a device or to the host
   CHECK(machine.fault().empty());
 }
 
+TEST_CASE("tensors on devices leave with their message, to a device or to the host") {
+  Machine machine;
+  DeviceBuffers home(0);
+  DeviceBuffers away(1);
+  DeviceStaging staging;
+  PlaneJob job({}, [&](TensorStore& store, Plane& plane) {
+    auto staged = std::make_unique<StagedPlane>(
+        plane, plane, staging,
+        StagedPlane::Options{plane.reads_device_memory(), std::size_t{1} << 20, nullptr});
+    store.Attach(staged.get(), staged.get());
+    store.AllocateOnDevices(
+        [&](Shape shape, DType dtype, int) { return away.Blank(std::move(shape), dtype); });
+    return staged;
+  });
+  const Buffer bytes = Pattern(5'000'007, 4);
+  const Buffer on_home = home.From(bytes);
+  for (const int device : {Buffer::kHost, 1}) {
+    for (const Buffer& from : {bytes, on_home}) {
+      const Buffer handle = job.store(1).Resolve(job.store(0).Refer(job.store(0).Push(from, 1)));
+      REQUIRE_FALSE(job.store(1).Asks(handle));
+      const Buffer here = job.store(1).FetchNow(handle, "test", device);
+      CHECK(here.device() == device);
+      CHECK(SameBytes(device == 1 ? away.ToHost(here) : here, bytes));
+    }
+  }
+  CHECK(machine.fault().empty());
+}
+
 TEST_CASE("a pull whose bytes change on the way from their device ends the job with the reason") {
   Machine machine;
   DeviceBuffers home(0);

@@ -1,0 +1,180 @@
+#include "cli/data_check.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "configs/loader.hpp"
+#include "data/counted_set.hpp"
+#include "data/sample_format.hpp"
+
+namespace troupe {
+namespace {
+
+struct CheckArguments {
+  ConfigArguments config;  ///< its path may be that of a list
+  bool quick = false;
+};
+
+/// One list that is checked.
+struct Checked {
+  CountedSet counted;
+  std::vector<DataFault> faults;  ///< in the order of the rows
+  std::int64_t num_bad_rows = 0;
+};
+
+Checked CheckList(const std::string& file, const SampleFormat& format, ImageDepth depth) {
+  Checked checked;
+  std::set<std::int64_t> rows;
+  checked.counted = CountSet(file, format, depth, [&](const DataFault& fault) {
+    checked.faults.push_back(fault);
+    if (fault.kind != FaultKind::kFile) rows.insert(fault.row);
+  });
+  std::ranges::stable_sort(checked.faults, {}, &DataFault::row);
+  checked.num_bad_rows = std::ssize(rows);
+  return checked;
+}
+
+std::string Size(const ImageFacts& facts) {
+  return std::to_string(facts.width) + " x " + std::to_string(facts.height);
+}
+
+/// "3 png of 32 x 32 to 640 x 480"; empty for none.
+std::string FormatText(ImageFormat format, const FormatCount& images) {
+  if (images.count == 0) return "";
+  const std::string smallest = Size(*images.smallest);
+  const std::string largest = Size(*images.largest);
+  return std::to_string(images.count) + (format == ImageFormat::kPng ? " png of " : " jpeg of ") +
+         smallest + (smallest == largest ? "" : " to " + largest);
+}
+
+void PrintLine(const char* name, const std::string& text) {
+  std::printf("  %-7s %s\n", name, text.c_str());
+}
+
+void PrintSummary(const Checked& checked) {
+  const CountedSet& counted = checked.counted;
+  const auto size = std::ssize(counted.set.rows);
+  std::printf("%s\n", counted.set.file.c_str());
+  PrintLine("rows", std::to_string(size) + ", " + std::to_string(counted.num_without_images) +
+                        " without an image, " + std::to_string(checked.num_bad_rows) + " bad");
+  std::string images = std::to_string(counted.images.num_images);
+  for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng}) {
+    const std::string text =
+        FormatText(format, counted.images.formats[static_cast<std::size_t>(format)]);
+    if (!text.empty()) images += ", " + text;
+  }
+  PrintLine("images", images);
+}
+
+/// Of a list that a configuration names.
+void PrintFit(const CountedSet& counted, const SampleFormat& format) {
+  PrintLine("tokens", "at most " + std::to_string(counted.most_tokens) + ", the context is " +
+                          std::to_string(format.context) + "; " + std::to_string(counted.num_cut) +
+                          " rows are longer and lose their end");
+}
+
+void PrintEpochs(const Config& config, const CountedSet& counted) {
+  const auto size = static_cast<double>(std::ssize(counted.set.rows));
+  if (size == 0) return;
+  const auto samples =
+      static_cast<double>(config.run.steps) * static_cast<double>(config.global_batch());
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "%.1f: %lld steps of %lld samples", samples / size,
+                static_cast<long long>(config.run.steps),
+                static_cast<long long>(config.global_batch()));
+  PrintLine("epochs", text.data());
+}
+
+void PrintFaults(const Checked& checked) {
+  for (const DataFault& fault : checked.faults) {
+    std::printf("%s\n", FaultLine(checked.counted.set.file, fault).c_str());
+  }
+}
+
+/// The exit code; tells how to go on where there are faults.
+int Verdict(std::size_t num_faults) {
+  if (num_faults == 0) {
+    std::printf("no faults\n");
+    return kExitDone;
+  }
+  std::printf(
+      "%zu faults: correct these rows and files, take the rows out of the list, or train without "
+      "them: data.on_error = \"skip\"\n",
+      num_faults);
+  return kExitFailed;
+}
+
+int CheckOneFile(const std::string& file, ImageDepth depth) {
+  const Checked checked = CheckList(file, PlainFormat().format, depth);
+  PrintFaults(checked);
+  PrintSummary(checked);
+  return Verdict(checked.faults.size());
+}
+
+int CheckConfig(const ConfigArguments& arguments, ImageDepth depth) {
+  const Config config = LoadConfig(arguments.path, arguments.overrides).config;
+  if (config.data.train.empty()) {
+    std::printf("%s: synthetic modules read no data\n", arguments.path.c_str());
+    return kExitDone;
+  }
+  const OwnedFormat owned = FormatOf(config);
+  const Checked train = CheckList(config.data.train, owned.format, depth);
+  PrintFaults(train);
+  std::size_t num_faults = train.faults.size();
+  Checked held_out;
+  if (!config.data.held_out.empty()) {
+    held_out = CheckList(config.data.held_out, owned.format, depth);
+    PrintFaults(held_out);
+    num_faults += held_out.faults.size();
+  }
+  PrintSummary(train);
+  PrintFit(train.counted, owned.format);
+  PrintEpochs(config, train.counted);
+  if (!config.data.held_out.empty()) {
+    PrintSummary(held_out);
+    PrintFit(held_out.counted, owned.format);
+  }
+  return Verdict(num_faults);
+}
+
+}  // namespace
+
+void AddDataCheck(CLI::App& data, Command& command) {
+  auto* check = data.add_subcommand(
+      "check",
+      "Check every row and every image of a list, or of the lists that a configuration names, and\n"
+      "print all faults, one a line, and a summary.\n"
+      "Exit code: 0 no faults, 1 faults, 2 wrong arguments or configuration.");
+  auto arguments = std::make_shared<CheckArguments>();
+  check
+      ->add_option("FILE", arguments->config.path,
+                   "a list (*.json, *.jsonl), or a configuration (*.toml)")
+      ->required();
+  check
+      ->add_option("--set", arguments->config.overrides,
+                   "KEY=VALUE, over the configuration's; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  check->add_flag("--quick", arguments->quick,
+                  "of images only whether they are there, their format and their size");
+  check->callback([&command, arguments] {
+    command = [arguments] {
+      const ImageDepth depth = arguments->quick ? ImageDepth::kHeader : ImageDepth::kDecode;
+      const std::string& path = arguments->config.path;
+      if (std::filesystem::path(path).extension() == ".toml") {
+        return CheckConfig(arguments->config, depth);
+      }
+      return CheckOneFile(path, depth);
+    };
+  });
+}
+
+}  // namespace troupe

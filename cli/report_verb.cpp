@@ -1,0 +1,62 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+
+#include "cli/commands.hpp"
+#include "cli/report.hpp"
+#include "cli/run_metrics.hpp"
+
+namespace troupe {
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> runs;
+  std::string out;
+  std::string csv;
+};
+
+int Report(const ReportArguments& arguments) {
+  std::string path = arguments.out;
+  if (path.empty()) {
+    path = arguments.runs.size() == 1 ? arguments.runs.front() + "/" + kReportFile : kReportFile;
+  }
+  try {
+    const std::string page = ReportPage(arguments.runs);
+    if (!arguments.csv.empty()) {
+      WritePageFile(arguments.csv, SeriesCsv(ReadMetrics(arguments.runs.front())));
+      std::cout << arguments.csv << ": the values of " << arguments.runs.front() << '\n';
+    }
+    WritePageFile(path, page);
+    std::cout << path << ": " << arguments.runs.size()
+              << (arguments.runs.size() == 1 ? " run, " : " runs, ")
+              << Bytes(static_cast<std::int64_t>(page.size())) << '\n';
+  } catch (const std::invalid_argument& e) {
+    std::cerr << "troupe report: " << e.what() << '\n';
+    return kExitBadInput;
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddReport(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand(
+      "report",
+      "Write one HTML page about a run, or several to compare: loss with what was held out,\n"
+      "learning rate, gradient norm and speed by step, drawn over each other, and the\n"
+      "timeline of the last step of each. The page needs no other file and no network.\n"
+      "Exit code: 0 done, 1 a file cannot be read or written, 2 wrong arguments.");
+  auto arguments = std::make_shared<ReportArguments>();
+  verb->add_option("RUN", arguments->runs, "run directories")->required();
+  verb->add_option("--out", arguments->out,
+                   "file to write (default: RUN/report.html; of several runs report.html here)")
+      ->type_name("FILE");
+  verb->add_option("--csv", arguments->csv,
+                   "write the values of metrics.jsonl of the (first) run to this file, too, a\n"
+                   "row per step")
+      ->type_name("FILE");
+  verb->callback([&command, arguments] { command = [arguments] { return Report(*arguments); }; });
+}
+
+}  // namespace troupe

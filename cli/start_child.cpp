@@ -1,0 +1,56 @@
+#include "cli/start_child.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdexcept>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace troupe {
+
+StartedChild StartChild(const ChildProcess& process) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  if (process.inherited >= 0) {
+    posix_spawn_file_actions_adddup2(&actions, process.inherited, kInherited);
+  }
+  // A group of its own: Ctrl-C in the terminal comes here, and from here to all, once.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // Nothing ignores SIGUSR1 before the child's first instruction: until then it has to wait.
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  std::vector<std::string> words = {"troupe"};
+  words.insert(words.end(), process.arguments.begin(), process.arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  StartedChild child;
+  const int error =
+      posix_spawn(&child.pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  if (error != 0) {
+    close(ends[0]);
+    throw std::runtime_error("cannot start " + process.name + ": " + std::strerror(error));
+  }
+  child.err = ends[0];
+  return child;
+}
+
+}  // namespace troupe

@@ -1,0 +1,18 @@
+// Starts this program again as a child of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include "cli/launcher.hpp"
+
+namespace troupe {
+
+struct StartedChild {
+  pid_t pid = -1;
+  int err = -1;  ///< read end of its standard error
+};
+
+/// Throws std::runtime_error with the system's words.
+StartedChild StartChild(const ChildProcess& process);
+
+}  // namespace troupe

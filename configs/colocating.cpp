@@ -1,0 +1,84 @@
+#include "configs/colocating.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "configs/checks.hpp"
+#include "configs/toml_value.hpp"
+
+namespace troupe {
+namespace {
+
+/// A hint that needs more ranks than this many times the fewest is none.
+constexpr std::int64_t kMostTimes = 8;
+constexpr std::int64_t kMostRanks = 1 << 16;
+
+/// tp and pp of a module on `ranks` ranks with the dp it has, the largest tp that its sizes allow.
+std::optional<Layout> LayoutOn(const ModuleConfig& module, int ranks) {
+  Layout layout{.dp = module.layout.dp};
+  const int rest = ranks / layout.dp;
+  const bool vit = module.kind == ModuleKind::kVit;
+  const std::int64_t layers = vit ? module.vit.built_layers() : module.llama.layers;
+  const std::int64_t heads = vit ? module.vit.heads : module.llama.heads;
+  const std::int64_t wide = vit ? module.vit.mlp_hidden : module.llama.mlp_hidden;
+  const std::int64_t kv_heads = vit ? heads : module.llama.kv_heads;
+  for (int tp = rest; tp >= 1; --tp) {
+    if (rest % tp != 0) continue;
+    const bool synthetic = module.kind == ModuleKind::kSynthetic;
+    const bool cuts = heads % tp == 0 && wide % tp == 0 &&
+                      (kv_heads % tp == 0 || (kv_heads > 0 && tp % kv_heads == 0));
+    if (!synthetic && (!cuts || rest / tp > layers)) continue;
+    layout.tp = tp;
+    layout.pp = rest / tp;
+    return layout;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool HaveSameRanks(const ModuleConfig& a, const ModuleConfig& b) {
+  auto in_a = a.ranks;
+  auto in_b = b.ranks;
+  std::ranges::sort(in_a);
+  std::ranges::sort(in_b);
+  return !in_a.empty() && in_a == in_b;
+}
+
+bool IsColocatedEncoder(const Config& config, const ModuleConfig& module) {
+  return WhyNotColocated(config, module).empty();
+}
+
+std::string WhyNotColocated(const Config& config, const ModuleConfig& module) {
+  std::string feeds;
+  for (const EdgeConfig& edge : config.edges) {
+    const ModuleConfig* to = config.Find(edge.to);
+    if (edge.from != module.name || to == nullptr || to == &module) continue;
+    if (!module.inline_in && HaveSameRanks(module, *to)) return "";
+    feeds = edge.to;
+  }
+  if (feeds.empty()) return "feeds no module";
+  if (module.inline_in) return "is inline in " + Quoted(*module.inline_in) + " and runs with it";
+  return "shares no ranks with " + Quoted(feeds) + ", which it feeds";
+}
+
+std::string ColocatingHint(const Config& config, const EdgeConfig& edge) {
+  const ModuleConfig& from = *config.Find(edge.from);
+  const ModuleConfig& to = *config.Find(edge.to);
+  const std::int64_t least = std::lcm<std::int64_t>(from.layout.dp, to.layout.dp);
+  const std::string hint = "dp " + std::to_string(from.layout.dp) + " and dp " +
+                           std::to_string(to.layout.dp) + " on the same ranks need a multiple of " +
+                           std::to_string(least) + " ranks";
+  for (std::int64_t ranks = least; ranks <= std::min(kMostTimes * least, kMostRanks);
+       ranks += least) {
+    const auto first = LayoutOn(from, static_cast<int>(ranks));
+    const auto second = LayoutOn(to, static_cast<int>(ranks));
+    if (!first || !second) continue;
+    return hint + ": e.g. " + std::to_string(ranks) + " ranks, " + from.name + " " +
+           SizesText(*first, " ") + ", " + to.name + " " + SizesText(*second, " ");
+  }
+  return hint;
+}
+
+}  // namespace troupe

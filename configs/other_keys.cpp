@@ -1,0 +1,152 @@
+#include "configs/other_keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "configs/toml_value.hpp"
+
+namespace troupe {
+
+namespace {
+
+/// Words that all mean one key of ours.
+struct Synonyms {
+  MeantKey meant;
+  std::string_view words;  ///< folded, with one blank between two
+};
+
+constexpr auto kModelSynonyms = std::to_array<Synonyms>({
+    {{"modules.*", "kind"}, "type model_type arch architecture"},
+    {{"modules.*", "hidden"},
+     "hidden_size dim d_model n_embd embed_dim hidden_dim model_dim width"},
+    {{"modules.*", "layers"}, "num_layers num_hidden_layers n_layers n_layer depth"},
+    {{"modules.*", "heads"}, "num_heads num_attention_heads n_heads n_head"},
+    {{"modules.*", "kv_heads"}, "num_key_value_heads num_kv_heads n_kv_heads num_query_groups"},
+    {{"modules.*", "mlp_hidden"},
+     "intermediate_size ffn_hidden_size ffn_hidden ffn_dim mlp_dim mlp_size"},
+    {{"modules.*", "vocab"}, "vocab_size padded_vocab_size vocabulary vocabulary_size"},
+    {{"modules.*", "context"},
+     "seq_len seq_length seqlen max_seq_len max_seq_length sequence_length model_max_length "
+     "max_position_embeddings context_length block_size n_ctx"},
+    {{"modules.*", "rope_base"}, "rope_theta rotary_base"},
+    {{"modules.*", "tied_head"}, "tie_word_embeddings tie_embeddings weight_tying tied_embeddings"},
+    {{"modules.*", "norm_epsilon"}, "rms_norm_eps layer_norm_eps norm_eps layernorm_epsilon"},
+    {{"modules.*", "image_size"}, "img_size image_resolution input_size"},
+    {{"modules.*", "patch_size"}, "patch patch_dim"},
+    {{"modules.*", "feature_layer"}, "vision_feature_layer mm_vision_select_layer select_layer"},
+    {{"modules.*", "frozen"}, "freeze requires_grad"},
+    {{"modules.*", "recompute"},
+     "gradient_checkpointing activation_checkpointing activation_checkpoint "
+     "recompute_granularity"},
+    {{"modules.*.layout", "tp"},
+     "tensor_parallel tensor_parallel_size tensor_parallel_degree tensor_model_parallel_size "
+     "tp_size"},
+    {{"modules.*.layout", "pp"},
+     "pipeline_parallel pipeline_parallel_size pipeline_parallel_degree "
+     "pipeline_model_parallel_size pp_size"},
+    {{"modules.*.layout", "dp"},
+     "data_parallel data_parallel_size data_parallel_degree data_parallel_replicate_degree "
+     "data_parallel_shard_degree dp_size"},
+    {{"modules.*.layout", "cp"},
+     "context_parallel context_parallel_size context_parallel_degree cp_size"},
+    {{"modules.*.layout", "ep"},
+     "expert_parallel expert_parallel_degree expert_model_parallel_size ep_size"},
+    {{"edges.*.*", "from"}, "source src"},
+    {{"edges.*.*", "to"}, "target destination dst"},
+    {{"edges.*.*.through", ""}, "projector projection connector"},
+});
+
+constexpr auto kRunSynonyms = std::to_array<Synonyms>({
+    {{"run", "steps"},
+     "train_iters max_steps num_steps total_steps training_steps iterations iters epochs "
+     "num_epochs num_train_epochs"},
+    {{"run", "evaluate_every"}, "eval_interval eval_steps eval_every evaluation_interval"},
+    {{"run", "precision"}, "dtype torch_dtype mixed_precision bf16 fp16 amp"},
+    {{"run", "dir"}, "output_dir save_dir out_dir dump_folder"},
+    {{"run", "seed"}, "random_seed"},
+    {{"cluster", "ranks"}, "world_size num_gpus gpus num_devices"},
+    {{"cluster", "nodes"}, "nnodes num_nodes"},
+    {{"cluster", "backend"}, "device accelerator"},
+    {{"cluster", "join"}, "master_addr master_address rdzv_endpoint"},
+    {{"schedule", "microbatches"},
+     "gradient_accumulation gradient_accumulation_steps grad_accum grad_accum_steps "
+     "accumulate_grad_batches num_microbatches n_microbatches"},
+    {{"schedule", "global_batch"},
+     "global_batch_size train_batch_size total_batch_size effective_batch_size"},
+    {{"schedule", "micro_batch_size"},
+     "batch_size microbatch_size micro_batch micro_batchsize mbs local_batch_size "
+     "per_device_train_batch_size train_micro_batch_size_per_gpu "
+     "pipeline_parallel_microbatch_size"},
+    {{"schedule", "global_batch"}, "batch_size"},
+    {{"schedule", "kind"}, "pipeline_schedule pipeline_parallel_schedule"},
+    {{"schedule", "chunks"}, "virtual_pipeline_model_parallel_size num_virtual_stages"},
+    {{"optimizer", "learning_rate"}, "lr max_lr peak_lr base_lr"},
+    {{"optimizer", "min_learning_rate"}, "min_lr lr_min eta_min"},
+    {{"optimizer", "warmup_steps"},
+     "warmup warmup_iters lr_warmup_iters lr_warmup_steps num_warmup_steps"},
+    {{"optimizer", "schedule"},
+     "lr_scheduler lr_scheduler_type lr_decay_style lr_schedule scheduler"},
+    {{"optimizer", "betas"}, "beta1 beta2 adam_beta1 adam_beta2"},
+    {{"optimizer", "epsilon"}, "eps adam_eps adam_epsilon"},
+    {{"optimizer", "weight_decay"}, "wd"},
+    {{"optimizer", "clip_norm"},
+     "grad_clip clip_grad max_norm max_grad_norm gradient_clipping gradient_clip_val clip"},
+    {{"data", "train"}, "train_data train_data_path train_file data_path dataset dataset_path"},
+    {{"data", "held_out"},
+     "val valid validation val_data valid_data val_file validation_file eval_data test"},
+    {{"data", "tokenizer"}, "tokenizer_path tokenizer_model tokenizer_type"},
+    {{"checkpoint", "every"}, "save_interval save_steps save_every"},
+    {{"checkpoint", "keep"}, "save_total_limit keep_latest_k keep_last"},
+    {{"modules.*", ""}, "model models module"},
+    {{"edges.*.*", ""}, "edge"},
+    {{"run", ""}, "train training"},
+    {{"data", ""}, "dataset datasets"},
+    {{"optimizer", ""}, "optim lr_scheduler"},
+    {{"checkpoint", ""}, "checkpointing checkpoints"},
+    {{"cluster", ""}, "distributed"},
+    {{"modules.*.layout", ""}, "parallelism parallel"},
+});
+
+bool HasWord(std::string_view words, std::string_view word) {
+  for (std::size_t at = words.find(word); at != std::string_view::npos;
+       at = words.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    const bool begins = at == 0 || words[at - 1] == ' ';
+    if (begins && (end == words.size() || words[end] == ' ')) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string FoldedKey(std::string_view word) {
+  std::string folded(word);
+  for (char& c : folded) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == '-') c = '_';
+  }
+  return folded;
+}
+
+std::vector<MeantKey> MeantBy(std::string_view word) {
+  std::vector<MeantKey> meant;
+  const std::string folded = FoldedKey(word);
+  if (folded.empty() || folded.find(' ') != std::string::npos) return meant;
+  for (const auto all :
+       {std::span<const Synonyms>(kModelSynonyms), std::span<const Synonyms>(kRunSynonyms)}) {
+    for (const auto& synonyms : all) {
+      if (HasWord(synonyms.words, folded)) meant.push_back(synonyms.meant);
+    }
+  }
+  return meant;
+}
+
+std::string Described(const MeantKey& meant, std::string_view table) {
+  const std::string title(FindTable(meant.table)->title);
+  if (meant.key.empty()) return title;
+  if (meant.table == table) return Quoted(meant.key);
+  return std::string(meant.key) + " (in " + title + ")";
+}
+
+}  // namespace troupe

@@ -1,0 +1,77 @@
+#include "configs/paths.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "configs/loader.hpp"
+
+namespace troupe {
+
+namespace fs = std::filesystem;
+
+static constexpr std::string_view kSentencePiece = "sentencepiece:";
+
+std::string AbsolutePath(const std::string& path) {
+  return path.empty() ? path : fs::absolute(path).lexically_normal().string();
+}
+
+std::string Located(const std::string& path, const Place& stated) {
+  if (path.empty()) return path;
+  const fs::path folder = stated.argument ? fs::path() : fs::path(stated.file).parent_path();
+  const fs::path there = AbsolutePath((folder / path).string());
+  const fs::path near = there.lexically_relative(fs::current_path());
+  const bool below = !near.empty() && *near.begin() != "..";
+  return (below ? near : there).string();
+}
+
+/// `change` of the file's part of a tokenizer.
+template <class Change>
+static std::string OfTokenizer(const std::string& tokenizer, Change change) {
+  if (!tokenizer.starts_with(kSentencePiece)) return tokenizer;
+  return std::string(kSentencePiece) + change(tokenizer.substr(kSentencePiece.size()));
+}
+
+std::string LocatedTokenizer(const std::string& tokenizer, const Place& stated) {
+  return OfTokenizer(tokenizer, [&](const std::string& path) { return Located(path, stated); });
+}
+
+std::string AbsoluteTokenizer(const std::string& tokenizer) {
+  return OfTokenizer(tokenizer, AbsolutePath);
+}
+
+bool HoldsPath(const KeySpec& key) {
+  return key.type == ValueType::kPath || key.type == ValueType::kTokenizer;
+}
+
+std::vector<MissingFile> MissingDataFiles(const Config& config) {
+  std::vector<MissingFile> missing;
+  const auto require = [&](const std::string& key, const std::string& path) {
+    std::error_code ignored;
+    if (path.empty() || fs::exists(path, ignored)) return;
+    missing.push_back({key, AbsolutePath(path)});
+  };
+  const auto synthetic = [](const auto& module) { return module.kind == ModuleKind::kSynthetic; };
+  if (std::ranges::any_of(config.modules, synthetic)) return missing;
+  require("data.train", config.data.train);
+  require("data.held_out", config.data.held_out);
+  const std::string& tokenizer = config.data.tokenizer;
+  if (tokenizer.starts_with(kSentencePiece)) {
+    require("data.tokenizer", tokenizer.substr(kSentencePiece.size()));
+  }
+  return missing;
+}
+
+void RequireDataFiles(const LoadedConfig& loaded) {
+  std::vector<ConfigError> errors;
+  for (const MissingFile& file : MissingDataFiles(loaded.config)) {
+    const Origin& origin = loaded.origins.at(file.key);
+    errors.push_back(
+        {origin.place.file, origin.place.line, origin.place.column,
+         file.key + ": " + origin.written + ": no such file; looked for " + file.looked_for});
+  }
+  if (!errors.empty()) throw ConfigErrors(std::move(errors));
+}
+
+}  // namespace troupe

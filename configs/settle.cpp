@@ -1,0 +1,84 @@
+#include "configs/settle.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "configs/checks.hpp"
+
+namespace troupe {
+
+/// As Llama's models have it: 4096 and 11008, 5120 and 13824.
+static std::int64_t LlamaMlp(std::int64_t hidden) {
+  constexpr std::int64_t kMultiple = 256;
+  return (8 * hidden / 3 + kMultiple - 1) / kMultiple * kMultiple;
+}
+
+void FillDefaults(Config& config, const Report& report) {
+  const auto encoders = std::ranges::count(config.modules, ModuleKind::kVit, &ModuleConfig::kind);
+  for (auto& module : config.modules) {
+    const auto left_out = [&](const char* key) { return !report.Knows(KeyOf(module, key)); };
+    if (module.kind == ModuleKind::kVit) {
+      if (left_out("mlp_hidden")) module.vit.mlp_hidden = 4 * module.vit.hidden;
+      if (left_out("input") && encoders == 1) module.input.emplace();
+    } else if (module.kind == ModuleKind::kLlama) {
+      if (left_out("kv_heads")) module.llama.kv_heads = module.llama.heads;
+      if (left_out("mlp_hidden")) module.llama.mlp_hidden = LlamaMlp(module.llama.hidden);
+    }
+  }
+}
+
+/// The module whose replicas a microbatch is for, null where the edges leave none or its replicas
+/// are not known.
+static const ModuleConfig* KnownSink(const Config& config, const Report& report) {
+  const auto sink = std::ranges::find_if(config.modules, [&](const ModuleConfig& module) {
+    return std::ranges::count(config.edges, module.name, &EdgeConfig::from) == 0;
+  });
+  if (sink == config.modules.end()) return nullptr;
+  const bool good = report.Good({"modules", KeyOf(*sink, "layout"), KeyOf(*sink, "layout.dp")});
+  return good ? &*sink : nullptr;
+}
+
+/// "the nearest are 32 and 48".
+static std::string NearestMultiples(std::int64_t number, std::int64_t of) {
+  const std::int64_t below = number / of * of;
+  if (below == 0) return "the nearest is " + std::to_string(of);
+  return "the nearest are " + std::to_string(below) + " and " + std::to_string(below + of);
+}
+
+void SettleBatch(Config& config, const Inputs& inputs, Report& report) {
+  ScheduleConfig& schedule = config.schedule;
+  const std::string batch_key = "schedule.global_batch";
+  const std::string count_key = "schedule.microbatches";
+  if (!report.Knows(batch_key)) return;
+  const ModuleConfig* sink = KnownSink(config, report);
+  const bool known = report.Good({batch_key, count_key, "schedule.micro_batch_size"});
+  if (sink == nullptr || !known) return report.Doubt(count_key);
+  const std::int64_t batch = *inputs.global_batch;
+  const std::int64_t samples = schedule.micro_batch_size * sink->layout.dp;
+  const std::string factors = std::to_string(schedule.micro_batch_size) + " samples * dp " +
+                              std::to_string(sink->layout.dp) + " of " + sink->name;
+  if (report.Knows(count_key)) {
+    const auto product = static_cast<double>(samples) * static_cast<double>(schedule.microbatches);
+    if (product == static_cast<double>(batch)) return;
+    report.Add(report.Later(batch_key, count_key),
+               factors + " * " + std::to_string(schedule.microbatches) +
+                   " microbatches are not global_batch = " + std::to_string(batch) +
+                   "; expected one of the two keys, or both to agree");
+    return report.Doubt(count_key);
+  }
+  if (batch % samples != 0) {
+    report.Add(batch_key, "expected a multiple of " + factors + " = " + std::to_string(samples) +
+                              ", got " + std::to_string(batch) + "; " +
+                              NearestMultiples(batch, samples));
+    return report.Doubt(count_key);
+  }
+  schedule.microbatches = batch / samples;
+  const auto most = static_cast<std::int64_t>(FindKey("schedule", "microbatches")->range.high);
+  if (schedule.microbatches <= most) return;
+  report.Add(batch_key, "expected at most " + std::to_string(most) + " microbatches, got " +
+                            std::to_string(batch) + " / (" + factors +
+                            ") = " + std::to_string(schedule.microbatches));
+  report.Doubt(count_key);
+}
+
+}  // namespace troupe

@@ -1,0 +1,61 @@
+// Faults of a data set, as values and as a line each.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// A data set that cannot be used: one line per fault, with file, row, id and reason.
+class DataError : public std::runtime_error {
+ public:
+  explicit DataError(const std::string& line) : DataError(std::vector<std::string>{line}) {}
+  explicit DataError(std::vector<std::string> lines)
+      : std::runtime_error(Joined(lines)), lines_(std::move(lines)) {}
+
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  static std::string Joined(const std::vector<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
+    return text;
+  }
+
+  std::vector<std::string> lines_;
+};
+
+enum class FaultKind : std::uint8_t {
+  kFile,     ///< the list itself: rows after it are not known
+  kRow,      ///< a row that cannot be read
+  kContext,  ///< a row that does not fit the configuration
+  kImage     ///< a file that a row names
+};
+
+struct DataFault {
+  FaultKind kind = FaultKind::kRow;
+  std::int64_t row = -1;  ///< place in the list, from 0; of kFile the first that is not known
+  std::string id;         ///< of the row; may be empty
+  std::string reason;     ///< one line; of kImage it begins with the path
+};
+
+/// `FILE: row 3 (id "a7")`, the start of every error about a row.
+std::string RowName(const std::string& file, std::int64_t row, const std::string& id);
+/// `FILE: row 3 (id "a7"): reason`, one line.
+std::string FaultLine(const std::string& file, const DataFault& fault);
+
+/// One fault of `file`.
+class FaultError : public DataError {
+ public:
+  FaultError(const std::string& file, DataFault fault)
+      : DataError(FaultLine(file, fault)), fault_(std::move(fault)) {}
+  const DataFault& fault() const { return fault_; }
+
+ private:
+  DataFault fault_;
+};
+
+}  // namespace troupe

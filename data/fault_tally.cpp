@@ -1,0 +1,59 @@
+#include "data/fault_tally.hpp"
+
+namespace troupe {
+namespace {
+
+/// Faults that are printed; `troupe data check` prints all.
+constexpr std::size_t kShown = 5;
+
+}  // namespace
+
+std::function<void(const DataFault&)> FaultTally::For(const std::string& file) {
+  return [this, file](const DataFault& fault) { Add(file, fault); };
+}
+
+void FaultTally::Add(const std::string& file, const DataFault& fault) {
+  ++count_;
+  if (first_.size() < kShown) first_.push_back(FaultLine(file, fault));
+  if (fault.kind == FaultKind::kFile) unreadable_ = true;
+  if (fault.kind != FaultKind::kFile && num_rows() <= policy_.skip_limit) {
+    rows_[file].insert(fault.row);
+  }
+}
+
+void FaultTally::Require() const {
+  if (count_ == 0) return;
+  std::vector<std::string> lines = Shown();
+  if (!policy_.skip || unreadable_) throw DataError(lines);
+  if (num_rows() <= policy_.skip_limit) return;
+  lines.push_back("data.skip_limit: more than " + std::to_string(policy_.skip_limit) +
+                  " rows cannot be used; `troupe data check` lists all");
+  throw DataError(lines);
+}
+
+std::vector<std::string> FaultTally::SkippedLines() const {
+  std::vector<std::string> lines;
+  if (count_ == 0) return lines;
+  for (const std::string& line : first_) lines.push_back(line + "; skipped");
+  lines.push_back("data.on_error = \"skip\": " + std::to_string(num_rows()) +
+                  (num_rows() == 1 ? " row is" : " rows are") +
+                  " skipped; in training the next row of the file takes its place");
+  return lines;
+}
+
+std::int64_t FaultTally::num_rows() const {
+  std::int64_t count = 0;
+  for (const auto& [file, rows] : rows_) count += std::ssize(rows);
+  return count;
+}
+
+std::vector<std::string> FaultTally::Shown() const {
+  std::vector<std::string> lines = first_;
+  const auto more = count_ - std::ssize(first_);
+  if (more > 0) {
+    lines.push_back("and " + std::to_string(more) + " more faults: `troupe data check` lists all");
+  }
+  return lines;
+}
+
+}  // namespace troupe

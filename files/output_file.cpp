@@ -1,0 +1,89 @@
+#include "files/output_file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <stdexcept>
+#include <unistd.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+[[noreturn]] void Fail(const std::string& path, const std::string& what, int error) {
+  throw std::runtime_error(path + ": cannot " + what + ": " + std::strerror(error));
+}
+
+}  // namespace
+
+int CreateFile(const std::string& path) {
+  unlink(path.c_str());  // what is left of an earlier run, or somebody's link
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0) Fail(path, "create", errno);
+  return file;
+}
+
+OutputFile::OutputFile(std::string path, Opening opening) : path_(std::move(path)) {
+  if (opening == Opening::kNew) {
+    file_ = CreateFile(path_);
+    return;
+  }
+  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file_ < 0) Fail(path_, "create", errno);
+}
+
+OutputFile::~OutputFile() {
+  if (file_ >= 0) close(file_);
+}
+
+void OutputFile::Write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(file_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) Fail(path_, "write", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void OutputFile::Sync() {
+  while (fsync(file_) != 0) {
+    if (errno != EINTR) Fail(path_, "flush", errno);
+  }
+}
+
+void OutputFile::Close() {
+  // The descriptor is gone whatever close says: closing again could hit somebody else's file.
+  const int file = std::exchange(file_, -1);
+  if (file >= 0 && close(file) != 0) Fail(path_, "close", errno);
+}
+
+void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>& write) {
+  const std::string temporary = path + ".tmp";
+  OutputFile file(temporary);
+  try {
+    write(file);
+    file.Sync();
+    file.Close();
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) Fail(path, "replace", errno);
+  } catch (...) {
+    unlink(temporary.c_str());
+    throw;
+  }
+  // A rename is on the disk only once its directory is.
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  SyncDirectory(parent.empty() ? "." : parent.string());
+}
+
+void SyncDirectory(const std::string& directory) {
+  const int file = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) Fail(directory, "open", errno);
+  const int error = fsync(file) == 0 ? 0 : errno;
+  close(file);
+  // EINVAL: this file system has no such operation on directories, so there is nothing to wait for.
+  if (error != 0 && error != EINVAL) Fail(directory, "flush", error);
+}
+
+}  // namespace troupe

@@ -1,0 +1,50 @@
+// Every file of a run directory is made here. They are whole or not there: every write, flush and
+// close is checked, and a file takes its name only once its bytes are on the disk. No link is
+// followed: others may be able to write where a run is.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+namespace troupe {
+
+/// Creates `path` for reading and writing in the place of whatever file or link has that name.
+/// Returns its descriptor. Throws std::runtime_error with path and reason.
+int CreateFile(const std::string& path);
+
+enum class Opening {
+  kNew,     ///< in the place of whatever file or link has the name
+  kAppend,  ///< at the end of the file, which may be there; not through a link
+};
+
+/// A file being written. Every failure throws std::runtime_error with path and reason, e.g.
+/// "runs/a/model.safetensors.tmp: cannot write: No space left on device".
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path, Opening opening = Opening::kNew);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void Write(std::span<const std::byte> bytes);
+  /// Blocks until what was written is on the disk.
+  void Sync();
+  /// The destructor closes too, but swallows the error.
+  void Close();
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
+
+/// Writes `path` as a whole: `write` fills PATH.tmp, which is flushed to the disk and then renamed
+/// to `path`. When anything fails the old `path` is untouched, PATH.tmp is removed, and the error
+/// is thrown: what `write` threw, else std::runtime_error with path and reason.
+void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>& write);
+
+/// Blocks until the names in `directory` are on the disk. Throws std::runtime_error with path and
+/// reason.
+void SyncDirectory(const std::string& directory);
+
+}  // namespace troupe

@@ -1,0 +1,31 @@
+// What tests do to the library, to see that it would be found.
+#pragma once
+
+namespace troupe {
+
+/// While it lives, this thread adds products up in the type of their factors, one rounding per
+/// term, as libtorch 1.13 may on a CPU.
+class PlantShortSums {
+ public:
+  PlantShortSums();
+  ~PlantShortSums();
+  PlantShortSums(const PlantShortSums&) = delete;
+  PlantShortSums& operator=(const PlantShortSums&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// While it lives, the library computes without oneDNN, as it does on a CPU without AVX-512.
+class WithoutOneDnn {
+ public:
+  WithoutOneDnn();
+  ~WithoutOneDnn();
+  WithoutOneDnn(const WithoutOneDnn&) = delete;
+  WithoutOneDnn& operator=(const WithoutOneDnn&) = delete;
+
+ private:
+  bool before_;
+};
+
+}  // namespace troupe

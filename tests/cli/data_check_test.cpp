@@ -1,0 +1,105 @@
+// Bad rows and images: found all at once before a run, or skipped by it.
+#include <nlohmann/json.hpp>
+
+#include <catch2/catch.hpp>
+
+#include "tests/cli/run_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+
+/// Five rows: a good image, a missing one, one that is cut short, a gif, and a row that is wrong.
+void WriteFiveRows(const RunFolder& folder) {
+  const std::string whole = BytesOf("data/shapes/images/train_0000.png");
+  folder.WriteImage("cut.png", whole.substr(0, whole.size() / 2));
+  folder.WriteImage("a.gif", "GIF89a");
+  folder.WriteRows("[" + RowText("images/good.png") + "," + RowText("images/none.png") + "," +
+                   RowText("images/cut.png") + "," + RowText("images/a.gif") + "," +
+                   RowText("images/good.png", "no placeholder") + "]");
+}
+
+/// The last object of the only run's metrics.
+nlohmann::json LastMetrics(const RunFolder& folder) {
+  const auto lines = LinesOf(BytesOf(folder.Runs().at(0) + "/metrics.jsonl"));
+  return nlohmann::json::parse(lines.back());
+}
+
+TEST_CASE("data check prints every fault of a list, one a line, and a summary", "[cli]") {
+  const RunFolder folder;
+  WriteFiveRows(folder);
+  const std::string list = folder / "train.json";
+  const Outcome whole = RunTroupe({"data", "check", list});
+  INFO(whole.out << whole.err);
+  CHECK(whole.exit_code == 1);
+  const auto lines = LinesOf(whole.out);
+  REQUIRE(lines.size() == 8);
+  for (int row = 1; row < 5; ++row) {
+    CHECK_THAT(lines[static_cast<std::size_t>(row) - 1],
+               Catch::StartsWith(list + ": row " + std::to_string(row) + " (id \"a\"): "));
+  }
+  CHECK_THAT(lines[1], Contains("images/cut.png: not a usable png: "));
+  CHECK(lines[5] == "  rows    5, 0 without an image, 4 bad");
+  CHECK(lines[6] == "  images  4, 1 png of 32 x 32");
+  CHECK_THAT(lines[7], Catch::StartsWith("4 faults: "));
+
+  const Outcome quick = RunTroupe({"data", "check", list, "--quick"});
+  CHECK(quick.exit_code == 1);
+  CHECK_THAT(quick.out, !Contains("cut.png") && Contains("none.png") && Contains("3 faults: "));
+}
+
+TEST_CASE("data check of a configuration checks both lists against it", "[cli]") {
+  const RunFolder folder;
+  const Outcome outcome = RunTroupe(
+      {"data", "check", "configs/shapes.toml", "--set", "data.train=" + (folder / "train.json")});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  const auto lines = LinesOf(outcome.out);
+  REQUIRE(lines.size() == 10);
+  CHECK_THAT(lines[3], Contains("tokens  at most ") && Contains("the context is 96; 0 rows"));
+  CHECK(lines[4] == "  epochs  6400.0: 200 steps of 32 samples");
+  CHECK(lines[5] == "data/shapes/held_out.json");
+  CHECK(lines[9] == "no faults");
+  CHECK(RunTroupe({"data", "check", "none.json"}).exit_code == 1);
+  CHECK(RunTroupe({"data", "check", "none.toml"}).exit_code == 2);
+}
+
+TEST_CASE("train and doctor name all bad rows at once", "[cli]") {
+  const RunFolder folder;
+  WriteFiveRows(folder);
+  const Outcome train = folder.Train();
+  INFO(train.out << train.err);
+  CHECK(train.exit_code == 2);
+  CHECK(LinesOf(train.err).size() == 3);
+  CHECK(folder.Runs().empty());
+  const Outcome doctor = RunTroupe(folder.Arguments("doctor", "configs/shapes.toml"));
+  CHECK(doctor.exit_code == 4);
+  for (const std::string& line : LinesOf(train.err)) CHECK_THAT(doctor.out, Contains(line));
+}
+
+TEST_CASE("on_error = skip trains without the bad rows and counts them", "[cli]") {
+  const RunFolder folder;
+  WriteFiveRows(folder);
+  const Outcome outcome = folder.Train({"data.on_error=skip"});
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, Contains("4 rows are skipped") && Contains("row 2 (id \"a\"): "));
+  const auto metrics = LastMetrics(folder);
+  CHECK(metrics["skipped_samples"].get<int>() > 0);
+
+  // In two processes, and in another layout, the same rows and the same loss.
+  const RunFolder other;
+  WriteFiveRows(other);
+  auto arguments = other.Arguments("train", "configs/shapes_2node.toml", {"data.on_error=skip"});
+  arguments.insert(arguments.end(), {"--local", "2"});
+  const Outcome two = RunTroupe(arguments);
+  INFO(two.out << two.err);
+  REQUIRE(two.exit_code == 0);
+  CHECK(LastMetrics(other)["skipped_samples"] == metrics["skipped_samples"]);
+  CHECK(LastMetrics(other)["loss"].get<double>() ==
+        Approx(metrics["loss"].get<double>()).epsilon(1e-4));
+}
+
+}  // namespace
+}  // namespace troupe

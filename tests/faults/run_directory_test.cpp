@@ -1,0 +1,99 @@
+// What other programs do to the directory of a run that trains.
+#include <filesystem>
+#include <fstream>
+
+#include "tests/faults/checks.hpp"
+
+using namespace troupe::testing;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string RunOf(const Job& job) {
+  const auto runs = job.Runs();
+  REQUIRE(runs.size() == 1);
+  return runs.front();
+}
+
+/// The job ends within seconds of `moment` with exit code 1 and the cause as its last line.
+void CheckDirectoryMissed(const Program& program, const std::string& run,
+                          Clock::time_point moment) {
+  const Ending ending = program.WaitForEnd(kPatience);
+  INFO(program.Transcript());
+  REQUIRE(ending.ended);
+  CHECK(ending.exit_code == 1);
+  CHECK(ending.last_line == "troupe: " + run +
+                                ": the run directory was deleted or moved while the run was going "
+                                "on; nothing more of it can be saved");
+  CHECK(ending.at - moment < 10s);
+}
+
+}  // namespace
+
+TEST_CASE("a run directory that is deleted in mid-run is named within seconds") {
+  const Job job;
+  Program alone(job.Train({}, {}));
+  REQUIRE(alone.WaitForLine("step 2/", kPatience));
+  const std::string run = RunOf(job);
+  const auto deleted = Clock::now();
+  fs::remove_all(run);
+  CheckDirectoryMissed(alone, run, deleted);
+}
+
+TEST_CASE("a run directory that is moved away from several processes is named within seconds") {
+  const LocalBed bed({.nodes = 2});
+  bed.AwaitStep(2);
+  const std::string run = RunOf(bed.job());
+  const auto moved = Clock::now();
+  fs::rename(run, run + "-elsewhere");
+  CheckDirectoryMissed(bed.program(), run, moved);
+}
+
+TEST_CASE("a trace that another program cuts short does not end the training") {
+  const LocalBed bed({.nodes = 2, .settings = {"run.steps=8"}});
+  bed.AwaitStep(2);
+  const std::string trace = RunOf(bed.job()) + "/trace";
+  for (const char* name : {"n0.trace", "n1.trace"}) fs::resize_file(trace + "/" + name, 0);
+  const Ending ending = bed.program().WaitForEnd(kPatience);
+  INFO(bed.program().Transcript());
+  REQUIRE(ending.ended);
+  CHECK(ending.exit_code == 0);
+  CHECK(bed.job().Losses().size() == 8);
+  CHECK(bed.program().WaitForLine("troupe: warning: the trace file of n1 was cut short", 0ms));
+}
+
+TEST_CASE("a run directory is for its owner only, and links in it lead nowhere") {
+  const Job job;
+  const std::string target = job.File("precious");
+  std::ofstream(target) << "precious";
+  const Program program(job.Train({"run.steps=12"}, {}));
+  REQUIRE(program.WaitForLine("step 1/", kPatience));
+  const std::string run = RunOf(job);
+  CHECK((fs::status(run).permissions() & fs::perms::all) == fs::perms::owner_all);
+  fs::create_symlink(target, run + "/weights.safetensors.tmp");
+  const Ending ending = program.WaitForEnd(kPatience);
+  INFO(program.Transcript());
+  REQUIRE(ending.ended);
+  CHECK(ending.exit_code == 0);
+  CHECK(fs::file_size(target) == 8);
+  CHECK(fs::is_regular_file(fs::symlink_status(run + "/weights.safetensors")));
+}
+
+TEST_CASE("a run that fails says how to go on, or that there is nothing to go on from") {
+  for (const bool saved : {true, false}) {
+    const Job job;
+    std::vector<std::string> settings = {"checkpoint.every=" + std::string(saved ? "2" : "0")};
+    const Program program(
+        job.Train(settings, {"--local", "2", "--plant-fault", "throw@device 1@RunForward@40"}));
+    const Ending ending = program.WaitForEnd(kPatience);
+    INFO(program.Transcript());
+    REQUIRE(ending.ended);
+    CHECK(ending.exit_code == 1);
+    const std::string expected =
+        saved ? "go on after step " : "nothing to go on from: no checkpoint is complete yet";
+    const auto line = program.WaitForLine(expected, 0ms);
+    REQUIRE(line);
+    if (saved) CHECK_THAT(line->text, Catch::EndsWith("--resume " + RunOf(job)));
+  }
+}
