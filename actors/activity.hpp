@@ -22,9 +22,8 @@ struct Activity {
   std::atomic<std::int64_t> busy_since_ns = 0;           ///< steady clock; 0: no handler runs
   std::atomic<const std::type_info*> message = nullptr;  ///< what the handler was called with
   std::atomic<std::uint64_t> received = 0;               ///< messages put into its mailbox
-  std::atomic<std::uint64_t> handled =
-      0;                            ///< of them; the rest is unread, but for one if it is busy
-  std::atomic<bool> ended = false;  ///< nothing reads its mailbox any more
+  std::atomic<std::uint64_t> handled = 0;                ///< of these
+  std::atomic<bool> ended = false;                       ///< it reads its mailbox no more
   /// Of a device with a queue: since when it has run the command that it runs; 0: none is queued.
   std::atomic<std::int64_t> queue_since_ns = 0;
   /// Of its edge, where it keeps any; -1: none. Told by the actor itself.

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <thread>
 
 #include "tests/faults/checks.hpp"
 
