@@ -38,11 +38,12 @@ PlantedFault PlantedFault::Parse(const std::string& text) {
   static const std::map<std::string, Kind> kinds = {{"sleep", Kind::kSleep},
                                                     {"slow", Kind::kSlow},
                                                     {"lose", Kind::kLose},
-                                                    {"throw", Kind::kThrow}};
+                                                    {"throw", Kind::kThrow},
+                                                    {"freeze", Kind::kFreeze}};
   const auto kind = kinds.find(parts[0]);
   if (parts.size() != 4 || kind == kinds.end()) {
     throw std::invalid_argument("\"" + text +
-                                "\": expected sleep|slow|lose|throw@ACTOR@MESSAGE@COUNT");
+                                "\": expected sleep|slow|lose|throw|freeze@ACTOR@MESSAGE@COUNT");
   }
   return {kind->second, parts[1], parts[2], std::stoull(parts[3])};
 }
@@ -52,10 +53,15 @@ bool Active::LosesNext(const std::type_info* message) const {
          MessageName(message) == fault_->message;
 }
 
+void Active::StayIfFrozen() const {
+  if (frozen_) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
 bool Active::MeetsFault(const std::type_info* message) {
   if (MessageName(message) != fault_->message || --fault_->count > 0) return false;
   const PlantedFault fault = *fault_;
   fault_.reset();
+  frozen_ = fault.kind == PlantedFault::Kind::kFreeze;
   if (fault.kind == PlantedFault::Kind::kSleep) std::this_thread::sleep_for(std::chrono::hours(1));
   if (fault.kind == PlantedFault::Kind::kSlow) {
     std::this_thread::sleep_for(std::chrono::milliseconds(400));

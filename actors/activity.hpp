@@ -21,13 +21,24 @@ class MessageTrace;
 struct Activity {
   std::atomic<std::int64_t> busy_since_ns = 0;           ///< steady clock; 0: no handler runs
   std::atomic<const std::type_info*> message = nullptr;  ///< what the handler was called with
-  std::atomic<std::uint64_t> handled = 0;
+  std::atomic<std::uint64_t> received = 0;               ///< messages put into its mailbox
+  std::atomic<std::uint64_t> handled = 0;                ///< of these
+  std::atomic<bool> ended = false;                       ///< it reads its mailbox no more
   /// Of a device with a queue: since when it has run the command that it runs; 0: none is queued.
   std::atomic<std::int64_t> queue_since_ns = 0;
   /// Of its edge, where it keeps any; -1: none. Told by the actor itself.
   std::atomic<int> credits_left = -1;
   /// Where its messages are noted; set once, before the actor gets its first message. May be null.
   std::shared_ptr<MessageTrace> trace;
+
+  /// Messages that it has not begun to handle.
+  std::uint64_t unread() const {
+    // In this order: a message that comes in between is not counted.
+    const std::uint64_t all = received.load(std::memory_order_relaxed);
+    const std::uint64_t begun = handled.load(std::memory_order_relaxed) +
+                                (busy_since_ns.load(std::memory_order_relaxed) != 0 ? 1 : 0);
+    return ended.load(std::memory_order_relaxed) || all < begun ? 0 : all - begun;
+  }
 
   /// Whether it does anything, be it beside its thread.
   bool busy() const {
@@ -38,13 +49,13 @@ struct Activity {
 
 /// A fault for tests to plant: what happens to the n-th message of a kind that an actor gets.
 struct PlantedFault {
-  enum class Kind { kSleep, kSlow, kLose, kThrow };
+  enum class Kind { kSleep, kSlow, kLose, kThrow, kFreeze };
   Kind kind = Kind::kSleep;
   std::string actor;    ///< "stage language.s0 dp0"
   std::string message;  ///< "Activation"
   std::uint64_t count = 1;
-  /// Reads "sleep@stage language.s0 dp0@Activation@5": sleep (for good), slow (for 400 ms), lose or
-  /// throw. Throws std::invalid_argument.
+  /// Reads "sleep@stage language.s0 dp0@Activation@5": sleep (for good), slow (for 400 ms), lose,
+  /// throw or freeze (handle it, then read no message any more). Throws std::invalid_argument.
   static PlantedFault Parse(const std::string& text);
 };
 
@@ -60,12 +71,15 @@ class Active {
   /// Whether the message about to be handled is to be lost. May sleep for good, or throw.
   bool MeetsFault(const std::type_info* message);
   bool has_fault() const { return fault_ != nullptr; }
+  /// Does not return once a fault has frozen the actor.
+  void StayIfFrozen() const;
   /// Whether MeetsFault will say that this one is lost.
   bool LosesNext(const std::type_info* message) const;
 
  private:
   std::shared_ptr<Activity> activity_ = std::make_shared<Activity>();
   std::unique_ptr<PlantedFault> fault_;
+  bool frozen_ = false;
 };
 
 /// The actors of one process. Thread-safe.

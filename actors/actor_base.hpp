@@ -51,6 +51,7 @@ class ActorBase : public Base, public Active {
       if (number != 0) mailbox_trace_.Put(element.get(), number);
     }
     TROUPE_TSAN_RELEASE(element.get());
+    this->activity()->received.fetch_add(1, std::memory_order_relaxed);
     Base::enqueue(std::move(element), unit);
   }
   caf::invoke_message_result consume(caf::mailbox_element& element) override {
@@ -74,6 +75,7 @@ class ActorBase : public Base, public Active {
         mine.busy_since_ns.store(0, std::memory_order_relaxed);
         mine.handled.fetch_add(1, std::memory_order_relaxed);
         TROUPE_TSAN_RELEASE(self);
+        self->StayIfFrozen();
       }
     } scope{this, number, LastRequest()};
     if (trace != nullptr) {
@@ -93,6 +95,10 @@ class ActorBase : public Base, public Active {
       }
     }
     return Base::consume(element);
+  }
+  bool cleanup(caf::error&& reason, caf::execution_unit* unit) override {
+    this->activity()->ended.store(true, std::memory_order_relaxed);
+    return Base::cleanup(std::move(reason), unit);
   }
   void launch(caf::execution_unit* unit, bool lazy, bool hide) override {
     TROUPE_TSAN_RELEASE(this);

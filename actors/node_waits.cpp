@@ -23,7 +23,8 @@ void AddSilent(const NodeConfig& config, std::vector<ActorWaits>& all) {
     if (told.count(entry.name) != 0) continue;
     ActorWaits actor;
     actor.who = entry.name;
-    actor.busy = entry.activity->busy();
+    // With messages that it has not read, nothing is known of what it owes.
+    actor.busy = entry.activity->busy() || entry.activity->unread() > 0;
     all.push_back(std::move(actor));
   }
 }

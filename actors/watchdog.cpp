@@ -3,6 +3,7 @@
 #include <array>
 #include <condition_variable>
 #include <cstdio>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -34,6 +35,13 @@ struct Watchdog::State {
   std::uint64_t last_actions = 0;
   std::int64_t quiet_since_ns = 0;
   bool told = false;
+  /// Of actors with a thread of their own: since when they leave messages unread, at this count of
+  /// handled ones; 0: they do not.
+  struct Unread {
+    std::uint64_t handled = 0;
+    std::int64_t since_ns = 0;
+  };
+  std::map<const Activity*, Unread> unread;
   std::thread thread;
 
   /// " (it waits for ...)" if the actor waits in a collective.
@@ -54,10 +62,28 @@ struct Watchdog::State {
                         Seconds(now - since));
   }
 
+  /// An actor whose thread is alive begins a message within moments. Others wait for a free thread,
+  /// which may take long.
+  void LookForUnread(const ActivityTable::Entry& entry, std::int64_t now) {
+    const Activity& activity = *entry.activity;
+    const std::uint64_t handled = activity.handled.load(std::memory_order_relaxed);
+    const std::uint64_t messages = entry.long_runs && !activity.busy() ? activity.unread() : 0;
+    Unread& seen = unread[entry.activity.get()];
+    if (messages == 0 || seen.since_ns == 0 || seen.handled != handled) {
+      seen = {handled, messages == 0 ? 0 : now};
+    } else if (now - seen.since_ns >= config.stuck_after.count()) {
+      config.abort->Raise(entry.name + " on " + config.process +
+                          " does not read its mailbox: " + std::to_string(messages) +
+                          (messages == 1 ? " message has" : " messages have") +
+                          " waited there for " + Seconds(now - seen.since_ns));
+    }
+  }
+
   void LookForStuck(std::int64_t now) {
     const auto waiting = config.waits ? config.waits->List() : std::vector<ActorWaits>();
     for (const auto& entry : config.actors->List()) {
       LookForStuckQueue(entry, now);
+      LookForUnread(entry, now);
       const std::int64_t since = entry.activity->busy_since_ns.load(std::memory_order_relaxed);
       const auto limit = entry.long_runs ? config.pass_timeout : config.stuck_after;
       if (since == 0 || now - since < limit.count()) continue;
@@ -104,6 +130,7 @@ struct Watchdog::State {
       before = now;
       if (slept) {
         quiet_since_ns = 0;
+        unread.clear();
       } else if (!config.abort->raised()) {
         LookForStuck(now);
         LookForStall(now);

@@ -2,6 +2,7 @@
 // a handler, a pass that does not end, and a job in which nothing moves any more.
 //
 //   a handler runs longer than     stuck_after; devices, feeds and the director: pass_timeout
+//   messages stay unread           stuck_after, by an actor with a thread of its own
 //   nothing moves for              stall_after: no process handles messages or runs anything but
 //                                  waits in collectives (asked only where `stalled` is set)
 #pragma once

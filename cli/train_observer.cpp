@@ -62,7 +62,8 @@ TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory
                Opening::kAppend) {}
 
 void TrainObserver::WriteMetrics(const std::string& line) {
-  metrics_.Write(std::as_bytes(std::span(line + '\n')));
+  const std::string text = line + '\n';
+  metrics_.Write(std::as_bytes(std::span(text)));
   history_.Add(line);
 }
 

@@ -1,6 +1,7 @@
 // For threads that are nobody's business but this folder's.
 #pragma once
 
+#include <initializer_list>
 #include <signal.h>
 
 namespace troupe {
@@ -12,6 +13,9 @@ class SignalsBlocked {
   SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
+    // A thread's own faults stay its own: met while they are blocked, they end the process
+    // unhandled.
+    for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;

@@ -1,6 +1,8 @@
 // Jobs whose launcher is process 1, or has an init above it.
+#include <filesystem>
 #include <fstream>
 #include <sys/prctl.h>
+#include <thread>
 
 #include "tests/faults/checks.hpp"
 

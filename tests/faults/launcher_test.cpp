@@ -2,6 +2,7 @@
 #include <fstream>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <thread>
 
 #include "tests/faults/checks.hpp"
 
@@ -103,7 +104,7 @@ TEST_CASE("a process that SIGKILL does not end is left behind, and the cause is 
   bed.AwaitStep(2);
   const auto children = bed.Processes();
   // Stopped on its way out by its tracer: to the launcher, one that no signal ends.
-  if (ptrace(PTRACE_SEIZE, children.at(1), nullptr, PTRACE_O_TRACEEXIT) != 0) {
+  if (ptrace(PTRACE_SEIZE, children.at(1), nullptr, static_cast<long>(PTRACE_O_TRACEEXIT)) != 0) {
     WARN("skipped: this machine allows no tracing");
     return;
   }

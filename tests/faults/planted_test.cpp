@@ -28,10 +28,13 @@ double NamedAfterLastStep(const LocalBed& bed, const std::string& text) {
 }  // namespace
 
 TEST_CASE("sleeping actors and lost messages are named as what everything else waits for") {
-  // Both at a time: most of it is waiting.
+  // All at a time: most of it is waiting.
   const LocalBed sleeping({.nodes = 2, .faults = {"sleep@stage language.s0 dp0@Activation@10"}});
   const LocalBed lost(
       {.nodes = 2, .faults = {"lose@leader vision>language/destination.0@Slice@37"}});
+  // As a thread that a debugger or a broken driver holds between two messages.
+  const LocalBed frozen({.nodes = 2, .faults = {"freeze@device 4@RunForward@10"}});
+  CHECK(NamedAfterLastStep(frozen, "device 4 on n1 does not read its mailbox: ") < 10.0);
   CHECK(NamedAfterLastStep(sleeping,
                            "stage language.s0 dp0 on n0 is stuck: its handler of Activation has "
                            "run for") < 10.0);
