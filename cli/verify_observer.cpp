@@ -48,7 +48,7 @@ std::vector<std::string> ParameterFaults(const Comparison& comparison, double ro
 
 Tolerances TolerancesOf(Precision precision) {
   if (precision == Precision::kFloat64) return {1e-10, 1e-10, 1e-10, 1e-10};
-  if (precision == Precision::kBFloat16) return {0.2, 0.0, 0.2, 0.4};
+  if (precision == Precision::kBFloat16) return {0.1, 0.0, 0.1, 0.2};
   return {1e-5, 0.0, 1e-5, 2e-5};
 }
 
@@ -80,6 +80,7 @@ void VerifyObserver::Compare(const Round& round, TensorKind kind,
   Comparison comparison = CompareTensors(reference_.Tensors(kind), pieces);
   for (const TensorDifference& tensor : comparison.tensors) {
     worst_[kind] = std::max(worst_[kind], tensor.worst);
+    if (kind == TensorKind::kGradient) gradients_.push_back(tensor.worst);
   }
   const bool loose = kind == TensorKind::kParameter && config_.run.precision != Precision::kFloat64;
   const auto faults = loose ? ParameterFaults(comparison, 2.0 * LargestRate(config_))

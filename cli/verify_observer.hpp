@@ -25,9 +25,8 @@ struct Tolerances {
 /// moments (squares). Parameters in FP32 get the room that Adam's division needs: a gradient
 /// element of pure rounding noise (|g| below 1e-7 of its tensor's maximum) may have either sign,
 /// and m / (sqrt(v) + epsilon) is then +1 or -1 whatever its size, so one step may differ by two
-/// learning rates there. BF16 against the reference in FP32: 0.2 and 0.4, and for parameters the
-/// same room. What is measured is rounding, so only large faults are found (a factor of 2 is 0.5
-/// away): FP64 proves a layout.
+/// learning rates there. BF16: twice what the roundings on the way of a gradient come to, see
+/// docs/verify.md, and for parameters the same room.
 Tolerances TolerancesOf(Precision precision);
 
 class VerifyObserver : public JobObserver {
@@ -43,6 +42,8 @@ class VerifyObserver : public JobObserver {
   const std::vector<std::string>& faults() const { return faults_; }
   /// Worst difference of each kind over all steps.
   double worst(TensorKind kind) const;
+  /// Worst difference of each tensor's gradient in each step.
+  const std::vector<double>& gradients() const { return gradients_; }
 
  private:
   void Compare(const Round& round, TensorKind kind, const std::vector<TensorPiece>& pieces);
@@ -55,6 +56,7 @@ class VerifyObserver : public JobObserver {
   double reference_norm_ = 0.0;
   std::map<TensorKind, Comparison> comparisons_;  ///< of the current step
   std::map<TensorKind, double> worst_;
+  std::vector<double> gradients_;
   std::vector<std::string> faults_;
   bool quiet_ = false;
 

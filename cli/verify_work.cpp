@@ -65,7 +65,7 @@ class VerifyWork : public Work {
     }
     const bool rounded = plan_->config().run.precision == Precision::kBFloat16;
     std::cout << "every gradient, parameter and moment "
-              << (rounded ? "is near that of the unsharded float32 reference"
+              << (rounded ? "is near that of the unsharded float64 reference"
                           : "equals the unsharded reference")
               << ": worst gradient " << observer_->worst(TensorKind::kGradient)
               << " of its tensor's maximum\n";

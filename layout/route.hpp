@@ -41,12 +41,12 @@ Assignment EvenAssignment(std::int64_t num_samples, int parts);
 /// LayoutError for a window or parts below 1.
 Assignment WindowAssignment(std::int64_t num_samples, int window, int parts);
 
-/// What each replica of a colocated encoder holds of such a window: every language replica's
-/// samples are encoded by encoder replicas that live on that replica's own ranks. A language
-/// replica's part of a microbatch is cut among the encoder replicas that share ranks with it, in
-/// proportion to the number of ranks shared (so nested grids cut evenly, and an encoder replica
-/// that spans several language replicas takes them all). Microbatch after microbatch, as above;
-/// within one, by language replica, neighbouring parts joined.
+/// What each replica of a colocated encoder holds of the first `window` microbatches of a round
+/// (layout/colocated_shares.hpp has later ones, too). Every language replica's samples are encoded
+/// by encoder replicas that live on that replica's own ranks, as evenly as samples allow: nested
+/// grids cut evenly, and an encoder replica that spans several language replicas takes them all.
+/// Microbatch after microbatch, as above; within one by sample, neighbouring parts joined, so that
+/// a part is one interval for each language replica at most.
 /// Throws LayoutError when the grids are not on the same ranks.
 Assignment ColocatedAssignment(const Grid& encoder, const Grid& language, std::int64_t num_samples,
                                int window);

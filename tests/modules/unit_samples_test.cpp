@@ -1,5 +1,6 @@
 #include "modules/unit_samples.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -66,6 +67,27 @@ TEST_CASE("a colocated encoder's unit is a window, the last one shorter", "[modu
   config.schedule.window = 0;  // the whole step
   CHECK(Numbers(SamplesOfUnit(config, vision, 0, 3, 0)) ==
         std::vector<std::int64_t>{0, 1, 2, 6, 7, 8, 12, 13, 14});
+}
+
+TEST_CASE("a window of a colocated encoder has at most one sample more than its share",
+          "[modules]") {
+  Config config = TwoModules({.tp = 2, .dp = 3}, {.pp = 3, .dp = 2}, true);
+  config.schedule.micro_batch_size = 4;  // 8 samples per microbatch
+  const ModuleConfig& vision = config.modules[0];
+  CHECK(MostSamplesOfUnit(config, vision, 1) == 3);
+  CHECK(MostSamplesOfUnit(config, vision, 4) == 11);
+  config.schedule.window = 2;
+  CHECK(MostSamplesOfUnit(config, vision, 4) == 6);
+  CHECK(MostSamplesOfUnit(config, config.modules[1], 4) == 4);
+  std::vector<std::int64_t> all;
+  for (int dp = 0; dp < 3; ++dp) {
+    const auto numbers = Numbers(SamplesOfUnit(config, vision, dp, 4, 1));
+    all.insert(all.end(), numbers.begin(), numbers.end());
+  }
+  std::ranges::sort(all);
+  std::vector<std::int64_t> expected(16);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(all == expected);
 }
 
 }  // namespace troupe

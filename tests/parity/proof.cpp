@@ -104,6 +104,7 @@ Proof Prove(const Config& config, const Wrap& wrap, bool queues) {
   Proof proof;
   proof.failure = Run(std::move(setup), kProofSteps);
   proof.faults = observer->faults();
+  proof.gradients = observer->gradients();
   proof.worst_gradient = observer->worst(TensorKind::kGradient);
   for (const TensorKind kind : {TensorKind::kParameter, TensorKind::kGradient,
                                 TensorKind::kFirstMoment, TensorKind::kSecondMoment}) {

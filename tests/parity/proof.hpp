@@ -23,6 +23,7 @@ struct Proof {
   std::string failure;                 ///< of the run itself, empty when it came to its end
   std::vector<std::string> faults;     ///< differences beyond the precision's limits
   double worst_gradient = 0.0;         ///< relative to its tensor's maximum
+  std::vector<double> gradients;       ///< the worst of each tensor in each step
   std::map<TensorKind, double> worst;  ///< of every kind, so relative
   std::int64_t comparisons = 0;        ///< gradients, parameters, both moments: 4 in each step
   /// Empty when every step was compared and agreed, else what is wrong, at most five lines.
