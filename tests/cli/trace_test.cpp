@@ -72,7 +72,7 @@ TEST_CASE("every verb of trace answers about a run", "[cli]") {
   REQUIRE(folder.Train({"run.steps=3"}).exit_code == 0);
   const std::string run = folder.Runs().at(0);
   CHECK_THAT(Printed({"summary", run}), Contains("steps 1-3") && Contains("longest waits") &&
-                                            Contains("busy  computing  no core  other") &&
+                                            Contains("busy  computing  no core") &&
                                             !Contains("FromSet<"));
   CHECK_THAT(Printed({"summary", run, "--actors"}), Contains(" from stage "));
   // Every pass knows how much of its time it was on a core.
