@@ -29,15 +29,23 @@ const ActorWaits* Find(const std::vector<ActorWaits>& all, const std::string& wh
   return nullptr;
 }
 
-/// Who waits for whom from `who` on, until somebody waits for nobody or comes again.
-std::string ChainFrom(const std::vector<ActorWaits>& all, std::string who) {
+/// " (step 3 mb 7)" of a wait for a microbatch or a window, which waits count from the start.
+std::string PlaceText(const Places& places, const Wait& wait) {
+  const bool window = wait.unit == "window";
+  if (!window && wait.unit != "microbatch") return "";
+  const std::string place = ToString(places.OfUnit(wait.number, window));
+  return place.empty() ? "" : " (" + place + ')';
+}
+
+/// The chain of waits from `who` on, to an actor that waits for none or comes again.
+std::string ChainFrom(const Places& places, const std::vector<ActorWaits>& all, std::string who) {
   std::string text;
   std::set<std::string> seen;
   for (const ActorWaits* actor = Find(all, who); actor != nullptr && seen.insert(who).second;
        actor = Find(all, who)) {
     const Wait& wait = actor->waits.front();
     text += actor->who + (actor->node.empty() ? "" : " on " + actor->node) + " waits for " +
-            ToString(wait) + '\n';
+            ToString(wait) + PlaceText(places, wait) + '\n';
     who = wait.whom;
   }
   if (seen.count(who) > 0) text += "... and so on: they wait in a circle\n";
@@ -82,7 +90,7 @@ void PrintWaits(const OpenTrace& run, const Usual& usual, const std::string& eve
   }
   const std::string root = RootOf(waits);
   std::cout << event << "; who waited for whom:\n\n"
-            << ChainFrom(waits, who) << "\nroot: " << root << "\n\n";
+            << ChainFrom(run.index.places(), waits, who) << "\nroot: " << root << "\n\n";
   PrintDoings(run, usual, root);
 }
 

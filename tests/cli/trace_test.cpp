@@ -71,7 +71,19 @@ TEST_CASE("every verb of trace answers about a run", "[cli]") {
   const RunFolder folder;
   REQUIRE(folder.Train({"run.steps=3"}).exit_code == 0);
   const std::string run = folder.Runs().at(0);
-  CHECK_THAT(Printed({"summary", run}), Contains("steps 1-3") && Contains("longest waits"));
+  CHECK_THAT(Printed({"summary", run}), Contains("steps 1-3") && Contains("longest waits") &&
+                                            Contains("busy  computing  no core") &&
+                                            !Contains("FromSet<"));
+  CHECK_THAT(Printed({"summary", run, "--actors"}), Contains(" from stage "));
+  // Every pass knows how much of its time it was on a core.
+  CHECK(Printed({"sql", run,
+                 "select count(*) n from work where on_core_ns is null or "
+                 "on_core_ns + ifnull(without_core_ns, 0) > end_ns - begin_ns + 1000000",
+                 "--format", "csv"}) == "n\n0\n");
+  CHECK(Printed({"sql", run,
+                 "select step, min(microbatch) a, max(microbatch) b from work where kind = 'B' "
+                 "group by 1",
+                 "--format", "csv"}) == "step,a,b\n1,0,1\n2,0,1\n3,0,1\n");
   CHECK_THAT(Printed({"order", run, "--step", "2"}), Contains("step 2\n") && Contains("F0"));
   CHECK_THAT(Printed({"critical", run}), Contains("critical path of step 3: "));
   CHECK_THAT(Printed({"why", run, "--step", "2"}),

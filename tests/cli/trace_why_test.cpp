@@ -140,6 +140,7 @@ TEST_CASE("trace why uses the waits of a stalled run, of its last start", "[cli]
   REQUIRE(std::filesystem::exists(run + "/trace/waits.json"));
   const std::string first = WhyOf(run);
   CHECK_THAT(first, Catch::StartsWith("the run stalled; who waited for whom:\n"));
+  CHECK_THAT(first, Catch::Contains(" microbatch 11 ") && Catch::Contains(" (step 6 mb 1)\n"));
   CHECK_THAT(RootIn(first), Catch::StartsWith("stage language.s1 dp0 waits for the activation of "
                                               "microbatch 11 from stage language.s0 dp0") &&
                                 Catch::Contains("lost"));

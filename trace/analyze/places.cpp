@@ -57,6 +57,16 @@ UnitPlace Places::Of(const PassRecord& pass) const {
   return Find(ModuleOfStage(pass.stage), pass.unit, pass.round);
 }
 
+UnitPlace Places::OfUnit(std::int64_t unit, bool window) const {
+  const int module = AnyModule(window);
+  return module < 0 ? UnitPlace{} : Find(module, unit, -1);
+}
+
+int Places::AnyModule(bool windows) const {
+  const auto found = std::ranges::find(modules_, windows, &Module::windows);
+  return found == modules_.end() ? -1 : static_cast<int>(found - modules_.begin());
+}
+
 UnitPlace Places::OfMessage(const TraceIndex& index, int message) const {
   const TraceMessage& m = index.message(message);
   return IsUnit(m.unit) ? Find(ModuleOfMessage(index, message), m.unit, m.round) : UnitPlace{};
@@ -64,12 +74,9 @@ UnitPlace Places::OfMessage(const TraceIndex& index, int message) const {
 
 UnitPlace Places::Find(int module, std::int64_t unit, std::int64_t round) const {
   if (!IsUnit(unit)) return {};
-  if (module < 0) {
-    // Boundaries count microbatches, as any module does that works in no windows.
-    const auto found = std::ranges::find(modules_, false, &Module::windows);
-    if (found == modules_.end()) return {};
-    module = static_cast<int>(found - modules_.begin());
-  }
+  // Boundaries count microbatches, as any module does that works in no windows.
+  if (module < 0) module = AnyModule(false);
+  if (module < 0) return {};
   const Module& of = modules_[At(module)];
   auto units = std::ranges::lower_bound(of.rounds, round, {}, &Units::round);
   if (units == of.rounds.end() || units->round != round) {

@@ -20,6 +20,8 @@ class Places {
   explicit Places(const TraceIndex& index);
 
   UnitPlace Of(const PassRecord& pass) const;
+  /// Of a unit of whose module no more is known than whether it works in windows.
+  UnitPlace OfUnit(std::int64_t unit, bool window) const;
   /// Of the unit that the message is about, if it is about one.
   UnitPlace OfMessage(const TraceIndex& index, int message) const;
 
@@ -38,6 +40,8 @@ class Places {
 
   void CollectUnits(const RunTrace& trace);
   void CollectSteps(const TraceIndex& index);
+  /// A module that works in windows, or one that does not; -1: there is none.
+  int AnyModule(bool windows) const;
   UnitPlace Find(int module, std::int64_t unit, std::int64_t round) const;
   UnitPlace Beyond(const Module& module, std::int64_t unit) const;
   /// Whose units the message counts; -1: it is not known.

@@ -27,6 +27,8 @@ TEST_CASE("evaluations do not shift the numbers of microbatches", "[trace]") {
   CHECK(index.places().Of(PassOf(2, 2, 9)) == UnitPlace{40, 1});
   CHECK(ToString(index.places().Of(PassOf(2, 2, 9))) == "step 40 mb 1");
   CHECK(ToString(index.places().Of(PassOf(0, 0, 2))) == "evaluation mb 2");
+  CHECK(index.places().OfUnit(9, false) == UnitPlace{40, 1});
+  CHECK(index.places().OfUnit(9, true) == UnitPlace{});  // nothing works in windows
   for (int i = 0; static_cast<std::size_t>(i) < trace.messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     const int work = index.WorkOf(i);
