@@ -112,7 +112,7 @@ void Pulse::ObserveTcp(Time now) {
 
 Silence Pulse::Measure(Time now) const {
   const Time::duration silence = now - heard_;
-  return {silence, SignOf(tcp_.stuck(now), tcp_.quiet(now), silence)};
+  return {silence, SignOf(tcp_.stuck(now), tcp_.quiet(now), silence), tcp_.stuck(now)};
 }
 
 void Pulse::Close(bool drain) {

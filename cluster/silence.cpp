@@ -18,6 +18,8 @@ Judgement Judge(Presence presence, const Silence& silence, const WatchOptions& o
         return Judgement::kVanished;
     }
   }
+  if (silence.host == HostSign::kSendsOnly && silence.stuck >= options.dead_after)
+    return Judgement::kUnreachable;
   const bool suspect = silence.length >= options.suspect_after;
   if (suspect && presence == Presence::kPresent) return Judgement::kSuspect;
   if (!suspect && presence == Presence::kSuspected) return Judgement::kBack;
@@ -27,7 +29,7 @@ Judgement Judge(Presence presence, const Silence& silence, const WatchOptions& o
 HostSign SignOf(std::chrono::nanoseconds stuck, std::chrono::nanoseconds quiet,
                 std::chrono::nanoseconds silence) {
   if (stuck <= silence / 2) return HostSign::kAnswers;
-  return quiet <= silence * 3 / 4 ? HostSign::kSendsOnly : HostSign::kNothing;
+  return quiet <= stuck * 3 / 4 ? HostSign::kSendsOnly : HostSign::kNothing;
 }
 
 bool CutOff(std::span<const Silence> others, const WatchOptions& options) {

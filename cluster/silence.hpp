@@ -29,15 +29,17 @@ enum class HostSign {
 struct Silence {
   std::chrono::nanoseconds length{0};  ///< since its last heartbeat
   HostSign host = HostSign::kAnswers;
+  /// For how long what we sent has waited for an acknowledgement (TcpProgress). A host that we do
+  /// not reach repeats its heartbeats in ever longer breaks, and ends each silence.
+  std::chrono::nanoseconds stuck{0};
 };
 
 enum class Judgement { kNothing, kSuspect, kBack, kStopped, kUnreachable, kVanished };
 
 Judgement Judge(Presence presence, const Silence& silence, const WatchOptions& options);
 
-/// `stuck`: for how long what we sent has waited for an acknowledgement (TcpProgress); most of the
-/// silence, and the host does not answer. `quiet`: since any packet came from it. One that repeats
-/// what we do not acknowledge takes ever longer breaks, of up to half of the time.
+/// `stuck` as in Silence: most of the silence, and the host does not answer. `quiet`: since any
+/// packet came from it. The breaks between what it repeats are up to half of the time.
 HostSign SignOf(std::chrono::nanoseconds stuck, std::chrono::nanoseconds quiet,
                 std::chrono::nanoseconds silence);
 

@@ -171,6 +171,8 @@ void Watch::State::LookAtPaths(Time now) {
   for (const PathProgress::Stuck& stuck : paths.Look(OwnConnections(), now, options.dead_after)) {
     for (Pulse& pulse : pulses) {
       if (pulse.presence != Presence::kPresent || pulse.host() != stuck.peer.host) continue;
+      // Where heartbeats are stuck as well, it is not the size of packets.
+      if (pulse.Measure(now).stuck >= options.suspect_after) continue;
       Lose(pulse, Loss::kLargePackets,
            LargePacketsLine(pulse.name(), stuck.local, stuck.peer, stuck.segment_bytes, options));
     }

@@ -14,7 +14,7 @@ const WatchOptions kOptions{250ms, 1000ms, 4000ms};
 
 Judgement Of(Presence presence, std::chrono::nanoseconds length,
              HostSign host = HostSign::kAnswers) {
-  return Judge(presence, {length, host}, kOptions);
+  return Judge(presence, {length, host, 0ms}, kOptions);
 }
 
 }  // namespace
@@ -49,6 +49,11 @@ TEST_CASE("a host whose packets come while ours are stuck is cut off in one dire
   CHECK(SignOf(4s, 100ms, 4s) == HostSign::kSendsOnly);
   CHECK(SignOf(4s, 3000ms, 4s) == HostSign::kSendsOnly);
   CHECK(SignOf(4s, 3001ms, 4s) == HostSign::kNothing);
+  // Even if some of what comes are heartbeats.
+  const Silence spoken{100ms, SignOf(4s, 100ms, 100ms), 4s};
+  CHECK(Judge(Presence::kPresent, spoken, kOptions) == Judgement::kUnreachable);
+  const Silence earlier{100ms, SignOf(3999ms, 100ms, 100ms), 3999ms};
+  CHECK(Judge(Presence::kPresent, earlier, kOptions) == Judgement::kNothing);
 }
 
 TEST_CASE("a connection is stuck from when something waits that is not acknowledged") {
@@ -101,9 +106,9 @@ TEST_CASE("of all connections of a process the stuck ones are found, by both end
 }
 
 TEST_CASE("only if all others vanish at the same time are we cut off") {
-  const Silence vanished{3600ms, HostSign::kNothing};
-  const Silence stopped{3600ms, HostSign::kAnswers};
-  const Silence earlier{3000ms, HostSign::kNothing};
+  const Silence vanished{3600ms, HostSign::kNothing, 0ms};
+  const Silence stopped{3600ms, HostSign::kAnswers, 0ms};
+  const Silence earlier{3000ms, HostSign::kNothing, 0ms};
   CHECK(CutOff(std::vector{vanished}, kOptions));
   CHECK(CutOff(std::vector{vanished, vanished}, kOptions));
   CHECK_FALSE(CutOff(std::vector<Silence>{}, kOptions));
