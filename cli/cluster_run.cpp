@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/run_checkpoints.hpp"
 #include "cli/describe.hpp"
 #include "cli/find_run.hpp"
 #include "cli/launcher.hpp"
@@ -174,7 +175,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   const Config& config = work.plan().config();
   const RunKey key = ReadKey(arguments.member);
   // Those that a launcher has started it has counted together.
-  if (!arguments.member.child) WarnOfRanks(arguments, config, RanksOf(plan, self));
+  if (!arguments.member.child()) WarnOfRanks(arguments, config, RanksOf(plan, self));
   JoinOptions options = JoinOptionsOf(config, plan, self, seed, arguments.member);
   options.self.config += work.Task();
   options.self.build = VersionText();

@@ -35,7 +35,7 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
 
   Report report(path);
   LoadedConfig loaded;
-  Inputs inputs;
+  ShapingInputs inputs;
   loaded.config = ReadTree(tree, report, loaded.origins, inputs);
   FillNodes(loaded.config.cluster);
   FillDefaults(loaded.config, report);

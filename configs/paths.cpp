@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "configs/loader.hpp"
+#include "configs/schema.hpp"
 
 namespace troupe {
 

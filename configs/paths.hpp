@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "configs/schema.hpp"
+#include "configs/config.hpp"
 #include "configs/toml_value.hpp"
 
 namespace troupe {
 
+struct KeySpec;
 struct LoadedConfig;
 
 /// `path` as it is opened from the working directory, by where it is stated: relative if it lies

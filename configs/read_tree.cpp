@@ -33,7 +33,7 @@ struct Scope {
 
 class TreeReader {
  public:
-  TreeReader(Report& report, Origins& origins, Inputs& inputs)
+  TreeReader(Report& report, Origins& origins, ShapingInputs& inputs)
       : report_(report), origins_(origins), inputs_(inputs) {}
 
   Config Read(const TomlValue& tree) {
@@ -58,7 +58,7 @@ class TreeReader {
 
   Report& report_;
   Origins& origins_;
-  Inputs& inputs_;
+  ShapingInputs& inputs_;
   Config config_;
   /// Of a table, by module kind: the unknown key whose answer lists all that may stand there.
   std::map<std::pair<std::string, KindSet>, std::string> listed_at_;
@@ -230,7 +230,7 @@ void TreeReader::ReadEdge(const TomlValue& value) {
 
 }  // namespace
 
-Config ReadTree(const TomlValue& tree, Report& report, Origins& origins, Inputs& inputs) {
+Config ReadTree(const TomlValue& tree, Report& report, Origins& origins, ShapingInputs& inputs) {
   return TreeReader(report, origins, inputs).Read(tree);
 }
 

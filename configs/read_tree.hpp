@@ -22,9 +22,9 @@ struct Origin {
 /// By dotted key: "modules.vision.layout.dp", "edges.vision.language.credits".
 using Origins = std::map<std::string, Origin>;
 
-struct Inputs;
+struct ShapingInputs;
 
 /// Reads every key that is right; what is unknown, missing or malformed goes to `report`.
-Config ReadTree(const TomlValue& tree, Report& report, Origins& origins, Inputs& inputs);
+Config ReadTree(const TomlValue& tree, Report& report, Origins& origins, ShapingInputs& inputs);
 
 }  // namespace troupe

@@ -45,7 +45,7 @@ inline constexpr KindSet kEveryKind = kVitOnly | kLlamaOnly | kSyntheticOnly;
 std::span<const std::string> KindWords();
 
 /// What only shapes other values, and is gone once it has (configs/settle.hpp).
-struct Inputs {
+struct ShapingInputs {
   std::optional<std::int64_t> global_batch = {};  ///< samples in a step
 };
 
@@ -56,7 +56,7 @@ struct Target {
   ModuleConfig* module = nullptr;
   EdgeConfig* edge = nullptr;
   ClusterNode* node = nullptr;
-  Inputs* inputs = nullptr;
+  ShapingInputs* inputs = nullptr;
 };
 
 struct Betas {

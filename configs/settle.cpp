@@ -45,7 +45,7 @@ static std::string NearestMultiples(std::int64_t number, std::int64_t of) {
   return "the nearest are " + std::to_string(below) + " and " + std::to_string(below + of);
 }
 
-void SettleBatch(Config& config, const Inputs& inputs, Report& report) {
+void SettleBatch(Config& config, const ShapingInputs& inputs, Report& report) {
   ScheduleConfig& schedule = config.schedule;
   const std::string batch_key = "schedule.global_batch";
   const std::string count_key = "schedule.microbatches";

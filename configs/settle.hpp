@@ -13,6 +13,6 @@ void FillDefaults(Config& config, const Report& report);
 
 /// The microbatches of `inputs.global_batch`. Reports a batch that they cannot make up, with the
 /// nearest that they can, and one that contradicts the microbatches written beside it.
-void SettleBatch(Config& config, const Inputs& inputs, Report& report);
+void SettleBatch(Config& config, const ShapingInputs& inputs, Report& report);
 
 }  // namespace troupe

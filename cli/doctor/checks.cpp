@@ -17,8 +17,6 @@ constexpr std::uint64_t kWorkerBytes = 4'300'000;
 constexpr std::uint64_t kDescriptorsPerPeer = 5;
 constexpr std::uint64_t kOwnDescriptors = 64;
 
-std::string Ranks(int ranks) { return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"); }
-
 std::string AddressText(const NodeFacts& node) {
   return node.address == node.resolved ? node.address : node.address + " = " + node.resolved;
 }

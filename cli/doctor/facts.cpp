@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <sstream>
 #include <stdexcept>
-#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <sys/uio.h>
@@ -156,11 +155,6 @@ int UsableCores() {
     }
   }
   return std::max(count, 1);
-}
-
-std::uint64_t DescriptorLimit() {
-  rlimit limit{};
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
 std::optional<int> PtraceScope() {

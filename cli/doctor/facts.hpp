@@ -21,8 +21,6 @@ std::optional<std::uint64_t> FreeBytes(const std::string& path);
 MemoryFacts ReadMemory();
 /// Cores this process may use: its affinity, cut down by its control group's share.
 int UsableCores();
-/// Open files this process may have.
-std::uint64_t DescriptorLimit();
 
 std::optional<int> PtraceScope();
 /// Whether this process may trace any other (CAP_SYS_PTRACE).

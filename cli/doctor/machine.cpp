@@ -14,6 +14,7 @@
 #include "cli/preflight.hpp"
 #include "cli/run_job.hpp"
 #include "cli/tensor_plane.hpp"
+#include "cluster/descriptors.hpp"
 #include "cluster/run_key.hpp"
 #include "configs/remarks.hpp"
 #include "data/llava_source.hpp"

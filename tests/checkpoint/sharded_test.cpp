@@ -1,7 +1,9 @@
 #include "checkpoint/sharded.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
+#include <sys/resource.h>
 
 #include <catch2/catch.hpp>
 
@@ -320,9 +322,21 @@ TEST_CASE("a disk that cannot take a shard leaves no file of its name", "[checkp
   const TemporaryDirectory directory;
   const std::string folder = directory.File("a");
   std::filesystem::create_directory(folder);
-  std::filesystem::create_symlink("/dev/full", folder + "/" + kOwn + ".tmp");
-  CHECK_THROWS_WITH(WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], folder, 120),
-                    EndsWith("cannot write: No space left on device"));
+  // As a full disk does, a limit on the size of files refuses the bytes, not the name.
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{100, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  std::string error;
+  try {
+    WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], folder, 120);
+  } catch (const std::runtime_error& e) {
+    error = e.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  CHECK_THAT(error, EndsWith("cannot write: File too large"));
   CHECK_FALSE(std::filesystem::exists(folder + "/" + kOwn));
 }
 
