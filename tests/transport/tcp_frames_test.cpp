@@ -127,6 +127,69 @@ TEST_CASE("frames in pieces of any size are what was sent") {
     }
 }
 
+TEST_CASE("a message leaves before its receive is posted, as far as credit goes") {
+  End sender(0, 1, Verify::kHeader);
+  End receiver(1, 0, Verify::kHeader);
+  const auto talk = [&] {
+    for (int i = 0; i < 3; ++i) {
+      receiver.In(sender.Out());
+      sender.In(receiver.Out());
+    }
+  };
+  const std::int64_t size = 1 << 20;
+  const Buffer kept = Blank(size);
+  sender.peer.Send({{1, 1}, Pattern(size, 1), nullptr});
+  const Bytes bytes = sender.Out();
+  CHECK(bytes.size() > static_cast<std::size_t>(size));
+  receiver.In(std::span(bytes).first(bytes.size() / 2));
+  receiver.In(std::span(bytes).subspan(bytes.size() / 2));
+  CHECK(receiver.peer.early_kept() == CostOf(static_cast<std::uint64_t>(size)));
+  receiver.Receive({1, 1}, kept);
+  CHECK(receiver.num_received == 1);
+  CHECK(SameBytes(kept, Pattern(size, 1)));
+  CHECK(receiver.peer.early_kept() == 0);
+  talk();
+
+  // The same label once more, and this time the receive comes first.
+  const Buffer direct = Blank(size);
+  receiver.Receive({1, 1}, direct);
+  talk();
+  sender.peer.Send({{1, 1}, Pattern(size, 2), nullptr});
+  talk();
+  CHECK(SameBytes(direct, Pattern(size, 2)));
+
+  std::vector<Buffer> all;
+  for (std::uint64_t i = 0; i < 8; ++i) sender.peer.Send({{2, i}, Pattern(2 * size, i), nullptr});
+  const Bytes early = sender.Out();
+  CHECK(early.size() < kEarlyBudget);
+  CHECK(early.size() > kEarlyBudget / 2);
+  receiver.In(early);
+  for (std::uint64_t i = 8; i-- > 0;) {
+    all.push_back(Blank(2 * size));
+    receiver.Receive({2, i}, all.back());
+    talk();
+  }
+  CHECK(receiver.num_received == 10);
+  for (std::uint64_t i = 0; i < 8; ++i) CHECK(SameBytes(all[7 - i], Pattern(2 * size, i)));
+  CHECK(receiver.errors.empty());
+}
+
+TEST_CASE("an early message of the wrong size fails its receive, whichever came first") {
+  for (const bool posted : {true, false}) {
+    End sender(0, 1, Verify::kHeader);
+    End receiver(1, 0, Verify::kHeader);
+    if (posted) receiver.Receive({1, 1}, Blank(500000));
+    sender.peer.Send({{1, 1}, Pattern(1 << 20, 1), nullptr});
+    receiver.In(sender.Out());
+    if (!posted) receiver.Receive({1, 1}, Blank(500000));
+    REQUIRE(receiver.errors.size() == 1);
+    CHECK(receiver.errors[0] ==
+          "edge a>b: the slice from n0 failed its check (header): expected 500000 bytes, it "
+          "announces 1048576");
+    CHECK(receiver.peer.early_kept() == 0);
+  }
+}
+
 TEST_CASE("a small message is not behind a large one") {
   End sender(0, 1, Verify::kHeader);
   End receiver(1, 0, Verify::kHeader);
@@ -227,6 +290,9 @@ TEST_CASE("frames with a right MAC and impossible contents are refused") {
   CHECK_THAT(error_of({frame(FrameKind::kPiece, {1, 2}, 599999, 600000, 2)}), check);
   CHECK_THAT(error_of({frame(FrameKind::kPiece, {1, 2}, 0, 600000, 600000)}), check);
   CHECK_THAT(error_of({frame(FrameKind::kAnnounce, {1, 3}, 0, 5, 5)}), check);
+  CHECK_THAT(error_of({frame(FrameKind::kEarly, {1, 5}, 0, 5, 0),
+                       frame(FrameKind::kEarly, {1, 5}, 2, 5, 3)}),
+             Catch::Contains("expected byte 0 of 5 of an early message, got byte 2 of 5"));
   CHECK_THAT(error_of({frame(FrameKind::kPiece, {1, 9}, 0, 600000, 1000)}),
              Catch::Contains("a message that is not received"));
   CHECK_THAT(error_of({frame(FrameKind::kPiece, {1, 2}, 5, 600000, 1000)}),

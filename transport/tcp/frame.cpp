@@ -10,8 +10,8 @@ bool KindIsKnown(FrameKind kind) { return kind >= FrameKind::kEarly && kind <= F
 bool SizesFit(const Frame& frame) {
   switch (frame.kind) {
     case FrameKind::kEarly:
-      return frame.total <= kEarlyBytes && frame.num_bytes == frame.total && frame.offset == 0;
     case FrameKind::kPiece:
+      if (frame.kind == FrameKind::kEarly && frame.total > kEarlyBytes) return false;
       return frame.num_bytes <= kPieceBytes && frame.num_bytes <= frame.total &&
              frame.offset <= frame.total - frame.num_bytes;
     default:

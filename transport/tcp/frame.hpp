@@ -18,8 +18,10 @@ static_assert(std::endian::native == std::endian::little, "the wire format is li
 
 inline constexpr std::uint32_t kFrameMagic = 0x31465054;  ///< "TPF1"
 
+/// A message up to this size goes in one frame, before the pieces of larger ones.
+inline constexpr std::uint64_t kSmallBytes = 64 << 10;
 /// A message up to this size may be sent before its receive is posted.
-inline constexpr std::uint64_t kEarlyBytes = 64 << 10;
+inline constexpr std::uint64_t kEarlyBytes = 2 << 20;
 /// What a peer may have sent early, in all, and not had received yet; beyond it messages wait for
 /// their receives at the sender.
 inline constexpr std::uint64_t kEarlyBudget = 8 << 20;
@@ -31,7 +33,7 @@ inline constexpr std::uint64_t kPieceBytes = 256 << 10;
 inline constexpr std::size_t kMostOpen = std::size_t{1} << 20;
 
 enum class FrameKind : std::uint32_t {
-  kEarly = 1,     ///< a whole message, whether or not its receive is posted
+  kEarly = 1,     ///< like kPiece, whether or not the receive is posted
   kAnnounce = 2,  ///< message `label` of `total` bytes waits for its receive
   kReady = 3,     ///< the receive of message `label` is posted, for `total` bytes
   kPiece = 4,     ///< bytes [offset, offset + num_bytes) of a message whose receive is posted

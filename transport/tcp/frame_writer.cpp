@@ -15,17 +15,19 @@ std::span<const std::byte> BytesOf(const Buffer& buffer) {
 
 void FrameWriter::Put(const Frame& frame) { small_.push_back({frame, {}}); }
 
-void FrameWriter::PutEarly(OutMessage message) { PutWhole(FrameKind::kEarly, std::move(message)); }
-
-void FrameWriter::PutPieces(OutMessage message) {
-  if (message.buffer.num_bytes() <= kEarlyBytes) {
-    PutWhole(FrameKind::kPiece, std::move(message));
-  } else {
-    large_.push_back({std::move(message), 0});
-  }
+void FrameWriter::PutEarly(OutMessage message) {
+  PutMessage(FrameKind::kEarly, std::move(message));
 }
 
-void FrameWriter::PutWhole(FrameKind kind, OutMessage message) {
+void FrameWriter::PutPieces(OutMessage message) {
+  PutMessage(FrameKind::kPiece, std::move(message));
+}
+
+void FrameWriter::PutMessage(FrameKind kind, OutMessage message) {
+  if (message.buffer.num_bytes() > kSmallBytes) {
+    large_.push_back({kind, std::move(message), 0});
+    return;
+  }
   Frame frame;
   frame.kind = kind;
   frame.stream = message.label.stream;
@@ -62,7 +64,7 @@ void FrameWriter::FormPiece() {
   Large& large = large_.front();
   const std::span<const std::byte> whole = BytesOf(large.message.buffer);
   Formed formed;
-  formed.head.kind = FrameKind::kPiece;
+  formed.head.kind = large.kind;
   formed.head.stream = large.message.label.stream;
   formed.head.sequence = large.message.label.sequence;
   formed.head.offset = large.at;

@@ -28,7 +28,7 @@ class FrameWriter {
 
   /// A frame without a payload; its counter and MAC are set when it goes out.
   void Put(const Frame& frame);
-  /// In one frame of kEarly.
+  /// In frames of kEarly.
   void PutEarly(OutMessage message);
   /// In pieces, for which the receive must be posted.
   void PutPieces(OutMessage message);
@@ -59,11 +59,12 @@ class FrameWriter {
     OutMessage message;
   };
   struct Large {
+    FrameKind kind;
     OutMessage message;
     std::size_t at = 0;
   };
 
-  void PutWhole(FrameKind kind, OutMessage message);
+  void PutMessage(FrameKind kind, OutMessage message);
   bool Form();
   void FormSmall();
   void FormPiece();

@@ -62,6 +62,7 @@ void TcpPeer::Send(OutMessage message) {
   } else if (size <= kEarlyBytes &&
              early_sent_ - early_acknowledged_ + CostOf(size) <= kEarlyBudget) {
     early_sent_ += CostOf(size);
+    if (size > kSmallBytes) sent_.insert_or_assign(message.label, size);
     return out_.PutEarly(std::move(message));
   }
   Announce(message);
@@ -85,6 +86,9 @@ void TcpPeer::Receive(Reception reception) {
   const auto announced = announced_.extract(label);
   Receiving& receiving = receiving_[label];
   receiving.reception = std::move(reception);
+  const bool fits = announced.empty() || announced.mapped() == size;
+  if (label.stream != kPullStream && fits && (size > kSmallBytes || !announced.empty()))
+    SayReady(receiving);
   if (!early.empty()) {
     const std::uint64_t got = early.mapped().num_bytes();
     EarlyReceived(got);
@@ -92,9 +96,7 @@ void TcpPeer::Receive(Reception reception) {
     if (size > 0) std::memcpy(receiving.reception.destination.data(), early.mapped().data(), size);
     return Complete(label);
   }
-  if (!announced.empty() && announced.mapped() != size) return FailSize(label, announced.mapped());
-  if (label.stream != kPullStream && (size > kEarlyBytes || !announced.empty()))
-    SayReady(receiving);
+  if (!fits) FailSize(label, announced.mapped());
 }
 
 void TcpPeer::SayReady(Receiving& receiving) {
@@ -118,6 +120,8 @@ void TcpPeer::FailAll(const std::function<std::string(const Reception&)>& error)
   announced_.clear();
   waiting_.clear();
   ready_.clear();
+  sent_.clear();
+  arriving_.clear();
   while (!receiving_.empty()) {
     const Reception& first = receiving_.begin()->second.reception;
     Fail(Label(first.label), error(first));
@@ -131,25 +135,43 @@ std::span<std::byte> TcpPeer::BeginFrame(const Frame& frame) {
 }
 
 std::span<std::byte> TcpPeer::BeginEarly(const Frame& frame) {
+  const Label label = LabelOf(frame);
+  const auto [found, begins] = arriving_.try_emplace(label);
+  Arriving& arriving = found->second;
+  if (begins) BeginArriving(frame, arriving);
+  if (frame.total != arriving.total || frame.offset != arriving.received)
+    Fault(frame, "expected byte " + std::to_string(arriving.received) + " of " +
+                     std::to_string(arriving.total) + " of an early message, got byte " +
+                     std::to_string(frame.offset) + " of " + std::to_string(frame.total));
+  if (arriving.place == Arriving::Place::kUnwanted) {
+    unwanted_.resize(frame.num_bytes);
+    return unwanted_;
+  }
+  if (arriving.place == Arriving::Place::kKept)
+    return SpanOf(arriving.kept).subspan(frame.offset, frame.num_bytes);
+  const auto open = receiving_.find(label);
+  if (open == receiving_.end()) Fault(frame, "got bytes of a message that has been received");
+  return SpanOf(open->second.reception.destination).subspan(frame.offset, frame.num_bytes);
+}
+
+/// Decides where an early message goes.
+void TcpPeer::BeginArriving(const Frame& frame, Arriving& arriving) {
+  const Label label = LabelOf(frame);
+  arriving.total = frame.total;
   early_arrived_ += CostOf(frame.total);
   if (early_kept() > kEarlyBudget)
     Fault(frame, "expected at most " + std::to_string(kEarlyBudget) +
                      " bytes before they are received, got more");
-  const auto found = receiving_.find(LabelOf(frame));
+  const auto found = receiving_.find(label);
   if (found == receiving_.end()) {
-    place_ = Place::kKept;
-    arriving_ = Buffer::Allocate({static_cast<std::int64_t>(frame.total)}, DType::kUInt8);
-    return SpanOf(arriving_);
+    arriving.place = Arriving::Place::kKept;
+    arriving.kept = Buffer::Allocate({static_cast<std::int64_t>(frame.total)}, DType::kUInt8);
+  } else if (found->second.reception.destination.num_bytes() == frame.total) {
+    arriving.place = Arriving::Place::kDestination;
+  } else {
+    FailSize(label, frame.total);
+    EarlyReceived(frame.total);
   }
-  if (found->second.reception.destination.num_bytes() == frame.total) {
-    place_ = Place::kDestination;
-    return SpanOf(found->second.reception.destination);
-  }
-  place_ = Place::kUnwanted;
-  FailSize(LabelOf(frame), frame.total);
-  EarlyReceived(frame.total);
-  unwanted_.resize(frame.total);
-  return unwanted_;
 }
 
 std::span<std::byte> TcpPeer::BeginPiece(const Frame& frame) {
@@ -188,23 +210,24 @@ void TcpPeer::EndFrame(const Frame& frame) {
 
 void TcpPeer::EndEarly(const Frame& frame) {
   const Label label = LabelOf(frame);
-  if (place_ == Place::kUnwanted) return;
-  if (place_ == Place::kDestination) {
-    EarlyReceived(frame.total);
-    return Complete(label);
-  }
-  const Buffer arrived = std::exchange(arriving_, Buffer());
+  Arriving& arriving = arriving_.at(label);
+  arriving.received += frame.num_bytes;
+  if (arriving.received < frame.total) return;
+  const Arriving arrived = std::move(arriving);
+  arriving_.erase(label);
+  if (arrived.place == Arriving::Place::kUnwanted) return;
   const auto found = receiving_.find(label);
   if (found == receiving_.end()) {
-    if (!early_.emplace(label, arrived).second)
+    if (!early_.emplace(label, arrived.kept).second)
       Fault(frame, "got a message for the second time before the first is received");
     return;
   }
-  // Posted while the message was arriving.
   EarlyReceived(frame.total);
-  const Buffer& destination = found->second.reception.destination;
-  if (destination.num_bytes() != frame.total) return FailSize(label, frame.total);
-  if (frame.total > 0) std::memcpy(destination.data(), arrived.data(), frame.total);
+  if (arrived.place == Arriving::Place::kKept) {  // posted while the message was arriving
+    const Buffer& destination = found->second.reception.destination;
+    if (destination.num_bytes() != frame.total) return FailSize(label, frame.total);
+    if (frame.total > 0) std::memcpy(destination.data(), arrived.kept.data(), frame.total);
+  }
   Complete(label);
 }
 
@@ -236,6 +259,7 @@ void TcpPeer::OnAnnounce(const Frame& frame) {
 }
 
 void TcpPeer::OnReady(const Frame& frame) {
+  if (sent_.erase(LabelOf(frame)) > 0) return;
   const auto found = waiting_.find(LabelOf(frame));
   if (found == waiting_.end()) {
     CheckRoom(ready_, frame);

@@ -1,13 +1,16 @@
 // What is open with one other process on a proven connection, without the connection itself: frames
 // that came go in, frames to send go to a FrameWriter.
 //
-//   a small message   goes out at once, as long as few enough are not received yet (credit); if its
-//                     receive is not posted when it arrives, it is kept
-//   any other         waits at its sender for the receive: it is announced, unless the receiver has
-//                     said before that it is ready, and sent in pieces when the receiver is
-//   a receive         says that it is ready: a large one at once, a small one if its message is
-//                     announced. A message of another size than the receive fails it.
-//   a pull            posts its receive, then asks; the answer comes in pieces
+//   a message     goes out at once if its receive is ready, or if it is not too large and few
+//   enough
+//                 early ones are not received yet (credit); if its receive is not posted when it
+//                 arrives, it is kept
+//   any other     is announced, and sent in pieces when its receive is ready
+//   a receive     reports once that it is ready: one of more than kSmallBytes when it is posted,
+//   even
+//                 if its message is here; a smaller one if its message is announced. A message of
+//                 another size than the receive fails it.
+//   a pull        posts its receive, then asks; the answer comes in pieces
 #pragma once
 
 #include <cstddef>
@@ -69,7 +72,16 @@ class TcpPeer final : public FrameTarget {
     bool ready = false;          // the sender knows of it
   };
 
+  /// An early message that is being read.
+  struct Arriving {
+    enum class Place : std::uint8_t { kDestination, kKept, kUnwanted } place = Place::kUnwanted;
+    Buffer kept;
+    std::uint64_t total = 0;
+    std::uint64_t received = 0;  // bytes
+  };
+
   std::span<std::byte> BeginEarly(const Frame& frame);
+  void BeginArriving(const Frame& frame, Arriving& arriving);
   std::span<std::byte> BeginPiece(const Frame& frame);
   void EndEarly(const Frame& frame);
   void EndPiece(const Frame& frame);
@@ -95,10 +107,9 @@ class TcpPeer final : public FrameTarget {
   ByLabel<std::uint64_t> announced_;  // sizes of messages whose receives are to come
   ByLabel<OutMessage> waiting_;       // for their receives
   ByLabel<std::uint64_t> ready_;      // sizes of receives whose messages are to come
-  // Where the early message goes that is being read.
-  enum class Place : std::uint8_t { kDestination, kKept, kUnwanted } place_ = Place::kUnwanted;
-  Buffer arriving_;                  // to be kept
-  std::vector<std::byte> unwanted_;  // its receive has failed
+  ByLabel<std::uint64_t> sent_;       // sizes of early messages whose receives will report later
+  ByLabel<Arriving> arriving_;        // early messages of which pieces are here
+  std::vector<std::byte> unwanted_;   // for pieces of those whose receive has failed
 
   // Costs of early messages since the beginning.
   std::uint64_t early_sent_ = 0, early_acknowledged_ = 0;                      // to the peer
