@@ -69,12 +69,13 @@ std::vector<Arrival> Acceptor::Serve(const PollSet& polls, Deadline now) {
     if (ready || now >= securing.began + kHandshakeTime)
       securing.over = Secure(securing, now, arrivals);
   }
-  // A deque of what cannot be assigned loses elements at its ends only.
+  if (polls.Ready(listener_.fd()) != 0) Admit(now, arrivals);
+  // After Admit, where a new connection may be secured at once. Elements are not assignable, so the
+  // deque is rebuilt.
   std::deque<Securing> left;
   for (Securing& securing : securing_)
     if (!securing.over) left.push_back(std::move(securing));
   securing_.swap(left);
-  if (polls.Ready(listener_.fd()) != 0) Admit(now, arrivals);
   return arrivals;
 }
 
