@@ -28,6 +28,8 @@ for host in 0 1; do
   ip -n "$hosts-$host" addr add "10.79.0.$((host + 1))/24" dev eth0
   ip -n "$hosts-$host" link set eth0 up
   ip netns exec "$hosts-$host" python3 bench/slow_network.py --no-offload eth0
+  # BBR paces what it has not seen a path carry, and a step never fills one.
+  ip netns exec "$hosts-$host" sh -c "echo ${CONGESTION:-reno} >/proc/sys/net/ipv4/tcp_congestion_control"
 done
 ip netns exec "$hosts-hub" python3 bench/slow_network.py "$delay" port0 port1 >/dev/null &
 
