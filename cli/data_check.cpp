@@ -106,9 +106,9 @@ int Verdict(std::size_t num_faults) {
     return kExitDone;
   }
   std::printf(
-      "%zu faults: correct these rows and files, take the rows out of the list, or train without "
+      "%zu %s: correct these rows and files, take the rows out of the list, or train without "
       "them: data.on_error = \"skip\"\n",
-      num_faults);
+      num_faults, num_faults == 1 ? "fault" : "faults");
   return kExitFailed;
 }
 

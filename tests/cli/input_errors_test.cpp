@@ -33,7 +33,10 @@ TEST_CASE("an image that is cut short ends the run with its step, row and path",
   const RunFolder folder;
   const std::string whole = BytesOf("data/shapes/images/train_0000.png");
   folder.WriteImage("cut.png", whole.substr(0, whole.size() / 2));
-  const std::string cause = CauseOf(folder.Train(), 1);
+  const Outcome outcome = folder.Train();
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  const std::string cause = LinesOf(outcome.err).back();  // warnings come before it
   CHECK_THAT(cause, StartsWith("troupe: feed of vision dp"));
   CHECK_THAT(cause, Contains(" (step 1 mb "));
   CHECK_THAT(cause, Contains("): " + (folder / "train.json") + ": row 0 (id \"a\"): " +
