@@ -229,10 +229,8 @@ void First::Hear(Guest& guest, const Hello& hello) {
     return;
   }
   if (meeting_ || hello.attempt != self_.attempt) {
-    guest.channel.Send(NotNow{meeting_ ? "the job has met without it"
-                                       : hello.name + " is at attempt " +
-                                             std::to_string(hello.attempt) + ", " + self_.name +
-                                             " at attempt " + std::to_string(self_.attempt)});
+    guest.channel.Send(hello.attempt != self_.attempt ? AnotherAttempt(hello, self_)
+                                                      : NotNow{"the job has met without it"});
     guest.leaving = true;
     return;
   }

@@ -39,6 +39,11 @@ std::string DuplicateLine(const Refusal& refusal, const Hello& second,
          ") was refused";
 }
 
+NotNow AnotherAttempt(const Hello& hello, const Hello& self) {
+  return {hello.name + " is at attempt " + std::to_string(hello.attempt) + ", " + self.name +
+          " at attempt " + std::to_string(self.attempt)};
+}
+
 struct Latecomers::State {
   State(Acceptor acceptor_in, Roster roster_in, Deadline until_in,
         std::function<void(const std::string& line)> say_in)
@@ -101,9 +106,9 @@ void Latecomers::State::Round() {
 void Latecomers::State::Answer(Visitor& visitor, const Hello& hello) {
   if (std::exchange(visitor.answered, true)) return;
   const Hello& self = roster.members.front();
-  if (hello.attempt != self.attempt || hello.process < 1 ||
-      hello.process >= static_cast<ProcessId>(roster.members.size()))
-    return visitor.channel.Send(NotNow{self.name + " is in a job that has met without it"});
+  if (hello.attempt != self.attempt) return visitor.channel.Send(AnotherAttempt(hello, self));
+  if (hello.process < 1 || hello.process >= static_cast<ProcessId>(roster.members.size()))
+    return visitor.channel.Send(NotNow{"the job has met without it"});
   const Hello& first = roster.members[static_cast<std::size_t>(hello.process)];
   const Refusal refusal = DuplicateRefusal(first, first.address.host);
   visitor.channel.Send(refusal);

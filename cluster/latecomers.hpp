@@ -19,6 +19,9 @@ Refusal DuplicateRefusal(const Hello& first, const std::string& first_from);
 std::string DuplicateLine(const Refusal& refusal, const Hello& second,
                           const std::string& second_from);
 
+/// What a process of another attempt than `self` is told.
+NotNow AnotherAttempt(const Hello& hello, const Hello& self);
+
 /// On a thread of its own, until the deadline, Close or the destructor. Then nothing listens.
 class Latecomers {
  public:
