@@ -63,6 +63,8 @@ std::vector<Arrival> Acceptor::Serve(const PollSet& polls, Deadline now) {
       pending.over = Advance(pending, now, arrivals);
   }
   pending_.remove_if([](const Pending& pending) { return pending.over; });
+  if (polls.Ready(listener_.fd()) != 0) Admit(now, arrivals);
+  // Last: both of the above may add some, and some that are over already.
   for (Securing& securing : securing_) {
     if (securing.over) continue;  // at its very beginning
     const bool ready = polls.Ready(securing.handshake.fd()) != 0;
