@@ -95,7 +95,9 @@ std::string LargePacketsLine(const std::string& name, const Address& local, cons
 }
 
 std::string PathGivenUpLine(const std::string& name) {
-  return name + ": heartbeats pass, but its larger packets do not arrive here (MTU?)";
+  return name +
+         ": heartbeats pass, but its larger packets do not arrive here: does the path drop them "
+         "(MTU)?";
 }
 
 std::string CutOffLine(const std::vector<std::string>& names) {

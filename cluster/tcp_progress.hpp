@@ -10,8 +10,8 @@ namespace troupe {
 /// Of one connection, now.
 struct TcpState {
   bool established = false;
-  bool unacknowledged = false;           ///< some of what was sent
-  bool window_open = true;               ///< the other side has room for more
+  bool unacknowledged = false;           ///< some of what was to be sent
+  bool window_open = true;               ///< the other side has room for a packet
   std::uint64_t acknowledged_bytes = 0;  ///< in all
   std::uint64_t received_segments = 0;   ///< in all, acknowledgements and repetitions included
   std::uint32_t segment_bytes = 0;       ///< the largest that is sent
