@@ -8,6 +8,7 @@
 #include <thread>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include <caf/actor_system.hpp>
 #include <caf/scoped_actor.hpp>
@@ -34,9 +35,11 @@ bool AnySynthetic(const Config& config) {
 
 std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (AnySynthetic(config)) return std::make_shared<SyntheticSource>(config);
+  std::vector<std::string> missing;
   for (const MissingFile& file : MissingDataFiles(config)) {
-    throw DataError(file.key + ": no such file; looked for " + file.looked_for);
+    missing.push_back(file.key + ": no such file; looked for " + file.looked_for);
   }
+  if (!missing.empty()) throw DataError(std::move(missing));
   const FaultPolicy policy = {config.data.on_error == "skip", config.data.skip_limit};
   try {
     return std::make_shared<LlavaSource>(

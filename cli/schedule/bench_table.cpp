@@ -128,7 +128,7 @@ std::string BatchesText(const std::vector<BenchEntry>& entries) {
   std::string text = "global batches differ: ";
   for (const auto& [microbatches, batch] : batches) {
     const bool first = microbatches == batches.begin()->first;
-    text += (first ? "" : ", ") + std::to_string(batch) + " samples with " +
+    text += (first ? "" : ", ") + std::to_string(batch) + (first ? " samples with " : " with ") +
             std::to_string(microbatches) + (first ? " microbatches" : "");
   }
   return text + "; compare samples/s, not step times\n";
