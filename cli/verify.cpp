@@ -12,7 +12,7 @@ void AddVerify(CLI::App& app, Command& command) {
       "Prove a layout: train it and an unsharded reference (a plain libtorch loop) from\n"
       "the same weights on the same samples, and compare after every step each\n"
       "parameter's gradient, value and optimizer state with the reference, relative to\n"
-      "that tensor's own maximum. Limits: 1e-5 in float32, 1e-10 in float64, 0.1 in bfloat16\n"
+      "that tensor's own maximum. Limits: 1e-5 in float32, 1e-10 in float64, 0.15 in bfloat16\n"
       "(docs/verify.md).\n"
       "Exit code: 0 equal, 1 different or failed, 2 configuration or data are wrong; with\n"
       "--local also 3 a process was lost, 4 the processes did not find each other.");

@@ -48,7 +48,7 @@ std::vector<std::string> ParameterFaults(const Comparison& comparison, double ro
 
 Tolerances TolerancesOf(Precision precision) {
   if (precision == Precision::kFloat64) return {1e-10, 1e-10, 1e-10, 1e-10};
-  if (precision == Precision::kBFloat16) return {0.1, 0.0, 0.1, 0.2};
+  if (precision == Precision::kBFloat16) return {0.15, 0.0, 0.15, 0.3};
   return {1e-5, 0.0, 1e-5, 2e-5};
 }
 

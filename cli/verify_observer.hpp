@@ -25,7 +25,7 @@ struct Tolerances {
 /// moments (squares). Parameters in FP32 get the room that Adam's division needs: a gradient
 /// element of pure rounding noise (|g| below 1e-7 of its tensor's maximum) may have either sign,
 /// and m / (sqrt(v) + epsilon) is then +1 or -1 whatever its size, so one step may differ by two
-/// learning rates there. BF16: twice what the roundings on the way of a gradient come to, see
+/// learning rates there. BF16: 3.5 times what the roundings on the way of a gradient come to, see
 /// docs/verify.md, and for parameters the same room.
 Tolerances TolerancesOf(Precision precision);
 
