@@ -49,7 +49,7 @@ other=$!
 node 0 >"$folder/n0" 2>&1 || { cat "$folder/n0" "$folder/n1" >&2; exit 1; }
 wait "$other"
 
-run=$(echo "$folder"/runs/*)
+run=$folder/runs/latest
 measured=$(sed -n 's/^step .* \([0-9.]*\) s  bubble.*/\1/p' "$folder/n0" | tail -n +4 |
   awk '{ print 1000 * $1 }' | median)
 simulated=$("$program" bench schedules configs/shapes_2node.toml --kinds 1f1b --simulate \
