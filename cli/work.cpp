@@ -32,7 +32,7 @@ void WarnOfSkippedRows(const InputSource& source) {
 std::string SkippedLine(const InputSource& source) {
   const auto* llava = dynamic_cast<const LlavaSource*>(&source);
   if (llava == nullptr || llava->skipped_lines().empty()) return "";
-  return "the rows that are skipped = " + llava->SkippedText() + "\n";
+  return "the list of skipped rows = " + llava->SkippedText() + "\n";
 }
 
 LoadedConfig LoadWithData(const std::string& path, const std::vector<std::string>& overrides) {
