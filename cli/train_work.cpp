@@ -49,7 +49,7 @@ void PrintEpochs(const InputSource& source, const Config& config) {
                 epochs);
   std::cout << text.data();
   if (static_cast<double>(config.global_batch()) <= rows) return;
-  std::cerr << "warning: " << config.data.train << ": the global batch of " << config.global_batch()
+  std::cout << "warning: " << config.data.train << ": the global batch of " << config.global_batch()
             << " is larger than the data set of " << llava->train_size()
             << " rows, so each step sees rows more than once\n";
 }
