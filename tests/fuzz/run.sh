@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each for SECONDS (10) on its corpus and from there on, two at a
-# time. TARGETS (all) are names of files here without "_fuzz.cpp". An input that breaks something is
+# time. TARGETS (all but tokenizer, see README.md) are names of files here without "_fuzz.cpp". An input that breaks something is
 # left in build/fuzz/found and fails the script. Does nothing where clang is not.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,7 +13,10 @@ cmake --build "$build" --target fuzz
 
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  for file in tests/fuzz/*_fuzz.cpp; do targets+=("$(basename "$file" _fuzz.cpp)"); done
+  for file in tests/fuzz/*_fuzz.cpp; do
+    name=$(basename "$file" _fuzz.cpp)
+    [ "$name" = tokenizer ] || targets+=("$name")
+  done
 fi
 mkdir -p "$build/found"
 
