@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "files/output_file.hpp"
 #include "checkpoint/safetensors_header.hpp"
 #include "checkpoint/sha256.hpp"
+#include "files/output_file.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {

@@ -98,8 +98,8 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
   for (const PlannedProcess& process : plan.processes()) options.names.push_back(process.name);
   options.tensors = NeedsConnection(config.transport);
   options.seed = seed;
-  options.timeout = std::chrono::milliseconds(
-      static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
+  options.timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(config.cluster.join_timeout_s * 1000.0));
   // --local starts each process once, and nobody else knows its key.
   options.answer_latecomers = arguments.local_processes == 0;
   // Among processes of one launcher the first one's account is enough.

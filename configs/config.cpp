@@ -56,7 +56,8 @@ std::string MissingGpus(const ClusterConfig& cluster, const std::vector<int>& ra
   if (found >= needed) return "";
   std::string text = "expected " + std::to_string(needed) + (needed == 1 ? " GPU" : " GPUs") +
                      " for " + (ranks.size() == 1 ? "rank " : "ranks ") + RanksText(ranks);
-  if (ranks.size() > 1) text += " with at most " + std::to_string(cluster.ranks_per_gpu) + " on each";
+  if (ranks.size() > 1)
+    text += " with at most " + std::to_string(cluster.ranks_per_gpu) + " on each";
   text += ", found " + std::to_string(found);
   if (found > 0) text += " (cluster.ranks_per_gpu says how many ranks may share one)";
   return text;

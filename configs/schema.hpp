@@ -65,13 +65,12 @@ struct Betas {
 };
 
 /// The field behind a key. monostate: the key has one legal value and is stored nowhere.
-using Slot =
-    std::variant<std::monostate, std::string*, std::optional<std::string>*, bool*, int*,
-                 std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
-                 std::optional<double>*, Precision*, ModuleKind*, Recompute*, Offload*,
-                 ProjectorEnd*, ProcessesPer*, ClusterTls*, TransportVerify*, TransportTcp*,
-                 AxisOrder*, std::vector<int>*, std::vector<std::int64_t>*,
-                 std::vector<ClusterNode>*, Betas>;
+using Slot = std::variant<std::monostate, std::string*, std::optional<std::string>*, bool*, int*,
+                          std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
+                          std::optional<double>*, Precision*, ModuleKind*, Recompute*, Offload*,
+                          ProjectorEnd*, ProcessesPer*, ClusterTls*, TransportVerify*,
+                          TransportTcp*, AxisOrder*, std::vector<int>*, std::vector<std::int64_t>*,
+                          std::vector<ClusterNode>*, Betas>;
 
 /// Bounds of a number. Whole numbers stop at 2^31 - 1 so that products of three stay in 64 bits.
 struct Range {
@@ -83,7 +82,8 @@ struct Range {
 inline constexpr double kMaxCount = 2'147'483'647.0;
 /// A rank is a worker thread: more are a slip of the pen, and lists are sized by it.
 inline constexpr int kMaxRanks = 65'536;
-/// Far above any model; beyond them a configuration is a mistake, and checking it would take minutes.
+/// Far above any model; beyond them a configuration is a mistake, and checking it would take
+/// minutes.
 inline constexpr std::size_t kMaxModules = 1'024;
 inline constexpr int kMaxLayers = 10'000;
 

@@ -22,7 +22,7 @@ struct MessageFacts {
   std::int64_t step = -1;   ///< training step that its round is, from 1; 0: an evaluation; -1: it
                             ///< does not say
   MessageRole role = MessageRole::kOther;
-  bool asked = false;       ///< it brings bytes of another process that were asked for
+  bool asked = false;  ///< it brings bytes of another process that were asked for
 };
 
 /// A kind of message that is traced.

@@ -35,7 +35,7 @@ struct TraceMessage {
   int credits = -1;        ///< left on the edge after it; -1: not of an edge
   int mailbox = 0;         ///< messages that were waiting before it
   MessageRole role = MessageRole::kOther;
-  bool asked = false;      ///< it brings bytes of another process that were asked for
+  bool asked = false;  ///< it brings bytes of another process that were asked for
 };
 
 /// One piece of work of one device, on the same clock.

@@ -115,9 +115,8 @@ TEST_CASE("one with TLS and one without do not meet, and both are told") {
     meeting.Start(0, first_wants ? tls : nullptr);
     meeting.Start(1, first_wants ? nullptr : tls);
     for (const Outcome& outcome : meeting.Finish())
-      CHECK(outcome.error ==
-            (first_wants ? "n0 wants TLS, n1 does not: set cluster.tls alike"
-                         : "n1 wants TLS, n0 does not: set cluster.tls alike"));
+      CHECK(outcome.error == (first_wants ? "n0 wants TLS, n1 does not: set cluster.tls alike"
+                                          : "n1 wants TLS, n0 does not: set cluster.tls alike"));
   }
 }
 

@@ -83,7 +83,8 @@ TEST_CASE("a process that is stopped before the job meets is named by its launch
   const auto deadline = Clock::now() + kPatience;
   while (bed.Processes().size() < 2 && Clock::now() < deadline) std::this_thread::sleep_for(5ms);
   REQUIRE(bed.Processes().size() == 2);
-  // Until it runs its own program, its launcher waits for it (vfork). Loading takes longer than that.
+  // Until it runs its own program, its launcher waits for it (vfork). Loading takes longer than
+  // that.
   std::this_thread::sleep_for(100ms);
   REQUIRE(kill(bed.Processes()[1], SIGSTOP) == 0);
   const auto stopped = Clock::now();
