@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each for SECONDS (10) on its corpus and from there on, two at a
 # time. TARGETS (all but tokenizer, see README.md) are names of files here without "_fuzz.cpp". An input that breaks something is
-# left in build/fuzz/found and fails the script. Does nothing where clang is not.
+# left in build/fuzz/found and fails the script. FUZZ_SEED (1; 0 = any) makes another series of inputs. Does nothing where clang is not.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-10}
@@ -24,7 +24,7 @@ fuzz() { # SECONDS TARGET
   local found=build/fuzz/found/$2 log=build/fuzz/$2.log
   mkdir -p "$found" "build/fuzz/corpus/$2"
   # New inputs go to the build folder, findings beside them; what is committed is only read.
-  if "build/fuzz/tests/fuzz/$2_fuzz" -max_total_time="$1" -timeout=20 -rss_limit_mb=2560 \
+  if "build/fuzz/tests/fuzz/$2_fuzz" -max_total_time="$1" -seed="${FUZZ_SEED:-1}" -timeout=20 -rss_limit_mb=2560 \
     -artifact_prefix="$found/" "build/fuzz/corpus/$2" "tests/fuzz/corpus/$2" >"$log" 2>&1; then
     echo "fuzz: $2: $(grep -oE 'Done [0-9]+ runs in [0-9]+ second' "$log")s"
   else
