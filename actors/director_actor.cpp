@@ -65,6 +65,9 @@ void Complete(Self self, std::int64_t number) {
   if (!Tell(self, [&](JobObserver& observer) { observer.OnRound(done.result); })) return;
   if (done.result.round.train) s.steps_done = done.result.round.step + 1;
   if (Due(s, done.result.round)) return Checkpoint(self, [self] { Pump(self); });
+  if (done.result.round.train && IsDueByTime(s.config.checkpoints, s.stored_ns, now)) {
+    s.draining = true;
+  }
   Pump(self);
 }
 
@@ -75,9 +78,11 @@ void Checkpoint(Self self, std::function<void()> then) {
   if (!Tell(self, [&](JobObserver&) { folder = s.config.checkpoints.folder(s.steps_done); }))
     return;
   s.storing = true;
+  s.draining = false;
   const auto complete = [self, &s, folder, then](const std::vector<SavedShard>& shards) {
     s.storing = false;
     s.checkpoint_at = s.steps_done;
+    s.stored_ns = NowNs();
     if (Tell(self,
              [&](JobObserver&) { s.config.checkpoints.complete(folder, s.steps_done, shards); })) {
       then();
@@ -252,12 +257,15 @@ void Finish(Self self) {
 void Pump(Self self) {
   DirectorState& s = self->state;
   if (s.storing) return;
+  if (s.draining && s.open.empty() && !s.last_begun) {
+    return Checkpoint(self, [self] { Pump(self); });
+  }
   const int ahead = s.config.inspect ? 0 : s.config.rounds_ahead;
   const auto due = [&s] {
     return std::any_of(s.open.begin(), s.open.end(),
                        [&](const auto& open) { return Due(s, open.second.result.round); });
   };
-  while (!s.last_begun && !due() && static_cast<int>(s.open.size()) <= ahead) {
+  while (!s.last_begun && !s.draining && !due() && static_cast<int>(s.open.size()) <= ahead) {
     const auto round = s.config.rounds(s.next_round);
     if (!round) {
       s.last_begun = true;
@@ -274,7 +282,7 @@ void Start(Self self) {
   DirectorState& s = self->state;
   const auto begin = [self] {
     self->state.storing = false;
-    self->state.completed_ns = NowNs();
+    self->state.completed_ns = self->state.stored_ns = NowNs();
     Pump(self);
   };
   if (s.config.checkpoints.resume.empty()) return begin();
@@ -283,6 +291,11 @@ void Start(Self self) {
 }
 
 }  // namespace
+
+bool IsDueByTime(const Checkpoints& checkpoints, std::int64_t stored_ns, std::int64_t now_ns) {
+  return checkpoints.folder && checkpoints.every_ns > 0 &&
+         now_ns - stored_ns >= checkpoints.every_ns;
+}
 
 void Fail(Self self, const std::string& cause) {
   DirectorState& s = self->state;

@@ -9,7 +9,8 @@
 //   begin r      when fewer than `rounds_ahead` + 1 rounds are open
 //   apply        to the last update when all other squared norms of r are here, to the others when
 //                its own is, too: whoever is late waits for nobody
-//   checkpoint   when the last round of a due step is complete, before the next one begins
+//   checkpoint   when the last round of a due step is complete, before the next one begins; due by
+//                time: when the rounds that are open at the end of a step are complete
 //   complete r   when all stage reports (and, training, all UpdateDone) of r are here
 //
 // Without clipping no update waits for the Director, so rounds flow into each other and there is no
@@ -88,8 +89,9 @@ struct SavedShard {
 
 /// Where checkpoints go. Both calls may throw, which ends the job.
 struct Checkpoints {
-  std::int64_t every =
-      0;  ///< training steps between them; 0: only where the user ends the job early
+  /// Training steps between them. With both 0: only where the user ends the job early.
+  std::int64_t every = 0;
+  std::int64_t every_ns = 0;  ///< time between them, on this process's clock
   std::string run_directory;  ///< where they go: all processes must see it
   std::string resume;         ///< folder to start from; empty: from the initial values
   std::function<std::string(std::int64_t steps)> folder;  ///< of a new one; empty: none are written
@@ -140,14 +142,19 @@ struct DirectorState {
   std::int64_t next_round = 0;
   bool last_begun = false;
   bool finishing = false;
-  bool storing = false;                      ///< shards are being saved or loaded: no round begins
+  bool storing = false;   ///< shards are being saved or loaded: no round begins
+  bool draining = false;  ///< a checkpoint is due by time: no round begins before it
   std::map<std::size_t, Wait> asked_shards;  ///< not answered; by place in the configuration
   bool stopped_early = false;                ///< StopSoon has come
   std::int64_t steps_done = 0;               ///< training steps of the latest complete round
   std::int64_t checkpoint_at = -1;           ///< steps of the latest checkpoint
+  std::int64_t stored_ns = 0;                ///< when that was complete, or the job began
   std::int64_t completed_ns = 0;             ///< when the latest round was complete
   Promise<JobDone> asker;
 };
+
+/// Whether a checkpoint is due `now_ns`, at the end of a training step.
+bool IsDueByTime(const Checkpoints& checkpoints, std::int64_t stored_ns, std::int64_t now_ns);
 
 Director::behavior_type RunDirector(ActorPointer<Director, DirectorState> self,
                                     DirectorConfig config);

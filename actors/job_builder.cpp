@@ -30,7 +30,9 @@ std::string JobBuilder::CheckRunDirectory() {
     return text + ", where checkpoints go; expected a run.dir that all nodes share";
   }
   checkpoints.folder = nullptr;
-  config_.observer->OnWarning(text + ": an interruption saves the weights and no checkpoint");
+  config_.observer->OnWarning(text +
+                              ": no checkpoints are written, neither by time nor at an "
+                              "interruption, which saves the weights alone");
   return "";
 }
 

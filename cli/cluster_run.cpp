@@ -77,13 +77,13 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
   const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
   const ConfigArguments& config = arguments.work.config;
   const Config loaded = LoadConfig(config.path, config.overrides).config;
-  const std::int64_t every = into.empty() ? 0 : loaded.checkpoint.every;
+  const CheckpointConfig& checkpoints = loaded.checkpoint;
   int ranks = 0;
   for (const PlannedProcess& process : mine) ranks += static_cast<int>(process.ranks.size());
   WarnOfRanks(arguments, loaded, ranks);
-  if (arguments.restarts > 0 && !into.empty() && every == 0) {
+  if (arguments.restarts > 0 && !into.empty() && !checkpoints.periodic()) {
     std::cerr << "warning: --restarts: there will be no checkpoint to go on from "
-                 "(checkpoint.every = 0)\n"
+                 "(checkpoint.every and every_minutes are 0)\n"
               << std::flush;
   }
   for (int attempt = 0;; ++attempt) {
@@ -102,7 +102,7 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
         (exit_code != kExitLost && !SetsAsideDamaged(into, exit_code))) {
       return exit_code;
     }
-    std::cerr << "troupe: starting anew" << (into.empty() ? "" : " " + WhereAnew(into, every))
+    std::cerr << "troupe: starting anew" << (into.empty() ? "" : " " + WhereAnew(into, checkpoints))
               << ", " << attempt + 1 << " of " << arguments.restarts << " times\n"
               << std::flush;
   }

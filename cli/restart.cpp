@@ -25,17 +25,17 @@ std::string Sha256OfFile(const std::string& path) {
 
 }  // namespace
 
-std::string WhereAnew(const std::string& directory, std::int64_t every) {
+std::string WhereAnew(const std::string& directory, const CheckpointConfig& checkpoints) {
   if (const auto newest = NewestCheckpoint(directory)) {
     return "after step " + std::to_string(ReadManifest(*newest)->step);
   }
   return std::string("from the beginning: there is no checkpoint ") +
-         (every == 0 ? "(checkpoint.every = 0)" : "yet");
+         (checkpoints.periodic() ? "yet" : "(checkpoint.every and every_minutes are 0)");
 }
 
 std::string WhatToDoAfterFailure(const std::string& directory, std::int64_t steps) {
   if (steps == 0) {
-    return "nothing to go on from: no checkpoint is complete yet (checkpoint.every)";
+    return "nothing to go on from: no checkpoint is complete yet (checkpoint.every_minutes, every)";
   }
   return "go on after step " + std::to_string(steps) + " with: the same command and --resume " +
          directory;

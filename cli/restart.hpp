@@ -1,16 +1,16 @@
 // What a user is told of a job that may be, or is, started anew.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
+#include "configs/config.hpp"
+
 namespace troupe {
 
-/// Where a training goes on whose run directory is `directory` and whose checkpoint.every is
-/// `every`: "after step 8", or "from the beginning: " and why. Throws std::runtime_error when the
-/// directory cannot be read.
-std::string WhereAnew(const std::string& directory, std::int64_t every);
+/// Where a training goes on whose run directory is `directory`: "after step 8", or "from the
+/// beginning: " and why. Throws std::runtime_error when the directory cannot be read.
+std::string WhereAnew(const std::string& directory, const CheckpointConfig& checkpoints);
 
 /// "go on with: troupe train ... --resume RUN", or why there is nothing to go on from. `steps` are
 /// in the newest complete checkpoint of `directory`; 0: it has none.

@@ -92,6 +92,10 @@ class TrainWork : public Work {
     std::cout << VersionText() << '\n' << LayoutTable(*plan_);
     PrintEpochs(*source_, plan_->config());
     std::cout << "run directory " << directory_->path() << '\n';
+    if (!plan_->config().checkpoint.periodic()) {
+      std::cout << "no checkpoints: a crash loses the run (checkpoint.every and every_minutes are "
+                   "0)\n";
+    }
     if (!directory_->checkpoint().empty()) {
       std::cout << "going on after step " << directory_->steps_done() << ", from "
                 << directory_->checkpoint() << '\n';
@@ -149,6 +153,8 @@ class TrainWork : public Work {
     Checkpoints checkpoints;
     checkpoints.run_directory = run;
     checkpoints.every = plan_->config().checkpoint.every;
+    checkpoints.every_ns =
+        static_cast<std::int64_t>(plan_->config().checkpoint.every_minutes * 60e9);
     if (!directory_->checkpoint().empty()) {
       checkpoints.resume = std::filesystem::absolute(directory_->checkpoint()).string();
     }

@@ -96,8 +96,12 @@ struct TransportConfig {
 bool NamesTcp(const std::string& ucx_tls);
 
 struct CheckpointConfig {
-  std::int64_t every = 0;  ///< steps between checkpoints; 0 = at an interruption only
-  std::int64_t keep = 2;   ///< newest ones that are kept
+  std::int64_t every = 0;       ///< steps between checkpoints; 0 = none by steps
+  double every_minutes = 10.0;  ///< the same by time; 0 = none by time
+  std::int64_t keep = 2;        ///< newest ones that are kept
+
+  /// Whether the run writes checkpoints before its end.
+  bool periodic() const { return every > 0 || every_minutes > 0; }
   friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;
 };
 
@@ -219,7 +223,7 @@ struct EdgeConfig {
 struct ScheduleConfig {
   std::string kind = "1f1b";          ///< "1f1b" | "gpipe" | "interleaved" | "zb-h1" | "csv"
   std::int64_t chunks = 0;            ///< interleaved, csv: stages per rank; 0 = 2 and 1
-  std::string file = "";              ///< csv: the orders, relative to the working directory
+  std::string file = "";              ///< csv: the orders; as data.train
   std::string file_text = "";         ///< what it says; filled by the loader
   std::int64_t micro_batch_size = 1;  ///< samples per language-model replica and microbatch
   std::int64_t microbatches = 1;      ///< per step
@@ -243,7 +247,7 @@ struct OptimizerConfig {
 
 struct DataConfig {
   std::string format = "llava";
-  std::string train;                ///< relative to the working directory
+  std::string train;                ///< as it is opened from the working directory
   std::string held_out;             ///< empty: no evaluation
   std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE"
   std::string on_error = "stop";    ///< or "skip": rows that cannot be used

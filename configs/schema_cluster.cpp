@@ -198,8 +198,17 @@ static std::vector<KeySpec> TransportKeys() {
        .type = ValueType::kInteger,
        .range = kCountOrNone,
        .unit = "steps",
-       .meaning = "Steps between checkpoints; 0 = none but at an interruption.",
+       .meaning = "Steps between checkpoints; 0 = none by steps.",
        .slot = [](const Target& t) -> Slot { return &t.config->checkpoint.every; }},
+      {.table = "checkpoint",
+       .name = "every_minutes",
+       .type = ValueType::kNumber,
+       .range = {0, 1e6},
+       .unit = "minutes",
+       .meaning = "Time between checkpoints, also beside `every`: one follows the first step that "
+                  "ends so long after the newest one. 0 = none by time. With both 0 only an "
+                  "interruption leaves one.",
+       .slot = [](const Target& t) -> Slot { return &t.config->checkpoint.every_minutes; }},
       {.table = "checkpoint",
        .name = "keep",
        .type = ValueType::kInteger,

@@ -77,13 +77,15 @@ TEST_CASE("a run without checkpoints warns that a restart begins again", "[cli]"
   const RunFolder folder;
   ProcessOptions options;
   options.kill_child_at = "step 2/";
-  const Outcome outcome = TrainLocally(folder, {"run.steps=30"}, {"--restarts", "1"}, options);
+  const Outcome outcome = TrainLocally(folder, {"run.steps=30", "checkpoint.every_minutes=0"},
+                                       {"--restarts", "1"}, options);
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.err, StartsWith("warning: --restarts: there will be no checkpoint to go on "
-                                     "from (checkpoint.every = 0)\n"));
+                                     "from (checkpoint.every and every_minutes are 0)\n"));
   CHECK_THAT(outcome.err, EndsWith("troupe: starting anew from the beginning: there is no "
-                                   "checkpoint (checkpoint.every = 0), 1 of 1 times\n"));
+                                   "checkpoint (checkpoint.every and every_minutes are 0), 1 "
+                                   "of 1 times\n"));
 }
 
 TEST_CASE("a second Ctrl-C says that nothing was saved", "[cli]") {
