@@ -49,7 +49,10 @@ void AddReport(CLI::App& app, Command& command) {
       "timeline of the last step of each. The page needs no other file and no network.\n"
       "Exit code: 0 done, 1 a file cannot be read or written, 2 wrong arguments.");
   auto arguments = std::make_shared<ReportArguments>();
-  verb->add_option("RUN", arguments->runs, "run directories")->required()->transform(FindRun);
+  verb->add_option("RUN", arguments->runs,
+                   "run directories; runs/latest, or NAME for the newest runs/NAME-TIME")
+      ->required()
+      ->transform(FindRun);
   verb->add_option("--out", arguments->out,
                    "file to write (default: RUN/report.html; of several runs report.html here)")
       ->type_name("FILE");
