@@ -88,7 +88,7 @@ void Fetch(Self self, const Slice& slice) {
         arrived.buffer = std::move(buffer);
         caf::anon_send(me, std::move(arrived));
       }),
-      [abort = s.config.abort](const std::string& error) { abort->Raise(error); }, s.config.device);
+      [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); }, s.config.device);
 }
 
 Waits WaitsOf(const DestinationLeaderState& s) {

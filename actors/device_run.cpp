@@ -18,6 +18,16 @@ std::string TextOfThrown() {
   }
 }
 
+static FailureKind KindOfThrown() {
+  try {
+    throw;
+  } catch (const FailureError& e) {
+    return e.kind;
+  } catch (...) {
+    return FailureKind::kError;
+  }
+}
+
 caf::error Failed(DevicePointer self, const DeviceWork& work) {
   DeviceState& s = self->state;
   try {
@@ -26,7 +36,7 @@ caf::error Failed(DevicePointer self, const DeviceWork& work) {
     return MakeFailure(aborted.what());
   } catch (...) {
     const std::string cause = Describe(s.config, work) + ": " + TextOfThrown();
-    s.config.abort->Raise(cause);
+    s.config.abort->Raise({cause, KindOfThrown()});
     return MakeFailure(cause);
   }
 }

@@ -297,12 +297,12 @@ bool IsDueByTime(const Checkpoints& checkpoints, std::int64_t stored_ns, std::in
          now_ns - stored_ns >= checkpoints.every_ns;
 }
 
-void Fail(Self self, const std::string& cause) {
+void Fail(Self self, const Failure& failure) {
   DirectorState& s = self->state;
-  s.config.abort->Raise(cause);
+  s.config.abort->Raise(failure);
   s.last_begun = true;
   s.open.clear();
-  if (s.asker.pending()) s.asker.deliver(JobDone{s.config.abort->cause()});
+  if (s.asker.pending()) s.asker.deliver(JobDone{s.config.abort->failure()});
 }
 
 double SinkLoss::mean() const {
@@ -317,13 +317,13 @@ Director::behavior_type RunDirector(Self self, DirectorConfig config) {
         s.asker = self->make_response_promise<JobDone>();
         auto answer = s.asker;
         if (s.config.abort->raised()) {
-          Fail(self, s.config.abort->cause());
+          Fail(self, s.config.abort->failure());
         } else {
           Start(self);
         }
         return answer;
       },
-      [self](const JobFailed& failed) { Fail(self, failed.cause); },
+      [self](const JobFailed& failed) { Fail(self, failed.failure); },
       [self](const StopSoon&) {
         self->state.last_begun = true;
         self->state.stopped_early = true;

@@ -11,8 +11,8 @@ namespace troupe {
 
 using DirectorPointer = ActorPointer<Director, DirectorState>;
 
-/// Ends the job with `cause`, or with the one before it.
-void Fail(DirectorPointer self, const std::string& cause);
+/// Ends the job with `failure`, or with an earlier one.
+void Fail(DirectorPointer self, const Failure& failure);
 
 /// The same with what a request was answered with.
 inline auto OnError(DirectorPointer self) {

@@ -81,16 +81,16 @@ void OnDown(Self self, const caf::down_msg& down) {
 }
 
 /// The job has failed, here or elsewhere. The first time, everybody else learns of it.
-void OnFailed(Self self, const std::string& cause) {
+void OnFailed(Self self, const Failure& failure) {
   NodeState& s = self->state;
-  s.config.abort->Raise(cause);
+  s.config.abort->Raise(failure);
   if (std::exchange(s.failed, true)) return;
   KeepBesideTraces(s.config, kCauseFile, s.config.abort->cause() + "\n");
   for (const auto& [process, node] : s.nodes) {
-    if (process != s.config.self) self->send(node, JobFailed{s.config.abort->cause()});
+    if (process != s.config.self) self->send(node, JobFailed{s.config.abort->failure()});
   }
-  if (s.result.failure.empty()) s.result.failure = s.config.abort->cause();
-  if (s.director) return self->send(s.director, JobFailed{s.config.abort->cause()});
+  if (s.result.failure.empty()) s.result.failure = s.config.abort->failure();
+  if (s.director) return self->send(s.director, JobFailed{s.config.abort->failure()});
   if (First(s)) return EndEverywhere(self);
   // Process 0 ends everybody, unless it is the one that was lost.
   if (s.nodes.count(0) == 0) return StopAll(self);
@@ -109,7 +109,7 @@ void RunDirectorOf(Self self) {
           [self, &s](const caf::error& reason) {
             if (s.result.failure.empty()) {
               s.result.failure =
-                  s.config.abort->raised() ? s.config.abort->cause() : TextOf(reason);
+                  s.config.abort->raised() ? s.config.abort->failure() : Failure(TextOf(reason));
             }
             EndEverywhere(self);
           });
@@ -120,7 +120,7 @@ void Build(Self self) {
   s.builder = std::make_shared<JobBuilder>(self, [self, &s](const std::string& error) {
     if (error.empty() && !s.failed) return RunDirectorOf(self);
     if (s.result.failure.empty()) {
-      s.result.failure = s.failed ? s.config.abort->cause() : "cannot start: " + error;
+      s.result.failure = s.failed ? s.config.abort->failure() : Failure("cannot start: " + error);
     }
     s.config.abort->Raise(s.result.failure);
     EndEverywhere(self);
@@ -172,9 +172,9 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
   s.tensor_addresses.resize(s.config.processes->processes().size());
   self->set_down_handler([self](caf::down_msg& down) { OnDown(self, down); });
   s.abort_subscription = s.config.abort->Subscribe(
-      [node = caf::actor_cast<caf::actor_addr>(Node(self))](const std::string& cause) {
+      [node = caf::actor_cast<caf::actor_addr>(Node(self))](const Failure& failure) {
         if (const auto strong = caf::actor_cast<caf::actor>(node)) {
-          caf::anon_send(strong, JobFailed{cause});
+          caf::anon_send(strong, JobFailed{failure});
         }
       });
   return {
@@ -193,7 +193,7 @@ Node::behavior_type RunNode(Self self, NodeConfig config) {
         return answer;
       },
       [self](const RunJob&) { return OnRunJob(self); },
-      [self](const JobFailed& failure) { OnFailed(self, failure.cause); },
+      [self](const JobFailed& failed) { OnFailed(self, failed.failure); },
       [self, &s](const StopSoon& stop) {
         s.stop_asked = true;
         if (s.director) return self->send(s.director, stop);

@@ -123,8 +123,9 @@ void OnStalled(Self self, const Stalled& stalled) {
     AskAllWaits(self, [self, since, before](const std::vector<ActorWaits>& after) {
       if (self->state.ending || !SameWaits(before, after)) return;
       KeepBesideTraces(self->state.config, kWaitsFile, ToJson(after));
-      self->state.config.abort->Raise("nothing has moved anywhere for " + Seconds(since) + ": " +
-                                      RootOf(after));
+      self->state.config.abort->Raise(
+          {"nothing has moved anywhere for " + Seconds(since) + ": " + RootOf(after),
+           FailureKind::kStall});
     });
   });
 }

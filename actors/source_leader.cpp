@@ -67,7 +67,7 @@ void OnGradientSlice(Self self, int destination, const GradientSlice& slice) {
         arrived.buffer = std::move(buffer);
         caf::anon_send(me, std::move(arrived));
       }),
-      [abort = s.config.abort](const std::string& error) { abort->Raise(error); }, s.config.device);
+      [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); }, s.config.device);
 }
 
 /// The rows of this shard that belong to `destination`, and whose they are.

@@ -28,7 +28,7 @@ std::size_t Bring(StagePointer self, std::vector<Buffer>& shards, const ShardArr
           message.buffer = std::move(buffer);
           caf::anon_send(me, std::move(message));
         }),
-        [abort = s.config.abort](const std::string& error) { abort->Raise(error); },
+        [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); },
         s.config.on_device.empty() ? Buffer::kHost : s.config.on_device.at(i));
   }
   return missing;

@@ -57,9 +57,10 @@ struct Watchdog::State {
   void LookForStuckQueue(const ActivityTable::Entry& entry, std::int64_t now) {
     const std::int64_t since = entry.activity->queue_since_ns.load(std::memory_order_relaxed);
     if (since == 0 || now - since < config.pass_timeout.count()) return;
-    config.abort->Raise(entry.name + " on " + config.process +
-                        " is stuck: the command at the head of its queue has run for " +
-                        Seconds(now - since));
+    config.abort->Raise({entry.name + " on " + config.process +
+                             " is stuck: the command at the head of its queue has run for " +
+                             Seconds(now - since),
+                         FailureKind::kStall});
   }
 
   /// An actor whose thread is alive begins a message within moments. Others wait for a free thread,
@@ -72,10 +73,11 @@ struct Watchdog::State {
     if (messages == 0 || seen.since_ns == 0 || seen.handled != handled) {
       seen = {handled, messages == 0 ? 0 : now};
     } else if (now - seen.since_ns >= config.stuck_after.count()) {
-      config.abort->Raise(entry.name + " on " + config.process +
-                          " does not read its mailbox: " + std::to_string(messages) +
-                          (messages == 1 ? " message has" : " messages have") +
-                          " waited there for " + Seconds(now - seen.since_ns));
+      config.abort->Raise({entry.name + " on " + config.process +
+                               " does not read its mailbox: " + std::to_string(messages) +
+                               (messages == 1 ? " message has" : " messages have") +
+                               " waited there for " + Seconds(now - seen.since_ns),
+                           FailureKind::kStall});
     }
   }
 
@@ -97,7 +99,7 @@ struct Watchdog::State {
       std::string cause = entry.name + " on " + config.process + " is stuck: " + what +
                           " has run for " + Seconds(now - since);
       cause += wait;
-      config.abort->Raise(cause);
+      config.abort->Raise({cause, FailureKind::kStall});
     }
   }
 

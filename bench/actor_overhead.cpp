@@ -230,7 +230,7 @@ int Main(int argc, char** argv) {
     observer->Begin();
     return Round{number, true, number, config.schedule.microbatches, 1.0};
   };
-  const std::string failure = RunInProcess(setup);
+  const std::string failure = RunInProcess(setup).text;
   if (!failure.empty()) report.AddFault(failure);
   const Sides& sides = observer->sides;
   if (sides.plain.wall_s.empty()) return report.Finish();

@@ -222,8 +222,8 @@ class Puller {
           if (++ended_ == count_) done_.notify_all();
           if (started_ < count_) Start(i);
         },
-        [](const std::string& error) {
-          std::fprintf(stderr, "%s\n", error.c_str());
+        [](const Failure& failure) {
+          std::fprintf(stderr, "%s\n", failure.text.c_str());
           std::_Exit(1);
         });
   }

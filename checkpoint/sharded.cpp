@@ -14,6 +14,7 @@
 #include "checkpoint/shard_file.hpp"
 #include "checkpoint/strict_json.hpp"
 #include "modules/tensor_pieces.hpp"
+#include "transport/failure.hpp"
 
 namespace troupe {
 
@@ -262,8 +263,9 @@ void ReadShard(StageProgram& program, const ShardAddress& shard, const std::stri
       throw;
     }
   } catch (const DamagedShard& error) {
-    throw std::runtime_error(error.what() + ("; remove " + folder) +
-                             " to go on from the checkpoint before it");
+    throw FailureError(
+        error.what() + ("; remove " + folder) + " to go on from the checkpoint before it",
+        FailureKind::kDamaged);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "checkpoint/run_checkpoints.hpp"
+#include "cli/cause.hpp"
 #include "cli/describe.hpp"
 #include "cli/find_run.hpp"
 #include "cli/launcher.hpp"
@@ -53,10 +54,12 @@ void WarnOfRanks(const ClusterArguments& arguments, const Config& config, int ra
   if (!arguments.work.verify) WarnOfCores(config, ranks);
 }
 
-/// Whether the job has failed because its newest checkpoint is damaged, and there is one before it
-/// now. All bytes are read: only this can tell it from other failures.
-bool SetsAsideDamaged(const std::string& run_directory, int exit_code) {
-  if (exit_code != kExitFailed || run_directory.empty()) return false;
+/// Whether another start may succeed. The launcher of process 0, which has the run directory, sets
+/// a damaged checkpoint aside first; other launchers then wait for it.
+bool MaySucceedAnew(const ChildrenEnd& end, const std::string& run_directory) {
+  if (end.exit_code == kExitLost) return true;
+  if (end.kind != FailureKind::kDamaged) return false;
+  if (run_directory.empty()) return true;
   const auto line = SetAsideIfDamaged(run_directory);
   if (line) std::cerr << ("troupe: warning: " + *line + "\n") << std::flush;
   return line && NewestCheckpoint(run_directory);
@@ -97,10 +100,9 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
       if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
       children.push_back(std::move(child));
     }
-    const int exit_code = RunChildren(children, interrupt);
-    if (attempt == arguments.restarts || interrupt.signal() != 0 ||
-        (exit_code != kExitLost && !SetsAsideDamaged(into, exit_code))) {
-      return exit_code;
+    const ChildrenEnd end = RunChildren(children, interrupt);
+    if (attempt == arguments.restarts || interrupt.signal() != 0 || !MaySucceedAnew(end, into)) {
+      return end.exit_code;
     }
     std::cerr << "troupe: starting anew" << (into.empty() ? "" : " " + WhereAnew(into, checkpoints))
               << ", " << attempt + 1 << " of " << arguments.restarts << " times\n"
@@ -198,7 +200,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
     joined = Join(key, options);
   } catch (const JoinError& e) {
     if (self == 0 && arguments.into.empty()) RemoveUnused(options.run_directory);
-    std::cerr << "troupe: " << e.what() << '\n';
+    PrintCause(e.what());
     return kExitNotMet;
   }
   interrupt.OnSignal(nullptr);

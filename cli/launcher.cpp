@@ -1,11 +1,13 @@
 #include "cli/launcher.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <poll.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cli/cause.hpp"
 #include "cli/child_state.hpp"
 #include "cli/commands.hpp"
 #include "cli/start_child.hpp"
@@ -35,11 +38,18 @@ constexpr std::chrono::seconds kReaping{3};
 /// For the last lines of children that have ended; another process may hold their stream open.
 constexpr std::chrono::seconds kLastLines{2};
 
+/// Text that a child writes, cut at each `end`.
+struct Stream {
+  int descriptor = -1;  ///< read end; -1 once closed
+  char end = '\n';
+  std::string partial;
+};
+
 struct Child {
   std::string name;
   pid_t pid = -1;
-  int err = -1;  ///< read end of its standard error; -1 once closed
-  std::string partial;
+  Stream err;     ///< its standard error
+  Stream causes;  ///< its pipe for causes
   bool running = true;
   bool stopped = false;                           ///< by a signal, once; it may have gone on since
   std::chrono::milliseconds longest_stop{0};      ///< as ChildProcess has it
@@ -48,11 +58,16 @@ struct Child {
   Clock::time_point ended_at{};  ///< it has ended, and the system does not hand it over
 };
 
-/// What failed processes said, in the order of arrival.
+/// Why children failed, in the order of arrival.
 struct Cause {
-  std::string line;
+  Failure failure;
   int count = 0;
 };
+
+void CloseStream(Stream& stream) {
+  if (stream.descriptor >= 0) close(stream.descriptor);
+  stream.descriptor = -1;
+}
 
 bool KilledBy(int status, int signal) { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
 
@@ -95,6 +110,9 @@ class Launched {
   }
 
   bool killed() const { return killed_; }
+  FailureKind kind() const {
+    return causes_.empty() ? FailureKind::kError : causes_.front().failure.kind;
+  }
 
   void Signal(int signal) {
     for (const Child& child : children_) {
@@ -138,7 +156,9 @@ class Launched {
  private:
   void Start(const ChildProcess& process);
   void ReadSome();
+  void Read(Stream& stream, const std::function<void(const std::string& text)>& take);
   void Line(const Child& child, const std::string& line);
+  void NoteCause(const Failure& failure);
   void Reap();
   static bool HasEnded(Child& child);
   void NameStopped();
@@ -153,7 +173,7 @@ class Launched {
   }
   bool AnyOpen() const {
     for (const Child& child : children_) {
-      if (child.err >= 0) return true;
+      if (child.err.descriptor >= 0 || child.causes.descriptor >= 0) return true;
     }
     return false;
   }
@@ -179,46 +199,56 @@ void Launched::Start(const ChildProcess& process) {
   child.longest_stop = process.longest_stop;
   const StartedChild started = StartChild(process);
   child.pid = started.pid;
-  child.err = started.err;
+  child.err.descriptor = started.err;
+  child.causes = {started.causes, '\0', ""};
   children_.push_back(std::move(child));
 }
 
 void Launched::ReadSome() {
   std::vector<pollfd> polls;
-  for (const Child& child : children_) polls.push_back({child.err, POLLIN, 0});
+  for (const Child& child : children_) {
+    polls.push_back({child.err.descriptor, POLLIN, 0});
+    polls.push_back({child.causes.descriptor, POLLIN, 0});
+  }
   poll(polls.data(), polls.size(), 100);
-  for (std::size_t i = 0; i < polls.size(); ++i) {
-    if (polls[i].fd < 0 || polls[i].revents == 0) continue;
+  const auto ready = [](const pollfd& entry) { return entry.fd >= 0 && entry.revents != 0; };
+  for (std::size_t i = 0; i < children_.size(); ++i) {
     Child& child = children_[i];
-    std::array<char, 4096> bytes{};
-    const ssize_t got = read(child.err, bytes.data(), bytes.size());
-    if (got > 0) child.partial.append(bytes.data(), static_cast<std::size_t>(got));
-    for (auto end = child.partial.find('\n'); end != std::string::npos;
-         end = child.partial.find('\n')) {
-      Line(child, child.partial.substr(0, end));
-      child.partial.erase(0, end + 1);
+    if (ready(polls[2 * i])) {
+      Read(child.err, [&](const std::string& line) { Line(child, line); });
     }
-    if (got > 0 || (got < 0 && errno == EINTR)) continue;
-    if (!child.partial.empty()) Line(child, child.partial);
-    close(child.err);
-    child.err = -1;
+    if (ready(polls[2 * i + 1])) {
+      Read(child.causes, [&](const std::string& record) { NoteCause(ReadCauseRecord(record)); });
+    }
   }
 }
 
+void Launched::Read(Stream& stream, const std::function<void(const std::string& text)>& take) {
+  std::array<char, 4096> bytes{};
+  const ssize_t got = read(stream.descriptor, bytes.data(), bytes.size());
+  if (got > 0) stream.partial.append(bytes.data(), static_cast<std::size_t>(got));
+  for (auto end = stream.partial.find(stream.end); end != std::string::npos;
+       end = stream.partial.find(stream.end)) {
+    take(stream.partial.substr(0, end));
+    stream.partial.erase(0, end + 1);
+  }
+  if (got > 0 || (got < 0 && errno == EINTR)) return;
+  if (!stream.partial.empty()) take(stream.partial);
+  CloseStream(stream);
+}
+
+/// The first child's lines are the program's; those of others begin with their names.
 void Launched::Line(const Child& child, const std::string& line) {
-  const bool cause = line.rfind("troupe: ", 0) == 0 && line.rfind("troupe: warning: ", 0) != 0;
-  if (!cause) {
-    std::cerr << (&child == &children_.front() ? line + "\n" : child.name + ": " + line + "\n")
-              << std::flush;
-    return;
+  std::cerr << (&child == &children_.front() ? "" : child.name + ": ") + line + "\n" << std::flush;
+}
+
+void Launched::NoteCause(const Failure& failure) {
+  const auto known = std::ranges::find(causes_, failure, &Cause::failure);
+  if (known != causes_.end()) {
+    ++known->count;
+  } else {
+    causes_.push_back({failure, 1});
   }
-  for (Cause& known : causes_) {
-    if (known.line == line) {
-      ++known.count;
-      return;
-    }
-  }
-  causes_.push_back({line, 1});
 }
 
 void Launched::Reap() {
@@ -246,7 +276,7 @@ void Launched::Reap() {
     if (code == kExitDone || pleas_ > 0 || (child.stopped && !causes_.empty())) continue;
     if (WIFSIGNALED(child.status)) {
       killed_by_others_ = true;
-      causes_.insert(causes_.begin(), {"troupe: " + KilledLine(child), 1});
+      causes_.insert(causes_.begin(), {{KilledLine(child), FailureKind::kLost}, 1});
     }
     if (exit_code_ == kExitDone || WIFSIGNALED(child.status)) exit_code_ = code;
     if (failed_at_ == Clock::time_point{}) failed_at_ = Clock::now();
@@ -255,7 +285,7 @@ void Launched::Reap() {
 
 /// Whether it has ended although the system does not hand it over: a tracer gets it first.
 bool Launched::HasEnded(Child& child) {
-  if (child.err >= 0) return false;
+  if (child.err.descriptor >= 0) return false;
   const auto state = StateOf(child.pid);
   if (!state || state->letter != 'Z') return false;
   if (child.ended_at == Clock::time_point{}) child.ended_at = Clock::now();
@@ -272,7 +302,7 @@ void Launched::NameStopped() {
   for (const Child& child : children_) {
     if (!child.running || !child.stopped_at || child.longest_stop.count() == 0) continue;
     if (Clock::now() - *child.stopped_at < child.longest_stop) continue;
-    causes_.insert(causes_.begin(), {"troupe: " + StoppedLine(child), 1});
+    causes_.insert(causes_.begin(), {{StoppedLine(child), FailureKind::kLost}, 1});
     killed_by_others_ = true;
     exit_code_ = kExitLost;
     failed_at_ = Clock::now();
@@ -321,8 +351,8 @@ void Launched::GiveUp() {
     return;
   }
   for (Child& child : children_) {
-    if (child.err >= 0) close(child.err);
-    child.err = -1;
+    CloseStream(child.err);
+    CloseStream(child.causes);
   }
 }
 
@@ -335,12 +365,12 @@ void Launched::TellCause() {
     std::cerr << "(" << echoes << (echoes == 1 ? " more process" : " more processes")
               << " ended for this reason)\n";
   }
-  std::cerr << causes_.front().line << '\n' << std::flush;
+  PrintCause(causes_.front().failure);
 }
 
 }  // namespace
 
-int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt) {
+ChildrenEnd RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt) {
   Launched launched(children);
   interrupt.OnSignal([&launched, count = 0](int signal) mutable {
     if (signal == SIGUSR1) return launched.SignalFirst(signal);
@@ -352,9 +382,9 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt)
   });
   const int exit_code = launched.Run();
   interrupt.OnSignal(nullptr);
-  if (!launched.killed()) return exit_code;
+  if (!launched.killed()) return {exit_code, launched.kind()};
   std::cerr << "ended at once: nothing was saved\n" << std::flush;
-  return 128 + interrupt.signal();
+  return {128 + interrupt.signal()};
 }
 
 void EndWithParent(pid_t launcher) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/interrupt.hpp"
+#include "transport/failure.hpp"
 
 namespace troupe {
 
@@ -24,9 +25,13 @@ struct ChildProcess {
 /// The number under which a child finds the descriptor that it inherits.
 inline constexpr int kInherited = 3;
 
-/// Waits for all of them. Returns 0, or the exit code of the one that failed first, as far as can
-/// be told; kExitLost when it was killed. A child that SIGKILL does not end is named and left.
-int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt);
+struct ChildrenEnd {
+  int exit_code = 0;                       ///< of the first that failed; kExitLost: killed
+  FailureKind kind = FailureKind::kError;  ///< of the cause that was printed
+};
+
+/// Waits for all of them. A child that SIGKILL does not end is named and left.
+ChildrenEnd RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt);
 
 /// To be called by a child: it ends when `launcher`, the process that started it, is gone.
 void EndWithParent(pid_t launcher);

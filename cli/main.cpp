@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/argument_errors.hpp"
+#include "cli/cause.hpp"
 #include "cli/commands.hpp"
 #include "cli/schedule/verbs.hpp"
 #include "cluster/descriptors.hpp"
@@ -54,13 +55,13 @@ int Run(const Command& command) {
     std::cerr << e.what() << '\n';
     return kExitBadInput;
   } catch (const LaunchError& e) {
-    std::cerr << "troupe: " << e.what() << '\n';
+    PrintCause(e.what());
     return kExitBadInput;
   } catch (const DataError& e) {
     std::cerr << e.what() << '\n';
     return kExitBadInput;
   } catch (const std::exception& e) {
-    std::cerr << "troupe: " << e.what() << '\n';
+    PrintCause(e.what());
     return kExitFailed;
   }
 }
@@ -79,7 +80,7 @@ void OccupyStandardStreams() {
 int WithOutputWritten(int exit_code) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush();
   if (written || exit_code != kExitDone) return exit_code;
-  std::cerr << "troupe: standard output: cannot write all of it\n";
+  PrintCause("standard output: cannot write all of it");
   return kExitFailed;
 }
 

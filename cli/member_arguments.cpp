@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/cause.hpp"
+
 extern char** environ;
 
 namespace troupe {
@@ -49,7 +51,10 @@ RunKey ReadKey(const MemberArguments& arguments) {
 Variables SettleMember(MemberArguments& arguments) {
   // Who starts a child says everything; the launcher's variables are about its parent.
   const Variables variables = arguments.child() ? Variables() : ReadVariables();
-  if (arguments.child()) EndWithParent(arguments.launcher);
+  if (arguments.child()) {
+    SendCausesToLauncher();
+    EndWithParent(arguments.launcher);
+  }
   if (arguments.key_file.empty()) {
     if (const std::string* path = FindVariable(variables, "TROUPE_KEY_FILE")) {
       arguments.key_file = *path;

@@ -10,6 +10,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include "actors/connections.hpp"
+#include "cli/cause.hpp"
 #include "cli/commands.hpp"
 #include "cli/directory_guard.hpp"
 #include "cli/job_parts.hpp"
@@ -31,9 +32,6 @@ constexpr std::chrono::seconds kGreetingTime{20};
 
 /// For the watch to say how a process was lost, before the failure of its connection is told.
 constexpr std::chrono::milliseconds kPatience{500};
-
-/// What a lost process's line begins with; see JobEnd::lost.
-constexpr const char* kLost = "lost ";
 
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(seconds));
@@ -104,7 +102,7 @@ class SpanningRun {
     const auto owned = std::make_shared<const Node>(parts->system.spawn(RunNode, std::move(node)));
     const Node& handle = *owned;
     node_ = owned;
-    const auto guard = TellFailure();
+    const auto guard = ReportAbort();
     try {
       parts->connections = std::make_unique<Connections>(parts->system, handle);
       MeetNodes(*parts->connections, self, handle);
@@ -114,7 +112,7 @@ class SpanningRun {
       abort_->Raise(e.what());
       ended_->store(true);
       // The watch may have found the cause while they did not answer each other.
-      return {abort_->cause(), IsLoss(abort_->cause()), true};
+      return {abort_->failure(), true};
     }
     if (member_.self == 0) {
       std::cout << "tensors between processes over "
@@ -131,8 +129,7 @@ class SpanningRun {
     JobEnd end = Await(self, handle);
     ended_->store(true);
     if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
-    end.lost = IsLoss(end.failure);
-    end.told = abort_->raised();
+    end.reported = abort_->raised();
     if (!end.failure.empty()) {
       static_cast<void>(parts.release());
       return end;
@@ -149,7 +146,6 @@ class SpanningRun {
     const std::string& directory = member_.joined.roster.run_directory;
     return directory.empty() || std::filesystem::exists(directory + "/resolved.toml");
   }
-  static bool IsLoss(const std::string& cause) { return cause.rfind(kLost, 0) == 0; }
   const PlannedProcess& Self() const {
     return member_.processes->processes()[static_cast<std::size_t>(member_.self)];
   }
@@ -162,16 +158,15 @@ class SpanningRun {
   Vitals Others() const;
   void MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node);
 
-  /// A failure is told at once, in every process; whatever does not end by itself then is ended.
-  std::shared_ptr<void> TellFailure() {
+  /// Reports a failure at once, in every process, and ends what does not end by itself.
+  std::shared_ptr<void> ReportAbort() {
     return abort_->Subscribe([ended = ended_, advice = setup_.after_failure,
-                              latecomers = member_.joined.latecomers](const std::string& cause) {
+                              latecomers = member_.joined.latecomers](const Failure& failure) {
       if (latecomers) latecomers->Close();
-      const std::string what_to_do = advice ? advice() + "\n" : "";
-      std::cerr << (what_to_do + "troupe: " + cause + "\n") << std::flush;
-      std::thread([ended, cause] {
+      PrintCause(failure, advice ? advice() + "\n" : "");
+      std::thread([ended, kind = failure.kind] {
         std::this_thread::sleep_for(kUnwinding);
-        if (!ended->load()) QuickExit(IsLoss(cause) ? kExitLost : kExitFailed);
+        if (!ended->load()) QuickExit(ExitCodeOf(kind));
       }).detach();
     });
   }
@@ -206,10 +201,10 @@ void SpanningRun::OpenPlane() {
   settings.peer_failed = [this](ProcessId process, const std::string& reason) {
     if (ending_) return;
     // The heartbeat of a process that was killed is cut, too, and says it in better words.
-    std::thread([abort = abort_, text = kLost + NameOf(process) +
+    std::thread([abort = abort_, text = "lost " + NameOf(process) +
                                         ": the connection of its tensors failed: " + reason] {
       std::this_thread::sleep_for(kPatience);
-      abort->Raise(text);
+      abort->Raise({text, FailureKind::kLost});
     }).detach();
   };
   try {
@@ -248,7 +243,7 @@ void SpanningRun::StartWatch() {
   events.lost = [this](ProcessId process, Loss, const std::string& line) {
     if (ending_) return;
     if (const auto node = node_.lock()) caf::anon_send(*node, PeerLost{process});
-    abort_->Raise(kLost + line);
+    abort_->Raise({"lost " + line, FailureKind::kLost});
   };
   watch_ = std::make_unique<Watch>(
       std::move(peers), options, [this] { return VitalsOf(*actors_, waits_.get()); },

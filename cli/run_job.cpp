@@ -13,6 +13,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/scoped_actor.hpp>
 
+#include "cli/cause.hpp"
 #include "cli/commands.hpp"
 #include "cli/directory_guard.hpp"
 #include "cli/job_parts.hpp"
@@ -61,18 +62,18 @@ void QuickExit(int exit_code) {
 /// A job that has failed ends, though one of its threads be stuck in a pass or a handler.
 std::shared_ptr<void> EndInTime(AbortSignal& abort) {
   auto ended = std::make_shared<std::atomic<bool>>(false);
-  auto subscription = abort.Subscribe([ended](const std::string& cause) {
-    std::thread([ended, cause] {
+  auto subscription = abort.Subscribe([ended](const Failure& failure) {
+    std::thread([ended, failure] {
       std::this_thread::sleep_for(kUnwinding);
       if (ended->load()) return;
-      std::cerr << ("troupe: " + cause + "\n");
-      QuickExit(kExitFailed);
+      PrintCause(failure);
+      QuickExit(ExitCodeOf(failure.kind));
     }).detach();
   });
   return std::shared_ptr<void>(nullptr, [ended, subscription](void*) { ended->store(true); });
 }
 
-std::string RunInProcess(const JobSetup& setup) {
+Failure RunInProcess(const JobSetup& setup) {
   CheckResources(static_cast<int>(setup.plan->lock_steps().size()));
   const auto abort = std::make_shared<AbortSignal>();
   const auto tensors = std::make_shared<TensorStore>(abort);

@@ -41,14 +41,13 @@ struct JobSetup {
 
 /// How it ended.
 struct JobEnd {
-  std::string failure;      ///< one line; empty: every round is complete, or an interrupt ended it
-  bool lost = false;        ///< the failure is that of a process or machine, not of the job
-  bool told = false;        ///< the user knows of it already
+  Failure failure;          ///< empty: every round is complete, or an interrupt ended it
+  bool reported = false;    ///< the failure has been printed
   std::string advice = {};  ///< what to do now: whole lines, before the cause
 };
 
-/// Blocks until the job has ended. Returns the cause of its failure, empty when there is none.
-std::string RunInProcess(const JobSetup& setup);
+/// Blocks until the job has ended. Returns its failure, empty when there is none.
+Failure RunInProcess(const JobSetup& setup);
 
 /// This process among the others.
 struct Membership {

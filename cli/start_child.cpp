@@ -9,21 +9,52 @@
 #include <stdexcept>
 #include <unistd.h>
 
+#include "cli/cause.hpp"
+#include "transport/descriptor.hpp"
+
 extern char** environ;
 
 namespace troupe {
 
-StartedChild StartChild(const ChildProcess& process) {
+namespace {
+
+struct Pipe {
+  Descriptor read;
+  Descriptor write;
+};
+
+/// With numbers above those that a child finds its own under.
+Descriptor Above(int descriptor) {
+  const Descriptor low(descriptor);
+  const int high = fcntl(low.get(), F_DUPFD_CLOEXEC, kCausePipe + 1);
+  if (high < 0)
+    throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  return Descriptor(high);
+}
+
+Pipe MakePipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));
   }
+  Pipe pipe{Above(ends[0]), {}};
+  pipe.write = Above(ends[1]);
+  return pipe;
+}
+
+}  // namespace
+
+StartedChild StartChild(const ChildProcess& process) {
+  Pipe err = MakePipe();
+  Pipe causes = MakePipe();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err.write.get(), STDERR_FILENO);
+  // Before the pipe of causes, whose number it may have here.
   if (process.inherited >= 0) {
     posix_spawn_file_actions_adddup2(&actions, process.inherited, kInherited);
   }
+  posix_spawn_file_actions_adddup2(&actions, causes.write.get(), kCausePipe);
   // A group of its own: Ctrl-C in the terminal comes here, and from here to all, once.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -44,12 +75,10 @@ StartedChild StartChild(const ChildProcess& process) {
       posix_spawn(&child.pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  if (error != 0) {
-    close(ends[0]);
+  if (error != 0)
     throw std::runtime_error("cannot start " + process.name + ": " + std::strerror(error));
-  }
-  child.err = ends[0];
+  child.err = err.read.Release();
+  child.causes = causes.read.Release();
   return child;
 }
 

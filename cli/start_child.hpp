@@ -1,4 +1,4 @@
-// Starts this program again as a child of its own.
+// Starts this program again as a child.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,8 @@ namespace troupe {
 
 struct StartedChild {
   pid_t pid = -1;
-  int err = -1;  ///< read end of its standard error
+  int err = -1;     ///< read end of its standard error
+  int causes = -1;  ///< read end of its pipe for causes
 };
 
 /// Throws std::runtime_error with the system's words.

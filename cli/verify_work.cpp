@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/cause.hpp"
 #include "cli/describe.hpp"
 #include "cli/rounds.hpp"
 #include "cli/verify_observer.hpp"
@@ -59,8 +60,8 @@ class VerifyWork : public Work {
     if (!end.failure.empty()) return ReportFailure(end);
     for (const std::string& fault : observer_->faults()) std::cerr << fault << '\n';
     if (!observer_->faults().empty()) {
-      std::cerr << "troupe: " << observer_->faults().size()
-                << " differences from the unsharded reference\n";
+      PrintCause(std::to_string(observer_->faults().size()) +
+                 " differences from the unsharded reference");
       return kExitFailed;
     }
     const bool rounded = plan_->config().run.precision == Precision::kBFloat16;

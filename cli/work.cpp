@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "cli/cause.hpp"
 #include "cli/work_kinds.hpp"
 #include "configs/paths.hpp"
 #include "data/llava_source.hpp"
@@ -48,8 +49,8 @@ std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {
 }
 
 int ReportFailure(const JobEnd& end) {
-  if (!end.told) std::cerr << end.advice << "troupe: " << end.failure << '\n';
-  return end.lost ? kExitLost : kExitFailed;
+  if (!end.reported) PrintCause(end.failure, end.advice);
+  return ExitCodeOf(end.failure.kind);
 }
 
 void WarnOfRemarks(const LoadedConfig& loaded) {

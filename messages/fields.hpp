@@ -5,10 +5,12 @@
 
 #include "layout/route.hpp"
 #include "modules/stage_program.hpp"
+#include "transport/failure.hpp"
 #include "transport/row_exchange.hpp"
 
 namespace troupe {
 
+inline auto Fields(Failure& x) { return std::tie(x.kind, x.text); }
 inline auto Fields(Interval& x) { return std::tie(x.begin, x.end); }
 inline auto Fields(RowTable& x) { return std::tie(x.samples, x.rows); }
 inline auto Fields(Inputs& x) {

@@ -1,12 +1,12 @@
 // How a job starts and ends, seen from outside.
 #pragma once
 
-#include <string>
 #include <tuple>
 
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
+#include "messages/fields.hpp"
 #include "messages/waits.hpp"
 #include "messages/wire.hpp"
 
@@ -16,15 +16,15 @@ namespace troupe {
 struct RunJob {};
 inline auto Fields(RunJob&) { return std::tie(); }
 struct JobDone {
-  std::string failure;  ///< empty: every round is complete; else the first cause, one line
+  Failure failure;  ///< the first one; empty: every round is complete
 };
 inline auto Fields(JobDone& x) { return std::tie(x.failure); }
 
-/// Somebody raised the abort signal.
+/// The abort signal has been raised.
 struct JobFailed {
-  std::string cause;
+  Failure failure;
 };
-inline auto Fields(JobFailed& x) { return std::tie(x.cause); }
+inline auto Fields(JobFailed& x) { return std::tie(x.failure); }
 
 /// Somebody asked the job to end early: finish the rounds that have begun, then no more.
 struct StopSoon {};

@@ -126,7 +126,7 @@ inline auto Fields(SpawnFeed& x) { return std::tie(x.module, x.dp, x.stages); }
 /// The job is over, successfully or not: end all actors of the process. Answered when they have
 /// ended.
 struct EndActors {
-  std::string failure;
+  Failure failure;
 };
 inline auto Fields(EndActors& x) { return std::tie(x.failure); }
 struct ActorsEnded {};

@@ -7,8 +7,8 @@
 namespace troupe {
 
 struct AbortSignal::State {
-  std::mutex mutex;   // orders those who raise
-  std::string cause;  // written once, before `raised`
+  std::mutex mutex;  // orders those who raise
+  Failure failure;   // written once, before `raised`
   std::atomic<bool> raised = false;
   // Calls each subscriber once, and lets one that goes away wait for its call in progress, unless
   // it goes away inside that call.
@@ -17,12 +17,12 @@ struct AbortSignal::State {
 
 AbortSignal::AbortSignal() : state_(std::make_shared<State>()) {}
 
-void AbortSignal::Raise(const std::string& cause) {
+void AbortSignal::Raise(const Failure& failure) {
   const std::shared_ptr<State> state = state_;  // a subscriber may destroy this object
   {
     const std::lock_guard lock(state->mutex);
     if (state->raised) return;
-    state->cause = cause;
+    state->failure = failure;
     state->raised = true;
   }
   state->stop.request_stop();
@@ -30,25 +30,26 @@ void AbortSignal::Raise(const std::string& cause) {
 
 bool AbortSignal::raised() const { return state_->raised; }
 
-std::string AbortSignal::cause() const { return raised() ? state_->cause : std::string(); }
+Failure AbortSignal::failure() const { return raised() ? state_->failure : Failure(); }
+
+std::string AbortSignal::cause() const { return failure().text; }
 
 void AbortSignal::ThrowIfRaised() const {
-  if (raised()) throw Aborted(state_->cause);
+  if (raised()) throw Aborted(state_->failure.text);
 }
 
-std::shared_ptr<void> AbortSignal::Subscribe(std::function<void(const std::string&)> wake) {
-  using Wake = std::function<void(const std::string&)>;
+std::shared_ptr<void> AbortSignal::Subscribe(OnFailure wake) {
   struct Subscription {
-    Subscription(std::shared_ptr<State> signal, std::shared_ptr<const Wake> wake)
+    Subscription(std::shared_ptr<State> signal, std::shared_ptr<const OnFailure> wake)
         : state(std::move(signal)),
           callback(state->stop.get_token(), [raw = state.get(), wake = std::move(wake)] {
-            const std::shared_ptr<const Wake> running = wake;  // it may end the subscription
-            (*running)(raw->cause);
+            const std::shared_ptr<const OnFailure> running = wake;  // it may end the subscription
+            (*running)(raw->failure);
           }) {}
     std::shared_ptr<State> state;
     std::stop_callback<std::function<void()>> callback;
   };
-  return std::make_shared<Subscription>(state_, std::make_shared<const Wake>(std::move(wake)));
+  return std::make_shared<Subscription>(state_, std::make_shared<const OnFailure>(std::move(wake)));
 }
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Ends every wait of a job at once: the first cause wins, and it is what everybody reports.
+// Ends every wait of a job at once. The first failure wins; every wait reports it.
 #pragma once
 
 #include <condition_variable>
@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "transport/failure.hpp"
+
 namespace troupe {
 
-/// Thrown out of a wait that the failure of somebody else ended. Never the root cause.
+/// Thrown out of a wait that a failure elsewhere has ended. Never the root cause.
 struct Aborted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -20,16 +22,18 @@ struct Aborted : std::runtime_error {
 class AbortSignal {
  public:
   AbortSignal();
-  /// Records `cause` if it is the first, then calls every subscriber once, on this thread.
-  void Raise(const std::string& cause);
+  /// Records `failure` if it is the first, then calls every subscriber once, on this thread.
+  void Raise(const Failure& failure);
   bool raised() const;
   /// Empty until raised.
+  Failure failure() const;
+  /// Its text.
   std::string cause() const;
   /// Throws Aborted with the cause when raised.
   void ThrowIfRaised() const;
   /// `wake` is called when the signal is raised, at once if it already is. It must not throw or
   /// call back into this object. The result unsubscribes when destroyed.
-  [[nodiscard]] std::shared_ptr<void> Subscribe(std::function<void(const std::string& cause)> wake);
+  [[nodiscard]] std::shared_ptr<void> Subscribe(OnFailure wake);
 
  private:
   struct State;

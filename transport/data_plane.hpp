@@ -15,6 +15,7 @@
 #include <string>
 
 #include "transport/buffer.hpp"
+#include "transport/failure.hpp"
 
 namespace troupe {
 
@@ -44,8 +45,7 @@ class DataPlane {
   /// Receives exactly destination.num_bytes(). `what` names the message in errors ("edge
   /// vision>language, microbatch 3"). Exactly one of the callbacks is called.
   virtual void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                       std::function<void()> received,
-                       std::function<void(const std::string& error)> failed) = 0;
+                       std::function<void()> received, OnFailure failed) = 0;
 };
 
 }  // namespace troupe

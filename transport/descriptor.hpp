@@ -18,6 +18,8 @@ class Descriptor {
   ~Descriptor() { Close(); }
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
+  /// The caller closes it from now on.
+  int Release() { return std::exchange(fd_, -1); }
   void Close() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }

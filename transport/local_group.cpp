@@ -67,7 +67,7 @@ LocalGroup::LocalGroup(int size, std::shared_ptr<AbortSignal> abort, GroupNames 
       staging_(Buffer::Allocate({2, size, std::int64_t{kStagedBytes}}, DType::kUInt8)),
       abort_(abort != nullptr ? std::move(abort) : std::make_shared<AbortSignal>()) {
   for (std::vector<LocalCall>& calls : calls_) calls.resize(static_cast<std::size_t>(size));
-  subscription_ = abort_->Subscribe([this](const std::string&) { gate_.Close(); });
+  subscription_ = abort_->Subscribe([this](const Failure&) { gate_.Close(); });
   if (names_.waits != nullptr) names_.waits->Add(this);
 }
 

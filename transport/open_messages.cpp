@@ -120,7 +120,7 @@ void OpenMessages::Post(Batch batch, int from, Label label, const Buffer& destin
           if (check) check();
           self->Arrived(batch, from);
         },
-        [self = shared_from_this()](const std::string& error) { self->Failed(error); });
+        [self = shared_from_this()](const Failure& failure) { self->Failed(failure.text); });
   } catch (const std::exception& error) {
     Failed(error.what());  // this may be the plane's own thread, which nothing must leave
   }

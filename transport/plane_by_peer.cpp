@@ -52,15 +52,13 @@ void PlaneByPeer::Send(ProcessId to, Label label, Buffer buffer, std::function<v
 }
 
 void PlaneByPeer::Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                          std::function<void()> received,
-                          std::function<void(const std::string& error)> failed) {
+                          std::function<void()> received, OnFailure failed) {
   Of(from).Receive(from, label, std::move(destination), std::move(what), std::move(received),
                    std::move(failed));
 }
 
 void PlaneByPeer::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-                       std::string what, std::function<void()> received,
-                       std::function<void(const std::string& error)> failed) {
+                       std::string what, std::function<void()> received, OnFailure failed) {
   Of(home).Pull(home, key, offset, std::move(destination), std::move(what), std::move(received),
                 std::move(failed));
 }

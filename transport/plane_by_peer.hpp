@@ -28,11 +28,9 @@ class PlaneByPeer final : public Plane {
 
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
   void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received,
-               std::function<void(const std::string& error)> failed) override;
+               std::function<void()> received, OnFailure failed) override;
   void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received,
-            std::function<void(const std::string& error)> failed) override;
+            std::string what, std::function<void()> received, OnFailure failed) override;
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override;
 
  private:

@@ -77,8 +77,7 @@ void PlaneDoor::Send(ProcessId to, Label label, Buffer buffer, std::function<voi
 }
 
 void PlaneDoor::Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                        std::function<void()> received,
-                        std::function<void(const std::string& error)> failed) {
+                        std::function<void()> received, OnFailure failed) {
   CheckPeer(from, "receive");
   CheckLabel(label, "receive");
   CheckBuffer(destination, reads_device_memory(), "receive");
@@ -89,8 +88,7 @@ void PlaneDoor::Receive(ProcessId from, Label label, Buffer destination, std::st
 }
 
 void PlaneDoor::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-                     std::string what, std::function<void()> received,
-                     std::function<void(const std::string& error)> failed) {
+                     std::string what, std::function<void()> received, OnFailure failed) {
   CheckPeer(home, "pull");
   CheckBuffer(destination, reads_device_memory(), "pull");
   ++counters_->fetches_in_flight;
@@ -102,9 +100,9 @@ void PlaneDoor::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buf
     --counters->fetches_in_flight;
     received();
   };
-  reception->failed = [counters = counters_, failed = std::move(failed)](const std::string& error) {
+  reception->failed = [counters = counters_, failed = std::move(failed)](const Failure& failure) {
     --counters->fetches_in_flight;
-    failed(error);
+    failed(failure);
   };
   if (!pump_->Post([engine = engine_, key, offset, reception] {
         engine->Pull(key, offset, std::move(*reception));

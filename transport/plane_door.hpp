@@ -28,11 +28,9 @@ class PlaneDoor : public Plane {
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) final;
   /// Throws like Send.
   void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received,
-               std::function<void(const std::string& error)> failed) final;
+               std::function<void()> received, OnFailure failed) final;
   void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received,
-            std::function<void(const std::string& error)> failed) final;
+            std::string what, std::function<void()> received, OnFailure failed) final;
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) final;
 
  protected:

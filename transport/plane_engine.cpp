@@ -13,7 +13,7 @@ struct PlaneEngine::Slices {
   Reception whole;
   std::size_t asked = 0;  // bytes, from the front
   int open = 0;
-  std::string error;  // the first
+  Failure failure;  // the first
 };
 
 PlaneEngine::PlaneEngine(const PlaneSettings& settings, Pump& pump,
@@ -32,7 +32,7 @@ void PlaneEngine::Pull(std::uint64_t key, std::int64_t offset, Reception recepti
 
 void PlaneEngine::PullNext(const std::shared_ptr<Slices>& slices) {
   const Buffer& whole = slices->whole.destination;
-  while (slices->error.empty() && slices->open < kSlicesInFlight &&
+  while (slices->failure.empty() && slices->open < kSlicesInFlight &&
          slices->asked < whole.num_bytes()) {
     const std::size_t size = std::min(kSliceBytes, whole.num_bytes() - slices->asked);
     const auto offset = slices->offset + static_cast<std::int64_t>(slices->asked);
@@ -44,9 +44,9 @@ void PlaneEngine::PullNext(const std::shared_ptr<Slices>& slices) {
                       --slices->open;
                       PullNext(slices);
                     },
-                    [this, slices](const std::string& error) {
+                    [this, slices](const Failure& failure) {
                       --slices->open;
-                      if (slices->error.empty()) slices->error = error;
+                      if (slices->failure.empty()) slices->failure = failure;
                       PullNext(slices);
                     }};
     slices->asked += size;
@@ -58,10 +58,10 @@ void PlaneEngine::PullNext(const std::shared_ptr<Slices>& slices) {
   const auto received = std::exchange(slices->whole.received, nullptr);
   const auto failed = std::exchange(slices->whole.failed, nullptr);
   if (received == nullptr) return;  // already called, by a slice that was refused on the spot
-  if (slices->error.empty()) {
+  if (slices->failure.empty()) {
     received();
   } else {
-    failed(slices->error);
+    failed(slices->failure);
   }
 }
 
@@ -107,7 +107,7 @@ void PlaneEngine::HandleReturn(ProcessId from, std::uint64_t key, std::uint64_t 
   } catch (const std::out_of_range& error) {
     // Whatever it does next cannot be trusted. Not inside a callback: this closes its connection.
     pump_.Post([this, from, reason = std::string(error.what())] {
-      PeerFailed(from, "it returned what it did not have: " + reason);
+      PeerFailed(from, {"it returned what it did not have: " + reason, FailureKind::kLost});
     });
   }
 }
@@ -119,12 +119,12 @@ std::string RefusalText(const std::string& what, const std::string& peer,
          std::to_string(request.key) + " (it has let go of it, or the reference is wrong)";
 }
 
-std::string PlaneEngine::WhyNot(const std::string& peer, const std::string& failure,
-                                const Reception& reception) const {
+Failure PlaneEngine::WhyNot(const std::string& peer, const Failure& failure,
+                            const Reception& reception) const {
   if (!abort_cause_.empty()) return abort_cause_;
   if (closing_) return reception.what + ": the data plane of this process is closed";
-  if (!failure.empty()) return reception.what + ": " + peer + " is gone: " + failure;
-  return {};
+  if (failure.empty()) return {};
+  return {reception.what + ": " + peer + " is gone: " + failure.text, failure.kind};
 }
 
 const std::string& PlaneEngine::NameOf(ProcessId process) const {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "transport/failure.hpp"
 #include "transport/plane.hpp"
 #include "transport/pump.hpp"
 
@@ -34,7 +35,7 @@ struct Reception {
   Buffer destination;
   std::string what;
   std::function<void()> received;
-  std::function<void(const std::string& error)> failed;
+  OnFailure failed;
 };
 
 /// A request for bytes [offset, offset + num_bytes) of allocation `key`, to be sent as message
@@ -66,7 +67,7 @@ class PlaneEngine {
   virtual void Receive(Reception reception) = 0;
   virtual void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) = 0;
   /// Every open receive fails with `cause`, and so does every later one.
-  virtual void Abort(const std::string& cause) = 0;
+  virtual void Abort(const Failure& cause) = 0;
   /// `reception.label` is not used.
   void Pull(std::uint64_t key, std::int64_t offset, Reception reception);
   /// Connections that fail from now on have closed in order.
@@ -77,14 +78,13 @@ class PlaneEngine {
  protected:
   virtual void AskForSlice(const PullRequest& request, ProcessId home) = 0;
   virtual void Refuse(const PullRequest& request) = 0;
-  virtual void PeerFailed(ProcessId process, const std::string& reason) = 0;
+  virtual void PeerFailed(ProcessId process, const Failure& reason) = 0;
 
   /// Sends what a peer has asked for, or refuses.
   void HandlePull(const PullRequest& request);
   void HandleReturn(ProcessId from, std::uint64_t key, std::uint64_t weight);
   /// Why nothing can be received from `peer`, whose connection has failed with `failure`, or empty.
-  std::string WhyNot(const std::string& peer, const std::string& failure,
-                     const Reception& reception) const;
+  Failure WhyNot(const std::string& peer, const Failure& failure, const Reception& reception) const;
   const std::string& NameOf(ProcessId process) const;
   /// To the owner, unless the failure was to be expected.
   void TellFailure(ProcessId process, const std::string& reason) const;
@@ -95,7 +95,7 @@ class PlaneEngine {
   bool leaving_ = false;
   bool closing_ = false;
   bool reads_device_memory_ = false;
-  std::string abort_cause_;
+  Failure abort_cause_;
 
  private:
   struct Slices;

@@ -24,14 +24,12 @@ class PlaneInFront : public DataPlane, public TensorCarrier {
     plane_.Send(to, label, std::move(buffer), std::move(sent));
   }
   void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received,
-               std::function<void(const std::string& error)> failed) override {
+               std::function<void()> received, OnFailure failed) override {
     plane_.Receive(from, label, std::move(destination), std::move(what), std::move(received),
                    std::move(failed));
   }
   void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received,
-            std::function<void(const std::string& error)> failed) override {
+            std::string what, std::function<void()> received, OnFailure failed) override {
     carrier_.Pull(home, key, offset, std::move(destination), std::move(what), std::move(received),
                   std::move(failed));
   }

@@ -25,7 +25,7 @@ SpanningExchange::SpanningExchange(std::shared_ptr<const SpanningGroup> group, i
           group_, member, [this](std::size_t peer) { ThrowDifference(peer); })),
       calls_(Buffer::Allocate({group_->size(), kCallBytes}, DType::kUInt8)) {
   subscription_ =
-      group_->abort->Subscribe([messages = messages_](const std::string&) { messages->Wake(); });
+      group_->abort->Subscribe([messages = messages_](const Failure&) { messages->Wake(); });
 }
 
 void SpanningExchange::Begin(const GroupCall& call, std::uint64_t number) {

@@ -59,7 +59,7 @@ void TensorStore::State::Discard(const Share& share, std::uint64_t number) noexc
     WithCarrier([&](TensorCarrier&) {
       plane->Receive(
           share.home, LabelOfPushed(number), nowhere, TensorName(share.key), [nowhere] {},
-          [nowhere](const std::string&) {});
+          [nowhere](const Failure&) {});
     });
   } catch (const std::exception&) {
     // The plane keeps the bytes until it closes.
@@ -123,7 +123,7 @@ void TensorStore::Detach() {
 }
 
 void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<void(Buffer)> here,
-                        std::function<void(const std::string& error)> failed, int device) {
+                        OnFailure failed, int device) {
   if (buffer.local()) {
     here(buffer);
     return;
@@ -156,9 +156,9 @@ void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<vo
     }
   });
   if (carried) return;
-  const std::string cause = state_->abort->cause();
-  failed(cause.empty() ? what + ": expected to fetch a tensor of process " +
-                             std::to_string(share.home) + ", but the job has ended"
+  const Failure cause = state_->abort->failure();
+  failed(cause.empty() ? Failure(what + ": expected to fetch a tensor of process " +
+                                 std::to_string(share.home) + ", but the job has ended")
                        : cause);
 }
 
@@ -180,11 +180,11 @@ Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what, int 
     }
     wait->changed.notify_all();
   };
-  const std::shared_ptr<void> subscription = state_->abort->Subscribe(
-      [end](const std::string&) { end([](Wait& it) { it.aborted = true; }); });
+  const std::shared_ptr<void> subscription =
+      state_->abort->Subscribe([end](const Failure&) { end([](Wait& it) { it.aborted = true; }); });
   Fetch(
       buffer, what, [end](Buffer here) { end([&](Wait& it) { it.result = std::move(here); }); },
-      [end](const std::string& error) { end([&](Wait& it) { it.error = error; }); }, device);
+      [end](const Failure& failure) { end([&](Wait& it) { it.error = failure.text; }); }, device);
   std::unique_lock lock(wait->mutex);
   wait->changed.wait(lock, [&] { return wait->aborted || wait->result || wait->error; });
   if (wait->result) return *wait->result;

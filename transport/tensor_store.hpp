@@ -21,6 +21,7 @@
 #include "transport/abort_signal.hpp"
 #include "transport/buffer.hpp"
 #include "transport/data_plane.hpp"
+#include "transport/failure.hpp"
 
 namespace troupe {
 
@@ -43,8 +44,7 @@ class TensorCarrier {
   /// Brings `destination.num_bytes()` bytes from `offset` of allocation `key` at `home`. Callbacks
   /// as in DataPlane::Receive.
   virtual void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-                    std::string what, std::function<void()> received,
-                    std::function<void(const std::string& error)> failed) = 0;
+                    std::string what, std::function<void()> received, OnFailure failed) = 0;
   /// Returns weight to `home`. Never waits, never throws.
   virtual void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) = 0;
 };
@@ -83,7 +83,7 @@ class TensorStore {
   /// of `device`. A device without memory for it is a failure in its words. Throws std::logic_error
   /// for a device when nobody has said how to allocate there.
   void Fetch(const Buffer& buffer, std::string what, std::function<void(Buffer)> here,
-             std::function<void(const std::string& error)> failed, int device = Buffer::kHost);
+             OnFailure failed, int device = Buffer::kHost);
   /// The same, waiting. Throws Aborted when the job's signal is raised meanwhile, and
   /// std::runtime_error with the plane's words.
   Buffer FetchNow(const Buffer& buffer, const std::string& what, int device = Buffer::kHost);

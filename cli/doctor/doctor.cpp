@@ -76,7 +76,7 @@ int StartAll(const ConfigArguments& config, const ProcessPlan& plan,
     children.push_back(ChildOf("doctor", config, member, plan, process));
   }
   Interrupt interrupt;
-  const int exit_code = RunChildren(children, interrupt);
+  const int exit_code = RunChildren(children, interrupt).exit_code;
   return interrupt.signal() != 0 ? 128 + interrupt.signal() : exit_code;
 }
 

@@ -41,7 +41,7 @@ void TransferEnd::Post(ProcessId from, std::int64_t num_bytes) {
   plane_->Receive(
       from, {StreamOf(kStream), ++num_posted_[from]}, incoming_, "the doctor's measurement",
       [promise] { promise->set_value(""); },
-      [promise](const std::string& error) { promise->set_value(error); });
+      [promise](const Failure& failure) { promise->set_value(failure.text); });
 }
 
 void TransferEnd::Await() {

@@ -145,7 +145,7 @@ std::vector<TimedRound> RunTimedRounds(const std::shared_ptr<const JobPlan>& pla
   setup.wrap_programs = [timer, plan](ProgramFactory make) {
     return Timed(std::move(make), timer, plan);
   };
-  const std::string failure = RunInProcess(setup);
+  const std::string failure = RunInProcess(setup).text;
   if (!failure.empty()) throw std::runtime_error(failure);
   return {timer->rounds.begin() + 1, timer->rounds.end()};
 }

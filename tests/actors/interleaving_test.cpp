@@ -48,7 +48,7 @@ void RunMany(JobFixture& job, int runs) {
   const Config config = TwoEncoders();
   constexpr std::int64_t kMicrobatches = 5;
   job.inspect = true;
-  REQUIRE(job.Run(config, TrainingRounds(2, kMicrobatches)).failure == "");
+  REQUIRE(job.Run(config, TrainingRounds(2, kMicrobatches)).failure.text == "");
   const auto gradients = job.seen->GradientSums();
   const auto parameters = job.seen->parameters;
   const double loss = job.seen->rounds[1].loss.loss;
@@ -58,7 +58,7 @@ void RunMany(JobFixture& job, int runs) {
     INFO("delivery order " << run);
     const auto seed = static_cast<std::uint64_t>(run);
     const JobDone done = job.RunShuffled(config, TrainingRounds(2, kMicrobatches), seed);
-    if (!done.failure.empty()) FAIL(done.failure);
+    if (!done.failure.empty()) FAIL(done.failure.text);
     for (const StagePlan& stage : job.plan->stages()) {
       const std::string name = job.plan->graph().StageName(stage.stage);
       for (const std::string& order : job.Orders(name, 1)) {
@@ -98,10 +98,10 @@ TEST_CASE_METHOD(JobFixture, "a lost sample changes a gradient", "[actors]") {
   };
   const Config config = TwoEncoders();
   inspect = true;
-  REQUIRE(Run(config, TrainingRounds(1, 5)).failure == "");
+  REQUIRE(Run(config, TrainingRounds(1, 5)).failure.text == "");
   const auto gradients = seen->GradientSums();
   source = std::make_shared<ShortSource>(config);
-  REQUIRE(Run(config, TrainingRounds(1, 5)).failure == "");
+  REQUIRE(Run(config, TrainingRounds(1, 5)).failure.text == "");
   CHECK(seen->GradientSums() != gradients);
 }
 

@@ -58,7 +58,7 @@ std::string CauseOf(const Config& config, const std::string& fault) {
   ThreadedJob job;
   job.stall_after = std::chrono::milliseconds(600);
   job.faults = {PlantedFault::Parse("lose@" + fault)};
-  return job.Run(config, TrainingRounds(4, 6)).failure;
+  return job.Run(config, TrainingRounds(4, 6)).failure.text;
 }
 
 /// All at a time: most of it is waiting.

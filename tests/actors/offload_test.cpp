@@ -27,7 +27,7 @@ struct Offloaded {
                      int most_us = 300) {
     job.wrap_program = Offloading(log, std::move(fault), most_us);
     job.inspect = true;
-    failure = job.Run(config, rounds).failure;
+    failure = job.Run(config, rounds).failure.text;
   }
 };
 

@@ -60,7 +60,7 @@ Outcome TrainedBy(JobFixture& job, const Config& config, std::uint64_t seed) {
   job.inspect = true;
   const auto rounds = TrainingRounds(2, config.schedule.microbatches);
   const JobDone done = job.RunShuffled(config, rounds, seed);
-  if (!done.failure.empty()) FAIL(done.failure);
+  if (!done.failure.empty()) FAIL(done.failure.text);
   return {job.seen->GradientSums(), job.seen->parameters, job.seen->rounds[1].loss.loss};
 }
 
@@ -83,7 +83,7 @@ TEST_CASE_METHOD(JobFixture, "a device with a queue has the next pass before it 
   UseQueues();
   const Config config = Chain(2);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    REQUIRE(RunShuffled(config, TrainingRounds(1, 6), seed).failure == "");
+    REQUIRE(RunShuffled(config, TrainingRounds(1, 6), seed).failure.text == "");
     CHECK(queues->most(0) == 2);
     CHECK(queues->most(1) == 2);
     // At the sink the backward follows its forward without a word from the host between.
@@ -95,13 +95,13 @@ TEST_CASE_METHOD(JobFixture, "a device with a queue has the next pass before it 
 TEST_CASE_METHOD(JobFixture, "a device with a queue runs the passes of 1f1b in the same order",
                  "[actors]") {
   const Config config = Chain(4);
-  REQUIRE(Run(config, TrainingRounds(1, 6)).failure == "");
+  REQUIRE(Run(config, TrainingRounds(1, 6)).failure.text == "");
   std::vector<std::string> plain;
   for (int stage = 0; stage < 4; ++stage)
     plain.push_back(Order("language.s" + std::to_string(stage)));
   REQUIRE(plain[0] == "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5");
   UseQueues();
-  REQUIRE(Run(config, TrainingRounds(1, 6)).failure == "");
+  REQUIRE(Run(config, TrainingRounds(1, 6)).failure.text == "");
   for (int stage = 0; stage < 4; ++stage) {
     CHECK(Order("language.s" + std::to_string(stage)) == plain[static_cast<std::size_t>(stage)]);
   }
@@ -112,7 +112,7 @@ TEST_CASE_METHOD(JobFixture, "gradients of one module are summed beside what ano
   UseQueues();
   bool beside = false;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    REQUIRE(RunShuffled(Colocated(), TrainingRounds(1, 6), seed).failure == "");
+    REQUIRE(RunShuffled(Colocated(), TrainingRounds(1, 6), seed).failure.text == "");
     std::istringstream lines(queues->together(0));
     for (std::string line; std::getline(lines, line);) {
       beside = beside || (line.starts_with("vision.s0/") &&
@@ -129,8 +129,9 @@ TEST_CASE_METHOD(JobFixture, "work that a device fails at is named with the devi
   queues->FailAt("language.s1/microbatch 3/backward");
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const JobDone done = RunShuffled(Chain(3), TrainingRounds(2, 6), seed);
-    CHECK_THAT(done.failure, Contains("language.s1 dp0 rank 1 backward of step 1 mb 3: the device "
-                                      "caught fire"));
+    CHECK_THAT(done.failure.text,
+               Contains("language.s1 dp0 rank 1 backward of step 1 mb 3: the device "
+                        "caught fire"));
   }
 }
 
@@ -153,7 +154,7 @@ TEST_CASE_METHOD(JobFixture, "what is wrong with queued work is said when it has
     };
   };
   const JobDone done = RunShuffled(Chain(3), TrainingRounds(1, 6), 7);
-  CHECK_THAT(done.failure,
+  CHECK_THAT(done.failure.text,
              Contains("language.s1 dp0 rank 1 forward of step 1 mb 4: output 0 is not finite"));
 }
 
@@ -168,7 +169,7 @@ TEST_CASE_METHOD(JobFixture, "a device is busy as long as its queue is not empty
       idle_with_work = idle_with_work || (work && !entry.activity->busy());
     }
   };
-  REQUIRE(RunShuffled(Chain(2), TrainingRounds(1, 6), 3).failure == "");
+  REQUIRE(RunShuffled(Chain(2), TrainingRounds(1, 6), 3).failure.text == "");
   CHECK_FALSE(idle_with_work);
   for (const auto& entry : actors->List()) CHECK_FALSE(entry.activity->busy());
 }

@@ -48,7 +48,7 @@ RoundPlan WithEvaluation(std::int64_t microbatches) {
 void CheckOrders(JobFixture& job, const Config& config, std::uint64_t seed = 0) {
   const std::int64_t microbatches = config.schedule.microbatches;
   const auto done = job.RunShuffled(config, WithEvaluation(microbatches), seed);
-  REQUIRE(done.failure == "");
+  REQUIRE(done.failure.text == "");
   const StageGraph& graph = job.plan->graph();
   const auto simulation =
       Simulate(graph, job.plan->schedule(), EqualDurations(2, 2, 2), microbatches);
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(JobFixture, "zb-h1 does not wait for a forward that has no room
   config.edges[0].credits = credits;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     INFO(credits << " credits, delivery order " << seed);
-    REQUIRE(RunShuffled(config, WithEvaluation(9), seed).failure == "");
+    REQUIRE(RunShuffled(config, WithEvaluation(9), seed).failure.text == "");
     const auto& rules = plan->schedule().rules;
     CHECK(rules[1].forwards_may_lack_room == (credits < 4));
     CHECK(rules[3].forwards_may_lack_room == (credits < 2));
@@ -150,7 +150,7 @@ TEST_CASE_METHOD(JobFixture, "zb-h1 does not wait for a forward that has no room
 TEST_CASE_METHOD(JobFixture, "every schedule gives the sums of 1f1b", "[actors]") {
   inspect = true;
   const Config plain = Scheduled(EncoderBefore(4), "1f1b", 4);
-  REQUIRE(Run(plain, TrainingRounds(3, 4)).failure == "");
+  REQUIRE(Run(plain, TrainingRounds(3, 4)).failure.text == "");
   const auto gradients = seen->GradientSums();
   const auto parameters = seen->parameters;
   REQUIRE(gradients.size() == 5);
@@ -161,7 +161,7 @@ TEST_CASE_METHOD(JobFixture, "every schedule gives the sums of 1f1b", "[actors]"
         Scheduled(EncoderBefore(2), "interleaved", 4), csv}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       INFO(config.schedule.kind << ", delivery order " << seed);
-      REQUIRE(RunShuffled(config, TrainingRounds(3, 4), seed).failure == "");
+      REQUIRE(RunShuffled(config, TrainingRounds(3, 4), seed).failure.text == "");
       // Replicas of tp hold the whole of a synthetic stage: the pieces are alike.
       CHECK(seen->GradientSums() == gradients);
       CHECK(seen->parameters == parameters);
@@ -179,7 +179,7 @@ TEST_CASE_METHOD(JobFixture, "a frozen encoder has no part in the orders and hol
   config.modules[1].frozen = true;  // its stages still give gradients to the encoder, no weights
   config.schedule.kind = "zb-h1";
   SetChunks(config);
-  REQUIRE(Run(config, TrainingRounds(1, 4)).failure == "");
+  REQUIRE(Run(config, TrainingRounds(1, 4)).failure.text == "");
   CHECK(Order("language.s1") == "F0 B0 F1 B1 F2 B2 F3 B3");
   CHECK(Order("vision.s0").find("W3") != std::string::npos);
 }

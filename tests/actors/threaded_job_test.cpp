@@ -29,7 +29,7 @@ TEST_CASE("a colocated encoder runs once per window, before and after", "[actors
   config.schedule.micro_batch_size = 2;
   config.schedule.window = 3;
   ThreadedJob job;
-  REQUIRE(job.Run(config, TrainingRounds(1, 8)).failure == "");
+  REQUIRE(job.Run(config, TrainingRounds(1, 8)).failure.text == "");
   CHECK(job.Order("vision.s0") == "F0 B0 F1 B1 F2 B2");  // windows of 3, 3 and 2 microbatches
   CHECK(job.Order("language.s1") == "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7");
 }
@@ -43,7 +43,7 @@ TEST_CASE("every layout of a colocated edge gives the gradients of one rank", "[
     job.queues = queues;
     job.inspect = true;
     const JobDone done = job.Run(config, TrainingRounds(1, 4));
-    REQUIRE(done.failure == "");
+    REQUIRE(done.failure.text == "");
     std::map<std::string, double> sums;
     for (const auto& [name, value] : job.seen->gradients) sums[name] = value;  // replicas agree
     return sums;

@@ -1,9 +1,12 @@
 // A run that goes on from its checkpoints, in one process and in two, after somebody damaged them.
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include <catch2/catch.hpp>
 
+#include "cluster/run_key.hpp"
+#include "cluster/socket.hpp"
 #include "tests/cli/run_folder.hpp"
 
 namespace troupe {
@@ -30,6 +33,23 @@ class InterruptedRun {
     return Train(steps, more);
   }
 
+  /// The same as two programs of two nodes. The first one's outcome comes first.
+  std::pair<Outcome, Outcome> GoOnAsNodes(int steps, const std::vector<std::string>& more) const {
+    RunKey::Generate().WriteFile(folder_ / "key");
+    const std::string join = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
+    const auto node = [&](const std::string& number) {
+      auto arguments = Arguments("node", "configs/shapes_2node.toml", steps);
+      arguments.insert(arguments.end(),
+                       {"--node", number, "--join", join, "--key-file", folder_ / "key", "--resume",
+                        run_, "--set", "run.name=shapes"});
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      return RunTroupe(arguments);
+    };
+    auto second = std::async(std::launch::async, node, "1/2");
+    Outcome first = node("0/2");
+    return {std::move(first), second.get()};
+  }
+
   std::string FolderOf(int step) const {
     return run_ + "/checkpoints/step-0000000" + std::to_string(step);
   }
@@ -46,10 +66,15 @@ class InterruptedRun {
   }
 
  private:
-  Outcome Train(int steps, const std::vector<std::string>& more = {}) const {
-    auto arguments = folder_.Arguments(
-        "train", "configs/shapes.toml",
+  std::vector<std::string> Arguments(const std::string& verb, const std::string& config,
+                                     int steps) const {
+    return folder_.Arguments(
+        verb, config,
         {"run.steps=" + std::to_string(steps), "checkpoint.every=2", "checkpoint.keep=3"});
+  }
+
+  Outcome Train(int steps, const std::vector<std::string>& more = {}) const {
+    auto arguments = Arguments("train", "configs/shapes.toml", steps);
     arguments.insert(arguments.end(), {"--local", processes_});
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunTroupe(arguments);
@@ -84,6 +109,18 @@ TEST_CASE("an unattended job sets a damaged checkpoint aside and goes on from th
   CHECK_THAT(outcome.out, Contains("going on after step 2, from " + run.FolderOf(2)));
   CHECK(fs::exists(run.FolderOf(4) + ".damaged/manifest.json"));
   CHECK(fs::exists(run.FolderOf(4) + "/manifest.json"));
+}
+
+TEST_CASE("the launchers of all nodes start anew when a checkpoint is damaged", "[cli]") {
+  const InterruptedRun run("2");
+  run.Overwrite(-4000, std::string(4000, '\0'));
+  const auto [first, second] = run.GoOnAsNodes(6, {"--restarts", "1"});
+  INFO(first.out << first.err << second.out << second.err);
+  CHECK(first.exit_code == 0);
+  CHECK(second.exit_code == 0);
+  CHECK_THAT(first.err, Contains("starting anew after step 2, 1 of 1 times"));
+  CHECK_THAT(second.err, Contains("starting anew, 1 of 1 times"));
+  CHECK_THAT(first.out, Contains("going on after step 2, from " + run.FolderOf(2)));
 }
 
 TEST_CASE("an unattended job with no sound checkpoint left does not begin anew", "[cli]") {

@@ -127,7 +127,7 @@ std::string FailureOf(const Target& target, Fault fault) {
       return std::make_unique<FaultyProgram>(std::move(program), fault);
     };
   };
-  return RunInProcess(setup);
+  return RunInProcess(setup).text;
 }
 
 /// One member of a tensor parallel group, so that its peers are left alone in a collective.
@@ -202,9 +202,9 @@ TEST_CASE("a trace that cannot be kept is told before anything starts", "[cli]")
   setup.observer =
       std::make_shared<TrainObserver>(setup.plan->config(), directory, 8, /*terminal=*/false);
   setup.trace_folder = folder / "train.json/trace";
-  CHECK_THAT(RunInProcess(setup), Catch::StartsWith("cannot start: ") &&
-                                      Catch::Contains(setup.trace_folder) &&
-                                      Catch::Contains("Not a directory"));
+  CHECK_THAT(RunInProcess(setup).text, Catch::StartsWith("cannot start: ") &&
+                                           Catch::Contains(setup.trace_folder) &&
+                                           Catch::Contains("Not a directory"));
   CHECK(!std::filesystem::exists(directory.File("weights.safetensors")));
 }
 

@@ -71,7 +71,7 @@ std::string Run(JobSetup setup, std::int64_t steps) {
   const Config& config = setup.plan->config();
   setup.rounds = StepsOnly(config, steps);
   const Watchdog watchdog(config);
-  return RunInProcess(setup);
+  return RunInProcess(setup).text;
 }
 
 }  // namespace

@@ -13,9 +13,10 @@ TEST_CASE("the first cause is the one that everybody reports") {
   CHECK_FALSE(signal.raised());
   CHECK(signal.cause().empty());
   CHECK_NOTHROW(signal.ThrowIfRaised());
-  signal.Raise("rank 3 died");
+  signal.Raise({"rank 3 died", FailureKind::kLost});
   signal.Raise("rank 4 waited for rank 3");
   CHECK(signal.raised());
+  CHECK(signal.failure() == Failure("rank 3 died", FailureKind::kLost));
   CHECK(signal.cause() == "rank 3 died");
   CHECK_THROWS_AS(signal.ThrowIfRaised(), Aborted);
   CHECK_THROWS_WITH(signal.ThrowIfRaised(), "rank 3 died");
@@ -24,7 +25,7 @@ TEST_CASE("the first cause is the one that everybody reports") {
 TEST_CASE("each subscriber is called once, a late one at once") {
   AbortSignal signal;
   std::vector<std::string> calls;
-  const auto record = [&](const std::string& cause) { calls.push_back(cause); };
+  const auto record = [&](const Failure& failure) { calls.push_back(failure.text); };
   const auto early = signal.Subscribe(record);
   signal.Raise("a");
   signal.Raise("b");
@@ -36,7 +37,7 @@ TEST_CASE("each subscriber is called once, a late one at once") {
 TEST_CASE("who has unsubscribed is not called") {
   AbortSignal signal;
   int calls = 0;
-  signal.Subscribe([&](const std::string&) { ++calls; }).reset();
+  signal.Subscribe([&](const Failure&) { ++calls; }).reset();
   signal.Raise("a");
   CHECK(calls == 0);
 }
@@ -45,7 +46,7 @@ TEST_CASE("a subscription may outlive its signal and end inside its own call") {
   std::shared_ptr<void> subscription;
   auto signal = std::make_unique<AbortSignal>();
   int calls = 0;
-  subscription = signal->Subscribe([&](const std::string&) {
+  subscription = signal->Subscribe([&](const Failure&) {
     ++calls;
     subscription.reset();
     signal.reset();
@@ -54,7 +55,7 @@ TEST_CASE("a subscription may outlive its signal and end inside its own call") {
   raw->Raise("a");
   CHECK(calls == 1);
   CHECK(subscription == nullptr);
-  const auto outliving = AbortSignal().Subscribe([](const std::string&) {});
+  const auto outliving = AbortSignal().Subscribe([](const Failure&) {});
   CHECK(outliving != nullptr);
 }
 
@@ -62,12 +63,12 @@ TEST_CASE("of many threads that raise at once one wins, and subscribers come and
   for (int round = 0; round < 50; ++round) {
     AbortSignal signal;
     std::atomic<int> calls = 0;
-    const auto subscription = signal.Subscribe([&](const std::string&) { ++calls; });
+    const auto subscription = signal.Subscribe([&](const Failure&) { ++calls; });
     std::vector<std::thread> threads;
     for (int i = 0; i < 3; ++i)
       threads.emplace_back([&, i] { signal.Raise("cause " + std::to_string(i)); });
     threads.emplace_back([&] {
-      for (int i = 0; i < 20; ++i) signal.Subscribe([](const std::string&) {}).reset();
+      for (int i = 0; i < 20; ++i) signal.Subscribe([](const Failure&) {}).reset();
     });
     for (std::thread& thread : threads) thread.join();
     REQUIRE(calls == 1);

@@ -33,7 +33,7 @@ class MemoryNetwork {
     for (int process = 0; process < num_processes; ++process)
       planes_.push_back(std::make_unique<Plane>(*this, process, num_processes,
                                                 seed * 64 + static_cast<unsigned>(process)));
-    subscription_ = abort->Subscribe([this](const std::string& cause) { Abort(cause); });
+    subscription_ = abort->Subscribe([this](const Failure& cause) { Abort(cause); });
   }
   MemoryNetwork(const MemoryNetwork&) = delete;
   MemoryNetwork& operator=(const MemoryNetwork&) = delete;
@@ -64,7 +64,7 @@ class MemoryNetwork {
     return max_early_;
   }
   /// Fails what process `process` receives from now on.
-  void FailReceivesOf(ProcessId process, const std::string& error) {
+  void FailReceivesOf(ProcessId process, const Failure& error) {
     const std::lock_guard lock(mutex_);
     failing_[process] = error;
   }
@@ -86,7 +86,7 @@ class MemoryNetwork {
     Buffer destination;
     std::string what;
     std::function<void()> received;
-    std::function<void(const std::string&)> failed;
+    OnFailure failed;
   };
 
   class Plane final : public DataPlane {
@@ -104,8 +104,7 @@ class MemoryNetwork {
       network_.Send({self_, to, label.stream, label.sequence}, std::move(buffer), std::move(sent));
     }
     void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                 std::function<void()> received,
-                 std::function<void(const std::string&)> failed) override {
+                 std::function<void()> received, OnFailure failed) override {
       network_.Receive(
           {from, self_, label.stream, label.sequence},
           {std::move(destination), std::move(what), std::move(received), std::move(failed)});
@@ -199,7 +198,7 @@ class MemoryNetwork {
     if (!receives_.emplace(key, std::move(entry)).second) Fault("a receive's label is in use");
   }
 
-  void Fail(ProcessId process, ReceiveEntry entry, const std::string& cause) {
+  void Fail(ProcessId process, ReceiveEntry entry, const Failure& cause) {
     at(process).Later([entry = std::move(entry), cause] { entry.failed(cause); });
   }
 
@@ -230,11 +229,12 @@ class MemoryNetwork {
     });
   }
   void Fail(const ReceiveEntry& entry) {
-    at(0).Later(
-        [failed = entry.failed, cause = aborted_ ? cause_ : "the sizes differ"] { failed(cause); });
+    at(0).Later([failed = entry.failed, cause = aborted_ ? cause_ : Failure("the sizes differ")] {
+      failed(cause);
+    });
   }
 
-  void Abort(const std::string& cause) {
+  void Abort(const Failure& cause) {
     const std::lock_guard lock(mutex_);
     aborted_ = true;
     cause_ = cause;
@@ -248,10 +248,10 @@ class MemoryNetwork {
   std::map<Key, ReceiveEntry> receives_;  // that wait for their sends
   std::map<std::pair<ProcessId, ProcessId>, std::size_t> early_;
   std::size_t max_early_ = 0;
-  std::map<ProcessId, std::string> failing_;
+  std::map<ProcessId, Failure> failing_;
   bool stalling_ = false;
   bool aborted_ = false;
-  std::string cause_;
+  Failure cause_;
   std::string fault_;
   std::vector<std::unique_ptr<Plane>> planes_;
   std::shared_ptr<void> subscription_;

@@ -19,14 +19,14 @@ namespace troupe::testing {
 class Outcomes {
  public:
   explicit Outcomes(std::shared_ptr<AbortSignal> abort)
-      : subscription_(abort->Subscribe([this](const std::string&) { changed_.notify_all(); })),
+      : subscription_(abort->Subscribe([this](const Failure&) { changed_.notify_all(); })),
         abort_(std::move(abort)) {}
 
   std::function<void()> Good() {
     return [this] { End(""); };
   }
-  std::function<void(const std::string&)> Bad() {
-    return [this](const std::string& error) { End(error); };
+  OnFailure Bad() {
+    return [this](const Failure& failure) { End(failure.text); };
   }
   void End(const std::string& error) {
     const std::lock_guard lock(mutex_);

@@ -20,8 +20,7 @@ class CountingPlane final : public PlaneInFront {
  public:
   explicit CountingPlane(Plane& plane) : PlaneInFront(plane, plane) {}
   void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received,
-            std::function<void(const std::string& error)> failed) override {
+            std::string what, std::function<void()> received, OnFailure failed) override {
     ++pulls;
     PlaneInFront::Pull(home, key, offset, std::move(destination), std::move(what),
                        std::move(received), std::move(failed));

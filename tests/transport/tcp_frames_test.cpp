@@ -63,7 +63,7 @@ struct End {
   }
   void Receive(Label label, const Buffer& destination) {
     peer.Receive({0, label, destination, "edge a>b", [this] { ++num_received; },
-                  [this](const std::string& error) { errors.push_back(error); }});
+                  [this](const Failure& failure) { errors.push_back(failure.text); }});
   }
 
   PlaneCounters counters;

@@ -20,8 +20,7 @@ class FakeCarrier : public TensorCarrier {
 
   ProcessId self() const override { return self_; }
   void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received,
-            std::function<void(const std::string& error)> failed) override {
+            std::string what, std::function<void()> received, OnFailure failed) override {
     if (!error.empty()) return failed(what + ": " + error);
     if (silent) {
       kept.push_back([received, failed] { failed("too late"); });

@@ -26,7 +26,7 @@ void AwaitStream(const gpu::Stream& stream, const std::shared_ptr<AbortSignal>& 
   });
   std::shared_ptr<void> subscription;
   if (abort != nullptr) {
-    subscription = abort->Subscribe([wait](const std::string&) {
+    subscription = abort->Subscribe([wait](const Failure&) {
       {
         const std::lock_guard lock(wait->mutex);
         wait->aborted = true;

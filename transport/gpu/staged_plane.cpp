@@ -105,24 +105,23 @@ struct StagedPlane::Outgoing : std::enable_shared_from_this<Outgoing> {
 
 /// A message on its way in, received or pulled.
 struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
-  using Failed = std::function<void(const std::string& error)>;
   /// Asks the plane behind for one piece.
   using Ask = std::function<void(std::size_t piece, Buffer into, std::function<void()> received,
-                                 Failed failed)>;
+                                 OnFailure failed)>;
 
   std::shared_ptr<const Parts> parts;
   std::string what;
   Ask ask;
   std::size_t num_pieces = 0;
   std::function<void()> received;
-  Failed failed;
+  OnFailure failed;
 
   std::mutex mutex;
   Buffer destination;
   std::size_t num_begun = 0;
   std::size_t num_done = 0;
   int num_copying = 0;  // pieces that a device may write now
-  std::string error;    // the first
+  Failure error;        // the first
   bool told = false;
 
   void BeginNext() {
@@ -135,7 +134,7 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
       bytes = parts->Piece(destination, piece);
     }
     const auto self = shared_from_this();
-    const auto bad = [self](const std::string& why) { self->PieceDone(why); };
+    const auto bad = [self](const Failure& why) { self->PieceDone(why); };
     if (parts->Direct(bytes))
       return ask(
           piece, std::move(bytes), [self] { self->PieceDone({}); }, bad);
@@ -163,13 +162,13 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
             const std::lock_guard lock(self->mutex);
             --self->num_copying;
           }
-          self->PieceDone(why.empty() ? why : self->what + ": " + why);
+          self->PieceDone(why.empty() ? Failure() : self->what + ": " + why);
         },
         begin);
   }
 
   /// Tells the end: of all pieces, or of the first that failed once no device writes any more.
-  void PieceDone(const std::string& why) {
+  void PieceDone(const Failure& why) {
     bool over = false;
     Buffer whole;
     {
@@ -225,8 +224,7 @@ void StagedPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<v
 }
 
 void StagedPlane::Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                          std::function<void()> received,
-                          std::function<void(const std::string& error)> failed) {
+                          std::function<void()> received, OnFailure failed) {
   const std::size_t num_pieces = parts_->NumPieces(destination);
   const bool direct = parts_->Direct(destination);
   if (num_pieces == 1 && direct)
@@ -249,8 +247,7 @@ void StagedPlane::Receive(ProcessId from, Label label, Buffer destination, std::
 }
 
 void StagedPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-                       std::string what, std::function<void()> received,
-                       std::function<void(const std::string& error)> failed) {
+                       std::string what, std::function<void()> received, OnFailure failed) {
   // The carrier cuts what it brings itself.
   if (parts_->Direct(destination))
     return PlaneInFront::Pull(home, key, offset, std::move(destination), std::move(what),

@@ -20,7 +20,7 @@ namespace troupe {
 struct Nccl::Watch {
   explicit Watch(std::shared_ptr<AbortSignal> signal)
       : abort(std::move(signal)),
-        subscription(abort->Subscribe([this](const std::string&) { Wake(); })),
+        subscription(abort->Subscribe([this](const Failure&) { Wake(); })),
         thread([this] { Run(); }) {}
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;

@@ -11,6 +11,8 @@
 
 namespace troupe {
 
+static const std::string kFailed = "its data connection failed: ";
+
 struct TcpEngine::Peer {
   Peer(ProcessId number, const std::string& name, ProcessId self, Verify verify, TcpConnection made,
        PlaneCounters& counters, PeerRequests requests)
@@ -26,7 +28,7 @@ struct TcpEngine::Peer {
   TcpLink link;
   bool watched = false;  // by the poller
   bool wants_write = false;
-  std::string failure;  // empty: it works
+  Failure failure;  // empty: it works
 };
 
 TcpEngine::TcpEngine(TcpOptions& options, Poller& poller, Pump& pump,
@@ -78,8 +80,9 @@ void TcpEngine::Send(ProcessId to, Label label, Buffer buffer, std::function<voi
 
 void TcpEngine::Receive(Reception reception) {
   const auto& peer = peers_[static_cast<std::size_t>(reception.from)];
-  const std::string failure = peer == nullptr ? "it has no connection for tensors" : peer->failure;
-  const std::string refusal = WhyNot(NameOf(reception.from), failure, reception);
+  const Failure failure =
+      peer == nullptr ? Failure("it has no connection for tensors") : peer->failure;
+  const Failure refusal = WhyNot(NameOf(reception.from), failure, reception);
   if (!refusal.empty()) return reception.failed(refusal);
   peer->messages.Receive(std::move(reception));
 }
@@ -96,23 +99,23 @@ void TcpEngine::Refuse(const PullRequest& request) {
   if (Reaches(request.from)) PeerAt(request.from).messages.Refuse(request);
 }
 
-void TcpEngine::PeerFailed(ProcessId process, const std::string& reason) {
+void TcpEngine::PeerFailed(ProcessId process, const Failure& reason) {
   Peer& peer = PeerAt(process);
   if (!peer.failure.empty()) return;
   peer.failure = reason;
   Silence(peer);
   peer.link.Close();
   peer.messages.FailAll([&](const Reception& it) { return WhyNot(NameOf(process), reason, it); });
-  TellFailure(process, reason);
+  TellFailure(process, reason.text);
 }
 
 void TcpEngine::Silence(Peer& peer) {
   if (std::exchange(peer.watched, false)) poller_.Remove(peer.link.descriptor());
 }
 
-void TcpEngine::Abort(const std::string& cause) {
+void TcpEngine::Abort(const Failure& cause) {
   if (!abort_cause_.empty()) return;
-  abort_cause_ = cause.empty() ? "the job was aborted" : cause;
+  abort_cause_ = cause.empty() ? Failure("the job was aborted") : cause;
   for (const auto& peer : peers_) {
     if (peer == nullptr) continue;
     Silence(*peer);
@@ -147,8 +150,10 @@ void TcpEngine::Ready(ProcessId process, bool readable, bool writable) {
     peer.link.Read();
   } catch (const std::bad_alloc&) {
     throw;
+  } catch (const FrameError& error) {
+    PeerFailed(process, {kFailed + error.what(), FailureKind::kCheck});
   } catch (const std::exception& error) {
-    PeerFailed(process, std::string("its data connection failed: ") + error.what());
+    PeerFailed(process, {kFailed + error.what(), FailureKind::kLost});
   }
 }
 
@@ -164,7 +169,7 @@ bool TcpEngine::Write(Peer& peer) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    PeerFailed(peer.process, std::string("its data connection failed: ") + error.what());
+    PeerFailed(peer.process, {kFailed + error.what(), FailureKind::kLost});
     return true;
   }
   if (peer.link.blocked() != peer.wants_write) {

@@ -28,7 +28,7 @@ class TcpEngine final : public PlaneEngine {
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
   void Receive(Reception reception) override;
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override;
-  void Abort(const std::string& cause) override;
+  void Abort(const Failure& cause) override;
   void Close();
 
  private:
@@ -36,7 +36,7 @@ class TcpEngine final : public PlaneEngine {
 
   void AskForSlice(const PullRequest& request, ProcessId home) override;
   void Refuse(const PullRequest& request) override;
-  void PeerFailed(ProcessId process, const std::string& reason) override;
+  void PeerFailed(ProcessId process, const Failure& reason) override;
 
   /// Whether something may be sent to it.
   bool Reaches(ProcessId process) const;

@@ -115,7 +115,7 @@ void TcpPeer::Return(std::uint64_t key, std::uint64_t weight) {
   out_.Put(FrameOf(FrameKind::kReturn, {key, weight}, 0));
 }
 
-void TcpPeer::FailAll(const std::function<std::string(const Reception&)>& error) {
+void TcpPeer::FailAll(const std::function<Failure(const Reception&)>& failure) {
   early_.clear();
   announced_.clear();
   waiting_.clear();
@@ -124,7 +124,7 @@ void TcpPeer::FailAll(const std::function<std::string(const Reception&)>& error)
   arriving_.clear();
   while (!receiving_.empty()) {
     const Reception& first = receiving_.begin()->second.reception;
-    Fail(Label(first.label), error(first));
+    Fail(Label(first.label), failure(first));
   }
 }
 
@@ -241,7 +241,8 @@ void TcpPeer::SpoiledFrame(const Frame& frame) {
   const std::string text = " failed its check (payload): its MAC is wrong";
   const auto found = receiving_.find(LabelOf(frame));
   if (found != receiving_.end())
-    Fail(LabelOf(frame), found->second.reception.what + ": the slice from " + name_ + text);
+    Fail(LabelOf(frame),
+         {found->second.reception.what + ": the slice from " + name_ + text, FailureKind::kCheck});
   throw FrameError("frame " + std::to_string(frame.counter) + text);
 }
 
@@ -295,17 +296,18 @@ void TcpPeer::Complete(const Label& label) {
   reception.received();
 }
 
-void TcpPeer::Fail(const Label& label, const std::string& error) {
+void TcpPeer::Fail(const Label& label, const Failure& failure) {
   auto node = receiving_.extract(label);
-  node.mapped().reception.failed(error);
+  node.mapped().reception.failed(failure);
 }
 
 void TcpPeer::FailSize(const Label& label, std::uint64_t got) {
   const Reception& reception = receiving_.at(label).reception;
-  Fail(label, reception.what + ": the slice from " + name_ +
-                  " failed its check (header): expected " +
-                  std::to_string(reception.destination.num_bytes()) + " bytes, it announces " +
-                  std::to_string(got));
+  Fail(label,
+       {reception.what + ": the slice from " + name_ + " failed its check (header): expected " +
+            std::to_string(reception.destination.num_bytes()) + " bytes, it announces " +
+            std::to_string(got),
+        FailureKind::kCheck});
 }
 
 void TcpPeer::EarlyReceived(std::uint64_t num_bytes) {

@@ -1,15 +1,13 @@
 // What is open with one other process on a proven connection, without the connection itself: frames
 // that came go in, frames to send go to a FrameWriter.
 //
-//   a message     goes out at once if its receive is ready, or if it is not too large and few
-//   enough
-//                 early ones are not received yet (credit); if its receive is not posted when it
-//                 arrives, it is kept
+//   a message     goes out at once if its receive is ready, or if it is small and few early ones
+//                 are not received yet (credit); it is kept if it arrives before its receive is
+//                 posted
 //   any other     is announced, and sent in pieces when its receive is ready
 //   a receive     reports once that it is ready: one of more than kSmallBytes when it is posted,
-//   even
-//                 if its message is here; a smaller one if its message is announced. A message of
-//                 another size than the receive fails it.
+//                 even if its message is here; a smaller one if its message is announced. A message
+//                 of another size than the receive fails it
 //   a pull        posts its receive, then asks; the answer comes in pieces
 #pragma once
 
@@ -46,7 +44,7 @@ class TcpPeer final : public FrameTarget {
   void Refuse(const PullRequest& request);
   void Return(std::uint64_t key, std::uint64_t weight);
   /// Open receives fail, early messages and those that wait for their receives are dropped.
-  void FailAll(const std::function<std::string(const Reception&)>& error);
+  void FailAll(const std::function<Failure(const Reception&)>& failure);
 
   std::span<std::byte> BeginFrame(const Frame& frame) override;
   void EndFrame(const Frame& frame) override;
@@ -92,7 +90,7 @@ class TcpPeer final : public FrameTarget {
   void Announce(const OutMessage& message);
   void SayReady(Receiving& receiving);
   void Complete(const Label& label);
-  void Fail(const Label& label, const std::string& error);
+  void Fail(const Label& label, const Failure& failure);
   void FailSize(const Label& label, std::uint64_t got);
   void EarlyReceived(std::uint64_t num_bytes);
 

@@ -45,7 +45,7 @@ TcpPlane::TcpPlane(std::unique_ptr<Parts> made)
   };
   parts.pump.Start({[] { return std::optional<Pump::Clock::time_point>(); }, died});
   if (parts.options.abort == nullptr) return;
-  parts.subscription = parts.options.abort->Subscribe([&parts](const std::string& cause) {
+  parts.subscription = parts.options.abort->Subscribe([&parts](const Failure& cause) {
     parts.pump.Post([&parts, cause] { parts.engine->Abort(cause); });
   });
 }

@@ -17,6 +17,11 @@ std::string Join(const std::vector<std::string>& parts, const char* between) {
 
 }  // namespace
 
+Failure ConnectionFailure(ucs_status_t status) {
+  return {std::string("its data connection failed: ") + ucs_status_string(status),
+          FailureKind::kLost};
+}
+
 UcxEngine::UcxEngine(const UcxOptions& options, const WireSalt& salt, UcxWorker& worker, Pump& pump,
                      std::shared_ptr<PlaneCounters> counters)
     : PlaneEngine(options, pump, std::move(counters)),
@@ -49,10 +54,7 @@ void UcxEngine::Connect(const std::vector<std::vector<std::byte>>& addresses) {
     peer.endpoint = std::make_unique<UcxEndpoint>(
         worker_, address.worker, peer.name, [this, process](ucs_status_t status) {
           // Not here: endpoints must not be closed inside their own handler.
-          pump_.Post([this, process, status] {
-            PeerFailed(process,
-                       std::string("its data connection failed: ") + ucs_status_string(status));
-          });
+          pump_.Post([this, process, status] { PeerFailed(process, ConnectionFailure(status)); });
         });
   }
   connected_ = true;
@@ -70,23 +72,23 @@ std::vector<std::string> UcxEngine::Lanes() const {
   return lanes;
 }
 
-void UcxEngine::PeerFailed(ProcessId process, const std::string& reason) {
+void UcxEngine::PeerFailed(ProcessId process, const Failure& reason) {
   Peer& peer = PeerAt(process);
   if (!peer.failure.empty()) return;
   peer.failure = reason;
   if (peer.endpoint != nullptr) peer.endpoint->Close();
   FailAll(peer, [&](const Reception& it) { return WhyNot(peer, it); });
-  TellFailure(process, reason);
+  TellFailure(process, reason.text);
 }
 
-void UcxEngine::Abort(const std::string& cause) {
+void UcxEngine::Abort(const Failure& cause) {
   if (!abort_cause_.empty()) return;
-  abort_cause_ = cause.empty() ? "the job was aborted" : cause;
+  abort_cause_ = cause.empty() ? Failure("the job was aborted") : cause;
   for (const auto& peer : peers_)
     if (peer != nullptr) FailAll(*peer, [&](const Reception&) { return abort_cause_; });
 }
 
-void UcxEngine::Abandon(const std::string& cause) {
+void UcxEngine::Abandon(const Failure& cause) {
   Abort(cause);
   for (const auto& peer : peers_)
     if (peer != nullptr)

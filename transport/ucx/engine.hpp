@@ -47,9 +47,9 @@ class UcxEngine final : public PlaneEngine {
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
   void Receive(Reception reception) override;
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override;
-  void Abort(const std::string& cause) override;
+  void Abort(const Failure& cause) override;
   /// Abort, when UCX will not be called any more: what it holds stays with it.
-  void Abandon(const std::string& cause);
+  void Abandon(const Failure& cause);
   /// Ends everything, endpoints as soon as they are settled; quiet() tells when.
   void BeginClose();
   /// Whether every endpoint has been closed or can be.
@@ -69,14 +69,14 @@ class UcxEngine final : public PlaneEngine {
   void Advance(Receiving& receiving);
   void Inspect(Receiving& receiving);
   void InspectHeader(Receiving& receiving);
-  void Fail(Receiving& receiving, const std::string& error);
-  void FailAll(Peer& peer, const std::function<std::string(const Reception&)>& error);
+  void Fail(Receiving& receiving, const Failure& failure);
+  void FailAll(Peer& peer, const std::function<Failure(const Reception&)>& failure);
   void Report(Receiving& receiving);
   void Retire(Receiving& receiving);
   using PlaneEngine::WhyNot;
-  std::string WhyNot(const Peer& peer, const Reception& reception) const;
+  Failure WhyNot(const Peer& peer, const Reception& reception) const;
   void CloseSettled();
-  void PeerFailed(ProcessId process, const std::string& reason) override;
+  void PeerFailed(ProcessId process, const Failure& reason) override;
 
   void AskForSlice(const PullRequest& request, ProcessId home) override;
   void Refuse(const PullRequest& request) override;

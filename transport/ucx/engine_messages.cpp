@@ -10,6 +10,15 @@ namespace {
 
 std::span<std::byte> SpanOf(const Buffer& buffer) { return {buffer.data(), buffer.num_bytes()}; }
 
+std::string Complaint(const Reception& reception, const std::string& peer) {
+  return reception.what + ": the slice from " + peer + " failed its check ";
+}
+
+Failure ReceiveFailure(const Reception& reception, const std::string& peer, ucs_status_t status) {
+  return {reception.what + ": receiving from " + peer + " failed: " + ucs_status_string(status),
+          FailureKind::kLost};
+}
+
 }  // namespace
 
 void UcxEngine::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {
@@ -49,9 +58,7 @@ void UcxEngine::AdvanceSend(Sending& sending) {
     quarantine_.push_back(std::move(sending.buffer));
     const ucs_status_t status =
         sending.payload.status() != UCS_OK ? sending.payload.status() : sending.head.status();
-    pump_.Post([this, to = sending.to, status] {
-      PeerFailed(to, std::string("its data connection failed: ") + ucs_status_string(status));
-    });
+    pump_.Post([this, to = sending.to, status] { PeerFailed(to, ConnectionFailure(status)); });
     return;
   }
   counters_->bytes_sent += sending.buffer.num_bytes();
@@ -60,13 +67,13 @@ void UcxEngine::AdvanceSend(Sending& sending) {
   if (sending.sent && abort_cause_.empty()) sending.sent();
 }
 
-std::string UcxEngine::WhyNot(const Peer& peer, const Reception& reception) const {
+Failure UcxEngine::WhyNot(const Peer& peer, const Reception& reception) const {
   return WhyNot(peer.name, peer.failure, reception);
 }
 
 void UcxEngine::Receive(Reception reception) {
   Peer& peer = PeerAt(reception.from);
-  std::string refusal = WhyNot(peer, reception);
+  Failure refusal = WhyNot(peer, reception);
   const std::uint64_t tag = peer.key->Tag(WirePurpose::kPayload, options_.self, reception.label);
   if (refusal.empty() && peer.receiving.contains(tag))
     refusal = reception.what + ": expected a label that is not open, got one that waits for " +
@@ -89,7 +96,7 @@ void UcxEngine::Receive(Reception reception) {
 
 void UcxEngine::Advance(Receiving& receiving) {
   if (receiving.retired) return;
-  if (receiving.error.empty()) Inspect(receiving);
+  if (receiving.failure.empty()) Inspect(receiving);
   if (receiving.retired || receiving.open()) return;  // cancelling may have come back here
   Report(receiving);
   Retire(receiving);
@@ -103,13 +110,11 @@ void UcxEngine::Inspect(Receiving& receiving) {
     const std::size_t expected = reception.destination.num_bytes();
     const std::size_t length = receiving.payload.length();
     if (status == UCS_ERR_MESSAGE_TRUNCATED || (status == UCS_OK && length != expected))
-      return Fail(receiving, reception.what + ": the slice from " + name +
-                                 " failed its check (header): expected " +
-                                 std::to_string(expected) + " bytes, got " +
-                                 (status == UCS_OK ? std::to_string(length) : "more"));
-    if (status != UCS_OK)
-      return Fail(receiving, reception.what + ": receiving from " + name +
-                                 " failed: " + ucs_status_string(status));
+      return Fail(receiving,
+                  {Complaint(reception, name) + "(header): expected " + std::to_string(expected) +
+                       " bytes, got " + (status == UCS_OK ? std::to_string(length) : "more"),
+                   FailureKind::kCheck});
+    if (status != UCS_OK) return Fail(receiving, ReceiveFailure(reception, name, status));
   }
   if (options_.verify != Verify::kOff && !receiving.head.open()) InspectHeader(receiving);
 }
@@ -118,22 +123,21 @@ void UcxEngine::InspectHeader(Receiving& receiving) {
   const Reception& reception = receiving.reception;
   Peer& peer = PeerAt(reception.from);
   const MessageHeader& header = receiving.header;
-  const std::string complaint =
-      reception.what + ": the slice from " + peer.name + " failed its check ";
+  const auto fail = [&](const std::string& text) {
+    Fail(receiving, {Complaint(reception, peer.name) + text, FailureKind::kCheck});
+  };
   const ucs_status_t status = receiving.head.status();
   if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED)
-    return Fail(receiving, reception.what + ": receiving from " + peer.name +
-                               " failed: " + ucs_status_string(status));
+    return Fail(receiving, ReceiveFailure(reception, peer.name, status));
   const bool meant = status == UCS_OK && receiving.head.length() == sizeof header &&
                      header.magic == kWireMagic && header.verify == options_.verify &&
                      header.from == reception.from && header.to == options_.self &&
                      header.stream == reception.label.stream &&
                      header.sequence == reception.label.sequence;
-  if (!meant) return Fail(receiving, complaint + "(header): it is not the header of this message");
+  if (!meant) return fail("(header): it is not the header of this message");
   if (header.num_bytes != reception.destination.num_bytes())
-    return Fail(receiving, complaint + "(header): expected " +
-                               std::to_string(reception.destination.num_bytes()) +
-                               " bytes, it announces " + std::to_string(header.num_bytes));
+    return fail("(header): expected " + std::to_string(reception.destination.num_bytes()) +
+                " bytes, it announces " + std::to_string(header.num_bytes));
   std::span<const std::byte> body;
   if (options_.verify == Verify::kPayload) {
     if (receiving.payload.open()) return;
@@ -142,24 +146,24 @@ void UcxEngine::InspectHeader(Receiving& receiving) {
     return;
   }
   if (!peer.key->Verify(header.mac, WirePurpose::kHeader, header.counter, SignedPart(header), body))
-    Fail(receiving, complaint + (options_.verify == Verify::kPayload ? "(payload)" : "(header)") +
-                        ": its MAC is wrong");
+    fail(std::string(options_.verify == Verify::kPayload ? "(payload)" : "(header)") +
+         ": its MAC is wrong");
 }
 
-void UcxEngine::Fail(Receiving& receiving, const std::string& error) {
-  if (!receiving.error.empty() || receiving.retired) return;
-  receiving.error = error;
+void UcxEngine::Fail(Receiving& receiving, const Failure& failure) {
+  if (!receiving.failure.empty() || receiving.retired) return;
+  receiving.failure = failure;
   receiving.deadline = Clock::now() + kGrace;
   dying_.push_back(&receiving);
   worker_.Cancel(receiving.payload);
   worker_.Cancel(receiving.head);
 }
 
-void UcxEngine::FailAll(Peer& peer, const std::function<std::string(const Reception&)>& error) {
+void UcxEngine::FailAll(Peer& peer, const std::function<Failure(const Reception&)>& failure) {
   std::vector<Receiving*> all;  // stay until the round is over, even those that end meanwhile
   for (const auto& [tag, receiving] : peer.receiving) all.push_back(receiving.get());
   for (Receiving* receiving : all) {
-    Fail(*receiving, error(receiving->reception));
+    Fail(*receiving, failure(receiving->reception));
     Advance(*receiving);
   }
 }
@@ -169,7 +173,7 @@ void UcxEngine::Report(Receiving& receiving) {
   Reception& reception = receiving.reception;
   const auto received = std::exchange(reception.received, nullptr);
   const auto failed = std::exchange(reception.failed, nullptr);
-  if (!receiving.error.empty()) return failed(receiving.error);
+  if (!receiving.failure.empty()) return failed(receiving.failure);
   counters_->bytes_received += reception.destination.num_bytes();
   ++counters_->messages_received;
   received();

@@ -23,8 +23,8 @@ struct UcxEngine::Receiving {
   UcxRequest head;
   MessageHeader header;
   bool inspected_head = false;
-  std::string error;
-  Clock::time_point deadline;  // for UCX to let go, once there is an error
+  Failure failure;
+  Clock::time_point deadline;  // for UCX to let go, once there is a failure
   bool reported = false;       // a callback has been called
   bool retired = false;
 };
@@ -63,8 +63,11 @@ struct UcxEngine::Peer {
   bool settled = false;  // and our answer is out
   ReplayWindow window;
   std::unordered_map<std::uint64_t, std::unique_ptr<Receiving>> receiving;  // by tag
-  std::string failure;                                                      // empty: it works
+  Failure failure;                                                          // empty: it works
 };
+
+/// Of a peer whose endpoint or message has ended with `status`.
+Failure ConnectionFailure(ucs_status_t status);
 
 /// Under which UCX knows our active messages.
 inline constexpr unsigned kControlId = 7;

@@ -111,7 +111,7 @@ UcxPlane::UcxPlane(std::unique_ptr<Parts> made)
   };
   parts.pump->Start({[&parts] { return parts.AfterRound(); }, died});
   if (parts.options.abort == nullptr) return;
-  parts.subscription = parts.options.abort->Subscribe([&parts](const std::string& cause) {
+  parts.subscription = parts.options.abort->Subscribe([&parts](const Failure& cause) {
     parts.pump->Post([&parts, cause] { parts.engine->Abort(cause); });
   });
 }

@@ -24,8 +24,7 @@ class HostOnlyPlane final : public DataPlane {
     plane_.Send(to, label, std::move(buffer), std::move(sent));
   }
   void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received,
-               std::function<void(const std::string& error)> failed) override {
+               std::function<void()> received, OnFailure failed) override {
     Check(destination);
     const int now = ++open;
     for (int most = max_open; now > most && !max_open.compare_exchange_weak(most, now);) continue;
@@ -35,7 +34,7 @@ class HostOnlyPlane final : public DataPlane {
           --open;
           received();
         },
-        [this, failed = std::move(failed)](const std::string& error) {
+        [this, failed = std::move(failed)](const Failure& error) {
           --open;
           failed(error);
         });

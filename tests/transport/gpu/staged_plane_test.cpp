@@ -29,7 +29,7 @@ class NoCarrier : public TensorCarrier {
  public:
   ProcessId self() const override { return 0; }
   void Pull(ProcessId, std::uint64_t, std::int64_t, Buffer, std::string, std::function<void()>,
-            std::function<void(const std::string& error)>) override {}
+            OnFailure) override {}
   void Return(ProcessId, std::uint64_t, std::uint64_t) override {}
 };
 

@@ -1,0 +1,43 @@
+// Why a job or a transfer failed: a kind for code, a line for people.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace troupe {
+
+enum class FailureKind : std::uint8_t {
+  kError,    ///< an error in the job: a pass, its data, a broken protocol
+  kLost,     ///< a process, a machine or a connection is gone: the job may be started again
+  kCheck,    ///< bytes arrived that are not the expected ones
+  kStall,    ///< no message has moved in the job for too long
+  kDamaged,  ///< the checkpoint to resume from is damaged; an older one may be sound
+};
+
+struct Failure {
+  Failure() = default;
+  // Implicit from a text, since most failures are errors.
+  Failure(std::string line, FailureKind of = FailureKind::kError)
+      : kind(of), text(std::move(line)) {}
+  Failure(const char* line) : text(line) {}
+
+  bool empty() const { return text.empty(); }
+  friend bool operator==(const Failure&, const Failure&) = default;
+
+  FailureKind kind = FailureKind::kError;
+  std::string text;  ///< one line; empty: no failure
+};
+
+/// Thrown where an error has a kind that others decide by.
+struct FailureError : std::runtime_error {
+  FailureError(const std::string& line, FailureKind of) : std::runtime_error(line), kind(of) {}
+  const FailureKind kind;
+};
+
+/// Called once with the reason when an operation fails.
+using OnFailure = std::function<void(const Failure& failure)>;
+
+}  // namespace troupe
