@@ -2,8 +2,7 @@
 //   receives  RoundBegin
 //   sends     Input{u} to the stages that need it; the answer InputTaken{u} frees a place
 //
-//   load u    when u belongs to a round that has begun and fewer than `ahead` units wait to be
-//   taken
+//   load u    when u belongs to a round that has begun and fewer than `ahead` units are not taken
 //
 // Loading decodes images, so the actor has a thread of its own. Every round has the same number of
 // units on every replica, whatever the samples hold: nothing here can make a collective uneven.

@@ -1,23 +1,23 @@
 // One process of the job: makes the actors of its ranks, watches them, ends them.
-//   receives  Introduce    from the Node of another process; answers the same about itself
+//   receives  Introduce    from the Node of another process; answers the same about this one
 //             AwaitNodes   answers NodesKnown when all have introduced themselves
-//             RunJob       from its own process; answers JobDone when the job is over and all
-//             actors
-//                          of this process have ended. On process 0 it starts the job
+//             RunJob       from its own process; on process 0 it starts the job. Answers JobDone
+//                          when the job is over and all actors of this process have ended
 //             Spawn...     from the JobBuilder on process 0; answers the actor
 //             JobFailed    from the abort signal of this process, or from another Node
-//             StopSoon     from its own process or another Node: on to the Director
-//             PeerLost     from the watch: nobody asks that process for anything any more
-//             Stalled      from the watchdog of process 0: ends the job with what everybody waits
-//             for TellWaits    writes what everybody waits for beside the traces OpenTrace answers
-//             TraceOpened: messages are noted from now on ReportWaits  answers what the actors of
-//             this process wait for EndActors    from process 0; answers ActorsEnded
-//   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its own
-//   actors
+//             StopSoon     from its own process or another Node; forwarded to the Director
+//             PeerLost     from the watch: no request goes to that process any more
+//             Stalled      from the watchdog of process 0: ends the job and names the root of the
+//                          stall
+//             TellWaits    writes the wait lists of all processes beside the traces
+//             OpenTrace    answers TraceOpened; messages are noted from now on
+//             ReportWaits  answers the wait lists of this process's actors
+//             EndActors    from process 0; answers ActorsEnded
+//   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its actors
 //
-// An actor that ends unasked fails the job by name. Every actor is owned here and nowhere else, so
-// handles that point at each other cannot keep a finished job alive. The first cause wins in every
-// process, and every process tells it to all others: a job ends everywhere with one cause.
+// An actor that ends unasked fails the job by name. The Node owns every actor, and nothing else
+// does, so handles that point at each other cannot keep a finished job alive. The first failure wins
+// in every process, and every process sends it to all others: a job ends everywhere with one cause.
 #pragma once
 
 #include <cstddef>

@@ -6,9 +6,8 @@
 namespace troupe {
 
 /// One line: the kernel's boot id, the inode numbers of the net, ipc and pid namespaces, the user.
-/// "boot=4f1c... net=4026531840 ipc=4026531839 pid=4026531836 uid=1000"; what /proc does not tell
-/// is
-/// "?" and equal to nothing.
+/// "boot=4f1c... net=4026531840 ipc=4026531839 pid=4026531836 uid=1000"; what /proc does not
+/// tell is "?" and equal to nothing.
 std::string HostIdentity();
 
 /// Both run under the same kernel, since the same boot.

@@ -61,8 +61,8 @@ TlsHandle<SSL_CTX> MakeContext(const TlsFiles& files) {
   // OpenSSL itself compares it with the certificate.
   if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
     Refuse("key", files.key, TlsWords() + " (certificate " + files.certificate + ")");
-  if (SSL_CTX_build_cert_chain(
-          context, SSL_BUILD_CHAIN_FLAG_UNTRUSTED | SSL_BUILD_CHAIN_FLAG_NO_ROOT) != 1)
+  if (SSL_CTX_build_cert_chain(context,
+                               SSL_BUILD_CHAIN_FLAG_UNTRUSTED | SSL_BUILD_CHAIN_FLAG_NO_ROOT) != 1)
     Refuse("certificate", files.certificate,
            "it is not signed by CA " + files.ca + ": " + TlsWords());
   return result;
@@ -83,8 +83,8 @@ void TlsContext::Flush(Deadline deadline) const { state_->relay.Flush(deadline);
 Socket SecureSocket(const TlsContext& context, Socket plain, bool initiator,
                     const std::string& peer, Deadline deadline) {
   const auto began = steady_clock::now();
-  TlsHandshake handshake(context, std::move(plain),
-                         initiator ? Side::kInitiator : Side::kAcceptor, peer);
+  TlsHandshake handshake(context, std::move(plain), initiator ? Side::kInitiator : Side::kAcceptor,
+                         peer);
   PollSet polls;
   while (handshake.Advance() == TlsHandshake::Status::kRunning) {
     if (steady_clock::now() >= deadline) {

@@ -122,10 +122,10 @@ TlsHandshake::TlsHandshake(const TlsContext& context, Socket plain, Side self,
                            const std::string& peer, const RunKey* session) {
   std::string called = peer + AddressOf(plain);
   TlsContext::State& shared = *context.state_;
-  state_ = std::make_unique<State>(
-      State{shared, self, std::move(called), session ? std::optional(*session) : std::nullopt,
-            TlsSession(shared.context.get(), shared.method.get(), std::move(plain), self,
-                       context.files().ca)});
+  state_ = std::make_unique<State>(State{shared, self, std::move(called),
+                                         session ? std::optional(*session) : std::nullopt,
+                                         TlsSession(shared.context.get(), shared.method.get(),
+                                                    std::move(plain), self, context.files().ca)});
 }
 
 TlsHandshake::~TlsHandshake() = default;

@@ -56,17 +56,17 @@ class TlsLink {
   Socket application_;  ///< empty once it has closed its end
   ByteQueue to_wire_{kCapacity};
   ByteQueue to_application_{kCapacity};
-  bool reads_ = true;              ///< from the wire: no close_notify, not broken
-  bool writes_ = true;             ///< to the wire: no goodbye said, not broken
-  bool broken_ = false;            ///< the wire's both directions
-  bool peer_gone_ = false;         ///< TCP's end after close_notify
-  bool wants_write_ = false;       ///< the wire's buffer is full
-  bool more_ = true;               ///< OpenSSL may hold bytes, for which there was no room
-  bool quiet_ = false;             ///< at the last look nothing more came of the application
+  bool reads_ = true;               ///< from the wire: no close_notify, not broken
+  bool writes_ = true;              ///< to the wire: no goodbye said, not broken
+  bool broken_ = false;             ///< the wire's both directions
+  bool peer_gone_ = false;          ///< TCP's end after close_notify
+  bool wants_write_ = false;        ///< the wire's buffer is full
+  bool more_ = true;                ///< OpenSSL may hold bytes, for which there was no room
+  bool quiet_ = false;              ///< at the last look nothing more came of the application
   bool application_ended_ = false;  ///< it writes no more
-  bool application_gone_ = false;  ///< it reads no more
-  bool end_told_ = false;          ///< to the application
-  bool finished_ = false;          ///< TCP's end is sent
+  bool application_gone_ = false;   ///< it reads no more
+  bool end_told_ = false;           ///< to the application
+  bool finished_ = false;           ///< TCP's end is sent
   bool over_ = false;
 };
 

@@ -148,8 +148,7 @@ TlsSession::Status TlsSession::Handshake() {
 TlsSession::Transfer TlsSession::Read(std::span<std::byte> bytes) {
   ERR_clear_error();
   Transfer transfer;
-  transfer.status =
-      Judge(SSL_read_ex(ssl_.get(), bytes.data(), bytes.size(), &transfer.num_bytes));
+  transfer.status = Judge(SSL_read_ex(ssl_.get(), bytes.data(), bytes.size(), &transfer.num_bytes));
   return transfer;
 }
 

@@ -30,8 +30,7 @@ void Copy(const Stream& stream, void* to, const void* from, std::size_t num_byte
 void CopyFromDevice(const Stream& stream, void* to, const void* from, int from_device,
                     std::size_t num_bytes) {
   if (num_bytes == 0) return;
-  TROUPE_CUDA(
-      cudaMemcpyPeerAsync(to, stream.device(), from, from_device, num_bytes, stream.get()));
+  TROUPE_CUDA(cudaMemcpyPeerAsync(to, stream.device(), from, from_device, num_bytes, stream.get()));
 }
 
 void CopyInPieces(const Stream& stream, void* to, const void* from, std::size_t num_bytes, Way way,

@@ -56,7 +56,8 @@ std::string Describe(const Buffer& buffer) {
 void CheckSameRows(const Buffer& first, const Buffer& part) {
   if (!part.defined()) throw std::invalid_argument("concatenation of rows: a part is undefined");
   const bool same =
-      first.dtype() == part.dtype() && !first.shape().empty() && first.shape().size() == part.shape().size() &&
+      first.dtype() == part.dtype() && !first.shape().empty() &&
+      first.shape().size() == part.shape().size() &&
       std::equal(first.shape().begin() + 1, first.shape().end(), part.shape().begin() + 1);
   if (!same)
     throw std::invalid_argument("concatenation of rows: expected rows as in " + Describe(first) +

@@ -22,7 +22,7 @@ struct DoctorMember {
 };
 
 struct DoctorOutcome {
-  Findings findings;  ///< process 0: of all; others: their own
+  Findings findings;   ///< process 0: of all; others: their own
   bool fails = false;  ///< the job would
   bool told = false;   ///< process 0 knows the findings of this one
 };

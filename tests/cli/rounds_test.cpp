@@ -1,7 +1,8 @@
 #include "cli/rounds.hpp"
 
-#include <catch2/catch.hpp>
 #include <string>
+
+#include <catch2/catch.hpp>
 
 namespace troupe {
 namespace {

@@ -37,8 +37,8 @@ class Authority {
     const X509Handle made = Make(name, *key, certificate_.get(), key_.get(), valid);
     WriteCertificate(files.certificate, *made);
     std::unique_ptr<FILE, int (*)(FILE*)> out(std::fopen(files.key.c_str(), "w"), &std::fclose);
-    if (!out || PEM_write_PrivateKey(out.get(), key.get(), nullptr, nullptr, 0, nullptr,
-                                     nullptr) != 1)
+    if (!out ||
+        PEM_write_PrivateKey(out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1)
       throw std::runtime_error("cannot write " + files.key);
     return files;
   }

@@ -60,7 +60,8 @@ std::vector<Setup> EqualBatches() {
 
 TEST_CASE("two runs with one seed have the same losses and parameters to the last bit",
           "[parity]") {
-  const Precision precision = GENERATE(Precision::kFloat32, Precision::kFloat64, Precision::kBFloat16);
+  const Precision precision =
+      GENERATE(Precision::kFloat32, Precision::kFloat64, Precision::kBFloat16);
   for (const Setup& setup :
        {Setup(Disjoint({.dp = 4}), {.tp = 2, .pp = 2}),
         Setup(Disjoint({.dp = 3}), {.pp = 2, .dp = 2}).NoClip(),

@@ -45,17 +45,14 @@ class StagedPlane final : public PlaneInFront {
   ~StagedPlane() override;
 
   /// One line for the start of a run: "UCX: device memory through pinned chunks of 4 MiB" and, if
-  /// so,
-  /// ", copies checked", or "UCX reads device memory itself".
+  /// so, ", copies checked", or "UCX reads device memory itself".
   std::string Describe(const std::string& plane) const;
 
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
   void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received,
-               std::function<void(const std::string& error)> failed) override;
+               std::function<void()> received, OnFailure failed) override;
   void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received,
-            std::function<void(const std::string& error)> failed) override;
+            std::string what, std::function<void()> received, OnFailure failed) override;
 
  private:
   struct Parts;

@@ -8,8 +8,7 @@
 //            ThreadSanitizer
 //   device   breaks when told, for good: its work is skipped, its host functions are not called,
 //            stream callbacks get the error, and every call returns it
-//   fault    what CUDA would not forgive or not notice: the first of it is kept, for the test to
-//   see
+//   fault    a use that CUDA would not forgive or not notice; the first is kept for the test
 #pragma once
 
 #include <chrono>
