@@ -10,6 +10,8 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "configs/toml_scan.hpp"
+
 namespace troupe {
 
 static Place PlaceOf(const toml::source_region& source, const std::string& file) {
@@ -82,36 +84,9 @@ static std::string SyntaxText(std::string_view description) {
   return text + (twice ? "each key and table once in a file" : "key = value, words in quotes");
 }
 
-/// The parser limits how deep values nest but not how many parts a dotted key has, and everything
-/// that walks the tables it makes of them recurses.
-constexpr int kMaxDotsPerLine = 1000;
-
-/// Line of the first key with too many parts, 0 when there is none.
-static int LineOfLongKey(std::string_view text) {
-  int line = 1;
-  int dots = 0;
-  char quote = 0;
-  for (const char c : text) {
-    if (c == '\n') {
-      ++line;
-      dots = 0;
-      quote = 0;
-    } else if (quote != 0) {
-      quote = c == quote ? 0 : quote;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '.' && ++dots > kMaxDotsPerLine) {
-      return line;
-    }
-  }
-  return 0;
-}
-
 std::variant<TomlValue, ConfigError> ParseToml(const std::string& text, const std::string& file) {
-  if (const int line = LineOfLongKey(text); line != 0) {
-    return ConfigError{
-        file, line, 1,
-        "expected a key of a few parts, got one of more than " + std::to_string(kMaxDotsPerLine)};
+  if (const auto fault = FindTomlFault(text)) {
+    return ConfigError{file, fault->line, fault->column, fault->text};
   }
   const toml::parse_result result = toml::parse(std::string_view(text), std::string_view(file));
   if (result.failed()) {
