@@ -1,7 +1,11 @@
 #include "data/tokenizer.hpp"
 
 #include <dlfcn.h>
+#include <filesystem>
 #include <stdexcept>
+
+#include "configs/text_file.hpp"
+#include "data/sentencepiece_model.hpp"
 
 namespace troupe {
 namespace {
@@ -40,6 +44,18 @@ class ByteTokenizer : public Tokenizer {
   int num_encoders_;
 };
 
+/// The bytes of a model that the library can read safely.
+std::string ReadModel(const std::string& file) {
+  const auto refuse = [&](const std::string& problem) {
+    throw std::runtime_error(file + ": expected a sentencepiece model, " + problem);
+  };
+  if (!std::filesystem::is_regular_file(file)) refuse("found no such file");
+  std::string model = ReadWholeFile(file);
+  const std::string problem = ProblemOf(std::as_bytes(std::span(model)));
+  if (!problem.empty()) refuse(problem);
+  return model;
+}
+
 /// libsentencepiece carries protocol buffers of its own, under the same names as the newer ones
 /// that libtorch brings: linked into one program, each would run the other's code. So it is opened
 /// on demand, with its symbols bound among themselves (data/sentencepiece/).
@@ -54,10 +70,12 @@ std::unique_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int 
   if (library == nullptr)
     library = dlopen(TROUPE_BUILD_FOLDER "/libtroupe_sentencepiece.so", kFlags);
   if (library == nullptr) throw std::runtime_error(std::string("sentencepiece: ") + dlerror());
-  using Make = const Tokenizer* (*)(const char*, int);
+  using Make = const Tokenizer* (*)(const char*, const char*, std::size_t, int);
   const auto make = reinterpret_cast<Make>(dlsym(library, "TroupeMakeSentencePiece"));
   if (make == nullptr) throw std::runtime_error(std::string("sentencepiece: ") + dlerror());
-  return std::unique_ptr<const Tokenizer>(make(file.c_str(), num_encoders));
+  const std::string model = ReadModel(file);
+  return std::unique_ptr<const Tokenizer>(
+      make(file.c_str(), model.data(), model.size(), num_encoders));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // The tokenizer of SentencePiece models, as a library that is opened on demand; data/tokenizer.cpp
 // says why it is not linked.
-#include <filesystem>
 #include <sentencepiece_processor.h>
 #include <stdexcept>
 
@@ -11,11 +10,9 @@ namespace {
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  SentencePieceTokenizer(const std::string& file, int num_encoders) : num_encoders_(num_encoders) {
-    if (!std::filesystem::is_regular_file(file)) {
-      throw std::runtime_error(file + ": expected a sentencepiece model, found no such file");
-    }
-    if (!Load(file)) {
+  SentencePieceTokenizer(const std::string& file, std::string_view model, int num_encoders)
+      : num_encoders_(num_encoders) {
+    if (!Load(model)) {
       throw std::runtime_error(file + ": expected a sentencepiece model, could not read it as one");
     }
     if (model_.bos_id() < 0 || model_.eos_id() < 0) {
@@ -27,9 +24,9 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   /// The library throws, too, for models that it cannot build its tables from.
-  bool Load(const std::string& file) {
+  bool Load(std::string_view model) {
     try {
-      return model_.Load(file).ok();
+      return model_.LoadFromSerializedProto({model.data(), model.size()}).ok();
     } catch (const std::exception&) {
       return false;
     }
@@ -69,7 +66,10 @@ class SentencePieceTokenizer : public Tokenizer {
 }  // namespace
 }  // namespace troupe
 
-/// Throws what MakeTokenizer throws; the caller owns the result.
-extern "C" const troupe::Tokenizer* TroupeMakeSentencePiece(const char* file, int num_encoders) {
-  return new troupe::SentencePieceTokenizer(file, num_encoders);
+/// `file` is the name used in errors, `model` what it holds: bytes that ProblemOf
+/// (data/sentencepiece_model.hpp) has passed. Throws what MakeTokenizer throws; the caller owns the
+/// result.
+extern "C" const troupe::Tokenizer* TroupeMakeSentencePiece(const char* file, const char* model,
+                                                            std::size_t size, int num_encoders) {
+  return new troupe::SentencePieceTokenizer(file, {model, size}, num_encoders);
 }

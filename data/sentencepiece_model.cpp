@@ -1,0 +1,177 @@
+#include "data/sentencepiece_model.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "data/charsmap.hpp"
+
+namespace troupe {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+/// Field numbers of sentencepiece_model.proto.
+namespace model_field {
+constexpr std::uint32_t kPieces = 1;
+constexpr std::uint32_t kNormalizer = 3;
+constexpr std::uint32_t kDenormalizer = 5;
+}  // namespace model_field
+constexpr std::uint32_t kCharsmapField = 2;   // of NormalizerSpec
+constexpr std::uint32_t kPieceTextField = 1;  // of SentencePiece
+constexpr std::uint32_t kPieceTypeField = 3;
+constexpr std::uint32_t kUserDefined = 4;  // a SentencePiece.Type
+
+/// The library's trie builder recurses once for each byte of a piece: 400,000 end a process.
+/// Trainers make pieces of up to 512 characters.
+constexpr std::size_t kMaxPieceBytes = 4096;
+/// Places for the matches of one lookup of user-defined pieces in the library; it does not check
+/// that they suffice.
+constexpr std::size_t kMaxNested = 64;
+
+constexpr const char* kUnreadable = "could not read it as one";
+
+enum class Wire : std::uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+struct Field {
+  std::uint32_t number = 0;
+  Wire wire = Wire::kVarint;
+  std::uint64_t value = 0;  ///< of a kVarint
+  Bytes bytes;              ///< of a kBytes
+};
+
+/// The fields of one protocol buffer message, in order. Groups are taken for damage.
+class Fields {
+ public:
+  explicit Fields(Bytes message) : rest_(message) {}
+
+  /// The next field; none at the end and from the first damage on.
+  std::optional<Field> Next() {
+    if (rest_.empty() || damaged_) return std::nullopt;
+    const std::uint64_t tag = TakeVarint();
+    Field field{static_cast<std::uint32_t>(tag >> 3U), static_cast<Wire>(tag & 7U), 0, {}};
+    // The library keeps 32 bits of a tag: a larger one would be another field to it.
+    damaged_ = damaged_ || tag > UINT32_MAX || field.number == 0;
+    switch (field.wire) {
+      case Wire::kVarint:
+        field.value = TakeVarint();
+        break;
+      case Wire::kFixed64:
+        Take(8);
+        break;
+      case Wire::kBytes:
+        field.bytes = Take(TakeVarint());
+        break;
+      case Wire::kFixed32:
+        Take(4);
+        break;
+      default:
+        damaged_ = true;
+    }
+    return damaged_ ? std::nullopt : std::optional(field);
+  }
+
+  bool damaged() const { return damaged_; }
+
+ private:
+  std::uint64_t TakeVarint() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 70; shift += 7) {
+      const Bytes byte = Take(1);
+      if (byte.empty()) return 0;
+      value |= std::to_integer<std::uint64_t>(byte[0] & std::byte{0x7f}) << shift;
+      if ((byte[0] & std::byte{0x80}) == std::byte{0}) return value;
+    }
+    damaged_ = true;
+    return 0;
+  }
+
+  Bytes Take(std::uint64_t size) {
+    damaged_ = damaged_ || size > rest_.size();
+    if (damaged_) return {};
+    const Bytes taken = rest_.first(size);
+    rest_ = rest_.subspan(size);
+    return taken;
+  }
+
+  Bytes rest_;
+  bool damaged_ = false;
+};
+
+std::string ProblemOfNormalizer(Bytes spec) {
+  Fields fields(spec);
+  bool seen = false;
+  while (const auto field = fields.Next()) {
+    if (field->number != kCharsmapField || field->wire != Wire::kBytes) continue;
+    if (seen) return "got one with two normalization tables in one place";
+    seen = true;
+    if (field->bytes.empty()) continue;  // Text stays as it is.
+    const std::string problem = CharsmapProblem(field->bytes);
+    if (!problem.empty()) return "got one with a damaged normalization table: " + problem;
+  }
+  return fields.damaged() ? kUnreadable : "";
+}
+
+/// Checks one piece and adds it to `user_defined` when it is one of those.
+std::string ProblemOfPiece(Bytes piece, std::vector<std::string_view>& user_defined) {
+  Fields fields(piece);
+  std::string_view text;
+  bool is_user_defined = false;
+  while (const auto field = fields.Next()) {
+    if (field->number == kPieceTextField && field->wire == Wire::kBytes) {
+      text = {reinterpret_cast<const char*>(field->bytes.data()), field->bytes.size()};
+      if (text.size() > kMaxPieceBytes) {
+        return "got one with a piece of more than " + std::to_string(kMaxPieceBytes) + " bytes";
+      }
+    }
+    // The library keeps 32 bits of a type.
+    const bool is_type = field->number == kPieceTypeField && field->wire == Wire::kVarint;
+    if (is_type && static_cast<std::uint32_t>(field->value) == kUserDefined) is_user_defined = true;
+  }
+  // The library ends user-defined pieces at a NUL.
+  if (is_user_defined) user_defined.push_back(text.substr(0, text.find('\0')));
+  return fields.damaged() ? kUnreadable : "";
+}
+
+/// Whether more than kMaxNested of `pieces` are beginnings of one of them.
+bool NestTooDeep(std::vector<std::string_view> pieces) {
+  std::ranges::sort(pieces);
+  pieces.erase(std::unique(pieces.begin(), pieces.end()), pieces.end());
+  std::vector<std::string_view> beginnings;  // each that of the next
+  for (const std::string_view piece : pieces) {
+    while (!beginnings.empty() && !piece.starts_with(beginnings.back())) beginnings.pop_back();
+    beginnings.push_back(piece);
+    if (beginnings.size() > kMaxNested) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string ProblemOf(Bytes model) {
+  Fields fields(model);
+  std::vector<std::string_view> user_defined;
+  std::vector<std::uint32_t> normalizers;
+  while (const auto field = fields.Next()) {
+    if (field->wire != Wire::kBytes) continue;
+    std::string problem;
+    if (field->number == model_field::kPieces) problem = ProblemOfPiece(field->bytes, user_defined);
+    if (field->number == model_field::kNormalizer || field->number == model_field::kDenormalizer) {
+      // The library would merge them.
+      if (std::ranges::count(normalizers, field->number) > 0) return "got one with a part twice";
+      normalizers.push_back(field->number);
+      problem = ProblemOfNormalizer(field->bytes);
+    }
+    if (!problem.empty()) return problem;
+  }
+  if (fields.damaged()) return kUnreadable;
+  if (NestTooDeep(std::move(user_defined))) {
+    return "got one in which more than " + std::to_string(kMaxNested) +
+           " user-defined pieces begin with one another";
+  }
+  return {};
+}
+
+}  // namespace troupe
