@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -148,6 +149,16 @@ std::string JsonString(std::string_view text) {
     }
   }
   return quoted + '"';
+}
+
+std::string CleanText(std::string_view text) {
+  std::string clean;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = CharacterAt(text, at);
+    clean += length == 0 ? "\xEF\xBF\xBD" : text.substr(at, length);
+    at += std::max<std::size_t>(length, 1);
+  }
+  return Printable(std::move(clean));
 }
 
 std::string Fixed(double value, int decimals) {

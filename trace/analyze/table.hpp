@@ -38,6 +38,8 @@ std::string ToJson(const Table& table);
 
 /// `text` in quotes, as JSON wants it. Bytes that are not UTF-8 become U+FFFD.
 std::string JsonString(std::string_view text);
+/// `text` with '?' for control characters and U+FFFD for bytes that are not UTF-8.
+std::string CleanText(std::string_view text);
 
 std::string Millis(std::int64_t ns, int decimals = 3);  ///< 1234567 -> "1.235"
 std::string Duration(std::int64_t ns);                  ///< "2.27 s", "180 ms", "1.5 ms", "37 us"

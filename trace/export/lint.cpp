@@ -80,14 +80,7 @@ std::string Format(const LintReport& report) {
   return text + Count(all, "finding", "findings") + " (" + rules + ")\n";
 }
 
-bool IsClean(std::string_view text) {
-  const std::string quoted = JsonString(text);
-  // What was not taken as it is has been escaped or replaced.
-  return std::none_of(text.begin(), text.end(),
-                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }) &&
-         (quoted.find("\xEF\xBF\xBD") == std::string::npos ||
-          text.find("\xEF\xBF\xBD") != std::string_view::npos);
-}
+bool IsClean(std::string_view text) { return CleanText(text) == text; }
 
 std::vector<std::pair<Nesting::Slice, Nesting::Slice>> Nesting::Overlaps() {
   // Outer ones first where they begin together.

@@ -2,8 +2,10 @@
 #include <map>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "trace/analyze/table.hpp"
 #include "trace/export/exporters.hpp"
 #include "trace/export/proto.hpp"
 #include "trace/export/track_event.hpp"
@@ -60,7 +62,7 @@ class Writer {
                 const LaneCounter* counter) {
     ProtoWriter track;
     track.Varint(descriptor::kUuid, uuid);
-    track.Text(descriptor::kName, name);
+    PutText(track, descriptor::kName, name);
     if (parent != 0) track.Varint(descriptor::kParent, parent);
     if (counter != nullptr) {
       ProtoWriter unit;
@@ -77,6 +79,11 @@ class Writer {
     packet.Varint(packet::kSequence, 1);
     packet.Message(packet::kDescriptor, track);
     Put(packet);
+  }
+
+  /// Names come from files, which may be damaged; importers refuse text that is not clean.
+  static void PutText(ProtoWriter& message, int field, std::string_view text) {
+    message.Text(field, CleanText(text));
   }
 
   void PutEvent(std::int64_t at_ns, const ProtoWriter& event) {
@@ -103,7 +110,7 @@ class Writer {
   static void Annotate(ProtoWriter& event, const char* name, const std::string& value) {
     ProtoWriter note;
     note.Text(annotation::kName, name);
-    note.Text(annotation::kText, value);
+    PutText(note, annotation::kText, value);
     event.Message(event::kAnnotation, note);
   }
 
@@ -128,7 +135,7 @@ class Writer {
   void WriteSlice(const LaneSlice& slice) {
     const std::uint64_t track = lane_tracks_[At(slice.lane)];
     ProtoWriter event = Event(event::kBegin, track);
-    event.Text(event::kName, SliceName(index_, slice));
+    PutText(event, event::kName, SliceName(index_, slice));
     event.Text(event::kCategory, slice.work >= 0 ? "work" : "handler");
     if (slice.work >= 0) {
       const TraceWork& one = index_.work(slice.work);
@@ -166,7 +173,7 @@ class Writer {
 
   void WriteSend(const Arrow& arrow) {
     ProtoWriter event = Event(event::kInstant, lane_tracks_[At(arrow.from_lane)]);
-    event.Text(event::kName, "send " + index_.TypeName(arrow.message));
+    PutText(event, event::kName, "send " + index_.TypeName(arrow.message));
     event.Text(event::kCategory, "send");
     Annotate(event, "to", index_.ActorName(index_.message(arrow.message).receiver));
     event.Fixed64(event::kFlow, FlowOf(arrow.message));
