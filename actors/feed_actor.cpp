@@ -38,10 +38,8 @@ void Deliver(Self self, const Input& input) {
 /// "feed of vision dp2 (step 4 mb 1)": of the unit that is loaded next, counted within its step.
 std::string NameWithUnit(const FeedState& s, const Round& round) {
   const bool window = s.config.microbatches_per_unit != 1;
-  return s.config.name + " (" +
-         (round.train ? "step " + std::to_string(round.step + 1)
-                      : "evaluation after step " + std::to_string(round.step)) +
-         (window ? " window " : " mb ") + std::to_string(s.unit_in_round) + ")";
+  return s.config.name + " (" + RoundName(round) + (window ? " window " : " mb ") +
+         std::to_string(s.unit_in_round) + ")";
 }
 
 /// Loads and delivers the next unit if there is room. The only place that loads.

@@ -37,7 +37,9 @@ inline constexpr const char* kNorm = "gradient norm";
 inline constexpr const char* kUpdate = "parameter update";
 }  // namespace asked
 
-/// What `who` says of a round that is not the next one.
+/// "step 4", "evaluation after step 3".
+std::string RoundName(const Round& round);
+/// What `who` reports of a round that is not the next one.
 std::string WrongRound(const std::string& who, std::int64_t expected, const Round& got);
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "actors/names.hpp"
 #include "actors/wait_root.hpp"
 #include "actors/waits_file.hpp"
 
@@ -116,15 +117,29 @@ std::string Seconds(std::int64_t ns) {
   return text;
 }
 
+/// " (step 3 mb 7)" of microbatch `number`, counted from the start of the run.
+std::string PlaceOfMicrobatch(const RoundPlan& rounds, std::int64_t number) {
+  for (std::int64_t r = 0; const auto round = rounds(r); ++r) {
+    if (number < round->microbatches) {
+      return " (" + RoundName(*round) + " mb " + std::to_string(number) + ")";
+    }
+    number -= round->microbatches;
+  }
+  return "";
+}
+
 void OnStalled(Self self, const Stalled& stalled) {
   NodeState& s = self->state;
   if (s.failed || s.ending) return;
-  AskAllWaits(self, [self, since = stalled.since_ns](const std::vector<ActorWaits>& before) {
-    AskAllWaits(self, [self, since, before](const std::vector<ActorWaits>& after) {
+  const PlaceText place = [rounds = s.config.rounds](const Wait& wait) {
+    return wait.unit == "microbatch" && rounds ? PlaceOfMicrobatch(rounds, wait.number) : "";
+  };
+  AskAllWaits(self, [self, since = stalled.since_ns, place](const std::vector<ActorWaits>& before) {
+    AskAllWaits(self, [self, since, place, before](const std::vector<ActorWaits>& after) {
       if (self->state.ending || !SameWaits(before, after)) return;
       KeepBesideTraces(self->state.config, kWaitsFile, ToJson(after));
       self->state.config.abort->Raise(
-          {"nothing has moved anywhere for " + Seconds(since) + ": " + RootOf(after),
+          {"nothing has moved anywhere for " + Seconds(since) + ": " + RootOf(after, place),
            FailureKind::kStall});
     });
   });

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-/// By name; what several say of one actor is put together.
+/// By name; several lists of one actor are joined.
 using Actors = std::map<std::string, ActorWaits>;
 
 Actors ByName(const std::vector<ActorWaits>& all) {
@@ -27,15 +27,16 @@ std::string NameOf(const ActorWaits& actor) {
   return actor.node.empty() ? actor.who : actor.who + " on " + actor.node;
 }
 
-/// Null: nobody speaks of it.
+/// Null: no list of it.
 const ActorWaits* Find(const Actors& actors, const std::string& name) {
   const auto found = actors.find(name);
   return found == actors.end() ? nullptr : &found->second;
 }
 
-std::string Sentence(const ActorWaits& actor, Wait wait, const ActorWaits* whom) {
+std::string Sentence(const ActorWaits& actor, Wait wait, const ActorWaits* whom,
+                     const PlaceText& place) {
   if (whom != nullptr) wait.whom = NameOf(*whom);
-  return NameOf(actor) + " waits for " + ToString(wait);
+  return NameOf(actor) + " waits for " + ToString(wait) + (place ? place(wait) : "");
 }
 
 bool Owes(const ActorWaits& actor, const Wait& wait, const std::string& to) {
@@ -46,15 +47,17 @@ bool Owes(const ActorWaits& actor, const Wait& wait, const std::string& to) {
 }
 
 /// `asker` waits for an answer that `whom` does not owe.
-std::string Lost(const ActorWaits& asker, const Wait& wait, const ActorWaits& whom) {
+std::string Lost(const ActorWaits& asker, const Wait& wait, const ActorWaits& whom,
+                 const PlaceText& place) {
   for (const Wait& other : whom.waits) {
     if (other.answer != wait.what || other.whom != asker.who || other.number != wait.number) {
       continue;
     }
-    return Sentence(whom, other, &asker) + ", which has sent it and waits for the " + wait.what +
-           ": the message is lost";
+    return Sentence(whom, other, &asker, place) + ", which has sent it and waits for the " +
+           wait.what + ": the message is lost";
   }
-  return Sentence(asker, wait, &whom) + ", which does not owe it: a message between them is lost";
+  return Sentence(asker, wait, &whom, place) +
+         ", which does not owe it: a message between them is lost";
 }
 
 template <class Match>
@@ -71,27 +74,27 @@ using Text = std::optional<std::string>;
 
 }  // namespace
 
-std::string RootOf(const std::vector<ActorWaits>& all) {
+std::string RootOf(const std::vector<ActorWaits>& all, const PlaceText& place) {
   const Actors actors = ByName(all);
-  const auto lost = [](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
+  const auto lost = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
     if (!wait.asked || whom == nullptr || Owes(*whom, wait, actor.who)) return std::nullopt;
-    return Lost(actor, wait, *whom);
+    return Lost(actor, wait, *whom, place);
   };
-  const auto nobodys = [](const ActorWaits& actor, const Wait& wait, const ActorWaits*) -> Text {
+  const auto nobodys = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits*) -> Text {
     if (!wait.whom.empty()) return std::nullopt;
-    return Sentence(actor, wait, nullptr);
+    return Sentence(actor, wait, nullptr, place);
   };
-  const auto idle = [](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
+  const auto idle = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
     if (whom == nullptr || whom->busy || !whom->waits.empty()) return std::nullopt;
-    return Sentence(actor, wait, whom) + ", which waits for nobody";
+    return Sentence(actor, wait, whom, place) + ", which waits for nobody";
   };
-  const auto any = [](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
-    return Sentence(actor, wait, whom);
+  const auto any = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
+    return Sentence(actor, wait, whom, place);
   };
   if (const auto text = First(actors, lost)) return *text;
   if (const auto text = First(actors, nobodys)) return *text;
   if (const auto text = First(actors, idle)) return *text;
-  return First(actors, any).value_or("nobody says what for");
+  return First(actors, any).value_or("cause unknown: no actor reported a wait");
 }
 
 bool SameWaits(const std::vector<ActorWaits>& before, const std::vector<ActorWaits>& after) {

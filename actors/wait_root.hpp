@@ -1,6 +1,7 @@
-// Out of what everybody waits for, whom it all hangs on.
+// Finds the root of a stall from every actor's wait list.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,15 +9,19 @@
 
 namespace troupe {
 
-/// The wait that explains the others, in words; of several of one kind, the first:
-///   - an answer that is not owed by the one it is expected from: a message between them is lost;
-///   - a wait for something that is no actor's to give;
-///   - a wait for somebody who waits for nobody;
-///   - any. "nobody says what for" if there is none.
-/// Actors that are busy are taken to owe anything; so are those that `actors` does not speak of.
-std::string RootOf(const std::vector<ActorWaits>& actors);
+/// " (step 3 mb 7)" of a wait for a microbatch or a window, which waits count from the start of the
+/// run; empty for others.
+using PlaceText = std::function<std::string(const Wait& wait)>;
 
-/// Whether all of them wait for and owe the same as before, in whatever order they are told.
+/// The wait that explains the others, as a sentence; of several of one kind, the first:
+///   - for an answer that its actor does not owe: a message between the two is lost;
+///   - for something that no actor gives;
+///   - for an actor that waits for none;
+///   - any.
+/// An actor that is busy, or not in `actors`, may owe anything. `place` may be empty.
+std::string RootOf(const std::vector<ActorWaits>& actors, const PlaceText& place = {});
+
+/// Whether all actors wait for and owe the same as before, in any order.
 bool SameWaits(const std::vector<ActorWaits>& before, const std::vector<ActorWaits>& after);
 
 }  // namespace troupe

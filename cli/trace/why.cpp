@@ -30,7 +30,7 @@ const ActorWaits* Find(const std::vector<ActorWaits>& all, const std::string& wh
 }
 
 /// " (step 3 mb 7)" of a wait for a microbatch or a window, which waits count from the start.
-std::string PlaceText(const Places& places, const Wait& wait) {
+std::string PlaceIn(const Places& places, const Wait& wait) {
   const bool window = wait.unit == "window";
   if (!window && wait.unit != "microbatch") return "";
   const std::string place = ToString(places.OfUnit(wait.number, window));
@@ -45,7 +45,7 @@ std::string ChainFrom(const Places& places, const std::vector<ActorWaits>& all, 
        actor = Find(all, who)) {
     const Wait& wait = actor->waits.front();
     text += actor->who + (actor->node.empty() ? "" : " on " + actor->node) + " waits for " +
-            ToString(wait) + PlaceText(places, wait) + '\n';
+            ToString(wait) + PlaceIn(places, wait) + '\n';
     who = wait.whom;
   }
   if (seen.count(who) > 0) text += "... and so on: they wait in a circle\n";
@@ -88,7 +88,8 @@ void PrintWaits(const OpenTrace& run, const Usual& usual, const std::string& eve
   } else {
     who = Find(waits, "director") != nullptr || waits.empty() ? "director" : waits.front().who;
   }
-  const std::string root = RootOf(waits);
+  const std::string root =
+      RootOf(waits, [&](const Wait& wait) { return PlaceIn(run.index.places(), wait); });
   std::cout << event << "; who waited for whom:\n\n"
             << ChainFrom(run.index.places(), waits, who) << "\nroot: " << root << "\n\n";
   PrintDoings(run, usual, root);

@@ -56,6 +56,14 @@ TEST_CASE("the root is who waits for what no actor gives, or for who waits for n
   CHECK(RootOf(fetching) == "b waits for the bytes of the activation from a of microbatch 0");
 }
 
+TEST_CASE("the root says where its microbatch is in its step", "[actors]") {
+  const auto place = [](const Wait& wait) {
+    return " (step 2 mb " + std::to_string(wait.number - 4) + ")";
+  };
+  CHECK(RootOf({{"a", "", false, {Asked("gradient", 6, "b")}, {}}}, place) ==
+        "a waits for the gradient of microbatch 6 from b (step 2 mb 2)");
+}
+
 TEST_CASE("a job has moved if anybody waits for something else", "[actors]") {
   const ActorWaits a{"a", "", false, {Asked("gradient", 2, "b"), Asked("gradient", 3, "b")}, {}};
   const ActorWaits b{"b", "", false, {Expected("activation", 4, "a")}, {{"gradient", 2, "a"}}};
@@ -75,8 +83,8 @@ TEST_CASE("a job has moved if anybody waits for something else", "[actors]") {
 }
 
 TEST_CASE("a stall that nobody explains says so", "[actors]") {
-  CHECK(RootOf({}) == "nobody says what for");
-  CHECK(RootOf({{"a", "", false, {}, {}}}) == "nobody says what for");
+  CHECK(RootOf({}) == "cause unknown: no actor reported a wait");
+  CHECK(RootOf({{"a", "", false, {}, {}}}) == "cause unknown: no actor reported a wait");
 }
 
 }  // namespace troupe
