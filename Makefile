@@ -3,7 +3,7 @@ BUILD ?= build/cpu
 CONFIG ?= configs/shapes.toml
 CMAKE_FLAGS ?=
 
-.PHONY: run test build configure packages asan tsan parity soak bench clean
+.PHONY: run test quick build configure packages asan tsan parity soak bench clean
 
 run: configure
 	cmake --build $(BUILD) --target troupe
@@ -11,6 +11,11 @@ run: configure
 
 test: build
 	cd $(BUILD) && ctest --output-on-failure
+
+# Without the tests that start jobs: while you edit.
+quick: configure
+	cmake --build $(BUILD) --target quick_tests
+	cd $(BUILD) && ctest --output-on-failure -L quick
 
 build: configure
 	cmake --build $(BUILD)
