@@ -14,12 +14,13 @@ namespace {
 std::atomic<bool> has_launcher = false;
 
 /// False: the pipe does not take all of it.
-bool WriteToLauncher(const std::string& cause) {
-  static std::mutex mutex;  // long causes are not written in one piece
+bool WriteToLauncher(const std::string& head, const std::string& text) {
+  static std::mutex mutex;  // long records are not written in one piece
   const std::lock_guard lock(mutex);
+  const std::string record = head + text;
   std::size_t written = 0;
-  while (written <= cause.size()) {  // with the zero byte
-    const ssize_t count = write(kCausePipe, cause.c_str() + written, cause.size() + 1 - written);
+  while (written <= record.size()) {  // with the zero byte
+    const ssize_t count = write(kCausePipe, record.c_str() + written, record.size() + 1 - written);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return false;
     written += static_cast<std::size_t>(count);
@@ -29,22 +30,32 @@ bool WriteToLauncher(const std::string& cause) {
 
 }  // namespace
 
-std::string CauseRecord(const Failure& cause) {
-  return static_cast<char>('0' + static_cast<char>(cause.kind)) + cause.text;
-}
-
-Failure ReadCauseRecord(const std::string& record) {
-  if (record.empty()) return {};
-  return {record.substr(1), static_cast<FailureKind>(record.front() - '0')};
+LauncherRecord ReadLauncherRecord(const std::string& record) {
+  if (record.starts_with(static_cast<char>(LauncherRecord::Kind::kRunDirectory))) {
+    return {LauncherRecord::Kind::kRunDirectory, {}, record.substr(1)};
+  }
+  if (record.size() < 2) return {};
+  return {LauncherRecord::Kind::kCause,
+          {record.substr(2), static_cast<FailureKind>(record[1] - '0')},
+          {}};
 }
 
 void PrintCause(const Failure& cause, const std::string& before) {
-  const bool sent = has_launcher && WriteToLauncher(CauseRecord(cause));
+  const bool sent =
+      has_launcher && WriteToLauncher({static_cast<char>(LauncherRecord::Kind::kCause),
+                                       static_cast<char>('0' + static_cast<char>(cause.kind))},
+                                      cause.text);
   const std::string text = before + (sent ? "" : "troupe: " + cause.text + "\n");
   if (!text.empty()) std::cerr << text << std::flush;
 }
 
 void SendCausesToLauncher() { has_launcher = true; }
+
+void SendRunDirectoryToLauncher(const std::string& directory) {
+  if (!has_launcher) return;
+  static_cast<void>(
+      WriteToLauncher({static_cast<char>(LauncherRecord::Kind::kRunDirectory)}, directory));
+}
 
 int ExitCodeOf(FailureKind kind) { return kind == FailureKind::kLost ? kExitLost : kExitFailed; }
 

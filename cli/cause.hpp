@@ -18,9 +18,18 @@ void PrintCause(const Failure& cause, const std::string& before = "");
 /// From now on causes go to the pipe of the launcher.
 void SendCausesToLauncher();
 
-/// What a cause is in the pipe, but for the zero byte at its end, and back.
-std::string CauseRecord(const Failure& cause);
-Failure ReadCauseRecord(const std::string& record);
+/// Process 0 of a launched job: where its checkpoints are, should it be killed. Nothing happens
+/// without a launcher.
+void SendRunDirectoryToLauncher(const std::string& directory);
+
+/// What comes through the pipe, each with a zero byte at its end.
+struct LauncherRecord {
+  enum class Kind : char { kCause = 'C', kRunDirectory = 'D' };
+  Kind kind = Kind::kCause;
+  Failure cause;          ///< kCause
+  std::string directory;  ///< kRunDirectory
+};
+LauncherRecord ReadLauncherRecord(const std::string& record);
 
 /// kExitLost where another start may succeed, else kExitFailed.
 int ExitCodeOf(FailureKind kind);

@@ -155,7 +155,7 @@ int RunAlone(Work& work, const ClusterArguments& arguments, Interrupt& interrupt
   setup.interrupt = &interrupt;
   JobEnd end;
   end.failure = RunInProcess(setup);
-  if (setup.after_failure) end.advice = setup.after_failure() + "\n";
+  if (setup.after_failure) end.advice = setup.after_failure(end.failure.kind);
   return ExitCodeOf(work.Finish(end), interrupt);
 }
 
@@ -272,10 +272,13 @@ int RunHere(const ClusterArguments& given) {
   const auto work = OpenWork(arguments.work);
   const ProcessPlan plan(work->plan().config().cluster);
   if (arguments.local == 0 && plan.num_nodes() > 1) {
-    throw LaunchError(arguments.work.config.path + " plans " + std::to_string(plan.num_nodes()) +
-                      " nodes (" + plan.Names() + "): run `troupe node " +
-                      arguments.work.config.path + "` on each, or try it here with --local " +
-                      std::to_string(plan.num_processes()));
+    const std::string& path = arguments.work.config.path;
+    const std::string local = "here with --local " + std::to_string(plan.num_processes());
+    throw LaunchError(
+        path + " plans " + std::to_string(plan.num_nodes()) + " nodes (" + plan.Names() + "): " +
+        (arguments.resume.empty() ? "run `troupe node " + path + "` on each, or try it " + local
+                                  : "resume it " + local + ", or run `troupe node " + path +
+                                        " --resume " + arguments.resume + "` on each"));
   }
   return RunAlone(*work, arguments, interrupt);
 }

@@ -37,6 +37,9 @@ Checked CheckList(const std::string& file, const SampleFormat& format, ImageDept
     checked.faults.push_back(fault);
     if (fault.kind != FaultKind::kFile) rows.insert(fault.row);
   });
+  if (checked.faults.empty() && checked.counted.set.rows.empty()) {
+    checked.faults.push_back({FaultKind::kFile, 0, "", "expected at least one row, found none"});
+  }
   std::ranges::stable_sort(checked.faults, {}, &DataFault::row);
   checked.num_bad_rows = std::ssize(rows);
   return checked;
@@ -100,15 +103,17 @@ void PrintFaults(const Checked& checked) {
 }
 
 /// The exit code; tells how to go on where there are faults.
-int Verdict(std::size_t num_faults) {
-  if (num_faults == 0) {
+int Verdict(const std::vector<DataFault>& faults) {
+  if (faults.empty()) {
     std::printf("no faults\n");
     return kExitDone;
   }
-  std::printf(
-      "%zu %s: correct these rows and files, take the rows out of the list, or train without "
-      "them: data.on_error = \"skip\"\n",
-      num_faults, num_faults == 1 ? "fault" : "faults");
+  const bool all_skippable = std::ranges::none_of(
+      faults, [](const DataFault& fault) { return fault.kind == FaultKind::kFile; });
+  std::printf("%zu %s: correct %s\n", faults.size(), faults.size() == 1 ? "fault" : "faults",
+              all_skippable ? "these rows and files, take the rows out of the list, or train "
+                              "without them: data.on_error = \"skip\""
+                            : "the files first; no row of a list that cannot be read is trained");
   return kExitFailed;
 }
 
@@ -116,7 +121,7 @@ int CheckOneFile(const std::string& file, ImageDepth depth) {
   const Checked checked = CheckList(file, PlainFormat().format, depth);
   PrintFaults(checked);
   PrintSummary(checked);
-  return Verdict(checked.faults.size());
+  return Verdict(checked.faults);
 }
 
 int CheckConfig(const ConfigArguments& arguments, ImageDepth depth) {
@@ -128,12 +133,12 @@ int CheckConfig(const ConfigArguments& arguments, ImageDepth depth) {
   const OwnedFormat owned = FormatOf(config);
   const Checked train = CheckList(config.data.train, owned.format, depth);
   PrintFaults(train);
-  std::size_t num_faults = train.faults.size();
+  std::vector<DataFault> faults = train.faults;
   Checked held_out;
   if (!config.data.held_out.empty()) {
     held_out = CheckList(config.data.held_out, owned.format, depth);
     PrintFaults(held_out);
-    num_faults += held_out.faults.size();
+    faults.insert(faults.end(), held_out.faults.begin(), held_out.faults.end());
   }
   PrintSummary(train);
   PrintFit(train.counted, owned.format);
@@ -142,7 +147,7 @@ int CheckConfig(const ConfigArguments& arguments, ImageDepth depth) {
     PrintSummary(held_out);
     PrintFit(held_out.counted, owned.format);
   }
-  return Verdict(num_faults);
+  return Verdict(faults);
 }
 
 }  // namespace

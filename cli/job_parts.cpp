@@ -150,7 +150,7 @@ void ListenToUser(const JobSetup& setup, const Node& node) {
     if (signal == SIGUSR1) return caf::anon_send(node, TellWaits{});
     const bool again = std::exchange(asked, true);
     if (!setup.quiet) {
-      std::cerr << (again ? "ended at once: nothing was saved\n"
+      std::cerr << (again ? "ended at once: the step under way was not saved\n"
                           : "finishing the step under way; once more ends at once\n")
                 << std::flush;
     }

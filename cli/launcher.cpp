@@ -19,6 +19,7 @@
 #include "cli/cause.hpp"
 #include "cli/child_state.hpp"
 #include "cli/commands.hpp"
+#include "cli/restart.hpp"
 #include "cli/start_child.hpp"
 
 namespace troupe {
@@ -51,6 +52,7 @@ struct Child {
   Stream err;     ///< its standard error
   Stream causes;  ///< its pipe for causes
   bool running = true;
+  bool killed = false;                            ///< by a signal that did not come from here
   bool stopped = false;                           ///< by a signal, once; it may have gone on since
   std::chrono::milliseconds longest_stop{0};      ///< as ChildProcess has it
   std::optional<Clock::time_point> stopped_at{};  ///< while it is stopped
@@ -73,11 +75,11 @@ bool KilledBy(int status, int signal) { return WIFSIGNALED(status) && WTERMSIG(s
 
 bool Unread(int status) { return KilledBy(status, SIGPIPE); }
 
-/// What a child that has ended would have exited with. Nobody reading, and files that may not grow,
-/// are what the user did, and a new start would meet them again: no loss.
+/// What a child that has ended would have exited with. A closed output is the user's doing, and a
+/// new start would meet it again: no loss.
 int CodeOf(int status) {
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  return Unread(status) || KilledBy(status, SIGXFSZ) ? kExitFailed : kExitLost;
+  return Unread(status) ? kExitFailed : kExitLost;
 }
 
 std::string KilledLine(const Child& child) {
@@ -158,7 +160,9 @@ class Launched {
   void ReadSome();
   void Read(Stream& stream, const std::function<void(const std::string& text)>& take);
   void Line(const Child& child, const std::string& line);
-  void NoteCause(const Failure& failure);
+  void Note(const LauncherRecord& record);
+  /// Process 0 ended without a word, so how to go on is said here.
+  std::string Advice() const;
   void Reap();
   static bool HasEnded(Child& child);
   void NameStopped();
@@ -189,6 +193,7 @@ class Launched {
   Clock::time_point ended_at_{};   ///< none runs any more
   bool killed_by_others_ = false;  ///< a child
   std::atomic<int> asked_ = 0;     ///< the signal that came for all
+  std::string run_directory_;      ///< of the job, once process 0 has one
   bool unready_ = false;           ///< it ended a child before that could handle it
   std::atomic<bool> killed_ = false;
 };
@@ -218,7 +223,7 @@ void Launched::ReadSome() {
       Read(child.err, [&](const std::string& line) { Line(child, line); });
     }
     if (ready(polls[2 * i + 1])) {
-      Read(child.causes, [&](const std::string& record) { NoteCause(ReadCauseRecord(record)); });
+      Read(child.causes, [&](const std::string& record) { Note(ReadLauncherRecord(record)); });
     }
   }
 }
@@ -242,7 +247,12 @@ void Launched::Line(const Child& child, const std::string& line) {
   std::cerr << (&child == &children_.front() ? "" : child.name + ": ") + line + "\n" << std::flush;
 }
 
-void Launched::NoteCause(const Failure& failure) {
+void Launched::Note(const LauncherRecord& record) {
+  if (record.kind == LauncherRecord::Kind::kRunDirectory) {
+    run_directory_ = record.directory;
+    return;
+  }
+  const Failure& failure = record.cause;
   const auto known = std::ranges::find(causes_, failure, &Cause::failure);
   if (known != causes_.end()) {
     ++known->count;
@@ -275,7 +285,7 @@ void Launched::Reap() {
     // Who was made to end is no cause.
     if (code == kExitDone || pleas_ > 0 || (child.stopped && !causes_.empty())) continue;
     if (WIFSIGNALED(child.status)) {
-      killed_by_others_ = true;
+      killed_by_others_ = child.killed = true;
       causes_.insert(causes_.begin(), {{KilledLine(child), FailureKind::kLost}, 1});
     }
     if (exit_code_ == kExitDone || WIFSIGNALED(child.status)) exit_code_ = code;
@@ -363,9 +373,17 @@ void Launched::TellCause() {
   for (const Cause& cause : causes_) echoes += cause.count;
   if (echoes > 0) {
     std::cerr << "(" << echoes << (echoes == 1 ? " more process" : " more processes")
-              << " ended for this reason)\n";
+              << " ended for the reason below)\n";
   }
-  PrintCause(causes_.front().failure);
+  PrintCause(causes_.front().failure, Advice());
+}
+
+std::string Launched::Advice() const {
+  const Child& first = children_.front();
+  const bool silent =
+      !first.running && WIFSIGNALED(first.status) && (first.stopped || first.killed);
+  if (!silent || run_directory_.empty()) return "";
+  return WhatToDoAfterFailure(kind(), run_directory_);
 }
 
 }  // namespace
@@ -383,7 +401,7 @@ ChildrenEnd RunChildren(const std::vector<ChildProcess>& children, Interrupt& in
   const int exit_code = launched.Run();
   interrupt.OnSignal(nullptr);
   if (!launched.killed()) return {exit_code, launched.kind()};
-  std::cerr << "ended at once: nothing was saved\n" << std::flush;
+  std::cerr << "ended at once: the step under way was not saved\n" << std::flush;
   return {128 + interrupt.signal()};
 }
 

@@ -86,6 +86,7 @@ int WithOutputWritten(int exit_code) {
 
 int Main(int argc, char** argv) {
   RestoreSignalHandlers();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails, with a line that says so
   OccupyStandardStreams();
   RaiseDescriptorLimit();
   // Only where something is computed: the restart costs a start of libtorch.

@@ -1,8 +1,11 @@
 #include "cli/restart.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
@@ -23,6 +26,18 @@ std::string Sha256OfFile(const std::string& path) {
   return sum.Hex();
 }
 
+/// As a word of a command line that can be pasted.
+std::string ShellWord(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("/._-+,:@=").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!text.empty() && std::ranges::all_of(text, plain)) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 }  // namespace
 
 std::string WhereAnew(const std::string& directory, const CheckpointConfig& checkpoints) {
@@ -33,12 +48,27 @@ std::string WhereAnew(const std::string& directory, const CheckpointConfig& chec
          (checkpoints.periodic() ? "yet" : "(checkpoint.every and every_minutes are 0)");
 }
 
-std::string WhatToDoAfterFailure(const std::string& directory, std::int64_t steps) {
+std::string WhatToDoAfterFailure(FailureKind kind, const std::string& directory,
+                                 std::int64_t steps) {
+  if (kind == FailureKind::kDamaged) return "";
   if (steps == 0) {
-    return "nothing to go on from: no checkpoint is complete yet (checkpoint.every_minutes, every)";
+    return "nothing to go on from: no checkpoint is complete yet (checkpoint.every_minutes, "
+           "every)\n";
   }
-  return "go on after step " + std::to_string(steps) + " with: the same command and --resume " +
-         directory;
+  // An error comes again at the same place.
+  const bool again = kind == FailureKind::kError || kind == FailureKind::kCheck;
+  return "go on after step " + std::to_string(steps) +
+         (again ? ", once the cause is removed," : "") + " with: the same command and --resume " +
+         ShellWord(directory) + "\n";
+}
+
+std::string WhatToDoAfterFailure(FailureKind kind, const std::string& directory) {
+  try {
+    const auto newest = NewestCheckpoint(directory);
+    return WhatToDoAfterFailure(kind, directory, newest ? ReadManifest(*newest)->step : 0);
+  } catch (const std::exception&) {
+    return "";  // its texts are about the disk, and the cause is another
+  }
 }
 
 std::optional<std::string> SetAsideIfDamaged(const std::string& directory) {

@@ -1,10 +1,11 @@
-// What a user is told of a job that may be, or is, started anew.
+// Lines for the user of a job that has failed: how to go on, and where a new start does.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "configs/config.hpp"
+#include "transport/failure.hpp"
 
 namespace troupe {
 
@@ -12,9 +13,14 @@ namespace troupe {
 /// beginning: " and why. Throws std::runtime_error when the directory cannot be read.
 std::string WhereAnew(const std::string& directory, const CheckpointConfig& checkpoints);
 
-/// "go on with: troupe train ... --resume RUN", or why there is nothing to go on from. `steps` are
-/// in the newest complete checkpoint of `directory`; 0: it has none.
-std::string WhatToDoAfterFailure(const std::string& directory, std::int64_t steps);
+/// A line for the user of a run in `directory` that has failed with `kind`: how to go on, or that
+/// there is nothing to go on from; empty where the cause says it. `steps` are in the newest complete
+/// checkpoint; 0: there is none.
+std::string WhatToDoAfterFailure(FailureKind kind, const std::string& directory,
+                                 std::int64_t steps);
+
+/// The same with the steps that the disk has, once nothing writes there.
+std::string WhatToDoAfterFailure(FailureKind kind, const std::string& directory);
 
 /// Reads all of the newest checkpoint of `directory`. Where its bytes are not those that were
 /// written, renames it to NAME.damaged, so that the one before it is the newest, and returns a line

@@ -163,7 +163,7 @@ class SpanningRun {
     return abort_->Subscribe([ended = ended_, advice = setup_.after_failure,
                               latecomers = member_.joined.latecomers](const Failure& failure) {
       if (latecomers) latecomers->Close();
-      PrintCause(failure, advice ? advice() + "\n" : "");
+      PrintCause(failure, advice ? advice(failure.kind) : "");
       std::thread([ended, kind = failure.kind] {
         std::this_thread::sleep_for(kUnwinding);
         if (!ended->load()) QuickExit(ExitCodeOf(kind));

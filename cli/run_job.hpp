@@ -32,9 +32,9 @@ struct JobSetup {
   WorkQueueFactory make_queue;
   Checkpoints checkpoints;           ///< process 0
   std::vector<PlantedFault> faults;  ///< of tests
-  /// A line for the user of a job that has failed, before the cause; must not wait for a disk. May
+  /// Lines for the user of a job that has failed, before the cause; must not wait for a disk. May
   /// be empty.
-  std::function<std::string()> after_failure;
+  std::function<std::string(FailureKind kind)> after_failure;
   bool quiet = false;              ///< somebody else tells the user what a signal does
   Interrupt* interrupt = nullptr;  ///< who asks for an early end; may be null
 };

@@ -11,6 +11,7 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
+#include "cli/cause.hpp"
 #include "cli/describe.hpp"
 #include "cli/find_run.hpp"
 #include "cli/report.hpp"
@@ -114,9 +115,11 @@ class TrainWork : public Work {
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
     *saved_steps_ = directory_->steps_done();
-    setup.after_failure = [directory = directory_->path(), saved_steps = saved_steps_] {
-      return WhatToDoAfterFailure(directory, *saved_steps);
+    setup.after_failure = [directory = directory_->path(),
+                           saved_steps = saved_steps_](FailureKind kind) {
+      return WhatToDoAfterFailure(kind, directory, *saved_steps);
     };
+    SendRunDirectoryToLauncher(setup.run_directory);
     if (!setup.checkpoints.resume.empty()) {
       setup.rounds = ResumeAfter(setup.rounds, directory_->steps_done());
     }

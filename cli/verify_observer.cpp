@@ -110,6 +110,7 @@ void VerifyObserver::OnUpdated(const Round& round, TensorKind kind,
 }
 
 void VerifyObserver::OnRound(const RoundResult& result) {
+  ++num_steps_;
   if (reference_loss_.tokens == 0) {
     faults_.push_back("step " + std::to_string(result.round.step + 1) +
                       ": no sample has a label, nothing was compared");

@@ -40,6 +40,8 @@ class VerifyObserver : public JobObserver {
 
   /// Everything beyond tolerance, one line each; empty when the run is right.
   const std::vector<std::string>& faults() const { return faults_; }
+  /// Steps that were compared.
+  std::int64_t num_steps() const { return num_steps_; }
   /// Worst difference of each kind over all steps.
   double worst(TensorKind kind) const;
   /// Worst difference of each tensor's gradient in each step.
@@ -57,6 +59,7 @@ class VerifyObserver : public JobObserver {
   std::map<TensorKind, Comparison> comparisons_;  ///< of the current step
   std::map<TensorKind, double> worst_;
   std::vector<double> gradients_;
+  std::int64_t num_steps_ = 0;
   std::vector<std::string> faults_;
   bool quiet_ = false;
 

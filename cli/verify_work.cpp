@@ -64,6 +64,9 @@ class VerifyWork : public Work {
                  " differences from the unsharded reference");
       return kExitFailed;
     }
+    if (observer_->num_steps() < steps_) {
+      std::cout << "interrupted after step " << observer_->num_steps() << " of " << steps_ << ": ";
+    }
     const bool rounded = plan_->config().run.precision == Precision::kBFloat16;
     std::cout << "every gradient, parameter and moment "
               << (rounded ? "is near that of the unsharded float64 reference"

@@ -35,7 +35,9 @@ class Member {
         deadline_(steady_clock::now() + options.timeout),
         mesh_(self_.process, self_.num_processes),
         progress_(options) {
-    if (!self_.address.host.empty()) Listen(self_.address);
+    // Not on any free port yet: the system may give us the one that process 0 is about to take, and
+    // we would find ourselves there.
+    if (!self_.address.host.empty() && self_.address.port != 0) Listen(self_.address);
     Dial(steady_clock::now());
   }
 
@@ -158,7 +160,10 @@ void Member::Introduce(Deadline now) {
                    dialer_->TakeWire());
   dialer_.reset();
   if (!channel_->open()) return;
-  if (!acceptor_) Listen({channel_->local_address().host, self_.address.port});
+  if (!acceptor_) {
+    const std::string here = channel_->local_address().host;
+    Listen({self_.address.host.empty() ? here : self_.address.host, self_.address.port});
+  }
   const std::string& host = self_.address.host;
   if (host == "0.0.0.0" || host == "::") self_.address.host = channel_->local_address().host;
   channel_->Send(self_);

@@ -108,7 +108,7 @@ std::vector<KeySpec> RunKeys() {
       {.table = "schedule",
        .name = "micro_batch_size",
        .type = ValueType::kInteger,
-       .range = kCount,
+       .range = {1, 1'000'000},  // where each sample goes is computed before anything starts
        .unit = "samples",
        .meaning = "Samples in one microbatch, for each replica of the language model.",
        .slot = [](const Target& t) -> Slot { return &t.config->schedule.micro_batch_size; }},

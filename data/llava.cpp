@@ -147,8 +147,11 @@ LlavaSet ReadLlava(const std::string& file, const std::vector<InputConfig>& enco
   std::ifstream stream;
   if (regular) stream.open(file, std::ios::binary);
   if (!regular || !stream) {
-    throw FaultError(
-        file, {FaultKind::kFile, 0, "", "expected a JSON file, found none that can be read"});
+    const bool there = std::filesystem::exists(file, code);
+    throw FaultError(file, {FaultKind::kFile, 0, "",
+                            !there    ? "no such file"
+                            : regular ? "expected a JSON file, got one that cannot be read"
+                                      : "expected a JSON file, got something else"});
   }
   SetReader reader(file, encoders);
   const bool lines = std::filesystem::path(file).extension() == ".jsonl";

@@ -148,6 +148,7 @@ TEST_CASE("tensors of a checkpoint that were damaged end the resumed job before 
                                          " to go on from the checkpoint before it"));
     CHECK(Count(refused.err, "damaged since") == 1);
     CHECK(Count(refused.out, "step 5") == 0);
+    CHECK_THAT(refused.err, !Contains("go on after step"));
 
     fs::remove_all(run.FolderOf(4));
     const Outcome resumed = run.GoOn(6);

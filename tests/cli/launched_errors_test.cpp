@@ -88,7 +88,7 @@ TEST_CASE("a run without checkpoints warns that a restart begins again", "[cli]"
                                    "of 1 times\n"));
 }
 
-TEST_CASE("a second Ctrl-C says that nothing was saved", "[cli]") {
+TEST_CASE("a second Ctrl-C says what was not saved", "[cli]") {
   for (const bool local : {false, true}) {
     const RunFolder folder;
     ProcessOptions options;
@@ -104,7 +104,7 @@ TEST_CASE("a second Ctrl-C says that nothing was saved", "[cli]") {
     INFO(outcome.out << outcome.err);
     CHECK(outcome.exit_code == 130);
     CHECK_THAT(outcome.err, EndsWith("finishing the step under way; once more ends at once\n"
-                                     "ended at once: nothing was saved\n"));
+                                     "ended at once: the step under way was not saved\n"));
     CHECK_FALSE(std::filesystem::exists(folder.Runs().at(0) + "/weights.safetensors"));
   }
 }

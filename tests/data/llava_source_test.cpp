@@ -485,8 +485,7 @@ TEST_CASE("a source that cannot be built says why", "[data]") {
                     config.data.train + ": expected at least one row, found none");
   config = Disjoint(data);
   config.data.held_out = "none.json";
-  CHECK_THROWS_WITH(LlavaSource(config),
-                    "none.json: expected a JSON file, found none that can be read");
+  CHECK_THROWS_WITH(LlavaSource(config), "none.json: no such file");
   config = Disjoint(data);
   config.modules[1].llama.context = 5;
   CHECK_THROWS_WITH(LlavaSource(config),

@@ -1,4 +1,5 @@
 // What other programs do to the directory of a run that trains.
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -95,5 +96,22 @@ TEST_CASE("a run that fails says how to go on, or that there is nothing to go on
     const auto line = program.WaitForLine(expected, 0ms);
     REQUIRE(line);
     if (saved) CHECK_THAT(line->text, Catch::EndsWith("--resume " + RunOf(job)));
+  }
+}
+
+TEST_CASE("a run whose first process is killed says how to go on as well") {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    const LocalBed bed({.nodes = 2, .settings = {"checkpoint.every=1"}});
+    bed.AwaitStep(3);
+    const std::string run = RunOf(bed.job());
+    REQUIRE(kill(bed.Processes().front(), signal) == 0);
+    const Ending ending = bed.program().WaitForEnd(kPatience);
+    INFO(bed.program().Transcript());
+    REQUIRE(ending.ended);
+    CHECK(ending.exit_code == 3);
+    CHECK_THAT(ending.last_line, Catch::StartsWith("troupe: lost n0"));
+    const auto line = bed.program().WaitForLine("go on after step ", 0ms);
+    REQUIRE(line);
+    CHECK_THAT(line->text, Catch::EndsWith("with: the same command and --resume " + run));
   }
 }
