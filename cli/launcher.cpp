@@ -253,6 +253,7 @@ void Launched::Note(const LauncherRecord& record) {
     return;
   }
   const Failure& failure = record.cause;
+  if (failure.empty()) return;  // cut short, by a child that was killed
   const auto known = std::ranges::find(causes_, failure, &Cause::failure);
   if (known != causes_.end()) {
     ++known->count;
@@ -383,7 +384,7 @@ std::string Launched::Advice() const {
   const bool silent =
       !first.running && WIFSIGNALED(first.status) && (first.stopped || first.killed);
   if (!silent || run_directory_.empty()) return "";
-  return WhatToDoAfterFailure(kind(), run_directory_);
+  return AdviceAfterFailure(kind(), run_directory_);
 }
 
 }  // namespace

@@ -48,8 +48,7 @@ std::string WhereAnew(const std::string& directory, const CheckpointConfig& chec
          (checkpoints.periodic() ? "yet" : "(checkpoint.every and every_minutes are 0)");
 }
 
-std::string WhatToDoAfterFailure(FailureKind kind, const std::string& directory,
-                                 std::int64_t steps) {
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, std::int64_t steps) {
   if (kind == FailureKind::kDamaged) return "";
   if (steps == 0) {
     return "nothing to go on from: no checkpoint is complete yet (checkpoint.every_minutes, "
@@ -62,10 +61,10 @@ std::string WhatToDoAfterFailure(FailureKind kind, const std::string& directory,
          ShellWord(directory) + "\n";
 }
 
-std::string WhatToDoAfterFailure(FailureKind kind, const std::string& directory) {
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory) {
   try {
     const auto newest = NewestCheckpoint(directory);
-    return WhatToDoAfterFailure(kind, directory, newest ? ReadManifest(*newest)->step : 0);
+    return AdviceAfterFailure(kind, directory, newest ? ReadManifest(*newest)->step : 0);
   } catch (const std::exception&) {
     return "";  // its texts are about the disk, and the cause is another
   }

@@ -16,11 +16,10 @@ std::string WhereAnew(const std::string& directory, const CheckpointConfig& chec
 /// A line for the user of a run in `directory` that has failed with `kind`: how to go on, or that
 /// there is nothing to go on from; empty where the cause says it. `steps` are in the newest complete
 /// checkpoint; 0: there is none.
-std::string WhatToDoAfterFailure(FailureKind kind, const std::string& directory,
-                                 std::int64_t steps);
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, std::int64_t steps);
 
 /// The same with the steps that the disk has, once nothing writes there.
-std::string WhatToDoAfterFailure(FailureKind kind, const std::string& directory);
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory);
 
 /// Reads all of the newest checkpoint of `directory`. Where its bytes are not those that were
 /// written, renames it to NAME.damaged, so that the one before it is the newest, and returns a line

@@ -117,7 +117,7 @@ class TrainWork : public Work {
     *saved_steps_ = directory_->steps_done();
     setup.after_failure = [directory = directory_->path(),
                            saved_steps = saved_steps_](FailureKind kind) {
-      return WhatToDoAfterFailure(kind, directory, *saved_steps);
+      return AdviceAfterFailure(kind, directory, *saved_steps);
     };
     SendRunDirectoryToLauncher(setup.run_directory);
     if (!setup.checkpoints.resume.empty()) {

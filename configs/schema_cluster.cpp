@@ -205,9 +205,9 @@ static std::vector<KeySpec> TransportKeys() {
        .type = ValueType::kNumber,
        .range = {0, 1e6},
        .unit = "minutes",
-       .meaning = "Time between checkpoints, also beside `every`: one follows the first step that "
-                  "ends so long after the newest one. 0 = none by time. With both 0 only an "
-                  "interruption leaves one.",
+       .meaning = "Time between checkpoints: the first step that ends this long after the newest "
+                  "one writes another. 0 = off. `every` works at the same time; with both 0 a run "
+                  "writes one only when it is interrupted.",
        .slot = [](const Target& t) -> Slot { return &t.config->checkpoint.every_minutes; }},
       {.table = "checkpoint",
        .name = "keep",

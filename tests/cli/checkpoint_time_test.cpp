@@ -1,5 +1,5 @@
-// Checkpoints by time: when one is due, that every process writes its part, and what is said where
-// there are none.
+// Checkpoints by time: one is due after so many minutes, every process writes its part, and a run
+// without any warns at its start.
 #include <filesystem>
 
 #include <catch2/catch.hpp>
