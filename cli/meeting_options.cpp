@@ -40,7 +40,7 @@ std::string ResolvedHost(const Address& seed, Deadline deadline) {
                                     host.data(), host.size(), nullptr, 0, NI_NUMERICHOST);
       return error == 0 ? host.data() : seed.host;
     } catch (const std::runtime_error& e) {
-      if (std::chrono::steady_clock::now() + kAgain >= deadline) throw JoinError(e.what());
+      if (std::chrono::steady_clock::now() + kAgain >= deadline) throw JoinError({e.what()});
     }
     std::this_thread::sleep_for(kAgain);
   }

@@ -100,9 +100,10 @@ void Dialer::Retry(const std::string& error, Deadline now) {
   next_ = addresses_.empty() ? now + kRetryAfter : now;
 }
 
-void Dialer::Fail(const std::string& error) {
+void Dialer::Fail(const std::string& error, JoinFault fault) {
   status_ = Status::kFailed;
   error_ = error;
+  fault_ = fault;
   socket_ = Socket();
   securing_.reset();
 }
@@ -148,8 +149,8 @@ void Dialer::Conclude(Deadline now) {
     case Handshake::Status::kProven:
       return Proven(now);
     case Handshake::Status::kStranger:
-      return Fail(ToString(options_.address) +
-                  (handshake_->opened() ? " does not have this run key" : " is not a Troupe job"));
+      if (!handshake_->opened()) return Fail(ToString(options_.address) + " is not a Troupe job");
+      return Fail(ToString(options_.address) + " does not have this run key", JoinFault::kRunKey);
     case Handshake::Status::kVersion:
       return Fail(handshake_->problem());
     case Handshake::Status::kTlsDiffers: {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cluster/handshake.hpp"
+#include "cluster/join_problem.hpp"
 #include "cluster/poll_set.hpp"
 #include "cluster/socket.hpp"
 #include "cluster/tls.hpp"
@@ -53,6 +54,8 @@ class Dialer {
   /// When failed: a whole sentence. While trying: what stopped the last attempt, "connection
   /// refused"; empty before one has failed.
   const std::string& error() const { return error_; }
+  /// When failed: of `error`.
+  JoinFault fault() const { return fault_; }
   /// When connected, once.
   Socket TakeSocket() { return std::move(socket_); }
   /// With TLS, the TCP socket below, to be asked. When connected, once.
@@ -62,7 +65,7 @@ class Dialer {
  private:
   void Begin(Deadline now);
   void Retry(const std::string& error, Deadline now);
-  void Fail(const std::string& error);
+  void Fail(const std::string& error, JoinFault fault = JoinFault::kOther);
   void TimeOut(Deadline now);
   void Exchange(Deadline now);
   void Conclude(Deadline now);
@@ -75,6 +78,7 @@ class Dialer {
   DialOptions options_;
   Status status_ = Status::kTrying;
   std::string error_;
+  JoinFault fault_ = JoinFault::kOther;
   std::vector<ResolvedAddress> addresses_;  ///< left of this round
   Socket socket_;                           ///< empty between attempts
   std::optional<Handshake> handshake_;      ///< once connected

@@ -28,7 +28,7 @@
 namespace troupe {
 
 /// Of everything that is sent between processes: the Hello, the Roster, the heartbeat.
-inline constexpr std::uint32_t kWireVersion = 1;
+inline constexpr std::uint32_t kWireVersion = 2;
 
 /// What a connection is for.
 enum class Purpose : std::uint32_t { kJoin = 1, kControl = 2, kHeartbeat = 3, kTensors = 4 };

@@ -88,22 +88,24 @@ std::string DescribeDifferences(const std::string& config, const std::string& fi
   return text;
 }
 
-std::optional<std::string> FindMismatch(const Hello& first, const std::vector<Claim>& claims) {
-  if (const auto problem = CheckNumbers(first, claims)) return problem;
+std::optional<JoinProblem> FindMismatch(const Hello& first, const std::vector<Claim>& claims) {
+  if (const auto problem = CheckNumbers(first, claims)) return JoinProblem{*problem};
   std::vector<const Claim*> sorted;
   for (const Claim& claim : claims) sorted.push_back(&claim);
   std::sort(sorted.begin(), sorted.end(),
             [](const Claim* a, const Claim* b) { return a->hello.process < b->hello.process; });
   for (const Claim* claim : sorted)
     if (claim->hello.build != first.build)
-      return Who(*claim) + " is built from " + claim->hello.build + ", " + first.name + " from " +
-             first.build;
+      return JoinProblem{Who(*claim) + " is built from " + claim->hello.build + ", " + first.name +
+                             " from " + first.build,
+                         JoinFault::kBuild};
   for (const Claim* claim : sorted) {
     if (claim->hello.config == first.config) continue;
     const std::string differences =
         DescribeDifferences(claim->hello.config, first.config, first.name);
-    return "the configuration of " + Who(*claim) + " differs from that of " + first.name + ": " +
-           (differences.empty() ? "the order of its lines" : differences);
+    return JoinProblem{"the configuration of " + Who(*claim) + " differs from that of " +
+                       first.name + ": " +
+                       (differences.empty() ? "the order of its lines" : differences)};
   }
   return std::nullopt;
 }

@@ -57,6 +57,14 @@ std::chrono::milliseconds MeshTime(const JoinOptions& options) {
 Progress::Progress(const JoinOptions& options)
     : options_(options), began_(steady_clock::now()), next_(began_ + kFirstProgress) {}
 
+Socket ListenOn(const Address& address) {
+  try {
+    return Socket::Listen(address);
+  } catch (const SocketError& error) {
+    throw JoinError({error.what(), JoinFault::kListen});
+  }
+}
+
 void Progress::Tell(Deadline now, const std::function<std::string()>& line) {
   if (now < next_) return;
   next_ = now + kProgressEvery;
@@ -69,16 +77,16 @@ void Progress::Tell(Deadline now, const std::function<std::string()>& line) {
 Joined Join(const RunKey& key, const JoinOptions& options) {
   const Hello& self = options.self;
   if (self.process < 0 || self.process >= self.num_processes)
-    throw JoinError(self.name + ": expected a process from 0 to " +
-                    std::to_string(self.num_processes - 1) + ", got " +
-                    std::to_string(self.process));
+    throw JoinError({self.name + ": expected a process from 0 to " +
+                     std::to_string(self.num_processes - 1) + ", got " +
+                     std::to_string(self.process)});
   try {
     if (self.num_processes == 1) return JoinAlone(options);
     return self.process == 0 ? JoinAsFirst(key, options) : JoinAsMember(key, options);
   } catch (const JoinError&) {
     throw;
   } catch (const std::runtime_error& error) {
-    throw JoinError(error.what());
+    throw JoinError({error.what()});
   }
 }
 

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/join_problem.hpp"
 #include "cluster/run_key.hpp"
 #include "cluster/socket.hpp"
 #include "transport/data_plane.hpp"
@@ -74,9 +75,12 @@ struct Joined {
   std::shared_ptr<Latecomers> latecomers = nullptr;
 };
 
-/// A job that could not meet. The text is the same on every process that can still be told.
+/// A job that could not meet. Every process that process 0 still reaches throws the same problem.
 struct JoinError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit JoinError(const JoinProblem& problem)
+      : std::runtime_error(problem.text), fault(problem.fault) {}
+
+  JoinFault fault;
 };
 
 struct JoinOptions {

@@ -42,10 +42,9 @@ class First {
       : options_(options),
         self_(options.self),
         began_(steady_clock::now()),
-        acceptor_(
-            Socket::Listen({self_.address.host.empty() ? options.seed.host : self_.address.host,
+        acceptor_(ListenOn({self_.address.host.empty() ? options.seed.host : self_.address.host,
                             options.seed.port}),
-            key.Derive("join"), 0, options.say, TlsOf(options), PlacesOf(options)),
+                  key.Derive("join"), 0, options.say, TlsOf(options), PlacesOf(options)),
         mesh_(0, self_.num_processes) {
     self_.address = acceptor_.address();
     if (options.listening) options.listening(self_.address);
@@ -77,12 +76,12 @@ class First {
   const Guest* FirstAs(const Hello& hello) const;
   std::vector<Claim> Claims() const;
   std::vector<std::string> Absent() const;
-  std::string AbsenceText() const;
+  JoinProblem Absence() const;
   void CheckMeeting() const;
   /// To those that have been heard; of a Refusal all that have the key may know.
   void SendAll(const JoinMessage& message);
   void Farewell(bool until_closed);
-  [[noreturn]] void Refuse(const std::string& text);
+  [[noreturn]] void Refuse(const JoinProblem& problem);
 
   const JoinOptions& options_;
   Hello self_;
@@ -91,10 +90,10 @@ class First {
   Mesh mesh_;
   std::list<Guest> guests_;
   PollSet polls_;
-  bool meeting_ = false;            ///< the Roster is out
-  std::string key_holder_problem_;  ///< of somebody with the key
-  std::string mesh_failure_;        ///< as a member has reported it
-  std::string mute_;                ///< of one whose Hello does not arrive
+  bool meeting_ = false;                     ///< the Roster is out
+  std::string key_holder_problem_;           ///< of somebody with the key
+  std::optional<JoinProblem> mesh_failure_;  ///< as a member has reported it
+  std::string mute_;                         ///< of one whose Hello does not arrive
 };
 
 void First::Gather() {
@@ -104,7 +103,7 @@ void First::Gather() {
   for (;;) {
     const Deadline now = steady_clock::now();
     auto mismatch = FindMismatch(self_, Claims());
-    if (!mismatch && !key_holder_problem_.empty()) mismatch = key_holder_problem_;
+    if (!mismatch && !key_holder_problem_.empty()) mismatch = JoinProblem{key_holder_problem_};
     const auto absent = Absent();
     if (mismatch) {
       if (!mismatch_since) mismatch_since = now;
@@ -114,8 +113,8 @@ void First::Gather() {
       mismatch_since.reset();
       if (absent.empty()) return;
     }
-    if (!mute_.empty()) Refuse(mute_);
-    if (now >= deadline) Refuse(AbsenceText());
+    if (!mute_.empty()) Refuse({mute_});
+    if (now >= deadline) Refuse(Absence());
     progress.Tell(now, [&] {
       const auto num_processes = static_cast<std::size_t>(self_.num_processes);
       return "waiting for " + Enumerate(absent) + " (" +
@@ -138,21 +137,21 @@ void First::Meet(const Roster& roster) {
   Progress progress(options_);
   for (;;) {
     const Deadline now = steady_clock::now();
-    if (!mesh_failure_.empty()) Refuse(mesh_failure_);
+    if (mesh_failure_) Refuse(*mesh_failure_);
     std::vector<std::string> unready;
     for (const Guest& guest : guests_) {
       if (!guest.hello) continue;
       if (!guest.channel.open())
-        Refuse(guest.hello->name + " left while the job was meeting: " + guest.channel.end());
+        Refuse({guest.hello->name + " left while the job was meeting: " + guest.channel.end()});
       if (!guest.ready) unready.push_back(guest.hello->name);
       if (guest.channel.stuck(now) >= kStuckTime)
-        Refuse(guest.hello->name + " (" + guest.from +
-               "): nothing that is sent to it arrives there, " + kPathAdvice);
+        Refuse({guest.hello->name + " (" + guest.from +
+                "): nothing that is sent to it arrives there, " + kPathAdvice});
     }
     if (unready.empty() && mesh_.complete()) break;
     if (now >= deadline)
-      Refuse(Enumerate(unready) + " did not get ready within " +
-             InSeconds(MeshTime(options_) + kReportTime) + " after everybody had come");
+      Refuse({Enumerate(unready) + " did not get ready within " +
+              InSeconds(MeshTime(options_) + kReportTime) + " after all processes had come"});
     progress.Tell(now, [&] { return "connecting: " + Enumerate(unready) + " not yet ready"; });
     Round(std::min(deadline, now + kRound));
   }
@@ -185,7 +184,8 @@ void First::Round(Deadline until) {
     while (const auto message = guest.channel.Next()) {
       if (const auto* hello = std::get_if<Hello>(&*message)) Hear(guest, *hello);
       if (!guest.hello || !meeting_) continue;
-      if (const auto* failure = std::get_if<MeshFailure>(&*message)) mesh_failure_ = failure->text;
+      if (const auto* failure = std::get_if<MeshFailure>(&*message))
+        mesh_failure_ = failure->problem;
       if (std::holds_alternative<Ready>(*message)) guest.ready = true;
     }
   }
@@ -270,7 +270,7 @@ std::vector<std::string> First::Absent() const {
   return absent;
 }
 
-std::string First::AbsenceText() const {
+JoinProblem First::Absence() const {
   auto claims = Claims();
   std::sort(claims.begin(), claims.end(),
             [](const Claim& a, const Claim& b) { return a.hello.process < b.hello.process; });
@@ -279,10 +279,11 @@ std::string First::AbsenceText() const {
   std::string text = Enumerate(Absent()) + " did not join within " + InSeconds(options_.timeout) +
                      " (" + ToString({options_.seed.host, self_.address.port}) + " heard of " +
                      (heard.empty() ? "nobody" : Enumerate(heard));
-  if (const auto num_refused = acceptor_.num_refused(); num_refused > 0)
+  const auto num_refused = acceptor_.num_refused();
+  if (num_refused > 0)
     text += "; " + std::to_string(num_refused) +
             (num_refused == 1 ? " connection" : " connections") + " could not prove the run key";
-  return text + ")";
+  return {text + ")", num_refused > 0 ? JoinFault::kRunKey : JoinFault::kAbsent};
 }
 
 void First::SendAll(const JoinMessage& message) {
@@ -310,11 +311,11 @@ void First::Farewell(bool until_closed) {
   }
 }
 
-void First::Refuse(const std::string& text) {
-  SendAll(Refusal{text});
+void First::Refuse(const JoinProblem& problem) {
+  SendAll(Refusal{problem});
   // Closed while something it sent is unread, a connection would lose what we sent, too.
   Farewell(/*until_closed=*/true);
-  throw JoinError(text);
+  throw JoinError(problem);
 }
 
 }  // namespace

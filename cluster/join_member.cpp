@@ -62,9 +62,9 @@ class Member {
   void Hear(const JoinMessage& message, Deadline now);
   void BeginMesh(Roster roster, Deadline now);
   void ServeMesh(Deadline now);
-  void Report(const std::string& text);
+  void Report(const JoinProblem& problem);
   void CheckDeadlines(Deadline now);
-  std::string UnreachableText() const;
+  JoinProblem Unreachable() const;
   std::string ProgressText() const;
   std::string NameOfPeer(ProcessId process) const;
 
@@ -89,7 +89,7 @@ class Member {
 };
 
 void Member::Listen(const Address& address) {
-  acceptor_.emplace(Socket::Listen(address), key_, self_.process, options_.say, TlsOf(options_),
+  acceptor_.emplace(ListenOn(address), key_, self_.process, options_.say, TlsOf(options_),
                     PlacesOf(options_));
   self_.address = acceptor_->address();
   if (options_.listening) options_.listening(self_.address);
@@ -131,8 +131,8 @@ void Member::Round(Deadline until) {
   if (channel_ && !channel_->open() && !gone_) {
     last_problem_ = ToString(options_.seed) + ": " + channel_->end();
     if (roster_)
-      throw JoinError(NameOfPeer(0) + " (" + ToString(options_.seed) +
-                      ") left while the job was meeting: " + channel_->end());
+      throw JoinError({NameOfPeer(0) + " (" + ToString(options_.seed) +
+                       ") left while the job was meeting: " + channel_->end()});
     Dial(now + kComeBackAfter);
   }
   if (acceptor_)
@@ -149,7 +149,7 @@ void Member::FindFirst(Deadline now) {
     case Dialer::Status::kTrying:
       return;
     case Dialer::Status::kFailed:
-      throw JoinError(dialer_->error());
+      throw JoinError({dialer_->error(), dialer_->fault()});
     case Dialer::Status::kConnected:
       Introduce(now);
   }
@@ -171,7 +171,7 @@ void Member::Introduce(Deadline now) {
 }
 
 void Member::Hear(const JoinMessage& message, Deadline now) {
-  if (const auto* refusal = std::get_if<Refusal>(&message)) throw JoinError(refusal->text);
+  if (const auto* refusal = std::get_if<Refusal>(&message)) throw JoinError(refusal->problem);
   if (const auto* not_now = std::get_if<NotNow>(&message); not_now && !roster_) {
     last_problem_ = not_now->text;
     Dial(now + kComeBackAfter);
@@ -180,20 +180,20 @@ void Member::Hear(const JoinMessage& message, Deadline now) {
     BeginMesh(*roster, now);
   if (std::holds_alternative<Go>(message)) {
     if (!roster_ || !mesh_.complete())
-      throw JoinError(NameOfPeer(0) + " says go before " + self_.name + " is ready");
+      throw JoinError({NameOfPeer(0) + " says go before " + self_.name + " is ready"});
     gone_ = true;
   }
 }
 
 void Member::BeginMesh(Roster roster, Deadline now) {
   if (roster.members.size() != static_cast<std::size_t>(self_.num_processes))
-    throw JoinError("expected a roster of " + std::to_string(self_.num_processes) + ", got " +
-                    std::to_string(roster.members.size()));
+    throw JoinError({"expected a roster of " + std::to_string(self_.num_processes) + ", got " +
+                     std::to_string(roster.members.size())});
   for (std::size_t i = 0; i < roster.members.size(); ++i) {
     Hello& member = roster.members[i];
     if (member.process != static_cast<ProcessId>(i))
-      throw JoinError("expected process " + std::to_string(i) + " in the roster, got " +
-                      std::to_string(member.process));
+      throw JoinError({"expected process " + std::to_string(i) + " in the roster, got " +
+                       std::to_string(member.process)});
     member.num_processes = self_.num_processes;
     member.build = self_.build;
     member.config = self_.config;
@@ -229,10 +229,11 @@ void Member::ServeMesh(Deadline now) {
       mesh_.Put(options.other, options.purpose, dialer->TakeSocket(), dialer->TakeWire(),
                 dialer->session());
     if (status == Dialer::Status::kFailed || (status == Dialer::Status::kTrying && now >= mesh_by_))
-      Report(self_.name + " cannot reach " + NameOfPeer(options.other) + " at " +
-             ToString(options.address) +
-             (now >= mesh_by_ ? " within " + InSeconds(MeshTime(options_)) : "") + ": " +
-             (dialer->error().empty() ? "connection timed out" : dialer->error()));
+      Report({self_.name + " cannot reach " + NameOfPeer(options.other) + " at " +
+                  ToString(options.address) +
+                  (now >= mesh_by_ ? " within " + InSeconds(MeshTime(options_)) : "") + ": " +
+                  (dialer->error().empty() ? "connection timed out" : dialer->error()),
+              dialer->fault() == JoinFault::kOther ? JoinFault::kUnreachable : dialer->fault()});
   }
   std::erase_if(dialers_,
                 [](const auto& dialer) { return dialer->status() != Dialer::Status::kTrying; });
@@ -243,32 +244,35 @@ void Member::ServeMesh(Deadline now) {
   if (now >= mesh_by_ && !mesh_.complete() && !reported_) {
     std::vector<std::string> missing;
     for (const ProcessId peer : mesh_.Missing()) missing.push_back(NameOfPeer(peer));
-    Report(self_.name + " was not reached by " + Enumerate(missing) + " within " +
-           InSeconds(MeshTime(options_)));
+    Report({self_.name + " was not reached by " + Enumerate(missing) + " within " +
+                InSeconds(MeshTime(options_)),
+            JoinFault::kUnreached});
   }
 }
 
-void Member::Report(const std::string& text) {
-  if (!std::exchange(reported_, true)) channel_->Send(MeshFailure{text});
+void Member::Report(const JoinProblem& problem) {
+  if (!std::exchange(reported_, true)) channel_->Send(MeshFailure{problem});
 }
 
 void Member::CheckDeadlines(Deadline now) {
-  if (!channel_ && now >= deadline_) throw JoinError(UnreachableText());
+  if (!channel_ && now >= deadline_) throw JoinError(Unreachable());
   if (channel_ && channel_->stuck(now) >= kStuckTime)
-    throw JoinError(NameOfPeer(0) + " (" + ToString(options_.seed) +
-                    "): nothing that is sent to it arrives there, " + kPathAdvice);
+    throw JoinError({NameOfPeer(0) + " (" + ToString(options_.seed) +
+                     "): nothing that is sent to it arrives there, " + kPathAdvice});
   if (channel_ && now >= verdict_by_)
-    throw JoinError(NameOfPeer(0) + " at " + ToString(options_.seed) +
-                    " has not said how to go on, although it should have by now (stopped?)");
+    throw JoinError({NameOfPeer(0) + " at " + ToString(options_.seed) +
+                     " has not said how to go on, although it should have by now (stopped?)"});
 }
 
-std::string Member::UnreachableText() const {
+JoinProblem Member::Unreachable() const {
   if (!last_problem_.empty())
-    return self_.name + " did not join within " + InSeconds(options_.timeout) + ": " +
-           last_problem_;
-  return "cannot reach " + ToString(options_.seed) + " within " + InSeconds(options_.timeout) +
-         ": " + (dialer_->error().empty() ? "connection timed out" : dialer_->error()) +
-         " (is process 0 running, is the address right?)";
+    return {
+        self_.name + " did not join within " + InSeconds(options_.timeout) + ": " + last_problem_,
+        JoinFault::kAbsent};
+  return {"cannot reach " + ToString(options_.seed) + " within " + InSeconds(options_.timeout) +
+              ": " + (dialer_->error().empty() ? "connection timed out" : dialer_->error()) +
+              " (is process 0 running, is the address right?)",
+          JoinFault::kUnreachable};
 }
 
 std::string Member::ProgressText() const {

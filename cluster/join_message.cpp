@@ -29,6 +29,10 @@ struct Body {
     Write(writer, hello.address);
     writer.I64(hello.pid);
   }
+  void Problem(const JoinProblem& problem) const {
+    writer.Text(problem.text);
+    writer.U8(static_cast<std::uint8_t>(problem.fault));
+  }
   void operator()(const Hello& hello) const {
     Member(hello);
     writer.I32(hello.num_processes);
@@ -42,9 +46,9 @@ struct Body {
     writer.U64(roster.nonce);
     writer.Text(roster.run_directory);
   }
-  void operator()(const Refusal& refusal) const { writer.Text(refusal.text); }
+  void operator()(const Refusal& refusal) const { Problem(refusal.problem); }
   void operator()(const NotNow& not_now) const { writer.Text(not_now.text); }
-  void operator()(const MeshFailure& failure) const { writer.Text(failure.text); }
+  void operator()(const MeshFailure& failure) const { Problem(failure.problem); }
   void operator()(const Ready&) const {}
   void operator()(const Go&) const {}
 };
@@ -83,6 +87,15 @@ Roster ReadRoster(ByteReader& reader) {
   return roster;
 }
 
+JoinProblem ReadProblem(ByteReader& reader) {
+  JoinProblem problem;
+  problem.text = reader.Text();
+  const std::uint8_t fault = reader.U8();
+  if (fault >= kNumJoinFaults) throw WireError("unknown join fault " + std::to_string(fault));
+  problem.fault = static_cast<JoinFault>(fault);
+  return problem;
+}
+
 JoinMessage ReadBody(std::uint8_t kind, ByteReader& reader) {
   switch (kind) {
     case 0:
@@ -90,13 +103,13 @@ JoinMessage ReadBody(std::uint8_t kind, ByteReader& reader) {
     case 1:
       return ReadRoster(reader);
     case 2:
-      return Refusal{reader.Text()};
+      return Refusal{ReadProblem(reader)};
     case 3:
       return NotNow{reader.Text()};
     case 4:
       return Ready{};
     case 5:
-      return MeshFailure{reader.Text()};
+      return MeshFailure{ReadProblem(reader)};
     case 6:
       return Go{};
     default:

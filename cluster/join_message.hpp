@@ -14,7 +14,7 @@ namespace troupe {
 
 /// Process 0 to all: the job does not begin, and why. Final.
 struct Refusal {
-  std::string text;
+  JoinProblem problem;
 };
 /// Process 0 to one: not now, and why; it may ask again.
 struct NotNow {
@@ -24,7 +24,7 @@ struct NotNow {
 struct Ready {};
 /// To process 0: some connection of this process cannot be made.
 struct MeshFailure {
-  std::string text;
+  JoinProblem problem;
 };
 /// Process 0 to all: everybody is ready.
 struct Go {};

@@ -15,6 +15,9 @@ namespace troupe {
 Joined JoinAsFirst(const RunKey& key, const JoinOptions& options);
 Joined JoinAsMember(const RunKey& key, const JoinOptions& options);
 
+/// Socket::Listen; throws JoinError.
+Socket ListenOn(const Address& address);
+
 /// How a process is called that has not said its name.
 std::string NameOf(const JoinOptions& options, ProcessId process);
 /// For the connections of this Join; outlives `options`, but not its TlsContext.

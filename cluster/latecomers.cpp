@@ -29,14 +29,14 @@ struct Visitor {
 }  // namespace
 
 Refusal DuplicateRefusal(const Hello& first, const std::string& first_from) {
-  return {first.name + " is here already (" + first_from + ", pid " + std::to_string(first.pid) +
-          "): two processes were started as " + first.name};
+  return {{first.name + " is here already (" + first_from + ", pid " + std::to_string(first.pid) +
+           "): two processes were started as " + first.name}};
 }
 
 std::string DuplicateLine(const Refusal& refusal, const Hello& second,
                           const std::string& second_from) {
-  return refusal.text + "; the second one (" + second_from + ", pid " + std::to_string(second.pid) +
-         ") was refused";
+  return refusal.problem.text + "; the second one (" + second_from + ", pid " +
+         std::to_string(second.pid) + ") was refused";
 }
 
 NotNow AnotherAttempt(const Hello& hello, const Hello& self) {

@@ -64,17 +64,52 @@ bool Copy(std::byte* slot, TraceRecord& record) {
   return true;
 }
 
-/// Sums and differences of such times fit: 36 years are more than any steady clock says.
+/// Sums and differences of such times fit: no steady clock reaches 36 years.
 bool IsTime(std::int64_t ns) {
   constexpr std::int64_t kFarthest = std::int64_t{1} << 60;
   return -kFarthest < ns && ns < kFarthest;
 }
 
-/// Whether a disk, or what else writes to a file, has left it as it was noted, as far as one sees.
+/// Plausibility check of a record read from a file.
 bool IsLikely(const TraceRecord& record) {
   return record.kind >= RecordKind::kMessage && record.kind <= RecordKind::kAnswered &&
          IsTime(record.sent_ns) && IsTime(record.arrived_ns) && IsTime(record.begin_ns) &&
          IsTime(record.end_ns);
+}
+
+std::int64_t TimeOf(const TraceRecord& record) {
+  return std::max({record.sent_ns, record.arrived_ns, record.begin_ns});
+}
+
+/// Whether all times of `record` lie within 13 days of `middle_ns`. A ring holds minutes to hours;
+/// exporters need the whole span below 2^53 ns, where a double still holds every nanosecond.
+bool IsNear(const TraceRecord& record, std::int64_t middle_ns) {
+  constexpr std::int64_t kFarthest = std::int64_t{1} << 50;
+  const auto near = [&](std::int64_t ns) {
+    return ns > middle_ns - kFarthest && ns < middle_ns + kFarthest;
+  };
+  const auto near_or_unset = [&](std::int64_t ns) { return ns == 0 || near(ns); };
+  switch (record.kind) {
+    case RecordKind::kMessage:
+      return near(record.sent_ns) && near(record.arrived_ns) && near_or_unset(record.begin_ns) &&
+             near_or_unset(record.end_ns);
+    case RecordKind::kWork:
+      return near(record.begin_ns) && near(record.end_ns);
+    case RecordKind::kAnswered:
+      return near(record.sent_ns);
+  }
+  return false;
+}
+
+/// Removes the records whose times lie far from those of most; returns how many.
+std::size_t RemoveFar(std::vector<TraceRecord>& records) {
+  if (records.empty()) return 0;
+  std::vector<std::int64_t> times;
+  times.reserve(records.size());
+  for (const TraceRecord& record : records) times.push_back(TimeOf(record));
+  const auto middle = times.begin() + std::ssize(times) / 2;
+  std::ranges::nth_element(times, middle);
+  return std::erase_if(records, [&](const TraceRecord& r) { return !IsNear(r, *middle); });
 }
 
 [[noreturn]] void Fail(const std::string& path, const std::string& what) {
@@ -119,10 +154,10 @@ TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
   file.clock_offset_ns = get(64, std::int64_t{});
   file.wall_minus_clock_ns = get(72, std::int64_t{});
   file.pid = get(80, std::int64_t{});
-  if (!IsTime(file.clock_offset_ns)) Fail(path, "its header speaks of a clock that is none");
+  if (!IsTime(file.clock_offset_ns)) Fail(path, "corrupt header: invalid clock offset");
   if (file.capacity == 0 || records_at % sizeof(std::uint64_t) != 0 || names_at > records_at ||
       names_bytes > records_at - names_at || records_at > bytes.size()) {
-    Fail(path, "its header speaks of bytes that are not there");
+    Fail(path, "corrupt header: it names bytes beyond the end of the file");
   }
   const std::string_view names(reinterpret_cast<const char*>(bytes.data()) + names_at, names_bytes);
   for (std::size_t at = 0; at < names.size();) {
@@ -144,7 +179,7 @@ TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
       ++file.torn;
     }
   }
-  file.torn += held - slots;
+  file.torn += held - slots + RemoveFar(file.records);
   std::sort(file.records.begin(), file.records.end(),
             [](const TraceRecord& a, const TraceRecord& b) { return a.number < b.number; });
   return file;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/join_problem.hpp"
 #include "configs/config.hpp"
 
 namespace troupe {
@@ -129,8 +130,7 @@ struct TransferFacts {
 };
 Finding CheckTransfer(const TransferFacts& facts);
 
-/// `error`: Join()'s words, which name who and what; they are this machine's or another's.
-Finding CheckMeeting(const std::string& error);
+Finding CheckMeeting(const JoinProblem& problem);
 
 /// Whether `node` saw what the first process wrote into the run directory, and could write there.
 Finding CheckSharedDirectory(const std::string& node, const std::string& directory,

@@ -1,6 +1,5 @@
 #include "cli/doctor/meeting.hpp"
 
-#include <exception>
 #include <utility>
 
 #include "cli/doctor/parts.hpp"
@@ -11,8 +10,8 @@ DoctorOutcome MeetAndMeasure(DoctorMember member) {
   Joined joined;
   try {
     joined = Join(member.key, member.join);
-  } catch (const std::exception& e) {
-    member.own.push_back(CheckMeeting(e.what()));
+  } catch (const JoinError& e) {
+    member.own.push_back(CheckMeeting({e.what(), e.fault}));
     return {std::move(member.own), true, false};
   }
   return member.self == 0 ? MeasureAsFirst(member, std::move(joined))

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <utility>
 
 #include "cli/doctor/checks.hpp"
 
@@ -14,23 +13,30 @@ namespace {
 constexpr double kSlowBytesPerSecond = 60e6;
 constexpr double kClocksApart_s = 1.0;
 
-/// By words of Join()'s, the first that it has. What names both sides and what they differ in needs
-/// no advice.
-constexpr std::array<std::pair<const char*, const char*>, 6> kMeetingAdvice = {{
-    {"run key", "give every node a copy of the same key file, and every job a port of its own"},
-    {"is built from", "the same verb of the same build must run on every node"},
-    {"cannot listen on",
-     "end what listens there, or choose an address of this machine and a free port: --join for "
-     "node 0, --address for the others"},
-    {"did not join within",
-     "run the same command on every node within cluster.join_timeout_s, each with its own --node"},
-    {"cannot reach",
-     "run the same command there at the same time; is that an address of its machine (--join, "
-     "--address), and does a firewall let it pass?"},
-    {"was not reached by",
-     "is its address one that the others can reach (--address), and does a firewall let them "
-     "pass?"},
-}};
+/// A problem that names both sides and what they differ in needs no advice.
+std::string AdviceOn(JoinFault fault) {
+  switch (fault) {
+    case JoinFault::kOther:
+      return "";
+    case JoinFault::kRunKey:
+      return "give every node a copy of the same key file, and every job a port of its own";
+    case JoinFault::kBuild:
+      return "the same verb of the same build must run on every node";
+    case JoinFault::kListen:
+      return "end what listens there, or choose an address of this machine and a free port: --join "
+             "for node 0, --address for the others";
+    case JoinFault::kAbsent:
+      return "run the same command on every node within cluster.join_timeout_s, each with its own "
+             "--node";
+    case JoinFault::kUnreachable:
+      return "run the same command there at the same time; is that an address of its machine "
+             "(--join, --address), and does a firewall let it pass?";
+    case JoinFault::kUnreached:
+      return "is its address one that the others can reach (--address), and does a firewall let "
+             "them pass?";
+  }
+  return "";
+}
 
 std::string Number(const char* format, double value) {
   std::array<char, 32> text{};
@@ -180,11 +186,8 @@ Finding CheckTransfer(const TransferFacts& facts) {
   return Warns("tensors", line, SlowAdvice(facts.transport));
 }
 
-Finding CheckMeeting(const std::string& error) {
-  for (const auto& [words, advice] : kMeetingAdvice) {
-    if (error.find(words) != std::string::npos) return Fails("meeting", error, advice);
-  }
-  return Fails("meeting", error, "");
+Finding CheckMeeting(const JoinProblem& problem) {
+  return Fails("meeting", problem.text, AdviceOn(problem.fault));
 }
 
 Finding CheckSharedDirectory(const std::string& node, const std::string& directory,

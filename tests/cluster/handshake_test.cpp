@@ -133,7 +133,7 @@ TEST_CASE("two versions that both have the key say which they are, with the same
   CHECK(first.status() == Status::kVersion);
   CHECK(answer.status() == Status::kVersion);
   CHECK(first.problem() ==
-        "process 2 speaks wire version 2, process 0 speaks wire version 1: they are different "
+        "process 2 speaks wire version 3, process 0 speaks wire version 2: they are different "
         "builds of troupe");
   CHECK(answer.problem() == first.problem());
   Handshake stranger = Handshake::Initiate(RunKey::Generate(), newer);

@@ -22,7 +22,7 @@ Hello Of(ProcessId process) {
 Claim From(const Hello& hello) { return {hello, "10.0.0." + std::to_string(hello.process + 1)}; }
 
 std::string Mismatch(const std::vector<Claim>& claims) {
-  return FindMismatch(Of(0), claims).value_or("none");
+  return FindMismatch(Of(0), claims).value_or(JoinProblem{"none"}).text;
 }
 
 }  // namespace

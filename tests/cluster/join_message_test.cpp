@@ -31,7 +31,13 @@ std::vector<JoinMessage> AllMessages() {
   roster.members = {SomeHello(), SomeHello()};
   roster.nonce = 0x123456789abcdef0;
   roster.run_directory = "runs/1";
-  return {SomeHello(), roster, Refusal{"no"}, NotNow{"later"}, Ready{}, MeshFailure{"far"}, Go{}};
+  return {SomeHello(),
+          roster,
+          Refusal{{"no", JoinFault::kBuild}},
+          NotNow{"later"},
+          Ready{},
+          MeshFailure{{"far", JoinFault::kUnreached}},
+          Go{}};
 }
 
 std::vector<std::byte> Concat(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
@@ -76,8 +82,8 @@ TEST_CASE("a roster that claims more members than it has bytes is not made room 
 TEST_CASE("frames are opened in order by the other side only") {
   const RunKey session = RunKey::Generate();
   FrameSealer sealer(session, Side::kInitiator);
-  const auto one = sealer.Seal(Encode(Refusal{"one"}));
-  const auto two = sealer.Seal(Encode(Refusal{"two"}));
+  const auto one = sealer.Seal(Encode(Refusal{{"one"}}));
+  const auto two = sealer.Seal(Encode(Refusal{{"two"}}));
   const auto both = Concat(one, two);
   FrameOpener opener(session, Side::kInitiator);
   std::vector<std::string> texts;

@@ -302,7 +302,7 @@ TEST_CASE("a pair that cannot be connected is named to everybody") {
   const auto refusal = NextOf(member);
   member = JoinChannel(Socket(), meeting.key(), Side::kInitiator);
   REQUIRE(refusal);
-  const std::string text = std::get<Refusal>(*refusal).text;
+  const std::string text = std::get<Refusal>(*refusal).problem.text;
   CHECK(text == "n2 cannot reach n1 at " + ToString(nobody) + " within 0.5 s: connection refused");
   for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == text);
 }

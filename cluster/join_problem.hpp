@@ -1,0 +1,27 @@
+// Why a job could not meet: the kind for code, the text for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+enum class JoinFault : std::uint8_t {
+  kOther = 0,    ///< the text names both sides and what they differ in
+  kRunKey,       ///< the two have different run keys
+  kBuild,        ///< the two were built from different sources
+  kListen,       ///< the system refused the address or port
+  kAbsent,       ///< a process did not come in time
+  kUnreachable,  ///< this process cannot connect to another
+  kUnreached,    ///< another process has not connected to this one
+};
+inline constexpr std::uint8_t kNumJoinFaults = 7;
+
+struct JoinProblem {
+  std::string text;
+  JoinFault fault = JoinFault::kOther;
+
+  bool operator==(const JoinProblem&) const = default;
+};
+
+}  // namespace troupe
