@@ -90,7 +90,7 @@ TEST_CASE("frames are opened in order by the other side only") {
   for (const std::byte b : both) {
     opener.Receive({&b, 1});
     while (const auto payload = opener.Next())
-      texts.push_back(std::get<Refusal>(DecodeJoinMessage(*payload)).text);
+      texts.push_back(std::get<Refusal>(DecodeJoinMessage(*payload)).problem.text);
   }
   CHECK(texts == std::vector<std::string>{"one", "two"});
 
