@@ -6,10 +6,10 @@
 namespace troupe {
 namespace {
 
-using Self = ActorPointer<DestinationLeader, DestinationLeaderState>;
+using DestinationPointer = ActorPointer<DestinationLeader, DestinationLeaderState>;
 using Flight = DestinationLeaderState::Flight;
 
-void Fail(Self self, const caf::error& reason) {
+void Fail(DestinationPointer self, const caf::error& reason) {
   DestinationLeaderState& s = self->state;
   s.config.abort->Raise(TextOf(reason));
   for (auto& [microbatch, flight] : s.flights) {
@@ -21,7 +21,7 @@ void Fail(Self self, const caf::error& reason) {
 }
 
 /// The stage has answered: cut the gradient where the rows came together.
-void OnGradient(Self self, const Gradient& gradient) {
+void OnGradient(DestinationPointer self, const Gradient& gradient) {
   DestinationLeaderState& s = self->state;
   auto node = s.flights.extract(gradient.unit);
   if (node.empty()) return;  // failed meanwhile
@@ -39,7 +39,7 @@ void OnGradient(Self self, const Gradient& gradient) {
   }
 }
 
-void Deliver(Self self, std::int64_t microbatch) {
+void Deliver(DestinationPointer self, std::int64_t microbatch) {
   DestinationLeaderState& s = self->state;
   Flight& flight = s.flights.at(microbatch);
   auto rows = std::make_shared<RowTable>();
@@ -59,7 +59,7 @@ void Deliver(Self self, std::int64_t microbatch) {
 }
 
 /// Hands on every microbatch that is complete, in order. The only place that hands on.
-void Pump(Self self) {
+void Pump(DestinationPointer self) {
   DestinationLeaderState& s = self->state;
   for (;;) {
     const auto next = s.flights.find(s.delivered);
@@ -69,7 +69,7 @@ void Pump(Self self) {
 }
 
 /// The rows of one source are in this process.
-void OnPiece(Self self, std::int64_t microbatch, int source, const Buffer& buffer) {
+void OnPiece(DestinationPointer self, std::int64_t microbatch, int source, const Buffer& buffer) {
   const auto found = self->state.flights.find(microbatch);
   if (found == self->state.flights.end()) return;  // failed meanwhile
   found->second.pieces.at(source).buffer = buffer;
@@ -77,7 +77,7 @@ void OnPiece(Self self, std::int64_t microbatch, int source, const Buffer& buffe
   Pump(self);
 }
 
-void Fetch(Self self, const Slice& slice) {
+void Fetch(DestinationPointer self, const Slice& slice) {
   DestinationLeaderState& s = self->state;
   if (slice.buffer.local()) return OnPiece(self, slice.microbatch, slice.source, slice.buffer);
   const auto me = caf::actor_cast<DestinationLeader>(self);
@@ -118,7 +118,7 @@ Waits WaitsOf(const DestinationLeaderState& s) {
 
 }  // namespace
 
-DestinationLeader::behavior_type RunDestinationLeader(Self self, DestinationLeaderConfig config) {
+DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self, DestinationLeaderConfig config) {
   DestinationLeaderState& s = self->state;
   s.config = std::move(config);
   s.sources =

@@ -11,12 +11,10 @@
 namespace troupe {
 namespace {
 
-using Self = DevicePointer;
-
 DeviceWork Aside(const char* name, int stage) { return {.stage = stage, .aside = name}; }
 
 /// A large model takes minutes to make, in which no message is handled: it is busy all the same.
-void MakePrograms(Self self) {
+void MakePrograms(DevicePointer self) {
   DeviceState& s = self->state;
   self->activity()->busy_since_ns.store(NowNs(), std::memory_order_relaxed);
   std::string who = "rank " + std::to_string(s.config.rank);

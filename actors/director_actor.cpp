@@ -14,15 +14,14 @@
 namespace troupe {
 namespace {
 
-using Self = DirectorPointer;
 using OpenRound = DirectorState::OpenRound;
 
-void Pump(Self self);
-void Finish(Self self);
+void Pump(DirectorPointer self);
+void Finish(DirectorPointer self);
 
 /// Calls the observer; what it throws (a full disk) ends the job.
 template <class Call>
-bool Tell(Self self, Call call) {
+bool Tell(DirectorPointer self, Call call) {
   try {
     call(*self->state.config.observer);
     return true;
@@ -52,9 +51,9 @@ bool Due(const DirectorState& s, const Round& round) {
          (round.step + 1) % checkpoints.every == 0;
 }
 
-void Checkpoint(Self self, std::function<void()> then);
+void Checkpoint(DirectorPointer self, std::function<void()> then);
 
-void Complete(Self self, std::int64_t number) {
+void Complete(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound done = std::move(s.open.at(number));
   s.open.erase(number);
@@ -72,7 +71,7 @@ void Complete(Self self, std::int64_t number) {
 }
 
 /// Every shard writes its file, then the manifest makes them a checkpoint.
-void Checkpoint(Self self, std::function<void()> then) {
+void Checkpoint(DirectorPointer self, std::function<void()> then) {
   DirectorState& s = self->state;
   std::string folder;
   if (!Tell(self, [&](JobObserver&) { folder = s.config.checkpoints.folder(s.steps_done); }))
@@ -92,7 +91,7 @@ void Checkpoint(Self self, std::function<void()> then) {
 }
 
 /// Shows parameters and moments after the step, one kind after the other, then completes.
-void ShowUpdated(Self self, std::int64_t number, std::vector<TensorKind> kinds) {
+void ShowUpdated(DirectorPointer self, std::int64_t number, std::vector<TensorKind> kinds) {
   if (kinds.empty()) return Complete(self, number);
   const TensorKind kind = kinds.back();
   kinds.pop_back();
@@ -104,7 +103,7 @@ void ShowUpdated(Self self, std::int64_t number, std::vector<TensorKind> kinds) 
   });
 }
 
-void CheckComplete(Self self, std::int64_t number) {
+void CheckComplete(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
   const auto found = s.open.find(number);
   if (found == s.open.end()) return;
@@ -123,7 +122,7 @@ void CheckComplete(Self self, std::int64_t number) {
 }
 
 /// Tells Update `u` what the others have answered.
-void Apply(Self self, std::int64_t number, std::size_t u) {
+void Apply(DirectorPointer self, std::int64_t number, std::size_t u) {
   DirectorState& s = self->state;
   OpenRound& open = s.open.at(number);
   if (!open.applied.insert(u).second) return;
@@ -140,20 +139,20 @@ void Apply(Self self, std::int64_t number, std::size_t u) {
           OnError(self));
 }
 
-void ApplyAll(Self self, std::int64_t number) {
+void ApplyAll(DirectorPointer self, std::int64_t number) {
   for (std::size_t u = 0; u < self->state.config.updates.size(); ++u) Apply(self, number, u);
 }
 
 /// The last Update to reduce has its own norm: what it lacks is those of the others. Not where the
 /// observer looks at all gradients before anybody steps.
-void ApplyLast(Self self, std::int64_t number) {
+void ApplyLast(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
   const auto& missing = s.open.at(number).missing_norms;
   if (missing.size() == 1 && !s.config.inspect) Apply(self, number, *missing.begin());
 }
 
 /// All squared norms are here: the coefficient follows.
-void OnNorms(Self self, std::int64_t number) {
+void OnNorms(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound& open = s.open.at(number);
   RoundResult& result = open.result;
@@ -171,7 +170,7 @@ void OnNorms(Self self, std::int64_t number) {
   });
 }
 
-void BeginUpdates(Self self, const Round& round) {
+void BeginUpdates(DirectorPointer self, const Round& round) {
   DirectorState& s = self->state;
   UpdateRound begin;
   begin.round = round.number;
@@ -202,7 +201,7 @@ std::set<std::size_t> AllOf(const std::vector<T>& all) {
   return places;
 }
 
-void Begin(Self self, Round round) {
+void Begin(DirectorPointer self, Round round) {
   DirectorState& s = self->state;
   try {
     const std::int64_t tokens = s.config.source->CountValidTokens(round);
@@ -238,7 +237,7 @@ void Begin(Self self, Round round) {
 }
 
 /// All rounds are complete: hand out the final parameters, then answer.
-void Finish(Self self) {
+void Finish(DirectorPointer self) {
   DirectorState& s = self->state;
   if (std::exchange(s.finishing, true)) return;
   if (s.stopped_early && s.config.checkpoints.folder && s.steps_done > 0 &&
@@ -254,7 +253,7 @@ void Finish(Self self) {
 }
 
 /// Begins rounds while there is room. The only place that does.
-void Pump(Self self) {
+void Pump(DirectorPointer self) {
   DirectorState& s = self->state;
   if (s.storing) return;
   if (s.draining && s.open.empty() && !s.last_begun) {
@@ -278,7 +277,7 @@ void Pump(Self self) {
 }
 
 /// Begins with what a checkpoint holds, if there is one.
-void Start(Self self) {
+void Start(DirectorPointer self) {
   DirectorState& s = self->state;
   const auto begin = [self] {
     self->state.storing = false;
@@ -297,7 +296,7 @@ bool IsDueByTime(const Checkpoints& checkpoints, std::int64_t stored_ns, std::in
          now_ns - stored_ns >= checkpoints.every_ns;
 }
 
-void Fail(Self self, const Failure& failure) {
+void Fail(DirectorPointer self, const Failure& failure) {
   DirectorState& s = self->state;
   s.config.abort->Raise(failure);
   s.last_begun = true;
@@ -309,7 +308,7 @@ double SinkLoss::mean() const {
   return sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : 0.0;
 }
 
-Director::behavior_type RunDirector(Self self, DirectorConfig config) {
+Director::behavior_type RunDirector(DirectorPointer self, DirectorConfig config) {
   self->state.config = std::move(config);
   return {
       [self](const RunJob&) -> caf::result<JobDone> {

@@ -8,10 +8,8 @@
 namespace troupe {
 namespace {
 
-using Self = DirectorPointer;
-
 /// The pieces of other processes are brought here. Waits: the Director has a thread of its own.
-bool FetchAll(Self self, std::vector<TensorPiece>& pieces) {
+bool FetchAll(DirectorPointer self, std::vector<TensorPiece>& pieces) {
   try {
     for (TensorPiece& piece : pieces) {
       piece.value = self->state.config.tensors->FetchNow(piece.value, piece.name);
@@ -33,7 +31,7 @@ void Asked(DirectorState& s, std::size_t place, const char* what, const ToSet<Co
 
 /// The same command to every shard of the job, then goes on with what all answered.
 template <class Command, class Then>
-void TellShards(Self self, const char* what, Command command, Then then) {
+void TellShards(DirectorPointer self, const char* what, Command command, Then then) {
   DirectorState& s = self->state;
   struct Gathered {
     std::size_t missing = 0;
@@ -66,7 +64,7 @@ void TellShards(Self self, const char* what, Command command, Then then) {
 
 }  // namespace
 
-void InspectShards(Self self, TensorKind kind,
+void InspectShards(DirectorPointer self, TensorKind kind,
                    std::function<void(const std::vector<TensorPiece>&)> then) {
   struct Gather {
     std::vector<TensorPiece> pieces;
@@ -93,12 +91,12 @@ void InspectShards(Self self, TensorKind kind,
   }
 }
 
-void SaveShards(Self self, const std::string& folder,
+void SaveShards(DirectorPointer self, const std::string& folder,
                 std::function<void(const std::vector<SavedShard>&)> then) {
   TellShards(self, asked::kSaving, SaveShard{0, folder, self->state.steps_done}, std::move(then));
 }
 
-void LoadShards(Self self, const std::string& folder, std::function<void()> then) {
+void LoadShards(DirectorPointer self, const std::string& folder, std::function<void()> then) {
   TellShards(self, asked::kLoading, LoadShard{0, folder},
              [then = std::move(then)](const std::vector<SavedShard>&) { then(); });
 }

@@ -10,16 +10,16 @@
 namespace troupe {
 namespace {
 
-using Self = ActorPointer<Feed, FeedState>;
+using FeedPointer = ActorPointer<Feed, FeedState>;
 
-void Pump(Self self);
+void Pump(FeedPointer self);
 
-void Fail(Self self, const std::string& cause) {
+void Fail(FeedPointer self, const std::string& cause) {
   if (std::exchange(self->state.failed, true)) return;
   self->state.config.abort->Raise(cause);
 }
 
-void Deliver(Self self, const Input& input) {
+void Deliver(FeedPointer self, const Input& input) {
   FeedState& s = self->state;
   for (std::size_t i = 0; i < s.config.stages.size(); ++i) {
     s.out[input.unit].insert(i);
@@ -43,7 +43,7 @@ std::string NameWithUnit(const FeedState& s, const Round& round) {
 }
 
 /// Loads and delivers the next unit if there is room. The only place that loads.
-void Pump(Self self) {
+void Pump(FeedPointer self) {
   FeedState& s = self->state;
   while (!s.failed && !s.rounds.empty() &&
          s.out.size() < static_cast<std::size_t>(s.config.ahead)) {
@@ -79,7 +79,7 @@ Waits WaitsOf(const FeedState& s) {
 
 }  // namespace
 
-Feed::behavior_type RunFeed(Self self, FeedConfig config) {
+Feed::behavior_type RunFeed(FeedPointer self, FeedConfig config) {
   self->state.config = std::move(config);
   return {[self](const RoundBegin& begin) {
             FeedState& s = self->state;

@@ -26,7 +26,7 @@ DeviceOrder WithoutWhatIsNotRun(const DeviceOrder& order, const std::vector<Stag
 }
 
 /// Stages without an order are left out: they only wait for those that have one.
-std::string TextOf(const StageGraph& graph, const Schedule& schedule,
+std::string ScheduleText(const StageGraph& graph, const Schedule& schedule,
                    const std::vector<BlockedStage>& blocked) {
   std::string text;
   for (const BlockedStage& stage : blocked) {
@@ -190,7 +190,7 @@ void JobPlan::CountKept() {
   if (!simulation.blocked.empty()) {
     const ScheduleConfig& schedule = config_.schedule;
     throw LayoutError((schedule.kind == "csv" ? schedule.file : "schedule " + schedule.kind) +
-                      ": nobody can follow it: " + TextOf(graph_, copy, simulation.blocked));
+                      ": nobody can follow it: " + ScheduleText(graph_, copy, simulation.blocked));
   }
   for (StagePlan& stage : stages_) {
     if (stage.rule.kind == RuleKind::kOrdered) stage.kept = PeakInFlight(simulation, stage.stage);

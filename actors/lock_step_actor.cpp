@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-using Self = ActorPointer<LockStep, LockStepState>;
+using LockStepPointer = ActorPointer<LockStep, LockStepState>;
 
 // What commands are called where somebody waits for them.
 using OpenSet = LockStepState::OpenSet;
@@ -84,7 +84,7 @@ struct Gather {
 };
 
 template <class Answer, class Command>
-void Send(Self self, std::int64_t number, const ToSet<Command>& set,
+void Send(LockStepPointer self, std::int64_t number, const ToSet<Command>& set,
           const std::shared_ptr<Gather<Answer>>& gather) {
   LockStepState& s = self->state;
   s.open.at(number).sent = true;
@@ -108,7 +108,7 @@ void Send(Self self, std::int64_t number, const ToSet<Command>& set,
 
 /// The handler for one kind of command.
 template <class Command, class Answer>
-auto Handler(Self self) {
+auto Handler(LockStepPointer self) {
   return [self](const ToSet<Command>& set) -> caf::result<FromSet<Answer>> {
     LockStepState& s = self->state;
     if (set.parts.empty()) return FromSet<Answer>{};
@@ -165,7 +165,7 @@ Waits WaitsOf(const LockStepState& s) {
 
 }  // namespace
 
-LockStep::behavior_type RunLockStep(Self self, LockStepConfig config) {
+LockStep::behavior_type RunLockStep(LockStepPointer self, LockStepConfig config) {
   LockStepState& s = self->state;
   s.config = std::move(config);
   return {Handler<RunForward, ForwardDone>(self),

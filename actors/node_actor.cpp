@@ -15,13 +15,11 @@
 namespace troupe {
 namespace {
 
-using Self = NodePointer;
-
 bool First(const NodeState& s) { return s.config.self == 0; }
 
 /// Answers whoever waits for this process, once all its actors (and, on process 0, all other
 /// processes) have ended.
-void AnswerIfAllEnded(Self self) {
+void AnswerIfAllEnded(NodePointer self) {
   NodeState& s = self->state;
   if (!s.stopping || !s.children.empty() || s.missing_ends > 0) return;
   if (s.end_asker.pending()) s.end_asker.deliver(ActorsEnded{});
@@ -30,7 +28,7 @@ void AnswerIfAllEnded(Self self) {
 }
 
 /// Ends everybody. Exit messages are urgent, or they would queue behind work.
-void StopAll(Self self) {
+void StopAll(NodePointer self) {
   NodeState& s = self->state;
   if (std::exchange(s.stopping, true)) return;
   for (const caf::actor& child : s.owned) {
@@ -45,14 +43,14 @@ void StopAll(Self self) {
 }
 
 /// From now on it is no failure if others go away.
-void LetOthersGo(Self self) {
+void LetOthersGo(NodePointer self) {
   NodeState& s = self->state;
   if (std::exchange(s.ending, true)) return;
   if (s.config.ending) s.config.ending();
 }
 
 /// Process 0: the job is over. The others end first.
-void EndEverywhere(Self self) {
+void EndEverywhere(NodePointer self) {
   NodeState& s = self->state;
   if (s.ending) return;
   LetOthersGo(self);
@@ -69,7 +67,7 @@ void EndEverywhere(Self self) {
   if (s.missing_ends == 0) StopAll(self);
 }
 
-void OnDown(Self self, const caf::down_msg& down) {
+void OnDown(NodePointer self, const caf::down_msg& down) {
   NodeState& s = self->state;
   const auto child = s.children.find(down.source);
   if (child == s.children.end()) return;
@@ -81,7 +79,7 @@ void OnDown(Self self, const caf::down_msg& down) {
 }
 
 /// The job has failed, here or elsewhere. The first time, everybody else learns of it.
-void OnFailed(Self self, const Failure& failure) {
+void OnFailed(NodePointer self, const Failure& failure) {
   NodeState& s = self->state;
   s.config.abort->Raise(failure);
   if (std::exchange(s.failed, true)) return;
@@ -97,7 +95,7 @@ void OnFailed(Self self, const Failure& failure) {
   self->delayed_send(self, s.config.patience / 2, GiveUp{});
 }
 
-void RunDirectorOf(Self self) {
+void RunDirectorOf(NodePointer self) {
   NodeState& s = self->state;
   if (s.stop_asked) self->send(s.director, StopSoon{});  // asked for before there was a Director
   self->request(s.director, caf::infinite, RunJob{})
@@ -115,7 +113,7 @@ void RunDirectorOf(Self self) {
           });
 }
 
-void Build(Self self) {
+void Build(NodePointer self) {
   NodeState& s = self->state;
   s.builder = std::make_shared<JobBuilder>(self, [self, &s](const std::string& error) {
     if (error.empty() && !s.failed) return RunDirectorOf(self);
@@ -130,7 +128,7 @@ void Build(Self self) {
 
 /// Spawns what was asked for. No thread to be had, most likely, when it fails.
 template <class Answer, class Request>
-caf::result<Answer> Make(Self self, const Request& request) {
+caf::result<Answer> Make(NodePointer self, const Request& request) {
   try {
     return Spawn(self, request);
   } catch (const std::exception& e) {
@@ -138,13 +136,13 @@ caf::result<Answer> Make(Self self, const Request& request) {
   }
 }
 
-void AnswerIfAllKnown(Self self) {
+void AnswerIfAllKnown(NodePointer self) {
   NodeState& s = self->state;
   if (!s.nodes_asker.pending() || s.nodes.size() < s.config.processes->processes().size()) return;
   s.nodes_asker.deliver(NodesKnown{s.tensor_addresses});
 }
 
-caf::result<JobDone> OnRunJob(Self self) {
+caf::result<JobDone> OnRunJob(NodePointer self) {
   NodeState& s = self->state;
   s.asker = self->make_response_promise<JobDone>();
   auto answer = s.asker;
@@ -165,7 +163,7 @@ caf::result<JobDone> OnRunJob(Self self) {
 
 }  // namespace
 
-Node::behavior_type RunNode(Self self, NodeConfig config) {
+Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
   NodeState& s = self->state;
   s.config = std::move(config);
   s.nodes[s.config.self] = Node(self);

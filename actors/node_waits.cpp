@@ -13,8 +13,6 @@
 namespace troupe {
 namespace {
 
-using Self = NodePointer;
-
 /// Adds those that cannot be asked: whether they are in a handler.
 void AddSilent(const NodeConfig& config, std::vector<ActorWaits>& all) {
   if (!config.actors) return;
@@ -31,7 +29,7 @@ void AddSilent(const NodeConfig& config, std::vector<ActorWaits>& all) {
 }
 
 /// What the actors of all processes wait for.
-void AskAllWaits(Self self, std::function<void(std::vector<ActorWaits>)> then) {
+void AskAllWaits(NodePointer self, std::function<void(std::vector<ActorWaits>)> then) {
   struct Gather {
     std::vector<ActorWaits> actors;
     std::size_t missing = 0;
@@ -56,7 +54,7 @@ void AskAllWaits(Self self, std::function<void(std::vector<ActorWaits>)> then) {
 
 }  // namespace
 
-caf::result<Waits> CollectWaits(Self self) {
+caf::result<Waits> CollectWaits(NodePointer self) {
   struct Gather {
     Waits waits;
     std::size_t missing = 0;
@@ -99,7 +97,7 @@ caf::result<Waits> CollectWaits(Self self) {
   return gather->promise;
 }
 
-void OnTellWaits(Self self) {
+void OnTellWaits(NodePointer self) {
   NodeState& s = self->state;
   const auto first = s.nodes.find(0);
   if (s.config.self != 0 && first != s.nodes.end()) return self->send(first->second, TellWaits{});
@@ -128,7 +126,7 @@ std::string PlaceOfMicrobatch(const RoundPlan& rounds, std::int64_t number) {
   return "";
 }
 
-void OnStalled(Self self, const Stalled& stalled) {
+void OnStalled(NodePointer self, const Stalled& stalled) {
   NodeState& s = self->state;
   if (s.failed || s.ending) return;
   const PlaceText place = [rounds = s.config.rounds](const Wait& wait) {

@@ -9,10 +9,9 @@
 
 namespace troupe {
 
-using Self = PhasePointer;
 using Window = PhaseState::Window;
 
-void Fail(Self self, const caf::error& reason) {
+void Fail(PhasePointer self, const caf::error& reason) {
   PhaseState& s = self->state;
   if (std::exchange(s.failed, true)) return;
   s.config.abort->Raise(TextOf(reason));
@@ -31,7 +30,7 @@ int PlaceOf(int rank, const std::vector<int>& ranks) {
 }
 
 /// Phase 3: every encoder rank has the gradients of its rows; answer the encoder's replicas.
-void AnswerEncoder(Self self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
+void AnswerEncoder(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
   PhaseState& s = self->state;
   auto node = s.windows.extract(unit);
   if (node.empty()) return;
@@ -47,14 +46,14 @@ void AnswerEncoder(Self self, std::int64_t unit, const FromSet<ExchangeDone>& do
   }
 }
 
-void AnswerNone(Self self, std::int64_t unit) {
+void AnswerNone(PhasePointer self, std::int64_t unit) {
   auto node = self->state.windows.extract(unit);
   for (auto& asker : node.mapped().askers) asker.deliver(Gradient{unit, {}});
 }
 
 /// Sends one exchange to all ranks of the group; `rows[place]` are what each rank gives.
 template <class Then>
-void Exchange(Self self, std::int64_t unit, ExchangePlan plan, Window& window,
+void Exchange(PhasePointer self, std::int64_t unit, ExchangePlan plan, Window& window,
               std::vector<std::vector<Buffer>> rows, Then then) {
   PhaseState& s = self->state;
   plan.row_shape = window.row_shape;
@@ -77,7 +76,7 @@ void Exchange(Self self, std::int64_t unit, ExchangePlan plan, Window& window,
 }
 
 /// The last gradient of the window is here: back to the encoder's ranks.
-void TransformBack(Self self, std::int64_t unit) {
+void TransformBack(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
   if (window.none) return WhenRestored(self, unit, [self, unit] { AnswerNone(self, unit); });
@@ -98,7 +97,7 @@ void TransformBack(Self self, std::int64_t unit) {
            });
 }
 
-void OnGradient(Self self, std::int64_t unit, std::size_t replica, const Gradient& gradient) {
+void OnGradient(PhasePointer self, std::int64_t unit, std::size_t replica, const Gradient& gradient) {
   PhaseState& s = self->state;
   const auto found = s.windows.find(unit);
   if (found == s.windows.end()) return;  // failed meanwhile
@@ -125,7 +124,7 @@ std::vector<std::int64_t> RowsPerSample(const Window& window, std::int64_t sampl
 
 /// Phase 2: the packed rows are on the language model's first stage; hand out microbatch by
 /// microbatch, as views.
-void FeedLanguage(Self self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
+void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
   PhaseState& s = self->state;
   const auto found = s.windows.find(unit);
   if (found == s.windows.end()) return;
@@ -165,7 +164,7 @@ void FeedLanguage(Self self, std::int64_t unit, const FromSet<ExchangeDone>& don
 }
 
 /// Phase 1 is over: all encoder replicas' rows of the window are here.
-void Transform(Self self, std::int64_t unit) {
+void Transform(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
   const std::int64_t samples = s.config.samples_per_microbatch;
@@ -242,7 +241,7 @@ Waits WaitsOf(const PhaseState& s) {
 
 }  // namespace
 
-Phase::behavior_type RunPhase(Self self, PhaseConfig config) {
+Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config) {
   PhaseState& s = self->state;
   s.config = std::move(config);
   return {

@@ -8,7 +8,6 @@
 namespace troupe {
 namespace {
 
-using Self = PhasePointer;
 using Place = PhaseState::Place;
 using Window = PhaseState::Window;
 
@@ -26,7 +25,7 @@ std::vector<int> RanksOf(const PhaseConfig& config) {
 
 /// The same command to all that offload, in one order with everything else on their ranks.
 template <class Answer, class Command>
-void Tell(Self self, std::int64_t unit, Command command, Place then) {
+void Tell(PhasePointer self, std::int64_t unit, Command command, Place then) {
   PhaseState& s = self->state;
   ToSet<Command> set;
   for (const auto& [rank, stage] : s.config.offloads) {
@@ -49,7 +48,7 @@ void Tell(Self self, std::int64_t unit, Command command, Place then) {
 
 }  // namespace
 
-void StartOffload(Self self, std::int64_t unit) {
+void StartOffload(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
   if (s.config.offloads.empty() || !window.train) return;
@@ -57,7 +56,7 @@ void StartOffload(Self self, std::int64_t unit) {
   Tell<StateOffloaded>(self, unit, OffloadState{0, window.round, unit}, Place::kAway);
 }
 
-void StartRestoreIfDue(Self self, std::int64_t unit) {
+void StartRestoreIfDue(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
   // Of a short window, too, the state is away until a gradient has come.
@@ -70,7 +69,7 @@ void StartRestoreIfDue(Self self, std::int64_t unit) {
                       Place::kHere);
 }
 
-void WhenRestored(Self self, std::int64_t unit, std::function<void()> phase3) {
+void WhenRestored(PhasePointer self, std::int64_t unit, std::function<void()> phase3) {
   Window* const window = Find(self->state, unit);
   if (window == nullptr) return;
   if (window->state == Place::kHere) return phase3();

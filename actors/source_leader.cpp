@@ -7,11 +7,11 @@
 namespace troupe {
 namespace {
 
-using Self = ActorPointer<SourceLeader, SourceLeaderState>;
+using SourcePointer = ActorPointer<SourceLeader, SourceLeaderState>;
 
-void Pump(Self self);
+void Pump(SourcePointer self);
 
-void Fail(Self self, const caf::error& reason) {
+void Fail(SourcePointer self, const caf::error& reason) {
   SourceLeaderState& s = self->state;
   s.config.abort->Raise(TextOf(reason));
   for (auto& [microbatch, flight] : s.flights) flight.asker.deliver(reason);
@@ -21,7 +21,7 @@ void Fail(Self self, const caf::error& reason) {
 }
 
 /// All slices are answered: put the gradient together in the order of the rows.
-void Answer(Self self, std::int64_t microbatch) {
+void Answer(SourcePointer self, std::int64_t microbatch) {
   SourceLeaderState& s = self->state;
   auto node = s.flights.extract(microbatch);
   SourceLeaderState::Flight& flight = node.mapped();
@@ -35,7 +35,7 @@ void Answer(Self self, std::int64_t microbatch) {
   Pump(self);
 }
 
-void OnPiece(Self self, std::int64_t microbatch, int destination, Buffer gradient) {
+void OnPiece(SourcePointer self, std::int64_t microbatch, int destination, Buffer gradient) {
   SourceLeaderState& s = self->state;
   const auto found = s.flights.find(microbatch);
   if (found == s.flights.end()) return;  // failed meanwhile
@@ -51,7 +51,7 @@ void OnPiece(Self self, std::int64_t microbatch, int destination, Buffer gradien
   }
 }
 
-void OnGradientSlice(Self self, int destination, const GradientSlice& slice) {
+void OnGradientSlice(SourcePointer self, int destination, const GradientSlice& slice) {
   SourceLeaderState& s = self->state;
   const auto found = s.flights.find(slice.microbatch);
   if (found == s.flights.end()) return;
@@ -120,12 +120,12 @@ std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activa
 }
 
 /// For the trace.
-void ShowCredits(Self self) {
+void ShowCredits(SourcePointer self) {
   const SourceLeaderState& s = self->state;
   self->activity()->credits_left = s.config.credits - static_cast<int>(s.flights.size());
 }
 
-void Send(Self self, SourceLeaderState::Waiting waiting) {
+void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
   SourceLeaderState& s = self->state;
   const Activation& activation = waiting.activation;
   const std::int64_t microbatch = activation.unit;
@@ -160,7 +160,7 @@ void Send(Self self, SourceLeaderState::Waiting waiting) {
   }
 }
 
-void Pump(Self self) {
+void Pump(SourcePointer self) {
   SourceLeaderState& s = self->state;
   while (!s.waiting.empty() && s.flights.size() < static_cast<std::size_t>(s.config.credits)) {
     SourceLeaderState::Waiting next = std::move(s.waiting.front());
@@ -204,7 +204,7 @@ std::vector<int> PeersOf(const std::vector<Interval>& shard, const Assignment& o
   return peers;
 }
 
-SourceLeader::behavior_type RunSourceLeader(Self self, SourceLeaderConfig config) {
+SourceLeader::behavior_type RunSourceLeader(SourcePointer self, SourceLeaderConfig config) {
   SourceLeaderState& s = self->state;
   s.config = std::move(config);
   return {

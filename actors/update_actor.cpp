@@ -8,12 +8,12 @@
 namespace troupe {
 namespace {
 
-using Self = ActorPointer<Update, UpdateState>;
+using UpdatePointer = ActorPointer<Update, UpdateState>;
 using Progress = UpdateState::Progress;
 
-void Pump(Self self);
+void Pump(UpdatePointer self);
 
-void Fail(Self self, const caf::error& reason) {
+void Fail(UpdatePointer self, const caf::error& reason) {
   UpdateState& s = self->state;
   if (std::exchange(s.failed, true)) return;
   s.config.abort->Raise(TextOf(reason));
@@ -26,7 +26,7 @@ void Fail(Self self, const caf::error& reason) {
   s.applying.clear();
 }
 
-void Reduce(Self self) {
+void Reduce(UpdatePointer self) {
   UpdateState& s = self->state;
   s.progress = Progress::kReducing;
   ToSet<ReduceGradients> set;
@@ -62,7 +62,7 @@ std::optional<double> Coefficient(const UpdateState& s) {
   return std::isfinite(clip.norm) ? std::optional(clip.coefficient) : std::nullopt;
 }
 
-void Step(Self self, double coefficient) {
+void Step(UpdatePointer self, double coefficient) {
   UpdateState& s = self->state;
   s.progress = Progress::kStepping;
   UpdateStep step = s.round->step;
@@ -85,7 +85,7 @@ void Step(Self self, double coefficient) {
 }
 
 /// The table in the header; starts whatever is next. The only place that starts work.
-void Pump(Self self) {
+void Pump(UpdatePointer self) {
   UpdateState& s = self->state;
   if (s.failed) return;
   if (s.progress == Progress::kStepped && s.applying.contains(s.round->round)) {
@@ -165,7 +165,7 @@ Waits WaitsOf(const UpdateState& s) {
 
 }  // namespace
 
-Update::behavior_type RunUpdate(Self self, UpdateConfig config) {
+Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
   UpdateState& s = self->state;
   s.config = std::move(config);
   return {

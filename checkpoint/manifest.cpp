@@ -22,8 +22,6 @@ constexpr const char* kFormat = "troupe-sharded-2";
 constexpr const char* kFormatWithoutSums = "troupe-sharded-1";
 constexpr std::size_t kMaxName = 255;  ///< bytes; what file systems allow
 
-[[noreturn]] void Fail(const std::string& what) { throw std::runtime_error(what); }
-
 std::string PathOf(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
 }
@@ -35,27 +33,27 @@ bool IsFileName(const std::string& name) {
 }
 
 const Json& Member(const Json& json, const char* key) {
-  if (!json.contains(key)) Fail(std::string("has no ") + key);
+  if (!json.contains(key)) FailReading(std::string("has no ") + key);
   return json[key];
 }
 
 std::string ParseText(const Json& json, const char* key) {
   const Json& text = Member(json, key);
-  if (!text.is_string()) Fail(std::string(key) + " is not a string");
+  if (!text.is_string()) FailReading(std::string(key) + " is not a string");
   return text.get<std::string>();
 }
 
 std::int64_t ParseCount(const Json& json, const char* key) {
   const Json& number = Member(json, key);
   if (!number.is_number_unsigned() || number.get<std::uint64_t>() > INT64_MAX) {
-    Fail(std::string(key) + " is not an integer from 0 to 2^63 - 1");
+    FailReading(std::string(key) + " is not an integer from 0 to 2^63 - 1");
   }
   return number.get<std::int64_t>();
 }
 
 std::string ParseSha256(const Json& json) {
   std::string sha256 = ParseText(json, "sha256");
-  if (!IsSha256(sha256)) Fail("sha256 is not 64 digits from 0 to f, but " + QuoteText(sha256));
+  if (!IsSha256(sha256)) FailReading("sha256 is not 64 digits from 0 to f, but " + QuoteText(sha256));
   return sha256;
 }
 
@@ -63,36 +61,36 @@ std::string ParseSha256(const Json& json) {
 void CheckWhole(Json manifest) {
   const std::string expected = ParseSha256(manifest);
   manifest.erase("sha256");
-  if (Sha256Of(manifest.dump(1)) != expected) Fail("was changed since it was written");
+  if (Sha256Of(manifest.dump(1)) != expected) FailReading("was changed since it was written");
 }
 
 CheckpointFile ParseFile(const Json& json) {
   if (!json.is_object() || json.size() != 3) {
-    Fail("files holds something other than name, bytes, sha256");
+    FailReading("files holds something other than name, bytes, sha256");
   }
   CheckpointFile file{.name = ParseText(json, "name"),
                       .bytes = static_cast<std::uint64_t>(ParseCount(json, "bytes")),
                       .sha256 = ParseSha256(json)};
-  if (!IsFileName(file.name)) Fail("expected the name of a file, got " + QuoteText(file.name));
+  if (!IsFileName(file.name)) FailReading("expected the name of a file, got " + QuoteText(file.name));
   return file;
 }
 
 CheckpointManifest ParseManifest(const std::string& text) {
   const Json json = ParseStrictJson(text, "manifest");
   if (const std::string format = ParseText(json, "format"); format != kFormat) {
-    if (format == kFormatWithoutSums) Fail("was written by an earlier version, without checksums");
-    Fail(std::string("expected format \"") + kFormat + "\", got " + QuoteText(format));
+    if (format == kFormatWithoutSums) FailReading("was written by an earlier version, without checksums");
+    FailReading(std::string("expected format \"") + kFormat + "\", got " + QuoteText(format));
   }
-  if (json.size() != 5) Fail("has not just format, step, config, files and sha256");
+  if (json.size() != 5) FailReading("has not just format, step, config, files and sha256");
   CheckpointManifest manifest{
       .step = ParseCount(json, "step"), .config_hash = ParseText(json, "config"), .files = {}};
   const Json& files = Member(json, "files");
-  if (!files.is_array() || files.empty()) Fail("files is not a list of files");
+  if (!files.is_array() || files.empty()) FailReading("files is not a list of files");
   std::set<std::string> names;
   for (const Json& item : files) {
     manifest.files.push_back(ParseFile(item));
     const std::string& name = manifest.files.back().name;
-    if (!names.insert(name).second) Fail("lists " + QuoteText(name) + " twice");
+    if (!names.insert(name).second) FailReading("lists " + QuoteText(name) + " twice");
   }
   CheckWhole(json);
   return manifest;
@@ -111,7 +109,7 @@ std::string FormatManifest(const CheckpointManifest& manifest) {
     json["sha256"] = Sha256Of(json.dump(1));
     return json.dump(1) + "\n";
   } catch (const Json::type_error&) {
-    Fail("a text is not valid UTF-8");
+    FailReading("a text is not valid UTF-8");
   }
 }
 
@@ -126,16 +124,16 @@ std::optional<std::uint64_t> SizeOfFile(const std::string& path) {
 
 std::string ReadText(const std::string& path) {
   // Opening a pipe would wait for somebody to write into it.
-  if (!fs::is_regular_file(path)) Fail("not a regular file");
+  if (!fs::is_regular_file(path)) FailReading("not a regular file");
   const std::uint64_t bytes = fs::file_size(path);
   if (bytes > kMaxManifestBytes) {
-    Fail("file has " + std::to_string(bytes) + " bytes, expected at most " +
+    FailReading("file has " + std::to_string(bytes) + " bytes, expected at most " +
          std::to_string(kMaxManifestBytes));
   }
   std::string text(bytes, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file) Fail("cannot read");
+  if (!file) FailReading("cannot read");
   return text;
 }
 
@@ -156,7 +154,7 @@ CheckpointManifest MakeManifest(const std::string& folder, std::int64_t step,
     const std::string name = ShardFileName(shard);
     const std::string path = PathOf(folder, name);
     const auto bytes = SizeOfFile(path);
-    if (!bytes) Fail(path + ": not there, expected the checkpoint of " + ToString(shard));
+    if (!bytes) FailReading(path + ": not there, expected the checkpoint of " + ToString(shard));
     manifest.files.push_back({.name = name, .bytes = *bytes, .sha256 = sha256});
   }
   return manifest;
@@ -169,9 +167,9 @@ void WriteManifest(const std::string& folder, const CheckpointManifest& manifest
     text = FormatManifest(manifest);
     ParseManifest(text);
   } catch (const std::runtime_error& error) {
-    Fail(path + ": " + error.what());
+    FailReading(path + ": " + error.what());
   }
-  if (const auto fault = FirstFault(folder, manifest)) Fail(*fault);
+  if (const auto fault = FirstFault(folder, manifest)) FailReading(*fault);
   // Other processes renamed the files into place; and the folder's name, and that of the one around
   // it, may be as new as they are.
   fs::path directory = fs::absolute(folder).lexically_normal();
@@ -189,9 +187,9 @@ std::optional<CheckpointManifest> ReadManifest(const std::string& folder) {
     if (!fs::exists(path)) return std::nullopt;
     return ParseManifest(ReadText(path));
   } catch (const fs::filesystem_error& error) {
-    Fail(path + ": cannot read: " + error.code().message());
+    FailReading(path + ": cannot read: " + error.code().message());
   } catch (const std::runtime_error& error) {
-    Fail(path + ": " + error.what());
+    FailReading(path + ": " + error.what());
   }
 }
 

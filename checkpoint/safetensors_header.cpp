@@ -17,15 +17,13 @@ using Json = nlohmann::json;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr std::size_t kAlignment = 8;
 
-[[noreturn]] void Fail(const std::string& what) { throw std::runtime_error(what); }
-
 std::string NameOf(const std::string& tensor) { return "tensor " + QuoteText(tensor); }
 
 Metadata ParseMetadata(const Json& json) {
-  if (!json.is_object()) Fail("__metadata__ is not an object");
+  if (!json.is_object()) FailReading("__metadata__ is not an object");
   Metadata metadata;
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) Fail("__metadata__ " + QuoteText(key) + " is not a string");
+    if (!value.is_string()) FailReading("__metadata__ " + QuoteText(key) + " is not a string");
     metadata[key] = value.get<std::string>();
   }
   return metadata;
@@ -33,21 +31,21 @@ Metadata ParseMetadata(const Json& json) {
 
 /// Non-negative integers that fit 63 bits; JSON calls everything else something else.
 std::vector<std::int64_t> ParseIntegers(const Json& json, const std::string& where) {
-  if (!json.is_array()) Fail(where + " is not a list");
+  if (!json.is_array()) FailReading(where + " is not a list");
   std::vector<std::int64_t> numbers;
   for (const Json& item : json) {
     const bool fits = item.is_number_unsigned() && item.get<std::uint64_t>() <= INT64_MAX;
-    if (!fits) Fail(where + " holds something other than integers from 0 to 2^63 - 1");
+    if (!fits) FailReading(where + " holds something other than integers from 0 to 2^63 - 1");
     numbers.push_back(item.get<std::int64_t>());
   }
   return numbers;
 }
 
 StoredType ParseType(const Json& json, const std::string& tensor) {
-  if (!json.is_string()) Fail(tensor + " dtype is not a string");
+  if (!json.is_string()) FailReading(tensor + " dtype is not a string");
   const auto& word = json.get_ref<const std::string&>();
   const auto type = ParseStoredType(word);
-  if (!type) Fail(tensor + " has unknown dtype " + QuoteText(word));
+  if (!type) FailReading(tensor + " has unknown dtype " + QuoteText(word));
   return *type;
 }
 
@@ -59,7 +57,7 @@ std::uint64_t NumBytes(const TensorEntry& entry, const std::string& tensor) {
   for (const std::int64_t size : entry.shape) {
     empty = empty || size == 0;
     if (__builtin_mul_overflow(bound, std::max<std::int64_t>(size, 1), &bound)) {
-      Fail(tensor + " has a shape of more than 2^63 - 1 bytes");
+      FailReading(tensor + " has a shape of more than 2^63 - 1 bytes");
     }
   }
   return empty ? 0 : static_cast<std::uint64_t>(bound);
@@ -67,14 +65,14 @@ std::uint64_t NumBytes(const TensorEntry& entry, const std::string& tensor) {
 
 TensorEntry ParseEntry(const std::string& name, const Json& json) {
   const std::string tensor = NameOf(name);
-  if (!json.is_object()) Fail(tensor + " is not an object");
+  if (!json.is_object()) FailReading(tensor + " is not an object");
   for (const char* key : {"dtype", "shape", "data_offsets"}) {
-    if (!json.contains(key)) Fail(tensor + " has no " + key);
+    if (!json.contains(key)) FailReading(tensor + " has no " + key);
   }
-  if (json.size() != 3) Fail(tensor + " has keys besides dtype, shape and data_offsets");
+  if (json.size() != 3) FailReading(tensor + " has keys besides dtype, shape and data_offsets");
   const auto offsets = ParseIntegers(json["data_offsets"], tensor + " data_offsets");
   if (offsets.size() != 2) {
-    Fail(tensor + " has " + std::to_string(offsets.size()) + " data_offsets, expected 2");
+    FailReading(tensor + " has " + std::to_string(offsets.size()) + " data_offsets, expected 2");
   }
   TensorEntry entry{.name = name,
                     .type = ParseType(json["dtype"], tensor),
@@ -83,7 +81,7 @@ TensorEntry ParseEntry(const std::string& name, const Json& json) {
                     .end = static_cast<std::uint64_t>(offsets[1])};
   const std::uint64_t num_bytes = NumBytes(entry, tensor);
   if (entry.begin > entry.end || entry.end - entry.begin != num_bytes) {
-    Fail(tensor + " lies at bytes " + std::to_string(entry.begin) + " to " +
+    FailReading(tensor + " lies at bytes " + std::to_string(entry.begin) + " to " +
          std::to_string(entry.end) + ", expected " + std::to_string(num_bytes) + " bytes");
   }
   return entry;
@@ -94,14 +92,14 @@ void CheckCover(const std::vector<TensorEntry>& entries, std::uint64_t num_bytes
   std::uint64_t end = 0;
   for (const TensorEntry& entry : entries) {
     if (entry.begin != end) {
-      Fail(NameOf(entry.name) + " begins at byte " + std::to_string(entry.begin) +
+      FailReading(NameOf(entry.name) + " begins at byte " + std::to_string(entry.begin) +
            " of the data, expected " + std::to_string(end) + ": there is " +
            (entry.begin < end ? "an overlap" : "a gap"));
     }
     end = entry.end;
   }
   if (end != num_bytes) {
-    Fail("tensors end at byte " + std::to_string(end) + " of the data, but it has " +
+    FailReading("tensors end at byte " + std::to_string(end) + " of the data, but it has " +
          std::to_string(num_bytes) + " bytes");
   }
 }
@@ -116,7 +114,7 @@ std::string Dump(const Json& json) {
   try {
     return json.dump();
   } catch (const Json::type_error&) {
-    Fail("a tensor name or metadata text is not valid UTF-8");
+    FailReading("a tensor name or metadata text is not valid UTF-8");
   }
 }
 
@@ -144,15 +142,15 @@ std::string FormatHeader(const SafetensorsHeader& header) {
   Json json = Json::object();
   json[kMetadataKey] = header.metadata;
   for (const TensorEntry& entry : header.entries) {
-    if (entry.name == kMetadataKey) Fail("tensor name __metadata__ is reserved");
+    if (entry.name == kMetadataKey) FailReading("tensor name __metadata__ is reserved");
     if (!json.emplace(entry.name, EntryJson(entry)).second) {
-      Fail("tensor name " + QuoteText(entry.name) + " is used twice");
+      FailReading("tensor name " + QuoteText(entry.name) + " is used twice");
     }
   }
   std::string text = Dump(json);
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   if (text.size() > kMaxHeaderBytes) {
-    Fail("header has " + std::to_string(text.size()) + " bytes, expected at most " +
+    FailReading("header has " + std::to_string(text.size()) + " bytes, expected at most " +
          std::to_string(kMaxHeaderBytes));
   }
   return text;

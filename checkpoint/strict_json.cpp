@@ -44,6 +44,8 @@ class ParseGuard {
 
 }  // namespace
 
+void FailReading(const std::string& what) { throw std::runtime_error(what); }
+
 nlohmann::json ParseStrictJson(const std::string& text, const std::string& what) {
   if (text.empty() || text.front() != '{') {
     throw std::runtime_error(what + " does not begin with '{'");

@@ -12,6 +12,9 @@ namespace troupe {
 /// 1e999.
 nlohmann::json ParseStrictJson(const std::string& text, const std::string& what);
 
+/// Throws std::runtime_error: `what` is wrong with a file.
+[[noreturn]] void FailReading(const std::string& what);
+
 /// Text from a file in quotes, so that it stays one short printable line.
 std::string QuoteText(const std::string& text);
 

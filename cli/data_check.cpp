@@ -18,7 +18,7 @@
 namespace troupe {
 namespace {
 
-struct CheckArguments {
+struct DataCheckArguments {
   ConfigArguments config;  ///< its path may be that of a list
   bool quick = false;
 };
@@ -158,7 +158,7 @@ void AddDataCheck(CLI::App& data, Command& command) {
       "Check every row and every image of a list, or of the lists that a configuration names, and\n"
       "print all faults, one a line, and a summary.\n"
       "Exit code: 0 no faults, 1 faults, 2 wrong arguments or configuration.");
-  auto arguments = std::make_shared<CheckArguments>();
+  auto arguments = std::make_shared<DataCheckArguments>();
   check
       ->add_option("FILE", arguments->config.path,
                    "a list (*.json, *.jsonl), or a configuration (*.toml)")

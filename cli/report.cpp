@@ -15,7 +15,7 @@ namespace troupe {
 namespace {
 
 /// A step is enough to see a schedule, and keeps the page small however long the run was.
-std::string LastStepOf(const OpenTrace& run) {
+std::string LastStepOf(const OpenedTrace& run) {
   const std::vector<StepSpan> spans = {run.steps.all().back()};
   return TimelineJson(run, spans, MakeTimeline(run.index, spans, Stretch::kSteps));
 }
@@ -23,7 +23,7 @@ std::string LastStepOf(const OpenTrace& run) {
 PageRun RunOf(const std::string& run_directory) {
   PageRun page = CurvesOf(run_directory);
   try {
-    const OpenTrace run(run_directory);
+    const OpenedTrace run(run_directory);
     if (run.steps.all().empty()) {
       page.without_timeline = "no timeline: the trace holds no complete training step";
     } else {
@@ -52,7 +52,7 @@ PageRun CurvesOf(const std::string& run_directory) {
   return page;
 }
 
-std::string TimelineJson(const OpenTrace& run, const std::vector<StepSpan>& spans,
+std::string TimelineJson(const OpenedTrace& run, const std::vector<StepSpan>& spans,
                          const Timeline& timeline) {
   const Summary summary = Summarize(run.index, spans);
   return PageTimelineJson({run.index, timeline, ToJson(StageTable(summary, run.index))});

@@ -18,7 +18,7 @@ std::string RunName(const std::string& run_directory);
 PageRun CurvesOf(const std::string& run_directory);
 
 /// The timeline of a stretch of a run with its table, as JSON.
-std::string TimelineJson(const OpenTrace& run, const std::vector<StepSpan>& spans,
+std::string TimelineJson(const OpenedTrace& run, const std::vector<StepSpan>& spans,
                          const Timeline& timeline);
 
 /// Curves, facts, and the timeline of the last step that the trace holds. Where the trace cannot be

@@ -17,7 +17,7 @@ struct ReportArguments {
   std::string csv;
 };
 
-int Report(const ReportArguments& arguments) {
+int ReportRuns(const ReportArguments& arguments) {
   std::string path = arguments.out;
   if (path.empty()) {
     path = arguments.runs.size() == 1 ? arguments.runs.front() + "/" + kReportFile : kReportFile;
@@ -60,7 +60,7 @@ void AddReport(CLI::App& app, Command& command) {
                    "write the values of metrics.jsonl of the (first) run to this file, too, a\n"
                    "row per step")
       ->type_name("FILE");
-  verb->callback([&command, arguments] { command = [arguments] { return Report(*arguments); }; });
+  verb->callback([&command, arguments] { command = [arguments] { return ReportRuns(*arguments); }; });
 }
 
 }  // namespace troupe

@@ -59,7 +59,7 @@ TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory
       count_skipped_(std::move(count_skipped)),
       progress_(config.run.steps, terminal),
       metrics_(KeepMetrics(directory.File("metrics.jsonl"), directory.steps_done(), history_),
-               Opening::kAppend) {}
+               FileOpening::kAppend) {}
 
 void TrainObserver::WriteMetrics(const std::string& line) {
   const std::string text = line + '\n';

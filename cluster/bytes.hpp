@@ -22,7 +22,10 @@ class ByteWriter {
   void U64(std::uint64_t value) { Number(value, 8); }
   void I32(std::int32_t value) { U32(static_cast<std::uint32_t>(value)); }
   void I64(std::int64_t value) { U64(static_cast<std::uint64_t>(value)); }
-  void Raw(std::span<const std::byte> bytes);
+  void Raw(std::span<const std::byte> bytes) {
+    // GCC 12 takes an insert() into a vector that it knows to be empty for an overflow.
+    for (const std::byte byte : bytes) bytes_.push_back(byte);
+  }
   /// Its length in 4 bytes, then itself.
   void Text(const std::string& text) {
     U32(static_cast<std::uint32_t>(text.size()));

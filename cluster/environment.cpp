@@ -17,7 +17,7 @@ struct PairSource {
 };
 
 /// What a source says.
-struct Claim {
+struct PlaceClaim {
   std::string source;   ///< "--node", "PMI_RANK/PMI_SIZE"
   bool plural = false;  ///< "say", not "says"
   int index = 0;
@@ -46,7 +46,7 @@ static std::optional<int> NumberOf(std::string_view text) {
   return whole ? std::optional(number) : std::nullopt;
 }
 
-static Claim Checked(Claim claim) {
+static PlaceClaim Checked(PlaceClaim claim) {
   if (claim.count >= 1 && claim.index < claim.count) return claim;
   throw LaunchError(claim.Says() + ", expected " +
                     (claim.count < 1 ? "at least 1 process"
@@ -54,7 +54,7 @@ static Claim Checked(Claim claim) {
 }
 
 /// "1/4", as --node and TROUPE_NODE have it.
-static Claim ParseClaim(const std::string& source, const std::string& text) {
+static PlaceClaim ParseClaim(const std::string& source, const std::string& text) {
   const auto slash = std::min(text.find('/'), text.size());
   const auto index = NumberOf(std::string_view(text).substr(0, slash));
   const auto count = NumberOf(std::string_view(text).substr(std::min(slash + 1, text.size())));
@@ -71,7 +71,7 @@ static int NumberIn(const std::string& name, const std::string& text) {
   return *number;
 }
 
-static std::optional<Claim> ReadPair(const Variables& variables, const PairSource& pair) {
+static std::optional<PlaceClaim> ReadPair(const Variables& variables, const PairSource& pair) {
   const std::string* const index = FindVariable(variables, pair.index);
   const std::string* const count = FindVariable(variables, pair.count);
   if (index == nullptr && count == nullptr) return {};
@@ -86,7 +86,7 @@ static std::optional<Claim> ReadPair(const Variables& variables, const PairSourc
 
 /// torchrun sets both pairs. They are the same unless it starts several workers on a node; then
 /// GROUP_RANK is one number for all of these, and RANK tells them apart.
-static void ReadTorch(const Variables& variables, std::vector<Claim>& claims) {
+static void ReadTorch(const Variables& variables, std::vector<PlaceClaim>& claims) {
   const auto workers = ReadPair(variables, kTorchWorkers);
   const auto nodes = ReadPair(variables, kTorchNodes);
   const bool one_each = !workers || !nodes || workers->count == nodes->count;
@@ -94,9 +94,9 @@ static void ReadTorch(const Variables& variables, std::vector<Claim>& claims) {
   if (workers) claims.push_back(*workers);
 }
 
-static std::vector<Claim> ReadClaims(const Variables& variables,
+static std::vector<PlaceClaim> ReadClaims(const Variables& variables,
                                      const std::optional<std::string>& node_argument) {
-  std::vector<Claim> claims;
+  std::vector<PlaceClaim> claims;
   const auto add = [&](const PairSource& pair) {
     if (auto claim = ReadPair(variables, pair)) claims.push_back(std::move(*claim));
   };
@@ -130,9 +130,9 @@ static NodeChoice NoSource(const ProcessPlan& plan) {
 
 NodeChoice ChooseNode(const Variables& variables, const std::optional<std::string>& node_argument,
                       const ProcessPlan& plan) {
-  const std::vector<Claim> claims = ReadClaims(variables, node_argument);
+  const std::vector<PlaceClaim> claims = ReadClaims(variables, node_argument);
   if (claims.empty()) return NoSource(plan);
-  const Claim& first = claims.front();
+  const PlaceClaim& first = claims.front();
   for (const auto& other : claims) {
     if (other.index == first.index && other.count == first.count) continue;
     throw LaunchError(first.Says() + ", " + other.Says());
@@ -148,7 +148,7 @@ NodeChoice ChooseNode(const Variables& variables, const std::optional<std::strin
 
 std::optional<std::string> TaskOfMany(const Variables& variables) {
   try {
-    for (const Claim& claim : ReadClaims(variables, std::nullopt)) {
+    for (const PlaceClaim& claim : ReadClaims(variables, std::nullopt)) {
       if (claim.count > 1) return claim.Says();
     }
   } catch (const LaunchError&) {

@@ -5,17 +5,11 @@
 #include <utility>
 
 namespace troupe {
-namespace {
-
-Side Other(Side side) { return side == Side::kInitiator ? Side::kAcceptor : Side::kInitiator; }
-
-}  // namespace
-
 JoinChannel::JoinChannel(Socket socket, const RunKey& session, Side self, Socket wire)
     : socket_(std::move(socket)),
       wire_(std::move(wire)),
       sealer_(session, self),
-      opener_(session, Other(self)) {
+      opener_(session, OtherSide(self)) {
   try {
     local_ = tcp_socket().local_address();
     peer_ = tcp_socket().peer_address();

@@ -23,7 +23,6 @@ constexpr milliseconds kMismatchGrace{1000};
 // Of one that has proven the key, to say who it is.
 constexpr milliseconds kHelloTime{10'000};
 constexpr milliseconds kFarewellTime{1000};
-constexpr milliseconds kRound{250};
 
 /// A connection that has proven the key.
 struct Guest {
@@ -121,7 +120,7 @@ void First::Gather() {
              std::to_string(num_processes - absent.size()) + " of " +
              std::to_string(num_processes) + " are here)";
     });
-    Round(std::min(deadline, now + kRound));
+    Round(std::min(deadline, now + kJoinRound));
   }
 }
 
@@ -153,7 +152,7 @@ void First::Meet(const Roster& roster) {
       Refuse({Enumerate(unready) + " did not get ready within " +
               InSeconds(MeshTime(options_) + kReportTime) + " after all processes had come"});
     progress.Tell(now, [&] { return "connecting: " + Enumerate(unready) + " not yet ready"; });
-    Round(std::min(deadline, now + kRound));
+    Round(std::min(deadline, now + kJoinRound));
   }
   SendAll(Go{});
   Farewell(/*until_closed=*/false);

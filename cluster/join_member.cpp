@@ -20,7 +20,6 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kComeBackAfter{300};
-constexpr milliseconds kRound{250};
 // What process 0 may take beyond its own deadlines to tell us of its decision.
 constexpr milliseconds kPatience{5000};
 // Up to three connections per peer, all processes at once: gentle on the places of each acceptor.
@@ -46,7 +45,7 @@ class Member {
       const Deadline now = steady_clock::now();
       CheckDeadlines(now);
       progress_.Tell(now, [&] { return ProgressText(); });
-      Round(now + kRound);
+      Round(now + kJoinRound);
     }
     acceptor_->SayTotal();
     return {std::move(*roster_), mesh_.Take()};

@@ -12,6 +12,9 @@
 namespace troupe {
 
 /// Process 0's side, and everybody else's. Throw JoinError, and what the layers below throw.
+/// How often a process that waits for others looks around.
+inline constexpr std::chrono::milliseconds kJoinRound{250};
+
 Joined JoinAsFirst(const RunKey& key, const JoinOptions& options);
 Joined JoinAsMember(const RunKey& key, const JoinOptions& options);
 

@@ -17,6 +17,9 @@ inline constexpr std::size_t kLargestPayload = std::size_t{1} << 20;
 
 /// Who speaks: what one side seals only the other opens.
 enum class Side : std::uint8_t { kInitiator = 1, kAcceptor = 2 };
+inline Side OtherSide(Side side) {
+  return side == Side::kInitiator ? Side::kAcceptor : Side::kInitiator;
+}
 
 class FrameSealer {
  public:

@@ -14,8 +14,6 @@
 namespace troupe {
 namespace {
 
-Side Other(Side side) { return side == Side::kInitiator ? Side::kAcceptor : Side::kInitiator; }
-
 std::string AddressOf(const Socket& socket) {
   try {
     return " (" + socket.peer_address().host + ")";
@@ -89,7 +87,7 @@ bool TlsHandshake::State::Receive() {
   if (!Went(got.status)) return false;
   num_done += got.num_bytes;
   if (num_done < claimed.size()) return true;
-  if (EqualDigests(claimed, ProofOf(Other(self)))) {
+  if (EqualDigests(claimed, ProofOf(OtherSide(self)))) {
     step = Step::kDone;
   } else {
     Fail("it is not who has proven the run key (somebody in between?)", false);

@@ -5,8 +5,6 @@ namespace troupe {
 static constexpr Range kDevices{1, kMaxRanks};
 /// Times become whole nanoseconds or milliseconds: what is larger is a slip of the pen.
 static constexpr Range kTime{.low = 0, .high = 1e6, .above_low = true};
-static constexpr Range kCount{1, kMaxCount};
-static constexpr Range kCountOrNone{0, kMaxCount};
 
 static KeySpec Seconds(std::string_view name, Slot (*slot)(const Target&),
                        std::string_view meaning) {

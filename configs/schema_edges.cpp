@@ -2,8 +2,6 @@
 
 namespace troupe {
 
-static constexpr Range kCount{1, kMaxCount};
-
 std::vector<KeySpec> EdgeKeys() {
   return {
       {.table = "edges.*.*",

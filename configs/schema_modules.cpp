@@ -2,9 +2,6 @@
 
 namespace troupe {
 
-static constexpr Range kPositive{.low = 0, .above_low = true};
-static constexpr Range kNotNegative{.low = 0};
-
 std::vector<KeySpec> ModuleKeys() {
   return {
       {.table = "modules.*",

@@ -2,11 +2,6 @@
 
 namespace troupe {
 
-static constexpr Range kCount{1, kMaxCount};
-static constexpr Range kCountOrNone{0, kMaxCount};
-static constexpr Range kPositive{.low = 0, .above_low = true};
-static constexpr Range kNotNegative{.low = 0};
-
 std::vector<KeySpec> RunKeys() {
   return {
       {.table = "",

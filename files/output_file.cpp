@@ -26,8 +26,8 @@ int CreateFile(const std::string& path) {
   return file;
 }
 
-OutputFile::OutputFile(std::string path, Opening opening) : path_(std::move(path)) {
-  if (opening == Opening::kNew) {
+OutputFile::OutputFile(std::string path, FileOpening opening) : path_(std::move(path)) {
+  if (opening == FileOpening::kNew) {
     file_ = CreateFile(path_);
     return;
   }

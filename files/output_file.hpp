@@ -13,7 +13,7 @@ namespace troupe {
 /// Returns its descriptor. Throws std::runtime_error with path and reason.
 int CreateFile(const std::string& path);
 
-enum class Opening {
+enum class FileOpening {
   kNew,     ///< in the place of whatever file or link has the name
   kAppend,  ///< at the end of the file, which may be there; not through a link
 };
@@ -22,7 +22,7 @@ enum class Opening {
 /// "runs/a/model.safetensors.tmp: cannot write: No space left on device".
 class OutputFile {
  public:
-  explicit OutputFile(std::string path, Opening opening = Opening::kNew);
+  explicit OutputFile(std::string path, FileOpening opening = FileOpening::kNew);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

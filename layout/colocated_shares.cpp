@@ -21,11 +21,11 @@ Units EmptyUnits(int num_languages, int num_encoders) {
                std::vector<std::int64_t>(static_cast<std::size_t>(num_encoders), 0));
 }
 
-std::int64_t& At(Units& units, Link link) {
+std::int64_t& UnitsOn(Units& units, Link link) {
   return units[static_cast<std::size_t>(link.language)][static_cast<std::size_t>(link.encoder)];
 }
 
-std::int64_t At(const Units& units, Link link) {
+std::int64_t UnitsOn(const Units& units, Link link) {
   return units[static_cast<std::size_t>(link.language)][static_cast<std::size_t>(link.encoder)];
 }
 
@@ -37,11 +37,11 @@ int NumEncoders(const Units& units) { return static_cast<int>(units.front().size
 std::optional<std::vector<Link>> Path(const Units& forest, int from, int to, int came = -1) {
   for (int encoder = 0; encoder < NumEncoders(forest); ++encoder) {
     const Link first{from, encoder};
-    if (encoder == came || At(forest, first) == 0) continue;
+    if (encoder == came || UnitsOn(forest, first) == 0) continue;
     if (encoder == to) return std::vector<Link>{first};
     for (int language = 0; language < NumLanguages(forest); ++language) {
       const Link second{language, encoder};
-      if (language == from || At(forest, second) == 0) continue;
+      if (language == from || UnitsOn(forest, second) == 0) continue;
       auto rest = Path(forest, language, to, encoder);
       if (!rest) continue;
       rest->insert(rest->begin(), {first, second});
@@ -57,24 +57,24 @@ void Add(Units& forest, Link link, std::int64_t units) {
   const auto path = Path(forest, link.language, link.encoder);
   std::int64_t moved = path ? units : 0;
   for (std::size_t i = 1; path && i < path->size(); i += 2) {
-    moved = std::min(moved, At(forest, (*path)[i]));
+    moved = std::min(moved, UnitsOn(forest, (*path)[i]));
   }
   for (std::size_t i = 0; path && i < path->size(); ++i) {
-    At(forest, (*path)[i]) += i % 2 == 0 ? moved : -moved;
+    UnitsOn(forest, (*path)[i]) += i % 2 == 0 ? moved : -moved;
   }
-  At(forest, link) = units - moved;
+  UnitsOn(forest, link) = units - moved;
 }
 
 /// Shared ranks, without cycles.
 Units ForestOf(const Grid& encoder, const Grid& language) {
   Units shared = EmptyUnits(language.layout().dp, encoder.layout().dp);
   for (const int rank : encoder.ranks()) {
-    ++At(shared, {language.CoordinatesOf(rank).dp, encoder.CoordinatesOf(rank).dp});
+    ++UnitsOn(shared, {language.CoordinatesOf(rank).dp, encoder.CoordinatesOf(rank).dp});
   }
   Units forest = EmptyUnits(language.layout().dp, encoder.layout().dp);
   for (int l = 0; l < NumLanguages(shared); ++l) {
     for (int e = 0; e < NumEncoders(shared); ++e) {
-      if (At(shared, {l, e}) > 0) Add(forest, {l, e}, At(shared, {l, e}));
+      if (UnitsOn(shared, {l, e}) > 0) Add(forest, {l, e}, UnitsOn(shared, {l, e}));
     }
   }
   return forest;
@@ -115,7 +115,7 @@ ColocatedShares::ColocatedShares(const Grid& encoder, const Grid& language)
 void ColocatedShares::PlaceLine(const Units& forest, int language, int by, int after) {
   int last = after;
   const auto place = [&](int encoder) {
-    const std::int64_t units = At(forest, {language, encoder});
+    const std::int64_t units = UnitsOn(forest, {language, encoder});
     if (units == 0) return;
     arcs_.push_back({language, encoder, units, last});
     last = static_cast<int>(arcs_.size()) - 1;
@@ -130,7 +130,7 @@ void ColocatedShares::PlaceLine(const Units& forest, int language, int by, int a
 void ColocatedShares::PlaceRest(const Units& forest, int encoder, int first, int after) {
   ++components_.back().num_encoders;
   for (int language = 0; language < num_languages_; ++language) {
-    if (language == first || At(forest, {language, encoder}) == 0) continue;
+    if (language == first || UnitsOn(forest, {language, encoder}) == 0) continue;
     const int arc = static_cast<int>(arcs_.size());
     PlaceLine(forest, language, encoder, after);
     after = arc;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<Axis, 4> kAxes = {Axis::kTensor, Axis::kContext, Axis::kPipeline, Axis::kData};
 
-int& At(Coordinates& at, Axis axis) {
+int& IndexOn(Coordinates& at, Axis axis) {
   switch (axis) {
     case Axis::kTensor:
       return at.tp;
@@ -24,9 +24,9 @@ int& At(Coordinates& at, Axis axis) {
   return at.pp;
 }
 
-int At(const Coordinates& at, Axis axis) {
+int IndexOn(const Coordinates& at, Axis axis) {
   Coordinates copy = at;
-  return At(copy, axis);
+  return IndexOn(copy, axis);
 }
 
 std::string JoinRanks(const std::vector<int>& ranks) {
@@ -152,7 +152,7 @@ int Grid::RankAt(const Coordinates& at) const {
   int place = 0;
   int stride = 1;
   for (const Axis axis : order_) {
-    const int index = At(at, axis);
+    const int index = IndexOn(at, axis);
     if (index < 0 || index >= layout_.size(axis)) {
       throw LayoutError(ToString(axis) + " coordinate is " + std::to_string(index) +
                         ", expected 0 to " + std::to_string(layout_.size(axis) - 1));
@@ -171,7 +171,7 @@ Coordinates Grid::CoordinatesOf(int rank) const {
   auto place = static_cast<int>(found - ranks_.begin());
   Coordinates at;
   for (const Axis axis : order_) {
-    At(at, axis) = place % layout_.size(axis);
+    IndexOn(at, axis) = place % layout_.size(axis);
     place /= layout_.size(axis);
   }
   return at;
@@ -181,7 +181,7 @@ std::vector<int> Grid::Group(Axis axis, const Coordinates& at) const {
   std::vector<int> group;
   Coordinates member = at;
   for (int index = 0; index < layout_.size(axis); ++index) {
-    At(member, axis) = index;
+    IndexOn(member, axis) = index;
     group.push_back(RankAt(member));
   }
   return group;

@@ -6,14 +6,14 @@
 #include <queue>
 #include <utility>
 
+#include "layout/at.hpp"
+
 namespace troupe {
 
 namespace {
 
-std::size_t Index(int i) { return static_cast<std::size_t>(i); }
-
 std::string EdgeName(const std::vector<ModuleNode>& modules, const ModuleEdge& edge) {
-  return "edge " + modules[Index(edge.from)].name + " -> " + modules[Index(edge.to)].name;
+  return "edge " + modules[At(edge.from)].name + " -> " + modules[At(edge.to)].name;
 }
 
 void CheckModules(const std::vector<ModuleNode>& modules) {
@@ -28,7 +28,7 @@ void CheckModules(const std::vector<ModuleNode>& modules) {
 void CheckEnds(const std::vector<ModuleNode>& modules, const std::vector<ModuleEdge>& edges) {
   for (std::size_t e = 0; e < edges.size(); ++e) {
     for (const int end : {edges[e].from, edges[e].to}) {
-      if (end < 0 || Index(end) >= modules.size()) {
+      if (end < 0 || At(end) >= modules.size()) {
         throw LayoutError("edge " + std::to_string(e) + " names module " + std::to_string(end) +
                           ", but there are " + std::to_string(modules.size()) + " modules");
       }
@@ -64,15 +64,15 @@ std::string CyclePath(const std::vector<ModuleNode>& modules, const std::vector<
   while (std::find(walk.begin(), walk.end(), module) == walk.end()) {
     walk.push_back(module);
     module = std::find_if(edges.begin(), edges.end(), [&](const ModuleEdge& edge) {
-               return edge.to == walk.back() && waiting[Index(edge.from)];
+               return edge.to == walk.back() && waiting[At(edge.from)];
              })->from;
   }
   std::vector<int> cycle(std::find(walk.begin(), walk.end(), module), walk.end());
   std::reverse(cycle.begin(), cycle.end());
   std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
   std::string path;
-  for (const int on_cycle : cycle) path += modules[Index(on_cycle)].name + " -> ";
-  return path + modules[Index(cycle.front())].name;
+  for (const int on_cycle : cycle) path += modules[At(on_cycle)].name + " -> ";
+  return path + modules[At(cycle.front())].name;
 }
 
 /// Modules so that every edge points forward; of those that could come next, the first as given.
@@ -81,8 +81,8 @@ std::vector<int> OrderModules(const std::vector<ModuleNode>& modules,
   std::vector<int> missing(modules.size(), 0);  // edges whose source has not come yet
   std::vector<std::vector<int>> next(modules.size());
   for (const ModuleEdge& edge : edges) {
-    ++missing[Index(edge.to)];
-    next[Index(edge.from)].push_back(edge.to);
+    ++missing[At(edge.to)];
+    next[At(edge.from)].push_back(edge.to);
   }
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (std::size_t m = 0; m < modules.size(); ++m) {
@@ -94,9 +94,9 @@ std::vector<int> OrderModules(const std::vector<ModuleNode>& modules,
     const int module = ready.top();
     ready.pop();
     order.push_back(module);
-    waiting[Index(module)] = false;
-    for (const int to : next[Index(module)]) {
-      if (--missing[Index(to)] == 0) ready.push(to);
+    waiting[At(module)] = false;
+    for (const int to : next[At(module)]) {
+      if (--missing[At(to)] == 0) ready.push(to);
     }
   }
   if (order.size() < modules.size()) {
@@ -115,7 +115,7 @@ StageGraph::StageGraph(std::vector<ModuleNode> modules, std::vector<ModuleEdge> 
   MakeStages();
   MakeLinks();
   for (const int module : module_order) {
-    for (int pp = 0; pp < modules_[Index(module)].pp; ++pp) {
+    for (int pp = 0; pp < modules_[At(module)].pp; ++pp) {
       order_.push_back(StageIndex(module, pp));
     }
   }
@@ -135,15 +135,15 @@ void StageGraph::MakeLinks() {
   const auto connect = [this](int from, int to, int edge) {
     const auto link = static_cast<int>(links_.size());
     links_.push_back({.from = from, .to = to, .edge = edge});
-    stages_[Index(from)].out.push_back(link);
-    stages_[Index(to)].in.push_back(link);
+    stages_[At(from)].out.push_back(link);
+    stages_[At(to)].in.push_back(link);
   };
   for (std::size_t s = 0; s + 1 < stages_.size(); ++s) {
     const auto stage = static_cast<int>(s);
     if (stages_[s].module == stages_[s + 1].module) connect(stage, stage + 1, -1);
   }
   for (std::size_t e = 0; e < edges_.size(); ++e) {
-    connect(StageIndex(edges_[e].from, modules_[Index(edges_[e].from)].pp - 1),
+    connect(StageIndex(edges_[e].from, modules_[At(edges_[e].from)].pp - 1),
             StageIndex(edges_[e].to, 0), static_cast<int>(e));
   }
 }
@@ -152,40 +152,40 @@ void StageGraph::MeasureDistances() {
   sink_distances_.assign(stages_.size(), 0);
   limits_.assign(stages_.size(), 1);
   for (auto stage = order_.rbegin(); stage != order_.rend(); ++stage) {
-    int& distance = sink_distances_[Index(*stage)];
-    int& limit = limits_[Index(*stage)];
+    int& distance = sink_distances_[At(*stage)];
+    int& limit = limits_[At(*stage)];
     // All successors first, credits after: the tightest edge holds even if it leads to a short
     // branch, because a forward delivers to all of them.
-    for (const int out : stages_[Index(*stage)].out) {
-      distance = std::max(distance, 1 + sink_distances_[Index(links_[Index(out)].to)]);
-      limit = std::max(limit, 1 + limits_[Index(links_[Index(out)].to)]);
+    for (const int out : stages_[At(*stage)].out) {
+      distance = std::max(distance, 1 + sink_distances_[At(links_[At(out)].to)]);
+      limit = std::max(limit, 1 + limits_[At(links_[At(out)].to)]);
     }
-    for (const int out : stages_[Index(*stage)].out) {
-      const int edge = links_[Index(out)].edge;
-      if (edge >= 0) limit = std::min(limit, edges_[Index(edge)].credits);
+    for (const int out : stages_[At(*stage)].out) {
+      const int edge = links_[At(out)].edge;
+      if (edge >= 0) limit = std::min(limit, edges_[At(edge)].credits);
     }
   }
 }
 
 int StageGraph::StageIndex(int module, int pp) const {
-  if (module < 0 || Index(module) >= modules_.size()) {
+  if (module < 0 || At(module) >= modules_.size()) {
     throw LayoutError("module " + std::to_string(module) + " does not exist, there are " +
                       std::to_string(modules_.size()));
   }
-  if (pp < 0 || pp >= modules_[Index(module)].pp) {
-    throw LayoutError("stage " + std::to_string(pp) + " of " + modules_[Index(module)].name +
-                      " does not exist, its pp is " + std::to_string(modules_[Index(module)].pp));
+  if (pp < 0 || pp >= modules_[At(module)].pp) {
+    throw LayoutError("stage " + std::to_string(pp) + " of " + modules_[At(module)].name +
+                      " does not exist, its pp is " + std::to_string(modules_[At(module)].pp));
   }
-  return first_stages_[Index(module)] + pp;
+  return first_stages_[At(module)] + pp;
 }
 
 std::string StageGraph::StageName(int stage) const {
-  if (stage < 0 || Index(stage) >= stages_.size()) {
+  if (stage < 0 || At(stage) >= stages_.size()) {
     throw LayoutError("stage " + std::to_string(stage) + " does not exist, there are " +
                       std::to_string(stages_.size()));
   }
-  const StageNode& node = stages_[Index(stage)];
-  return modules_[Index(node.module)].name + ".s" + std::to_string(node.pp);
+  const StageNode& node = stages_[At(stage)];
+  return modules_[At(node.module)].name + ".s" + std::to_string(node.pp);
 }
 
 }  // namespace troupe

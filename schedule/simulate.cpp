@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layout/at.hpp"
+
 namespace troupe {
 namespace {
-
-std::size_t Index(int i) { return static_cast<std::size_t>(i); }
 
 /// A pass that is running, and when it ends; or a tensor on its way, and when it is there.
 struct Ending {
@@ -45,14 +45,14 @@ class Simulator {
         answered_(graph.links().size()) {
     result_.stages.resize(counters_.size());
     int devices = 0;
-    for (int stage = 0; Index(stage) < counters_.size(); ++stage) {
-      StageCounters& c = counters_[Index(stage)];
+    for (int stage = 0; At(stage) < counters_.size(); ++stage) {
+      StageCounters& c = counters_[At(stage)];
       c.horizon = microbatches;
-      if (graph.stages()[Index(stage)].in.empty()) c.activations = microbatches;
+      if (graph.stages()[At(stage)].in.empty()) c.activations = microbatches;
       devices = std::max(devices, DeviceOf(stage) + 1);
       touched_.insert(stage);
     }
-    queues_.resize(Index(devices));
+    queues_.resize(At(devices));
     for (std::size_t device = 0; device < schedule.orders.size(); ++device) {
       if (!schedule.orders[device].empty()) queues_[device].order = &schedule.orders[device];
     }
@@ -80,10 +80,10 @@ class Simulator {
 
  private:
   int DeviceOf(int stage) const {
-    return schedule_.devices.empty() ? stage : schedule_.devices[Index(stage)];
+    return schedule_.devices.empty() ? stage : schedule_.devices[At(stage)];
   }
   bool RunsBackward(int stage) const {
-    return schedule_.runs_backward.empty() || schedule_.runs_backward[Index(stage)];
+    return schedule_.runs_backward.empty() || schedule_.runs_backward[At(stage)];
   }
 
   /// Lets every stage that learned something decide, and every device begin what it may.
@@ -91,14 +91,14 @@ class Simulator {
     std::set<int> devices;
     for (const int stage : std::exchange(touched_, {})) {
       devices.insert(DeviceOf(stage));
-      StageCounters& c = counters_[Index(stage)];
-      const auto pass = NextPass(c, schedule_.rules[Index(stage)]);
+      StageCounters& c = counters_[At(stage)];
+      const auto pass = NextPass(c, schedule_.rules[At(stage)]);
       if (!pass) continue;
       c.busy = true;
       CountStarted(c, *pass);
-      queues_[Index(DeviceOf(stage))].commands.push_back({stage, *pass});
+      queues_[At(DeviceOf(stage))].commands.push_back({stage, *pass});
     }
-    for (const int device : devices) Begin(queues_[Index(device)], now_ns);
+    for (const int device : devices) Begin(queues_[At(device)], now_ns);
   }
 
   void Begin(DeviceQueue& queue, std::int64_t now_ns) {
@@ -119,37 +119,37 @@ class Simulator {
                                   graph_.StageName(command.stage) + " takes " +
                                   std::to_string(takes_ns) + " ns");
     }
-    result_.stages[Index(command.stage)].push_back({command.pass, now_ns, now_ns + takes_ns});
+    result_.stages[At(command.stage)].push_back({command.pass, now_ns, now_ns + takes_ns});
     running_.push({now_ns + takes_ns, command.stage, command.pass, -1, false});
   }
 
   /// The smallest of `counts` over `links`.
   static std::int64_t Least(const std::vector<int>& links,
                             const std::vector<std::int64_t>& counts) {
-    std::int64_t least = counts[Index(links.front())];
-    for (const int link : links) least = std::min(least, counts[Index(link)]);
+    std::int64_t least = counts[At(links.front())];
+    for (const int link : links) least = std::min(least, counts[At(link)]);
     return least;
   }
 
   void Answer(int link) {
-    ++answered_[Index(link)];
-    const int before = graph_.links()[Index(link)].from;
-    StageCounters& c = counters_[Index(before)];
-    c.gradients = Least(graph_.stages()[Index(before)].out, answered_);
+    ++answered_[At(link)];
+    const int before = graph_.links()[At(link)].from;
+    StageCounters& c = counters_[At(before)];
+    c.gradients = Least(graph_.stages()[At(before)].out, answered_);
     if (!RunsBackward(before)) Retire(before);
     touched_.insert(before);
   }
 
   void Arrive(int link) {
-    ++arrived_[Index(link)];
-    const int next = graph_.links()[Index(link)].to;
-    counters_[Index(next)].activations = Least(graph_.stages()[Index(next)].in, arrived_);
+    ++arrived_[At(link)];
+    const int next = graph_.links()[At(link)].to;
+    counters_[At(next)].activations = Least(graph_.stages()[At(next)].in, arrived_);
     touched_.insert(next);
   }
 
   /// Something goes over the link, now or in the time that it takes.
   void Send(int link, bool answer, std::int64_t now_ns) {
-    const std::int64_t takes_ns = schedule_.link_ns.empty() ? 0 : schedule_.link_ns[Index(link)];
+    const std::int64_t takes_ns = schedule_.link_ns.empty() ? 0 : schedule_.link_ns[At(link)];
     if (takes_ns > 0) {
       running_.push({now_ns + takes_ns, 0, {}, link, answer});
     } else {
@@ -158,24 +158,24 @@ class Simulator {
   }
 
   void Retire(int stage) {
-    StageCounters& c = counters_[Index(stage)];
+    StageCounters& c = counters_[At(stage)];
     c.backwards = c.weights = c.gradients;
   }
 
   void Finish(int stage, const Pass& pass, std::int64_t now_ns) {
-    const StageNode& node = graph_.stages()[Index(stage)];
-    counters_[Index(stage)].busy = false;
-    queues_[Index(DeviceOf(stage))].busy = false;
+    const StageNode& node = graph_.stages()[At(stage)];
+    counters_[At(stage)].busy = false;
+    queues_[At(DeviceOf(stage))].busy = false;
     touched_.insert(stage);
     if (pass.kind == PassKind::kForward) {
       if (node.out.empty()) {
-        ++counters_[Index(stage)].gradients;
+        ++counters_[At(stage)].gradients;
         if (!RunsBackward(stage)) Retire(stage);
       }
       for (const int link : node.out) Send(link, false, now_ns);
     }
     for (const int link : node.in) {
-      const bool with_forward = !RunsBackward(graph_.links()[Index(link)].from);
+      const bool with_forward = !RunsBackward(graph_.links()[At(link)].from);
       const auto answers = with_forward ? PassKind::kForward : PassKind::kBackward;
       if (pass.kind == answers) Send(link, true, now_ns);
     }
@@ -187,9 +187,9 @@ class Simulator {
         result_.blocked.push_back({command.stage, command.pass, "its turn"});
       }
     }
-    for (int stage = 0; Index(stage) < counters_.size(); ++stage) {
-      const StageCounters& c = counters_[Index(stage)];
-      const StageRule& rule = schedule_.rules[Index(stage)];
+    for (int stage = 0; At(stage) < counters_.size(); ++stage) {
+      const StageCounters& c = counters_[At(stage)];
+      const StageRule& rule = schedule_.rules[At(stage)];
       if (c.busy || AllStarted(c, rule)) continue;
       // Ask the rule what it would run if everything were there.
       StageCounters all = c;
@@ -263,7 +263,7 @@ PassDuration EqualDurations(std::int64_t forward_ns, std::int64_t backward_ns,
 
 std::vector<std::int64_t> LimitsOf(const StageGraph& graph) {
   std::vector<std::int64_t> limits;
-  for (int stage = 0; Index(stage) < graph.stages().size(); ++stage) {
+  for (int stage = 0; At(stage) < graph.stages().size(); ++stage) {
     limits.push_back(graph.InFlightLimit(stage));
   }
   return limits;
@@ -271,12 +271,12 @@ std::vector<std::int64_t> LimitsOf(const StageGraph& graph) {
 
 std::vector<Pass> Simulation::OrderOf(int stage) const {
   std::vector<Pass> order;
-  for (const TimedPass& timed : stages.at(Index(stage))) order.push_back(timed.pass);
+  for (const TimedPass& timed : stages.at(At(stage))) order.push_back(timed.pass);
   return order;
 }
 
 std::int64_t PeakInFlight(const Simulation& simulation, int stage) {
-  const auto& passes = simulation.stages.at(Index(stage));
+  const auto& passes = simulation.stages.at(At(stage));
   const bool split = std::ranges::any_of(
       passes, [](const TimedPass& t) { return t.pass.kind == PassKind::kWeight; });
   const PassKind last = split ? PassKind::kWeight : PassKind::kBackward;

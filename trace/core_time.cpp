@@ -6,14 +6,14 @@ namespace troupe {
 namespace {
 
 // Older records hold zeros in these places: 0 means "not known", and 0 ns is written as 1.
-constexpr std::int64_t kMost = std::int64_t{1} << 60;
+constexpr std::int64_t kMostNs = std::int64_t{1} << 60;
 
 std::uint64_t Written(std::int64_t ns) {
-  return ns < 0 ? 0 : static_cast<std::uint64_t>(std::min(ns, kMost)) + 1;
+  return ns < 0 ? 0 : static_cast<std::uint64_t>(std::min(ns, kMostNs)) + 1;
 }
 
 std::int64_t Read(std::uint64_t written) {
-  const auto most = static_cast<std::uint64_t>(kMost);
+  const auto most = static_cast<std::uint64_t>(kMostNs);
   return written == 0 || written > most ? CoreTime::kUnknown
                                         : static_cast<std::int64_t>(written) - 1;
 }

@@ -3,10 +3,10 @@
 
 #include "trace/merge_parts.hpp"
 
+#include "layout/at.hpp"
+
 namespace troupe {
 namespace {
-
-std::size_t Index(int i) { return static_cast<std::size_t>(i); }
 
 class Causes {
  public:
@@ -42,7 +42,7 @@ class Causes {
       }
       if (message.cause < 0) message.cause = HandlingAt(record.sender, record.arrived_ns);
       if (sent_ns == 0 && message.cause >= 0) {
-        sent_ns = trace_.messages[Index(message.cause)].end_ns;
+        sent_ns = trace_.messages[At(message.cause)].end_ns;
       }
       // Clocks agree to a few microseconds only: nothing arrives before it was sent.
       if (sent_ns > 0) message.sent_ns = std::min(sent_ns, record.arrived_ns);
@@ -57,7 +57,7 @@ class Causes {
       if (record.answer == 0 || (message.unit >= 0 && message.round >= 0)) continue;
       const auto asked = requests_.find({record.receiver, record.sender, record.request});
       if (asked == requests_.end()) continue;
-      const TraceMessage& request = trace_.messages[Index(asked->second)];
+      const TraceMessage& request = trace_.messages[At(asked->second)];
       if (message.unit < 0) message.unit = request.unit;
       if (message.round < 0) message.round = request.round;
     }
@@ -91,10 +91,10 @@ class Causes {
     }
     for (auto& [actor, list] : handlings_) {
       std::sort(list.begin(), list.end(), [&](int a, int b) {
-        return records_.messages[Index(a)].begin_ns < records_.messages[Index(b)].begin_ns;
+        return records_.messages[At(a)].begin_ns < records_.messages[At(b)].begin_ns;
       });
       for (const int i : list) {
-        const TraceRecord& record = records_.messages[Index(i)];
+        const TraceRecord& record = records_.messages[At(i)];
         if (record.last_request != record.first_request) senders_[record.receiver].push_back(i);
       }
     }
@@ -107,9 +107,9 @@ class Causes {
     const auto& list = found->second;
     // Numbers grow with time.
     const auto at = std::lower_bound(list.begin(), list.end(), number, [&](int i, std::uint64_t n) {
-      return records_.messages[Index(i)].last_request < n;
+      return records_.messages[At(i)].last_request < n;
     });
-    if (at == list.end() || records_.messages[Index(*at)].first_request >= number) return -1;
+    if (at == list.end() || records_.messages[At(*at)].first_request >= number) return -1;
     return *at;
   }
 
@@ -120,7 +120,7 @@ class Causes {
     const auto& list = found->second;
     const auto after = std::upper_bound(
         list.begin(), list.end(), at_ns,
-        [&](std::int64_t t, int i) { return t < records_.messages[Index(i)].begin_ns; });
+        [&](std::int64_t t, int i) { return t < records_.messages[At(i)].begin_ns; });
     return after == list.begin() ? -1 : *(after - 1);
   }
 

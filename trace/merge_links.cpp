@@ -4,10 +4,10 @@
 
 #include "trace/merge_parts.hpp"
 
+#include "layout/at.hpp"
+
 namespace troupe {
 namespace {
-
-std::size_t Index(int i) { return static_cast<std::size_t>(i); }
 
 /// "stage vision.s0 dp1" -> "vision.s0"; empty for others.
 std::string_view StageOf(const std::string& actor) {
@@ -35,7 +35,7 @@ void SetLinks(RunTrace& trace) {
     if (link.boundary) boundaries.emplace(link.name, static_cast<int>(l));
     if (link.from < 0 || link.from >= std::ssize(trace.stages)) continue;
     if (link.to < 0 || link.to >= std::ssize(trace.stages)) continue;
-    hops.emplace(std::pair(trace.stages[Index(link.from)], trace.stages[Index(link.to)]),
+    hops.emplace(std::pair(trace.stages[At(link.from)], trace.stages[At(link.to)]),
                  static_cast<int>(l));
   }
   std::map<std::pair<int, int>, int> known;
@@ -43,8 +43,8 @@ void SetLinks(RunTrace& trace) {
     if (message.sender < 0 || message.receiver < 0) continue;
     const auto [at, added] = known.emplace(std::pair(message.sender, message.receiver), -1);
     if (added) {
-      const std::string& from = trace.actors[Index(message.sender)].name;
-      const std::string& to = trace.actors[Index(message.receiver)].name;
+      const std::string& from = trace.actors[At(message.sender)].name;
+      const std::string& to = trace.actors[At(message.receiver)].name;
       for (const std::string_view edge : {EdgeOf(from), EdgeOf(to)}) {
         const auto found = boundaries.find(edge);
         if (!edge.empty() && found != boundaries.end()) at->second = found->second;

@@ -3,10 +3,10 @@
 
 #include "trace/merge_parts.hpp"
 
+#include "layout/at.hpp"
+
 namespace troupe {
 namespace {
-
-std::size_t Index(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
@@ -14,18 +14,18 @@ void SortByTime(RunTrace& trace) {
   std::vector<int> order(trace.messages.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return trace.messages[Index(a)].sent_ns < trace.messages[Index(b)].sent_ns;
+    return trace.messages[At(a)].sent_ns < trace.messages[At(b)].sent_ns;
   });
   std::vector<int> place(order.size());
   std::vector<TraceMessage> sorted;
   sorted.reserve(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    place[Index(order[i])] = static_cast<int>(i);
-    sorted.push_back(trace.messages[Index(order[i])]);
+    place[At(order[i])] = static_cast<int>(i);
+    sorted.push_back(trace.messages[At(order[i])]);
   }
   trace.messages = std::move(sorted);
   const auto moved = [&](int& index) {
-    if (index >= 0) index = place[Index(index)];
+    if (index >= 0) index = place[At(index)];
   };
   std::int64_t origin = trace.messages.empty() ? 0 : trace.messages.front().sent_ns;
   for (TraceWork& work : trace.work) {

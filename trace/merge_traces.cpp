@@ -10,6 +10,9 @@
 namespace troupe {
 namespace {
 
+/// A file may say anything: nobody has a million cores, or stages.
+constexpr std::int64_t kMostEntries = 1 << 20;
+
 std::int64_t TakeNumber(std::string_view& text) {
   std::int64_t number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -20,16 +23,14 @@ std::int64_t TakeNumber(std::string_view& text) {
 
 /// 0 for what is not a number of cores.
 int CoresIn(std::string_view text) {
-  constexpr std::int64_t kMost = 1 << 20;
   const std::int64_t cores = TakeNumber(text);
-  return cores > 0 && cores <= kMost ? static_cast<int>(cores) : 0;
+  return cores > 0 && cores <= kMostEntries ? static_cast<int>(cores) : 0;
 }
 
-/// Makes `list[index]` be there. A file may say anything: nobody has a million stages.
+/// Makes `list[index]` be there; null if nobody has so many.
 template <class T>
-T* At(std::vector<T>& list, std::int64_t index) {
-  constexpr std::int64_t kMost = 1 << 20;
-  if (index < 0 || index >= kMost) return nullptr;
+T* EntryAt(std::vector<T>& list, std::int64_t index) {
+  if (index < 0 || index >= kMostEntries) return nullptr;
   if (index >= std::ssize(list)) list.resize(static_cast<std::size_t>(index) + 1);
   return &list[static_cast<std::size_t>(index)];
 }
@@ -101,10 +102,10 @@ class Merger {
         trace_.actors.push_back({line.text, index});
         break;
       case 'T':
-        if (auto* type = At(trace_.types, line.number)) *type = line.text;
+        if (auto* type = EntryAt(trace_.types, line.number)) *type = line.text;
         break;
       case 'S':
-        if (auto* stage = At(trace_.stages, line.number)) *stage = line.text;
+        if (auto* stage = EntryAt(trace_.stages, line.number)) *stage = line.text;
         break;
       case 'L':
         NameLink(line);
@@ -115,7 +116,7 @@ class Merger {
   }
 
   void NameLink(const TraceName& line) {
-    auto* const link = At(trace_.links, line.number);
+    auto* const link = EntryAt(trace_.links, line.number);
     if (link == nullptr) return;
     std::string_view rest = line.text;
     link->from = static_cast<int>(TakeNumber(rest));

@@ -150,6 +150,14 @@ Buffer Buffer::Zeros(Shape shape, DType dtype) {
   return buffer;
 }
 
+Buffer Buffer::AllocateBytes(std::size_t num_bytes) {
+  return Allocate({static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
+}
+
+Buffer Buffer::WrapBytes(std::byte* data, std::size_t num_bytes) {
+  return Wrap(nullptr, data, {static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
+}
+
 Buffer Buffer::Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype, int device) {
   const std::size_t num_bytes = CheckedNumBytes(shape, dtype);
   if (data == nullptr && num_bytes > 0)

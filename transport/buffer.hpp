@@ -34,10 +34,13 @@ class Buffer {
   /// size).
   static Buffer Allocate(Shape shape, DType dtype);
   static Buffer Zeros(Shape shape, DType dtype);
+  static Buffer AllocateBytes(std::size_t num_bytes);  ///< (num_bytes,) of kUInt8
   /// Memory that `owner` keeps alive; the last handle to go releases `owner`, on its thread.
   /// `device` is where the memory is: kHost, or the number of a GPU of this process.
   static Buffer Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype,
                      int device = kHost);
+  /// Host memory that outlives every handle to it, as (num_bytes,) of kUInt8.
+  static Buffer WrapBytes(std::byte* data, std::size_t num_bytes);
   /// Rows in pieces one behind the other, of which some are on devices: data() is null until the
   /// device that needs them has laid them together, in the order of its own work. Row shape and
   /// dtype of all are the same; device() is that of the first which is not on the host.

@@ -11,13 +11,6 @@
 namespace troupe {
 namespace {
 
-// What a member of a large all-reduce sums at a time: stays in the first-level cache until it has
-// been written to all members.
-constexpr std::size_t kBlockBytes = 4096;
-
-// Slices begin on cache lines where the data does, so that no two members write the same line.
-constexpr std::size_t kLineBytes = 64;
-
 class LocalCommunicator final : public Communicator {
  public:
   LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank)
@@ -150,13 +143,13 @@ void LocalCommunicator::ReduceSliceInPlace(std::int64_t count, DType dtype, Redu
   if (size() == 1) return;
   const std::size_t num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
   const auto cut = [&](int rank) {
-    return BeginOfPart(num_bytes, kLineBytes, static_cast<std::size_t>(rank),
+    return BeginOfPart(num_bytes, kCacheLineBytes, static_cast<std::size_t>(rank),
                        static_cast<std::size_t>(size()));
   };
   const std::size_t end = cut(rank_ + 1);
-  alignas(kLineBytes) std::byte sums[kBlockBytes];
-  for (std::size_t begin = cut(rank_); begin < end; begin += kBlockBytes) {
-    const std::size_t block_bytes = std::min(kBlockBytes, end - begin);
+  alignas(kCacheLineBytes) std::byte sums[kReduceBlockBytes];
+  for (std::size_t begin = cut(rank_); begin < end; begin += kReduceBlockBytes) {
+    const std::size_t block_bytes = std::min(kReduceBlockBytes, end - begin);
     PointAt(begin);
     Reduce(sources_, static_cast<std::int64_t>(block_bytes / SizeOf(dtype)), dtype, op, sums);
     for (int rank = 0; rank < size(); ++rank)

@@ -16,10 +16,6 @@ constexpr std::chrono::milliseconds kShortWait{200};
 // its thread, and waiting for it would only hide why the job ends.
 constexpr std::chrono::seconds kDrainTime{10};
 
-Buffer WrapBytes(std::byte* data, std::size_t num_bytes) {
-  return Buffer::Wrap(nullptr, data, {static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
-}
-
 }  // namespace
 
 OpenMessages::OpenMessages(std::shared_ptr<const SpanningGroup> group, int member,
@@ -69,7 +65,7 @@ void OpenMessages::ReceiveExpected(Batch batch, int from, Label label, const Buf
 void OpenMessages::Send(int to, Label label, const std::byte* data, std::size_t num_bytes) {
   if (num_bytes == 0) return;
   if (num_bytes <= kCopiedBytes) {
-    Buffer copy = Buffer::Allocate({static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
+    Buffer copy = Buffer::AllocateBytes(num_bytes);
     std::memcpy(copy.data(), data, num_bytes);
     group_->plane->Send(group_->home(to), label, std::move(copy), {});
     return;
@@ -79,7 +75,7 @@ void OpenMessages::Send(int to, Label label, const std::byte* data, std::size_t 
     ++open_sends_[static_cast<std::size_t>(to)];
     ++num_sends_;
   }
-  group_->plane->Send(group_->home(to), label, WrapBytes(const_cast<std::byte*>(data), num_bytes),
+  group_->plane->Send(group_->home(to), label, Buffer::WrapBytes(const_cast<std::byte*>(data), num_bytes),
                       [self = shared_from_this(), to] {
                         const std::lock_guard lock(self->mutex_);
                         --self->open_sends_[static_cast<std::size_t>(to)];
@@ -94,13 +90,13 @@ void OpenMessages::SendThenReceive(Batch batch, int peer, Label sent, Label rece
   Reserve(batch, peer);
   if (num_bytes <= kCopiedBytes) {
     Send(peer, sent, memory, num_bytes);
-    Post(batch, peer, received, WrapBytes(memory, num_bytes));
+    Post(batch, peer, received, Buffer::WrapBytes(memory, num_bytes));
     return;
   }
   // The receive that follows is reserved, so the send need not be counted.
-  group_->plane->Send(group_->home(peer), sent, WrapBytes(memory, num_bytes),
+  group_->plane->Send(group_->home(peer), sent, Buffer::WrapBytes(memory, num_bytes),
                       [self = shared_from_this(), batch, peer, received, memory, num_bytes] {
-                        self->Post(batch, peer, received, WrapBytes(memory, num_bytes));
+                        self->Post(batch, peer, received, Buffer::WrapBytes(memory, num_bytes));
                       });
 }
 

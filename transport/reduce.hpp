@@ -10,10 +10,15 @@
 
 namespace troupe {
 
+/// Sums are taken in pieces of this size, which stay in the first-level cache until they have been
+/// copied to those who want them.
+inline constexpr std::size_t kReduceBlockBytes = 4096;
+/// Slices begin on cache lines where the data does, so that no two members write the same line.
+inline constexpr std::size_t kCacheLineBytes = 64;
+
 /// output[i] = inputs[0][i] op inputs[1][i] op ..., from left to right for every i < count, so
 /// that equal inputs give equal bits however the elements are cut up; bfloat16 as floats, rounded
-/// once at the end. A NaN stays a NaN under
-/// kMax; integer sums wrap around.
+/// once at the end. A NaN stays a NaN under kMax; integer sums wrap around.
 ///   inputs  one pointer per member, at least one, each to `count` elements of `dtype`
 ///   output  `count` elements that overlap no input
 void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType dtype, ReduceOp op,

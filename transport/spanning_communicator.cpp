@@ -16,10 +16,6 @@
 namespace troupe {
 namespace {
 
-Buffer Scratch(std::size_t num_bytes) {
-  return Buffer::Allocate({static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
-}
-
 GroupCall CallOf(LocalOperation operation, std::int64_t count) {
   GroupCall call;
   call.operation = operation;
@@ -173,7 +169,7 @@ void SpanningCommunicator::AllReduce(void* data, std::int64_t count, DType dtype
     if (partial == dtype) {
       AllReduceAs(values, count, dtype, op);
     } else {
-      sums_ = Scratch(static_cast<std::size_t>(count) * SizeOf(partial));
+      sums_ = Buffer::AllocateBytes(static_cast<std::size_t>(count) * SizeOf(partial));
       ToPartial(values, count, dtype, sums_.data());
       AllReduceAs(sums_.data(), count, partial, op);
       if (leads_) FromPartial(sums_.data(), count, dtype, values);
@@ -199,7 +195,7 @@ void SpanningCommunicator::AllGather(const void* input, std::size_t num_bytes, v
     if (local_ == nullptr) {
       Copy(row(rank_), input, num_bytes);
     } else {
-      const Buffer rows = Scratch(mates().size() * num_bytes);
+      const Buffer rows = Buffer::AllocateBytes(mates().size() * num_bytes);
       Locally([&](Communicator& local) { local.AllGather(input, num_bytes, rows.data()); });
       for (std::size_t i = 0; i < mates().size(); ++i)
         Copy(row(mates()[i]), rows.data() + i * num_bytes, num_bytes);
@@ -239,7 +235,7 @@ void SpanningCommunicator::ReduceScatterByParty(const std::byte* input, const Gr
   const DType partial = PartialType(call.dtype, call.op);
   const auto count = static_cast<std::size_t>(call.count);
   const std::size_t num_bytes = count * SizeOf(partial);
-  sums_ = Scratch(group_->homes.size() * num_bytes);
+  sums_ = Buffer::AllocateBytes(group_->homes.size() * num_bytes);
   std::vector<ByteRange> slices;
   std::size_t end = 0;
   for (const Party& party : group_->parties) {
@@ -254,7 +250,7 @@ void SpanningCommunicator::ReduceScatterByParty(const std::byte* input, const Gr
   Locally([&](Communicator& local) {
     local.AllReduce(sums_.data(), call.count * size(), partial, call.op);
   });
-  const Buffer rows = Scratch(own.size());
+  const Buffer rows = Buffer::AllocateBytes(own.size());
   if (leads_) exchange_.ReduceScatter(sums_.data(), slices, partial, call.op, rows.data());
   Locally([&](Communicator& local) { local.Broadcast(rows.data(), own.size(), 0); });
   const auto place = std::find(mates().begin(), mates().end(), rank_) - mates().begin();

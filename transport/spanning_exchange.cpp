@@ -8,10 +8,6 @@
 namespace troupe {
 namespace {
 
-Buffer WrapBytes(std::byte* data, std::size_t num_bytes) {
-  return Buffer::Wrap(nullptr, data, {static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
-}
-
 constexpr auto kCallBytes = static_cast<std::int64_t>(sizeof(GroupCall));
 
 std::string Member(int member) { return "member " + std::to_string(member); }
@@ -95,7 +91,7 @@ void SpanningExchange::Broadcast(std::byte* data, std::size_t num_bytes, std::si
   MeetLeaders();
   const OpenMessages::Batch batch = messages_->NewBatch();
   if (root != group_->self)
-    messages_->Receive(batch, leader(root), DataLabel(0), WrapBytes(data, num_bytes));
+    messages_->Receive(batch, leader(root), DataLabel(0), Buffer::WrapBytes(data, num_bytes));
   SendCalls();
   if (root == group_->self)
     for (const Peer& peer : peers_) messages_->Send(peer.member, DataLabel(0), data, num_bytes);
@@ -117,7 +113,7 @@ void SpanningExchange::AllGather(std::byte* output, std::size_t num_bytes) {
   for (std::size_t party = 0; party < num_parties(); ++party) {
     if (party == group_->self) continue;
     for (const MemberRun& run : group_->parties[party].runs)
-      messages_->Receive(batch, leader(party), label(run), WrapBytes(start(run), size(run)));
+      messages_->Receive(batch, leader(party), label(run), Buffer::WrapBytes(start(run), size(run)));
   }
   SendCalls();
   for (const Peer& peer : peers_)
@@ -146,7 +142,7 @@ void SpanningExchange::AllToAll(const std::byte* input, std::span<const std::siz
     const std::size_t num_bytes = receive_bytes[static_cast<std::size_t>(member)];
     if (remote(member))
       messages_->Receive(batch, member, label(member, member_, num_bytes),
-                         WrapBytes(output, num_bytes));
+                         Buffer::WrapBytes(output, num_bytes));
     output += num_bytes;
   }
   SendCalls();

@@ -15,10 +15,6 @@ std::size_t OffsetOf(Sizes sizes, int member) {
   return Total(sizes.first(static_cast<std::size_t>(member)));
 }
 
-Buffer Scratch(std::size_t num_bytes) {
-  return Buffer::Allocate({static_cast<std::int64_t>(num_bytes)}, DType::kUInt8);
-}
-
 void CheckPiece(const SpanningGroup& group, int from, std::size_t sent, int to,
                 std::size_t expected) {
   if (sent != expected)
@@ -62,11 +58,11 @@ void ExchangePieces(const SpanningGroup& group, Communicator& local, const std::
   }
   CheckPieces(group, local, sends, receives);
   // Packed, because pieces for members in other processes lie between them.
-  const Buffer outgoing = Scratch(Total(sends));
+  const Buffer outgoing = Buffer::AllocateBytes(Total(sends));
   std::byte* packed = outgoing.data();
   for (std::size_t i = 0; i < mates.size(); packed += sends[i++])
     Copy(packed, input + OffsetOf(send_bytes, mates[i]), sends[i]);
-  const Buffer incoming = Scratch(Total(receives));
+  const Buffer incoming = Buffer::AllocateBytes(Total(receives));
   local.AllToAll(outgoing.data(), sends, incoming.data(), receives);
   const std::byte* piece = incoming.data();
   for (std::size_t i = 0; i < mates.size(); piece += receives[i++])

@@ -11,20 +11,14 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t kLineBytes = 64;
-
-// Sums over one of the addends are taken in pieces of this size, which stay in the first-level
-// cache until they are copied.
-constexpr std::size_t kBlockBytes = 4096;
-
 enum Phase : std::uint64_t { kAddend = 0, kSum = 1, kNumPhases = 2 };
 
 /// Reduces into `output`, which is one of the inputs.
 void ReduceInPlace(std::vector<const std::byte*> inputs, std::size_t num_bytes, DType dtype,
                    ReduceOp op, std::byte* output) {
-  alignas(kLineBytes) std::byte sums[kBlockBytes];
-  for (std::size_t begin = 0; begin < num_bytes; begin += kBlockBytes) {
-    const std::size_t block_bytes = std::min(kBlockBytes, num_bytes - begin);
+  alignas(kCacheLineBytes) std::byte sums[kReduceBlockBytes];
+  for (std::size_t begin = 0; begin < num_bytes; begin += kReduceBlockBytes) {
+    const std::size_t block_bytes = std::min(kReduceBlockBytes, num_bytes - begin);
     Reduce(inputs, static_cast<std::int64_t>(block_bytes / SizeOf(dtype)), dtype, op, sums);
     std::memcpy(output + begin, sums, block_bytes);
     for (const std::byte*& input : inputs) input += block_bytes;
@@ -35,7 +29,7 @@ void ReduceInPlace(std::vector<const std::byte*> inputs, std::size_t num_bytes, 
 
 std::vector<ByteRange> CutIntoLines(std::size_t num_bytes, std::size_t num_parts) {
   const auto cut = [&](std::size_t part) {
-    return BeginOfPart(num_bytes, kLineBytes, part, num_parts);
+    return BeginOfPart(num_bytes, kCacheLineBytes, part, num_parts);
   };
   std::vector<ByteRange> parts;
   for (std::size_t part = 0; part < num_parts; ++part) parts.push_back({cut(part), cut(part + 1)});
@@ -49,10 +43,10 @@ class SpanningExchange::Segments {
       : exchange_(exchange),
         slice_bytes_(slice_bytes),
         count_((slice_bytes + kSegmentBytes - 1) / kSegmentBytes),
-        room_((std::min(slice_bytes, kSegmentBytes) + kLineBytes - 1) / kLineBytes * kLineBytes) {
+        room_((std::min(slice_bytes, kSegmentBytes) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes) {
     const std::size_t needed = std::min(count_, kWindow) * exchange.num_parties() * room_;
     if (!exchange.staging_.defined() || exchange.staging_.num_bytes() < needed)
-      exchange.staging_ = Buffer::Allocate({static_cast<std::int64_t>(needed)}, DType::kUInt8);
+      exchange.staging_ = Buffer::AllocateBytes(needed);
     for (std::size_t segment = 0; segment < std::min(count_, kWindow); ++segment) Post(segment);
   }
 

@@ -55,7 +55,7 @@ ProcessId TensorStore::State::Self() const {
 void TensorStore::State::Discard(const Share& share, std::uint64_t number) noexcept {
   try {
     const Buffer nowhere =
-        Buffer::Allocate({static_cast<std::int64_t>(share.num_bytes)}, DType::kUInt8);
+        Buffer::AllocateBytes(share.num_bytes);
     WithCarrier([&](TensorCarrier&) {
       plane->Receive(
           share.home, LabelOfPushed(number), nowhere, TensorName(share.key), [nowhere] {},

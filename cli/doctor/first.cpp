@@ -20,14 +20,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPings = 20;
 constexpr double kLongTransfer_s = 10.0;
 
-Deadline In(std::chrono::seconds time) { return Clock::now() + time; }
-
 double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double WallClock() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 /// One other process.
@@ -203,7 +197,7 @@ class First {
     facts.node = other.name;
     std::vector<double> times;
     for (int ping = 0; ping < kPings; ++ping) {
-      const double wall = WallClock();
+      const double wall = static_cast<double>(WallClockNs()) * 1e-9;
       const auto begin = Clock::now();
       Say(*other.socket, Talk::kPing, {}, In(kAnswerTime));
       const auto bytes = HearKind(*other.socket, Talk::kPong, In(kAnswerTime));

@@ -13,16 +13,6 @@
 namespace troupe {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-Deadline In(std::chrono::seconds time) { return Clock::now() + time; }
-
-std::int64_t WallClock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 /// Answers the first process until it ends the meeting.
 class Member {
  public:
@@ -111,7 +101,7 @@ class Member {
 
   void Pong() {
     ByteWriter writer;
-    writer.I64(WallClock());
+    writer.I64(WallClockNs());
     writer.I32(PathMtu(joined_.peers.front()));
     Say(first_, Talk::kPong, writer.Take(), In(kAnswerTime));
   }

@@ -13,6 +13,14 @@ namespace troupe {
 /// Addresses of many planes and findings fit; a length beyond is no length.
 static constexpr std::uint32_t kLongest = 1 << 24;
 
+Deadline In(std::chrono::seconds time) { return std::chrono::steady_clock::now() + time; }
+
+std::int64_t WallClockNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 void Say(Socket& socket, Talk kind, std::vector<std::byte> content, Deadline deadline) {
   ByteWriter writer;
   writer.U32(static_cast<std::uint32_t>(content.size() + 1));

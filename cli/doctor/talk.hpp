@@ -13,6 +13,7 @@
 // Join() refuses others.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -44,6 +45,11 @@ struct TalkMessage {
   Talk kind = Talk::kBye;
   std::vector<std::byte> content;
 };
+
+/// `time` from now.
+Deadline In(std::chrono::seconds time);
+/// Of the clock that hosts may set apart.
+std::int64_t WallClockNs();
 
 /// Throws SocketError.
 void Say(Socket& socket, Talk kind, std::vector<std::byte> content, Deadline deadline);

@@ -31,7 +31,7 @@ void AddTraceCritical(CLI::App& trace, Command& command) {
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   SetAction(*verb, command, [arguments] {
-    const OpenTrace run(arguments->run);
+    const OpenedTrace run(arguments->run);
     std::cout << WhatIsMissing(run.trace);
     const StepSpan& span = StepOrLast(run.steps, arguments->step);
     std::cout << Format(CriticalPathOf(run.index, span), run.index,

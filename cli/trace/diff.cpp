@@ -30,7 +30,7 @@ struct Side {
     return ns < 0 || all_ns <= 0 ? -1.0 : static_cast<double>(ns) / all_ns;
   }
 
-  OpenTrace run;
+  OpenedTrace run;
   RunMetrics metrics;
   RunRates rates;
   Summary summary;

@@ -22,7 +22,7 @@ const char* SuffixOf(const std::string& format) {
   return format == "html" ? ".html" : format == "chrome" ? ".json" : ".pftrace";
 }
 
-std::string ContentOf(const OpenTrace& run, const Timeline& timeline, const std::string& format,
+std::string ContentOf(const OpenedTrace& run, const Timeline& timeline, const std::string& format,
                       const std::vector<StepSpan>& spans) {
   std::ostringstream content;
   if (format == "perfetto") WritePerfetto(content, run.index, timeline);
@@ -57,7 +57,7 @@ std::string Account(const Timeline& timeline, const std::string& steps) {
 
 int Export(const ExportArguments& arguments) {
   const std::optional<StepRange> range = RangeOf(arguments.steps);
-  const OpenTrace run(arguments.run);
+  const OpenedTrace run(arguments.run);
   const std::vector<StepSpan> spans = run.steps.In(range);
   const Timeline timeline =
       MakeTimeline(run.index, spans, range ? Stretch::kSteps : Stretch::kWhole);

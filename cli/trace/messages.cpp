@@ -33,7 +33,7 @@ void AddTraceMessages(CLI::App& trace, Command& command) {
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   SetAction(*verb, command, [arguments] {
-    const OpenTrace run(arguments->run);
+    const OpenedTrace run(arguments->run);
     if (arguments->step != 0) arguments->filter.step = arguments->step;
     const FoundMessages found = FindMessages(run.index, run.steps, arguments->filter);
     std::cout << Write(found.table, arguments->format);

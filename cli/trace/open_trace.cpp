@@ -26,13 +26,13 @@ const std::string& Existing(const std::string& run_directory) {
 
 }  // namespace
 
-OpenTrace::OpenTrace(const std::string& run_directory)
+OpenedTrace::OpenedTrace(const std::string& run_directory)
     : directory(Existing(run_directory)),
       trace(ReadRunTrace(run_directory)),
       index(trace),
       steps(index) {}
 
-RuleInputs RuleOfRun(const OpenTrace& run) {
+RuleInputs RuleOfRun(const OpenedTrace& run) {
   try {
     const JobPlan plan(LoadConfig(run.directory + "/resolved.toml").config);
     return {plan.graph(), plan.schedule()};

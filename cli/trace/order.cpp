@@ -24,7 +24,7 @@ void AddTraceOrder(CLI::App& trace, Command& command) {
       arguments->run);
   AddStep(*verb, arguments->step, "training step (default: the last that has ended)");
   SetAction(*verb, command, [arguments] {
-    const OpenTrace run(arguments->run);
+    const OpenedTrace run(arguments->run);
     std::cout << WhatIsMissing(run.trace);
     const StepSpan& span = StepOrLast(run.steps, arguments->step);
     const RuleInputs rule = RuleOfRun(run);

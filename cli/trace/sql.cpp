@@ -85,7 +85,7 @@ void AddTraceSql(CLI::App& trace, Command& command) {
       std::cout << TraceDatabase::Schema();
       return static_cast<int>(kExitDone);
     }
-    const OpenTrace run(arguments->run);
+    const OpenedTrace run(arguments->run);
     return Answer(TraceDatabase(run.index, run.steps), arguments->query, arguments->limit,
                   arguments->format);
   });

@@ -26,7 +26,7 @@ void AddTraceSummary(CLI::App& trace, Command& command) {
                  "name the message that ended each wait, and the actor that sent it");
   SetAction(*verb, command, [arguments] {
     const std::optional<StepRange> range = RangeOf(arguments->steps);
-    const OpenTrace run(arguments->run);
+    const OpenedTrace run(arguments->run);
     std::cout << Format(Summarize(run.index, run.steps.In(range)), run.index, run.steps,
                         arguments->actors ? Detail::kActors : Detail::kPlain);
     return static_cast<int>(kExitDone);

@@ -16,12 +16,12 @@ namespace troupe {
 
 /// What the processes of a run have noted, ready for questions. Stays where it is made: its parts
 /// point into each other.
-struct OpenTrace {
+struct OpenedTrace {
   /// Throws std::invalid_argument when `run_directory` is none, std::runtime_error when what is in
   /// it cannot be read.
-  explicit OpenTrace(const std::string& run_directory);
-  OpenTrace(const OpenTrace&) = delete;
-  OpenTrace& operator=(const OpenTrace&) = delete;
+  explicit OpenedTrace(const std::string& run_directory);
+  OpenedTrace(const OpenedTrace&) = delete;
+  OpenedTrace& operator=(const OpenedTrace&) = delete;
 
   std::string directory;
   RunTrace trace;
@@ -31,7 +31,7 @@ struct OpenTrace {
 
 /// What the stages of a run decide by: with the credits of its resolved.toml, or, if that cannot be
 /// read, without.
-RuleInputs RuleOfRun(const OpenTrace& run);
+RuleInputs RuleOfRun(const OpenedTrace& run);
 
 /// Why the run failed, as its console said it; empty: it did not, or it was killed.
 std::string CauseOf(const std::string& run_directory);

@@ -71,14 +71,14 @@ std::vector<int> NamedIn(const std::string& sentence, const RunTrace& trace) {
 }
 
 /// What the actors that `sentence` speaks of did last.
-void PrintDoings(const OpenTrace& run, const Usual& usual, const std::string& sentence) {
+void PrintDoings(const OpenedTrace& run, const Usual& usual, const std::string& sentence) {
   for (const int actor : NamedIn(sentence, run.trace)) {
     std::cout << LastDoings(run.index, usual, actor);
   }
 }
 
 /// `event` is when they waited: "the run stalled".
-void PrintWaits(const OpenTrace& run, const Usual& usual, const std::string& event,
+void PrintWaits(const OpenedTrace& run, const Usual& usual, const std::string& event,
                 const std::vector<ActorWaits>& waits, const std::string& from) {
   std::string who = from;
   if (!from.empty()) {
@@ -111,7 +111,7 @@ bool HasWeights(const std::string& run_directory) {
 }
 
 int ExplainRun(const WhyArguments& arguments) {
-  const OpenTrace run(arguments.run);
+  const OpenedTrace run(arguments.run);
   const Usual usual(run.index);
   std::cout << WhatIsMissing(run.trace);
   const WaitsFile stalled = UsableWaits(arguments.run, kWaitsFile);

@@ -112,7 +112,7 @@ Tensor Vit(const Tensor& images, const ModuleConfig& module, const Parameters& w
 }
 
 Tensor Project(const Tensor& rows, const EdgeConfig& edge, const Parameters& w) {
-  const std::string name = ProjectorName(edge);
+  const std::string name = reference::ProjectorName(edge);
   return Linear(at::gelu(Linear(rows, w, name + ".linear_1")), w, name + ".linear_2");
 }
 

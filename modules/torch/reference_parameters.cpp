@@ -172,7 +172,7 @@ Parameters MakeParameters(const Config& config) {
     // The optimizer's values are those of the module on whose devices the projector lives.
     const Maker make =
         maker(edge.through->frozen, edge.through->on == ProjectorEnd::kFrom ? from : to);
-    const std::string name = ProjectorName(edge);
+    const std::string name = reference::ProjectorName(edge);
     make.Linear(name + ".linear_1", edge.through->hidden, from.vit.hidden, true);
     make.Linear(name + ".linear_2", to.llama.hidden, edge.through->hidden, true);
   }

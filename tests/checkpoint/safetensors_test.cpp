@@ -144,7 +144,7 @@ TEST_CASE("tensors that cannot be written are named, and no file appears", "[che
 }
 
 TEST_CASE("a full disk while saving is reported", "[checkpoint]") {
-  OutputFile full("/dev/full", Opening::kAppend);
+  OutputFile full("/dev/full", FileOpening::kAppend);
   CHECK_THROWS_WITH(WriteSafetensors(full, Mixed()),
                     "/dev/full: cannot write: No space left on device");
 }

@@ -66,12 +66,12 @@ TEST_CASE("a name that cannot be taken is reported and leaves nothing", "[files]
 }
 
 TEST_CASE("a full disk is an error of the write", "[files]") {
-  OutputFile file("/dev/full", Opening::kAppend);
+  OutputFile file("/dev/full", FileOpening::kAppend);
   CHECK_THROWS_WITH(file.Write(Bytes("x")), "/dev/full: cannot write: No space left on device");
 }
 
 TEST_CASE("a flush that fails is an error", "[files]") {
-  OutputFile file("/dev/full", Opening::kAppend);  // a device that cannot be flushed
+  OutputFile file("/dev/full", FileOpening::kAppend);  // a device that cannot be flushed
   CHECK_THROWS_WITH(file.Sync(), "/dev/full: cannot flush: Invalid argument");
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("a link where a file is about to be written is replaced, and its targe
   CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(path)));
   CHECK(ReadBytes(path) == "new");
   std::filesystem::create_symlink(target, directory.File("metrics"));
-  CHECK_THROWS_WITH(OutputFile(directory.File("metrics"), Opening::kAppend),
+  CHECK_THROWS_WITH(OutputFile(directory.File("metrics"), FileOpening::kAppend),
                     Catch::Contains("metrics: cannot create: "));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using Key = std::pair<std::string, std::string>;  ///< module, what
 using Samples = std::map<Key, std::vector<std::int64_t>>;
-using Medians = std::map<Key, std::int64_t>;
+using MediansByKey = std::map<Key, std::int64_t>;
 
 /// What stages are called in a comparison.
 class Names {
@@ -54,15 +54,15 @@ class Names {
 /// What is compared of one run.
 struct Side {
   std::int64_t step_ns = 0;
-  Medians path;
-  Medians work;
-  Medians edges;
-  Medians waits;
+  MediansByKey path;
+  MediansByKey work;
+  MediansByKey edges;
+  MediansByKey waits;
 };
 
 /// Steps in which something did not happen count as 0 when `steps` is not 0.
-Medians Finish(Samples samples, std::size_t steps = 0) {
-  Medians medians;
+MediansByKey Finish(Samples samples, std::size_t steps = 0) {
+  MediansByKey medians;
   for (auto& [what, values] : samples) {
     if (values.size() < steps) values.resize(steps, 0);
     medians[what] = Median(std::move(values));
@@ -151,7 +151,7 @@ Side Measure(const TraceIndex& index, const Names& names, const Steps& steps) {
   return side;
 }
 
-std::vector<Change> Changes(const Medians& before, const Medians& after) {
+std::vector<Change> Changes(const MediansByKey& before, const MediansByKey& after) {
   std::map<Key, Change> all;
   for (const auto& [what, ns] : before) all[what].before_ns = ns;
   for (const auto& [what, ns] : after) all[what].after_ns = ns;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "layout/at.hpp"
 #include "trace/analyze/places.hpp"
 #include "trace/run_trace.hpp"
 
@@ -81,8 +82,6 @@ class TraceIndex {
   std::string StageName(int stage) const;
 
  private:
-  static std::size_t At(int i) { return static_cast<std::size_t>(i); }
-
   const RunTrace* trace_;
   std::vector<int> work_of_;
   std::vector<int> previous_;

@@ -36,7 +36,7 @@ std::vector<bool> TypesNamed(const RunTrace& trace, const std::string& type) {
 Cell Time(std::int64_t ns) { return ns < 0 ? Cell::Null() : Cell::Number(Millis(ns)); }
 
 /// From `from_ns` to `until_ns`, in microseconds; null where either is not known.
-Cell Span(std::int64_t from_ns, std::int64_t until_ns) {
+Cell Between(std::int64_t from_ns, std::int64_t until_ns) {
   if (from_ns < 0 || until_ns < 0) return Cell::Null();
   return Cell::Number(Fixed(static_cast<double>(until_ns - from_ns) / 1e3, 1));
 }
@@ -58,9 +58,9 @@ std::vector<Cell> RowOf(const TraceIndex& index, const Steps& steps, int i) {
           m.bytes,
           Number(m.credits),
           Time(m.sent_ns),
-          Span(m.sent_ns, m.arrived_ns),
-          Span(m.arrived_ns, m.begin_ns),
-          Span(m.begin_ns, m.end_ns)};
+          Between(m.sent_ns, m.arrived_ns),
+          Between(m.arrived_ns, m.begin_ns),
+          Between(m.begin_ns, m.end_ns)};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace troupe {
 namespace {
 
 /// From the first begin to the last end of what all ranks did.
-struct Span {
+struct Stretch {
   std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = -1;
   void Add(const PassRecord& pass) {
@@ -23,14 +23,14 @@ struct Span {
 };
 
 struct Window {
-  Span out;
-  Span back;
+  Stretch out;
+  Stretch back;
   std::vector<const PassRecord*> exchanges;
 };
 
 /// How long the backward waited for the state alone.
 std::int64_t Exposed(const Window& window) {
-  Span exchanged;  // the way there is over before anything leaves
+  Stretch exchanged;  // the way there is over before anything leaves
   for (const PassRecord* pass : window.exchanges) {
     if (pass->begin_ns > window.out.begin_ns) exchanged.Add(*pass);
   }

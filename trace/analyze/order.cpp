@@ -7,12 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layout/at.hpp"
 #include "schedule/simulate.hpp"
 
 namespace troupe {
 namespace {
-
-std::size_t Index(int i) { return static_cast<std::size_t>(i); }
 
 /// "language.s1" -> "language", 1.
 std::pair<std::string, int> SplitStage(const std::string& name) {
@@ -49,12 +48,6 @@ struct Measured {
   }
 };
 
-PassKind KindOf(WorkKind kind) {
-  return kind == WorkKind::kForward    ? PassKind::kForward
-         : kind == WorkKind::kBackward ? PassKind::kBackward
-                                       : PassKind::kWeight;
-}
-
 /// Why the simulation does not fit the round; empty: it does.
 std::string CannotPredict(const TraceIndex& index, std::int64_t round, const RuleInputs& rule) {
   std::map<int, int> stage_of_rank;
@@ -73,7 +66,7 @@ std::string CannotPredict(const TraceIndex& index, std::int64_t round, const Rul
     }
   }
   for (const auto& [place, seen] : units) {
-    if (place.first < 0 || Index(place.first) >= rule.graph.stages().size()) {
+    if (place.first < 0 || At(place.first) >= rule.graph.stages().size()) {
       return index.StageName(place.first) + " is not in the graph";
     }
     if (seen.size() != units.begin()->second.size()) {
@@ -107,6 +100,12 @@ std::vector<int> Differences(const std::string& a, const std::string& b) {
 
 }  // namespace
 
+PassKind PassKindOf(WorkKind kind) {
+  return kind == WorkKind::kForward    ? PassKind::kForward
+         : kind == WorkKind::kBackward ? PassKind::kBackward
+                                       : PassKind::kWeight;
+}
+
 RuleInputs RuleOf(const RunTrace& trace) {
   std::vector<ModuleNode> modules;
   std::vector<int> module_of;
@@ -123,7 +122,7 @@ RuleInputs RuleOf(const RunTrace& trace) {
   std::vector<ModuleEdge> edges;
   for (const TraceLink& link : trace.links) {
     if (!link.boundary) continue;
-    edges.push_back({module_of.at(Index(link.from)), module_of.at(Index(link.to)),
+    edges.push_back({module_of.at(At(link.from)), module_of.at(At(link.to)),
                      static_cast<int>(trace.stages.size()) + 1});
   }
   RuleInputs rule{StageGraph(std::move(modules), std::move(edges)), {}};
@@ -141,7 +140,7 @@ OrderComparison CompareOrders(const TraceIndex& index, std::int64_t round, const
     const PassRecord& pass = index.work(w).pass;
     if (!IsPass(pass.kind)) continue;
     records.push_back(pass);
-    Mean& mean = measured[pass.dp].durations[{pass.stage, KindOf(pass.kind)}];
+    Mean& mean = measured[pass.dp].durations[{pass.stage, PassKindOf(pass.kind)}];
     mean.total_ns += pass.end_ns - pass.begin_ns;
     ++mean.count;
     if (first_stage < 0) first_stage = pass.stage;

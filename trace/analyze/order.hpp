@@ -24,6 +24,9 @@ struct RuleInputs {
 /// are no "module.s0", and LayoutError for links that make no graph.
 RuleInputs RuleOf(const RunTrace& trace);
 
+/// Of a forward, a backward or a weight pass.
+PassKind PassKindOf(WorkKind kind);
+
 struct ComparedOrder {
   PassOrder ran;
   std::string predicted;  ///< "F0 F1 B0 B1"

@@ -4,12 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "layout/at.hpp"
 #include "trace/analyze/steps.hpp"
 
 namespace troupe {
 namespace {
-
-std::size_t At(int i) { return static_cast<std::size_t>(i); }
 
 /// A file may say anything; differences of these fit.
 bool IsUnit(std::int64_t unit) { return unit >= 0 && unit < std::int64_t{1} << 60; }

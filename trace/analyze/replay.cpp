@@ -19,12 +19,6 @@ struct Span {
   std::int64_t end_ns = 0;
 };
 
-PassKind KindOf(WorkKind kind) {
-  return kind == WorkKind::kForward    ? PassKind::kForward
-         : kind == WorkKind::kBackward ? PassKind::kBackward
-                                       : PassKind::kWeight;
-}
-
 /// The handling in which the stage heard that its command of `work` is done: the answers of device
 /// and lock step lead there. -1: it is not in the trace.
 class Answers {
@@ -119,7 +113,7 @@ Replay ReplayStep(const TraceIndex& index, std::int64_t round, const RuleInputs&
     const TraceWork& work = index.work(w);
     if (!IsPass(work.pass.kind)) continue;
     const std::int64_t unit = work.pass.unit - first_unit.at(work.pass.stage);
-    const PassKey key{work.pass.stage, KindOf(work.pass.kind), unit};
+    const PassKey key{work.pass.stage, PassKindOf(work.pass.kind), unit};
     const Span command = answers.CommandOf(work);
     auto& pass_ns = passes[key];
     auto& command_ns = commands[key];

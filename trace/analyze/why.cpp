@@ -6,10 +6,10 @@
 #include <set>
 #include <stdexcept>
 
+#include "layout/at.hpp"
+
 namespace troupe {
 namespace {
-
-std::size_t At(int i) { return static_cast<std::size_t>(i); }
 
 /// "language.s1 dp0" -> the ranks that ran it, by what the trace says.
 std::set<int> RanksOf(const TraceIndex& index, const std::string& stage_actor, std::int64_t round) {

@@ -7,10 +7,10 @@
 #include "trace/analyze/table.hpp"
 #include "trace/export/exporters.hpp"
 
+#include "layout/at.hpp"
+
 namespace troupe {
 namespace {
-
-std::size_t At(int i) { return static_cast<std::size_t>(i); }
 
 /// Microseconds with three decimals, without passing through a double.
 std::string Micros(std::int64_t ns) {
@@ -24,9 +24,9 @@ struct Place {
   int tid = 0;
 };
 
-class Writer {
+class ChromeWriter {
  public:
-  Writer(std::ostream& out, const TraceIndex& index, const Timeline& timeline)
+  ChromeWriter(std::ostream& out, const TraceIndex& index, const Timeline& timeline)
       : out_(out), index_(index), timeline_(timeline) {}
 
   void Write() {
@@ -173,7 +173,7 @@ class Writer {
 }  // namespace
 
 void WriteChrome(std::ostream& out, const TraceIndex& index, const Timeline& timeline) {
-  Writer(out, index, timeline).Write();
+  ChromeWriter(out, index, timeline).Write();
 }
 
 }  // namespace troupe

@@ -20,7 +20,7 @@ using LaneKey = std::pair<std::int64_t, std::int64_t>;
 /// Decimals of microseconds pass through a double: from here on it steps by more than 1 ns.
 constexpr double kExactMicros = 4'503'599'627'370.0;  // 2^52 / 1000
 
-struct Flow {
+struct JsonFlow {
   std::vector<std::int64_t> out;
   std::vector<std::int64_t> in;
   std::int64_t event = 0;
@@ -42,7 +42,7 @@ bool IsTrue(const Json& event, const char* key) {
   return at != event.end() && at->is_boolean() && at->get<bool>();
 }
 
-class Linter {
+class JsonLinter {
  public:
   LintReport Lint(std::string_view content) {
     report_.format = "json";
@@ -205,7 +205,7 @@ class Linter {
     if (id.is_string() && !IsHex(id.get<std::string>())) {
       Complain("flow-id", "\"bind_id\" " + id.dump() + " is not hexadecimal");
     }
-    Flow& flow = flows_["v2 " + id.dump()];
+    JsonFlow& flow = flows_["v2 " + id.dump()];
     flow.event = event_;
     if (IsTrue(event, "flow_out")) flow.out.push_back(at_ns);
     if (IsTrue(event, "flow_in")) flow.in.push_back(at_ns);
@@ -242,7 +242,7 @@ class Linter {
     if (phase == "f" && TextOf(event, "bp") != "e") {
       Complain("flow-bind", "\"f\" without \"bp\":\"e\" ends at the next slice, not at this one");
     }
-    Flow& flow = flows_["v1 " + id.dump() + TextOf(event, "cat") + "/" + TextOf(event, "name")];
+    JsonFlow& flow = flows_["v1 " + id.dump() + TextOf(event, "cat") + "/" + TextOf(event, "name")];
     flow.event = event_;
     if (phase == "s") flow.out.push_back(at_ns);
     if (phase == "f") flow.in.push_back(at_ns);
@@ -293,11 +293,11 @@ class Linter {
   std::set<LaneKey> tracks_;
   std::map<LaneKey, Nesting> lanes_;
   std::map<LaneKey, std::vector<std::int64_t>> open_;
-  std::unordered_map<std::string, Flow> flows_;
+  std::unordered_map<std::string, JsonFlow> flows_;
 };
 
 }  // namespace
 
-LintReport LintJson(std::string_view content) { return Linter().Lint(content); }
+LintReport LintJson(std::string_view content) { return JsonLinter().Lint(content); }
 
 }  // namespace troupe

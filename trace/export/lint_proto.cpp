@@ -13,7 +13,7 @@ namespace {
 
 using namespace track_event;
 
-struct Track {
+struct ProtoTrack {
   std::uint64_t parent = 0;
   bool counter = false;
   bool process_or_thread = false;
@@ -21,7 +21,7 @@ struct Track {
   std::vector<std::int64_t> open;  ///< begins of slices that have not ended
 };
 
-struct Event {
+struct ProtoEvent {
   std::uint64_t type = 0;
   std::uint64_t track = 0;
   bool has_track = false;
@@ -31,7 +31,7 @@ struct Event {
   std::vector<std::uint64_t> ends;
 };
 
-struct Flow {
+struct ProtoFlow {
   std::int64_t starts = std::numeric_limits<std::int64_t>::max();
   std::int64_t ends = std::numeric_limits<std::int64_t>::max();  ///< the first end
   std::int64_t num_starts = 0;
@@ -39,7 +39,7 @@ struct Flow {
   std::int64_t packet = 0;
 };
 
-class Linter {
+class ProtoLinter {
  public:
   LintReport Lint(std::string_view content) {
     report_.format = "protobuf";
@@ -121,7 +121,7 @@ class Linter {
 
   void OnTrack(std::string_view bytes) {
     ProtoReader fields(bytes);
-    Track track;
+    ProtoTrack track;
     std::uint64_t uuid = 0;
     for (ProtoField field; fields.Next(field);) {
       if (field.number == descriptor::kUuid) uuid = field.value;
@@ -143,9 +143,9 @@ class Linter {
     if (fresh) ++report_.tracks;
   }
 
-  Event Read(std::string_view bytes) {
+  ProtoEvent Read(std::string_view bytes) {
     ProtoReader fields(bytes);
-    Event event;
+    ProtoEvent event;
     for (ProtoField field; fields.Next(field);) {
       if (field.number == event::kType) event.type = field.value;
       if (field.number == event::kTrack) {
@@ -166,7 +166,7 @@ class Linter {
   }
 
   void OnEvent(std::string_view bytes, std::int64_t at_ns) {
-    const Event event = Read(bytes);
+    const ProtoEvent event = Read(bytes);
     ++report_.events;
     const auto found = tracks_.find(event.track);
     if (!event.has_track || found == tracks_.end()) {
@@ -176,20 +176,20 @@ class Linter {
     }
     OnTyped(event, found->second, at_ns);
     for (const std::uint64_t id : event.flows) {
-      Flow& flow = flows_[id];
+      ProtoFlow& flow = flows_[id];
       flow.starts = std::min(flow.starts, at_ns);
       ++flow.num_starts;
       flow.packet = packet_;
     }
     for (const std::uint64_t id : event.ends) {
-      Flow& flow = flows_[id];
+      ProtoFlow& flow = flows_[id];
       flow.ends = std::min(flow.ends, at_ns);
       ++flow.num_ends;
       flow.packet = packet_;
     }
   }
 
-  void OnTyped(const Event& event, Track& track, std::int64_t at_ns) {
+  void OnTyped(const ProtoEvent& event, ProtoTrack& track, std::int64_t at_ns) {
     const std::string name = "\"" + track.name + "\"";
     if (event.type == event::kCounter) {
       ++report_.counters;
@@ -266,12 +266,12 @@ class Linter {
   std::int64_t packet_ = 0;
   bool of_trace_ = false;  ///< some packet is one of a trace, of whatever kind
   std::vector<Timed> events_;
-  std::map<std::uint64_t, Track> tracks_;
-  std::unordered_map<std::uint64_t, Flow> flows_;
+  std::map<std::uint64_t, ProtoTrack> tracks_;
+  std::unordered_map<std::uint64_t, ProtoFlow> flows_;
 };
 
 }  // namespace
 
-LintReport LintProto(std::string_view content) { return Linter().Lint(content); }
+LintReport LintProto(std::string_view content) { return ProtoLinter().Lint(content); }
 
 }  // namespace troupe

@@ -10,18 +10,18 @@
 #include "trace/export/proto.hpp"
 #include "trace/export/track_event.hpp"
 
+#include "layout/at.hpp"
+
 namespace troupe {
 namespace {
 
 using namespace track_event;
 
-std::size_t At(int i) { return static_cast<std::size_t>(i); }
-
 std::uint64_t Unsigned(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
-class Writer {
+class PerfettoWriter {
  public:
-  Writer(std::ostream& out, const TraceIndex& index, const Timeline& timeline)
+  PerfettoWriter(std::ostream& out, const TraceIndex& index, const Timeline& timeline)
       : out_(out), index_(index), timeline_(timeline) {}
 
   void Write() {
@@ -200,7 +200,7 @@ class Writer {
 }  // namespace
 
 void WritePerfetto(std::ostream& out, const TraceIndex& index, const Timeline& timeline) {
-  Writer(out, index, timeline).Write();
+  PerfettoWriter(out, index, timeline).Write();
 }
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "layout/at.hpp"
 #include "trace/export/counters.hpp"
 
 namespace troupe {
@@ -34,8 +35,6 @@ std::set<int> RanksWithSumsBeside(const TraceIndex& index) {
   }
   return ranks;
 }
-
-std::size_t At(int i) { return static_cast<std::size_t>(i); }
 
 /// "language.s1" -> "language", "s1".
 std::pair<std::string, std::string> Split(const std::string& stage) {

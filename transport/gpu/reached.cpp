@@ -10,13 +10,13 @@ namespace troupe {
 
 void AwaitStream(const gpu::Stream& stream, const std::shared_ptr<AbortSignal>& abort) {
   // Outlives this call: the device may answer after an abort has ended it.
-  struct Wait {
+  struct Outcome {
     std::mutex mutex;
     std::condition_variable changed;
     bool aborted = false;
     std::optional<std::string> outcome;
   };
-  const auto wait = std::make_shared<Wait>();
+  const auto wait = std::make_shared<Outcome>();
   stream.OnOutcome([wait](const std::string& error) {
     {
       const std::lock_guard lock(wait->mutex);

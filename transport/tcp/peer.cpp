@@ -165,7 +165,7 @@ void TcpPeer::BeginArriving(const Frame& frame, Arriving& arriving) {
   const auto found = receiving_.find(label);
   if (found == receiving_.end()) {
     arriving.place = Arriving::Place::kKept;
-    arriving.kept = Buffer::Allocate({static_cast<std::int64_t>(frame.total)}, DType::kUInt8);
+    arriving.kept = Buffer::AllocateBytes(frame.total);
   } else if (found->second.reception.destination.num_bytes() == frame.total) {
     arriving.place = Arriving::Place::kDestination;
   } else {

@@ -46,7 +46,7 @@ void RmsNormGradientOnDevice(const at::Tensor& y_gradient, const at::Tensor& x,
 namespace troupe {
 namespace {
 
-[[noreturn]] void Refuse() {
+[[noreturn]] void RefuseNorm() {
   throw std::logic_error("norm: this build's libtorch knows no CUDA devices");
 }
 
@@ -55,11 +55,11 @@ namespace {
 bool HasDeviceNorm(const at::Tensor&, const at::Tensor&) { return false; }
 void RmsNormOnDevice(const at::Tensor&, const at::Tensor&, double, const at::Tensor&,
                      const at::Tensor&) {
-  Refuse();
+  RefuseNorm();
 }
 void RmsNormGradientOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                              const at::Tensor&, const at::Tensor&, const at::Tensor&) {
-  Refuse();
+  RefuseNorm();
 }
 
 }  // namespace troupe

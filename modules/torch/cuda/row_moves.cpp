@@ -38,15 +38,15 @@ void TakeRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at
 namespace troupe {
 namespace {
 
-[[noreturn]] void Refuse() {
+[[noreturn]] void RefuseToMove() {
   throw std::logic_error("moving rows: this build's libtorch knows no CUDA devices");
 }
 
 }  // namespace
 
-void GatherRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { Refuse(); }
-void ScatterRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { Refuse(); }
-void TakeRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { Refuse(); }
+void GatherRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { RefuseToMove(); }
+void ScatterRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { RefuseToMove(); }
+void TakeRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { RefuseToMove(); }
 
 }  // namespace troupe
 #endif
