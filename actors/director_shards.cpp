@@ -95,7 +95,9 @@ void InspectShards(Self self, TensorKind kind,
 
 void SaveShards(Self self, const std::string& folder,
                 std::function<void(const std::vector<SavedShard>&)> then) {
-  TellShards(self, asked::kSaving, SaveShard{0, folder, self->state.steps_done}, std::move(then));
+  const DirectorState& s = self->state;
+  TellShards(self, asked::kSaving, SaveShard{0, folder, s.steps_done, s.next_round},
+             std::move(then));
 }
 
 void LoadShards(Self self, const std::string& folder, std::function<void()> then) {
