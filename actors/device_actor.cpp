@@ -147,7 +147,12 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
         });
       },
       [self, &s](const SaveShard& save) -> caf::result<ShardStored> {
-        return ExecuteAlone<ShardStored>(self, Aside("saving", save.stage), [&s, save] {
+        const DeviceWork work{.kind = Kind::kCheckpoint,
+                              .stage = save.stage,
+                              .round = save.round,
+                              .unit = save.step,
+                              .place = {.step = save.step}};
+        return ExecuteAlone<ShardStored>(self, work, [&s, save] {
           return ShardStored{s.config.storage.save(
               *s.programs.at(save.stage), s.config.shards.at(save.stage), save.folder, save.step)};
         });

@@ -60,7 +60,7 @@ struct DeviceWork {
   WorkKind kind = WorkKind::kForward;
   int stage = -1;
   std::int64_t round = 0;
-  std::int64_t unit = 0;
+  std::int64_t unit = 0;        ///< as PassRecord::unit
   const char* aside = nullptr;  ///< its name in errors if no round has it; the trace neither
   UnitPlace place = {};         ///< for errors
   std::vector<std::string> samples = {};

@@ -157,21 +157,29 @@ caf::result<Answer> Execute(DevicePointer self, const DeviceWork& work, Body bod
                            : RunNow<Answer>(self, work, body, then);
 }
 
-/// What the host does itself with the shard's memory: nothing else is under way meanwhile.
+/// What the host does itself with the shard's memory: nothing else is under way meanwhile. Noted
+/// like all work, unless it is done aside.
 template <class Answer, class Body>
 caf::result<Answer> ExecuteAlone(DevicePointer self, const DeviceWork& work, Body body) {
   DeviceState& s = self->state;
   if (!s.queue) return RunNow<Answer>(self, work, body, kNothingMore);
   Promise<Answer> asker = self->template make_response_promise<Answer>();
-  s.waiting.push_back({std::nullopt, [self, &s, work, asker, body]() mutable {
-                         try {
-                           s.config.abort->ThrowIfRaised();
-                           s.queue->Synchronize();
-                           asker.deliver(body());
-                         } catch (...) {
-                           asker.deliver(Failed(self, work));
-                         }
-                       }});
+  const auto start = [self, &s, work, asker, body, handling = CurrentHandling()]() mutable {
+    const Handling around = std::exchange(CurrentHandling(), handling);
+    try {
+      s.config.abort->ThrowIfRaised();
+      s.queue->Synchronize();
+      WorkTimes times{.begin_ns = NowNs(), .end_ns = 0, .error = {}};
+      Answer answer = body();
+      times.end_ns = NowNs();
+      Record(s.config, work, times);
+      asker.deliver(std::move(answer));
+    } catch (...) {
+      asker.deliver(Failed(self, work));
+    }
+    CurrentHandling() = around;
+  };
+  s.waiting.push_back({std::nullopt, start});
   Pump(self);
   return asker;
 }

@@ -27,6 +27,8 @@ const char* NameOf(WorkKind kind) {
       return "offload";
     case WorkKind::kRestore:
       return "restore";
+    case WorkKind::kCheckpoint:
+      return "checkpoint";
   }
   return "work";
 }

@@ -93,7 +93,9 @@ void InspectShards(DirectorPointer self, TensorKind kind,
 
 void SaveShards(DirectorPointer self, const std::string& folder,
                 std::function<void(const std::vector<SavedShard>&)> then) {
-  TellShards(self, asked::kSaving, SaveShard{0, folder, self->state.steps_done}, std::move(then));
+  const DirectorState& s = self->state;
+  TellShards(self, asked::kSaving, SaveShard{0, folder, s.steps_done, s.next_round},
+             std::move(then));
 }
 
 void LoadShards(DirectorPointer self, const std::string& folder, std::function<void()> then) {

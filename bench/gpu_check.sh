@@ -255,7 +255,7 @@ train() {
 # in use when work ended.
 idle_query="with w as (select step, begin_ns b, end_ns e, memory_bytes m, max(end_ns) over
   (partition by step order by begin_ns rows between unbounded preceding and 1 preceding) before
-  from work where step is not null and kind not in ('offload', 'restore'))
+  from work where step is not null and kind not in ('offload', 'restore', 'checkpoint'))
   select step, max(e) - min(b) as span,
   sum(max(b - coalesce(before, b), 0)) as idle, max(m) as memory from w group by step"
 idle_query=${idle_query//$'\n'/ }

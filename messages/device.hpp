@@ -146,9 +146,10 @@ inline auto Fields(Inspected& x) { return std::tie(x.pieces); }
 struct SaveShard {
   int stage = 0;
   std::string folder;
-  std::int64_t step = 0;  ///< optimizer steps done
+  std::int64_t step = 0;    ///< optimizer steps done
+  std::int64_t round = -1;  ///< the one that begins afterwards: it waits for this
 };
-inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder, x.step); }
+inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder, x.step, x.round); }
 struct LoadShard {
   int stage = 0;
   std::string folder;

@@ -119,6 +119,7 @@ struct Role {
     if (kIsOneOf<T, StageReport>) return kStepEnd;
     if (kIsOneOf<T, ExchangeDone>) return kExchanged;
     if (kIsOneOf<T, StateOffloaded, StateRestored>) return kStateMoved;
+    if (kIsOneOf<T, ShardStored>) return kCheckpoint;
     return kOther;
   }
 };

@@ -36,8 +36,9 @@ enum class MessageRole : std::uint8_t {
   kStepEnd,
   kExchanged,   ///< rows between ranks that two modules share
   kStateMoved,  ///< of an encoder that offloads
+  kCheckpoint,  ///< shards of a checkpoint are written, or read
 };
-inline constexpr std::uint8_t kNumMessageRoles = 15;
+inline constexpr std::uint8_t kNumMessageRoles = 16;
 
 /// Numbers of actors are unique in the job: the process in the upper 12 bits, 0 = nobody known.
 using ActorNumber = std::uint32_t;
@@ -51,7 +52,8 @@ struct TraceRecord {
   std::int64_t arrived_ns = 0;  ///< in the mailbox; in one process the time at which it was sent
   std::int64_t begin_ns = 0;    ///< of its handler, or of the work; 0: not yet
   std::int64_t end_ns = 0;      ///< 0: not yet
-  std::int64_t unit = -1;  ///< microbatch or window, counted from the start of the run; -1: none
+  std::int64_t unit = -1;  ///< microbatch or window, counted from the start of the run; -1: none;
+                           ///< of work as PassRecord::unit
   /// Of the tensors it names. Of work: its time on a core (trace/core_time.hpp).
   std::int64_t bytes = 0;
   /// Number that the sender gave its request, or that this answers; 0 for what is neither. Of work:

@@ -22,7 +22,8 @@ void AddTraceCritical(CLI::App& trace, Command& command) {
       "the message that started it, the handler that sent that, and so on. What is on\n"
       "this path makes the step as long as it is; its pieces add up to the step. Shares:\n"
       "compute (devices), boundary (leaders, and rows on their way), queueing (in\n"
-      "mailboxes), messages (all other actors, and ways between them).",
+      "mailboxes), messages (all other actors, and ways between them), checkpoint (where one\n"
+      "was written before the step's first pass).",
       arguments->run);
   AddStep(*verb, arguments->step, "training step (default: the last that has ended)");
   verb->add_option("--fold", arguments->fold_ms,

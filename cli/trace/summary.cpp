@@ -18,8 +18,9 @@ void AddTraceSummary(CLI::App& trace, Command& command) {
       trace, "summary",
       "Print where the time went: per stage and replica how long its devices were busy\n"
       "(computing, or ready to and without a core), ran something else, waited and for what,\n"
-      "and how long they computed nothing (bubble); the memory of each rank's GPU; per edge\n"
-      "the messages, bytes and time in mailboxes; the longest waits; what the trace lacks.",
+      "and how long they computed nothing (bubble); the time of checkpoints; the memory of\n"
+      "each rank's GPU; per edge the messages, bytes and time in mailboxes; the longest waits;\n"
+      "what the trace lacks.",
       arguments->run);
   AddSteps(*verb, arguments->steps);
   verb->add_flag("--actors", arguments->actors,

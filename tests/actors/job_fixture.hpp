@@ -123,6 +123,8 @@ class JobFixture {
     node.processes = std::make_shared<const ProcessPlan>(
         ProcessPlan::Single(node.plan->lock_steps().rbegin()->first + 1));
     node.rounds = rounds;
+    node.checkpoints = checkpoints;
+    node.storage = storage;
     node.inspect = inspect;
     node.threads = false;
     node.trace = trace = std::make_shared<MessageTrace>(0);
@@ -185,6 +187,8 @@ class JobFixture {
   std::shared_ptr<InputSource> source;    ///< instead of SyntheticSource
   std::shared_ptr<MemoryMeter> memory;    ///< null: none is noted
   std::function<int(int rank)> gpu_of;    ///< empty: ranks compute on no GPU
+  Checkpoints checkpoints;                ///< of the next runs; by itself none
+  ShardStorage storage;                   ///< what writes them
   bool inspect = false;
   std::shared_ptr<Seen> seen;
   std::shared_ptr<AbortSignal> abort;

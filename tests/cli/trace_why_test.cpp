@@ -198,6 +198,38 @@ TEST_CASE("what a process was asked for is shown until the run has ended well", 
   CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1; who waited for whom"));
 }
 
+TEST_CASE("the time of a checkpoint is named wherever the time of its step is", "[cli]") {
+  const std::string local = GENERATE("1", "2");
+  const RunFolder folder;
+  auto arguments =
+      folder.Arguments("train", "configs/shapes.toml", {"run.steps=5", "checkpoint.every=2"});
+  // Writing its first shard takes one device 400 ms longer.
+  arguments.insert(arguments.end(),
+                   {"--local", local, "--plant-fault", "slow@device 2@SaveShard@1"});
+  const Outcome outcome = RunTroupe(arguments);
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const std::string run = folder.Runs().at(0);
+  const auto of_run = [&](const std::string& verb, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"trace", verb, run};
+    all.insert(all.end(), more.begin(), more.end());
+    return RunTroupe(all).out;
+  };
+  CHECK_THAT(of_run("summary", {}), Catch::Contains("\n2 checkpoints, of steps 2 to 4: ") &&
+                                        Catch::Contains("; the longest, of step 2, took "));
+  CHECK_THAT(RootIn(of_run("why", {"--step", "3"})),
+             Catch::StartsWith("device 2 (n") &&
+                 Catch::Contains("): writing the checkpoint of step 2 (language.s") &&
+                 Catch::Contains(" ms, usual none"));
+  CHECK_THAT(of_run("critical", {"--step", "3"}),
+             Catch::Contains(", checkpoint ") &&
+                 Catch::Contains("  writing the checkpoint of step 2 (language.s"));
+  CHECK_THAT(of_run("critical", {"--step", "4"}), !Catch::Contains("checkpoint"));
+  CHECK(of_run("sql", {"select step, unit, count(distinct rank) n from work where kind = "
+                       "'checkpoint' group by 1, 2 order by 1",
+                       "--format", "csv"}) == "step,unit,n\n3,2,8\n5,4,8\n");
+}
+
 TEST_CASE("trace why names the root of a planted stall", "[cli]") { Try(0, 4, 0); }
 
 TEST_CASE("trace why names the root of 200 planted stalls", "[cli][slow]") { Try(0, 199, 2); }

@@ -1,8 +1,10 @@
 #include "trace/analyze/chain.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "trace/analyze/median.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
@@ -86,6 +88,12 @@ std::vector<Segment> ChainTo(const TraceIndex& index, int message, std::int64_t 
   return walk.Take();
 }
 
+bool IsOfCheckpoint(const TraceIndex& index, const Segment& segment) {
+  if (segment.kind != SegmentKind::kHandler) return false;
+  if (segment.work >= 0) return index.work(segment.work).pass.kind == WorkKind::kCheckpoint;
+  return segment.message >= 0 && index.message(segment.message).role == MessageRole::kCheckpoint;
+}
+
 std::int64_t WithoutCore(const TraceIndex& index, const Segment& segment) {
   if (segment.work < 0) return 0;
   const TraceWork& work = index.work(segment.work);
@@ -96,9 +104,13 @@ Usual::Usual(const TraceIndex& index) : index_(&index) {
   std::vector<std::vector<std::int64_t>> work;
   std::vector<std::vector<std::int64_t>> handling;
   std::vector<std::vector<std::int64_t>> transit;
+  std::set<std::int64_t> rounds;
+  std::set<std::int64_t> with_checkpoint;
   for (const TraceWork& one : index.trace().work) {
     Put(work, WorkKey(one.pass), one.pass.end_ns - one.pass.begin_ns);
+    (one.pass.kind == WorkKind::kCheckpoint ? with_checkpoint : rounds).insert(one.pass.round);
   }
+  most_steps_have_checkpoints_ = 2 * with_checkpoint.size() > rounds.size();
   for (int i = 0; static_cast<std::size_t>(i) < index.trace().messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     if (m.begin_ns < 0) continue;
@@ -145,6 +157,18 @@ std::int64_t Usual::Of(const Segment& segment) const {
       return 0;
   }
   return 0;
+}
+
+bool Usual::IsRare(const Segment& segment) const {
+  return !most_steps_have_checkpoints_ && IsOfCheckpoint(*index_, segment);
+}
+
+std::int64_t Usual::InStep(const Segment& segment) const {
+  return IsRare(segment) ? 0 : Of(segment);
+}
+
+std::string Usual::TextInStep(const Segment& segment) const {
+  return IsRare(segment) ? "none" : Duration(Of(segment));
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "trace/analyze/index.hpp"
@@ -37,6 +38,10 @@ std::vector<Segment> ChainTo(const TraceIndex& index, int message, std::int64_t 
 /// How long of the segment the work that it is wanted a core and had none, as far as known.
 std::int64_t WithoutCore(const TraceIndex& index, const Segment& segment);
 
+/// A device writes a shard of a checkpoint, or the answers are gathered, which ends with the
+/// Director making the files a checkpoint.
+bool IsOfCheckpoint(const TraceIndex& index, const Segment& segment);
+
 /// How long things usually take in a trace: medians of all that have ended, in ns; 0: none has.
 class Usual {
  public:
@@ -44,8 +49,13 @@ class Usual {
 
   std::int64_t Work(const PassRecord& pass) const;  ///< of the stage and kind
   std::int64_t Of(const Segment& segment) const;    ///< a queue is usually empty: 0
+  /// The same for a step: 0 of a checkpoint where most steps have none, however long it takes.
+  std::int64_t InStep(const Segment& segment) const;
+  /// "80.0 us" of InStep's number; "none" of a checkpoint where most steps have none.
+  std::string TextInStep(const Segment& segment) const;
 
  private:
+  bool IsRare(const Segment& segment) const;
   std::int64_t Handling(int message) const;  ///< of the type by the class of receiver
   std::int64_t Transit(int message) const;   ///< of the type, in one process or between two
   std::size_t WorkKey(const PassRecord& pass) const;
@@ -53,6 +63,7 @@ class Usual {
   std::size_t TransitKey(int message) const;
 
   const TraceIndex* index_;
+  bool most_steps_have_checkpoints_ = false;
   std::vector<std::int64_t> work_;
   std::vector<std::int64_t> handling_;
   std::vector<std::int64_t> transit_;

@@ -9,8 +9,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::array kShares = {Share::kCompute, Share::kBoundary, Share::kQueueing,
-                                Share::kMessages, Share::kUnknown};
+constexpr std::array kShares = {Share::kCompute,  Share::kBoundary,   Share::kQueueing,
+                                Share::kMessages, Share::kCheckpoint, Share::kUnknown};
 
 bool IsBoundaryActor(ActorClass kind) {
   return kind == ActorClass::kLeader || kind == ActorClass::kPhase;
@@ -57,7 +57,7 @@ std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
   std::string line;
   for (const Share share : kShares) {
     const std::int64_t ns = totals[static_cast<std::size_t>(share)];
-    if (ns == 0 && share == Share::kUnknown) continue;
+    if (ns == 0 && (share == Share::kCheckpoint || share == Share::kUnknown)) continue;
     line += (line.empty() ? "" : ", ") + std::string(ToString(share)) + " " + Millis(ns) + " ms (" +
             Percent(static_cast<double>(ns) / whole);
     if (share == Share::kCompute && without_ns > ns / 100) {
@@ -80,6 +80,8 @@ const char* ToString(Share share) {
       return "queueing";
     case Share::kMessages:
       return "messages";
+    case Share::kCheckpoint:
+      return "checkpoint";
     case Share::kUnknown:
       return "unknown";
   }
@@ -106,6 +108,7 @@ CriticalPath CriticalPathOf(const TraceIndex& index, const StepSpan& span) {
 Share ShareOf(const TraceIndex& index, const Segment& segment) {
   if (segment.kind == SegmentKind::kUnknown) return Share::kUnknown;
   if (segment.kind == SegmentKind::kQueue) return Share::kQueueing;
+  if (IsOfCheckpoint(index, segment)) return Share::kCheckpoint;
   if (segment.work >= 0) return Share::kCompute;
   const bool at_boundary =
       IsBoundaryActor(index.ClassOfActor(segment.actor)) ||
@@ -166,9 +169,9 @@ std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64
                index.ActorName(segments[end - 1].actor);
       }
     } else if (segment.kind == SegmentKind::kHandler) {
-      const std::int64_t median = usual.Of(segment);
+      const std::int64_t median = usual.InStep(segment);
       if (segment.length_ns() > median + median / 2 && segment.length_ns() > median + 1'000'000) {
-        what += ", usual " + Duration(median);
+        what += ", usual " + usual.TextInStep(segment);
       }
       const std::int64_t without_ns = WithoutCore(index, segment);
       if (without_ns > segment.length_ns() / 20) {

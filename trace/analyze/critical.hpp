@@ -12,11 +12,12 @@
 namespace troupe {
 
 enum class Share : std::uint8_t {
-  kCompute,   ///< devices worked
-  kBoundary,  ///< leaders and phases, and the way to and from them: rows between modules
-  kQueueing,  ///< in mailboxes
-  kMessages,  ///< all other handlers and ways: deciding and passing on
-  kUnknown,   ///< not in the trace
+  kCompute,     ///< devices worked
+  kBoundary,    ///< leaders and phases, and the way to and from them: rows between modules
+  kQueueing,    ///< in mailboxes
+  kMessages,    ///< all other handlers and ways: deciding and passing on
+  kCheckpoint,  ///< devices wrote one, and the Director completed it
+  kUnknown,     ///< not in the trace
 };
 const char* ToString(Share share);  ///< "compute"
 
@@ -32,7 +33,7 @@ CriticalPath CriticalPathOf(const TraceIndex& index, const StepSpan& span);
 Share ShareOf(const TraceIndex& index, const Segment& segment);
 
 /// What a segment is an instance of, so that the same things of many steps can be added up:
-/// "compute F of language.s0", "boundary vision>language", "queueing", "messages".
+/// "compute F of language.s0", "boundary vision>language", "queueing", "messages", "checkpoint".
 std::string BucketOf(const TraceIndex& index, const Segment& segment);
 
 /// Ways between processes on the path: how often the step waited for a network, one time after the

@@ -30,8 +30,10 @@ Rounds RoundsOf(const RunTrace& trace) {
     seen.worked = true;
     seen.begin_ns = std::min(seen.begin_ns, work.pass.begin_ns);
     seen.end_ns = std::max(seen.end_ns, work.pass.end_ns);
+    // A checkpoint delays whatever round comes next, an evaluation too.
     seen.goes_back = seen.goes_back || (work.pass.kind != WorkKind::kForward &&
-                                        work.pass.kind != WorkKind::kExchange);
+                                        work.pass.kind != WorkKind::kExchange &&
+                                        work.pass.kind != WorkKind::kCheckpoint);
   }
   for (const TraceMessage& m : trace.messages) {
     if (m.round < 0 || m.step < 0) continue;
@@ -94,7 +96,12 @@ Steps::Steps(const TraceIndex& index) {
     all_.push_back({step, round, std::min(begin_ns, seen.end_ns), seen.end_ns});
   }
   // A run that was killed, or still runs, ends in the middle of a step, and the next has begun.
-  const auto works = [&](std::size_t i) { return index.WorkIn(all_[i].round).size(); };
+  // Checkpoints do not count: few steps begin with one.
+  const auto works = [&](std::size_t i) {
+    return std::ranges::count_if(index.WorkIn(all_[i].round), [&](int w) {
+      return index.work(w).pass.kind != WorkKind::kCheckpoint;
+    });
+  };
   while (all_.size() >= 2 && works(all_.size() - 1) < works(all_.size() - 2)) all_.pop_back();
 }
 

@@ -13,6 +13,7 @@ namespace troupe {
 /// Until the last work of the step's round ended, and from when that of the round before did: steps
 /// do not overlap, although rounds are announced, and inputs read, while another still runs. The
 /// first round of a trace begins when it is announced to the stages, or else with its first work.
+/// A checkpoint that is written between two rounds is in the later one, as on the console.
 struct StepSpan {
   std::int64_t step = 0;
   std::int64_t round = 0;

@@ -21,8 +21,10 @@ struct RankTime {
   std::int64_t computed_until_ns = 0;  ///< where the last that computed did
 };
 
-/// Rows exchanged between ranks are moved, not computed.
-bool Computes(WorkKind kind) { return kind != WorkKind::kExchange; }
+/// Rows exchanged between ranks are moved, and shards written, not computed.
+bool Computes(WorkKind kind) {
+  return kind != WorkKind::kExchange && kind != WorkKind::kCheckpoint;
+}
 
 class Collector {
  public:
@@ -210,6 +212,7 @@ Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, s
   Summary summary = collector.Finish(top);
   summary.edges = EdgesOf(index, spans);
   summary.offloads = OffloadTimesOf(index, begin_ns, end_ns);
+  summary.checkpoints = CheckpointTimesOf(index, begin_ns, end_ns);
   return summary;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/analyze/checkpoints.hpp"
 #include "trace/analyze/offload.hpp"
 #include "trace/analyze/steps.hpp"
 #include "trace/analyze/table.hpp"
@@ -75,12 +76,13 @@ struct Summary {
 
   /// Share of the time of all ranks in which they compute nothing (docs/schedules.md).
   double bubble() const;
-  std::vector<StageTime> stages;           ///< by stage, then replica
-  std::vector<EdgeTime> edges;             ///< by link, then type
-  std::vector<LongWait> waits;             ///< longest first, at most `top`
-  std::vector<OffloadTime> offloads;       ///< by module
-  std::vector<std::int64_t> memory_bytes;  ///< by process: the most in use; 0: nobody says
-  std::vector<RankMemory> gpu_memory;      ///< by rank, of those whose work says it of a GPU
+  std::vector<StageTime> stages;            ///< by stage, then replica
+  std::vector<EdgeTime> edges;              ///< by link, then type
+  std::vector<LongWait> waits;              ///< longest first, at most `top`
+  std::vector<OffloadTime> offloads;        ///< by module
+  std::vector<CheckpointTime> checkpoints;  ///< by time
+  std::vector<std::int64_t> memory_bytes;   ///< by process: the most in use; 0: nobody says
+  std::vector<RankMemory> gpu_memory;       ///< by rank, of those whose work says it of a GPU
 };
 
 /// Over the time from the beginning of the first of `spans` to the end of the last; over the whole

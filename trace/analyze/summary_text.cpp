@@ -192,6 +192,7 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
   for (const OffloadTime& offload : summary.offloads) {
     text += Format(offload, summary.end_ns - summary.begin_ns);
   }
+  text += Format(summary.checkpoints, index, summary.end_ns - summary.begin_ns);
   if (!summary.gpu_memory.empty()) {
     text += "\nmemory of each rank's GPU\n" + ToText(GpuMemoryTable(summary, trace));
   }

@@ -144,7 +144,7 @@ Why Explain(const TraceIndex& index, const Usual& usual, const StepSpan& span, c
   if (wait.message < 0) return why;
   why.chain = ChainTo(index, wait.message, wait.begin_ns, wait.end_ns);
   for (const Segment& segment : why.chain) {
-    why.usual.push_back(usual.Of(segment));
+    why.usual.push_back(usual.InStep(segment));
     why.without_core_ns += WithoutCore(index, segment);
   }
   if (!why.chain.empty()) why.root = RootIn(why);

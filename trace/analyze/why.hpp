@@ -25,6 +25,7 @@ struct Why {
   Idle wait;
   std::vector<Segment> chain;       ///< what the wait was made of, oldest first, without gaps
   std::vector<std::int64_t> usual;  ///< by place in `chain`: how long such a thing usually takes
+                                    ///< in a step
   bool whole_step = false;          ///< it is no wait, but the critical path of the step
   int root = -1;                    ///< place in `chain`; -1: there was no wait
   bool as_usual = false;  ///< nothing in it took longer than usual: it is the schedule's own wait

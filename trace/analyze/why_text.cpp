@@ -34,7 +34,7 @@ std::string Doing(const TraceIndex& index, const Segment& segment) {
   return "?";
 }
 
-std::string ChainTable(const Why& why, const TraceIndex& index) {
+std::string ChainTable(const Why& why, const TraceIndex& index, const Usual& usual) {
   Table table{{"at ms", "took", "usual", "who", "what", ""}, {}};
   const std::int64_t short_ns = (why.wait.end_ns - why.wait.begin_ns) / 100;
   for (std::size_t i = 0; i < why.chain.size();) {
@@ -54,7 +54,7 @@ std::string ChainTable(const Why& why, const TraceIndex& index) {
     } else {
       table.rows.push_back({at, took,
                             segment.kind == SegmentKind::kHandler
-                                ? Cell::Number(Duration(why.usual[i]))
+                                ? Cell::Number(usual.TextInStep(segment))
                                 : Cell::Null(),
                             index.ActorName(segment.actor), Doing(index, segment),
                             static_cast<int>(i) == why.root ? "<- root" : ""});
@@ -65,8 +65,7 @@ std::string ChainTable(const Why& why, const TraceIndex& index) {
 }
 
 std::string RootLine(const Why& why, const TraceIndex& index, const Usual& usual) {
-  const auto place = static_cast<std::size_t>(why.root);
-  const Segment& root = why.chain[place];
+  const Segment& root = why.chain[static_cast<std::size_t>(why.root)];
   std::string text = "root: " + index.ActorName(root.actor) + Where(index, root.actor) + ": ";
   if (root.kind == SegmentKind::kQueue && why.busy_with >= 0) {
     const TraceMessage& m = index.message(why.busy_with);
@@ -83,7 +82,7 @@ std::string RootLine(const Why& why, const TraceIndex& index, const Usual& usual
     took_ns = (m.end_ns < 0 ? root.end_ns : m.end_ns) - m.begin_ns;
   }
   text += Doing(index, root) + " took " + Duration(took_ns);
-  if (root.kind != SegmentKind::kUnknown) text += ", usual " + Duration(why.usual[place]);
+  if (root.kind != SegmentKind::kUnknown) text += ", usual " + usual.TextInStep(root);
   const std::int64_t without_ns = root.work < 0 ? 0 : index.work(root.work).cores.without_core_ns;
   return text + (without_ns > took_ns / 20 ? ", " + Duration(without_ns) + " of it without a core"
                                            : std::string());
@@ -138,7 +137,7 @@ std::string Format(const Why& why, const TraceIndex& index, const Usual& usual) 
            Duration(why.wait.end_ns - why.wait.begin_ns) + "; its critical path:\n";
   }
   if (why.root < 0) return text;
-  text += '\n' + ChainTable(why, index) + '\n' + RootLine(why, index, usual) + '\n';
+  text += '\n' + ChainTable(why, index, usual) + '\n' + RootLine(why, index, usual) + '\n';
   if (why.as_usual) {
     text += "nothing in this chain took longer than usual by a fifth of it (" +
             Duration((why.wait.end_ns - why.wait.begin_ns) / 5) +

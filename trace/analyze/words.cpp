@@ -29,12 +29,16 @@ std::string MessageWord(const std::string& type) {
 }
 
 std::string Describe(const TraceIndex& index, const PassRecord& pass) {
+  if (pass.kind == WorkKind::kCheckpoint) return "checkpoint of step " + std::to_string(pass.unit);
   const std::string kind = ToString(pass.kind);
   return IsPass(pass.kind) ? kind + InBrackets(ToString(index.places().Of(pass))) : kind;
 }
 
 std::string DescribeWork(const TraceIndex& index, int work) {
   const PassRecord& pass = index.work(work).pass;
+  if (pass.kind == WorkKind::kCheckpoint) {
+    return "writing the " + Describe(index, pass) + InBrackets(index.StageName(pass.stage));
+  }
   const std::string text = ToString(pass.kind) + (" of " + index.StageName(pass.stage));
   return IsPass(pass.kind) ? text + InBrackets(ToString(index.places().Of(pass))) : text;
 }
@@ -42,8 +46,9 @@ std::string DescribeWork(const TraceIndex& index, int work) {
 std::string DescribeHandling(const TraceIndex& index, int message) {
   const int work = index.WorkOf(message);
   if (work >= 0) return DescribeWork(index, work);
+  const bool stored = index.message(message).role == MessageRole::kCheckpoint;
   return MessageWord(index.TypeName(message)) +
-         InBrackets(ToString(index.places().OfMessage(index, message)));
+         InBrackets(stored ? "checkpoint" : ToString(index.places().OfMessage(index, message)));
 }
 
 std::string DescribeEdge(const TraceIndex& index, int message) {
@@ -83,6 +88,8 @@ std::string DescribeWait(const TraceIndex& index, int message) {
       return "the exchange of rows";
     case MessageRole::kStateMoved:
       return "the encoder's state";
+    case MessageRole::kCheckpoint:
+      return "the checkpoint";
     case MessageRole::kOther:
       break;
   }

@@ -7,11 +7,13 @@
 
 namespace troupe {
 
-/// "F (step 39 mb 1)", "update".
+/// "F (step 39 mb 1)", "update", "checkpoint of step 39".
 std::string Describe(const TraceIndex& index, const PassRecord& pass);
-/// "F of language.s0 (step 39 mb 1)". The message that started it may be lost.
+/// "F of language.s0 (step 39 mb 1)", "writing the checkpoint of step 39 (language.s0)". The message
+/// that started it may be lost.
 std::string DescribeWork(const TraceIndex& index, int work);
-/// "F of language.s0 (step 39 mb 1)" of a device; else "Activation (step 39 mb 1)", "RoundBegin".
+/// "F of language.s0 (step 39 mb 1)" of a device; else "Activation (step 39 mb 1)", "RoundBegin",
+/// "ShardStored (checkpoint)".
 std::string DescribeHandling(const TraceIndex& index, int message);
 /// "Activation over vision>language", "Gradient over language.s0>s1"; the type alone without a
 /// link.

@@ -156,7 +156,8 @@ class Data {
     for (std::size_t a = 0; a < timeline_.arrows.size(); ++a) {
       arrow_of_[timeline_.arrows[a].message] = static_cast<std::int64_t>(a);
     }
-    for (const char* kind : {"F", "B", "reduce", "update", "exchange", "offload", "restore"})
+    for (const char* kind :
+         {"F", "B", "reduce", "update", "exchange", "offload", "restore", "checkpoint"})
       NumberOf(kinds_, kind);
     std::string list = "[";
     for (const LaneSlice& slice : timeline_.slices) {

@@ -31,7 +31,7 @@ function use(run) {
 }
 // A hue for each module, a shade for each kind of work.
 const SHADES = { F: [66, 56], B: [70, 35], W: [50, 73], reduce: [18, 52], update: [18, 36],
-  exchange: [18, 66], offload: [18, 76], restore: [18, 80] };
+  exchange: [18, 66], offload: [18, 76], restore: [18, 80], checkpoint: [18, 24] };
 const shade = (hue, kind) => { const [sat, light] = SHADES[kind] || [0, 60];
   return `hsl(${hue} ${sat}% ${light}%)`; };
 const moduleOf = s => s.stage < 0 ? 0 : data.stages[s.stage][1];

@@ -60,13 +60,13 @@ constexpr const char* kTables[] = {
 )",
     R"(CREATE TABLE work (
   message INTEGER,              -- messages.id
-  kind TEXT,                    -- F, B, W, reduce, update, exchange, offload, restore
+  kind TEXT,                    -- F, B, W, reduce, update, exchange, offload, restore, checkpoint
   module TEXT, stage TEXT,      -- as in stages
   dp INTEGER, rank INTEGER,
   step INTEGER,                 -- training step; null in an evaluation
-  microbatch INTEGER,           -- of the step, from 0; null of a reduction or an update
+  microbatch INTEGER,           -- of the step, from 0; null of all but F, B and W
   window INTEGER,               -- of the step, where the module works in windows of microbatches
-  round INTEGER, unit INTEGER,  -- as in messages
+  round INTEGER, unit INTEGER,  -- as in messages; unit of a checkpoint: the step that it is of
   begin_ns INTEGER, end_ns INTEGER,
   on_core_ns INTEGER,           -- of this time: computing
   without_core_ns INTEGER,      -- and ready to compute, but without a core

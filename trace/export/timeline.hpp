@@ -91,7 +91,7 @@ Timeline MakeTimeline(const TraceIndex& index, const std::vector<StepSpan>& span
 /// "n0"; of a process that has no name, its number.
 std::string ProcessName(const RunTrace& trace, int process);
 
-/// "F 3" of work, "Activation" of a message: what is written on a slice.
+/// "F 3" of work, "checkpoint 40" of step 40, "Activation" of a message: what is written on a slice.
 std::string SliceName(const TraceIndex& index, const LaneSlice& slice);
 
 }  // namespace troupe

@@ -45,6 +45,31 @@ TEST_CASE("on a chain with one microbatch the path is every pass there and back"
   CHECK(buckets.at("boundary vision>language") == 4 * 1000 + 6 * 500);
 }
 
+TEST_CASE("a checkpoint has a share and a line of its own on the path of its step", "[trace]") {
+  generated::Spec spec;
+  spec.steps = 4;
+  spec.checkpoint_every = 2;
+  spec.checkpoint_us = 30'000;
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  const CriticalPath path = CriticalPathOf(index, steps.Of(3));
+  std::int64_t total_ns = 0;
+  for (const auto& [bucket, ns] : BucketsOf(index, path)) total_ns += ns;
+  CHECK(total_ns == path.span.end_ns - path.span.begin_ns);
+  // The shard, and then a microsecond each in the lock step and the director, at least.
+  const std::int64_t checkpoint_ns = BucketsOf(index, path).at("checkpoint");
+  CHECK(checkpoint_ns >= 30'002'000);
+  CHECK(checkpoint_ns < 30'010'000);
+  const std::string text = Format(path, index, 100'000);
+  CHECK_THAT(text, Catch::Contains(", checkpoint 30.0") &&
+                       Catch::Contains("  checkpoint  device ") &&
+                       Catch::Contains("  writing the checkpoint of step 2 (") &&
+                       Catch::Contains("), usual none\n"));
+  CHECK_THAT(Format(CriticalPathOf(index, steps.Of(4)), index, 100'000),
+             !Catch::Contains("checkpoint"));
+}
+
 TEST_CASE("work whose message is lost is named on the path", "[trace]") {
   RunTrace trace = generated::Generate({});
   // As in a ring that has wrapped: the messages that started the work are overwritten.

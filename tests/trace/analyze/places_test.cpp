@@ -40,6 +40,25 @@ TEST_CASE("evaluations do not shift the numbers of microbatches", "[trace]") {
   }
 }
 
+TEST_CASE("a checkpoint is of a step, and of no microbatch", "[trace]") {
+  generated::Spec spec;
+  spec.checkpoint_every = 1;
+  spec.microbatches = 1;  // so that the step's number is a microbatch's, too
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  int found = 0;
+  for (int w = 0; static_cast<std::size_t>(w) < trace.work.size(); ++w) {
+    const PassRecord& pass = index.work(w).pass;
+    if (pass.kind != WorkKind::kCheckpoint || pass.unit != 2) continue;
+    ++found;
+    CHECK(index.places().Of(pass) == UnitPlace{});
+    CHECK(Describe(index, pass) == "checkpoint of step 2");
+    CHECK(DescribeWork(index, w) ==
+          "writing the checkpoint of step 2 (" + index.StageName(pass.stage) + ")");
+  }
+  CHECK(found == 5);
+}
+
 TEST_CASE("what nothing has run yet goes on after what ran", "[trace]") {
   generated::Spec spec;
   spec.slow = {{"language.s0", 0, WorkKind::kForward, 9, 0, true}};  // step 3, mb 1: for ever

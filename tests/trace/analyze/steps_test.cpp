@@ -116,6 +116,32 @@ TEST_CASE("a step begins where the round before has ended", "[trace]") {
   CHECK(Steps(early_index).Of(2).begin_ns == steps.Of(1).end_ns);
 }
 
+TEST_CASE("a checkpoint belongs to the step after it, and makes no step of its own", "[trace]") {
+  generated::Spec spec;
+  spec.steps = 4;
+  spec.checkpoint_every = 2;
+  spec.checkpoint_us = 20'000;  // ten times as long as a step
+  const RunTrace trace = generated::Generate(spec);
+  // The last step begins with none, but has ended; the last checkpoint is before no round.
+  REQUIRE(Numbers(trace) == "0:1 1:2 2:3 3:4");
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  for (const StepSpan& span : steps.all()) {
+    CHECK((span.end_ns - span.begin_ns > 20'000'000) == (span.step == 3));
+  }
+  CHECK(steps.Of(3).begin_ns >= steps.Of(2).end_ns);
+
+  // Before an evaluation it is none of the kinds of work that only training has.
+  spec.evaluates_first = true;
+  spec.checkpoint_every = 0;
+  RunTrace silent = generated::Generate(spec);
+  Silence(silent, {0, 1, 2, 3, 4});
+  REQUIRE(Numbers(silent) == "1:1 2:2 3:3 4:4");
+  silent.work.insert(silent.work.begin(), silent.work.front());
+  silent.work.front().pass.kind = WorkKind::kCheckpoint;
+  CHECK(Numbers(silent) == "1:1 2:2 3:3 4:4");
+}
+
 TEST_CASE("a range of steps is parsed, and what is none is refused with what was expected",
           "[trace]") {
   CHECK(ParseSteps("12").last == 12);

@@ -94,6 +94,45 @@ TEST_CASE("sums of gradients beside an exchange are computed, and all time count
   CHECK(summary.stages[1].bubble_ns == 50);
 }
 
+TEST_CASE("writing a checkpoint is neither waiting nor computing, and has a line", "[trace]") {
+  generated::Spec spec;
+  spec.steps = 5;
+  const RunTrace none = generated::Generate(spec);
+  const TraceIndex without(none);
+  const Steps all(without);
+  CHECK_THAT(Format(Summarize(without, all.all()), without, all), !Catch::Contains("checkpoint"));
+
+  spec.checkpoint_every = 2;
+  spec.checkpoint_us = 2'000;
+  spec.slow = {{"language.s1", 0, WorkKind::kCheckpoint, 4, 8'000, false}};
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  const Summary summary = Summarize(index, steps.all());
+  CHECK(summary.computed_ns == Summarize(without, all.all()).computed_ns);
+  for (const StageTime& time : summary.stages) {
+    CHECK(time.own_ns + time.other_ns + time.idle_ns == time.wall_ns);
+    const auto ranks = static_cast<std::int64_t>(time.ranks.size());
+    CHECK(time.other_ns >= ranks * (time.stage == 2 ? 12'000'000 : 4'000'000));
+  }
+  REQUIRE(summary.checkpoints.size() == 2);
+  CHECK(summary.checkpoints[0].step == 2);
+  CHECK(summary.checkpoints[1].step == 4);
+  // Until the director has handled what the last device answered.
+  CHECK(summary.checkpoints[0].length_ns() > 2'002'000);
+  CHECK(summary.checkpoints[0].length_ns() < 2'020'000);
+  CHECK_THAT(
+      Format(summary, index, steps),
+      Catch::Contains("\n2 checkpoints, of steps 2 to 4: 12.0 ms in all (") &&
+          Catch::Contains("% of the time); the longest, of step 4, took 10.0 ms, its slowest "
+                          "shard language.s1 dp0 on rank ") &&
+          Catch::Contains(", 10.0 ms\n"));
+  CHECK_THAT(Format(Summarize(index, {steps.Of(3)}), index, steps),
+             Catch::Contains("\ncheckpoint of step 2: 2.0") &&
+                 Catch::Contains("% of the time); its slowest shard "));
+  CHECK(Summarize(index, {steps.Of(2)}).checkpoints.empty());
+}
+
 TEST_CASE("work is counted only as far as it is in the steps", "[trace]") {
   const RunTrace trace = OneDevice();
   const TraceIndex index(trace);

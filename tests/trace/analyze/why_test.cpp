@@ -33,6 +33,55 @@ TEST_CASE("a slow pass is the root of the wait of whoever comes after it", "[tra
   CHECK_THAT(Explained(trace), Catch::Contains("root: device 0 "));
 }
 
+TEST_CASE("a checkpoint is the root of the step that it makes long", "[trace]") {
+  generated::Spec spec;
+  spec.steps = 5;
+  spec.checkpoint_every = 2;
+  spec.checkpoint_us = 30'000;  // all devices alike: none waits for another's shard
+  const std::string alike = Explained(generated::Generate(spec));
+  CHECK_THAT(alike, Catch::Contains("step 3 ") || Catch::Contains("step 5 "));
+  CHECK_THAT(alike, Catch::Contains("root: device ") &&
+                        Catch::Contains(": writing the checkpoint of step ") &&
+                        Catch::Contains(") took 30.0 ms, usual none\n") &&
+                        !Catch::Contains("the schedule has this wait"));
+
+  spec.checkpoint_us = 100;
+  spec.slow = {{"language.s0", 0, WorkKind::kCheckpoint, 2, 30'000, false}};
+  const std::string slow = Explained(generated::Generate(spec), "vision.s0");
+  CHECK_THAT(slow, Catch::Contains("in step 3 before F of vision.s0 (step 3 mb 0)"));
+  CHECK_THAT(slow, Catch::Contains("(n0, pid 100): writing the checkpoint of step 2 (language.s0) "
+                                   "took 30.1 ms, usual none\n"));
+}
+
+TEST_CASE("what is slow after the shards are written is the checkpoint's, too", "[trace]") {
+  generated::Spec spec;
+  spec.modules = {{"language", 1, 1, 100, 200}};  // one set of devices, so one answer
+  spec.edges = {};
+  spec.steps = 4;
+  spec.checkpoint_every = 2;
+  spec.slow_handlers = {{"director", "FromSet<ShardStored>", -1, 30'000}};
+  CHECK_THAT(Explained(generated::Generate(spec)),
+             Catch::Contains("root: director (n0, pid 100): ShardStored (checkpoint) took 30.0 ms, "
+                             "usual none\n"));
+}
+
+TEST_CASE("checkpoints after every step are the schedule's own", "[trace]") {
+  generated::Spec spec;
+  spec.checkpoint_every = 1;
+  spec.checkpoint_us = 30'000;
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  const Usual usual(index);
+  for (int w = 0; static_cast<std::size_t>(w) < trace.work.size(); ++w) {
+    const TraceWork& work = trace.work[static_cast<std::size_t>(w)];
+    if (work.pass.kind != WorkKind::kCheckpoint) continue;
+    const Segment segment{SegmentKind::kHandler, -1, work.message, w, 0, 0};
+    CHECK(usual.InStep(segment) == 30'000'000);
+    CHECK(usual.TextInStep(segment) == "30.0 ms");
+  }
+  CHECK_THAT(Explained(trace), Catch::Contains("the schedule has this wait"));
+}
+
 TEST_CASE("a pass that had no core for a while is not blamed on the layout", "[trace]") {
   generated::Spec spec;
   spec.slow = {{"vision.s0", 0, WorkKind::kForward, 5, 3000, false}};

@@ -79,6 +79,26 @@ TEST_CASE("what is exported passes the importers' rules, whatever steps it is", 
   }
 }
 
+TEST_CASE("a checkpoint is a slice among the work of each rank, with its step", "[trace]") {
+  generated::Spec spec = Large();
+  spec.steps = 4;
+  spec.checkpoint_every = 2;
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  const Timeline timeline = MakeTimeline(index, {Steps(index).Of(3)});
+  int slices = 0;
+  for (const LaneSlice& slice : timeline.slices) {
+    if (SliceName(index, slice) != "checkpoint 2") continue;
+    ++slices;
+    CHECK(timeline.lanes[static_cast<std::size_t>(slice.lane)].path.back() == "work");
+  }
+  CHECK(slices == 10);  // devices
+  for (const std::string& content : {Perfetto(index, timeline), Chrome(index, timeline)}) {
+    CHECK_THAT(content, Catch::Contains("checkpoint 2"));
+    CHECK(Lint(content).found.empty());
+  }
+}
+
 TEST_CASE("a message that comes before it was sent is drawn after it, and kept as it was",
           "[trace]") {
   RunTrace trace = generated::Generate({});

@@ -55,6 +55,20 @@ TEST_CASE("ranks are called by the stages that they run, and slices by module an
   CHECK_THAT(json, Catch::Contains(R"("F 3")") && !Catch::Contains(R"("F 4")"));
 }
 
+TEST_CASE("a checkpoint is a slice of the page, with a colour of its own", "[trace]") {
+  generated::Spec spec;
+  spec.checkpoint_every = 2;
+  const RunTrace trace = generated::Generate(spec);
+  const TraceIndex index(trace);
+  const PageRun run = RunOf("a", index, MakeTimeline(index, Steps(index).all()));
+  CHECK_THAT(run.timeline_json,
+             Catch::Contains(R"("restore","checkpoint")") && Catch::Contains(R"("checkpoint 2")"));
+  std::ostringstream page;
+  WritePage(page, PageKind::kTimeline, {run});
+  const std::string shades = page.str().substr(page.str().find("const SHADES"), 200);
+  CHECK_THAT(shades, Catch::Contains("checkpoint: ["));
+}
+
 TEST_CASE("a page names what it lacks, and what is in it cannot end its script", "[trace]") {
   PageRun run;
   run.name = "</script><b>";

@@ -9,14 +9,18 @@ namespace {
 
 class Asked {
  public:
-  Asked() : index_(trace_), steps_(index_), database_(index_, steps_) {}
+  explicit Asked(const generated::Spec& spec = {})
+      : trace_(generated::Generate(spec)),
+        index_(trace_),
+        steps_(index_),
+        database_(index_, steps_) {}
   std::string operator()(const std::string& sql) const { return ToCsv(database_.Query(sql)); }
   QueryAnswer Within(const QueryLimits& limits, const std::string& sql) const {
     return database_.Ask(sql, limits);
   }
 
  private:
-  RunTrace trace_ = generated::Generate({});
+  RunTrace trace_;
   TraceIndex index_;
   Steps steps_;
   TraceDatabase database_;
@@ -52,6 +56,15 @@ TEST_CASE("microbatches are numbered within their step", "[trace]") {
         numbers);
   CHECK(ask("select count(*) from work where kind = 'update' and microbatch is not null") ==
         "count(*)\n0\n");
+}
+
+TEST_CASE("a checkpoint is work of the step after it, and says which step it is of", "[trace]") {
+  generated::Spec spec;
+  spec.steps = 4;
+  spec.checkpoint_every = 2;
+  const Asked ask(spec);
+  CHECK(ask("select step, unit, microbatch, count(*) n from work where kind = 'checkpoint' "
+            "group by 1, 2, 3 order by 2") == "step,unit,microbatch,n\n3,2,,5\n,4,,5\n");
 }
 
 TEST_CASE("a column that is not there is answered with those that are", "[trace]") {

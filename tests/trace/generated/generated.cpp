@@ -65,6 +65,10 @@ class Job {
 
  private:
   bool Trains(std::int64_t round) const { return !(spec_.evaluates_first && round == 0); }
+  /// 0: an evaluation.
+  std::int64_t StepOf(std::int64_t round) const {
+    return Trains(round) ? spec_.first_step + round - (spec_.evaluates_first ? 1 : 0) : 0;
+  }
   Replica& At(int stage, int dp) { return replicas_[Index(stage * spec_.dp + dp)]; }
   std::string NameOf(int stage, int dp) const {
     return graph_.StageName(stage) + " dp" + std::to_string(dp);
@@ -101,6 +105,7 @@ class Job {
   void AddLeaders(int link, int dp);
   void AddUpdate(int stage);
   void OnDirector(const Letter& letter);
+  void BeginRound();
   void OnStage(Replica& replica, const Letter& letter);
   void OnForwardDone(Replica& replica, const Letter& letter);
   void OnBackwardDone(Replica& replica, const Letter& letter);
@@ -145,6 +150,7 @@ class Job {
   std::int64_t rounds_ = 0;
   std::int64_t round_ = -1;
   int reports_ = 0;
+  int saving_ = 0;           ///< sets that have not written their shards
   std::map<int, int> told_;  ///< by stage: replicas that told its update
   bool lost_ = false;
 };
@@ -223,12 +229,27 @@ void Job::AddUpdate(int stage) {
 }
 
 void Job::OnDirector(const Letter& letter) {
+  if (letter.type == "FromSet<ShardStored>") {
+    if (--saving_ == 0) BeginRound();
+    return;
+  }
   if (letter.type == "StageReport" && ++reports_ < static_cast<int>(replicas_.size())) return;
   reports_ = 0;
-  if (++round_ >= rounds_) return;
+  const std::int64_t done = round_ < 0 ? 0 : StepOf(round_);
+  ++round_;
+  if (spec_.checkpoint_every == 0 || done == 0 || done % spec_.checkpoint_every != 0) {
+    return BeginRound();
+  }
+  saving_ = static_cast<int>(replicas_.size());
+  for (const Replica& replica : replicas_) {
+    Pass(replica.lock_step, "ToSet<SaveShard>", {"", round_});
+  }
+}
+
+void Job::BeginRound() {
+  if (round_ >= rounds_) return;
   Letter begin{"RoundBegin", round_};
-  const std::int64_t evaluations = spec_.evaluates_first ? 1 : 0;
-  begin.step = Trains(round_) ? spec_.first_step + round_ - evaluations : 0;
+  begin.step = StepOf(round_);
   for (const Replica& replica : replicas_) Pass(replica.actor, "RoundBegin", begin);
   for (const Replica& replica : replicas_) {
     if (!graph_.IsSource(replica.stage)) continue;
@@ -331,8 +352,9 @@ void Job::OnLockStep(Replica& replica, const Letter& letter) {
   }
   if (--replica.missing > 0) return;
   const bool pass = letter.type == "ForwardDone" || letter.type == "BackwardDone";
-  Pass(pass ? replica.actor : world_.Actor("update of " + graph_.StageName(replica.stage)),
-       "FromSet<" + letter.type + ">", letter);
+  const std::string asker =
+      letter.type == "ShardStored" ? "director" : "update of " + graph_.StageName(replica.stage);
+  Pass(pass ? replica.actor : world_.Actor(asker), "FromSet<" + letter.type + ">", letter);
 }
 
 void Job::OnDevice(const Replica& replica, int rank, const Letter& letter) {
@@ -340,22 +362,25 @@ void Job::OnDevice(const Replica& replica, int rank, const Letter& letter) {
       {"RunForward", {WorkKind::kForward, "ForwardDone"}},
       {"RunBackward", {WorkKind::kBackward, "BackwardDone"}},
       {"ReduceGradients", {WorkKind::kReduce, "GradientsReduced"}},
-      {"UpdateParameters", {WorkKind::kUpdate, "ParametersUpdated"}}};
+      {"UpdateParameters", {WorkKind::kUpdate, "ParametersUpdated"}},
+      {"SaveShard", {WorkKind::kCheckpoint, "ShardStored"}}};
   const auto& [kind, answer] = kCommands.at(letter.type);
   const Module& module = ModuleOf(replica.stage);
   std::int64_t takes_us = 10;
   if (kind == WorkKind::kForward) takes_us = module.forward_us;
   if (kind == WorkKind::kBackward) takes_us = module.backward_us;
+  if (kind == WorkKind::kCheckpoint) takes_us = spec_.checkpoint_us;
+  const std::int64_t unit = kind == WorkKind::kCheckpoint ? StepOf(letter.round - 1) : letter.unit;
   for (const Slow& slow : spec_.slow) {
     if (slow.stage != graph_.StageName(replica.stage) || slow.dp != replica.dp ||
-        slow.kind != kind || slow.unit != letter.unit) {
+        slow.kind != kind || slow.unit != unit) {
       continue;
     }
     takes_us += slow.extra_us;
     if (slow.for_ever) world_.Hang();
   }
   PassRecord pass;
-  pass.unit = letter.unit;
+  pass.unit = unit;
   pass.round = letter.round;
   pass.stage = replica.stage;
   pass.dp = replica.dp;

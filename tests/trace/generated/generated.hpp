@@ -30,7 +30,8 @@ struct Slow {
   std::string stage;  ///< "vision.s0"
   int dp = 0;
   WorkKind kind = WorkKind::kForward;
-  std::int64_t unit = 0;  ///< since the start of the run; of reduce and update: the round
+  /// Since the start of the run; of reduce and update: the round; of a checkpoint: the step.
+  std::int64_t unit = 0;
   std::int64_t extra_us = 0;
   bool for_ever = false;
 };
@@ -49,9 +50,11 @@ struct Spec {
   int dp = 1;
   int steps = 3;
   int microbatches = 4;
-  bool evaluates_first = false;  ///< round 0 runs forwards only
-  int first_step = 1;            ///< a run that was resumed begins with another
-  int processes = 1;             ///< ranks in equal parts
+  bool evaluates_first = false;      ///< round 0 runs forwards only
+  int first_step = 1;                ///< a run that was resumed begins with another
+  int checkpoint_every = 0;          ///< steps between checkpoints; 0: none
+  std::int64_t checkpoint_us = 100;  ///< that each device takes to write its shard
+  int processes = 1;                 ///< ranks in equal parts
   std::int64_t handling_ns = 1000;
   std::int64_t near_ns = 500;    ///< from actor to actor
   std::int64_t far_ns = 50'000;  ///< to another process

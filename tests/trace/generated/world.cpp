@@ -23,6 +23,8 @@ MessageRole RoleOf(const std::string& type) {
       {"BackwardsDone", kReplicaDone},
       {"FromSet<GradientsReduced>", kGradientsReduced},
       {"ApplyUpdate", kNorm},
+      {"ShardStored", kCheckpoint},
+      {"FromSet<ShardStored>", kCheckpoint},
       {"RoundBegin", kStepBegin}};
   const auto found = roles.find(type);
   return found == roles.end() ? kOther : found->second;
