@@ -118,7 +118,8 @@ Waits WaitsOf(const DestinationLeaderState& s) {
 
 }  // namespace
 
-DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self, DestinationLeaderConfig config) {
+DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self,
+                                                      DestinationLeaderConfig config) {
   DestinationLeaderState& s = self->state;
   s.config = std::move(config);
   s.sources =

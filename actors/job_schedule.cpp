@@ -27,7 +27,7 @@ DeviceOrder WithoutWhatIsNotRun(const DeviceOrder& order, const std::vector<Stag
 
 /// Stages without an order are left out: they only wait for those that have one.
 std::string ScheduleText(const StageGraph& graph, const Schedule& schedule,
-                   const std::vector<BlockedStage>& blocked) {
+                         const std::vector<BlockedStage>& blocked) {
   std::string text;
   for (const BlockedStage& stage : blocked) {
     const StageRule& rule = schedule.rules[static_cast<std::size_t>(stage.stage)];

@@ -97,7 +97,8 @@ void TransformBack(PhasePointer self, std::int64_t unit) {
            });
 }
 
-void OnGradient(PhasePointer self, std::int64_t unit, std::size_t replica, const Gradient& gradient) {
+void OnGradient(PhasePointer self, std::int64_t unit, std::size_t replica,
+                const Gradient& gradient) {
   PhaseState& s = self->state;
   const auto found = s.windows.find(unit);
   if (found == s.windows.end()) return;  // failed meanwhile

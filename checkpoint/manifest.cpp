@@ -53,7 +53,8 @@ std::int64_t ParseCount(const Json& json, const char* key) {
 
 std::string ParseSha256(const Json& json) {
   std::string sha256 = ParseText(json, "sha256");
-  if (!IsSha256(sha256)) FailReading("sha256 is not 64 digits from 0 to f, but " + QuoteText(sha256));
+  if (!IsSha256(sha256))
+    FailReading("sha256 is not 64 digits from 0 to f, but " + QuoteText(sha256));
   return sha256;
 }
 
@@ -71,14 +72,16 @@ CheckpointFile ParseFile(const Json& json) {
   CheckpointFile file{.name = ParseText(json, "name"),
                       .bytes = static_cast<std::uint64_t>(ParseCount(json, "bytes")),
                       .sha256 = ParseSha256(json)};
-  if (!IsFileName(file.name)) FailReading("expected the name of a file, got " + QuoteText(file.name));
+  if (!IsFileName(file.name))
+    FailReading("expected the name of a file, got " + QuoteText(file.name));
   return file;
 }
 
 CheckpointManifest ParseManifest(const std::string& text) {
   const Json json = ParseStrictJson(text, "manifest");
   if (const std::string format = ParseText(json, "format"); format != kFormat) {
-    if (format == kFormatWithoutSums) FailReading("was written by an earlier version, without checksums");
+    if (format == kFormatWithoutSums)
+      FailReading("was written by an earlier version, without checksums");
     FailReading(std::string("expected format \"") + kFormat + "\", got " + QuoteText(format));
   }
   if (json.size() != 5) FailReading("has not just format, step, config, files and sha256");
@@ -128,7 +131,7 @@ std::string ReadText(const std::string& path) {
   const std::uint64_t bytes = fs::file_size(path);
   if (bytes > kMaxManifestBytes) {
     FailReading("file has " + std::to_string(bytes) + " bytes, expected at most " +
-         std::to_string(kMaxManifestBytes));
+                std::to_string(kMaxManifestBytes));
   }
   std::string text(bytes, '\0');
   std::ifstream file(path, std::ios::binary);

@@ -82,7 +82,7 @@ TensorEntry ParseEntry(const std::string& name, const Json& json) {
   const std::uint64_t num_bytes = NumBytes(entry, tensor);
   if (entry.begin > entry.end || entry.end - entry.begin != num_bytes) {
     FailReading(tensor + " lies at bytes " + std::to_string(entry.begin) + " to " +
-         std::to_string(entry.end) + ", expected " + std::to_string(num_bytes) + " bytes");
+                std::to_string(entry.end) + ", expected " + std::to_string(num_bytes) + " bytes");
   }
   return entry;
 }
@@ -93,14 +93,14 @@ void CheckCover(const std::vector<TensorEntry>& entries, std::uint64_t num_bytes
   for (const TensorEntry& entry : entries) {
     if (entry.begin != end) {
       FailReading(NameOf(entry.name) + " begins at byte " + std::to_string(entry.begin) +
-           " of the data, expected " + std::to_string(end) + ": there is " +
-           (entry.begin < end ? "an overlap" : "a gap"));
+                  " of the data, expected " + std::to_string(end) + ": there is " +
+                  (entry.begin < end ? "an overlap" : "a gap"));
     }
     end = entry.end;
   }
   if (end != num_bytes) {
     FailReading("tensors end at byte " + std::to_string(end) + " of the data, but it has " +
-         std::to_string(num_bytes) + " bytes");
+                std::to_string(num_bytes) + " bytes");
   }
 }
 
@@ -151,7 +151,7 @@ std::string FormatHeader(const SafetensorsHeader& header) {
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   if (text.size() > kMaxHeaderBytes) {
     FailReading("header has " + std::to_string(text.size()) + " bytes, expected at most " +
-         std::to_string(kMaxHeaderBytes));
+                std::to_string(kMaxHeaderBytes));
   }
   return text;
 }

@@ -60,7 +60,8 @@ void AddReport(CLI::App& app, Command& command) {
                    "write the values of metrics.jsonl of the (first) run to this file, too, a\n"
                    "row per step")
       ->type_name("FILE");
-  verb->callback([&command, arguments] { command = [arguments] { return ReportRuns(*arguments); }; });
+  verb->callback(
+      [&command, arguments] { command = [arguments] { return ReportRuns(*arguments); }; });
 }
 
 }  // namespace troupe

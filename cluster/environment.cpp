@@ -95,7 +95,7 @@ static void ReadTorch(const Variables& variables, std::vector<PlaceClaim>& claim
 }
 
 static std::vector<PlaceClaim> ReadClaims(const Variables& variables,
-                                     const std::optional<std::string>& node_argument) {
+                                          const std::optional<std::string>& node_argument) {
   std::vector<PlaceClaim> claims;
   const auto add = [&](const PairSource& pair) {
     if (auto claim = ReadPair(variables, pair)) claims.push_back(std::move(*claim));

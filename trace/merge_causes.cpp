@@ -1,9 +1,8 @@
 // Why a message was sent, when, and for which round, where its own record does not say.
 #include <algorithm>
 
-#include "trace/merge_parts.hpp"
-
 #include "layout/at.hpp"
+#include "trace/merge_parts.hpp"
 
 namespace troupe {
 namespace {

@@ -2,9 +2,8 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/merge_parts.hpp"
-
 #include "layout/at.hpp"
+#include "trace/merge_parts.hpp"
 
 namespace troupe {
 namespace {

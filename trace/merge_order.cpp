@@ -1,14 +1,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "layout/at.hpp"
 #include "trace/merge_parts.hpp"
 
-#include "layout/at.hpp"
-
 namespace troupe {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 void SortByTime(RunTrace& trace) {
   std::vector<int> order(trace.messages.size());

@@ -75,7 +75,8 @@ void OpenMessages::Send(int to, Label label, const std::byte* data, std::size_t 
     ++open_sends_[static_cast<std::size_t>(to)];
     ++num_sends_;
   }
-  group_->plane->Send(group_->home(to), label, Buffer::WrapBytes(const_cast<std::byte*>(data), num_bytes),
+  group_->plane->Send(group_->home(to), label,
+                      Buffer::WrapBytes(const_cast<std::byte*>(data), num_bytes),
                       [self = shared_from_this(), to] {
                         const std::lock_guard lock(self->mutex_);
                         --self->open_sends_[static_cast<std::size_t>(to)];

@@ -113,7 +113,8 @@ void SpanningExchange::AllGather(std::byte* output, std::size_t num_bytes) {
   for (std::size_t party = 0; party < num_parties(); ++party) {
     if (party == group_->self) continue;
     for (const MemberRun& run : group_->parties[party].runs)
-      messages_->Receive(batch, leader(party), label(run), Buffer::WrapBytes(start(run), size(run)));
+      messages_->Receive(batch, leader(party), label(run),
+                         Buffer::WrapBytes(start(run), size(run)));
   }
   SendCalls();
   for (const Peer& peer : peers_)

@@ -43,7 +43,8 @@ class SpanningExchange::Segments {
       : exchange_(exchange),
         slice_bytes_(slice_bytes),
         count_((slice_bytes + kSegmentBytes - 1) / kSegmentBytes),
-        room_((std::min(slice_bytes, kSegmentBytes) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes) {
+        room_((std::min(slice_bytes, kSegmentBytes) + kCacheLineBytes - 1) / kCacheLineBytes *
+              kCacheLineBytes) {
     const std::size_t needed = std::min(count_, kWindow) * exchange.num_parties() * room_;
     if (!exchange.staging_.defined() || exchange.staging_.num_bytes() < needed)
       exchange.staging_ = Buffer::AllocateBytes(needed);

@@ -54,8 +54,7 @@ ProcessId TensorStore::State::Self() const {
 
 void TensorStore::State::Discard(const Share& share, std::uint64_t number) noexcept {
   try {
-    const Buffer nowhere =
-        Buffer::AllocateBytes(share.num_bytes);
+    const Buffer nowhere = Buffer::AllocateBytes(share.num_bytes);
     WithCarrier([&](TensorCarrier&) {
       plane->Receive(
           share.home, LabelOfPushed(number), nowhere, TensorName(share.key), [nowhere] {},

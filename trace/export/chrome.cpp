@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "layout/at.hpp"
 #include "trace/analyze/table.hpp"
 #include "trace/export/exporters.hpp"
-
-#include "layout/at.hpp"
 
 namespace troupe {
 namespace {

@@ -5,12 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "layout/at.hpp"
 #include "trace/analyze/table.hpp"
 #include "trace/export/exporters.hpp"
 #include "trace/export/proto.hpp"
 #include "trace/export/track_event.hpp"
-
-#include "layout/at.hpp"
 
 namespace troupe {
 namespace {

@@ -45,7 +45,9 @@ namespace {
 }  // namespace
 
 void GatherRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { RefuseToMove(); }
-void ScatterRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { RefuseToMove(); }
+void ScatterRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  RefuseToMove();
+}
 void TakeRowsOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&) { RefuseToMove(); }
 
 }  // namespace troupe
