@@ -1,5 +1,7 @@
 #include "data/llava.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -142,17 +144,19 @@ std::vector<TextPiece> SplitAtPlaceholders(std::string_view text,
 
 LlavaSet ReadLlava(const std::string& file, const std::vector<InputConfig>& encoders) {
   // The type first: opening a pipe would wait until another process writes into it.
+  const auto refuse = [&](const std::string& reason) {
+    throw FaultError(file, {FaultKind::kFile, 0, "", reason});
+  };
   std::error_code code;
-  const bool regular = std::filesystem::is_regular_file(file, code);
-  std::ifstream stream;
-  if (regular) stream.open(file, std::ios::binary);
-  if (!regular || !stream) {
-    const bool there = std::filesystem::exists(file, code);
-    throw FaultError(file, {FaultKind::kFile, 0, "",
-                            !there    ? "no such file"
-                            : regular ? "expected a JSON file, got one that cannot be read"
-                                      : "expected a JSON file, got something else"});
+  const auto status = std::filesystem::status(file, code);
+  if (status.type() == std::filesystem::file_type::none)
+    refuse("cannot be read: " + code.message());
+  if (!std::filesystem::exists(status)) refuse("no such file");
+  if (!std::filesystem::is_regular_file(status)) {
+    refuse("expected a JSON file, got something else");
   }
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) refuse(std::string("cannot be read: ") + std::strerror(errno));
   SetReader reader(file, encoders);
   const bool lines = std::filesystem::path(file).extension() == ".jsonl";
   return lines ? std::move(reader).ReadLines(stream) : std::move(reader).ReadList(stream);

@@ -45,14 +45,18 @@ TEST_CASE("a disk without room for the configuration stops the run before it sta
 TEST_CASE("a disk that fills up with metrics ends the run and names the file", "[cli]") {
   const RunFolder folder;
   const Outcome outcome = folder.Train({"run.steps=40", "trace.messages=false"}, DiskOf(4000));
-  CHECK_THAT(CauseOf(outcome), EndsWith("/metrics.jsonl: cannot write: File too large"));
+  CHECK_THAT(
+      CauseOf(outcome),
+      EndsWith("/metrics.jsonl: cannot write: File too large; is there a limit (ulimit -f)?"));
   CHECK_THAT(outcome.out, !Contains("step 40/40"));
 }
 
 TEST_CASE("a disk without room for the weights names the file and leaves no part of it", "[cli]") {
   const RunFolder folder;
-  CHECK_THAT(CauseOf(folder.Train({"trace.messages=false"}, DiskOf(100000))),
-             EndsWith("/weights.safetensors.tmp: cannot write: File too large"));
+  CHECK_THAT(
+      CauseOf(folder.Train({"trace.messages=false"}, DiskOf(100000))),
+      EndsWith(
+          "/weights.safetensors.tmp: cannot write: File too large; is there a limit (ulimit -f)?"));
   REQUIRE(folder.Runs().size() == 1);
   CHECK(!std::filesystem::exists(folder.Runs()[0] + "/weights.safetensors"));
   CHECK(!std::filesystem::exists(folder.Runs()[0] + "/weights.safetensors.tmp"));
