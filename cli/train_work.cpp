@@ -66,6 +66,12 @@ void WriteReport(const std::string& run_directory) {
   }
 }
 
+/// As Work::RemoveUnused.
+std::string RemoveRun(const std::string& directory, bool is_new) {
+  if (!is_new || !RemoveUnused(directory)) return "";
+  return "removed " + directory + ": no step was finished\n";
+}
+
 class TrainWork : public Work {
  public:
   explicit TrainWork(const WorkArguments& arguments)
@@ -80,6 +86,10 @@ class TrainWork : public Work {
   std::string OpenRunDirectory(const std::string& into) override {
     directory_.emplace(plan_->config().run, loaded_.resolved_toml, into);
     return directory_->path();
+  }
+
+  std::string RemoveUnused() override {
+    return directory_ ? RemoveRun(directory_->path(), directory_->is_new()) : "";
   }
 
   std::string Task() const override { return "the command = train\n" + SkippedLine(*source_); }
@@ -115,9 +125,10 @@ class TrainWork : public Work {
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
     *saved_steps_ = directory_->steps_done();
-    setup.after_failure = [directory = directory_->path(),
+    setup.after_failure = [directory = directory_->path(), is_new = directory_->is_new(),
                            saved_steps = saved_steps_](FailureKind kind) {
-      return AdviceAfterFailure(kind, directory, *saved_steps);
+      const std::string removed = RemoveRun(directory, is_new);
+      return removed.empty() ? AdviceAfterFailure(kind, directory, *saved_steps) : removed;
     };
     SendRunDirectoryToLauncher(setup.run_directory);
     if (!setup.checkpoints.resume.empty()) {
