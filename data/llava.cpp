@@ -64,6 +64,7 @@ class SetReader {
       return true;
     };
     for (std::string line; std::getline(stream, line);) {
+      ++line_;
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       try {
         AddRow(json::parse(line, limit));
@@ -82,6 +83,7 @@ class SetReader {
   void AddRow(const json& value) {
     LlavaRow row;
     row.index = std::ssize(set_.rows);
+    row.line = line_;
     try {
       ReadRow(value, encoders_, row);
       set_.rows.push_back(std::move(row));
@@ -92,27 +94,30 @@ class SetReader {
 
   void AddUnusable(const std::string& reason, const std::string& id = "") {
     AddFault(FaultKind::kRow, id, reason);
-    set_.rows.push_back({std::ssize(set_.rows), id, {}, {}, false});
+    set_.rows.push_back({std::ssize(set_.rows), id, {}, {}, false, line_});
     set_.rows.back().images.resize(encoders_.size());
   }
 
   void AddFault(FaultKind kind, const std::string& id, const std::string& reason) {
-    set_.faults.push_back({kind, std::ssize(set_.rows), id, reason});
+    set_.faults.push_back({kind, std::ssize(set_.rows), id, reason, line_});
   }
 
   const std::vector<InputConfig>& encoders_;
   LlavaSet set_;
+  std::int64_t line_ = 0;  ///< that is being read; 0 in a list
 };
 
 }  // namespace
 
-std::string RowName(const std::string& file, std::int64_t row, const std::string& id) {
-  return file + ": row " + std::to_string(row) + (id.empty() ? "" : " (id " + JsonText(id) + ")");
+std::string RowName(const std::string& file, std::int64_t row, const std::string& id,
+                    std::int64_t line) {
+  return file + (line > 0 ? ":" + std::to_string(line) : "") + ": row " + std::to_string(row) +
+         (id.empty() ? "" : " (id " + JsonText(id) + ")");
 }
 
 std::string FaultLine(const std::string& file, const DataFault& fault) {
   if (fault.kind == FaultKind::kFile) return file + ": " + fault.reason;
-  return RowName(file, fault.row, fault.id) + ": " + fault.reason;
+  return RowName(file, fault.row, fault.id, fault.line) + ": " + fault.reason;
 }
 
 std::string LlavaSet::PathOf(const std::string& image) const {
