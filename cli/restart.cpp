@@ -2,21 +2,25 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "checkpoint/sha256.hpp"
+#include "files/file_error.hpp"
 
 namespace troupe {
 namespace {
 
 std::string Sha256OfFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw FileError(path, "read", errno);
   std::vector<char> bytes(std::size_t{1} << 20);
   Sha256 sum;
   while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || file.gcount() > 0) {
@@ -77,7 +81,9 @@ std::optional<std::string> SetAsideIfDamaged(const std::string& directory) {
   for (const CheckpointFile& file : manifest->files) {
     if (Sha256OfFile(*newest + "/" + file.name) == file.sha256) continue;
     const std::string aside = *newest + ".damaged";
-    std::filesystem::rename(*newest, aside);
+    std::error_code error;
+    std::filesystem::rename(*newest, aside, error);
+    if (error) throw FileError(*newest, "rename", error);
     return aside + "/" + file.name + ": damaged since it was written; this checkpoint is set aside";
   }
   return std::nullopt;

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <iostream>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -144,7 +145,8 @@ class SpanningRun {
  private:
   bool SeesRunDirectory() const {
     const std::string& directory = member_.joined.roster.run_directory;
-    return directory.empty() || std::filesystem::exists(directory + "/resolved.toml");
+    std::error_code refused;
+    return directory.empty() || std::filesystem::exists(directory + "/resolved.toml", refused);
   }
   const PlannedProcess& Self() const {
     return member_.processes->processes()[static_cast<std::size_t>(member_.self)];

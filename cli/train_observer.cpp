@@ -1,5 +1,6 @@
 #include "cli/train_observer.hpp"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -10,6 +11,7 @@
 
 #include "checkpoint/assemble.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "files/file_error.hpp"
 #include "files/output_file.hpp"
 
 namespace troupe {
@@ -35,6 +37,7 @@ void AddSinks(const RoundResult& result, nlohmann::ordered_json& line) {
 /// before are its `history`.
 std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory& history) {
   std::ifstream old(path);
+  if (steps > 0 && !old && errno != ENOENT) throw FileError(path, "read", errno);
   std::string kept;
   for (std::string line; steps > 0 && std::getline(old, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);

@@ -2,6 +2,7 @@
 // silent about values that could not be read.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "configs/config.hpp"
@@ -30,6 +31,9 @@ std::string KeyOf(const EdgeConfig& edge, const std::string& key = "");
 
 /// The sizes a module is cut by: an inline module has its host's.
 const Layout& LayoutOf(const Config& config, const ModuleConfig& module);
+
+/// tp*cp*pp*dp, exact as long as it can be a number of ranks.
+std::int64_t RanksOf(const Layout& layout);
 
 /// "tp 2 * dp 3", or with another sign between; only the sizes above 1.
 std::string SizesText(const Layout& layout, const std::string& between = " * ");

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 #include <type_traits>
@@ -122,6 +123,15 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
   return {};
 }
 
+/// "; write "0-3" for 4 ranks": a number may be meant as a count, or as the one rank.
+static std::string RanksHint(const TomlValue& value) {
+  if (!value.Is(Kind::kInteger) || value.integer < 0 || value.integer >= kMaxRanks) return "";
+  const std::string number = std::to_string(value.integer);
+  if (value.integer < 2) return "; write \"0\" for one rank, the first";
+  return "; write \"0-" + std::to_string(value.integer - 1) + "\" for " + number + " ranks, " +
+         Quoted(number) + " for that one";
+}
+
 static Refused ReadRanks(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   std::vector<int> ranks;
   if (value.Is(Kind::kString)) {
@@ -131,7 +141,9 @@ static Refused ReadRanks(const KeySpec& key, const TomlValue& value, const Slot&
     }
     ranks = std::get<std::vector<int>>(std::move(parsed));
   } else if (!value.Is(Kind::kArray) || value.items.empty()) {
-    return Refuse(key, value);
+    Refused refused = Refuse(key, value);
+    refused->text += RanksHint(value);
+    return refused;
   }
   for (const auto& item : value.items) {
     const bool rank = item.Is(Kind::kInteger) && item.integer >= 0 && item.integer < kMaxRanks;
@@ -170,9 +182,32 @@ static Refused ReadWindow(const KeySpec& key, const TomlValue& value, const Slot
   return {};
 }
 
+static constexpr Range kBeta{.low = 0, .high = 1, .below_high = true};
+
+/// "; write [0.9, 0.95]" of two numbers in a string, whatever is around them; else what a list
+/// looks like.
+static std::string BetasHint(const TomlValue& value) {
+  if (value.Is(Kind::kArray)) return "";
+  std::vector<double> numbers;
+  const char* const end = value.string.data() + value.string.size();
+  for (const char* at = value.string.data(); at < end;) {
+    double number = 0;
+    const auto [rest, error] = std::from_chars(at, end, number);
+    const bool read = error == std::errc();
+    if (read) numbers.push_back(number);
+    at = read ? rest : at + 1;
+  }
+  const bool two = numbers.size() == 2 && InRange(kBeta, numbers[0]) && InRange(kBeta, numbers[1]);
+  if (!two) return "; write a list such as [0.9, 0.95]";
+  return "; write [" + NumberText(numbers[0]) + ", " + NumberText(numbers[1]) + "]";
+}
+
 static Refused ReadBetas(const KeySpec& key, const TomlValue& value, const Slot& slot) {
-  static constexpr Range kBeta{.low = 0, .high = 1, .below_high = true};
-  if (!value.Is(Kind::kArray) || value.items.size() != 2) return Refuse(key, value);
+  if (!value.Is(Kind::kArray) || value.items.size() != 2) {
+    Refused refused = Refuse(key, value);
+    refused->text += BetasHint(value);
+    return refused;
+  }
   std::vector<double> betas;
   for (const auto& item : value.items) {
     const double beta = item.Is(Kind::kInteger) ? static_cast<double>(item.integer) : item.number;

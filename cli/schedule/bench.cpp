@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +15,8 @@
 #include "cli/schedule/timed_rounds.hpp"
 #include "cli/schedule/verbs.hpp"
 #include "configs/config_error.hpp"
+#include "files/file_error.hpp"
+#include "files/output_file.hpp"
 
 namespace troupe {
 namespace {
@@ -146,16 +149,14 @@ void RefuseWhatCannotBeWritten(const std::string& path) {
   const auto there = std::filesystem::status(path, ignored);
   const bool is_file = std::filesystem::is_regular_file(there);
   if (std::filesystem::exists(there) && !is_file && !std::filesystem::is_directory(there)) return;
-  if (!std::ofstream(path, std::ios::app)) throw std::runtime_error(path + ": cannot write it");
+  if (!std::ofstream(path, std::ios::app)) throw FileError(path, "write", errno);
   if (!is_file) std::filesystem::remove(path, ignored);
 }
 
 void WriteJson(const std::string& path, const Opened& opened) {
   nlohmann::json json = {{"version", VersionText()}, {"durations", opened.source}};
   for (const BenchEntry& entry : opened.entries) json["rows"].push_back(JsonOf(entry));
-  std::ofstream out(path);
-  out << json.dump(2) << std::endl;
-  if (!out) throw std::runtime_error(path + ": cannot write it");
+  WriteInPlace(path, json.dump(2) + "\n");
 }
 
 int Bench(const BenchArguments& arguments) {

@@ -336,7 +336,7 @@ TEST_CASE("a disk that cannot take a shard leaves no file of its name", "[checkp
   }
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, ignored);
-  CHECK_THAT(error, EndsWith("cannot write: File too large"));
+  CHECK_THAT(error, EndsWith("cannot write: File too large; is there a limit (ulimit -f)?"));
   CHECK_FALSE(std::filesystem::exists(folder + "/" + kOwn));
 }
 

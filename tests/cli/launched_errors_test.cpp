@@ -73,6 +73,18 @@ TEST_CASE("a restarted run says where it goes on and sums up all of its starts",
   CHECK(LinesOf(outcome.out).back() == "report        " + run + "/report.html");
 }
 
+TEST_CASE("a job of several processes that cannot start leaves no run directory", "[cli]") {
+  const RunFolder folder;
+  folder.WriteRows("[" + RowText("images/none.png") + "]");
+  for (const char* restarts : {"0", "2"}) {
+    const Outcome outcome = TrainLocally(folder, {}, {"--restarts", restarts}, {});
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, Contains("images/none.png: no such file"));
+    CHECK(folder.Runs().empty());
+  }
+}
+
 TEST_CASE("a run without checkpoints warns that a restart begins again", "[cli]") {
   const RunFolder folder;
   ProcessOptions options;

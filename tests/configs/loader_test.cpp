@@ -233,8 +233,37 @@ TEST_CASE("a wrong --set is reported with the argument itself") {
         "--set edges.vison.language.credits=2: edges.vison.language.from: unknown module "
         "\"vison\"; did you mean \"vision\"?");
   CHECK(with("run.steps=[1") ==
-        "--set run.steps=[1: not valid TOML: in the array: encountered end-of-file; expected key = "
-        "value, words in quotes");
+        "--set run.steps=[1: run.steps: not valid TOML: in the array: encountered end-of-file; "
+        "expected key = value, words in quotes");
+}
+
+TEST_CASE("in a bare value of --set a # and a quote stand for themselves") {
+  const auto dir = [](const std::string& value) {
+    return LoadConfig(kShapes, {"run.dir=" + value}).config.run.dir;
+  };
+  CHECK(dir("it's") == "it's");
+  CHECK(dir("a#1") == "a#1");
+  CHECK(dir("7#1") == "7#1");
+  CHECK(dir(" 7 # 1 ") == "7 # 1");
+  CHECK(dir("5\"-disk") == "5\"-disk");
+  CHECK(dir("a[1]") == "a[1]");
+  CHECK(dir("\"it's\"") == "it's");
+  CHECK(dir("'a' # a comment") == "a");
+  CHECK(LoadConfig(kShapes, {"data.train=data/my#1.json"}).config.data.train == "data/my#1.json");
+  CHECK(LoadConfig(kShapes, {"modules.vision.ranks=[7, 6, 5, 4] # reversed"})
+            .config.modules[0]
+            .ranks == std::vector{7, 6, 5, 4});
+  const auto with = [](const std::string& text) { return ErrorsOf(kShapes, {text}); };
+  CHECK(with("run.steps=12#3") ==
+        "--set run.steps=12#3: run.steps: expected a whole number (steps) of at least 1, got the "
+        "string \"12#3\"");
+  CHECK(with("run.name=it's") ==
+        "--set run.name=it's: run.name: expected letters, digits, _, - and . (not first), got "
+        "\"it's\"");
+  CHECK(with("run.name='tis") ==
+        "--set run.name='tis: run.name: expected the quote ' to close at the end of the value; "
+        "leave it out, or put \" around all of the value");
+  CHECK(with("#run.steps=3") == "--set #run.steps=3: expected KEY=VALUE on one line");
 }
 
 TEST_CASE("a --set without a value is the empty string") {
