@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "configs/checks.hpp"
+
 namespace troupe {
 
 namespace {
@@ -300,10 +302,17 @@ TEST_CASE("all mistakes are reported at once, sorted by place") {
         "--set run.steps=0: run.steps: expected a whole number (steps) of at least 1, got 0");
 }
 
+TEST_CASE("an error about a divisor names those that there are, or the nearest") {
+  CHECK(DivisorHint("modules.lm.layout.tp", 4, 3) == "; tp can be 1, 2 or 4");
+  CHECK(DivisorHint("modules.lm.layout.pp", 7, 2) == "; pp can be 1 or 7");
+  CHECK(DivisorHint("modules.lm.heads", 4096, 48) == "; the nearest are 32 and 64");
+  CHECK(DivisorHint("modules.lm.heads", 4096, 5000) == "; the nearest is 4096");
+}
+
 TEST_CASE("a misfit is blamed on the key that was written later") {
   CHECK(ErrorsOf(kShapes, {"modules.vision.patch_size=5"}) ==
         "--set modules.vision.patch_size=5: modules.vision.patch_size: expected a divisor of "
-        "modules.vision.image_size = 32, got 5");
+        "modules.vision.image_size = 32, got 5; patch_size can be 1, 2, 4, 8, 16 or 32");
   CHECK(ErrorsOf(kShapes, {"modules.vision.image_size=36"}) ==
         "--set modules.vision.image_size=36: modules.vision.image_size: expected a multiple of "
         "modules.vision.patch_size = 8, got 36");
