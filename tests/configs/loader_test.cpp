@@ -216,6 +216,25 @@ TEST_CASE("--set takes TOML values, bare words, numbers as words, and edges by t
         "150\n  Optimizer updates.\n");
 }
 
+TEST_CASE("a whole number may be written with a point or an exponent") {
+  const LoadedConfig loaded = LoadConfig(
+      kShapes, {"run.steps=1e4", "run.seed=9007199254740992.0", "optimizer.warmup_steps=-0.0",
+                "schedule.window=2.0", "modules.language.layers_per_stage=[1.0, 3e0]"});
+  const Config& config = loaded.config;
+  CHECK(config.run.steps == 10000);
+  CHECK(config.run.seed == 9007199254740992);
+  CHECK(config.schedule.window == 2);
+  CHECK_THAT(loaded.resolved_toml, Catch::Contains("\nsteps = 10000\n") &&
+                                       Catch::Contains("\nseed = 9007199254740992\n") &&
+                                       Catch::Contains("\nwarmup_steps = 0\n") &&
+                                       Catch::Contains("\nwindow = 2\n") &&
+                                       Catch::Contains("\nlayers_per_stage = [1, 3]\n"));
+  const std::string expected = "run.seed: expected a whole number of at least 0, got ";
+  CHECK(ErrorsOf(kShapes, {"run.seed=1.5"}) == "--set run.seed=1.5: " + expected + "1.5");
+  CHECK(ErrorsOf(kShapes, {"run.seed=2e16"}) == "--set run.seed=2e16: " + expected + "2e+16");
+  CHECK(ErrorsOf(kShapes, {"run.seed=inf"}) == "--set run.seed=inf: " + expected + "inf");
+}
+
 TEST_CASE("a wrong --set is reported with the argument itself") {
   const auto with = [](const std::string& text) { return ErrorsOf(kShapes, {text}); };
   CHECK(with("run.steps=ten") ==
