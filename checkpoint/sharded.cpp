@@ -265,7 +265,7 @@ void ReadShard(StageProgram& program, const ShardAddress& shard, const std::stri
     }
   } catch (const DamagedShard& error) {
     throw FailureError(
-        error.what() + ("; remove " + folder) + " to go on from the checkpoint before it",
+        error.what() + ("; remove " + folder) + " to resume from the checkpoint before it",
         FailureKind::kDamaged);
   }
 }

@@ -42,7 +42,7 @@ void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
   }
 }
 
-/// Where a job that may be restarted goes on: named before its first process starts, and removed
+/// The run directory of a job that may be restarted: named before its first process starts, and removed
 /// with this object if none of them has finished a step.
 class LastingDirectory {
  public:
@@ -76,7 +76,7 @@ void WarnOfRanks(const ClusterArguments& arguments, const Config& config, int ra
 
 /// Whether another start may succeed. The launcher of process 0, which has the run directory, sets
 /// a damaged checkpoint aside first; other launchers then wait for it.
-bool MaySucceedAnew(const ChildrenEnd& end, const std::string& run_directory) {
+bool MaySucceedAgain(const ChildrenEnd& end, const std::string& run_directory) {
   if (end.exit_code == kExitLost) return true;
   if (end.kind != FailureKind::kDamaged) return false;
   if (run_directory.empty()) return true;
@@ -96,7 +96,7 @@ std::chrono::milliseconds LongestStop(const ClusterConfig& cluster) {
 int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
                const std::vector<PlannedProcess>& mine,
                const std::function<MemberArguments()>& meet, Interrupt& interrupt) {
-  // Where the first process is the run directory is known, and with it where a restart goes on.
+  // Where the first process is the run directory is known, and with it where a restart begins.
   std::optional<LastingDirectory> lasting;
   if (mine.front().process == 0) lasting.emplace(arguments);
   const std::string into = lasting ? lasting->path() : "";
@@ -107,7 +107,7 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
   for (const PlannedProcess& process : mine) ranks += static_cast<int>(process.ranks.size());
   WarnOfRanks(arguments, loaded, ranks);
   if (arguments.restarts > 0 && !into.empty() && !checkpoints.periodic()) {
-    std::cerr << "warning: --restarts: there will be no checkpoint to go on from "
+    std::cerr << "warning: --restarts: there will be no checkpoint to resume from "
                  "(checkpoint.every and every_minutes are 0)\n"
               << std::flush;
   }
@@ -123,10 +123,10 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
       children.push_back(std::move(child));
     }
     const ChildrenEnd end = RunChildren(children, interrupt);
-    if (attempt == arguments.restarts || interrupt.signal() != 0 || !MaySucceedAnew(end, into)) {
+    if (attempt == arguments.restarts || interrupt.signal() != 0 || !MaySucceedAgain(end, into)) {
       return end.exit_code;
     }
-    std::cerr << "troupe: starting anew" << (into.empty() ? "" : " " + WhereAnew(into, checkpoints))
+    std::cerr << "troupe: restarting" << (into.empty() ? "" : " " + RestartPlace(into, checkpoints))
               << ", " << attempt + 1 << " of " << arguments.restarts << " times\n"
               << std::flush;
   }
@@ -298,10 +298,10 @@ void AddVerifyArguments(CLI::App& app, WorkArguments& arguments) {
 int RunHere(const ClusterArguments& given) {
   ClusterArguments arguments = given;
   SettleConfig(arguments, arguments.work.verify ? "verify" : "train");
-  GoOn(arguments);
+  ResumeRun(arguments);
   Interrupt interrupt;
   if (arguments.restarts > 0 && arguments.local == 0) {
-    throw LaunchError("--restarts needs --local: a process cannot start itself anew");
+    throw LaunchError("--restarts needs --local: a process cannot restart itself");
   }
   if (arguments.local > 1 || arguments.restarts > 0) {
     return ExitCodeOf(RunLocal(arguments, interrupt), interrupt);
@@ -337,11 +337,11 @@ int RunNodeOfJob(const ClusterArguments& given) {
   const ProcessPlan plan = PlanOf(member, loaded.config.cluster);
   const NodeChoice choice = ChooseNode(variables, member.node, plan);
   if (plan.num_processes() == 1) {
-    GoOn(arguments);
+    ResumeRun(arguments);
     const auto work = OpenWork(arguments.work);
     return RunAlone(*work, arguments, interrupt);
   }
-  if (choice.node == 0) GoOn(arguments);
+  if (choice.node == 0) ResumeRun(arguments);
   const Address seed = ChooseJoin(variables, member.join, loaded.config.cluster).address;
   if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !member.child())) {
     static_cast<void>(ReadKey(member));

@@ -104,7 +104,7 @@ void PrintFaults(const Checked& checked) {
   }
 }
 
-/// The exit code; tells how to go on where there are faults.
+/// The exit code; prints the next step where there are faults.
 int Verdict(const std::vector<DataFault>& faults) {
   if (faults.empty()) {
     std::printf("no faults\n");

@@ -44,7 +44,7 @@ std::string ShellWord(const std::string& text) {
 
 }  // namespace
 
-std::string WhereAnew(const std::string& directory, const CheckpointConfig& checkpoints) {
+std::string RestartPlace(const std::string& directory, const CheckpointConfig& checkpoints) {
   if (const auto newest = NewestCheckpoint(directory)) {
     return "after step " + std::to_string(ReadManifest(*newest)->step);
   }
@@ -55,12 +55,12 @@ std::string WhereAnew(const std::string& directory, const CheckpointConfig& chec
 std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, std::int64_t steps) {
   if (kind == FailureKind::kDamaged) return "";
   if (steps == 0) {
-    return "nothing to go on from: no checkpoint is complete yet (checkpoint.every_minutes, "
+    return "nothing to resume from: no checkpoint is complete yet (checkpoint.every_minutes, "
            "every)\n";
   }
   // An error comes again at the same place.
   const bool again = kind == FailureKind::kError || kind == FailureKind::kCheck;
-  return "go on after step " + std::to_string(steps) +
+  return "resume after step " + std::to_string(steps) +
          (again ? ", once the cause is removed," : "") + " with: the same command and --resume " +
          ShellWord(directory) + "\n";
 }

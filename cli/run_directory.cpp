@@ -117,7 +117,7 @@ void RunDirectory::Lock() {
   lock_ = std::shared_ptr<void>(nullptr, [folder](void*) { close(folder); });
   // A file system without locks protects nobody, and is no reason not to train.
   if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw std::runtime_error(path_ + ": another run is going on in this directory");
+    throw std::runtime_error(path_ + ": another run is using this directory");
   }
 }
 

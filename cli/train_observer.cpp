@@ -33,7 +33,7 @@ void AddSinks(const RoundResult& result, nlohmann::ordered_json& line) {
   for (const SinkLoss& sink : result.sinks) line["losses"][sink.module] = sink.mean();
 }
 
-/// A run that goes on after `steps` steps forgets what it had measured beyond them. The lines
+/// A run that resumes after `steps` steps forgets what it had measured beyond them. The lines
 /// before are its `history`.
 std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory& history) {
   std::ifstream old(path);

@@ -110,7 +110,7 @@ class TrainWork : public Work {
                    "0)\n";
     }
     if (!directory_->checkpoint().empty()) {
-      std::cout << "going on after step " << directory_->steps_done() << ", from "
+      std::cout << "resuming after step " << directory_->steps_done() << ", from "
                 << directory_->checkpoint() << '\n';
     }
     std::cout << '\n' << std::flush;

@@ -260,7 +260,7 @@ void Member::CheckDeadlines(Deadline now) {
                      "): nothing that is sent to it arrives there, " + kPathAdvice});
   if (channel_ && now >= verdict_by_)
     throw JoinError({NameOfPeer(0) + " at " + ToString(options_.seed) +
-                     " has not said how to go on, although it should have by now (stopped?)"});
+                     " has not sent the next message in time (stopped?)"});
 }
 
 JoinProblem Member::Unreachable() const {

@@ -100,7 +100,8 @@ static void CheckLayout(const Config& config, const ModuleConfig& module, Report
   const std::int64_t shared = takes / layout.pp;
   if (shared % layout.ep == 0) return;
   report.Add(size("ep"), "expected a divisor of tp * cp * dp = " + std::to_string(shared) +
-                             ", got " + std::to_string(layout.ep));
+                             ", got " + std::to_string(layout.ep) +
+                             DivisorHint(size("ep"), shared, layout.ep));
 }
 
 static void CheckInline(const Config& config, const ModuleConfig& module, Report& report) {

@@ -33,28 +33,27 @@ static Refused RefuseRange(const KeySpec& key, const TomlValue& value, double nu
   return Refuse(key, value);
 }
 
-/// "; write 10000" of 1e4 or 10000.0, which TOML takes for a number with a point.
-static std::string WholeHint(const TomlValue& value) {
+/// The whole number that `value` is, if it is one: also 1e4 and 10000.0, which TOML takes for
+/// numbers with a point.
+static std::optional<std::int64_t> WholeNumber(const TomlValue& value) {
+  constexpr double kExact = 9'007'199'254'740'992.0;  // 2^53: up to here all are doubles
+  if (value.Is(Kind::kInteger)) return value.integer;
   const bool whole = value.Is(Kind::kFloat) && std::trunc(value.number) == value.number &&
-                     std::abs(value.number) <= kMaxCount;
-  return whole ? "; write " + std::to_string(static_cast<std::int64_t>(value.number)) : "";
+                     std::abs(value.number) <= kExact;
+  if (!whole) return std::nullopt;
+  return static_cast<std::int64_t>(value.number);
 }
 
 static Refused ReadInteger(const KeySpec& key, const TomlValue& value, const Slot& slot) {
-  if (!value.Is(Kind::kInteger)) {
-    Refused refused = Refuse(key, value);
-    refused->text += WholeHint(value);
-    return refused;
-  }
-  const auto number = static_cast<double>(value.integer);
+  const auto whole = WholeNumber(value);
+  if (!whole) return Refuse(key, value);
+  const auto number = static_cast<double>(*whole);
   if (!InRange(key.range, number)) return RefuseRange(key, value, number);
-  if (auto* const* field = std::get_if<int*>(&slot)) **field = static_cast<int>(value.integer);
-  if (auto* const* field = std::get_if<std::int64_t*>(&slot)) **field = value.integer;
-  if (auto* const* field = std::get_if<std::optional<std::int64_t>*>(&slot)) {
-    **field = value.integer;
-  }
+  if (auto* const* field = std::get_if<int*>(&slot)) **field = static_cast<int>(*whole);
+  if (auto* const* field = std::get_if<std::int64_t*>(&slot)) **field = *whole;
+  if (auto* const* field = std::get_if<std::optional<std::int64_t>*>(&slot)) **field = *whole;
   if (auto* const* field = std::get_if<std::uint64_t*>(&slot)) {
-    **field = static_cast<std::uint64_t>(value.integer);
+    **field = static_cast<std::uint64_t>(*whole);
   }
   return {};
 }
@@ -163,12 +162,12 @@ static Refused ReadStages(const KeySpec& key, const TomlValue& value, const Slot
   const bool list = value.Is(Kind::kArray) && !value.items.empty();
   if (!balanced && !list) return Refuse(key, value);
   for (const auto& item : value.items) {
-    const bool count = item.Is(Kind::kInteger) && item.integer >= 1 && item.integer <= INT32_MAX;
-    if (!count) {
+    const std::int64_t count = WholeNumber(item).value_or(0);
+    if (count < 1 || count > INT32_MAX) {
       return Refusal{item.place,
                      "expected at least 1 layer in every stage, got " + Described(item)};
     }
-    layers.push_back(item.integer);
+    layers.push_back(count);
   }
   *std::get<std::vector<std::int64_t>*>(slot) = std::move(layers);
   return {};
@@ -176,9 +175,9 @@ static Refused ReadStages(const KeySpec& key, const TomlValue& value, const Slot
 
 static Refused ReadWindow(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   const bool step = value.Is(Kind::kString) && value.string == "step";
-  const bool count = value.Is(Kind::kInteger) && value.integer >= 1 && value.integer <= INT32_MAX;
-  if (!step && !count) return Refuse(key, value);
-  *std::get<std::int64_t*>(slot) = step ? 0 : value.integer;
+  const std::int64_t count = WholeNumber(value).value_or(0);
+  if (!step && (count < 1 || count > INT32_MAX)) return Refuse(key, value);
+  *std::get<std::int64_t*>(slot) = step ? 0 : count;
   return {};
 }
 
@@ -240,13 +239,13 @@ static Refused ReadAxes(const KeySpec& key, const TomlValue& value, const Slot& 
 
 /// How many devices each has follows from cluster.ranks, which may come later.
 static Refused ReadNodeCount(const KeySpec& key, const TomlValue& value, const Slot& slot) {
-  const bool count = value.Is(Kind::kInteger) && value.integer >= 1;
-  if (!count) return Refuse(key, value);
-  if (value.integer > kMaxRanks) {
+  const std::int64_t count = WholeNumber(value).value_or(0);
+  if (count < 1) return Refuse(key, value);
+  if (count > kMaxRanks) {
     return Refusal{value.place, "expected at most " + std::to_string(kMaxRanks) + " nodes, got " +
                                     Described(value)};
   }
-  *std::get<std::vector<ClusterNode>*>(slot) = UnfilledNodes(static_cast<int>(value.integer));
+  *std::get<std::vector<ClusterNode>*>(slot) = UnfilledNodes(static_cast<int>(count));
   return {};
 }
 

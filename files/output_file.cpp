@@ -23,7 +23,7 @@ OutputFile::OutputFile(std::string path, FileOpening opening) : path_(std::move(
     file_ = CreateFile(path_);
     return;
   }
-  const int how = opening == Opening::kAppend ? O_APPEND | O_NOFOLLOW : O_TRUNC;
+  const int how = opening == FileOpening::kAppend ? O_APPEND | O_NOFOLLOW : O_TRUNC;
   file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
   if (file_ < 0) throw FileError(path_, "create", errno);
 }
@@ -71,7 +71,7 @@ void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>
 }
 
 void WriteInPlace(const std::string& path, const std::string& text) {
-  OutputFile file(path, Opening::kInPlace);
+  OutputFile file(path, FileOpening::kInPlace);
   file.Write(std::as_bytes(std::span(text)));
   file.Close();
 }

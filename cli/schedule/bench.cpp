@@ -185,13 +185,13 @@ void AddBench(CLI::App& app, Command& command) {
   bench->require_subcommand(1);
   auto* verb = bench->add_subcommand(
       "schedules",
-      "Compare pipeline schedules: step time, share of it in which devices idle beside what\n"
-      "the books say for equal stages ((p-1)/m of the work for 1f1b and gpipe, a third of it\n"
+      "Compare pipeline schedules: step time, the share of it in which devices idle (bubble) and\n"
+      "the ideal share for equal stages ((p-1)/m of the work for 1f1b and gpipe, a third of it\n"
       "for zb-h1, divided by the chunks for interleaved; p devices along the longest path),\n"
       "most microbatches kept by each stage, and a verdict against the first kind.\n"
       "Durations are those stated (synthetic modules), from --durations, or estimated from the\n"
       "number of multiplications at 10 GFLOP/s per rank, which is good for proportions only.\n"
-      "Kinds that cannot run are told below the table, with the reason.\n"
+      "Kinds that cannot run are listed below the table, with the reason.\n"
       "Exit code: 0 compared, 1 a run failed, 2 bad configuration.");
   auto arguments = std::make_shared<BenchArguments>();
   AddConfigArguments(*verb, arguments->config);

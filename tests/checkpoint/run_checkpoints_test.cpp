@@ -144,7 +144,7 @@ TEST_CASE(
   CHECK(NewestCheckpoint(run.folder()) == run.FolderOf(140));
 }
 
-TEST_CASE("a run whose every checkpoint is damaged is not silently begun anew", "[checkpoint]") {
+TEST_CASE("a run whose every checkpoint is damaged is not silently begun again", "[checkpoint]") {
   const Run run;
   run.WriteShardOf(120);  // an interruption of the first checkpoint alone is no damage
   CHECK_FALSE(NewestCheckpoint(run.folder()));

@@ -11,7 +11,7 @@ using Catch::Contains;
 using Catch::EndsWith;
 using Catch::StartsWith;
 
-/// The last line; before it stands at most how to go on.
+/// The last line; at most a line on how to resume comes before it.
 std::string CauseOf(const Outcome& outcome) {
   INFO(outcome.out << outcome.err);
   REQUIRE(!outcome.timed_out);

@@ -180,7 +180,7 @@ TEST_CASE("a file that is no image is refused by name", "[data]") {
   const ScratchFolder folder;
   const auto text = folder.Write("text.png", "not a picture");
   CHECK_THROWS_WITH(ReadImage(text),
-                    text + ": expected a jpeg or png, the first bytes are neither's");
+                    text + ": expected a jpeg or png, got a file that begins like neither");
   const auto empty = folder.Write("empty.jpg", "");
   CHECK_THROWS_WITH(ReadImage(empty), empty + ": expected a jpeg or png, got an empty file");
   CHECK_THROWS_WITH(ReadImage(folder / "none.png"), (folder / "none.png") + ": no such file");
