@@ -42,8 +42,8 @@ void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
   }
 }
 
-/// The run directory of a job that may be restarted: named before its first process starts, and removed
-/// with this object if none of them has finished a step.
+/// The run directory of a job that may be restarted: named before its first process starts, and
+/// removed with this object if none of them has finished a step.
 class LastingDirectory {
  public:
   explicit LastingDirectory(const ClusterArguments& arguments) : path_(arguments.into) {
