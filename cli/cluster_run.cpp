@@ -199,6 +199,15 @@ int RanksOf(const ProcessPlan& plan, ProcessId self) {
   return static_cast<int>(plan.processes()[static_cast<std::size_t>(self)].ranks.size());
 }
 
+/// Whether `self`, which is not process 0, tells its user how to go on when that is lost. A launcher
+/// that has started process 0 does so itself; one on another node does not know where the run is.
+bool SpeaksForFirst(const MemberArguments& member, const ProcessPlan& plan, ProcessId self) {
+  if (self == 0 || member.local_processes > 0) return false;
+  const PlannedProcess& mine = plan.processes()[static_cast<std::size_t>(self)];
+  return !member.child() || (mine.node != plan.processes().front().node &&
+                             plan.OfNode(mine.node).front().process == self);
+}
+
 /// Ends the reports of signals where it ends: what they refer to is destroyed next.
 struct Deaf {
   Interrupt& interrupt;
@@ -244,6 +253,12 @@ int JoinAndRun(Work& work, const ClusterArguments& arguments, const ProcessPlan&
   interrupt.OnSignal(nullptr);
   JobSetup setup = work.Setup(self == 0);
   if (self != 0) setup.rounds = nullptr;
+  const std::string& directory = joined.roster.run_directory;
+  if (!directory.empty() && SpeaksForFirst(arguments.member, plan, self)) {
+    setup.after_failure = [directory](FailureKind kind) {
+      return AdviceAfterFailure(kind, directory);
+    };
+  }
   setup.interrupt = &interrupt;
   setup.quiet = arguments.member.child();
   if (self == 0) std::cout << ProcessTable(work.plan(), plan, &joined.roster) << '\n' << std::flush;

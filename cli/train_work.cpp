@@ -129,7 +129,7 @@ class TrainWork : public Work {
     *saved_steps_ = directory_->steps_done();
     setup.after_failure = [directory = directory_->path(), is_new = directory_->is_new(),
                            saved_steps = saved_steps_](FailureKind kind) {
-      const std::string removed = RemoveRun(directory, is_new);
+      const std::string removed = *saved_steps == 0 ? RemoveRun(directory, is_new) : "";
       return removed.empty() ? AdviceAfterFailure(kind, directory, *saved_steps) : removed;
     };
     SendRunDirectoryToLauncher(setup.run_directory);

@@ -99,6 +99,36 @@ TEST_CASE("a run that fails says how to resume it, or that there is nothing to r
   }
 }
 
+TEST_CASE("nodes started by hand say how to resume when the first is killed") {
+  if (NoBed()) return;
+  for (const bool saved : {true, false}) {
+    Bed bed({.nodes = 2, .settings = {"checkpoint.every=" + std::string(saved ? "1" : "0")}});
+    bed.AwaitStep(3);
+    const std::string run = RunOf(bed.job());
+    bed.Kill(0);
+    CheckNamed(bed, 0, "n0: its process ended without saying goodbye", 2.0);
+    const auto line = bed.WaitForLine(
+        1, saved ? "resume after step " : "nothing to resume from: no checkpoint is complete yet",
+        0ms);
+    INFO(bed.Transcript());
+    REQUIRE(line);
+    if (saved) {
+      CHECK_THAT(line->text, Catch::EndsWith("with: the same command and --resume " + run));
+    }
+  }
+}
+
+TEST_CASE("a node that outlives another than the first leaves the advice to the first") {
+  if (NoBed()) return;
+  Bed bed({.nodes = 4, .settings = {"checkpoint.every=1"}});
+  bed.AwaitStep(3);
+  bed.Kill(2);
+  CheckNamed(bed, 2, "n2: its process ended without saying goodbye", 2.0);
+  INFO(bed.Transcript());
+  CHECK(bed.WaitForLine(0, "resume after step ", 0ms));
+  CHECK_FALSE(bed.WaitForLine(1, "resume after step ", 0ms));
+}
+
 TEST_CASE("a run whose first process is killed says how to resume it as well") {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     const LocalBed bed({.nodes = 2, .settings = {"checkpoint.every=1"}});
