@@ -277,7 +277,8 @@ JoinProblem Member::Unreachable() const {
 std::string Member::ProgressText() const {
   const std::string first = NameOfPeer(0) + " at " + ToString(options_.seed);
   if (!channel_)
-    return "waiting for " + first + (dialer_->error().empty() ? "" : ": " + dialer_->error());
+    return "waiting for " + first + (dialer_->error().empty() ? "" : ": " + dialer_->error()) +
+           (dialer_->refused() ? " (not started yet, or it has ended: see its output)" : "");
   if (!roster_) return "waiting for the others; " + first + " knows of us";
   std::vector<std::string> missing;
   for (const ProcessId peer : mesh_.Missing()) missing.push_back(NameOfPeer(peer));
