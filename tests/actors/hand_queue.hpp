@@ -104,12 +104,23 @@ class HandQueue : public WorkQueue {
   void Begin(const std::string& name, Lane lane) override {
     name_ = name;
     lane_ = lane;
+    queued_ns_[lane].push_back(NowNs());
   }
   void End(std::function<void(const std::string&)> done) override {
-    if (done) work_->Add(rank_, lane_, name_, std::move(done));
+    if (done) {
+      work_->Add(rank_, lane_, name_, std::move(done));
+    } else {
+      queued_ns_[lane_].pop_back();
+    }
   }
-  WorkTimes TakeTimes(Lane) override {
-    const std::int64_t begin_ns = std::exchange(ended_ns_, NowNs());
+  /// Of the piece that was queued first of those whose times have not been taken: it begins when
+  /// it is queued and the one before it has ended.
+  WorkTimes TakeTimes(Lane lane) override {
+    std::int64_t begin_ns = std::exchange(ended_ns_, NowNs());
+    if (auto& queued = queued_ns_[lane]; !queued.empty()) {
+      begin_ns = std::max(begin_ns, queued.front());
+      queued.pop_front();
+    }
     return {begin_ns, ended_ns_, {}};
   }
   void Synchronize() override {}
@@ -123,6 +134,7 @@ class HandQueue : public WorkQueue {
   std::shared_ptr<HandWork> work_;
   int rank_;
   std::string name_;
+  std::map<Lane, std::deque<std::int64_t>> queued_ns_;
   Lane lane_ = Lane::kCompute;
   std::int64_t ended_ns_ = NowNs();
 };
