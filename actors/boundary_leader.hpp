@@ -61,6 +61,7 @@ struct SourceLeaderState {
     std::vector<Piece> pieces;  ///< in row order
     std::size_t missing = 0;    ///< pieces without an answer
     bool none = false;          ///< the answer is "no gradient"
+    UnitPlace place;            ///< for errors
   };
   struct Waiting {
     Activation activation;

@@ -52,7 +52,11 @@ void Deliver(DestinationPointer self, std::int64_t microbatch) {
     piece.slice.buffer = Buffer();
     parts.push_back(std::move(piece.buffer));
   }
-  Activation activation{microbatch, s.config.link, {ConcatenateRows(parts)}, std::move(rows)};
+  Activation activation{microbatch,
+                        s.config.link,
+                        {ConcatenateRows(parts)},
+                        std::move(rows),
+                        flight.pieces.begin()->second.slice.place};
   self->request(s.config.stage, caf::infinite, std::move(activation))
       .then([self](const Gradient& gradient) { OnGradient(self, gradient); },
             [self](const caf::error& reason) { Fail(self, reason); });
@@ -83,7 +87,9 @@ void Fetch(DestinationPointer self, const Slice& slice) {
   const auto me = caf::actor_cast<DestinationLeader>(self);
   SliceArrived arrived{slice.microbatch, slice.source, {}, s.config.tensors->Asks(slice.buffer)};
   s.config.tensors->Fetch(
-      slice.buffer, "edge " + s.config.edge + ", microbatch " + std::to_string(slice.microbatch),
+      slice.buffer,
+      "edge " + s.config.edge + ", microbatch " + std::to_string(slice.microbatch) +
+          InParentheses(slice.place),
       OnBehalf([me, arrived](Buffer buffer) mutable {
         arrived.buffer = std::move(buffer);
         caf::anon_send(me, std::move(arrived));

@@ -1,6 +1,5 @@
-#include <filesystem>
-
 #include "actors/spawn_actors.hpp"
+#include "files/file_error.hpp"
 #include "trace/recorder.hpp"
 
 namespace troupe {
@@ -46,7 +45,7 @@ std::string OpenTraceFile(NodePointer self, const OpenTrace& request) {
     const std::string& name = options.processes[static_cast<std::size_t>(s.config.self)];
     options.path = request.folder + "/" + name + kTraceExtension;
     try {
-      std::filesystem::create_directories(request.folder);
+      MakeFolders(request.folder);
       s.config.trace->Open(options);
       return "";
     } catch (const std::exception& e) {

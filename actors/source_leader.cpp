@@ -62,7 +62,8 @@ void OnGradientSlice(SourcePointer self, int destination, const GradientSlice& s
   SliceArrived arrived{slice.microbatch, destination, {}, s.config.tensors->Asks(slice.buffer)};
   s.config.tensors->Fetch(
       slice.buffer,
-      "edge " + s.config.edge + ", gradient of microbatch " + std::to_string(slice.microbatch),
+      "edge " + s.config.edge + ", gradient of microbatch " + std::to_string(slice.microbatch) +
+          InParentheses(found->second.place),
       OnBehalf([me, arrived](Buffer buffer) mutable {
         arrived.buffer = std::move(buffer);
         caf::anon_send(me, std::move(arrived));
@@ -102,7 +103,8 @@ std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activa
   }
   const RowTable& table = *activation.rows;
   const std::string where = "edge " + s.config.edge + " source " + std::to_string(s.config.shard) +
-                            ", microbatch " + std::to_string(activation.unit) + ": ";
+                            ", microbatch " + std::to_string(activation.unit) +
+                            InParentheses(activation.place) + ": ";
   for (std::size_t i = 0; i < std::max(expected.size(), table.samples.size()); ++i) {
     if (i < expected.size() && i < table.samples.size() && expected[i] == table.samples[i])
       continue;
@@ -131,6 +133,7 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
   const std::int64_t microbatch = activation.unit;
   SourceLeaderState::Flight& flight = s.flights[microbatch];
   flight.asker = std::move(waiting.asker);
+  flight.place = activation.place;
   ShowCredits(self);
   const auto mismatch = SamplesMismatch(s, activation);
   if (!mismatch.empty()) return Fail(self, MakeFailure(mismatch));
@@ -148,7 +151,7 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
         s.config.tensors->Push(rows.Rows(cut.rows.begin, cut.rows.end),
                                s.config.peer_homes.at(static_cast<std::size_t>(peer)));
     Slice slice{microbatch, s.config.shard, piece,
-                std::make_shared<const RowTable>(std::move(cut.table))};
+                std::make_shared<const RowTable>(std::move(cut.table)), activation.place};
     self->request(s.config.peers.at(peer), caf::infinite, std::move(slice))
         .then([self, peer](const GradientSlice& back) { OnGradientSlice(self, peer, back); },
               [self](const caf::error& reason) { Fail(self, reason); });

@@ -122,7 +122,7 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         const auto link = static_cast<std::size_t>(activation.link);
-        const std::string wrong = WrongUnit(s.config, "activation", s.announced.at(link),
+        const std::string wrong = WrongUnit(s, "activation", s.announced.at(link),
                                             s.config.in[link].from, activation.unit);
         if (!wrong.empty()) return Refuse(self, wrong);
         ++s.announced[link];
@@ -145,7 +145,7 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
       },
       [self, &s](const Input& input) -> caf::result<InputTaken> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
-        const std::string wrong = WrongUnit(s.config, "input", s.inputs, s.config.feed, input.unit);
+        const std::string wrong = WrongUnit(s, "input", s.inputs, s.config.feed, input.unit);
         if (!wrong.empty()) return Refuse(self, wrong);
         auto asker = self->make_response_promise<InputTaken>();
         ++s.inputs;

@@ -23,7 +23,9 @@ std::size_t Bring(StagePointer self, std::vector<Buffer>& shards, const ShardArr
     message.shard = static_cast<int>(i);
     message.asked = s.config.tensors->Asks(shards[i]);
     s.config.tensors->Fetch(
-        shards[i], s.config.name + ": " + what + " of microbatch " + std::to_string(arrived.unit),
+        shards[i],
+        s.config.name + ": " + what + " of microbatch " + std::to_string(arrived.unit) +
+            InParentheses(PlaceOf(s, arrived.unit)),
         OnBehalf([me = caf::actor_cast<Stage>(self), message](Buffer buffer) mutable {
           message.buffer = std::move(buffer);
           caf::anon_send(me, std::move(message));
@@ -51,7 +53,7 @@ void OnGradient(StagePointer self, std::size_t link, const Gradient& gradient) {
   StageState& s = self->state;
   if (s.failed) return;
   const std::string wrong =
-      WrongUnit(s.config, "gradient", s.told[link], s.config.out[link].name, gradient.unit);
+      WrongUnit(s, "gradient", s.told[link], s.config.out[link].name, gradient.unit);
   if (!wrong.empty()) return Fail(self, MakeFailure(wrong));
   ++s.told[link];
   StageState::Flight& flight = s.flights.at(gradient.unit);

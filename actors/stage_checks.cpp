@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/stage_counts.hpp"
 #include "modules/unit_samples.hpp"
 
 namespace troupe {
@@ -36,11 +37,12 @@ std::string RowMismatch(const StageConfig& config, int link, const UnitPlace& pl
          std::to_string(got.samples.size());
 }
 
-std::string WrongUnit(const StageConfig& config, const std::string& what, std::int64_t expected,
+std::string WrongUnit(const StageState& state, const std::string& what, std::int64_t expected,
                       const std::string& from, std::int64_t got) {
   if (got == expected) return {};
-  return config.name + ": expected the " + what + " of microbatch " + std::to_string(expected) +
-         " from " + from + ", got " + std::to_string(got);
+  return state.config.name + ": expected the " + what + " of microbatch " +
+         std::to_string(expected) + " from " + from + InParentheses(PlaceOf(state, expected)) +
+         ", got " + std::to_string(got);
 }
 
 }  // namespace troupe

@@ -14,9 +14,9 @@ std::string WrongLength(const StageConfig& config, const Round& round);
 std::string RowMismatch(const StageConfig& config, int link, const UnitPlace& place,
                         const Activation& activation, const Inputs& data);
 
-/// "language.s1: expected the gradient of microbatch 3 from language.s2, got 4", if `got` is not
-/// `expected`.
-std::string WrongUnit(const StageConfig& config, const std::string& what, std::int64_t expected,
+/// "language.s1: expected the gradient of microbatch 9 from language.s2 (step 2 mb 3), got 10", if
+/// `got` is not `expected`.
+std::string WrongUnit(const StageState& state, const std::string& what, std::int64_t expected,
                       const std::string& from, std::int64_t got);
 
 }  // namespace troupe

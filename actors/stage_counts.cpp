@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "modules/unit_samples.hpp"
+
 namespace troupe {
 
 bool NeedsBackward(const StageState& s) {
@@ -11,6 +13,19 @@ bool NeedsBackward(const StageState& s) {
 const StageRule& RuleOf(const StageState& s) {
   const bool backward = !s.rounds.empty() && NeedsBackward(s);
   return backward ? s.config.rule : s.config.rule_without_backward;
+}
+
+UnitPlace PlaceOf(const StageState& s, std::int64_t unit) {
+  std::int64_t number = unit - s.counters.round_begin;
+  for (const StageState::OpenRound& open : s.rounds) {
+    const std::int64_t units = UnitsIn(open.round.microbatches, s.config.microbatches_per_unit);
+    if (number >= 0 && number < units) {
+      return {open.round.train ? open.round.step + 1 : UnitPlace::kEvaluation, number,
+              s.config.microbatches_per_unit != 1};
+    }
+    number -= units;
+  }
+  return {};
 }
 
 void CountActivations(StageState& s, std::size_t link) {

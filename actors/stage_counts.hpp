@@ -2,13 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "actors/stage_actor.hpp"
+#include "trace/unit_place.hpp"
 
 namespace troupe {
 
 /// Whether units of the round that is running come back. There must be one.
 bool NeedsBackward(const StageState& s);
+
+/// Where `unit` is in its step, for errors; unknown if it is of no round that has begun here.
+UnitPlace PlaceOf(const StageState& s, std::int64_t unit);
 
 /// Counts activations that are here in order: from now on the rule may see them.
 void CountActivations(StageState& s, std::size_t link);

@@ -9,12 +9,6 @@
 namespace troupe {
 namespace {
 
-UnitPlace PlaceOf(const StageState& s, std::int64_t unit) {
-  const Round& round = s.rounds.front().round;
-  return {round.train ? round.step + 1 : UnitPlace::kEvaluation, unit - s.counters.round_begin,
-          s.config.microbatches_per_unit != 1};
-}
-
 /// For errors.
 template <class Command>
 void SetPlace(ToSet<Command>& set, const UnitPlace& place) {
@@ -52,7 +46,7 @@ void OnForwardDone(StagePointer self, std::int64_t unit, const FromSet<ForwardDo
 
   flight.sent = true;
   for (std::size_t l = 0; l < s.config.out.size(); ++l) {
-    Activation activation{unit, s.config.out[l].link, {}, flight.rows};
+    Activation activation{unit, s.config.out[l].link, {}, flight.rows, PlaceOf(s, unit)};
     for (std::size_t i = 0; i < done.parts.size(); ++i) {
       activation.shards.push_back(
           Towards(s, s.config.out_fetchers.at(l), i, done.parts[i].result.outputs.at(l)));

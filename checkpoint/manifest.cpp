@@ -1,14 +1,18 @@
 #include "checkpoint/manifest.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <stdexcept>
+#include <system_error>
 
 #include "checkpoint/sha256.hpp"
 #include "checkpoint/strict_json.hpp"
+#include "files/file_error.hpp"
 #include "files/output_file.hpp"
 
 namespace troupe {
@@ -127,16 +131,20 @@ std::optional<std::uint64_t> SizeOfFile(const std::string& path) {
 
 std::string ReadText(const std::string& path) {
   // Opening a pipe would wait for somebody to write into it.
-  if (!fs::is_regular_file(path)) FailReading("not a regular file");
-  const std::uint64_t bytes = fs::file_size(path);
+  std::error_code error;
+  const bool regular = fs::is_regular_file(path, error);
+  if (!error && !regular) FailReading("not a regular file");
+  const std::uint64_t bytes = error ? 0 : fs::file_size(path, error);
+  if (error) FailReading("cannot read: " + error.message());
   if (bytes > kMaxManifestBytes) {
     FailReading("file has " + std::to_string(bytes) + " bytes, expected at most " +
                 std::to_string(kMaxManifestBytes));
   }
   std::string text(bytes, '\0');
   std::ifstream file(path, std::ios::binary);
+  if (!file) FailReading(std::string("cannot read: ") + std::strerror(errno));
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file) FailReading("cannot read");
+  if (!file) FailReading("cannot read all of it");
   return text;
 }
 
@@ -175,7 +183,9 @@ void WriteManifest(const std::string& folder, const CheckpointManifest& manifest
   if (const auto fault = FirstFault(folder, manifest)) FailReading(*fault);
   // Other processes renamed the files into place; and the folder's name, and that of the one around
   // it, may be as new as they are.
-  fs::path directory = fs::absolute(folder).lexically_normal();
+  std::error_code error;
+  fs::path directory = fs::absolute(folder, error).lexically_normal();
+  if (error) throw FileError(folder, "find", error);
   if (!directory.has_filename()) directory = directory.parent_path();
   for (int level = 0; level < 3; ++level) {
     SyncDirectory(directory.string());
@@ -187,10 +197,10 @@ void WriteManifest(const std::string& folder, const CheckpointManifest& manifest
 std::optional<CheckpointManifest> ReadManifest(const std::string& folder) {
   const std::string path = PathOf(folder, "manifest.json");
   try {
-    if (!fs::exists(path)) return std::nullopt;
+    if (!IsThere(path)) return std::nullopt;
     return ParseManifest(ReadText(path));
-  } catch (const fs::filesystem_error& error) {
-    FailReading(path + ": cannot read: " + error.code().message());
+  } catch (const FileError&) {
+    throw;  // names the path itself
   } catch (const std::runtime_error& error) {
     FailReading(path + ": " + error.what());
   }

@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/shard_file.hpp"
+#include "files/file_error.hpp"
 #include "files/output_file.hpp"
 
 namespace troupe {
@@ -45,14 +47,18 @@ struct Found {
 std::vector<Found> AllFolders(const std::string& run_folder) {
   std::vector<Found> all;
   const fs::path checkpoints = fs::path(run_folder) / "checkpoints";
-  if (!fs::exists(checkpoints)) return all;
-  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints)) {
-    const auto step = StepOf(entry.path().filename().string());
+  if (!IsThere(checkpoints.string())) return all;
+  std::error_code error;
+  fs::directory_iterator entry(checkpoints, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const auto step = StepOf(entry->path().filename().string());
     // A link leads to somebody else's files.
-    if (step && fs::is_directory(entry.symlink_status())) {
-      all.push_back({.step = *step, .folder = entry.path().string()});
+    std::error_code unknown;
+    if (step && fs::is_directory(entry->symlink_status(unknown))) {
+      all.push_back({.step = *step, .folder = entry->path().string()});
     }
   }
+  if (error) throw FileError(checkpoints.string(), "read", error);
   std::ranges::sort(all, std::greater<>(), &Found::step);
   return all;
 }
@@ -76,17 +82,28 @@ std::optional<std::string> FaultOf(const Found& found) {
   return std::nullopt;
 }
 
+std::string ManifestOf(const std::string& folder) {
+  return (fs::path(folder) / "manifest.json").string();
+}
+
+/// One that the system does not let anybody look at counts.
 bool HasManifest(const Found& found) {
-  return fs::exists(fs::path(found.folder) / "manifest.json");
+  std::error_code unknown;
+  return fs::exists(ManifestOf(found.folder), unknown) || unknown;
 }
 
 void RemoveManifest(const std::string& folder) {
-  if (fs::remove(fs::path(folder) / "manifest.json")) SyncDirectory(folder);
+  std::error_code error;
+  const bool removed = fs::remove(ManifestOf(folder), error);
+  if (error) throw FileError(ManifestOf(folder), "remove", error);
+  if (removed) SyncDirectory(folder);
 }
 
 void Remove(const std::string& folder) {
   RemoveManifest(folder);
-  fs::remove_all(folder);
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (error) throw FileError(folder, "remove", error);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "checkpoint/safetensors.hpp"
 #include "checkpoint/shard_file.hpp"
 #include "checkpoint/strict_json.hpp"
+#include "files/file_error.hpp"
 #include "modules/tensor_pieces.hpp"
 #include "transport/failure.hpp"
 
@@ -244,7 +245,7 @@ std::string WriteShard(const StageProgram& program, const ShardAddress& shard,
       tensors.push_back({.name = name, .value = piece.value});
     }
   }
-  fs::create_directories(folder);
+  MakeFolders(folder);
   Sha256 sum;
   WriteSafetensors((fs::path(folder) / ShardFileName(shard)).string(), tensors, metadata, &sum);
   return sum.Hex();
@@ -264,7 +265,7 @@ void ReadShard(StageProgram& program, const ShardAddress& shard, const std::stri
     }
   } catch (const DamagedShard& error) {
     throw FailureError(
-        error.what() + ("; remove " + folder) + " to go on from the checkpoint before it",
+        error.what() + ("; remove " + folder) + " to resume from the checkpoint before it",
         FailureKind::kDamaged);
   }
 }

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -41,13 +42,32 @@ void AddWorkWords(const WorkArguments& work, std::vector<std::string>& words) {
   }
 }
 
-/// Where a job that may be restarted goes on: named before its first process starts.
-std::string LastingDirectory(const ClusterArguments& arguments) {
-  if (arguments.restarts == 0 || arguments.work.verify) return arguments.into;
-  const LoadedConfig loaded =
-      LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
-  return RunDirectory(loaded.config.run, loaded.resolved_toml, arguments.into).path();
-}
+/// The run directory of a job that may be restarted: named before its first process starts, and
+/// removed with this object if none of them has finished a step.
+class LastingDirectory {
+ public:
+  explicit LastingDirectory(const ClusterArguments& arguments) : path_(arguments.into) {
+    if (arguments.restarts == 0 || arguments.work.verify) return;
+    const LoadedConfig loaded =
+        LoadConfig(arguments.work.config.path, arguments.work.config.overrides);
+    const RunDirectory directory(loaded.config.run, loaded.resolved_toml, arguments.into);
+    path_ = directory.path();
+    is_new_ = directory.is_new();
+  }
+  ~LastingDirectory() {
+    // To the output: the last line of what is wrong is the cause.
+    if (is_new_ && RemoveUnused(path_)) {
+      std::cout << "removed " << path_ << ": no step was finished\n" << std::flush;
+    }
+  }
+  LastingDirectory(const LastingDirectory&) = delete;
+  LastingDirectory& operator=(const LastingDirectory&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool is_new_ = false;
+};
 
 /// Of a training run: whether `ranks` ranks fit on the cores of this machine.
 void WarnOfRanks(const ClusterArguments& arguments, const Config& config, int ranks) {
@@ -56,7 +76,7 @@ void WarnOfRanks(const ClusterArguments& arguments, const Config& config, int ra
 
 /// Whether another start may succeed. The launcher of process 0, which has the run directory, sets
 /// a damaged checkpoint aside first; other launchers then wait for it.
-bool MaySucceedAnew(const ChildrenEnd& end, const std::string& run_directory) {
+bool MaySucceedAgain(const ChildrenEnd& end, const std::string& run_directory) {
   if (end.exit_code == kExitLost) return true;
   if (end.kind != FailureKind::kDamaged) return false;
   if (run_directory.empty()) return true;
@@ -76,8 +96,10 @@ std::chrono::milliseconds LongestStop(const ClusterConfig& cluster) {
 int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
                const std::vector<PlannedProcess>& mine,
                const std::function<MemberArguments()>& meet, Interrupt& interrupt) {
-  // Where the first process is the run directory is known, and with it where a restart goes on.
-  const std::string into = mine.front().process == 0 ? LastingDirectory(arguments) : "";
+  // Where the first process is the run directory is known, and with it where a restart begins.
+  std::optional<LastingDirectory> lasting;
+  if (mine.front().process == 0) lasting.emplace(arguments);
+  const std::string into = lasting ? lasting->path() : "";
   const ConfigArguments& config = arguments.work.config;
   const Config loaded = LoadConfig(config.path, config.overrides).config;
   const CheckpointConfig& checkpoints = loaded.checkpoint;
@@ -85,7 +107,7 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
   for (const PlannedProcess& process : mine) ranks += static_cast<int>(process.ranks.size());
   WarnOfRanks(arguments, loaded, ranks);
   if (arguments.restarts > 0 && !into.empty() && !checkpoints.periodic()) {
-    std::cerr << "warning: --restarts: there will be no checkpoint to go on from "
+    std::cerr << "warning: --restarts: there will be no checkpoint to resume from "
                  "(checkpoint.every and every_minutes are 0)\n"
               << std::flush;
   }
@@ -101,10 +123,10 @@ int RunMembers(const ClusterArguments& arguments, const ProcessPlan& plan,
       children.push_back(std::move(child));
     }
     const ChildrenEnd end = RunChildren(children, interrupt);
-    if (attempt == arguments.restarts || interrupt.signal() != 0 || !MaySucceedAnew(end, into)) {
+    if (attempt == arguments.restarts || interrupt.signal() != 0 || !MaySucceedAgain(end, into)) {
       return end.exit_code;
     }
-    std::cerr << "troupe: starting anew" << (into.empty() ? "" : " " + WhereAnew(into, checkpoints))
+    std::cerr << "troupe: restarting" << (into.empty() ? "" : " " + RestartPlace(into, checkpoints))
               << ", " << attempt + 1 << " of " << arguments.restarts << " times\n"
               << std::flush;
   }
@@ -146,34 +168,54 @@ void RequireGpus(const JobPlan& plan) {
   if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
 }
 
-int RunAlone(Work& work, const ClusterArguments& arguments, Interrupt& interrupt) {
-  RequireGpus(work.plan());
-  work.OpenRunDirectory(arguments.into);
-  WarnOfRanks(arguments, work.plan().config(), work.plan().config().cluster.ranks);
-  work.Announce();
-  JobSetup setup = work.Setup(true);
-  setup.interrupt = &interrupt;
-  JobEnd end;
-  end.failure = RunInProcess(setup);
-  if (setup.after_failure) end.advice = setup.after_failure(end.failure.kind);
-  return ExitCodeOf(work.Finish(end), interrupt);
+/// What `run` returns. Where it throws, no run directory is left in which no step was finished.
+int Tidily(Work& work, const std::function<int()>& run) {
+  try {
+    return run();
+  } catch (...) {
+    std::cerr << work.RemoveUnused() << std::flush;
+    throw;
+  }
 }
 
-/// A run directory that nothing was written into but the configuration. Its name has been printed.
-void RemoveUnused(const std::string& directory) {
-  if (directory.empty()) return;
-  std::error_code ignored;
-  std::filesystem::remove(directory + "/resolved.toml", ignored);
-  if (std::filesystem::remove(directory, ignored))
-    std::cerr << "removed " << directory << ": nothing has run\n";
+int RunAlone(Work& work, const ClusterArguments& arguments, Interrupt& interrupt) {
+  RequireGpus(work.plan());
+  return Tidily(work, [&] {
+    work.OpenRunDirectory(arguments.into);
+    WarnOfRanks(arguments, work.plan().config(), work.plan().config().cluster.ranks);
+    work.Announce();
+    JobSetup setup = work.Setup(true);
+    setup.interrupt = &interrupt;
+    JobEnd end;
+    end.failure = RunInProcess(setup);
+    if (!end.failure.empty() && setup.after_failure) {
+      end.advice = setup.after_failure(end.failure.kind);
+    }
+    return ExitCodeOf(work.Finish(end), interrupt);
+  });
 }
 
 int RanksOf(const ProcessPlan& plan, ProcessId self) {
   return static_cast<int>(plan.processes()[static_cast<std::size_t>(self)].ranks.size());
 }
 
-int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
-                ProcessId self, const Address& seed, Interrupt& interrupt) {
+/// Whether `self`, which is not process 0, tells its user how to go on when that is lost. A launcher
+/// that has started process 0 does so itself; one on another node does not know where the run is.
+bool SpeaksForFirst(const MemberArguments& member, const ProcessPlan& plan, ProcessId self) {
+  if (self == 0 || member.local_processes > 0) return false;
+  const PlannedProcess& mine = plan.processes()[static_cast<std::size_t>(self)];
+  return !member.child() || (mine.node != plan.processes().front().node &&
+                             plan.OfNode(mine.node).front().process == self);
+}
+
+/// Ends the reports of signals where it ends: what they refer to is destroyed next.
+struct Deaf {
+  Interrupt& interrupt;
+  ~Deaf() { interrupt.OnSignal(nullptr); }
+};
+
+int JoinAndRun(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
+               ProcessId self, const Address& seed, Interrupt& interrupt) {
   const Config& config = work.plan().config();
   const RunKey key = ReadKey(arguments.member);
   // Those that a launcher has started it has counted together.
@@ -182,6 +224,7 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
   options.self.config += work.Task();
   options.self.build = VersionText();
   options.self.attempt = arguments.attempt;
+  const Deaf at_end{interrupt};
   interrupt.OnSignal([](int signal) {  // nothing has begun yet
     if (signal != SIGUSR1) QuickExit(128 + signal);
   });
@@ -195,17 +238,27 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
       if (!options.run_directory.empty()) {
         options.run_directory = std::filesystem::absolute(options.run_directory).string();
       }
+      interrupt.OnSignal([&work](int signal) {  // still nothing, but there is a directory
+        if (signal == SIGUSR1) return;
+        std::cerr << work.RemoveUnused();
+        QuickExit(128 + signal);
+      });
       work.Announce();
     }
     joined = Join(key, options);
   } catch (const JoinError& e) {
-    if (self == 0 && arguments.into.empty()) RemoveUnused(options.run_directory);
-    PrintCause(e.what());
+    PrintCause(e.what(), work.RemoveUnused());
     return kExitNotMet;
   }
   interrupt.OnSignal(nullptr);
   JobSetup setup = work.Setup(self == 0);
   if (self != 0) setup.rounds = nullptr;
+  const std::string& directory = joined.roster.run_directory;
+  if (!directory.empty() && SpeaksForFirst(arguments.member, plan, self)) {
+    setup.after_failure = [directory](FailureKind kind) {
+      return AdviceAfterFailure(kind, directory);
+    };
+  }
   setup.interrupt = &interrupt;
   setup.quiet = arguments.member.child();
   if (self == 0) std::cout << ProcessTable(work.plan(), plan, &joined.roster) << '\n' << std::flush;
@@ -219,6 +272,11 @@ int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan
     QuickExit(exit_code);
   }
   return ExitCodeOf(exit_code, interrupt);
+}
+
+int RunAsMember(Work& work, const ClusterArguments& arguments, const ProcessPlan& plan,
+                ProcessId self, const Address& seed, Interrupt& interrupt) {
+  return Tidily(work, [&] { return JoinAndRun(work, arguments, plan, self, seed, interrupt); });
 }
 
 }  // namespace
@@ -255,10 +313,10 @@ void AddVerifyArguments(CLI::App& app, WorkArguments& arguments) {
 int RunHere(const ClusterArguments& given) {
   ClusterArguments arguments = given;
   SettleConfig(arguments, arguments.work.verify ? "verify" : "train");
-  GoOn(arguments);
+  ResumeRun(arguments);
   Interrupt interrupt;
   if (arguments.restarts > 0 && arguments.local == 0) {
-    throw LaunchError("--restarts needs --local: a process cannot start itself anew");
+    throw LaunchError("--restarts needs --local: a process cannot restart itself");
   }
   if (arguments.local > 1 || arguments.restarts > 0) {
     return ExitCodeOf(RunLocal(arguments, interrupt), interrupt);
@@ -294,11 +352,11 @@ int RunNodeOfJob(const ClusterArguments& given) {
   const ProcessPlan plan = PlanOf(member, loaded.config.cluster);
   const NodeChoice choice = ChooseNode(variables, member.node, plan);
   if (plan.num_processes() == 1) {
-    GoOn(arguments);
+    ResumeRun(arguments);
     const auto work = OpenWork(arguments.work);
     return RunAlone(*work, arguments, interrupt);
   }
-  if (choice.node == 0) GoOn(arguments);
+  if (choice.node == 0) ResumeRun(arguments);
   const Address seed = ChooseJoin(variables, member.join, loaded.config.cluster).address;
   if (choice.launched_per == LaunchedPer::kNode || (arguments.restarts > 0 && !member.child())) {
     static_cast<void>(ReadKey(member));

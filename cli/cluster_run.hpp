@@ -18,11 +18,11 @@ struct ClusterArguments {
   WorkArguments work;
   MemberArguments member;
   int local = 0;       ///< processes to start on this machine; 0 = none
-  int restarts = 0;    ///< times to start anew when a process was lost
-  std::string resume;  ///< run directory of an earlier run to go on with; empty: a new one
+  int restarts = 0;    ///< times to restart when a process was lost
+  std::string resume;  ///< run directory of an earlier run to resume; empty: a new one
   // Said by the process that starts this one.
   std::int64_t attempt = 0;
-  std::string into;  ///< run directory to go on in
+  std::string into;  ///< run directory to resume in
 };
 
 /// --local.

@@ -16,7 +16,7 @@ enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,    ///< the run failed, or `verify` found a difference; one line says why
   kExitBadInput = 2,  ///< configuration, arguments or data: nothing was started
-  kExitLost = 3,      ///< a process or machine of the job was lost; starting anew may help
+  kExitLost = 3,      ///< a process or machine of the job was lost; a restart may help
   kExitNotMet = 4,    ///< the processes of the job did not find each other, or do not fit together;
                       ///< `doctor` found what would fail
 };

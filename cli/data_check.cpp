@@ -84,8 +84,10 @@ void PrintFit(const CountedSet& counted, const SampleFormat& format) {
                           " rows are longer and lose their end");
 }
 
-void PrintEpochs(const Config& config, const CountedSet& counted) {
-  const auto size = static_cast<double>(std::ssize(counted.set.rows));
+/// Of the rows that can be trained on.
+void PrintEpochs(const Config& config, const Checked& checked) {
+  const auto size =
+      static_cast<double>(std::ssize(checked.counted.set.rows) - checked.num_bad_rows);
   if (size == 0) return;
   const auto samples =
       static_cast<double>(config.run.steps) * static_cast<double>(config.global_batch());
@@ -102,7 +104,7 @@ void PrintFaults(const Checked& checked) {
   }
 }
 
-/// The exit code; tells how to go on where there are faults.
+/// The exit code; prints the next step where there are faults.
 int Verdict(const std::vector<DataFault>& faults) {
   if (faults.empty()) {
     std::printf("no faults\n");
@@ -142,7 +144,7 @@ int CheckConfig(const ConfigArguments& arguments, ImageDepth depth) {
   }
   PrintSummary(train);
   PrintFit(train.counted, owned.format);
-  PrintEpochs(config, train.counted);
+  PrintEpochs(config, train);
   if (!config.data.held_out.empty()) {
     PrintSummary(held_out);
     PrintFit(held_out.counted, owned.format);

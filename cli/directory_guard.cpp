@@ -42,8 +42,8 @@ void Watch(const std::string& directory, const std::weak_ptr<AbortSignal>& abort
     if (misses < kMissesToBelieve || ended) continue;
     if (const auto signal = abort.lock()) {
       signal->Raise(directory +
-                    ": the run directory was deleted or moved while the run was going on; nothing "
-                    "more of it can be saved");
+                    ": the run directory was deleted or moved during the run; nothing more of it "
+                    "can be saved");
     }
     return;
   }

@@ -15,26 +15,35 @@ namespace fs = std::filesystem;
 constexpr const char* kRuns = "runs";
 constexpr const char* kLatest = "latest";
 
-/// The newest runs/NAME-TIME; empty when there is none.
-std::string NewestOf(const std::string& name) {
-  static const std::regex kTime(R"((\d{8}-\d{6})(?:-(\d{1,9}))?)");
+/// The newest NAME-TIME in `folder`, of any name where that is empty; empty when there is none.
+std::string NewestOf(const fs::path& folder, const std::string& name) {
+  static const std::regex kRun(R"((.+)-(\d{8}-\d{6})(?:-(\d{1,9}))?)");
   std::tuple<std::string, int> newest;
   std::string path;
   std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(kRuns, none)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
     const std::string own = entry.path().filename().string();
-    if (!own.starts_with(name + "-")) continue;
-    const std::string time = own.substr(name.size() + 1);
     std::smatch parts;
-    if (!std::regex_match(time, parts, kTime)) continue;
-    const std::tuple<std::string, int> its = {parts[1].str(),
-                                              parts[2].matched ? std::stoi(parts[2].str()) : 1};
+    if (!std::regex_match(own, parts, kRun)) continue;
+    if (!name.empty() && parts[1].str() != name) continue;
+    const std::tuple<std::string, int> its = {parts[2].str(),
+                                              parts[3].matched ? std::stoi(parts[3].str()) : 1};
     if (path.empty() || its > newest) {
       newest = its;
       path = entry.path().string();
     }
   }
   return path;
+}
+
+/// In one step: a link cannot be written over, and a moment without one would be seen.
+void PutLink(const fs::path& target, const fs::path& link) {
+  std::error_code error;
+  const fs::path fresh =
+      link.parent_path() / ("." + std::string(kLatest) + "-" + std::to_string(getpid()));
+  fs::create_directory_symlink(target, fresh, error);
+  if (!error) fs::rename(fresh, link, error);
+  if (error) fs::remove(fresh, error);
 }
 
 }  // namespace
@@ -48,7 +57,7 @@ std::string FindRun(const std::string& text) {
   if (fs::exists(text, error) || text.find('/') != std::string::npos) return text;
   const std::string inside = std::string(kRuns) + "/" + text;
   if (fs::exists(inside, error)) return FindRun(inside);
-  const std::string newest = NewestOf(text);
+  const std::string newest = NewestOf(kRuns, text);
   return newest.empty() ? text : newest;
 }
 
@@ -59,12 +68,21 @@ void LinkLatest(const std::string& run) {
   const fs::path link = real.parent_path() / kLatest;
   const fs::file_status there = fs::symlink_status(link, error);
   if (fs::exists(there) && !fs::is_symlink(there)) return;
-  // A name of its own first: a link cannot be written over, and a moment without one would be seen.
-  const fs::path fresh =
-      real.parent_path() / ("." + std::string(kLatest) + "-" + std::to_string(getpid()));
-  fs::create_directory_symlink(real.filename(), fresh, error);
-  if (!error) fs::rename(fresh, link, error);
-  if (error) fs::remove(fresh, error);
+  PutLink(real.filename(), link);
+}
+
+void UnlinkLatest(const std::string& run) {
+  fs::path path = fs::path(run).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const fs::path link = path.parent_path() / kLatest;
+  std::error_code error;
+  if (fs::read_symlink(link, error) != path.filename() || error) return;
+  const std::string newest = NewestOf(link.parent_path(), "");
+  if (newest.empty()) {
+    fs::remove(link, error);
+  } else {
+    PutLink(fs::path(newest).filename(), link);
+  }
 }
 
 }  // namespace troupe

@@ -14,4 +14,8 @@ std::string FindRun(const std::string& text);
 /// stays, and so does everything where links cannot be made.
 void LinkLatest(const std::string& run);
 
+/// Of a `run` that is removed: lets DIR/latest, if it leads there, lead to the newest run that is
+/// left, or removes it.
+void UnlinkLatest(const std::string& run);
+
 }  // namespace troupe

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
@@ -41,10 +40,6 @@ void AtStart(int, char**, char**) {
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const at_start)(int, char**, char**) = AtStart;
 
-/// Two of these in so short a time are one event: the death of a parent is told once per thread
-/// that it had, a terminal that is gone by the system and by the shell.
-constexpr std::chrono::milliseconds kOneEvent{100};
-
 void Handle(int signal) {
   const int kept = errno;
   const auto byte = static_cast<unsigned char>(signal);
@@ -68,7 +63,7 @@ struct Interrupt::State {
 
   void Loop() {
     unsigned char byte = 0;
-    std::optional<std::chrono::steady_clock::time_point> last;
+    EndRequests requests;
     while (true) {
       const ssize_t got = read(pipe[0], &byte, 1);
       if (got < 0 && errno == EINTR) continue;
@@ -78,10 +73,7 @@ struct Interrupt::State {
         if (call) call(byte);
         continue;
       }
-      const auto now = std::chrono::steady_clock::now();
-      const bool echo = byte != SIGINT && last && now - *last < kOneEvent;
-      last = now;
-      if (echo) continue;
+      if (!requests.IsNew(std::chrono::steady_clock::now())) continue;
       int none = 0;
       first.compare_exchange_strong(none, byte);
       const std::lock_guard lock(mutex);

@@ -161,7 +161,7 @@ class Launched {
   void Read(Stream& stream, const std::function<void(const std::string& text)>& take);
   void Line(const Child& child, const std::string& line);
   void Note(const LauncherRecord& record);
-  /// Process 0 ended without a word, so how to go on is said here.
+  /// Process 0 ended without a word, so the launcher prints how to resume.
   std::string Advice() const;
   void Reap();
   static bool HasEnded(Child& child);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <sys/prctl.h>
@@ -18,6 +19,7 @@
 #include "cluster/variables.hpp"
 #include "configs/config_error.hpp"
 #include "data/data_error.hpp"
+#include "files/file_error.hpp"
 #include "layout/grid.hpp"
 #include "modules/torch/compute.hpp"
 #include "transport/ucx/plane.hpp"
@@ -60,6 +62,11 @@ int Run(const Command& command) {
   } catch (const DataError& e) {
     std::cerr << e.what() << '\n';
     return kExitBadInput;
+  } catch (const std::filesystem::filesystem_error& e) {
+    // Only the working directory is used without a name.
+    const std::string path = e.path1().empty() ? "the working directory" : e.path1().string();
+    PrintCause(FileError(path, "be used", e.code()).what());
+    return kExitFailed;
   } catch (const std::exception& e) {
     PrintCause(e.what());
     return kExitFailed;

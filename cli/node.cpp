@@ -36,7 +36,7 @@ void AddNode(CLI::App& app, Command& command) {
   AddMemberArguments(*verb, arguments->member);
   AddResumeArgument(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
-                   "times to start anew, from the newest checkpoint, when a process is lost; the\n"
+                   "times to restart, from the newest checkpoint, when a process is lost; the\n"
                    "same on every node")
       ->type_name("N")
       ->capture_default_str()

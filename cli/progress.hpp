@@ -1,4 +1,4 @@
-// What a person sees while a run goes on: one line per step, or a bar on a terminal.
+// What a person sees during a run: one line per step, or a bar on a terminal.
 #pragma once
 
 #include <cstdint>

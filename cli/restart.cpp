@@ -2,21 +2,25 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "checkpoint/sha256.hpp"
+#include "files/file_error.hpp"
 
 namespace troupe {
 namespace {
 
 std::string Sha256OfFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw FileError(path, "read", errno);
   std::vector<char> bytes(std::size_t{1} << 20);
   Sha256 sum;
   while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || file.gcount() > 0) {
@@ -40,7 +44,7 @@ std::string ShellWord(const std::string& text) {
 
 }  // namespace
 
-std::string WhereAnew(const std::string& directory, const CheckpointConfig& checkpoints) {
+std::string RestartPlace(const std::string& directory, const CheckpointConfig& checkpoints) {
   if (const auto newest = NewestCheckpoint(directory)) {
     return "after step " + std::to_string(ReadManifest(*newest)->step);
   }
@@ -51,12 +55,12 @@ std::string WhereAnew(const std::string& directory, const CheckpointConfig& chec
 std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, std::int64_t steps) {
   if (kind == FailureKind::kDamaged) return "";
   if (steps == 0) {
-    return "nothing to go on from: no checkpoint is complete yet (checkpoint.every_minutes, "
+    return "nothing to resume from: no checkpoint is complete yet (checkpoint.every_minutes, "
            "every)\n";
   }
   // An error comes again at the same place.
   const bool again = kind == FailureKind::kError || kind == FailureKind::kCheck;
-  return "go on after step " + std::to_string(steps) +
+  return "resume after step " + std::to_string(steps) +
          (again ? ", once the cause is removed," : "") + " with: the same command and --resume " +
          ShellWord(directory) + "\n";
 }
@@ -77,7 +81,9 @@ std::optional<std::string> SetAsideIfDamaged(const std::string& directory) {
   for (const CheckpointFile& file : manifest->files) {
     if (Sha256OfFile(*newest + "/" + file.name) == file.sha256) continue;
     const std::string aside = *newest + ".damaged";
-    std::filesystem::rename(*newest, aside);
+    std::error_code error;
+    std::filesystem::rename(*newest, aside, error);
+    if (error) throw FileError(*newest, "rename", error);
     return aside + "/" + file.name + ": damaged since it was written; this checkpoint is set aside";
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-// Lines for the user of a job that has failed: how to go on, and where a new start does.
+// Lines for the user of a job that has failed: how to resume it, and where a restart begins.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace troupe {
 
-/// Where a training goes on whose run directory is `directory`: "after step 8", or "from the
+/// Where a training restarts whose run directory is `directory`: "after step 8", or "from the
 /// beginning: " and why. Throws std::runtime_error when the directory cannot be read.
-std::string WhereAnew(const std::string& directory, const CheckpointConfig& checkpoints);
+std::string RestartPlace(const std::string& directory, const CheckpointConfig& checkpoints);
 
-/// A line for the user of a run in `directory` that has failed with `kind`: how to go on, or that
-/// there is nothing to go on from; empty where the cause says it. `steps` are in the newest complete
-/// checkpoint; 0: there is none.
+/// A line for the user of a run in `directory` that has failed with `kind`: how to resume it, or
+/// that there is nothing to resume from; empty where the cause says it. `steps` are in the newest
+/// complete checkpoint; 0: there is none.
 std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, std::int64_t steps);
 
 /// The same with the steps that the disk has, once nothing writes there.

@@ -1,4 +1,4 @@
-// Whether a run may go on with another configuration than it had: by the role of each key that
+// Whether a run may resume with another configuration than it had: by the role of each key that
 // differs, which stands with the key (KeyRole, configs/schema.hpp).
 #pragma once
 
@@ -15,7 +15,7 @@ struct ResumeCheck {
   std::string rounding;            ///< what is rounded otherwise from here on; empty: nothing
 };
 
-/// `now` goes on with the state of a checkpoint that a run of `before` has written. Layouts may not
+/// `now` resumes with the state of a checkpoint that a run of `before` has written. Layouts may not
 /// differ: shards are read as they were written. What may be tuned may differ where --set says so:
 /// a file that differs is more likely the wrong file. Pure.
 ResumeCheck CheckResume(const LoadedConfig& now, const Config& before);

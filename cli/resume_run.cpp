@@ -19,7 +19,7 @@ void SettleConfig(ClusterArguments& arguments, const char* verb) {
   path = arguments.resume + "/resolved.toml";
 }
 
-void GoOn(ClusterArguments& arguments) {
+void ResumeRun(ClusterArguments& arguments) {
   if (arguments.resume.empty()) return;
   if (!NewestCheckpoint(arguments.resume)) {
     throw LaunchError("--resume " + arguments.resume +

@@ -1,7 +1,10 @@
 #include <atomic>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <iostream>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -32,6 +35,23 @@ constexpr std::chrono::seconds kGreetingTime{20};
 
 /// For the watch to say how a process was lost, before the failure of its connection is told.
 constexpr std::chrono::milliseconds kPatience{500};
+
+/// For the lines before the cause. What they read may lie on a machine that is lost as well.
+constexpr std::chrono::seconds kAdvice{2};
+
+/// What `advice` returns; empty where it fails, or takes longer than kAdvice.
+std::string InTime(std::function<std::string()> advice) {
+  const auto answer = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> lines = answer->get_future();
+  std::thread([answer, advice = std::move(advice)] {
+    try {
+      answer->set_value(advice());
+    } catch (const std::exception&) {
+      answer->set_value("");
+    }
+  }).detach();
+  return lines.wait_for(kAdvice) == std::future_status::ready ? lines.get() : "";
+}
 
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(seconds));
@@ -144,7 +164,8 @@ class SpanningRun {
  private:
   bool SeesRunDirectory() const {
     const std::string& directory = member_.joined.roster.run_directory;
-    return directory.empty() || std::filesystem::exists(directory + "/resolved.toml");
+    std::error_code refused;
+    return directory.empty() || std::filesystem::exists(directory + "/resolved.toml", refused);
   }
   const PlannedProcess& Self() const {
     return member_.processes->processes()[static_cast<std::size_t>(member_.self)];
@@ -161,10 +182,14 @@ class SpanningRun {
   /// Reports a failure at once, in every process, and ends what does not end by itself.
   std::shared_ptr<void> ReportAbort() {
     return abort_->Subscribe([ended = ended_, advice = setup_.after_failure,
+                              first = member_.self == 0, first_gone = first_gone_,
                               latecomers = member_.joined.latecomers](const Failure& failure) {
       if (latecomers) latecomers->Close();
-      PrintCause(failure, advice ? advice(failure.kind) : "");
-      std::thread([ended, kind = failure.kind] {
+      const FailureKind kind = failure.kind;
+      // Process 0 says how to go on; where it is lost, the others do.
+      const bool says = advice && (first || (*first_gone && kind == FailureKind::kLost));
+      PrintCause(failure, says ? InTime([advice, kind] { return advice(kind); }) : "");
+      std::thread([ended, kind] {
         std::this_thread::sleep_for(kUnwinding);
         if (!ended->load()) QuickExit(ExitCodeOf(kind));
       }).detach();
@@ -185,6 +210,8 @@ class SpanningRun {
   std::string gpus_line_;             ///< how tensors on GPUs travel
   std::shared_ptr<DataPlane> front_;  ///< what everybody sends through
   std::unique_ptr<Watch> watch_;
+  /// Process 0 is lost, or has been silent for so long that it may be.
+  std::shared_ptr<std::atomic<bool>> first_gone_ = std::make_shared<std::atomic<bool>>(false);
   std::weak_ptr<const Node> node_;
   std::atomic<bool> ending_ = false;
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
@@ -200,6 +227,7 @@ void SpanningRun::OpenPlane() {
   }
   settings.peer_failed = [this](ProcessId process, const std::string& reason) {
     if (ending_) return;
+    if (process == 0) *first_gone_ = true;
     // The heartbeat of a process that was killed is cut, too, and says it in better words.
     std::thread([abort = abort_, text = "lost " + NameOf(process) +
                                         ": the connection of its tensors failed: " + reason] {
@@ -234,14 +262,22 @@ void SpanningRun::StartWatch() {
   options.suspect_after = Milliseconds(config_.cluster.suspect_after_s);
   options.dead_after = Milliseconds(config_.cluster.dead_after_s);
   WatchEvents events;
-  events.suspected = [this](ProcessId of, const std::string& line) {
+  const auto warn = [this](ProcessId of, const std::string& line) {
     // One process tells the user: the first, and of the first the second.
     if (ending_ || member_.self != (of == 0 ? 1 : 0)) return;
     std::cerr << ("troupe: warning: " + line + "\n") << std::flush;
   };
-  events.recovered = events.suspected;
+  events.suspected = [this, warn](ProcessId of, const std::string& line) {
+    if (of == 0) *first_gone_ = true;
+    warn(of, line);
+  };
+  events.recovered = [this, warn](ProcessId of, const std::string& line) {
+    if (of == 0) *first_gone_ = false;
+    warn(of, line);
+  };
   events.lost = [this](ProcessId process, Loss, const std::string& line) {
     if (ending_) return;
+    if (process == 0) *first_gone_ = true;
     if (const auto node = node_.lock()) caf::anon_send(*node, PeerLost{process});
     abort_->Raise({"lost " + line, FailureKind::kLost});
   };

@@ -14,13 +14,20 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "actors/waits_file.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
+#include "cli/find_run.hpp"
+#include "files/file_error.hpp"
 #include "files/output_file.hpp"
 #include "trace/run_trace.hpp"
 
 namespace troupe {
 namespace {
+
+constexpr const char* kResolved = "resolved.toml";
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kNextStep = "choose another with --set run.dir=DIR";
 
 std::string Timestamp() {
   const std::time_t now = std::time(nullptr);
@@ -32,47 +39,76 @@ std::string Timestamp() {
 }
 
 /// Whether it was made: whoever else may enter could put links where files are about to be written.
-bool MakePrivate(const std::string& path, std::error_code& error) {
-  error.clear();
+bool MakePrivate(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0) return true;
   const int reason = errno;
-  if (reason != EEXIST || !std::filesystem::is_directory(path)) {
-    error = std::error_code(reason, std::generic_category());
+  std::error_code unknown;
+  if (reason == EEXIST && std::filesystem::is_directory(path, unknown)) return false;
+  throw FileError(path, "create", reason, kNextStep);
+}
+
+/// Whether no process has left a trace there: at most the cause of the end, which was printed.
+bool HoldsNoTrace(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (entry->path().filename() != kCauseFile) return false;
   }
-  return false;
+  return !error;
+}
+
+/// Whether nothing has been written to what a run makes before its first step.
+bool IsUnused(const std::filesystem::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  std::error_code unknown;
+  if (name == kMetrics) return entry.file_size(unknown) == 0;
+  if (name == TraceFolderName(1)) return HoldsNoTrace(entry.path());
+  return name == kResolved;
 }
 
 }  // namespace
 
 RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_toml,
-                           const std::string& into)
-    : path_(into) {
-  namespace fs = std::filesystem;
+                           const std::string& into) {
+  if (into.empty()) {
+    Make(run);
+  } else {
+    Enter(into);
+  }
+  try {
+    ReplaceFile(File(kResolved),
+                [&](OutputFile& file) { file.Write(std::as_bytes(std::span(resolved_toml))); });
+  } catch (...) {
+    if (is_new_) RemoveUnused(path_);
+    throw;
+  }
+}
+
+void RunDirectory::Enter(const std::string& into) {
+  path_ = into;
+  const std::string parent = std::filesystem::path(into).parent_path().string();
+  if (!parent.empty()) MakeFolders(parent);
+  is_new_ = MakePrivate(into);
+  Lock();
+  const auto warn = [](const std::string& line) {
+    std::cerr << "troupe: warning: " << line << '\n';
+  };
+  if (const auto newest = NewestCheckpoint(into, warn)) {
+    checkpoint_ = *newest;
+    steps_done_ = ReadManifest(checkpoint_)->step;
+  }
+}
+
+void RunDirectory::Make(const RunConfig& run) {
   std::error_code error;
-  if (!into.empty()) {
-    fs::create_directories(fs::absolute(into).parent_path(), error);
-    if (!error) MakePrivate(into, error);
-    if (error) throw std::runtime_error(into + ": cannot create: " + error.message());
-    Lock();
-    const auto warn = [](const std::string& line) {
-      std::cerr << "troupe: warning: " << line << '\n';
-    };
-    if (const auto newest = NewestCheckpoint(into, warn)) {
-      checkpoint_ = *newest;
-      steps_done_ = ReadManifest(checkpoint_)->step;
-    }
-  }
-  if (path_.empty()) fs::create_directories(run.dir, error);
-  if (error) throw std::runtime_error(run.dir + ": cannot create: " + error.message());
+  std::filesystem::create_directories(run.dir, error);
+  if (error) throw FileError(run.dir, "create", error, kNextStep);
   const std::string base = run.dir + "/" + run.name + "-" + Timestamp();
-  for (int attempt = 1; path_.empty(); ++attempt) {
-    const std::string candidate = attempt == 1 ? base : base + "-" + std::to_string(attempt);
-    if (MakePrivate(candidate, error)) path_ = candidate;
-    if (error) throw std::runtime_error(candidate + ": cannot create: " + error.message());
-  }
-  if (!lock_) Lock();
-  ReplaceFile(File("resolved.toml"),
-              [&](OutputFile& file) { file.Write(std::as_bytes(std::span(resolved_toml))); });
+  path_ = base;
+  for (int attempt = 2; !MakePrivate(path_); ++attempt)
+    path_ = base + "-" + std::to_string(attempt);
+  is_new_ = true;
+  Lock();
 }
 
 void RunDirectory::Lock() {
@@ -81,7 +117,7 @@ void RunDirectory::Lock() {
   lock_ = std::shared_ptr<void>(nullptr, [folder](void*) { close(folder); });
   // A file system without locks protects nobody, and is no reason not to train.
   if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw std::runtime_error(path_ + ": another run is going on in this directory");
+    throw std::runtime_error(path_ + ": another run is using this directory");
   }
 }
 
@@ -92,11 +128,29 @@ std::string RunDirectory::NewTraceFolder() const {
 std::vector<std::string> RunDirectory::TraceFolders() const {
   std::vector<std::string> folders;
   std::string name = TraceFolderName(1);
-  while (std::filesystem::exists(File(name))) {
+  while (IsThere(File(name))) {
     folders.push_back(name);
     name = TraceFolderName(static_cast<int>(std::ssize(folders)) + 1);
   }
   return folders;
+}
+
+bool RemoveUnused(const std::string& run_directory) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::directory_iterator entry(run_directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (!IsUnused(*entry)) return false;
+  }
+  // The folder before the files beside it: only the removal of an empty one succeeds.
+  const std::string trace = TraceFolderName(1);
+  for (const std::string& name :
+       {trace + "/" + kCauseFile, trace, std::string(kMetrics), std::string(kResolved)}) {
+    if (!error) fs::remove(fs::path(run_directory) / name, error);
+  }
+  if (error || !fs::remove(run_directory, error)) return false;
+  UnlinkLatest(run_directory);
+  return true;
 }
 
 }  // namespace troupe

@@ -19,9 +19,9 @@ namespace troupe {
 class RunDirectory {
  public:
   /// Makes DIR/NAME-YYYYMMDD-HHMMSS (UTC), with -2, -3, ... behind it if that is taken, and writes
-  /// resolved.toml. Throws std::runtime_error naming path and reason.
-  /// `into`: go on in this one instead, made if it is not there. While this object lives, nobody
-  /// else can go on there.
+  /// resolved.toml. Throws FileError, and leaves no new directory then.
+  /// `into`: resume in this one instead, made if it is not there. While this object lives, nobody
+  /// else can resume there.
   RunDirectory(const RunConfig& run, const std::string& resolved_toml,
                const std::string& into = "");
 
@@ -30,6 +30,8 @@ class RunDirectory {
   std::int64_t steps_done() const { return steps_done_; }
 
   const std::string& path() const { return path_; }
+  /// Whether this object made it.
+  bool is_new() const { return is_new_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
   /// Where the traces of the next start of the run go: the first of trace, trace-2, ... that is not
   /// there.
@@ -38,13 +40,23 @@ class RunDirectory {
   std::vector<std::string> TraceFolders() const;
 
  private:
+  /// Goes on in `into`.
+  void Enter(const std::string& into);
+  /// Makes a directory for a run that begins.
+  void Make(const RunConfig& run);
   /// Takes the lock, or throws std::runtime_error if somebody has it.
   void Lock();
 
   std::string path_;
+  bool is_new_ = false;
   std::shared_ptr<void> lock_;
   std::string checkpoint_;
   std::int64_t steps_done_ = 0;
 };
+
+/// Removes a run directory in which no step was finished, and the link `latest` to it: one that
+/// holds no more than the configuration, metrics without a line and a folder without a trace.
+/// Returns whether it did.
+bool RemoveUnused(const std::string& run_directory);
 
 }  // namespace troupe

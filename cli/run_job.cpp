@@ -38,7 +38,7 @@ std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (AnySynthetic(config)) return std::make_shared<SyntheticSource>(config);
   std::vector<std::string> missing;
   for (const MissingFile& file : MissingDataFiles(config)) {
-    missing.push_back(file.key + ": no such file; looked for " + file.looked_for);
+    missing.push_back(file.key + ": " + file.reason + "; looked for " + file.looked_for);
   }
   if (!missing.empty()) throw DataError(std::move(missing));
   const FaultPolicy policy = {config.data.on_error == "skip", config.data.skip_limit};

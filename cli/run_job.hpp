@@ -32,8 +32,8 @@ struct JobSetup {
   WorkQueueFactory make_queue;
   Checkpoints checkpoints;           ///< process 0
   std::vector<PlantedFault> faults;  ///< of tests
-  /// Lines for the user of a job that has failed, before the cause; must not wait for a disk. May
-  /// be empty.
+  /// Lines for the user of a job that has failed, before the cause: of process 0, and of processes
+  /// that say it in its place when it is lost. May wait for a disk, and may be empty.
   std::function<std::string(FailureKind kind)> after_failure;
   bool quiet = false;              ///< somebody else tells the user what a signal does
   Interrupt* interrupt = nullptr;  ///< who asks for an early end; may be null

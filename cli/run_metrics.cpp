@@ -67,6 +67,18 @@ const MetricSeries* FindSeries(const RunMetrics& metrics, const std::string& key
   return found == metrics.end() || found->second.empty() ? nullptr : &found->second;
 }
 
+std::optional<CommonValue> LastCommon(const RunMetrics& before, const RunMetrics& after,
+                                      const std::string& key) {
+  const MetricSeries* const a = FindSeries(before, key);
+  const MetricSeries* const b = FindSeries(after, key);
+  if (a == nullptr || b == nullptr) return std::nullopt;
+  for (auto mine = a->rbegin(); mine != a->rend(); ++mine) {
+    const auto same = std::ranges::find(*b, mine->first, &MetricSeries::value_type::first);
+    if (same != b->end()) return CommonValue{mine->first, mine->second, same->second};
+  }
+  return std::nullopt;
+}
+
 double MedianOf(const RunMetrics& metrics, const std::string& key) {
   const MetricSeries* const series = FindSeries(metrics, key);
   if (series == nullptr) return 0.0;

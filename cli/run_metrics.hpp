@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,18 @@ std::string SeriesCsv(const RunMetrics& metrics);
 
 /// Null: the run has no such value.
 const MetricSeries* FindSeries(const RunMetrics& metrics, const std::string& key);
+
+/// What two runs have of one key at the last step that both have.
+struct CommonValue {
+  std::int64_t step = 0;
+  double before = 0.0;
+  double after = 0.0;
+
+  friend bool operator==(const CommonValue&, const CommonValue&) = default;
+};
+/// Nothing: there is no such step.
+std::optional<CommonValue> LastCommon(const RunMetrics& before, const RunMetrics& after,
+                                      const std::string& key);
 
 /// Of the steps after the first one, which allocates what later ones reuse; 0 without a value.
 double MedianOf(const RunMetrics& metrics, const std::string& key);

@@ -53,7 +53,7 @@ std::size_t LinesOfTerminal() {
   return known ? size.ws_row - 5U : 1000;
 }
 
-/// One look at the run. Returns whether the job goes on.
+/// One look at the run. Returns whether the job still runs.
 bool Show(const TopArguments& arguments, bool terminal) {
   const RunFiles read = ReadRunFiles(arguments.run);
   const std::vector<TraceFile>& files = read.files;
@@ -92,7 +92,7 @@ void AddTop(CLI::App& app, Command& command) {
       "Show what the actors of a run are doing: the handler that runs, messages that wait and for\n"
       "how long, the last handler, credits left. Reads the traces in the run directory and asks "
       "the\n"
-      "job nothing, so it works on one that is stuck, and on one that was killed. Goes on until "
+      "job nothing, so it works on one that is stuck, and on one that was killed. Runs until "
       "the\n"
       "job ends. Exit code: 0, 1 there is nothing to read, 2 wrong arguments.");
   auto arguments = std::make_shared<TopArguments>();

@@ -23,7 +23,7 @@ void AddTrain(CLI::App& app, Command& command) {
   AddLocalArguments(*verb, *arguments);
   AddResumeArgument(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
-                   "with --local: times to start anew, from the newest checkpoint, when a\n"
+                   "with --local: times to restart, from the newest checkpoint, when a\n"
                    "process is lost")
       ->type_name("N")
       ->capture_default_str()

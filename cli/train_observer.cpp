@@ -1,5 +1,6 @@
 #include "cli/train_observer.hpp"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -10,6 +11,7 @@
 
 #include "checkpoint/assemble.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "files/file_error.hpp"
 #include "files/output_file.hpp"
 
 namespace troupe {
@@ -31,10 +33,11 @@ void AddSinks(const RoundResult& result, nlohmann::ordered_json& line) {
   for (const SinkLoss& sink : result.sinks) line["losses"][sink.module] = sink.mean();
 }
 
-/// A run that goes on after `steps` steps forgets what it had measured beyond them. The lines
+/// A run that resumes after `steps` steps forgets what it had measured beyond them. The lines
 /// before are its `history`.
 std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory& history) {
   std::ifstream old(path);
+  if (steps > 0 && !old && errno != ENOENT) throw FileError(path, "read", errno);
   std::string kept;
   for (std::string line; steps > 0 && std::getline(old, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);

@@ -38,20 +38,22 @@ void WarnOfCutRows(const InputSource& source, const Config& config) {
             << llava->train_size() << " rows are longer than the context and lose their end\n";
 }
 
-/// "600 rows, 10.7 epochs": how often the run sees each row.
+/// "600 rows, 10.7 epochs": how often the run sees each row; "596 of 600 rows, ..." where it skips
+/// some.
 void PrintEpochs(const InputSource& source, const Config& config) {
   const auto* llava = dynamic_cast<const LlavaSource*>(&source);
   if (llava == nullptr) return;
-  const auto rows = static_cast<double>(llava->train_size());
+  const std::int64_t used = llava->num_used_rows();
+  const auto rows = static_cast<double>(used);
   const double epochs =
       static_cast<double>(config.run.steps) * static_cast<double>(config.global_batch()) / rows;
   std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), "%.0f rows, %.*f epochs\n", rows, epochs < 0.1 ? 3 : 1,
-                epochs);
-  std::cout << text.data();
+  std::snprintf(text.data(), text.size(), " rows, %.*f epochs\n", epochs < 0.1 ? 3 : 1, epochs);
+  const std::int64_t all = llava->train_size();
+  std::cout << used << (used < all ? " of " + std::to_string(all) : "") << text.data();
   if (static_cast<double>(config.global_batch()) <= rows) return;
   std::cout << "warning: " << config.data.train << ": the global batch of " << config.global_batch()
-            << " is larger than the data set of " << llava->train_size()
+            << " is larger than the data set of " << used
             << " rows, so each step sees rows more than once\n";
 }
 
@@ -64,6 +66,12 @@ void WriteReport(const std::string& run_directory) {
   } catch (const std::exception& e) {
     std::cerr << "warning: no report: " << e.what() << '\n';
   }
+}
+
+/// As Work::RemoveUnused.
+std::string RemoveRun(const std::string& directory, bool is_new) {
+  if (!is_new || !RemoveUnused(directory)) return "";
+  return "removed " + directory + ": no step was finished\n";
 }
 
 class TrainWork : public Work {
@@ -82,6 +90,10 @@ class TrainWork : public Work {
     return directory_->path();
   }
 
+  std::string RemoveUnused() override {
+    return directory_ ? RemoveRun(directory_->path(), directory_->is_new()) : "";
+  }
+
   std::string Task() const override { return "the command = train\n" + SkippedLine(*source_); }
 
   void Announce() override {
@@ -98,7 +110,7 @@ class TrainWork : public Work {
                    "0)\n";
     }
     if (!directory_->checkpoint().empty()) {
-      std::cout << "going on after step " << directory_->steps_done() << ", from "
+      std::cout << "resuming after step " << directory_->steps_done() << ", from "
                 << directory_->checkpoint() << '\n';
     }
     std::cout << '\n' << std::flush;
@@ -115,9 +127,10 @@ class TrainWork : public Work {
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
     *saved_steps_ = directory_->steps_done();
-    setup.after_failure = [directory = directory_->path(),
+    setup.after_failure = [directory = directory_->path(), is_new = directory_->is_new(),
                            saved_steps = saved_steps_](FailureKind kind) {
-      return AdviceAfterFailure(kind, directory, *saved_steps);
+      const std::string removed = *saved_steps == 0 ? RemoveRun(directory, is_new) : "";
+      return removed.empty() ? AdviceAfterFailure(kind, directory, *saved_steps) : removed;
     };
     SendRunDirectoryToLauncher(setup.run_directory);
     if (!setup.checkpoints.resume.empty()) {

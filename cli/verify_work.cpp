@@ -34,6 +34,7 @@ class VerifyWork : public Work {
   const LoadedConfig& loaded() const override { return loaded_; }
   const JobPlan& plan() const override { return *plan_; }
   std::string OpenRunDirectory(const std::string&) override { return ""; }
+  std::string RemoveUnused() override { return ""; }
   std::string Task() const override {
     return "the command = verify, " + std::to_string(steps_) + " steps\n" + SkippedLine(*source_);
   }

@@ -27,9 +27,12 @@ class Work {
   virtual ~Work() = default;
   virtual const LoadedConfig& loaded() const = 0;
   virtual const JobPlan& plan() const = 0;
-  /// Process 0: makes the run directory (or goes on in `into`, if that is not empty). Empty where
+  /// Process 0: makes the run directory (or resumes in `into`, if that is not empty). Empty where
   /// the work leaves nothing behind.
   virtual std::string OpenRunDirectory(const std::string& into) = 0;
+  /// Process 0: removes the run directory that it has made, if no step was finished in it. Returns
+  /// a line that says so; empty where everything stays.
+  virtual std::string RemoveUnused() = 0;
   /// What all processes must have been asked for, one "key = value" a line.
   virtual std::string Task() const = 0;
   /// Process 0: says what is about to run.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <poll.h>
 #include <utility>
 
@@ -49,6 +50,7 @@ Dialer::Status Dialer::Serve(const PollSet& polls, Deadline now) {
     const int error = socket_.ConnectResult();
     if (error != 0) {
       Retry(SystemWords(error), now);
+      refused_ = error == ECONNREFUSED;
       return status_;
     }
     Opening opening;
@@ -75,6 +77,7 @@ void Dialer::TimeOut(Deadline now) {
   const Deadline patience = connected_at_ + kFirstByteTime;
   if (heard_ || now >= patience) return Retry(kSilent, now);
   error_ = kSilent;
+  refused_ = false;
   next_ = patience;
 }
 
@@ -86,6 +89,9 @@ void Dialer::Begin(Deadline now) {
     addresses_.erase(addresses_.begin());
     socket_ = Socket::StartConnect(address);
     next_ = now + kConnectTime;
+  } catch (const SocketError& error) {
+    Retry(error.what(), now);
+    refused_ = error.code == ECONNREFUSED;
   } catch (const std::runtime_error& error) {
     Retry(error.what(), now);
   }
@@ -93,6 +99,7 @@ void Dialer::Begin(Deadline now) {
 
 void Dialer::Retry(const std::string& error, Deadline now) {
   error_ = error;
+  refused_ = false;
   socket_ = Socket();
   handshake_.reset();
   securing_.reset();

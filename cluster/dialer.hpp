@@ -54,6 +54,8 @@ class Dialer {
   /// When failed: a whole sentence. While trying: what stopped the last attempt, "connection
   /// refused"; empty before one has failed.
   const std::string& error() const { return error_; }
+  /// While trying: nothing listened there at the last attempt.
+  bool refused() const { return refused_; }
   /// When failed: of `error`.
   JoinFault fault() const { return fault_; }
   /// When connected, once.
@@ -78,6 +80,7 @@ class Dialer {
   DialOptions options_;
   Status status_ = Status::kTrying;
   std::string error_;
+  bool refused_ = false;
   JoinFault fault_ = JoinFault::kOther;
   std::vector<ResolvedAddress> addresses_;  ///< left of this round
   Socket socket_;                           ///< empty between attempts

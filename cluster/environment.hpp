@@ -1,4 +1,4 @@
-// Who am I: which process of the job this is, from the command line and from the variables that
+// Which process of the job this is, from the command line and from the variables that
 // launchers set. Pure: the caller passes the variables in.
 //
 //   source                     number, of how many

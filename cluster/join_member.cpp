@@ -260,7 +260,7 @@ void Member::CheckDeadlines(Deadline now) {
                      "): nothing that is sent to it arrives there, " + kPathAdvice});
   if (channel_ && now >= verdict_by_)
     throw JoinError({NameOfPeer(0) + " at " + ToString(options_.seed) +
-                     " has not said how to go on, although it should have by now (stopped?)"});
+                     " has not sent the next message in time (stopped?)"});
 }
 
 JoinProblem Member::Unreachable() const {
@@ -277,7 +277,8 @@ JoinProblem Member::Unreachable() const {
 std::string Member::ProgressText() const {
   const std::string first = NameOfPeer(0) + " at " + ToString(options_.seed);
   if (!channel_)
-    return "waiting for " + first + (dialer_->error().empty() ? "" : ": " + dialer_->error());
+    return "waiting for " + first + (dialer_->error().empty() ? "" : ": " + dialer_->error()) +
+           (dialer_->refused() ? " (not started yet, or it has ended: see its output)" : "");
   if (!roster_) return "waiting for the others; " + first + " knows of us";
   std::vector<std::string> missing;
   for (const ProcessId peer : mesh_.Missing()) missing.push_back(NameOfPeer(peer));

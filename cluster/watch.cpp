@@ -181,7 +181,7 @@ void Watch::State::LookAtPaths(Time now) {
 
 void Watch::State::Lose(Pulse& pulse, Loss loss, const std::string& line) {
   pulse.presence = Presence::kLost;
-  // One that was only stopped learns why it is alone when it goes on.
+  // One that was only stopped learns why it is alone when it resumes.
   pulse.Send(loss == Loss::kLargePackets ? Heartbeat::Kind::kGaveUpPath : Heartbeat::Kind::kGaveUp,
              {}, steady_clock::now());
   pulse.Close(/*drain=*/false);

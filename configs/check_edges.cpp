@@ -60,6 +60,21 @@ static void CheckColocated(const Config& config, const EdgeConfig& edge, Report&
   }
 }
 
+/// Whether the ends of `edge`, which share some ranks, are rather meant to share all: the job is too
+/// small for both side by side, at least half of one is shared, and their layouts are not what is
+/// wrong.
+static bool MeantToShare(const Config& config, const EdgeConfig& edge, std::ptrdiff_t num_shared,
+                         const Report& report) {
+  const ModuleConfig& from = *config.Find(edge.from);
+  const ModuleConfig& to = *config.Find(edge.to);
+  const auto num_from = std::ssize(from.ranks);
+  const auto num_to = std::ssize(to.ranks);
+  // Ranks that no module uses are reported there.
+  if (!report.Good({"cluster.ranks"}) || num_from + num_to <= config.cluster.ranks) return false;
+  return 2 * num_shared >= std::min(num_from, num_to) && RanksOf(from.layout) == num_from &&
+         RanksOf(to.layout) == num_to && MayColocate(config, edge);
+}
+
 static void CheckEdgePlacement(const Config& config, const EdgeConfig& edge, Report& report) {
   const ModuleConfig& from = *config.Find(edge.from);
   const ModuleConfig& to = *config.Find(edge.to);
@@ -69,11 +84,11 @@ static void CheckEdgePlacement(const Config& config, const EdgeConfig& edge, Rep
   if (from.inline_in == edge.to || HaveSameRanks(from, to)) {
     CheckColocated(config, edge, report);
   } else if (!shared.empty()) {
-    report.Add(KeyOf(from, "ranks"),
-               "shares only rank " + RanksText(shared) + " with " + KeyOf(to, "ranks") + " = \"" +
-                   RanksText(to.ranks) +
-                   "\", expected all of them (colocated) or none (disjoint); " +
-                   ColocatingHint(config, edge));
+    const bool hint = MeantToShare(config, edge, std::ssize(shared), report);
+    report.Add(KeyOf(from, "ranks"), "shares only rank " + RanksText(shared) + " with " +
+                                         KeyOf(to, "ranks") + " = \"" + RanksText(to.ranks) +
+                                         "\", expected all of them (colocated) or none (disjoint)" +
+                                         (hint ? "; " + ColocatingHint(config, edge) : ""));
   }
 }
 

@@ -29,9 +29,8 @@ static void CheckRanks(const Config& config, const ModuleConfig& module, Report&
                       " (cluster.ranks = " + std::to_string(config.cluster.ranks) + ")");
 }
 
-/// tp*cp*pp*dp, exact as long as it can be a number of ranks; sizes are at most 65,536 each.
-static std::int64_t RanksOf(const Layout& layout) {
-  std::int64_t product = 1;
+std::int64_t RanksOf(const Layout& layout) {
+  std::int64_t product = 1;  // sizes are at most 65,536 each
   for (const int size : {layout.tp, layout.cp, layout.pp, layout.dp}) {
     product = std::min<std::int64_t>(product * size, INT32_MAX);
   }
@@ -48,15 +47,15 @@ std::string SizesText(const Layout& layout, const std::string& between) {
   return text.empty() ? "{}" : text;
 }
 
-/// "; dp 3 and dp 2 on the same ranks need ..." where the module shares ranks with a neighbour.
+/// "; dp 3 and dp 2 on the same ranks need ..." where the module has the ranks of a neighbour, and
+/// the two do not fit on as many. On other ranks it has its own layout to correct.
 static std::string ColocatingHint(const Config& config, const ModuleConfig& module) {
   for (const EdgeConfig& edge : config.edges) {
     if (edge.from != module.name && edge.to != module.name) continue;
     const ModuleConfig* const other = config.Find(edge.from == module.name ? edge.to : edge.from);
-    if (other == nullptr || other == &module || other->inline_in) continue;
-    const bool shares = std::ranges::any_of(
-        other->ranks, [&](int rank) { return std::ranges::count(module.ranks, rank) > 0; });
-    if (shares) return "; " + ColocatingHint(config, edge);
+    if (other == nullptr || other == &module || !HaveSameRanks(module, *other)) continue;
+    if (!MayColocate(config, edge) || FitsOn(std::ssize(module.ranks), module, *other)) continue;
+    return "; " + ColocatingHint(config, edge);
   }
   return "";
 }

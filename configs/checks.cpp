@@ -1,5 +1,8 @@
 #include "configs/checks.hpp"
 
+#include <iterator>
+#include <set>
+
 namespace troupe {
 
 std::string KeyOf(const ModuleConfig& module, const std::string& key) {
@@ -23,8 +26,29 @@ void ExpectMultiple(const Named& number, const Named& divisor, Report& report) {
   const auto& [key, value] = blame_number ? number : divisor;
   const auto& [other_key, other] = blame_number ? divisor : number;
   const std::string relation = blame_number ? "expected a multiple of " : "expected a divisor of ";
-  report.Add(
-      key, relation + other_key + " = " + std::to_string(other) + ", got " + std::to_string(value));
+  report.Add(key, relation + other_key + " = " + std::to_string(other) + ", got " +
+                      std::to_string(value) + (blame_number ? "" : DivisorHint(key, other, value)));
+}
+
+std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_t got) {
+  constexpr std::size_t kMostListed = 8;
+  std::set<std::int64_t> divisors;
+  for (std::int64_t low = 1; low * low <= number; ++low) {
+    if (number % low == 0) divisors.insert({low, number / low});
+  }
+  if (divisors.empty()) return "";
+  if (divisors.size() > kMostListed) {
+    const auto above = divisors.upper_bound(got);
+    const std::string below = std::to_string(*std::prev(above));
+    if (above == divisors.end()) return "; the nearest is " + below;
+    return "; the nearest are " + below + " and " + std::to_string(*above);
+  }
+  std::string text = "; " + key.substr(key.rfind('.') + 1) + " can be ";
+  for (const std::int64_t divisor : divisors) {
+    if (divisor != 1) text += divisor == *divisors.rbegin() ? " or " : ", ";
+    text += std::to_string(divisor);
+  }
+  return text;
 }
 
 void CheckConfig(const Config& config, Report& report) {

@@ -2,6 +2,7 @@
 // silent about values that could not be read.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "configs/config.hpp"
@@ -31,6 +32,9 @@ std::string KeyOf(const EdgeConfig& edge, const std::string& key = "");
 /// The sizes a module is cut by: an inline module has its host's.
 const Layout& LayoutOf(const Config& config, const ModuleConfig& module);
 
+/// tp*cp*pp*dp, exact as long as it can be a number of ranks.
+std::int64_t RanksOf(const Layout& layout);
+
 /// "tp 2 * dp 3", or with another sign between; only the sizes above 1.
 std::string SizesText(const Layout& layout, const std::string& between = " * ");
 
@@ -42,5 +46,9 @@ struct Named {
 
 /// Reports when `number` is not a multiple of `divisor`, at the one that was written later.
 void ExpectMultiple(const Named& number, const Named& divisor, Report& report);
+
+/// "; tp can be 1, 2 or 4", for an error at `key`: the divisors of `number`; where there are many,
+/// the two around `got`, which is at least 1.
+std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_t got);
 
 }  // namespace troupe

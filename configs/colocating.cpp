@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-/// A hint that needs more ranks than this many times the fewest is none.
+/// Numbers of ranks that are tried: a hint that needs many more is none.
 constexpr std::int64_t kMostTimes = 8;
 constexpr std::int64_t kMostRanks = 1 << 16;
 
@@ -63,6 +63,17 @@ std::string WhyNotColocated(const Config& config, const ModuleConfig& module) {
   return "shares no ranks with " + Quoted(feeds) + ", which it feeds";
 }
 
+bool MayColocate(const Config& config, const EdgeConfig& edge) {
+  const ModuleConfig* const from = config.Find(edge.from);
+  return from != nullptr && !from->inline_in &&
+         std::ranges::count(config.edges, edge.from, &EdgeConfig::from) == 1 &&
+         std::ranges::count(config.edges, edge.from, &EdgeConfig::to) == 0;
+}
+
+bool FitsOn(std::int64_t num_ranks, const ModuleConfig& a, const ModuleConfig& b) {
+  return num_ranks % a.layout.dp == 0 && num_ranks % b.layout.dp == 0;
+}
+
 std::string ColocatingHint(const Config& config, const EdgeConfig& edge) {
   const ModuleConfig& from = *config.Find(edge.from);
   const ModuleConfig& to = *config.Find(edge.to);
@@ -70,8 +81,10 @@ std::string ColocatingHint(const Config& config, const EdgeConfig& edge) {
   const std::string hint = "dp " + std::to_string(from.layout.dp) + " and dp " +
                            std::to_string(to.layout.dp) + " on the same ranks need a multiple of " +
                            std::to_string(least) + " ranks";
-  for (std::int64_t ranks = least; ranks <= std::min(kMostTimes * least, kMostRanks);
-       ranks += least) {
+  const std::int64_t given = std::max(std::ssize(from.ranks), std::ssize(to.ranks));
+  const std::int64_t first_ranks = std::max<std::int64_t>(1, (given + least - 1) / least) * least;
+  const std::int64_t last_ranks = std::min(first_ranks + (kMostTimes - 1) * least, kMostRanks);
+  for (std::int64_t ranks = first_ranks; ranks <= last_ranks; ranks += least) {
     const auto first = LayoutOn(from, static_cast<int>(ranks));
     const auto second = LayoutOn(to, static_cast<int>(ranks));
     if (!first || !second) continue;

@@ -59,8 +59,8 @@ constexpr auto kModelSynonyms = std::to_array<Synonyms>({
 
 constexpr auto kRunSynonyms = std::to_array<Synonyms>({
     {{"run", "steps"},
-     "train_iters max_steps num_steps total_steps training_steps iterations iters epochs "
-     "num_epochs num_train_epochs"},
+     "train_iters max_steps num_steps total_steps training_steps iterations iters epochs epoch "
+     "num_epochs num_train_epochs max_epochs n_epochs"},
     {{"run", "evaluate_every"}, "eval_interval eval_steps eval_every evaluation_interval"},
     {{"run", "precision"}, "dtype torch_dtype mixed_precision bf16 fp16 amp"},
     {{"run", "dir"}, "output_dir save_dir out_dir dump_folder"},
@@ -84,10 +84,11 @@ constexpr auto kRunSynonyms = std::to_array<Synonyms>({
     {{"optimizer", "learning_rate"}, "lr max_lr peak_lr base_lr"},
     {{"optimizer", "min_learning_rate"}, "min_lr lr_min eta_min"},
     {{"optimizer", "warmup_steps"},
-     "warmup warmup_iters lr_warmup_iters lr_warmup_steps num_warmup_steps"},
+     "warmup warmup_iters lr_warmup_iters lr_warmup_steps num_warmup_steps warmup_ratio "
+     "warmup_fraction lr_warmup_fraction warmup_proportion"},
     {{"optimizer", "schedule"},
      "lr_scheduler lr_scheduler_type lr_decay_style lr_schedule scheduler"},
-    {{"optimizer", "betas"}, "beta1 beta2 adam_beta1 adam_beta2"},
+    {{"optimizer", "betas"}, "beta1 beta2 adam_beta1 adam_beta2 beta_1 beta_2 adam_betas"},
     {{"optimizer", "epsilon"}, "eps adam_eps adam_epsilon"},
     {{"optimizer", "weight_decay"}, "wd"},
     {{"optimizer", "clip_norm"},
@@ -97,6 +98,8 @@ constexpr auto kRunSynonyms = std::to_array<Synonyms>({
      "val valid validation val_data valid_data val_file validation_file eval_data test"},
     {{"data", "tokenizer"}, "tokenizer_path tokenizer_model tokenizer_type"},
     {{"checkpoint", "every"}, "save_interval save_steps save_every"},
+    {{"checkpoint", "every_minutes"},
+     "minutes save_minutes save_every_minutes interval_minutes checkpoint_minutes"},
     {{"checkpoint", "keep"}, "save_total_limit keep_latest_k keep_last"},
     {{"modules.*", ""}, "model models module"},
     {{"edges.*.*", ""}, "edge"},
@@ -106,6 +109,21 @@ constexpr auto kRunSynonyms = std::to_array<Synonyms>({
     {{"checkpoint", ""}, "checkpointing checkpoints"},
     {{"cluster", ""}, "distributed"},
     {{"modules.*.layout", ""}, "parallelism parallel"},
+});
+
+/// Keys whose values do not mean in ours what they meant there.
+struct Conversion {
+  std::string_view words;   ///< as in Synonyms
+  std::string_view advice;  ///< a sentence
+};
+
+constexpr auto kConversions = std::to_array<Conversion>({
+    {"epochs epoch num_epochs num_train_epochs max_epochs n_epochs",
+     "steps = epochs * rows of data.train / samples in a step; `troupe data check CONFIG` prints "
+     "the rows"},
+    {"warmup_ratio warmup_fraction lr_warmup_fraction warmup_proportion",
+     "warmup_steps = ratio * run.steps"},
+    {"beta1 beta2 adam_beta1 adam_beta2 beta_1 beta_2", "it holds both: betas = [BETA1, BETA2]"},
 });
 
 bool HasWord(std::string_view words, std::string_view word) {
@@ -140,6 +158,14 @@ std::vector<MeantKey> MeantBy(std::string_view word) {
     }
   }
   return meant;
+}
+
+std::string_view AdviceOn(std::string_view word) {
+  const std::string folded = FoldedKey(word);
+  for (const Conversion& conversion : kConversions) {
+    if (HasWord(conversion.words, folded)) return conversion.advice;
+  }
+  return {};
 }
 
 std::string Described(const MeantKey& meant, std::string_view table) {

@@ -22,6 +22,9 @@ std::string FoldedKey(std::string_view word);
 /// Ours for `word`, most likely first; empty when no other program that we know has it.
 std::vector<MeantKey> MeantBy(std::string_view word);
 
+/// How the value of `word` becomes that of ours; empty where it stays as it is, or is unknown.
+std::string_view AdviceOn(std::string_view word);
+
 /// "learning_rate (in [optimizer])", "[modules.NAME]"; in its own table `"learning_rate"`.
 std::string Described(const MeantKey& meant, std::string_view table);
 

@@ -49,9 +49,10 @@ bool HoldsPath(const KeySpec& key) {
 std::vector<MissingFile> MissingDataFiles(const Config& config) {
   std::vector<MissingFile> missing;
   const auto require = [&](const std::string& key, const std::string& path) {
-    std::error_code ignored;
-    if (path.empty() || fs::exists(path, ignored)) return;
-    missing.push_back({key, AbsolutePath(path)});
+    std::error_code refused;
+    if (path.empty() || fs::exists(path, refused)) return;
+    missing.push_back({key, AbsolutePath(path),
+                       refused ? "cannot be read: " + refused.message() : "no such file"});
   };
   const auto synthetic = [](const auto& module) { return module.kind == ModuleKind::kSynthetic; };
   if (std::ranges::any_of(config.modules, synthetic)) return missing;
@@ -68,9 +69,9 @@ void RequireDataFiles(const LoadedConfig& loaded) {
   std::vector<ConfigError> errors;
   for (const MissingFile& file : MissingDataFiles(loaded.config)) {
     const Origin& origin = loaded.origins.at(file.key);
-    errors.push_back(
-        {origin.place.file, origin.place.line, origin.place.column,
-         file.key + ": " + origin.written + ": no such file; looked for " + file.looked_for});
+    errors.push_back({origin.place.file, origin.place.line, origin.place.column,
+                      file.key + ": " + origin.written + ": " + file.reason + "; looked for " +
+                          file.looked_for});
   }
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
 }

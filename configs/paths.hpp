@@ -27,10 +27,11 @@ std::string AbsoluteTokenizer(const std::string& tokenizer);
 /// Whether the key's value is a path, or holds one: what differs between machines.
 bool HoldsPath(const KeySpec& key);
 
-/// A file of [data] that is not there.
+/// A file of [data] that is not there, or that the system does not let us see.
 struct MissingFile {
   std::string key;
   std::string looked_for;  ///< absolute
+  std::string reason;      ///< "no such file"
 };
 std::vector<MissingFile> MissingDataFiles(const Config& config);
 

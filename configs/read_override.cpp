@@ -72,14 +72,18 @@ static bool EdgesAsList(TomlValue& document) {
   return true;
 }
 
-/// The text with its value in quotes, or "" when the value is no bare word. A shell takes the
-/// quotes off an empty one.
-static std::string WithQuotedValue(const std::string& text, std::size_t equals) {
-  const auto begin = text.find_first_not_of(' ', equals + 1);
-  if (begin == std::string::npos) return text + Quoted("");
-  const std::string word = text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-  if (word.find_first_of("\"'[]{}#\n\r") != std::string::npos) return {};
-  return text.substr(0, begin) + Quoted(word);
+/// What follows the first `=`, without the blanks around it.
+static std::string ValueOf(const std::string& text, std::size_t equals) {
+  const auto begin = text.find_first_not_of(" \t", equals + 1);
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+/// TOML values that are no plain words begin with a quote or a bracket. In all others a # or a quote
+/// stands for itself: comments belong in files. A shell takes the quotes off an empty value.
+static bool IsBare(const std::string& value) {
+  constexpr std::string_view kToml = "\"'[{";
+  return value.empty() || kToml.find(value.front()) == std::string_view::npos;
 }
 
 static std::string KeyOf(const std::string& text, std::size_t equals) {
@@ -98,18 +102,40 @@ static void PlaceAt(TomlValue& value, const Place& argument) {
   for (auto& item : value.items) PlaceAt(item, argument);
 }
 
-/// Parses as TOML; where that fails, or gives a number to a key of words, the value is a bare word.
+/// Whether `text` is a key such as run.steps.
+static bool IsKey(const std::string& text) {
+  const auto parsed = ParseToml(text + "=0", "");
+  const auto* document = std::get_if<TomlValue>(&parsed);
+  return document != nullptr && Leaf(*document).Is(Kind::kInteger);
+}
+
+/// What is wrong with a value that begins like TOML and is not valid.
+static std::string ValueFault(const std::string& value, const ConfigError& error) {
+  const bool quote = value.starts_with('"') || value.starts_with('\'');
+  const bool closed = value.size() > 1 && value.back() == value.front();
+  if (!quote || closed) return error.text;
+  return std::string("expected the quote ") + value.front() +
+         " to close at the end of the value; leave it out, or put \" around all of the value";
+}
+
+/// Parses as TOML; where a bare value is none, or is more than that or a number to a key of words,
+/// it is a string.
 static std::variant<TomlValue, ConfigError> ParseOverride(const std::string& text,
                                                           std::size_t equals) {
+  const std::string key = KeyOf(text, equals);
+  const std::string value = ValueOf(text, equals);
   auto parsed = ParseToml(text, "");
   const auto* document = std::get_if<TomlValue>(&parsed);
-  const bool misread =
-      document == nullptr || WantsString(KeyOf(text, equals), Leaf(*document).kind);
-  if (!misread) return parsed;
-  const std::string quoted = WithQuotedValue(text, equals);
-  if (quoted.empty()) return parsed;
-  auto again = ParseToml(quoted, "");
-  return std::holds_alternative<TomlValue>(again) ? again : parsed;
+  const bool misread = document == nullptr || WantsString(key, Leaf(*document).kind) ||
+                       value.find_first_of("\"'#") != std::string::npos;
+  if (IsBare(value) && misread) {
+    auto again = ParseToml(text.substr(0, equals + 1) + Quoted(value), "");
+    if (std::holds_alternative<TomlValue>(again)) return again;
+  }
+  if (auto* error = std::get_if<ConfigError>(&parsed); error && IsKey(text.substr(0, equals))) {
+    error->text = key + ": " + ValueFault(value, *error);
+  }
+  return parsed;
 }
 
 /// As an argument is shown: line ends and other control characters would break the message.
@@ -131,6 +157,9 @@ TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors
   auto parsed = ParseOverride(text, equals);
   if (const auto* error = std::get_if<ConfigError>(&parsed)) return refuse(error->text);
   auto document = std::get<TomlValue>(std::move(parsed));
+  // A # before the = hides it.
+  const TomlValue& leaf = Leaf(document);
+  if (leaf.Is(Kind::kTable) && !leaf.is_inline) return refuse("expected KEY=VALUE on one line");
   PlaceAt(document, argument);
   if (document.Find("extends") != nullptr) return refuse("expected extends in a file only");
   if (document.Find("schema") != nullptr) return refuse("expected schema in a file only");

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 #include <type_traits>
@@ -32,28 +33,27 @@ static Refused RefuseRange(const KeySpec& key, const TomlValue& value, double nu
   return Refuse(key, value);
 }
 
-/// "; write 10000" of 1e4 or 10000.0, which TOML takes for a number with a point.
-static std::string WholeHint(const TomlValue& value) {
+/// The whole number that `value` is, if it is one: also 1e4 and 10000.0, which TOML takes for
+/// numbers with a point.
+static std::optional<std::int64_t> WholeNumber(const TomlValue& value) {
+  constexpr double kExact = 9'007'199'254'740'992.0;  // 2^53: up to here all are doubles
+  if (value.Is(Kind::kInteger)) return value.integer;
   const bool whole = value.Is(Kind::kFloat) && std::trunc(value.number) == value.number &&
-                     std::abs(value.number) <= kMaxCount;
-  return whole ? "; write " + std::to_string(static_cast<std::int64_t>(value.number)) : "";
+                     std::abs(value.number) <= kExact;
+  if (!whole) return std::nullopt;
+  return static_cast<std::int64_t>(value.number);
 }
 
 static Refused ReadInteger(const KeySpec& key, const TomlValue& value, const Slot& slot) {
-  if (!value.Is(Kind::kInteger)) {
-    Refused refused = Refuse(key, value);
-    refused->text += WholeHint(value);
-    return refused;
-  }
-  const auto number = static_cast<double>(value.integer);
+  const auto whole = WholeNumber(value);
+  if (!whole) return Refuse(key, value);
+  const auto number = static_cast<double>(*whole);
   if (!InRange(key.range, number)) return RefuseRange(key, value, number);
-  if (auto* const* field = std::get_if<int*>(&slot)) **field = static_cast<int>(value.integer);
-  if (auto* const* field = std::get_if<std::int64_t*>(&slot)) **field = value.integer;
-  if (auto* const* field = std::get_if<std::optional<std::int64_t>*>(&slot)) {
-    **field = value.integer;
-  }
+  if (auto* const* field = std::get_if<int*>(&slot)) **field = static_cast<int>(*whole);
+  if (auto* const* field = std::get_if<std::int64_t*>(&slot)) **field = *whole;
+  if (auto* const* field = std::get_if<std::optional<std::int64_t>*>(&slot)) **field = *whole;
   if (auto* const* field = std::get_if<std::uint64_t*>(&slot)) {
-    **field = static_cast<std::uint64_t>(value.integer);
+    **field = static_cast<std::uint64_t>(*whole);
   }
   return {};
 }
@@ -122,6 +122,15 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
   return {};
 }
 
+/// "; write "0-3" for 4 ranks": a number may be meant as a count, or as the one rank.
+static std::string RanksHint(const TomlValue& value) {
+  if (!value.Is(Kind::kInteger) || value.integer < 0 || value.integer >= kMaxRanks) return "";
+  const std::string number = std::to_string(value.integer);
+  if (value.integer < 2) return "; write \"0\" for one rank, the first";
+  return "; write \"0-" + std::to_string(value.integer - 1) + "\" for " + number + " ranks, " +
+         Quoted(number) + " for that one";
+}
+
 static Refused ReadRanks(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   std::vector<int> ranks;
   if (value.Is(Kind::kString)) {
@@ -131,7 +140,9 @@ static Refused ReadRanks(const KeySpec& key, const TomlValue& value, const Slot&
     }
     ranks = std::get<std::vector<int>>(std::move(parsed));
   } else if (!value.Is(Kind::kArray) || value.items.empty()) {
-    return Refuse(key, value);
+    Refused refused = Refuse(key, value);
+    refused->text += RanksHint(value);
+    return refused;
   }
   for (const auto& item : value.items) {
     const bool rank = item.Is(Kind::kInteger) && item.integer >= 0 && item.integer < kMaxRanks;
@@ -151,12 +162,12 @@ static Refused ReadStages(const KeySpec& key, const TomlValue& value, const Slot
   const bool list = value.Is(Kind::kArray) && !value.items.empty();
   if (!balanced && !list) return Refuse(key, value);
   for (const auto& item : value.items) {
-    const bool count = item.Is(Kind::kInteger) && item.integer >= 1 && item.integer <= INT32_MAX;
-    if (!count) {
+    const std::int64_t count = WholeNumber(item).value_or(0);
+    if (count < 1 || count > INT32_MAX) {
       return Refusal{item.place,
                      "expected at least 1 layer in every stage, got " + Described(item)};
     }
-    layers.push_back(item.integer);
+    layers.push_back(count);
   }
   *std::get<std::vector<std::int64_t>*>(slot) = std::move(layers);
   return {};
@@ -164,15 +175,38 @@ static Refused ReadStages(const KeySpec& key, const TomlValue& value, const Slot
 
 static Refused ReadWindow(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   const bool step = value.Is(Kind::kString) && value.string == "step";
-  const bool count = value.Is(Kind::kInteger) && value.integer >= 1 && value.integer <= INT32_MAX;
-  if (!step && !count) return Refuse(key, value);
-  *std::get<std::int64_t*>(slot) = step ? 0 : value.integer;
+  const std::int64_t count = WholeNumber(value).value_or(0);
+  if (!step && (count < 1 || count > INT32_MAX)) return Refuse(key, value);
+  *std::get<std::int64_t*>(slot) = step ? 0 : count;
   return {};
 }
 
+static constexpr Range kBeta{.low = 0, .high = 1, .below_high = true};
+
+/// "; write [0.9, 0.95]" of two numbers in a string, whatever is around them; else what a list
+/// looks like.
+static std::string BetasHint(const TomlValue& value) {
+  if (value.Is(Kind::kArray)) return "";
+  std::vector<double> numbers;
+  const char* const end = value.string.data() + value.string.size();
+  for (const char* at = value.string.data(); at < end;) {
+    double number = 0;
+    const auto [rest, error] = std::from_chars(at, end, number);
+    const bool read = error == std::errc();
+    if (read) numbers.push_back(number);
+    at = read ? rest : at + 1;
+  }
+  const bool two = numbers.size() == 2 && InRange(kBeta, numbers[0]) && InRange(kBeta, numbers[1]);
+  if (!two) return "; write a list such as [0.9, 0.95]";
+  return "; write [" + NumberText(numbers[0]) + ", " + NumberText(numbers[1]) + "]";
+}
+
 static Refused ReadBetas(const KeySpec& key, const TomlValue& value, const Slot& slot) {
-  static constexpr Range kBeta{.low = 0, .high = 1, .below_high = true};
-  if (!value.Is(Kind::kArray) || value.items.size() != 2) return Refuse(key, value);
+  if (!value.Is(Kind::kArray) || value.items.size() != 2) {
+    Refused refused = Refuse(key, value);
+    refused->text += BetasHint(value);
+    return refused;
+  }
   std::vector<double> betas;
   for (const auto& item : value.items) {
     const double beta = item.Is(Kind::kInteger) ? static_cast<double>(item.integer) : item.number;
@@ -205,13 +239,13 @@ static Refused ReadAxes(const KeySpec& key, const TomlValue& value, const Slot& 
 
 /// How many devices each has follows from cluster.ranks, which may come later.
 static Refused ReadNodeCount(const KeySpec& key, const TomlValue& value, const Slot& slot) {
-  const bool count = value.Is(Kind::kInteger) && value.integer >= 1;
-  if (!count) return Refuse(key, value);
-  if (value.integer > kMaxRanks) {
+  const std::int64_t count = WholeNumber(value).value_or(0);
+  if (count < 1) return Refuse(key, value);
+  if (count > kMaxRanks) {
     return Refusal{value.place, "expected at most " + std::to_string(kMaxRanks) + " nodes, got " +
                                     Described(value)};
   }
-  *std::get<std::vector<ClusterNode>*>(slot) = UnfilledNodes(static_cast<int>(value.integer));
+  *std::get<std::vector<ClusterNode>*>(slot) = UnfilledNodes(static_cast<int>(count));
   return {};
 }
 

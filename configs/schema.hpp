@@ -90,7 +90,7 @@ inline constexpr int kMaxRanks = 65'536;
 inline constexpr std::size_t kMaxModules = 1'024;
 inline constexpr int kMaxLayers = 10'000;
 
-/// What the value of a key decides, and so whether a run may go on with another one.
+/// What the value of a key decides, and so whether a run may resume with another one.
 enum class KeyRole {
   kRun,     ///< what is trained on what, and how it is cut into shards: only with the same
   kTuning,  ///< decides numbers and no shard: with another one where --set states it, which is said

@@ -52,9 +52,8 @@ std::span<const TableSpec> Tables() {
        Nothing},
       {"data", "[data]", "The samples. Needed by \"vit\" and \"llama\" modules.", kEveryKind, false,
        Always, Nothing},
-      {"trace", "[trace]", "What is recorded while the run goes on.", kEveryKind, false, Always,
-       Nothing},
-      {"checkpoint", "[checkpoint]", "What is kept of a run, to go on from.", kEveryKind, false,
+      {"trace", "[trace]", "What is recorded during the run.", kEveryKind, false, Always, Nothing},
+      {"checkpoint", "[checkpoint]", "What is kept of a run, to resume from.", kEveryKind, false,
        Always, Nothing},
   });
   return kTables;

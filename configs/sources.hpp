@@ -14,7 +14,7 @@ namespace troupe {
 TomlValue ReadFiles(const std::string& path, std::vector<ConfigError>& errors);
 
 /// One `KEY=VALUE` as a document of its own; all its places are the argument. A bare word is a
-/// string, and so is an empty value.
+/// string, with every # and quote in it, and so is an empty value.
 TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors);
 
 }  // namespace troupe

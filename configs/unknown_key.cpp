@@ -89,7 +89,8 @@ UnknownKey AnswerUnknown(const TomlEntry& entry, std::string_view table, KindSet
     return {what + "; it belongs in " + tables};
   }
   if (const std::string ours = OursFor(entry, table, kinds); !ours.empty()) {
-    return {what + "; did you mean " + ours + "?"};
+    const std::string advice(AdviceOn(entry.key));
+    return {what + "; did you mean " + ours + "?" + (advice.empty() ? "" : " " + advice)};
   }
   auto names = NamesIn(table, kinds);
   const std::string nearest = Nearest(entry.key, names);

@@ -58,7 +58,7 @@ Faults CheckRows(const LlavaSet& set, std::int64_t begin, ImageDepth depth, Imag
         try {
           Count(CheckImage(set.PathOf(image), depth == ImageDepth::kDecode), survey);
         } catch (const std::exception& error) {  // memory for its pixels, too
-          faults.push_back({FaultKind::kImage, row.index, row.id, error.what()});
+          faults.push_back({FaultKind::kImage, row.index, row.id, error.what(), row.line});
         }
       }
     }

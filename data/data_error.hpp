@@ -40,10 +40,13 @@ struct DataFault {
   std::int64_t row = -1;  ///< place in the list, from 0; of kFile the first that is not known
   std::string id;         ///< of the row; may be empty
   std::string reason;     ///< one line; of kImage it begins with the path
+  std::int64_t line = 0;  ///< of the row in a file with one row a line, from 1; 0: unknown
 };
 
-/// `FILE: row 3 (id "a7")`, the start of every error about a row.
-std::string RowName(const std::string& file, std::int64_t row, const std::string& id);
+/// `FILE: row 3 (id "a7")`, the start of every error about a row; `FILE:12: row 3 (id "a7")` where
+/// its line is known.
+std::string RowName(const std::string& file, std::int64_t row, const std::string& id,
+                    std::int64_t line);
 /// `FILE: row 3 (id "a7"): reason`, one line.
 std::string FaultLine(const std::string& file, const DataFault& fault);
 

@@ -38,6 +38,9 @@ constexpr std::uintmax_t kHeaderBytes = 4096;
 std::uintmax_t SizeOf(const std::string& file) {
   std::error_code failure;
   const auto status = std::filesystem::status(file, failure);
+  if (status.type() == std::filesystem::file_type::none) {
+    throw ImageError("cannot be read: " + failure.message());
+  }
   if (!std::filesystem::exists(status)) throw ImageError("no such file");
   if (!std::filesystem::is_regular_file(status)) throw ImageError("expected a regular file");
   const std::uintmax_t size = std::filesystem::file_size(file, failure);

@@ -51,7 +51,7 @@ ImageFormat FormatOf(std::span<const std::uint8_t> bytes) {
     throw ImageError("expected a jpeg or png, got a file of another format (" +
                      std::string(magic.name) + "): convert it and correct the row");
   }
-  throw ImageError("expected a jpeg or png, the first bytes are neither's");
+  throw ImageError("expected a jpeg or png, got a file that begins like neither");
 }
 
 }  // namespace troupe

@@ -1,5 +1,7 @@
 #include "data/llava.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -62,6 +64,7 @@ class SetReader {
       return true;
     };
     for (std::string line; std::getline(stream, line);) {
+      ++line_;
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       try {
         AddRow(json::parse(line, limit));
@@ -80,6 +83,7 @@ class SetReader {
   void AddRow(const json& value) {
     LlavaRow row;
     row.index = std::ssize(set_.rows);
+    row.line = line_;
     try {
       ReadRow(value, encoders_, row);
       set_.rows.push_back(std::move(row));
@@ -90,27 +94,30 @@ class SetReader {
 
   void AddUnusable(const std::string& reason, const std::string& id = "") {
     AddFault(FaultKind::kRow, id, reason);
-    set_.rows.push_back({std::ssize(set_.rows), id, {}, {}, false});
+    set_.rows.push_back({std::ssize(set_.rows), id, {}, {}, false, line_});
     set_.rows.back().images.resize(encoders_.size());
   }
 
   void AddFault(FaultKind kind, const std::string& id, const std::string& reason) {
-    set_.faults.push_back({kind, std::ssize(set_.rows), id, reason});
+    set_.faults.push_back({kind, std::ssize(set_.rows), id, reason, line_});
   }
 
   const std::vector<InputConfig>& encoders_;
   LlavaSet set_;
+  std::int64_t line_ = 0;  ///< that is being read; 0 in a list
 };
 
 }  // namespace
 
-std::string RowName(const std::string& file, std::int64_t row, const std::string& id) {
-  return file + ": row " + std::to_string(row) + (id.empty() ? "" : " (id " + JsonText(id) + ")");
+std::string RowName(const std::string& file, std::int64_t row, const std::string& id,
+                    std::int64_t line) {
+  return file + (line > 0 ? ":" + std::to_string(line) : "") + ": row " + std::to_string(row) +
+         (id.empty() ? "" : " (id " + JsonText(id) + ")");
 }
 
 std::string FaultLine(const std::string& file, const DataFault& fault) {
   if (fault.kind == FaultKind::kFile) return file + ": " + fault.reason;
-  return RowName(file, fault.row, fault.id) + ": " + fault.reason;
+  return RowName(file, fault.row, fault.id, fault.line) + ": " + fault.reason;
 }
 
 std::string LlavaSet::PathOf(const std::string& image) const {
@@ -142,17 +149,19 @@ std::vector<TextPiece> SplitAtPlaceholders(std::string_view text,
 
 LlavaSet ReadLlava(const std::string& file, const std::vector<InputConfig>& encoders) {
   // The type first: opening a pipe would wait until another process writes into it.
+  const auto refuse = [&](const std::string& reason) {
+    throw FaultError(file, {FaultKind::kFile, 0, "", reason});
+  };
   std::error_code code;
-  const bool regular = std::filesystem::is_regular_file(file, code);
-  std::ifstream stream;
-  if (regular) stream.open(file, std::ios::binary);
-  if (!regular || !stream) {
-    const bool there = std::filesystem::exists(file, code);
-    throw FaultError(file, {FaultKind::kFile, 0, "",
-                            !there    ? "no such file"
-                            : regular ? "expected a JSON file, got one that cannot be read"
-                                      : "expected a JSON file, got something else"});
+  const auto status = std::filesystem::status(file, code);
+  if (status.type() == std::filesystem::file_type::none)
+    refuse("cannot be read: " + code.message());
+  if (!std::filesystem::exists(status)) refuse("no such file");
+  if (!std::filesystem::is_regular_file(status)) {
+    refuse("expected a JSON file, got something else");
   }
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) refuse(std::string("cannot be read: ") + std::strerror(errno));
   SetReader reader(file, encoders);
   const bool lines = std::filesystem::path(file).extension() == ".jsonl";
   return lines ? std::move(reader).ReadLines(stream) : std::move(reader).ReadList(stream);

@@ -20,8 +20,10 @@ struct LlavaSet {
 
   /// Path of an image of this set as it can be opened.
   std::string PathOf(const std::string& image) const;
-  /// `FILE: row 3 (id "a7")`, the start of every error about a row.
-  std::string NameOf(const LlavaRow& row) const { return RowName(file, row.index, row.id); }
+  /// As RowName.
+  std::string NameOf(const LlavaRow& row) const {
+    return RowName(file, row.index, row.id, row.line);
+  }
 };
 
 /// Reads `file`, all of its rows, whatever some of them hold. `encoders` say which fields hold

@@ -24,7 +24,8 @@ struct LlavaRow {
   /// By encoder, then in the order of its placeholders: paths relative to the list's folder.
   std::vector<std::vector<std::string>> images;
   std::vector<Turn> turns;
-  bool usable = true;  ///< false: the row has a fault and holds nothing
+  bool usable = true;     ///< false: the row has a fault and holds nothing
+  std::int64_t line = 0;  ///< in a file with one row a line, from 1; else 0
 };
 
 /// Fills `row` from one of three forms, which docs/data.md describes: "conversations", "messages"

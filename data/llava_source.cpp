@@ -217,7 +217,7 @@ Buffer LlavaSource::LoadImages(const LlavaSet& set, const Samples& samples,
         ToClipPixels(ReadImage(set.PathOf(image)), size, {next, image_numbers});
       } catch (const ImageError& error) {
         const LlavaRow& row = *each.sample.row;
-        throw FaultError(set.file, {FaultKind::kImage, row.index, row.id, error.what()});
+        throw FaultError(set.file, {FaultKind::kImage, row.index, row.id, error.what(), row.line});
       }
       next += image_numbers;
     }

@@ -60,6 +60,8 @@ class LlavaSource : public InputSource, public SampleNames {
   const std::vector<std::string>& skipped_lines() const { return skipped_lines_; }
 
   std::int64_t train_size() const { return std::ssize(train_.set.rows); }
+  /// Training rows that are not skipped.
+  std::int64_t num_used_rows() const { return train_size() - train_.skipped.count(); }
   /// Training rows that are longer than the context and lose their end.
   std::int64_t num_cut_rows() const { return train_.num_cut; }
   std::int64_t held_out_size() const { return std::ssize(held_out_.set.rows); }

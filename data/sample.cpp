@@ -91,7 +91,8 @@ Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat&
     throw FaultError(set.file, {FaultKind::kContext, row.index, row.id,
                                 "the context of " + std::to_string(format.context) +
                                     " tokens would cut an image, its last row is token " +
-                                    std::to_string(writer.num_tokens_to_last_image())});
+                                    std::to_string(writer.num_tokens_to_last_image()),
+                                row.line});
   }
   Sample sample = std::move(writer).Finish();
   sample.row = &row;

@@ -1,6 +1,7 @@
 #include "data/synth.hpp"
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "data/draw.hpp"
 #include "data/image.hpp"
 #include "data/random_bits.hpp"
+#include "files/file_error.hpp"
 
 namespace troupe {
 namespace {
@@ -216,7 +218,7 @@ class SetWriter {
     }
     stream << (rows.empty() ? "[]\n" : "\n]\n");
     stream.close();
-    if (!stream) throw std::runtime_error(path + ": could not be written");
+    if (!stream) throw FileError(path, "write", errno);
   }
 
   const SynthOptions& options_;
@@ -240,10 +242,7 @@ void WriteShapes(const SynthOptions& options) {
   CheckRange("held-out", options.num_held_out, 0, 1'000'000);
   CheckRange("size", options.size, 8, 1024);
   for (const char* folder : {"images", "details"}) {
-    const std::filesystem::path path = std::filesystem::path(options.folder) / folder;
-    std::error_code failure;
-    std::filesystem::create_directories(path, failure);
-    if (failure) throw std::runtime_error(path.string() + ": " + failure.message());
+    MakeFolders((std::filesystem::path(options.folder) / folder).string());
   }
   SetWriter(options, true).Write(options.num_train);
   SetWriter(options, false).Write(options.num_held_out);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 
 #include "configs/text_file.hpp"
 #include "data/sentencepiece_model.hpp"
@@ -49,7 +50,8 @@ std::string ReadModel(const std::string& file) {
   const auto refuse = [&](const std::string& problem) {
     throw std::runtime_error(file + ": expected a sentencepiece model, " + problem);
   };
-  if (!std::filesystem::is_regular_file(file)) refuse("found no such file");
+  std::error_code refused;
+  if (!std::filesystem::exists(file, refused) && !refused) refuse("found no such file");
   std::string model = ReadWholeFile(file);
   const std::string problem = ProblemOf(std::as_bytes(std::span(model)));
   if (!problem.empty()) refuse(problem);

@@ -2,27 +2,19 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <stdexcept>
 #include <unistd.h>
 #include <utility>
 
+#include "files/file_error.hpp"
+
 namespace troupe {
-
-namespace {
-
-[[noreturn]] void Fail(const std::string& path, const std::string& what, int error) {
-  throw std::runtime_error(path + ": cannot " + what + ": " + std::strerror(error));
-}
-
-}  // namespace
 
 int CreateFile(const std::string& path) {
   unlink(path.c_str());  // what is left of an earlier run, or somebody's link
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (file < 0) Fail(path, "create", errno);
+  if (file < 0) throw FileError(path, "create", errno);
   return file;
 }
 
@@ -31,8 +23,9 @@ OutputFile::OutputFile(std::string path, FileOpening opening) : path_(std::move(
     file_ = CreateFile(path_);
     return;
   }
-  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (file_ < 0) Fail(path_, "create", errno);
+  const int how = opening == FileOpening::kAppend ? O_APPEND | O_NOFOLLOW : O_TRUNC;
+  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+  if (file_ < 0) throw FileError(path_, "create", errno);
 }
 
 OutputFile::~OutputFile() {
@@ -43,21 +36,21 @@ void OutputFile::Write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t count = write(file_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) Fail(path_, "write", errno);
+    if (count < 0) throw FileError(path_, "write", errno);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
 }
 
 void OutputFile::Sync() {
   while (fsync(file_) != 0) {
-    if (errno != EINTR) Fail(path_, "flush", errno);
+    if (errno != EINTR) throw FileError(path_, "flush", errno);
   }
 }
 
 void OutputFile::Close() {
   // The descriptor is gone whatever close says: closing again could hit somebody else's file.
   const int file = std::exchange(file_, -1);
-  if (file >= 0 && close(file) != 0) Fail(path_, "close", errno);
+  if (file >= 0 && close(file) != 0) throw FileError(path_, "close", errno);
 }
 
 void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>& write) {
@@ -67,7 +60,7 @@ void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>
     write(file);
     file.Sync();
     file.Close();
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) Fail(path, "replace", errno);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) throw FileError(path, "replace", errno);
   } catch (...) {
     unlink(temporary.c_str());
     throw;
@@ -77,13 +70,19 @@ void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>
   SyncDirectory(parent.empty() ? "." : parent.string());
 }
 
+void WriteInPlace(const std::string& path, const std::string& text) {
+  OutputFile file(path, FileOpening::kInPlace);
+  file.Write(std::as_bytes(std::span(text)));
+  file.Close();
+}
+
 void SyncDirectory(const std::string& directory) {
   const int file = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) Fail(directory, "open", errno);
+  if (file < 0) throw FileError(directory, "open", errno);
   const int error = fsync(file) == 0 ? 0 : errno;
   close(file);
   // EINVAL: this file system has no such operation on directories, so there is nothing to wait for.
-  if (error != 0 && error != EINVAL) Fail(directory, "flush", error);
+  if (error != 0 && error != EINVAL) throw FileError(directory, "flush", error);
 }
 
 }  // namespace troupe

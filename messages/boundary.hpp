@@ -10,6 +10,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/pipeline.hpp"
+#include "trace/unit_place.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
@@ -21,8 +22,9 @@ struct Slice {
   int source = 0;
   Buffer buffer;                         ///< [rows, ...]
   std::shared_ptr<const RowTable> rows;  ///< the address of every row, in order
+  UnitPlace place = {};                  ///< of the microbatch, for errors
 };
-inline auto Fields(Slice& x) { return std::tie(x.microbatch, x.source, x.buffer, x.rows); }
+inline auto Fields(Slice& x) { return std::tie(x.microbatch, x.source, x.buffer, x.rows, x.place); }
 
 /// The answer: the gradient of those rows. Undefined: nothing upstream trains, there is none.
 struct GradientSlice {

@@ -22,8 +22,6 @@ namespace troupe {
 // Every command names the stage whose shard on this device it is for (its index in the StageGraph)
 // and the round it belongs to; every answer says how long the device was busy.
 
-inline auto Fields(UnitPlace& x) { return std::tie(x.step, x.number, x.window); }
-
 struct RunForward {
   int stage = 0;
   std::int64_t round = 0;

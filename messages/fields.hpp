@@ -5,12 +5,14 @@
 
 #include "layout/route.hpp"
 #include "modules/stage_program.hpp"
+#include "trace/unit_place.hpp"
 #include "transport/failure.hpp"
 #include "transport/row_exchange.hpp"
 
 namespace troupe {
 
 inline auto Fields(Failure& x) { return std::tie(x.kind, x.text); }
+inline auto Fields(UnitPlace& x) { return std::tie(x.step, x.number, x.window); }
 inline auto Fields(Interval& x) { return std::tie(x.begin, x.end); }
 inline auto Fields(RowTable& x) { return std::tie(x.samples, x.rows); }
 inline auto Fields(Inputs& x) {

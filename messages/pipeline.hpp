@@ -13,6 +13,7 @@
 #include "messages/waits.hpp"
 #include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
+#include "trace/unit_place.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
@@ -24,8 +25,9 @@ struct Activation {
   /// One buffer per shard of the receiver, or a single one that all its shards read.
   std::vector<Buffer> shards;
   std::shared_ptr<const RowTable> rows;  ///< which samples the rows belong to
+  UnitPlace place = {};  ///< of the unit, for the errors of boundary leaders; a phase sets none
 };
-inline auto Fields(Activation& x) { return std::tie(x.unit, x.link, x.shards, x.rows); }
+inline auto Fields(Activation& x) { return std::tie(x.unit, x.link, x.shards, x.rows, x.place); }
 
 /// The answer to an Activation: d(loss)/d(activation), as one buffer per shard of the asker or a
 /// single one for all. Empty: nobody upstream of the link trains, so there is no gradient.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
+#include "files/file_error.hpp"
 #include "trace/recorder.hpp"
 #include "trace/run_files.hpp"
 
@@ -15,11 +17,15 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> TraceFiles(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == kTraceExtension && entry.is_regular_file()) {
-      files.push_back(entry.path());
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code unknown;
+    if (entry->path().extension() == kTraceExtension && entry->is_regular_file(unknown)) {
+      files.push_back(entry->path());
     }
   }
+  if (error) throw FileError(folder.string(), "read", error);
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -31,11 +37,15 @@ std::string TraceFolderName(int start) {
 }
 
 std::string NewestTraceFolder(const std::string& run) {
-  if (!fs::is_directory(run)) throw std::runtime_error(run + ": no such run directory");
+  std::error_code error;
+  if (!fs::is_directory(run, error)) {
+    throw std::runtime_error(run + ": no such run directory" +
+                             (error ? ": " + error.message() : ""));
+  }
   fs::path newest;
   for (int start = 1;; ++start) {
     const fs::path folder = fs::path(run) / TraceFolderName(start);
-    if (!fs::is_directory(folder)) break;
+    if (!fs::is_directory(folder, error)) break;
     newest = folder;
   }
   return newest.empty() ? run : newest.string();

@@ -11,4 +11,9 @@ std::string ToString(const UnitPlace& place) {
          std::to_string(place.number);
 }
 
+std::string InParentheses(const UnitPlace& place) {
+  const std::string text = ToString(place);
+  return text.empty() ? "" : " (" + text + ")";
+}
+
 }  // namespace troupe

@@ -22,5 +22,7 @@ struct UnitPlace {
 /// "step 39 mb 1", "step 39 window 0", "evaluation mb 2", "mb 1" of an unknown step, "step 39" of
 /// what is of no microbatch; empty where nothing is known.
 std::string ToString(const UnitPlace& place);
+/// The same after the name of something: " (step 39 mb 1)", or empty.
+std::string InParentheses(const UnitPlace& place);
 
 }  // namespace troupe

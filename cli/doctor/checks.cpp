@@ -197,7 +197,7 @@ Finding CheckDevices(const std::vector<std::string>& devices, const std::string&
     return Well("gpu",
                 line + "; backend " + backend + (devices.empty() ? " needs" : " uses") + " none");
   }
-  if (!missing.empty()) return Fails("gpu", missing, "build anew as docs/gpu.md says");
+  if (!missing.empty()) return Fails("gpu", missing, "rebuild as docs/gpu.md says");
   if (static_cast<int>(devices.size()) >= needed) return Well("gpu", line);
   return Fails("gpu", line + "; the ranks of a node need " + std::to_string(needed),
                "let more ranks share one with cluster.ranks_per_gpu, or use fewer");

@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +15,8 @@
 #include "cli/schedule/timed_rounds.hpp"
 #include "cli/schedule/verbs.hpp"
 #include "configs/config_error.hpp"
+#include "files/file_error.hpp"
+#include "files/output_file.hpp"
 
 namespace troupe {
 namespace {
@@ -146,16 +149,14 @@ void RefuseWhatCannotBeWritten(const std::string& path) {
   const auto there = std::filesystem::status(path, ignored);
   const bool is_file = std::filesystem::is_regular_file(there);
   if (std::filesystem::exists(there) && !is_file && !std::filesystem::is_directory(there)) return;
-  if (!std::ofstream(path, std::ios::app)) throw std::runtime_error(path + ": cannot write it");
+  if (!std::ofstream(path, std::ios::app)) throw FileError(path, "write", errno);
   if (!is_file) std::filesystem::remove(path, ignored);
 }
 
 void WriteJson(const std::string& path, const Opened& opened) {
   nlohmann::json json = {{"version", VersionText()}, {"durations", opened.source}};
   for (const BenchEntry& entry : opened.entries) json["rows"].push_back(JsonOf(entry));
-  std::ofstream out(path);
-  out << json.dump(2) << std::endl;
-  if (!out) throw std::runtime_error(path + ": cannot write it");
+  WriteInPlace(path, json.dump(2) + "\n");
 }
 
 int Bench(const BenchArguments& arguments) {
@@ -184,13 +185,13 @@ void AddBench(CLI::App& app, Command& command) {
   bench->require_subcommand(1);
   auto* verb = bench->add_subcommand(
       "schedules",
-      "Compare pipeline schedules: step time, share of it in which devices idle beside what\n"
-      "the books say for equal stages ((p-1)/m of the work for 1f1b and gpipe, a third of it\n"
+      "Compare pipeline schedules: step time, the share of it in which devices idle (bubble) and\n"
+      "the ideal share for equal stages ((p-1)/m of the work for 1f1b and gpipe, a third of it\n"
       "for zb-h1, divided by the chunks for interleaved; p devices along the longest path),\n"
       "most microbatches kept by each stage, and a verdict against the first kind.\n"
       "Durations are those stated (synthetic modules), from --durations, or estimated from the\n"
       "number of multiplications at 10 GFLOP/s per rank, which is good for proportions only.\n"
-      "Kinds that cannot run are told below the table, with the reason.\n"
+      "Kinds that cannot run are listed below the table, with the reason.\n"
       "Exit code: 0 compared, 1 a run failed, 2 bad configuration.");
   auto arguments = std::make_shared<BenchArguments>();
   AddConfigArguments(*verb, arguments->config);

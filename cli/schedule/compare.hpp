@@ -26,9 +26,9 @@ inline constexpr int kFewestForInterval = 6;
 /// all of them. Throws std::invalid_argument when there are none.
 Interval95 MedianOf(std::vector<double> samples);
 
-/// Idle share of a step by the books, for a chain of `devices` equally slow ones: (p-1)/m of the
-/// work for 1f1b and gpipe, a third of it for zb-h1, divided by the chunks for interleaved. None
-/// for a schedule from a file.
+/// Idle share of a step by the textbook formula, for a chain of `devices` equally slow ones:
+/// (p-1)/m of the work for 1f1b and gpipe, a third of it for zb-h1, divided by the chunks for
+/// interleaved. None for a schedule from a file.
 std::optional<double> IdealBubble(const Candidate& candidate);
 
 /// Devices along the longest path through the modules.

@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
@@ -9,6 +8,7 @@
 #include "cli/schedule/arguments.hpp"
 #include "cli/schedule/compare.hpp"
 #include "cli/schedule/verbs.hpp"
+#include "files/output_file.hpp"
 #include "schedule/drawing.hpp"
 
 namespace troupe {
@@ -28,11 +28,9 @@ struct ShowArguments {
 void Print(const std::string& text, const std::string& file) {
   if (file.empty()) {
     std::cout << text;
-    return;
+  } else {
+    WriteInPlace(file, text);
   }
-  std::ofstream out(file, std::ios::binary);
-  out << text << std::flush;
-  if (!out) throw std::runtime_error(file + ": cannot write it");
 }
 
 int Show(const ShowArguments& arguments) {

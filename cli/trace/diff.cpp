@@ -1,7 +1,9 @@
 #include "trace/analyze/diff.hpp"
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
@@ -101,6 +103,28 @@ std::string Speeds(const Side& before, const Side& after, const Diff& diff) {
   return ToText(table);
 }
 
+std::string Difference(double before, double after) {
+  if (before == after) return "0";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%+.2g", after - before);
+  return text.data();
+}
+
+/// The losses of the last step and the last evaluation that both runs have; empty without any.
+std::string Losses(const Side& before, const Side& after) {
+  Table table{{"loss", "before", "after", "difference"}, {}};
+  const auto add = [&](const std::string& key, const std::string& name) {
+    const auto last = LastCommon(before.metrics, after.metrics, key);
+    if (!last) return;
+    table.rows.push_back({name + std::to_string(last->step), Cell::Number(Fixed(last->before, 4)),
+                          Cell::Number(Fixed(last->after, 4)),
+                          Cell::Number(Difference(last->before, last->after))});
+  };
+  add("loss", "of step ");
+  add("held_out_loss", "held out, after step ");
+  return table.rows.empty() ? "" : ToText(table) + '\n';
+}
+
 /// Samples a second where both runs say them, since batches may differ; else steps a second.
 std::string Verdict(const Side& before, const Side& after, const Diff& diff) {
   double a = before.rates.samples_per_second;
@@ -137,10 +161,10 @@ void AddTraceDiff(CLI::App& trace, Command& command) {
   auto arguments = std::make_shared<Arguments>();
   auto* verb = AddRunVerb(
       trace, "diff",
-      "Compare two runs: which keys of their configurations differ, how fast each was, a\n"
-      "verdict, and where the extra milliseconds of a step went: what the critical path has\n"
-      "more of (adds up to the difference of the steps), which work and which messages take\n"
-      "longer, and which stage waits longer for what. Medians over steps.",
+      "Compare two runs: which keys of their configurations differ, how fast each was, their\n"
+      "losses, a verdict, and where the extra milliseconds of a step went: what the critical\n"
+      "path has more of (adds up to the difference of the steps), which work and which messages\n"
+      "take longer, and which stage waits longer for what. Medians over steps.",
       arguments->before);
   verb->add_option("RUN_B", arguments->after, "the other run directory: the slower one, say")
       ->required()
@@ -153,7 +177,7 @@ void AddTraceDiff(CLI::App& trace, Command& command) {
               << "before: " << before.run.directory << "\nafter:  " << after.run.directory << "\n\n"
               << Differences(before, after) << '\n'
               << Speeds(before, after, diff) << '\n'
-              << Verdict(before, after, diff) << Format(diff);
+              << Losses(before, after) << Verdict(before, after, diff) << Format(diff);
     return static_cast<int>(kExitDone);
   });
 }

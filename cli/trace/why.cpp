@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <set>
+#include <system_error>
 
 #include "actors/wait_root.hpp"
 #include "actors/waits_file.hpp"
@@ -107,7 +108,8 @@ WaitsFile UsableWaits(const std::string& run_directory, const std::string& name)
 /// They are the last thing that a training writes.
 bool HasWeights(const std::string& run_directory) {
   const std::filesystem::path trace = NewestTraceFolder(run_directory);
-  return std::filesystem::exists(trace.parent_path() / "weights.safetensors");
+  std::error_code unknown;
+  return std::filesystem::exists(trace.parent_path() / "weights.safetensors", unknown);
 }
 
 int ExplainRun(const WhyArguments& arguments) {

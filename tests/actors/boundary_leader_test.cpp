@@ -148,7 +148,7 @@ class EdgeFixture {
     }
     Buffer rows = Buffer::Allocate({std::ssize(values), 1}, DType::kFloat64);
     std::copy(values.begin(), values.end(), rows.as<double>());
-    caf::anon_send(emitters_[s], Emit{{m, 0, {rows}, table}});
+    caf::anon_send(emitters_[s], Emit{{m, 0, {rows}, table, {2, m, false}}});
   }
   /// Destination `d` answers its oldest open activation with -1 times what it got.
   void Answer(std::size_t d, bool none = false) {
@@ -240,6 +240,7 @@ TEST_CASE_METHOD(EdgeFixture,
   REQUIRE(inboxes[0]->activations.size() == 2);
   CHECK(inboxes[0]->activations[0].unit == 0);
   CHECK(inboxes[0]->activations[1].unit == 1);
+  CHECK(inboxes[0]->activations[1].place == UnitPlace{2, 1});
   CHECK(inboxes[0]->activations[1].shards[0].num_rows() == 0);
 }
 
@@ -256,7 +257,7 @@ TEST_CASE_METHOD(EdgeFixture, "rows of somebody else's sample stop the job by na
   SendFrom(1, 0, {1, 1, 1, 1}, 1);  // says it holds samples 3 and 4
   Deliver();
   CHECK(abort->cause() ==
-        "edge e source 1, microbatch 0: expected sample 2 at place 0, got sample 3");
+        "edge e source 1, microbatch 0 (step 2 mb 0): expected sample 2 at place 0, got sample 3");
   REQUIRE(outboxes[1]->errors.size() == 1);
 }
 

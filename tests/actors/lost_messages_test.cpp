@@ -88,6 +88,12 @@ TEST_CASE("a stall says in which step its microbatch is", "[actors][threads]") {
                              "(step 4 mb 5), which has sent it"));
 }
 
+TEST_CASE("a stage says in which step the microbatch is that it expected", "[actors][threads]") {
+  CHECK_THAT(CauseOf(DisjointConfig(), "stage vision.s1 dp0@Activation@9"),
+             Catch::Contains("vision.s1 dp0: expected the activation of microbatch 8 from stage "
+                             "vision.s0 dp0 (step 2 mb 2), got 9"));
+}
+
 TEST_CASE("a message that is lost at a boundary or in a pipeline is named", "[actors][threads]") {
   CheckAll(
       DisjointConfig(),

@@ -62,9 +62,11 @@ TEST_CASE_METHOD(WireFixture, "a buffer travels as a reference and comes home as
   rows->samples = {4, 5};
   rows->rows = {0, 3};
   activation.rows = rows;
+  activation.place = {39, 1, true};
   const Activation read = RoundTrip(activation);
   CHECK(read.unit == 3);
   CHECK(read.link == 1);
+  CHECK(read.place == UnitPlace{39, 1, true});
   REQUIRE(read.shards.size() == 2);
   CHECK(read.shards[0].data() == whole.Rows(2, 5).data());
   CHECK(read.shards[0].shape() == Shape{3, 2});

@@ -144,7 +144,7 @@ TEST_CASE(
   CHECK(NewestCheckpoint(run.folder()) == run.FolderOf(140));
 }
 
-TEST_CASE("a run whose every checkpoint is damaged is not silently begun anew", "[checkpoint]") {
+TEST_CASE("a run whose every checkpoint is damaged is not silently begun again", "[checkpoint]") {
   const Run run;
   run.WriteShardOf(120);  // an interruption of the first checkpoint alone is no damage
   CHECK_FALSE(NewestCheckpoint(run.folder()));
@@ -195,6 +195,22 @@ TEST_CASE("incomplete checkpoints go once a newer one is complete, and count for
   WriteBytes(run.folder() + "/checkpoints/notes", "not ours");
   RemoveOldCheckpoints(run.folder(), 2);
   CHECK(run.Names() == Names{"notes", "step-00000010", "step-00000030", "step-00000040"});
+}
+
+TEST_CASE("a run directory that the system refuses is named with its reason", "[checkpoint]") {
+  const TemporaryDirectory directory;
+  const std::string run = directory.File(std::string(300, 'x'));
+  CHECK_THROWS_WITH(NewestCheckpoint(run), run +
+                                               "/checkpoints: cannot read: File name too long; "
+                                               "choose a shorter name");
+  CHECK_THROWS_WITH(NewCheckpointFolder(run, 1),
+                    StartsWith(run) && EndsWith("/manifest.json: cannot remove: File name too "
+                                                "long; choose a shorter name"));
+  WriteBytes(directory.File("file"), "");
+  CHECK_FALSE(NewestCheckpoint(directory.File("file")));
+  CHECK_THROWS_WITH(WriteShard(FakeProgram({}, 1, true), {}, directory.File("file") + "/step-1", 1),
+                    directory.File("file") +
+                        "/step-1: cannot create: Not a directory; a part of the path is a file");
 }
 
 TEST_CASE("a checkpoint loses its manifest before anything else", "[checkpoint]") {

@@ -173,7 +173,7 @@ TEST_CASE("whatever byte of a shard's file is changed, its shard refuses it", "[
   const std::string path = folder + "/" + kOwn;
   const std::string whole = ReadBytes(path);
   const std::string damaged = path + ": damaged since it was written: its SHA-256 is ";
-  const std::string remove = "; remove " + folder + " to go on from the checkpoint before it";
+  const std::string remove = "; remove " + folder + " to resume from the checkpoint before it";
   const std::size_t data = whole.size() - SafetensorsReader(path).entries().back().end;
   const auto error_with = [&](std::size_t i, char byte) {
     std::string changed = whole;
@@ -205,7 +205,7 @@ TEST_CASE("a file with a part that was never written, or of another step or shar
   const std::string folder = directory.File("a");
   WriteAll(folder);
   const std::string path = folder + "/" + kOwn;
-  const std::string remove = "; remove " + folder + " to go on from the checkpoint before it";
+  const std::string remove = "; remove " + folder + " to resume from the checkpoint before it";
   std::string bytes = ReadBytes(path);
   SECTION("a tail of zeros") {
     bytes.replace(bytes.size() - 4000, 4000, 4000, '\0');
@@ -336,7 +336,7 @@ TEST_CASE("a disk that cannot take a shard leaves no file of its name", "[checkp
   }
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, ignored);
-  CHECK_THAT(error, EndsWith("cannot write: File too large"));
+  CHECK_THAT(error, EndsWith("cannot write: File too large; is there a limit (ulimit -f)?"));
   CHECK_FALSE(std::filesystem::exists(folder + "/" + kOwn));
 }
 

@@ -228,7 +228,8 @@ TEST_CASE("a place for the JSON that cannot be written is refused before the job
                                      "--json", folder / "none/samples.json"});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 1);
-  CHECK(outcome.err == "troupe: " + (folder / "none/samples.json") + ": cannot write it\n");
+  CHECK(outcome.err == "troupe: " + (folder / "none/samples.json") +
+                           ": cannot write: No such file or directory\n");
 }
 
 TEST_CASE("measured schedules leave every sample in the JSON", "[cli]") {

@@ -1,4 +1,4 @@
-// A run that goes on from its checkpoints, in one process and in two, after somebody damaged them.
+// A run that resumes from its checkpoints, in one process and in two, after somebody damaged them.
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -16,7 +16,7 @@ using Catch::Matchers::Contains;
 
 namespace fs = std::filesystem;
 
-/// A run of four steps with checkpoints of step 2 and 4, and how it goes on.
+/// A run of four steps with checkpoints of step 2 and 4, and how it resumes.
 class InterruptedRun {
  public:
   explicit InterruptedRun(const std::string& processes) : processes_(processes) {
@@ -28,7 +28,7 @@ class InterruptedRun {
     REQUIRE(fs::exists(FolderOf(4) + "/manifest.json"));
   }
 
-  Outcome GoOn(int steps, std::vector<std::string> more = {}) const {
+  Outcome Resume(int steps, std::vector<std::string> more = {}) const {
     more.insert(more.end(), {"--resume", run_});
     return Train(steps, more);
   }
@@ -94,43 +94,43 @@ int Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_CASE("an unattended job sets a damaged checkpoint aside and goes on from the one before",
+TEST_CASE("an unattended job sets a damaged checkpoint aside and resumes from the one before",
           "[cli]") {
   const InterruptedRun run("2");
   run.Overwrite(-4000, std::string(4000, '\0'));
-  const Outcome outcome = run.GoOn(6, {"--restarts", "1"});
+  const Outcome outcome = run.Resume(6, {"--restarts", "1"});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.err, Contains("damaged since it was written") &&
                               Contains("troupe: warning: " + run.FolderOf(4) +
                                        ".damaged/language.s0-dp0-cp0-tp0.safetensors: damaged "
                                        "since it was written; this checkpoint is set aside\n") &&
-                              Contains("starting anew after step 2, 1 of 1 times"));
-  CHECK_THAT(outcome.out, Contains("going on after step 2, from " + run.FolderOf(2)));
+                              Contains("restarting after step 2, 1 of 1 times"));
+  CHECK_THAT(outcome.out, Contains("resuming after step 2, from " + run.FolderOf(2)));
   CHECK(fs::exists(run.FolderOf(4) + ".damaged/manifest.json"));
   CHECK(fs::exists(run.FolderOf(4) + "/manifest.json"));
 }
 
-TEST_CASE("the launchers of all nodes start anew when a checkpoint is damaged", "[cli]") {
+TEST_CASE("the launchers of all nodes restart when a checkpoint is damaged", "[cli]") {
   const InterruptedRun run("2");
   run.Overwrite(-4000, std::string(4000, '\0'));
   const auto [first, second] = run.GoOnAsNodes(6, {"--restarts", "1"});
   INFO(first.out << first.err << second.out << second.err);
   CHECK(first.exit_code == 0);
   CHECK(second.exit_code == 0);
-  CHECK_THAT(first.err, Contains("starting anew after step 2, 1 of 1 times"));
-  CHECK_THAT(second.err, Contains("starting anew, 1 of 1 times"));
-  CHECK_THAT(first.out, Contains("going on after step 2, from " + run.FolderOf(2)));
+  CHECK_THAT(first.err, Contains("restarting after step 2, 1 of 1 times"));
+  CHECK_THAT(second.err, Contains("restarting, 1 of 1 times"));
+  CHECK_THAT(first.out, Contains("resuming after step 2, from " + run.FolderOf(2)));
 }
 
-TEST_CASE("an unattended job with no sound checkpoint left does not begin anew", "[cli]") {
+TEST_CASE("an unattended job with no sound checkpoint left does not restart", "[cli]") {
   const InterruptedRun run("2");
   run.Overwrite(-4000, std::string(4000, '\0'));
   fs::remove_all(run.FolderOf(2));
-  const Outcome outcome = run.GoOn(6, {"--restarts", "1"});
+  const Outcome outcome = run.Resume(6, {"--restarts", "1"});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 1);
-  CHECK_THAT(outcome.err, Contains("this checkpoint is set aside") && !Contains("starting anew"));
+  CHECK_THAT(outcome.err, Contains("this checkpoint is set aside") && !Contains("restarting"));
 }
 
 TEST_CASE("tensors of a checkpoint that were damaged end the resumed job before its first step",
@@ -138,23 +138,23 @@ TEST_CASE("tensors of a checkpoint that were damaged end the resumed job before 
   for (const char* processes : {"1", "2"}) {
     const InterruptedRun run(processes);
     run.Overwrite(-4000, std::string(4000, '\0'));
-    const Outcome refused = run.GoOn(6);
+    const Outcome refused = run.Resume(6);
     INFO(refused.out << refused.err);
     CHECK(refused.exit_code == 1);
     CHECK_THAT(refused.err, Contains("language.s0 dp0 rank ") &&
                                 Contains(" loading: " + run.ShardOf(4) +
                                          ": damaged since it was written: its SHA-256 is ") &&
                                 Contains("; remove " + run.FolderOf(4) +
-                                         " to go on from the checkpoint before it"));
+                                         " to resume from the checkpoint before it"));
     CHECK(Count(refused.err, "damaged since") == 1);
     CHECK(Count(refused.out, "step 5") == 0);
-    CHECK_THAT(refused.err, !Contains("go on after step"));
+    CHECK_THAT(refused.err, !Contains("resume after step"));
 
     fs::remove_all(run.FolderOf(4));
-    const Outcome resumed = run.GoOn(6);
+    const Outcome resumed = run.Resume(6);
     INFO(resumed.out << resumed.err);
     CHECK(resumed.exit_code == 0);
-    CHECK_THAT(resumed.out, Contains("going on after step 2, from " + run.FolderOf(2)));
+    CHECK_THAT(resumed.out, Contains("resuming after step 2, from " + run.FolderOf(2)));
   }
 }
 
@@ -170,21 +170,21 @@ TEST_CASE("a checkpoint whose header is damaged is passed over for the one befor
     fs::copy_file(run.ShardOf(2), run.ShardOf(4), fs::copy_options::overwrite_existing);
     damage = run.ShardOf(4) + ": its header says step \"2\", expected \"4\"";
   }
-  const Outcome resumed = run.GoOn(6);
+  const Outcome resumed = run.Resume(6);
   INFO(resumed.out << resumed.err);
   CHECK(resumed.exit_code == 0);
   CHECK_THAT(resumed.err, Contains("warning: " + damage + ": the checkpoint of step 4 is skipped"));
   CHECK(Count(resumed.err, "is skipped") == 1);
-  CHECK_THAT(resumed.out, Contains("going on after step 2, from " + run.FolderOf(2)));
+  CHECK_THAT(resumed.out, Contains("resuming after step 2, from " + run.FolderOf(2)));
 
-  // What was passed over has been written anew.
-  const Outcome again = run.GoOn(8);
+  // What was passed over has been written again.
+  const Outcome again = run.Resume(8);
   INFO(again.out << again.err);
   CHECK(again.exit_code == 0);
-  CHECK_THAT(again.out, Contains("going on after step 6, from " + run.FolderOf(6)));
+  CHECK_THAT(again.out, Contains("resuming after step 6, from " + run.FolderOf(6)));
   fs::remove_all(run.FolderOf(8));
   fs::remove_all(run.FolderOf(6));
-  CHECK_THAT(run.GoOn(6).out, Contains("going on after step 4, from " + run.FolderOf(4)));
+  CHECK_THAT(run.Resume(6).out, Contains("resuming after step 4, from " + run.FolderOf(4)));
 }
 
 }  // namespace

@@ -61,6 +61,10 @@ TEST_CASE("data check of a configuration checks both lists against it", "[cli]")
   CHECK(lines[4] == "  epochs  6400.0: 200 steps of 32 samples");
   CHECK(lines[5] == "data/shapes/held_out.json");
   CHECK(lines[9] == "no faults");
+  WriteFiveRows(folder);
+  const Outcome bad = RunTroupe(
+      {"data", "check", "configs/shapes.toml", "--set", "data.train=" + (folder / "train.json")});
+  CHECK_THAT(bad.out, Contains("  epochs  6400.0: 200 steps of 32 samples"));  // of the good row
   CHECK(RunTroupe({"data", "check", "none.json"}).exit_code == 1);
   CHECK(RunTroupe({"data", "check", "none.toml"}).exit_code == 2);
 }
@@ -84,6 +88,7 @@ TEST_CASE("on_error = skip trains without the bad rows and counts them", "[cli]"
   const Outcome outcome = folder.Train({"data.on_error=skip"});
   INFO(outcome.out << outcome.err);
   REQUIRE(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("\n1 of 5 rows, 24.0 epochs\n"));  // 3 steps of 8 samples
   CHECK_THAT(outcome.err, Contains("4 rows are skipped") && Contains("row 2 (id \"a\"): "));
   const auto metrics = LastMetrics(folder);
   CHECK(metrics["skipped_samples"].get<int>() > 0);

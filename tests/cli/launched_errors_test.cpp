@@ -38,7 +38,7 @@ double SecondsOf(const std::string& run) {
 
 }  // namespace
 
-TEST_CASE("processes whose output nobody reads say so and are not started anew", "[cli]") {
+TEST_CASE("processes whose output nobody reads say so and are not restarted", "[cli]") {
   const RunFolder folder;
   ProcessOptions options;
   options.stop_reading_at = "step 1/";
@@ -48,10 +48,10 @@ TEST_CASE("processes whose output nobody reads say so and are not started anew",
   CHECK(outcome.exit_code == 1);
   REQUIRE(!LinesOf(outcome.err).empty());
   CHECK(LinesOf(outcome.err).back() == "troupe: nobody reads the output of n0 any more");
-  CHECK_THAT(outcome.err, !Contains("anew"));
+  CHECK_THAT(outcome.err, !Contains("restarting"));
 }
 
-TEST_CASE("a restarted run says where it goes on and sums up all of its starts", "[cli]") {
+TEST_CASE("a restarted run says where it resumes and sums up all of its starts", "[cli]") {
   const RunFolder folder;
   ProcessOptions options;
   options.kill_child_at = "step 5/";
@@ -59,11 +59,10 @@ TEST_CASE("a restarted run says where it goes on and sums up all of its starts",
       TrainLocally(folder, {"run.steps=30", "checkpoint.every=2"}, {"--restarts", "2"}, options);
   INFO(outcome.out << outcome.err);
   REQUIRE(outcome.exit_code == 0);
-  CHECK_THAT(outcome.err,
-             Matches("(.|\n)*troupe: starting anew after step [0-9]+, 1 of 2 times\n"));
+  CHECK_THAT(outcome.err, Matches("(.|\n)*troupe: restarting after step [0-9]+, 1 of 2 times\n"));
   CHECK_THAT(outcome.err, !Contains("checkpoint.every"));
   CHECK_THAT(outcome.out,
-             Contains("\ngoing on after step ") && Contains("\nheld out after 30 steps: "));
+             Contains("\nresuming after step ") && Contains("\nheld out after 30 steps: "));
   const std::string run = folder.Runs().at(0);
   CHECK_THAT(outcome.out, Contains("\nrun directory " + run +
                                    ": resolved.toml, metrics.jsonl, trace/, trace-2/, "
@@ -71,6 +70,18 @@ TEST_CASE("a restarted run says where it goes on and sums up all of its starts",
   CHECK_THAT(outcome.out,
              Contains("\ntrained 30 steps in " + FormatDuration(SecondsOf(run)) + ": "));
   CHECK(LinesOf(outcome.out).back() == "report        " + run + "/report.html");
+}
+
+TEST_CASE("a job of several processes that cannot start leaves no run directory", "[cli]") {
+  const RunFolder folder;
+  folder.WriteRows("[" + RowText("images/none.png") + "]");
+  for (const char* restarts : {"0", "2"}) {
+    const Outcome outcome = TrainLocally(folder, {}, {"--restarts", restarts}, {});
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, Contains("images/none.png: no such file"));
+    CHECK(folder.Runs().empty());
+  }
 }
 
 TEST_CASE("a run without checkpoints warns that a restart begins again", "[cli]") {
@@ -81,9 +92,9 @@ TEST_CASE("a run without checkpoints warns that a restart begins again", "[cli]"
                                        {"--restarts", "1"}, options);
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
-  CHECK_THAT(outcome.err, StartsWith("warning: --restarts: there will be no checkpoint to go on "
+  CHECK_THAT(outcome.err, StartsWith("warning: --restarts: there will be no checkpoint to resume "
                                      "from (checkpoint.every and every_minutes are 0)\n"));
-  CHECK_THAT(outcome.err, EndsWith("troupe: starting anew from the beginning: there is no "
+  CHECK_THAT(outcome.err, EndsWith("troupe: restarting from the beginning: there is no "
                                    "checkpoint (checkpoint.every and every_minutes are 0), 1 "
                                    "of 1 times\n"));
 }

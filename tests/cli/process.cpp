@@ -12,6 +12,7 @@
 #include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -20,6 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kBound{60};
+/// A signal that comes sooner after the first is the same request to end.
+constexpr std::chrono::milliseconds kNextRequest{600};
 
 class Descriptor {
  public:
@@ -134,7 +137,10 @@ void Listen(Descriptor& out, Descriptor& err, pid_t child, ProcessOptions option
       if (!ReadSome(streams[i].fd, i == 0 ? outcome.out : outcome.err)) streams[i].fd = -1;
     }
     if (Happens(options.interrupt_at, outcome.out)) kill(child, SIGINT);
-    if (Happens(options.interrupt_again_at, outcome.err)) kill(child, SIGINT);
+    if (Happens(options.interrupt_again_at, outcome.err)) {
+      std::this_thread::sleep_for(kNextRequest);
+      kill(child, SIGINT);
+    }
     if (Happens(options.kill_child_at, outcome.out)) kill(YoungestChildOf(child), SIGKILL);
     if (Happens(options.stop_reading_at, outcome.out)) {
       out.Close();

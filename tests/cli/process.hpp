@@ -12,7 +12,7 @@ struct ProcessOptions {
   std::size_t max_file_bytes = 0;  ///< files cannot grow beyond, as on a full disk; 0 = no bound
   // What happens once the output, or the complaints, contain this; empty = never.
   std::string interrupt_at;        ///< output: Ctrl-C
-  std::string interrupt_again_at;  ///< complaints: Ctrl-C once more
+  std::string interrupt_again_at;  ///< complaints: Ctrl-C once more, 0.6 s later
   std::string stop_reading_at;     ///< output: its reader is gone
   std::string kill_child_at;       ///< output: its youngest child is killed
   std::string working_directory;   ///< empty = the test's own

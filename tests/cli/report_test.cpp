@@ -1,5 +1,6 @@
 // What is read about runs after they have ended: the report, its values as CSV, and two runs
 // compared.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -9,6 +10,7 @@
 #include "cli/run_metrics.hpp"
 #include "tests/cli/run_folder.hpp"
 #include "tests/data/scratch_folder.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
@@ -41,6 +43,15 @@ TEST_CASE("metrics become series by key, without what is not finite or cut off",
   CHECK(ReadMetrics(folder / "nowhere").empty());
 }
 
+TEST_CASE("two runs are compared at the last step that both have", "[cli]") {
+  const RunMetrics longer = {{"loss", {{1, 5.0}, {2, 4.0}, {3, 3.0}}}, {"bubble", {{1, 0.5}}}};
+  const RunMetrics shorter = {{"loss", {{1, 5.5}, {2, 4.5}}}, {"bubble", {{2, 0.25}}}};
+  CHECK(LastCommon(longer, shorter, "loss") == CommonValue{2, 4.0, 4.5});
+  CHECK(LastCommon(shorter, longer, "loss") == CommonValue{2, 4.5, 4.0});
+  CHECK(LastCommon(longer, shorter, "bubble") == std::nullopt);
+  CHECK(LastCommon(longer, shorter, "held_out_loss") == std::nullopt);
+}
+
 TEST_CASE("troupe report draws several runs on one page", "[cli]") {
   const RunFolder folder;
   REQUIRE(folder.Train({"run.name=first"}).exit_code == 0);
@@ -65,6 +76,34 @@ TEST_CASE("troupe report draws several runs on one page", "[cli]") {
   CHECK_THAT(none.err, Contains("troupe report: ") && Contains("expected a run directory"));
 }
 
+TEST_CASE("trace diff compares the losses of a separate and a colocated run", "[cli]") {
+  const RunFolder folder;
+  const std::vector<std::string> separate =
+      folder.Arguments("train", "configs/shapes.toml", {"run.name=first"});
+  // With two replicas of the language model the global batch stays the same.
+  const std::vector<std::string> colocated =
+      folder.Arguments("train", "configs/shapes_colocated.toml",
+                       {"run.name=second", "run.steps=4", "schedule.microbatches=1"});
+  REQUIRE(RunTroupe(separate).exit_code == 0);
+  REQUIRE(RunTroupe(colocated).exit_code == 0);
+  std::vector<std::string> runs = folder.Runs();
+  std::sort(runs.begin(), runs.end());
+  const Outcome outcome = RunTroupe({"trace", "diff", runs.at(0), runs.at(1)});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("layout of vision") && !Contains("global batch"));
+  const auto loss = LastCommon(ReadMetrics(runs.at(0)), ReadMetrics(runs.at(1)), "loss");
+  REQUIRE(loss);
+  CHECK(loss->step == 3);
+  CHECK(loss->before == Approx(loss->after).margin(1e-4));
+  const std::vector<std::string> lines = LinesOf(outcome.out);
+  const auto line = std::ranges::find_if(
+      lines, [](const std::string& text) { return text.starts_with("of step 3 "); });
+  REQUIRE(line != lines.end());
+  CHECK_THAT(*line, Contains(" " + Fixed(loss->before, 4) + " ") &&
+                        Contains(" " + Fixed(loss->after, 4) + " "));
+}
+
 TEST_CASE("trace diff begins with what differs, the speeds and a verdict", "[cli]") {
   const RunFolder folder;
   REQUIRE(folder.Train({"run.name=first"}).exit_code == 0);
@@ -86,7 +125,8 @@ TEST_CASE("trace diff begins with what differs, the speeds and a verdict", "[cli
   CHECK(line_of("global batch") < line_of("tokens/s"));
   CHECK(line_of("schedule.microbatches") < line_of("tokens/s"));
   CHECK(line_of("run.seed") < line_of("tokens/s"));
-  CHECK(line_of("samples/s") < line_of("the second run "));
+  CHECK(line_of("samples/s") < line_of("of step 3"));
+  CHECK(line_of("of step 3") < line_of("the second run "));
   CHECK(line_of("the second run ") < line_of("on the critical path of a step"));
   CHECK_THAT(outcome.out, !Contains("run.name") && !Contains("run.dir"));
   CHECK_THAT(outcome.out, !Contains(" +0.000") && !Contains(" 0.000\n"));

@@ -1,4 +1,4 @@
-// A run that was interrupted goes on where its checkpoint was saved, with the numbers of one that
+// A run that was interrupted resumes where its checkpoint was saved, with the numbers of one that
 // was not.
 #include "cli/resume.hpp"
 
@@ -56,13 +56,13 @@ TEST_CASE("an interrupted run is resumed with the numbers of an undisturbed one"
   const Outcome resumed = RunTroupe(words);
   INFO(resumed.out << resumed.err);
   CHECK(resumed.exit_code == 0);
-  CHECK(resumed.out.find("going on after step ") != std::string::npos);
+  CHECK(resumed.out.find("resuming after step ") != std::string::npos);
   const bool equal = ReadAll(RunIn(folder) / "weights.safetensors") ==
                      ReadAll(RunIn(whole) / "weights.safetensors");
   CHECK(equal);
 }
 
-TEST_CASE("another configuration, or a run that is going on, is not resumed", "[cli]") {
+TEST_CASE("another configuration, or a run whose directory is in use, is not resumed", "[cli]") {
   const ScratchFolder folder;
   auto words = Train(folder, "1");
   words.insert(words.end(), {"--set", "run.steps=2", "--set", "checkpoint.every=2"});
@@ -78,16 +78,16 @@ TEST_CASE("another configuration, or a run that is going on, is not resumed", "[
   CHECK(seeded.err.find("the configuration differs: run.seed is 99, that run has ") !=
         std::string::npos);
   {
-    const RunDirectory going_on({}, ReadAll(run + "/resolved.toml"), run);
+    const RunDirectory in_use({}, ReadAll(run + "/resolved.toml"), run);
     const Outcome second = RunTroupe(words);
     CHECK(second.exit_code == 1);
-    CHECK(second.err == "troupe: " + run + ": another run is going on in this directory\n");
+    CHECK(second.err == "troupe: " + run + ": another run is using this directory\n");
   }
   CHECK(ReadAll(run + "/metrics.jsonl") == metrics);
   CHECK(RunTroupe(words).exit_code == 0);
 }
 
-TEST_CASE("a run goes on with other rounding and other ways to run, and says the former", "[cli]") {
+TEST_CASE("a run resumes with other rounding and other ways to run, and says the former", "[cli]") {
   const ScratchFolder folder;
   auto words = Train(folder, "1");
   words.insert(words.end(), {"--set", "run.steps=1", "--set", "checkpoint.every=1"});
@@ -107,7 +107,7 @@ TEST_CASE("a run goes on with other rounding and other ways to run, and says the
   const Outcome resumed = RunTroupe(words);
   INFO(resumed.out << resumed.err);
   CHECK(resumed.exit_code == 0);
-  CHECK_THAT(resumed.out, Catch::Contains("going on after step 1") && Catch::Contains("step 2/2"));
+  CHECK_THAT(resumed.out, Catch::Contains("resuming after step 1") && Catch::Contains("step 2/2"));
   CHECK_THAT(resumed.err,
              Catch::Contains("the same state, rounded otherwise from here on: "
                              "run.precision is \"bfloat16\", that run has \"float32\"; "
@@ -115,7 +115,7 @@ TEST_CASE("a run goes on with other rounding and other ways to run, and says the
                  !Catch::Contains("recompute"));
 }
 
-TEST_CASE("the role of a key decides whether a run may go on with another value", "[cli]") {
+TEST_CASE("the role of a key decides whether a run may resume with another value", "[cli]") {
   const std::string colocated = "configs/shapes_colocated.toml";
   const Config before = LoadConfig(colocated).config;
   const auto check = [&](const std::vector<std::string>& overrides) {
@@ -158,7 +158,7 @@ TEST_CASE("a run is resumed without CONFIG, from any folder, and tuned where --s
   INFO(resumed.out << resumed.err);
   CHECK(resumed.exit_code == 0);
   CHECK_THAT(resumed.out, Catch::Contains("run directory runs/") &&
-                              Catch::Contains("going on after step 1") &&
+                              Catch::Contains("resuming after step 1") &&
                               Catch::Contains("step 2/2"));
   const std::string named =
       "--resume runs/" + RunIn(folder).filename().string() + ": from here on ";

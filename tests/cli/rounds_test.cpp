@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-/// "E0 T0 T1 E2": evaluations and training steps in order, of a run that goes on after `done` steps.
+/// "E0 T0 T1 E2": evaluations and training steps in order, of a run resumed after `done` steps.
 std::string PlanText(std::int64_t steps, std::int64_t every, std::int64_t held_out,
                      std::int64_t done = 0) {
   Config config;
@@ -40,7 +40,7 @@ TEST_CASE("a run evaluates first, last and every so many steps between", "[cli]"
   CHECK(PlanText(2, 0, 0) == "T0 T1");
 }
 
-TEST_CASE("a run that goes on numbers its rounds from 0", "[cli]") {
+TEST_CASE("a run that resumes numbers its rounds from 0", "[cli]") {
   CHECK(PlanText(5, 2, 5, 2) == "E2 T2 T3 E4 T4 E5");
   CHECK(PlanText(5, 2, 5, 3) == "T3 E4 T4 E5");
   CHECK(PlanText(5, 0, 5, 5) == "E5");

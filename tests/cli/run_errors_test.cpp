@@ -11,7 +11,7 @@ using Catch::Contains;
 using Catch::EndsWith;
 using Catch::StartsWith;
 
-/// The last line; before it stands at most how to go on.
+/// The last line; at most a line on how to resume comes before it.
 std::string CauseOf(const Outcome& outcome) {
   INFO(outcome.out << outcome.err);
   REQUIRE(!outcome.timed_out);
@@ -33,26 +33,36 @@ ProcessOptions DiskOf(std::size_t bytes) {
 TEST_CASE("a run directory that cannot be made is named", "[cli]") {
   const RunFolder folder;
   CHECK(CauseOf(folder.Train({"run.dir=" + (folder / "train.json/runs")})) ==
-        "troupe: " + (folder / "train.json/runs") + ": cannot create: Not a directory");
+        "troupe: " + (folder / "train.json/runs") +
+            ": cannot create: Not a directory; choose another with --set run.dir=DIR");
+  const std::string long_name = folder / std::string(300, 'x');
+  CHECK(CauseOf(folder.Train({"run.dir=" + long_name})) ==
+        "troupe: " + long_name +
+            ": cannot create: File name too long; choose another with --set run.dir=DIR");
 }
 
 TEST_CASE("a disk without room for the configuration stops the run before it starts", "[cli]") {
   const RunFolder folder;
   CHECK_THAT(CauseOf(folder.Train({}, DiskOf(500))),
              Contains("/resolved.toml.tmp: cannot write: File too large"));
+  CHECK(folder.Runs().empty());
 }
 
 TEST_CASE("a disk that fills up with metrics ends the run and names the file", "[cli]") {
   const RunFolder folder;
   const Outcome outcome = folder.Train({"run.steps=40", "trace.messages=false"}, DiskOf(4000));
-  CHECK_THAT(CauseOf(outcome), EndsWith("/metrics.jsonl: cannot write: File too large"));
+  CHECK_THAT(
+      CauseOf(outcome),
+      EndsWith("/metrics.jsonl: cannot write: File too large; is there a limit (ulimit -f)?"));
   CHECK_THAT(outcome.out, !Contains("step 40/40"));
 }
 
 TEST_CASE("a disk without room for the weights names the file and leaves no part of it", "[cli]") {
   const RunFolder folder;
-  CHECK_THAT(CauseOf(folder.Train({"trace.messages=false"}, DiskOf(100000))),
-             EndsWith("/weights.safetensors.tmp: cannot write: File too large"));
+  CHECK_THAT(
+      CauseOf(folder.Train({"trace.messages=false"}, DiskOf(100000))),
+      EndsWith(
+          "/weights.safetensors.tmp: cannot write: File too large; is there a limit (ulimit -f)?"));
   REQUIRE(folder.Runs().size() == 1);
   CHECK(!std::filesystem::exists(folder.Runs()[0] + "/weights.safetensors"));
   CHECK(!std::filesystem::exists(folder.Runs()[0] + "/weights.safetensors.tmp"));
@@ -62,12 +72,14 @@ TEST_CASE("a disk without room for the weights names the file and leaves no part
 TEST_CASE("a disk without room for the trace stops the run before it starts", "[cli]") {
   const RunFolder folder;
   const Outcome outcome = folder.Train({"run.steps=60", "trace.buffer_mib=2"}, DiskOf(1500000));
-  CHECK_THAT(CauseOf(outcome), StartsWith("troupe: cannot start: " + folder.Runs().at(0) +
-                                          "/trace/n0.trace: cannot "
-                                          "reserve ") &&
+  CHECK_THAT(CauseOf(outcome), StartsWith("troupe: cannot start: " + (folder / "runs/shapes-")) &&
+                                   Contains("/trace/n0.trace: cannot reserve ") &&
                                    EndsWith(" MiB: File too large (see trace.buffer_mib)"));
   CHECK_THAT(outcome.out, !Contains("step 1/"));
-  CHECK(!std::filesystem::exists(folder.Runs().at(0) + "/trace/n0.trace"));
+  CHECK_THAT(outcome.err, StartsWith("removed " + (folder / "runs/shapes-")) ||
+                              Contains("\nremoved " + (folder / "runs/shapes-")));
+  CHECK(folder.Runs().empty());
+  CHECK_FALSE(std::filesystem::is_symlink(folder / "runs/latest"));
 }
 
 TEST_CASE("a backend that cannot run here is refused before anything is made", "[cli]") {

@@ -102,6 +102,24 @@ through = { kind = "mlp2", hidden = 32 }
   return path;
 }
 
+TEST_CASE("a global batch that is larger than the data set is a warning", "[cli]") {
+  const RunFolder folder;
+  const auto with_rows = [&](int rows) {
+    std::string list = RowText("images/good.png");
+    for (int row = 1; row < rows; ++row) list += "," + RowText("images/good.png");
+    folder.WriteRows("[" + list + "]");
+    const Outcome outcome = folder.Train({"run.steps=1"});
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  CHECK_THAT(with_rows(7), Contains("\n7 rows, 1.1 epochs\nwarning: " + (folder / "train.json") +
+                                    ": the global batch of 8 is larger than the data set of 7 "
+                                    "rows, so each step sees rows more than once\n"));
+  CHECK_THAT(with_rows(8),
+             Contains("\n8 rows, 1.0 epochs\n") && !Contains("larger than the data set"));
+}
+
 TEST_CASE("with two language models each loss is reported, and `loss` is what gradients are of",
           "[cli]") {
   const RunFolder folder;

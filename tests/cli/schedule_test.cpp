@@ -33,7 +33,7 @@ std::string Refusal(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-TEST_CASE("the bubbles of a chain are those of the books, simulated and by the actors", "[cli]") {
+TEST_CASE("the bubbles of a chain are the textbook ones, simulated and by the actors", "[cli]") {
   const std::vector<std::pair<std::string, double>> kinds = {
       {"1f1b", 3.0 / 8}, {"gpipe", 3.0 / 8}, {"zb-h1", 1.0 / 8}, {"interleaved:2", 1.5 / 8}};
   for (const auto& [kind, waiting] : kinds) {

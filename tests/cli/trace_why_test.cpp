@@ -193,7 +193,7 @@ TEST_CASE("what a process was asked for is shown until the run has ended well", 
   const std::string run = folder.Runs().at(0);
   std::ofstream(run + "/trace/waits-asked.json") << R"([{"who":"stage a","busy":true}])";
   CHECK_THAT(WhyOf(run), !Catch::Contains("asked by SIGUSR1"));
-  // A process that was stopped and goes on leaves nothing open in the trace.
+  // A process that was stopped and resumes leaves nothing open in the trace.
   std::filesystem::remove(run + "/weights.safetensors");
   CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1; who waited for whom"));
 }

@@ -195,6 +195,18 @@ TEST_CASE("a thousand connections that reopen delay a meeting by two seconds at 
   }
 }
 
+TEST_CASE("a member that gets no answer among silent strangers says so, and nothing of its key") {
+  // The kernel accepts here, and no process reads: as where too many are before the member.
+  const Socket busy = Socket::Listen({"127.0.0.1", 0});
+  const testing::Crowd crowd(busy.local_address(), 50);
+  Meeting meeting(2, 3s);
+  meeting.Start(1, [&](JoinOptions& options) { options.seed = busy.local_address(); });
+  CHECK(meeting.Finish()[0].error ==
+        "cannot reach " + ToString(busy.local_address()) +
+            " within 3 s: it accepts connections, but does not answer (is process 0 running, is "
+            "the address right?)");
+}
+
 TEST_CASE("a process with few places meets, if later, and says how many it has") {
   Meeting meeting(2);
   const auto few = [](JoinOptions& options) { options.descriptors = 64; };

@@ -148,6 +148,17 @@ TEST_CASE("a process 0 that nobody finds says so, and so does a member that does
                                        "running, is the address right?)");
 }
 
+TEST_CASE("a member that waits where nothing listens says that process 0 may have ended") {
+  const Address address = Socket::Listen({"127.0.0.1", 0}).local_address();
+  Meeting meeting(2, 3s);
+  meeting.Start(1, [&](JoinOptions& options) { options.seed = address; });
+  CHECK_THAT(meeting.Finish()[0].error, Contains(" within 3 s: connection refused (is process 0 "));
+  CHECK(meeting.said() ==
+        std::vector<std::string>{"n1: waiting for n0 at " + ToString(address) +
+                                 ": connection refused (not started yet, or it has ended: see its "
+                                 "output), 2 of 3 s"});
+}
+
 TEST_CASE("a taken port is refused at once") {
   const Socket taken = Socket::Listen({"127.0.0.1", 0});
   Meeting meeting(2);

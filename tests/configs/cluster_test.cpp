@@ -79,7 +79,8 @@ TEST_CASE("a count of nodes divides the ranks evenly") {
   CHECK(file.SurvivesPrinting(loaded));
   CHECK(NodesOf(file.Load({"cluster.nodes=4"})).size() == 4);
   CHECK(file.Errors({"cluster.nodes=3"}) ==
-        "--set cluster.nodes=3: cluster.nodes: expected a divisor of cluster.ranks = 4, got 3");
+        "--set cluster.nodes=3: cluster.nodes: expected a divisor of cluster.ranks = 4, got 3; "
+        "nodes can be 1, 2 or 4");
   CHECK(file.Errors({"cluster.nodes=65537"}) ==
         "--set cluster.nodes=65537: cluster.nodes: expected at most 65536 nodes, got 65537");
 }

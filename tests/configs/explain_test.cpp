@@ -148,8 +148,27 @@ TEST_CASE("keys of other programs are answered with ours") {
         "micro_batch_size (in [schedule]) or global_batch (in [schedule])?");
   CHECK(answer("val", "data") == "\"held_out\"?");
   CHECK(answer("train_data", "data") == "\"train\"?");
-  CHECK(answer("epochs", "run") == "\"steps\"?");
+  CHECK(answer("epochs", "run") ==
+        "\"steps\"? steps = epochs * rows of data.train / samples in a step; `troupe data check "
+        "CONFIG` prints the rows");
+  CHECK(answer("warmup-ratio", "optimizer") ==
+        "\"warmup_steps\"? warmup_steps = ratio * run.steps");
+  CHECK(answer("adam_beta2", "run") ==
+        "betas (in [optimizer])? it holds both: betas = [BETA1, BETA2]");
+  CHECK(answer("minutes", "checkpoint") == "\"every_minutes\"?");
   CHECK(answer("kind", "model.language") == "[modules.NAME]?");
+}
+
+TEST_CASE("betas in a string are answered with the list to write") {
+  const auto answer = [](const std::string& value) {
+    const std::string text = ErrorsOf(kShapes, {"optimizer.betas=" + value});
+    return text.substr(text.rfind("; "));
+  };
+  CHECK(answer("0.9,0.999") == "; write [0.9, 0.999]");
+  CHECK(answer("'(.9 0.95)'") == "; write [0.9, 0.95]");
+  for (const char* vague : {"0.9", "0.9,1.5", "beta1=0.9,beta2=0.95", "inf,nan", "adam"}) {
+    CHECK(answer(vague) == "; write a list such as [0.9, 0.95]");
+  }
 }
 
 TEST_CASE("tf32 is remarked on where no product is rounded by it") {

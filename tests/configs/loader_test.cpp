@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "configs/checks.hpp"
+
 namespace troupe {
 
 namespace {
@@ -214,6 +216,25 @@ TEST_CASE("--set takes TOML values, bare words, numbers as words, and edges by t
         "150\n  Optimizer updates.\n");
 }
 
+TEST_CASE("a whole number may be written with a point or an exponent") {
+  const LoadedConfig loaded = LoadConfig(
+      kShapes, {"run.steps=1e4", "run.seed=9007199254740992.0", "optimizer.warmup_steps=-0.0",
+                "schedule.window=2.0", "modules.language.layers_per_stage=[1.0, 3e0]"});
+  const Config& config = loaded.config;
+  CHECK(config.run.steps == 10000);
+  CHECK(config.run.seed == 9007199254740992);
+  CHECK(config.schedule.window == 2);
+  CHECK_THAT(loaded.resolved_toml, Catch::Contains("\nsteps = 10000\n") &&
+                                       Catch::Contains("\nseed = 9007199254740992\n") &&
+                                       Catch::Contains("\nwarmup_steps = 0\n") &&
+                                       Catch::Contains("\nwindow = 2\n") &&
+                                       Catch::Contains("\nlayers_per_stage = [1, 3]\n"));
+  const std::string expected = "run.seed: expected a whole number of at least 0, got ";
+  CHECK(ErrorsOf(kShapes, {"run.seed=1.5"}) == "--set run.seed=1.5: " + expected + "1.5");
+  CHECK(ErrorsOf(kShapes, {"run.seed=2e16"}) == "--set run.seed=2e16: " + expected + "2e+16");
+  CHECK(ErrorsOf(kShapes, {"run.seed=inf"}) == "--set run.seed=inf: " + expected + "inf");
+}
+
 TEST_CASE("a wrong --set is reported with the argument itself") {
   const auto with = [](const std::string& text) { return ErrorsOf(kShapes, {text}); };
   CHECK(with("run.steps=ten") ==
@@ -233,8 +254,37 @@ TEST_CASE("a wrong --set is reported with the argument itself") {
         "--set edges.vison.language.credits=2: edges.vison.language.from: unknown module "
         "\"vison\"; did you mean \"vision\"?");
   CHECK(with("run.steps=[1") ==
-        "--set run.steps=[1: not valid TOML: in the array: encountered end-of-file; expected key = "
-        "value, words in quotes");
+        "--set run.steps=[1: run.steps: not valid TOML: in the array: encountered end-of-file; "
+        "expected key = value, words in quotes");
+}
+
+TEST_CASE("in a bare value of --set a # and a quote stand for themselves") {
+  const auto dir = [](const std::string& value) {
+    return LoadConfig(kShapes, {"run.dir=" + value}).config.run.dir;
+  };
+  CHECK(dir("it's") == "it's");
+  CHECK(dir("a#1") == "a#1");
+  CHECK(dir("7#1") == "7#1");
+  CHECK(dir(" 7 # 1 ") == "7 # 1");
+  CHECK(dir("5\"-disk") == "5\"-disk");
+  CHECK(dir("a[1]") == "a[1]");
+  CHECK(dir("\"it's\"") == "it's");
+  CHECK(dir("'a' # a comment") == "a");
+  CHECK(LoadConfig(kShapes, {"data.train=data/my#1.json"}).config.data.train == "data/my#1.json");
+  CHECK(LoadConfig(kShapes, {"modules.vision.ranks=[7, 6, 5, 4] # reversed"})
+            .config.modules[0]
+            .ranks == std::vector{7, 6, 5, 4});
+  const auto with = [](const std::string& text) { return ErrorsOf(kShapes, {text}); };
+  CHECK(with("run.steps=12#3") ==
+        "--set run.steps=12#3: run.steps: expected a whole number (steps) of at least 1, got the "
+        "string \"12#3\"");
+  CHECK(with("run.name=it's") ==
+        "--set run.name=it's: run.name: expected letters, digits, _, - and . (not first), got "
+        "\"it's\"");
+  CHECK(with("run.name='tis") ==
+        "--set run.name='tis: run.name: expected the quote ' to close at the end of the value; "
+        "leave it out, or put \" around all of the value");
+  CHECK(with("#run.steps=3") == "--set #run.steps=3: expected KEY=VALUE on one line");
 }
 
 TEST_CASE("a --set without a value is the empty string") {
@@ -300,10 +350,17 @@ TEST_CASE("all mistakes are reported at once, sorted by place") {
         "--set run.steps=0: run.steps: expected a whole number (steps) of at least 1, got 0");
 }
 
+TEST_CASE("an error about a divisor names those that there are, or the nearest") {
+  CHECK(DivisorHint("modules.lm.layout.tp", 4, 3) == "; tp can be 1, 2 or 4");
+  CHECK(DivisorHint("modules.lm.layout.pp", 7, 2) == "; pp can be 1 or 7");
+  CHECK(DivisorHint("modules.lm.heads", 4096, 48) == "; the nearest are 32 and 64");
+  CHECK(DivisorHint("modules.lm.heads", 4096, 5000) == "; the nearest is 4096");
+}
+
 TEST_CASE("a misfit is blamed on the key that was written later") {
   CHECK(ErrorsOf(kShapes, {"modules.vision.patch_size=5"}) ==
         "--set modules.vision.patch_size=5: modules.vision.patch_size: expected a divisor of "
-        "modules.vision.image_size = 32, got 5");
+        "modules.vision.image_size = 32, got 5; patch_size can be 1, 2, 4, 8, 16 or 32");
   CHECK(ErrorsOf(kShapes, {"modules.vision.image_size=36"}) ==
         "--set modules.vision.image_size=36: modules.vision.image_size: expected a multiple of "
         "modules.vision.patch_size = 8, got 36");

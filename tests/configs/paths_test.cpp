@@ -101,6 +101,10 @@ TEST_CASE(
   CHECK(ErrorOf(LoadConfig(path, {"data.train=none.json"})) ==
         "--set data.train=none.json: data.train: \"none.json\": no such file; looked for " +
             (folder / "work/none.json"));
+  const std::string long_name(300, 'x');
+  CHECK_THAT(ErrorOf(LoadConfig(path, {"data.train=" + long_name})),
+             Catch::EndsWith("\": cannot be read: File name too long; looked for " +
+                             (folder / "work/" + long_name)));
   std::ofstream(folder / "rows.json") << "[]";
   CHECK(ErrorOf(LoadConfig(path)) == "no error");
 }

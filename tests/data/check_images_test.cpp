@@ -49,6 +49,19 @@ TEST_CASE("faults of images are reported in the order of the rows, from several 
   }
 }
 
+TEST_CASE("an image of a file of lines is named with its line", "[data]") {
+  const ScratchFolder folder;
+  const LlavaSet set = ReadLlava(
+      folder.Write("set.jsonl", "\n{\"id\": \"a\", \"image\": \"none.png\", \"caption\": \"a\"}\n"),
+      {{"image", "<image>"}});
+  std::vector<std::string> lines;
+  CheckImages(set, ImageDepth::kHeader,
+              [&](const DataFault& fault) { lines.push_back(FaultLine(set.file, fault)); });
+  CHECK(lines == std::vector<std::string>{set.file + ":2: row 0 (id \"a\"): " +
+                                          (folder / "none.png") + ": no such file"});
+  CHECK(set.NameOf(set.rows.at(0)) == set.file + ":2: row 0 (id \"a\")");
+}
+
 TEST_CASE("a skipped row is replaced by the next one that is used", "[data]") {
   const SkippedRows skipped({2, 3, 9}, 10);
   CHECK(skipped.Substitute(1) == 1);

@@ -180,10 +180,12 @@ TEST_CASE("a file that is no image is refused by name", "[data]") {
   const ScratchFolder folder;
   const auto text = folder.Write("text.png", "not a picture");
   CHECK_THROWS_WITH(ReadImage(text),
-                    text + ": expected a jpeg or png, the first bytes are neither's");
+                    text + ": expected a jpeg or png, got a file that begins like neither");
   const auto empty = folder.Write("empty.jpg", "");
   CHECK_THROWS_WITH(ReadImage(empty), empty + ": expected a jpeg or png, got an empty file");
   CHECK_THROWS_WITH(ReadImage(folder / "none.png"), (folder / "none.png") + ": no such file");
+  const auto long_name = folder / std::string(300, 'x');
+  CHECK_THROWS_WITH(ReadImage(long_name), long_name + ": cannot be read: File name too long");
   CHECK_THROWS_WITH(ReadImage(folder.path()), folder.path() + ": expected a regular file");
   const auto huge = folder.Write("huge.png", "");
   std::filesystem::resize_file(huge, kMaxImageBytes + 1);

@@ -104,10 +104,10 @@ TEST_CASE("a file of lines has a row a line, and a line that is not JSON is one 
   }
   CHECK(faults ==
         std::vector<std::string>{
-            "f: row 1: not valid JSON at byte 12 of its line", "f: row 3: nested too deeply",
-            "f: row 4: expected an object like {id, image, conversations}, got a value of type "
+            "f:3: row 1: not valid JSON at byte 12 of its line", "f:5: row 3: nested too deeply",
+            "f:6: row 4: expected an object like {id, image, conversations}, got a value of type "
             "array",
-            "f: row 6: number overflow parsing '1e999'"});
+            "f:8: row 6: number overflow parsing '1e999'"});
   CHECK(set.rows[5].usable);
 }
 

@@ -169,6 +169,9 @@ TEST_CASE("a file that is no list of rows is refused in one line", "[data]") {
   CHECK(error("[\"\xff\"]").substr(0, 11) == "parse error");
   CHECK(error(std::string(100'000, '[')).find("nested too deeply") != std::string::npos);
   CHECK_THROWS_WITH(ReadLlava("none.json", kEncoders), "none.json: no such file");
+  const std::string long_name = folder / std::string(300, 'x');
+  CHECK_THROWS_WITH(ReadLlava(long_name, kEncoders),
+                    long_name + ": cannot be read: File name too long");
   CHECK_THROWS_WITH(ReadLlava(folder.path(), kEncoders),
                     folder.path() + ": expected a JSON file, got something else");
 }

@@ -193,7 +193,9 @@ TEST_CASE("options out of range and folders that cannot be made are refused", "[
   CHECK_THROWS_WITH(WriteShapes(options), "train: expected 1 to 1000000, got 0");
   options = Small(folder);
   options.folder = folder.Write("file", "") + "/set";
-  CHECK_THROWS_WITH(WriteShapes(options), options.folder + "/images: Not a directory");
+  CHECK_THROWS_WITH(WriteShapes(options), options.folder +
+                                              "/images: cannot create: Not a directory; a part of "
+                                              "the path is a file");
 }
 
 }  // namespace

@@ -112,6 +112,9 @@ TEST_CASE("a tokenizer that cannot be had is named with the reason", "[data]") {
                     "tokenizer: expected \"bytes\" or \"sentencepiece:FILE\", got \"byte\"");
   CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:none.model", 1),
                     "none.model: expected a sentencepiece model, found no such file");
+  const auto long_name = folder / std::string(300, 'x');
+  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + long_name, 1),
+                    long_name + ": cannot be read: File name too long");
   const auto noise = folder.Write("noise.model", "this is no model");
   CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + noise, 1),
                     noise + ": expected a sentencepiece model, could not read it as one");

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <thread>
 
+#include "cluster/socket.hpp"
 #include "tests/faults/checks.hpp"
 
 using namespace troupe::testing;
@@ -37,12 +38,19 @@ pid_t FirstProcess(const Program& program) {
   return children.empty() ? -1 : children.front();
 }
 
-void CheckTrains(const std::vector<std::string>& words) {
+/// `line` is part of what is printed.
+void CheckTrains(const std::vector<std::string>& words, const std::string& line = "") {
   const Program program(Contained(words));
   const Ending ending = program.WaitForEnd(kPatience);
   INFO(program.Transcript());
   REQUIRE(ending.ended);
   CHECK(ending.exit_code == 0);
+  CHECK_THAT(program.Transcript(), Catch::Contains(line));
+}
+
+/// Of this host; nothing listens there.
+std::string FreeAddress() {
+  return troupe::ToString(troupe::Socket::Listen({"127.0.0.1", 0}).local_address());
 }
 
 /// Everything that the launcher of `bed` has started ends soon after it.
@@ -77,6 +85,24 @@ TEST_CASE("several processes train where the launcher is process 1, and where an
   const auto train = job.Train({"run.steps=2"}, {"--local", "2"});
   under_init.insert(under_init.end(), train.begin(), train.end());
   CheckTrains(under_init);
+}
+
+TEST_CASE("a node with a process for each rank trains where troupe is process 1") {
+  if (NoContainers()) return;
+  const Job job;
+  // Two ranks are enough: the processes of the node are n0.d0 and n0.d1.
+  std::vector<std::string> settings = {"run.steps=2",
+                                       "cluster.processes=device",
+                                       "cluster.ranks=2",
+                                       "modules.vision.ranks=[1]",
+                                       "modules.vision.layout.dp=1",
+                                       "modules.language.ranks=[0]",
+                                       "modules.language.layout.tp=1",
+                                       "modules.language.layout.pp=1"};
+  CheckTrains(job.Node(0, 1, FreeAddress(), settings), "n0.d1");
+  CHECK(job.Losses().size() == 2);
+  settings.insert(settings.end(), {"run.name=again", "checkpoint.every=1"});
+  CheckTrains(job.Node(0, 1, FreeAddress(), settings, {"--restarts", "1"}), "n0.d1");
 }
 
 TEST_CASE("process 1 passes on what ends a job in order, and reaps what is not its own") {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "tests/faults/checks.hpp"
 #include "tests/faults/stranger.hpp"
@@ -85,12 +86,25 @@ TEST_CASE("Ctrl-C saves what two processes have trained and leaves nothing else 
   CHECK(std::filesystem::file_size(runs.front() + "/weights.safetensors") > 0);
 }
 
+TEST_CASE("a Ctrl-C that is delivered twice is one, and saves what was trained") {
+  Interrupted job;
+  job.bed.program().Signal(SIGINT);
+  std::this_thread::sleep_for(50ms);  // else the system makes one signal of the two
+  job.bed.program().Signal(SIGINT);
+  job.Await();
+  CHECK_FALSE(job.bed.program().WaitForLine("ended at once", 0ms));
+  const auto runs = job.bed.job().Runs();
+  REQUIRE(runs.size() == 1);
+  CHECK(std::filesystem::file_size(runs.front() + "/weights.safetensors") > 0);
+}
+
 TEST_CASE("a second Ctrl-C ends at once") {
   Interrupted job;
   // A process that cannot finish the step is the reason to press twice.
   kill(job.processes[1], SIGSTOP);
   job.bed.program().Signal(SIGINT);
   REQUIRE(job.bed.program().WaitForLine("once more ends at once", kPatience));
+  std::this_thread::sleep_for(600ms);  // what comes sooner is the same request
   kill(job.processes[1], SIGCONT);
   const auto pressed = Clock::now();
   job.bed.program().Signal(SIGINT);

@@ -25,8 +25,8 @@ void CheckDirectoryMissed(const Program& program, const std::string& run,
   REQUIRE(ending.ended);
   CHECK(ending.exit_code == 1);
   CHECK(ending.last_line == "troupe: " + run +
-                                ": the run directory was deleted or moved while the run was going "
-                                "on; nothing more of it can be saved");
+                                ": the run directory was deleted or moved during the run; "
+                                "nothing more of it can be saved");
   CHECK(ending.at - moment < 10s);
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("a run directory is for its owner only, and links in it lead nowhere")
   CHECK(fs::is_regular_file(fs::symlink_status(run + "/weights.safetensors")));
 }
 
-TEST_CASE("a run that fails says how to go on, or that there is nothing to go on from") {
+TEST_CASE("a run that fails says how to resume it, or that there is nothing to resume from") {
   for (const bool saved : {true, false}) {
     const Job job;
     std::vector<std::string> settings = {"checkpoint.every=" + std::string(saved ? "2" : "0")};
@@ -92,14 +92,44 @@ TEST_CASE("a run that fails says how to go on, or that there is nothing to go on
     REQUIRE(ending.ended);
     CHECK(ending.exit_code == 1);
     const std::string expected =
-        saved ? "go on after step " : "nothing to go on from: no checkpoint is complete yet";
+        saved ? "resume after step " : "nothing to resume from: no checkpoint is complete yet";
     const auto line = program.WaitForLine(expected, 0ms);
     REQUIRE(line);
     if (saved) CHECK_THAT(line->text, Catch::EndsWith("--resume " + RunOf(job)));
   }
 }
 
-TEST_CASE("a run whose first process is killed says how to go on as well") {
+TEST_CASE("nodes started by hand say how to resume when the first is killed") {
+  if (NoBed()) return;
+  for (const bool saved : {true, false}) {
+    Bed bed({.nodes = 2, .settings = {"checkpoint.every=" + std::string(saved ? "1" : "0")}});
+    bed.AwaitStep(3);
+    const std::string run = RunOf(bed.job());
+    bed.Kill(0);
+    CheckNamed(bed, 0, "n0: its process ended without saying goodbye", 2.0);
+    const auto line = bed.WaitForLine(
+        1, saved ? "resume after step " : "nothing to resume from: no checkpoint is complete yet",
+        0ms);
+    INFO(bed.Transcript());
+    REQUIRE(line);
+    if (saved) {
+      CHECK_THAT(line->text, Catch::EndsWith("with: the same command and --resume " + run));
+    }
+  }
+}
+
+TEST_CASE("a node that outlives another than the first leaves the advice to the first") {
+  if (NoBed()) return;
+  Bed bed({.nodes = 4, .settings = {"checkpoint.every=1"}});
+  bed.AwaitStep(3);
+  bed.Kill(2);
+  CheckNamed(bed, 2, "n2: its process ended without saying goodbye", 2.0);
+  INFO(bed.Transcript());
+  CHECK(bed.WaitForLine(0, "resume after step ", 0ms));
+  CHECK_FALSE(bed.WaitForLine(1, "resume after step ", 0ms));
+}
+
+TEST_CASE("a run whose first process is killed says how to resume it as well") {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     const LocalBed bed({.nodes = 2, .settings = {"checkpoint.every=1"}});
     bed.AwaitStep(3);
@@ -110,7 +140,7 @@ TEST_CASE("a run whose first process is killed says how to go on as well") {
     REQUIRE(ending.ended);
     CHECK(ending.exit_code == 3);
     CHECK_THAT(ending.last_line, Catch::StartsWith("troupe: lost n0"));
-    const auto line = bed.program().WaitForLine("go on after step ", 0ms);
+    const auto line = bed.program().WaitForLine("resume after step ", 0ms);
     REQUIRE(line);
     CHECK_THAT(line->text, Catch::EndsWith("with: the same command and --resume " + run));
   }

@@ -59,7 +59,7 @@ TEST_CASE("a name that cannot be taken is reported and leaves nothing", "[files]
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory.File("a"));
   CHECK_THROWS_WITH(ReplaceFile(directory.File("a"), [](OutputFile&) {}),
-                    EndsWith("/a: cannot replace: Is a directory"));
+                    EndsWith("/a: cannot replace: Is a directory; choose the name of a file"));
   CHECK(directory.num_files() == 1);
   CHECK_THROWS_WITH(ReplaceFile("/nowhere/a", [](OutputFile&) {}),
                     "/nowhere/a.tmp: cannot create: No such file or directory");
@@ -67,7 +67,20 @@ TEST_CASE("a name that cannot be taken is reported and leaves nothing", "[files]
 
 TEST_CASE("a full disk is an error of the write", "[files]") {
   OutputFile file("/dev/full", FileOpening::kAppend);
-  CHECK_THROWS_WITH(file.Write(Bytes("x")), "/dev/full: cannot write: No space left on device");
+  CHECK_THROWS_WITH(file.Write(Bytes("x")),
+                    "/dev/full: cannot write: No space left on device; free some space or choose "
+                    "another place");
+}
+
+TEST_CASE("what a user names is written in place, whatever it is", "[files]") {
+  const TemporaryDirectory directory;
+  const std::string target = directory.File("target");
+  WriteBytes(target, "old and longer");
+  std::filesystem::create_symlink(target, directory.File("link"));
+  WriteInPlace(directory.File("link"), "new");
+  CHECK(ReadBytes(target) == "new");
+  CHECK_THROWS_WITH(WriteInPlace("/dev/full", "x"),
+                    Catch::Contains("/dev/full: cannot write: No "));
 }
 
 TEST_CASE("a flush that fails is an error", "[files]") {

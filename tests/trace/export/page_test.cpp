@@ -117,6 +117,54 @@ TEST_CASE("the page draws every slice and arrow in a browser", "[trace][browser]
   CHECK_THAT(dom, Catch::Contains("data-curves=\"1\""));
 }
 
+/// The text between the first `begin` and the `end` after it; empty where one is missing.
+std::string Between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t from = text.find(begin);
+  if (from == std::string::npos) return "";
+  const std::size_t to = text.find(end, from + begin.size());
+  if (to == std::string::npos) return "";
+  return text.substr(from + begin.size(), to - from - begin.size());
+}
+
+/// Leaves "N M" at the body: bars of the table, and those that begin at the left edge of their box,
+/// cover their share of it, and have their number to the right.
+const char* const kMeasureBars = R"HTML(<script>
+const bars = [...document.querySelectorAll("#bubble .share")];
+document.body.dataset.bars = bars.length + " " + bars.filter(bar => {
+  const box = bar.getBoundingClientRect(), filled = bar.firstChild.getBoundingClientRect();
+  const number = document.createRange();
+  number.selectNode(bar.nextSibling);
+  const share = Math.max(parseFloat(bar.nextSibling.textContent) || 0, 0) / 100;
+  return Math.abs(filled.left - box.left) < 0.5 &&
+    Math.abs(filled.width - box.width * share) < 0.5 &&
+    number.getBoundingClientRect().left > box.right;
+}).length;
+</script>)HTML";
+
+TEST_CASE("the bars of the page's table grow from left to right, before their numbers",
+          "[trace][browser]") {
+  const RunTrace trace = generated::Generate({});
+  const TraceIndex index(trace);
+  std::ostringstream page;
+  WritePage(page, PageKind::kTimeline,
+            {RunOf("one", index, MakeTimeline(index, Steps(index).all()))});
+  // A block begins at the left edge of the box that it is in.
+  const std::string bar = Between(page.str(), ".share i {", "}");
+  CHECK_THAT(bar, Catch::Contains("display: block") && !Catch::Contains("right"));
+  const std::string cell = Between(page.str(), "const td = tr.insertCell();", "}\n  }");
+  CHECK(cell.find("\"share\"), \"i\")") < cell.find("td.append(row[c])"));
+  const std::string dom = DomOf(page.str() + kMeasureBars, "");
+  if (dom.empty()) {
+    WARN("skipped: chromium is not installed");
+    return;
+  }
+  const std::string counts = Between(dom, "data-bars=\"", "\"");
+  INFO(counts);
+  const std::string bars = Between(" " + counts, " ", " ");
+  CHECK(bars != "0");
+  CHECK(counts == bars + " " + bars);
+}
+
 TEST_CASE("a report shows the curves of all its runs", "[trace][browser]") {
   const RunTrace trace = generated::Generate({});
   const TraceIndex index(trace);
