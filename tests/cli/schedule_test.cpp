@@ -110,6 +110,19 @@ TEST_CASE("actors in virtual time run what is frozen and what is inline as simul
   }
 }
 
+TEST_CASE("the labels that a last stage has not come to yet hold no first stage back", "[cli]") {
+  const ConfigArguments deep = {"configs/shapes.toml",
+                                {"modules.language.layout={pp=4}", "schedule.microbatches=8",
+                                 "edges.vision.language.credits=8"}};
+  for (const char* kind : {"1f1b", "gpipe", "zb-h1"}) {
+    INFO(kind);
+    const Candidate candidate = LoadCandidate(deep, kind, 0);
+    const StageTimes times = TimesOf(candidate);
+    CHECK(RunVirtually(candidate, times, 1).step_ms ==
+          Approx(SimulateRow(candidate, times).step_ms).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("what show writes, lint accepts and the configuration can run", "[cli]") {
   const ScratchFolder folder;
   const std::string file = folder / "mine.csv";
