@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cluster/text.hpp"
 #include "modules/memory_meter.hpp"
 #include "trace/pass_record.hpp"
 #include "trace/work_memory.hpp"
@@ -50,18 +51,12 @@ const char* UnitOf(WorkKind kind) {
 
 /// " (samples 0008, 0012 and 6 more)"; empty where none has an id.
 std::string SamplesText(const std::vector<std::string>& samples) {
-  constexpr std::size_t kMost = 8;
   std::vector<std::string> names;
   for (const std::string& name : samples) {
     if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   if (names.empty()) return "";
-  std::string text = names.size() == 1 ? " (sample " : " (samples ";
-  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
-  }
-  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
-  return text + ')';
+  return (names.size() == 1 ? " (sample " : " (samples ") + Enumerate(names) + ')';
 }
 
 WorkMemory MemoryOf(const DeviceConfig& config) {

@@ -112,7 +112,7 @@ void CheckComplete(DirectorPointer self, std::int64_t number) {
   // Everybody answers in the order of the rounds: what an older one still lacks will not come.
   if (s.open.begin()->first < number) {
     return Fail(self, std::string(kDirectorName) + " has no " +
-                          ToString(WaitsOf(s).actors.front().waits.front()).substr(4) +
+                          WithoutArticle(WaitsOf(s).actors.front().waits.front()) +
                           ", but all of round " + std::to_string(number) +
                           ": a message between them is lost");
   }

@@ -1,5 +1,6 @@
 #include "actors/feed_actor.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -42,11 +43,21 @@ std::string NameWithUnit(const FeedState& s, const Round& round) {
          std::to_string(s.unit_in_round) + ")";
 }
 
+/// Units that the stage which has taken most has not taken.
+std::size_t Untaken(const FeedState& s) {
+  std::size_t fewest = s.out.size();
+  for (std::size_t i = 0; i < s.config.stages.size(); ++i) {
+    const auto untaken =
+        std::ranges::count_if(s.out, [i](const auto& unit) { return unit.second.contains(i); });
+    fewest = std::min(fewest, static_cast<std::size_t>(untaken));
+  }
+  return fewest;
+}
+
 /// Loads and delivers the next unit if there is room. The only place that loads.
 void Pump(FeedPointer self) {
   FeedState& s = self->state;
-  while (!s.failed && !s.rounds.empty() &&
-         s.out.size() < static_cast<std::size_t>(s.config.ahead)) {
+  while (!s.failed && !s.rounds.empty() && Untaken(s) < static_cast<std::size_t>(s.config.ahead)) {
     const Round& round = s.rounds.front();
     Input input{s.unit++, nullptr, {}};
     try {

@@ -2,7 +2,10 @@
 //   receives  RoundBegin
 //   sends     Input{u} to the stages that need it; the answer InputTaken{u} frees a place
 //
-//   load u    when u belongs to a round that has begun and fewer than `ahead` units are not taken
+//   load u    when u belongs to a round that has begun and the stage that has taken most has fewer
+//             than `ahead` units that it has not taken
+//
+// A last stage takes a unit after all stages before it: what it has not taken holds nothing back.
 //
 // Loading decodes images, so the actor has a thread of its own. Every round has the same number of
 // units on every replica, whatever the samples hold: nothing here can make a collective uneven.

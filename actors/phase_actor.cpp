@@ -25,10 +25,6 @@ void Fail(PhasePointer self, const caf::error& reason) {
 
 namespace {
 
-int PlaceOf(int rank, const std::vector<int>& ranks) {
-  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
-}
-
 /// Phase 3: every encoder rank has the gradients of its rows; answer the encoder's replicas.
 void AnswerEncoder(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
   PhaseState& s = self->state;

@@ -127,6 +127,9 @@ void WhenRestored(PhasePointer self, std::int64_t unit, std::function<void()> ph
 void AddOffloadWaits(const PhaseConfig& config, std::int64_t unit, const PhaseState::Window& window,
                      std::vector<Wait>& waits);
 
+/// The place of `rank` in `ranks`, which hold it.
+int PlaceOf(int rank, const std::vector<int>& ranks);
+
 /// The exchange that carries `route` (encoder replica -> language replica) to the ranks: every rank
 /// of a language replica's first stage ends up with all of the replica's rows. A row that is on the
 /// rank already stays; otherwise the encoder replica's rank at the same place, wrapped around,

@@ -3,11 +3,12 @@
 #include "actors/phase_actor.hpp"
 
 namespace troupe {
-namespace {
 
 int PlaceOf(int rank, const std::vector<int>& ranks) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
+
+namespace {
 
 /// Who of `holders` gives rows to `rank`: itself if it holds them, else the one at its place.
 int Giver(int rank, std::size_t place, const std::vector<int>& holders) {

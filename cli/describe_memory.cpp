@@ -1,8 +1,6 @@
 #include "cli/describe_memory.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <map>
 #include <utility>
 #include <vector>
@@ -11,24 +9,12 @@
 #include "cli/memory_needs.hpp"
 #include "layout/ranks_text.hpp"
 #include "modules/unit_samples.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
 
 using Row = std::vector<std::string>;
-
-std::string Bytes(std::size_t bytes) {
-  std::array<char, 32> text{};
-  const auto value = static_cast<double>(bytes);
-  if (bytes >= (1UL << 30)) {
-    std::snprintf(text.data(), text.size(), "%.2f GiB", value / (1UL << 30));
-  } else if (bytes >= (1UL << 20)) {
-    std::snprintf(text.data(), text.size(), "%.1f MiB", value / (1UL << 20));
-  } else {
-    std::snprintf(text.data(), text.size(), "%.1f KiB", value / 1024);
-  }
-  return text.data();
-}
 
 /// Bytes by rank, `less` off each.
 std::size_t Most(const std::map<int, std::size_t>& needs,

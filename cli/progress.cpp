@@ -1,14 +1,13 @@
 #include "cli/progress.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <numeric>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "layout/text.hpp"
 #include "modules/learning_rate.hpp"
 #include "modules/memory_meter.hpp"
 
@@ -18,19 +17,12 @@ namespace {
 constexpr std::size_t kRecentSteps = 20;
 constexpr int kBarWidth = 20;
 
-template <class... Values>
-std::string Format(const char* format, Values... values) {
-  std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
-
 }  // namespace
 
 std::string FormatRate(double per_second) {
-  if (per_second >= 1e6) return Format("%.2fM", per_second / 1e6);
-  if (per_second >= 1e3) return Format("%.1fk", per_second / 1e3);
-  return Format(per_second < 100 ? "%.1f" : "%.0f", per_second);
+  if (per_second >= 1e6) return Formatted("%.2fM", per_second / 1e6);
+  if (per_second >= 1e3) return Formatted("%.1fk", per_second / 1e3);
+  return Formatted(per_second < 100 ? "%.1f" : "%.0f", per_second);
 }
 
 namespace {
@@ -51,19 +43,19 @@ std::string Bar(std::int64_t step, std::int64_t steps) {
 double Gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 std::string FormatMemory(const StepMetrics& m) {
-  if (!m.gpu) return Format("mem %lld MiB", static_cast<long long>(m.memory_bytes >> 20));
-  return Format("gpu mem %.1f GiB (peak %.1f, reserved %.1f)", Gib(m.gpu->in_use_bytes),
-                Gib(m.gpu->peak_bytes), Gib(m.gpu->reserved_bytes));
+  if (!m.gpu) return Formatted("mem %lld MiB", static_cast<long long>(m.memory_bytes >> 20));
+  return Formatted("gpu mem %.1f GiB (peak %.1f, reserved %.1f)", Gib(m.gpu->in_use_bytes),
+                   Gib(m.gpu->peak_bytes), Gib(m.gpu->reserved_bytes));
 }
 
 }  // namespace
 
 std::string FormatDuration(double seconds) {
-  if (seconds < 9.95) return Format("%.1fs", seconds);  // above, it would read "10.0s"
+  if (seconds < 9.95) return Formatted("%.1fs", seconds);  // above, it would read "10.0s"
   const auto s = static_cast<std::int64_t>(std::llround(seconds));
-  if (s >= 3600) return Format("%lldh%02lldm", s / 3600LL, s / 60LL % 60LL);
-  if (s >= 60) return Format("%lldm%02llds", s / 60LL, s % 60LL);
-  return Format("%llds", s + 0LL);
+  if (s >= 3600) return Formatted("%lldh%02lldm", s / 3600LL, s / 60LL % 60LL);
+  if (s >= 60) return Formatted("%lldm%02llds", s / 60LL, s % 60LL);
+  return Formatted("%llds", s + 0LL);
 }
 
 /// Ranks of other processes use nothing of this one's GPUs.
@@ -101,7 +93,7 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
 std::string SinkText(const SinkMeans& sinks) {
   std::string text;
   for (const auto& [module, mean] : sinks) {
-    text += (text.empty() ? " (" : ", ") + module + Format(" %.4f", mean);
+    text += (text.empty() ? " (" : ", ") + module + Formatted(" %.4f", mean);
   }
   return text.empty() ? text : text + ")";
 }
@@ -116,11 +108,11 @@ void Progress::ShowStep(const StepMetrics& m) {
   recent_seconds_.push_back(m.seconds);
   if (recent_seconds_.size() > kRecentSteps) recent_seconds_.pop_front();
   const std::string line =
-      Format("step %lld/%lld  loss %.4f", static_cast<long long>(m.step),
-             static_cast<long long>(steps_), m.loss) +
-      SinkText(m.sinks) + Format("  gnorm %.3f  lr %.1e  ", m.gradient_norm, m.learning_rate) +
+      Formatted("step %lld/%lld  loss %.4f", static_cast<long long>(m.step),
+                static_cast<long long>(steps_), m.loss) +
+      SinkText(m.sinks) + Formatted("  gnorm %.3f  lr %.1e  ", m.gradient_norm, m.learning_rate) +
       FormatRate(m.tokens_per_second) + " tok/s  " + FormatRate(m.samples_per_second) +
-      Format(" samples/s  %.3f s  bubble ", m.seconds) + Format("%2.0f%%  ", 100 * m.bubble) +
+      Formatted(" samples/s  %.3f s  bubble ", m.seconds) + Formatted("%2.0f%%  ", 100 * m.bubble) +
       FormatMemory(m) + "  eta " + EtaOf(m.step);
   if (!terminal_) {
     std::cout << line << '\n' << std::flush;

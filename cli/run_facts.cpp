@@ -1,13 +1,12 @@
 #include "cli/run_facts.hpp"
 
-#include <array>
-#include <cstdio>
 #include <optional>
 #include <stdexcept>
 
 #include "configs/loader.hpp"
 #include "configs/resolved.hpp"
 #include "layout/grid.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -21,18 +20,12 @@ std::optional<Config> ConfigOf(const std::string& run_directory) {
   }
 }
 
-std::string Number(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 void AddLast(const RunMetrics& metrics, const std::string& key, const char* format,
              const std::string& name, std::map<std::string, std::string>& facts) {
   const MetricSeries* const series = FindSeries(metrics, key);
   if (series == nullptr) return;
-  facts[name] =
-      Number(format, series->back().second) + " after step " + std::to_string(series->back().first);
+  facts[name] = Formatted(format, series->back().second) + " after step " +
+                std::to_string(series->back().first);
 }
 
 /// What every run has its own of.
@@ -80,10 +73,10 @@ std::map<std::string, std::string> FactsOf(const std::string& run_directory,
   }
   const RunRates rates = RatesOf(run_directory, metrics);
   if (rates.tokens_per_second > 0) {
-    facts["tokens per second, median"] = Number("%.0f", rates.tokens_per_second);
+    facts["tokens per second, median"] = Formatted("%.0f", rates.tokens_per_second);
   }
   if (rates.samples_per_second > 0) {
-    facts["samples per second, median"] = Number("%.1f", rates.samples_per_second);
+    facts["samples per second, median"] = Formatted("%.1f", rates.samples_per_second);
   }
   AddLast(metrics, "loss", "%.4f", "loss", facts);
   AddLast(metrics, "held_out_loss", "%.4f", "loss, held out", facts);

@@ -1,11 +1,10 @@
 #include "cli/run_history.hpp"
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/progress.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -27,10 +26,8 @@ std::string SpeedOf(const RunHistory& run) {
 }  // namespace
 
 std::string Describe(const Evaluation& e) {
-  std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(), "loss %.4f, next token %.1f%%, content words %.1f%%",
-                e.loss, 100 * e.accuracy, 100 * e.content_accuracy);
-  return text.data();
+  return Formatted("loss %.4f, next token %.1f%%, content words %.1f%%", e.loss, 100 * e.accuracy,
+                   100 * e.content_accuracy);
 }
 
 void RunHistory::Add(const std::string& line) {

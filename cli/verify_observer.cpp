@@ -5,22 +5,10 @@
 #include <iostream>
 #include <utility>
 
+#include "modules/tensor_pieces.hpp"
+
 namespace troupe {
 namespace {
-
-const char* KindName(TensorKind kind) {
-  switch (kind) {
-    case TensorKind::kParameter:
-      return "parameter";
-    case TensorKind::kGradient:
-      return "gradient";
-    case TensorKind::kFirstMoment:
-      return "first moment";
-    case TensorKind::kSecondMoment:
-      return "second moment";
-  }
-  return "?";
-}
 
 /// Largest rate any module steps with.
 double LargestRate(const Config& config) {
@@ -86,7 +74,7 @@ void VerifyObserver::Compare(const Round& round, TensorKind kind,
   const auto faults = loose ? ParameterFaults(comparison, 2.0 * LargestRate(config_))
                             : Faults(comparison, LimitOf(kind));
   for (const std::string& fault : faults) {
-    faults_.push_back("step " + std::to_string(round.step + 1) + ", " + KindName(kind) + ": " +
+    faults_.push_back("step " + std::to_string(round.step + 1) + ", " + InWords(kind) + ": " +
                       fault);
   }
   comparisons_[kind] = std::move(comparison);

@@ -161,12 +161,7 @@ bool Acceptor::Exchange(Pending& pending) {
   std::array<std::byte, Opening::kBytes> bytes;
   try {
     for (;;) {
-      while (!pending.output.empty()) {
-        const std::size_t n = pending.socket.TryWrite(pending.output);
-        if (n == 0) return true;
-        pending.output.erase(pending.output.begin(),
-                             pending.output.begin() + static_cast<std::ptrdiff_t>(n));
-      }
+      if (!pending.socket.TryDrain(pending.output)) return true;
       const std::size_t wanted = pending.handshake.wanted();
       if (wanted == 0) return true;
       const auto n = pending.socket.TryRead(std::span(bytes).first(wanted));

@@ -1,6 +1,5 @@
 #include "cluster/dialer.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <poll.h>
@@ -115,19 +114,11 @@ void Dialer::Fail(const std::string& error, JoinFault fault) {
   securing_.reset();
 }
 
-void Dialer::Write() {
-  while (!output_.empty()) {
-    const std::size_t n = socket_.TryWrite(output_);
-    if (n == 0) return;
-    output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(n));
-  }
-}
-
 void Dialer::Exchange(Deadline now) {
   std::array<std::byte, Opening::kBytes> bytes;
   std::string over;
   try {
-    Write();
+    socket_.TryDrain(output_);
     while (handshake_->wanted() > 0) {
       const auto n = socket_.TryRead(std::span(bytes).first(handshake_->wanted()));
       if (!n) return;
@@ -139,7 +130,7 @@ void Dialer::Exchange(Deadline now) {
       handshake_->Receive(std::span(bytes).first(*n));
       const auto output = handshake_->TakeOutput();
       output_.insert(output_.end(), output.begin(), output.end());
-      Write();
+      socket_.TryDrain(output_);
     }
   } catch (const std::exception& error) {
     over = error.what();

@@ -74,7 +74,6 @@ class Dialer {
   void Proven(Deadline now);
   void Secure(Deadline now);
   void TlsFailed(Deadline now);
-  void Write();
 
   RunKey join_key_;
   DialOptions options_;

@@ -31,7 +31,7 @@ void JoinChannel::Serve() {
   if (!open()) return;
   try {
     ReadSome();
-    if (open()) WriteSome();
+    if (open()) socket_.TryDrain(output_);
     tcp_.Observe(ReadTcpState(tcp_socket().fd()).value_or(TcpState()),
                  std::chrono::steady_clock::now());
   } catch (const std::exception& error) {
@@ -44,14 +44,6 @@ std::optional<JoinMessage> JoinChannel::Next() {
   JoinMessage message = std::move(input_.front());
   input_.pop_front();
   return message;
-}
-
-void JoinChannel::WriteSome() {
-  while (!output_.empty()) {
-    const std::size_t n = socket_.TryWrite(output_);
-    if (n == 0) return;
-    output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(n));
-  }
 }
 
 void JoinChannel::ReadSome() {

@@ -41,7 +41,6 @@ class JoinChannel {
 
  private:
   const Socket& tcp_socket() const { return wire_ ? wire_ : socket_; }
-  void WriteSome();
   void ReadSome();
 
   Socket socket_;

@@ -5,21 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layout/text.hpp"
+
 namespace troupe {
-
-static std::string Counted(std::int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-/// "1, 2, 4 or 8".
-static std::string AnyOf(const std::set<int>& numbers) {
-  std::string text;
-  for (const int number : numbers) {
-    if (!text.empty()) text += number == *numbers.rbegin() ? " or " : ", ";
-    text += std::to_string(number);
-  }
-  return text;
-}
 
 /// The nodes of a configuration that may not have gone through the loader.
 static std::vector<ClusterNode> NodesOf(const ClusterConfig& cluster) {
@@ -81,7 +69,7 @@ ProcessPlan ProcessPlan::Local(const ClusterConfig& cluster, int processes) {
   if (planned.num_nodes() == processes) return ProcessPlan(NodesOf(cluster), ProcessesPer::kNode);
   const int ranks = cluster.ranks;
   if (processes < 1 || ranks % processes != 0) {
-    std::set<int> possible = {planned.num_processes(), planned.num_nodes()};
+    std::set<std::int64_t> possible = {planned.num_processes(), planned.num_nodes()};
     for (int count = 1; count <= ranks; ++count) {
       if (ranks % count == 0) possible.insert(count);
     }

@@ -45,11 +45,7 @@ void Pulse::Send(Heartbeat::Kind kind, const Vitals& vitals, Time now) {
 
 void Pulse::Flush() {
   try {
-    while (!output_.empty()) {
-      const std::size_t n = peer_.socket.TryWrite(output_);
-      if (n == 0) return;
-      output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(n));
-    }
+    peer_.socket.TryDrain(output_);
   } catch (const SocketError&) {
     // Reading finds out why, after what the peer may still have said.
     output_.clear();

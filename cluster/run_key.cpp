@@ -12,27 +12,12 @@
 #include <unistd.h>
 
 #include "cluster/text.hpp"
+#include "transport/descriptor.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t kLongestFile = 4096;
-
-/// Closes what it owns.
-class File {
- public:
-  File(const std::string& path, int flags, mode_t mode = 0)
-      : fd_(open(path.c_str(), flags | O_CLOEXEC, mode)) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] void Fail(const std::string& path, const std::string& what) {
   throw std::runtime_error("run key " + path + ": " + what);
@@ -51,7 +36,7 @@ struct Secret {
   ~Secret() { OPENSSL_cleanse(text.data(), text.size()); }
 };
 
-void CheckOwnersOnly(const File& file, const std::string& path) {
+void CheckOwnersOnly(const Descriptor& file, const std::string& path) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) Fail(path, "cannot be examined: " + SystemWords(errno));
   if (!S_ISREG(status.st_mode)) Fail(path, "expected a plain file");
@@ -61,7 +46,7 @@ void CheckOwnersOnly(const File& file, const std::string& path) {
     Fail(path, "expected 64 hex digits, got " + std::to_string(status.st_size) + " bytes");
 }
 
-void ReadAll(const File& file, const std::string& path, std::string& text) {
+void ReadAll(const Descriptor& file, const std::string& path, std::string& text) {
   text.resize(kLongestFile + 1);
   std::size_t num_read = 0;
   while (num_read < text.size()) {
@@ -90,8 +75,8 @@ RunKey RunKey::Generate() {
 
 RunKey RunKey::ReadFile(const std::string& path) {
   // Without O_NONBLOCK, opening a FIFO would wait for its other end.
-  const File file(path, O_RDONLY | O_NONBLOCK);
-  if (file.get() < 0) Fail(path, "cannot be opened: " + SystemWords(errno));
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file) Fail(path, "cannot be opened: " + SystemWords(errno));
   CheckOwnersOnly(file, path);
   Secret secret;
   ReadAll(file, path, secret.text);
@@ -120,8 +105,9 @@ void RunKey::WriteFile(const std::string& path) const {
     secret.text += kDigits[std::to_integer<unsigned>(b) & 15];
   }
   secret.text += '\n';
-  const File file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-  if (file.get() < 0) Fail(path, "cannot be created: " + SystemWords(errno));
+  const Descriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) Fail(path, "cannot be created: " + SystemWords(errno));
   const std::string& text = secret.text;
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t n = write(file.get(), text.data() + done, text.size() - done);

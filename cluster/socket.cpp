@@ -251,6 +251,15 @@ std::size_t Socket::TryWrite(std::span<const std::byte> bytes) {
   }
 }
 
+bool Socket::TryDrain(std::vector<std::byte>& output) {
+  while (!output.empty()) {
+    const std::size_t n = TryWrite(output);
+    if (n == 0) return false;
+    output.erase(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  return true;
+}
+
 void Socket::FinishWriting() noexcept {
   if (fd_ >= 0) shutdown(fd_, SHUT_WR);
 }

@@ -81,6 +81,8 @@ class Socket {
   Socket TryAccept();
   std::optional<std::size_t> TryRead(std::span<std::byte> bytes);
   std::size_t TryWrite(std::span<const std::byte> bytes);
+  /// Writes what goes out now and takes it off `output`; true when nothing is left.
+  bool TryDrain(std::vector<std::byte>& output);
   /// The other side reads to the end of what was written, then sees it closed. Never throws.
   void FinishWriting() noexcept;
   /// True once the other side has closed and everything it sent is read.

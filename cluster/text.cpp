@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <cstdio>
 #include <system_error>
+
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -17,15 +18,11 @@ std::string SystemWords(int error_number) {
 }
 
 std::string InSeconds(std::chrono::milliseconds duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g s", static_cast<double>(duration.count()) / 1e3);
-  return text;
+  return Formatted("%.4g s", static_cast<double>(duration.count()) / 1e3);
 }
 
 std::string InTenths(std::chrono::nanoseconds duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(duration.count()) / 1e9);
-  return text;
+  return Formatted("%.1f s", static_cast<double>(duration.count()) / 1e9);
 }
 
 std::string Enumerate(const std::vector<std::string>& names) {

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "configs/checks.hpp"
+#include "configs/schema.hpp"
 #include "configs/spelling.hpp"
 
 namespace troupe {
@@ -70,8 +71,8 @@ static void CheckKinds(const Config& config, const EdgeConfig& edge, Report& rep
   const ModuleConfig& to = *config.Find(edge.to);
   if (from.kind == ModuleKind::kLlama) {
     report.Add(KeyOf(edge, "from"), "\"" + from.name +
-                                        "\" is a \"llama\" module, which feeds "
-                                        "nothing in this build; expected a \"vit\" module");
+                                        "\" is a \"llama\" module: that one feeds another is " +
+                                        kNotSupportedYet + "; expected a \"vit\" module");
   } else if (to.kind == ModuleKind::kVit) {
     report.Add(KeyOf(edge, "to"), "\"" + to.name +
                                       "\" is a \"vit\" module, which reads images; "

@@ -4,6 +4,7 @@
 
 #include "configs/checks.hpp"
 #include "configs/colocating.hpp"
+#include "configs/schema.hpp"
 #include "configs/spelling.hpp"
 #include "configs/toml_value.hpp"
 #include "layout/ranks_text.hpp"
@@ -79,12 +80,11 @@ static void CheckRankCount(const Config& config, const ModuleConfig& module, std
   }
 }
 
-/// What this build runs no real module with.
-static void CheckUnavailable(const ModuleConfig& module, Report& report) {
+static void CheckUnsupportedSizes(const ModuleConfig& module, Report& report) {
   for (const auto& [name, value] : {std::pair("cp", module.layout.cp), {"ep", module.layout.ep}}) {
     if (value == 1) continue;
     report.Add(KeyOf(module, "layout.") + name,
-               std::to_string(value) + " is not available in this build; expected 1");
+               std::to_string(value) + " is " + kNotSupportedYet + "; expected 1");
   }
 }
 
@@ -92,16 +92,8 @@ static void CheckLayout(const Config& config, const ModuleConfig& module, Report
   const std::string key = KeyOf(module, "layout");
   const auto size = [&](const char* name) { return key + "." + name; };
   if (!report.Good({key, size("tp"), size("cp"), size("pp"), size("dp"), size("ep")})) return;
-  const Layout& layout = module.layout;
-  const std::int64_t takes = RanksOf(layout);
-  CheckRankCount(config, module, takes, report);
-  if (!report.Good({KeyOf(module, "kind")})) return;
-  if (module.kind != ModuleKind::kSynthetic) return CheckUnavailable(module, report);
-  const std::int64_t shared = takes / layout.pp;
-  if (shared % layout.ep == 0) return;
-  report.Add(size("ep"), "expected a divisor of tp * cp * dp = " + std::to_string(shared) +
-                             ", got " + std::to_string(layout.ep) +
-                             DivisorHint(size("ep"), shared, layout.ep));
+  CheckRankCount(config, module, RanksOf(module.layout), report);
+  CheckUnsupportedSizes(module, report);
 }
 
 static void CheckInline(const Config& config, const ModuleConfig& module, Report& report) {

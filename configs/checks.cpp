@@ -3,6 +3,8 @@
 #include <iterator>
 #include <set>
 
+#include "layout/text.hpp"
+
 namespace troupe {
 
 std::string KeyOf(const ModuleConfig& module, const std::string& key) {
@@ -19,18 +21,9 @@ const Layout& LayoutOf(const Config& config, const ModuleConfig& module) {
   return host == nullptr ? module.layout : host->layout;
 }
 
-void ExpectMultiple(const Named& number, const Named& divisor, Report& report) {
-  if (!report.Good({number.key, divisor.key}) || divisor.value < 1) return;
-  if (number.value % divisor.value == 0) return;
-  const bool blame_number = report.Later(number.key, divisor.key) == number.key;
-  const auto& [key, value] = blame_number ? number : divisor;
-  const auto& [other_key, other] = blame_number ? divisor : number;
-  const std::string relation = blame_number ? "expected a multiple of " : "expected a divisor of ";
-  report.Add(key, relation + other_key + " = " + std::to_string(other) + ", got " +
-                      std::to_string(value) + (blame_number ? "" : DivisorHint(key, other, value)));
-}
-
-std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_t got) {
+/// "; tp can be 1, 2 or 4", for an error at `key`: the divisors of `number`; where there are many,
+/// the two around `got`, which is at least 1.
+static std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_t got) {
   constexpr std::size_t kMostListed = 8;
   std::set<std::int64_t> divisors;
   for (std::int64_t low = 1; low * low <= number; ++low) {
@@ -43,12 +36,18 @@ std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_
     if (above == divisors.end()) return "; the nearest is " + below;
     return "; the nearest are " + below + " and " + std::to_string(*above);
   }
-  std::string text = "; " + key.substr(key.rfind('.') + 1) + " can be ";
-  for (const std::int64_t divisor : divisors) {
-    if (divisor != 1) text += divisor == *divisors.rbegin() ? " or " : ", ";
-    text += std::to_string(divisor);
-  }
-  return text;
+  return "; " + key.substr(key.rfind('.') + 1) + " can be " + AnyOf(divisors);
+}
+
+void ExpectMultiple(const Named& number, const Named& divisor, Report& report) {
+  if (!report.Good({number.key, divisor.key}) || divisor.value < 1) return;
+  if (number.value % divisor.value == 0) return;
+  const bool blame_number = report.Later(number.key, divisor.key) == number.key;
+  const auto& [key, value] = blame_number ? number : divisor;
+  const auto& [other_key, other] = blame_number ? divisor : number;
+  const std::string relation = blame_number ? "expected a multiple of " : "expected a divisor of ";
+  report.Add(key, relation + other_key + " = " + std::to_string(other) + ", got " +
+                      std::to_string(value) + (blame_number ? "" : DivisorHint(key, other, value)));
 }
 
 void CheckConfig(const Config& config, Report& report) {

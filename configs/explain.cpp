@@ -81,15 +81,15 @@ std::string ExplainUnset(const PossibleKey& key) {
             Quoted(kinds[static_cast<std::size_t>(key.module->kind)]);
   } else if (key.spec->placement && key.module != nullptr && key.module->inline_in) {
     text += "the module runs inline in " + Quoted(*key.module->inline_in) + " and has its";
-  } else if (key.spec->type == ValueType::kNotInBuild) {
-    text += "not available in this build";
+  } else if (key.spec->type == ValueType::kNotSupported) {
+    text += kNotSupportedYet;
   } else {
     const std::string value = PrintDefault(*key.spec);
     text += "default: " + (!key.spec->otherwise.empty() ? std::string(key.spec->otherwise)
                            : value.empty()              ? std::string("none")
                                                         : value);
   }
-  if (key.spec->type != ValueType::kNotInBuild) text += "\n  expected " + Expected(*key.spec);
+  if (key.spec->type != ValueType::kNotSupported) text += "\n  expected " + Expected(*key.spec);
   return text + "\n  " + std::string(key.spec->meaning) + "\n";
 }
 

@@ -276,8 +276,8 @@ Refused ReadValue(const KeySpec& key, const TomlValue& value, const Target& targ
       return {};
     case ValueType::kNodes:
       return ReadNodeCount(key, value, slot);
-    case ValueType::kNotInBuild:
-      return Refusal{value.place, "not available in this build; expected " + Expected(key)};
+    case ValueType::kNotSupported:
+      return Refusal{value.place, std::string(kNotSupportedYet) + "; expected " + Expected(key)};
     case ValueType::kBoolean:
       break;
   }

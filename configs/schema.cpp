@@ -110,7 +110,7 @@ std::string Expected(const KeySpec& key) {
       return "a list of files";
     case ValueType::kNodes:
       return "a whole number (nodes) of at least 1, or [[cluster.nodes]] tables";
-    case ValueType::kNotInBuild:
+    case ValueType::kNotSupported:
       return "no key " + std::string(key.name);
   }
   return {};

@@ -30,8 +30,11 @@ enum class ValueType {
   kAxes,       ///< the four axes in some order
   kFiles,      ///< a list of paths
   kNodes,      ///< a count; tables of the same name are read as TableSpec says
-  kNotInBuild  ///< known, and refused whatever it holds
+  kNotSupported  ///< known, and refused whatever it holds
 };
+
+/// What messages and documents say of keys, values and edges that a later version may take.
+inline constexpr const char* kNotSupportedYet = "not supported yet";
 
 /// A set of module kinds, one bit each.
 using KindSet = unsigned;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "layout/text.hpp"
+
 namespace troupe {
 
 /// A data set that cannot be used: one line per fault, with file, row, id and reason.
@@ -14,17 +16,11 @@ class DataError : public std::runtime_error {
  public:
   explicit DataError(const std::string& line) : DataError(std::vector<std::string>{line}) {}
   explicit DataError(std::vector<std::string> lines)
-      : std::runtime_error(Joined(lines)), lines_(std::move(lines)) {}
+      : std::runtime_error(Listed(lines, "\n")), lines_(std::move(lines)) {}
 
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
-  static std::string Joined(const std::vector<std::string>& lines) {
-    std::string text;
-    for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
-    return text;
-  }
-
   std::vector<std::string> lines_;
 };
 

@@ -1,24 +1,19 @@
 #include "modules/freezing.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "modules/parameters.hpp"
+#include "modules/stage_parts.hpp"
 
 namespace troupe {
 
 bool StageTrains(const Config& config, const std::string& module, int pp) {
-  const ModuleConfig& own = FindModule(config, module);
-  if (own.kind == ModuleKind::kSynthetic) return !own.frozen;
-  return std::ranges::any_of(StageParameters(config, module, pp),
-                             [](const ParameterSpec& spec) { return !spec.frozen; });
+  return std::ranges::any_of(StageParts(config, module, pp), &StagePart::trains);
 }
 
 bool RunsBackward(const Config& config, const std::string& module, int pp) {
-  if (StageTrains(config, module, pp)) return true;
-  if (pp > 0) return RunsBackward(config, module, pp - 1);
-  return std::ranges::any_of(IncomingEdges(config, module), [&](const EdgeConfig* edge) {
-    return EdgeCarriesGradient(config, *edge);
-  });
+  return std::ranges::any_of(StageParts(config, module, pp), &StagePart::runs_backward);
 }
 
 bool HopCarriesGradient(const Config& config, const std::string& module, int pp) {
@@ -28,12 +23,13 @@ bool HopCarriesGradient(const Config& config, const std::string& module, int pp)
 bool EdgeCarriesGradient(const Config& config, const EdgeConfig& edge) {
   const ModuleConfig& from = FindModule(config, edge.from);
   if (from.inline_in) return !from.frozen || (edge.through && !edge.through->frozen);
-  // Another edge's projector may train on the last stage of a source that itself does not.
-  const int last = from.num_stages() - 1;
-  if (!from.frozen || (last > 0 && RunsBackward(config, from.name, last - 1))) return true;
-  if (edge.through && edge.through->on == ProjectorEnd::kFrom && !edge.through->frozen) return true;
-  return std::ranges::any_of(IncomingEdges(config, from.name), [&](const EdgeConfig* incoming) {
-    return EdgeCarriesGradient(config, *incoming);
+  // The rows come from the edge's projector if that runs there, else from the layers: what another
+  // edge's projector does on the same stage has no part in it.
+  const bool projects = edge.through && edge.through->on == ProjectorEnd::kFrom;
+  const std::vector<StagePart> parts = StageParts(config, from.name, from.num_stages() - 1);
+  return std::ranges::any_of(parts, [&](const StagePart& part) {
+    const bool gives_rows = projects ? part.edge && *part.edge == edge : part.module == &from;
+    return gives_rows && part.runs_backward();
   });
 }
 

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "modules/freezing.hpp"
 #include "modules/layer_split.hpp"
 #include "modules/parameters.hpp"
+#include "modules/stage_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -32,47 +32,66 @@ std::int64_t Kept(Recompute recompute, std::int64_t hidden, std::int64_t row,
   return recompute == Recompute::kAttention ? row : row + weights;
 }
 
-/// Elements that the layers of a vision stage keep for the backward pass of `images` images: of
-/// each layer two norm inputs and outputs, q k v, the attention weights, and the MLP's two wide
+/// What one rank computes on: samples of a microbatch, and a part in tp of the wide rows.
+struct RankWork {
+  std::int64_t samples = 0;
+  int tp = 1;
+  Keeps keeps;
+};
+
+/// Elements that the layers of a vision stage keep for their backward, with one image per sample:
+/// of each layer two norm inputs and outputs, q k v, the attention weights, and the MLP's two wide
 /// rows.
-std::int64_t VitElements(const ModuleConfig& module, std::int64_t layers, int tp,
-                         std::int64_t images, const Keeps& keeps) {
+std::int64_t VitElements(const ModuleConfig& module, std::int64_t layers, const RankWork& work) {
   const VitConfig& vit = module.vit;
   const std::int64_t rows = vit.num_patches() + 1;
-  const std::int64_t wide = CeilDivide(4 * vit.hidden + 2 * vit.mlp_hidden, tp);
-  const std::int64_t weights = keeps.weight * CeilDivide(vit.heads, tp) * rows;
-  return images * rows * layers *
+  const std::int64_t wide = CeilDivide(4 * vit.hidden + 2 * vit.mlp_hidden, work.tp);
+  const std::int64_t weights = work.keeps.weight * CeilDivide(vit.heads, work.tp) * rows;
+  return work.samples * rows * layers *
          Kept(module.recompute, vit.hidden, 4 * vit.hidden + wide, weights);
 }
 
-/// The same for a language stage of `samples` full samples; the gate makes the MLP three rows wide.
-/// `head`: the last stage also keeps the probabilities over its part of the vocabulary.
-std::int64_t LlamaElements(const ModuleConfig& module, std::int64_t layers, int tp,
-                           std::int64_t samples, bool head, const Keeps& keeps) {
+/// The same for a language stage of full samples; the gate makes the MLP three rows wide. `head`:
+/// the last stage also keeps the probabilities over its part of the vocabulary.
+std::int64_t LlamaElements(const ModuleConfig& module, std::int64_t layers, bool head,
+                           const RankWork& work) {
   const LlamaConfig& llama = module.llama;
   const std::int64_t kv_width = 2 * llama.hidden / llama.heads * llama.kv_heads;
-  const std::int64_t wide = CeilDivide(2 * llama.hidden + kv_width + 3 * llama.mlp_hidden, tp);
-  const std::int64_t weights = keeps.weight * CeilDivide(llama.heads, tp) * llama.context;
+  const std::int64_t wide = CeilDivide(2 * llama.hidden + kv_width + 3 * llama.mlp_hidden, work.tp);
+  const std::int64_t weights = work.keeps.weight * CeilDivide(llama.heads, work.tp) * llama.context;
   const std::int64_t row =
       layers * Kept(module.recompute, llama.hidden, 4 * llama.hidden + wide, weights) +
-      (head ? 2 * llama.hidden + keeps.probability * CeilDivide(llama.vocab, tp) : 0);
-  return samples * llama.context * row;
+      (head ? 2 * llama.hidden + work.keeps.probability * CeilDivide(llama.vocab, work.tp) : 0);
+  return work.samples * llama.context * row;
 }
 
+/// A projector keeps the encoder's rows and, of its wide rows, the inputs and outputs of the GELU.
+std::int64_t ProjectorElements(const Config& config, const EdgeConfig& edge, const RankWork& work) {
+  const ModuleConfig& from = FindModule(config, edge.from);
+  return work.samples * from.vit.rows_per_image() *
+         (HiddenSize(from) + 2 * CeilDivide(edge.through->hidden, work.tp));
+}
+
+std::int64_t ElementsOf(const Config& config, const StagePart& part, const RankWork& work) {
+  if (part.edge) return ProjectorElements(config, *part.edge, work);
+  const ModuleConfig& module = *part.module;
+  const std::int64_t layers = SplitLayers(module)[static_cast<std::size_t>(part.pp)].size();
+  return module.kind == ModuleKind::kVit
+             ? VitElements(module, layers, work)
+             : LlamaElements(module, layers, part.pp + 1 == module.num_stages(), work);
+}
+
+/// Nothing is kept of what stands before the first part that trains: no backward gets there.
 std::int64_t ActivationElements(const Config& config, const ModuleConfig& module, int pp,
                                 const Keeps& keeps) {
-  const std::int64_t layers = SplitLayers(module)[static_cast<std::size_t>(pp)].size();
-  const std::int64_t samples =
-      CeilDivide(config.samples_per_microbatch(), static_cast<std::int64_t>(module.layout.dp));
-  const int tp = module.layout.tp;
-  if (module.kind == ModuleKind::kVit) return VitElements(module, layers, tp, samples, keeps);
-  if (module.kind != ModuleKind::kLlama) return 0;
-  std::int64_t elements =
-      LlamaElements(module, layers, tp, samples, pp + 1 == module.num_stages(), keeps);
-  if (pp > 0) return elements;
-  for (const EdgeConfig* edge : InlineEdges(config, module.name)) {
-    const ModuleConfig& encoder = FindModule(config, edge->from);
-    elements += VitElements(encoder, encoder.vit.built_layers(), tp, samples, keeps);
+  if (module.kind == ModuleKind::kSynthetic) return 0;
+  const auto replicas = static_cast<std::int64_t>(module.layout.dp);
+  const RankWork work = {.samples = CeilDivide(config.samples_per_microbatch(), replicas),
+                         .tp = module.layout.tp,
+                         .keeps = keeps};
+  std::int64_t elements = 0;
+  for (const StagePart& part : StageParts(config, module.name, pp)) {
+    if (part.runs_backward()) elements += ElementsOf(config, part, work);
   }
   return elements;
 }
@@ -100,10 +119,8 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
     memory.offloaded = mixed ? memory.rounded : memory.parameters;
   }
   if (own.offload == Offload::kState) memory.offloaded = memory.state();
-  if (RunsBackward(config, module, pp)) {
-    const std::int64_t elements = ActivationElements(config, own, pp, KeepsOf(config, attention));
-    memory.activations = static_cast<std::size_t>(elements) * (mixed ? element / 2 : element);
-  }
+  const std::int64_t kept = ActivationElements(config, own, pp, KeepsOf(config, attention));
+  memory.activations = static_cast<std::size_t>(kept) * (mixed ? element / 2 : element);
   return memory;
 }
 

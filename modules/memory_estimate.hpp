@@ -25,8 +25,9 @@ enum class AttentionKeeps {
   kNothing   ///< one kernel that keeps sums of rows instead, wherever it is used
 };
 
-/// Parameters, gradients and optimizer state are exact. Activations assume full samples and one
-/// image per sample and encoder. `attention`: of stages that compute with the library's operations,
+/// Parameters, gradients and optimizer state are exact. Activations are those of the parts that run
+/// a backward (modules/stage_parts.hpp), with full samples and one image per sample and encoder:
+/// where an encoder is frozen and its projector trains, the projector's only. `attention`: of stages that compute with the library's operations,
 /// as those on GPUs and those in bfloat16 do; all others keep weights. On a GPU there always is
 /// such a kernel.
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp,

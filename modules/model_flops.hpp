@@ -22,6 +22,8 @@ struct StepShape {
 struct PassFlops {
   double forward = 0.0;
   double backward = 0.0;
+  double weights = 0.0;  ///< of the backward, what makes gradients of weights
+  PassFlops& operator+=(const PassFlops& other);
   double total() const { return forward + backward; }
 };
 
@@ -36,6 +38,10 @@ struct PartFlops {
 /// computes gradients of what trains, and of inputs where anything before them trains. Modules in
 /// the order of the configuration, then projectors in that of its edges; synthetic ones have none.
 std::vector<PartFlops> StepFlops(const Config& config, const StepShape& shape);
+
+/// Those of one stage, of everything that runs on it; `shape` is what its ranks compute on together.
+PassFlops StageFlops(const Config& config, const std::string& module, int pp,
+                     const StepShape& shape);
 
 /// The sum of all parts, forward and backward.
 double TotalFlops(const std::vector<PartFlops>& parts);

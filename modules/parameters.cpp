@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "modules/layer_split.hpp"
+#include "modules/stage_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -152,10 +153,6 @@ void AddProjector(std::vector<ParameterSpec>& specs, const Config& config, const
   list.Add("linear_2.bias", {out});
 }
 
-bool RunsAt(const EdgeConfig& edge, ProjectorEnd end) {
-  return edge.through && edge.through->on == end;
-}
-
 template <class Accept>
 std::vector<const EdgeConfig*> EdgesWhere(const Config& config, Accept accept) {
   std::vector<const EdgeConfig*> result;
@@ -214,20 +211,11 @@ ParameterSlice SliceOf(const ParameterSpec& spec, int tp, int tp_size) {
 std::vector<ParameterSpec> StageParameters(const Config& config, const std::string& module,
                                            int pp) {
   std::vector<ParameterSpec> specs;
-  const ModuleConfig& own = FindModule(config, module);
-  if (pp == 0) {
-    for (const EdgeConfig* edge : InlineEdges(config, module)) {
-      AddModule(specs, FindModule(config, edge->from), 0);
-      if (edge->through) AddProjector(specs, config, *edge);
-    }
-    for (const EdgeConfig* edge : IncomingEdges(config, module)) {
-      if (RunsAt(*edge, ProjectorEnd::kTo)) AddProjector(specs, config, *edge);
-    }
-  }
-  AddModule(specs, own, pp);
-  if (pp + 1 == own.num_stages()) {
-    for (const EdgeConfig* edge : OutgoingEdges(config, module)) {
-      if (RunsAt(*edge, ProjectorEnd::kFrom)) AddProjector(specs, config, *edge);
+  for (const StagePart& part : StageParts(config, module, pp)) {
+    if (part.module) {
+      AddModule(specs, *part.module, part.pp);
+    } else {
+      AddProjector(specs, config, *part.edge);
     }
   }
   return specs;

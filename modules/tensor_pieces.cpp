@@ -1,23 +1,30 @@
 #include "modules/tensor_pieces.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <stdexcept>
 
 namespace troupe {
 
-std::string ToString(TensorKind kind) {
+const char* InWords(TensorKind kind) {
   switch (kind) {
     case TensorKind::kParameter:
       return "parameter";
     case TensorKind::kGradient:
       return "gradient";
     case TensorKind::kFirstMoment:
-      return "first_moment";
+      return "first moment";
     case TensorKind::kSecondMoment:
-      return "second_moment";
+      return "second moment";
   }
   throw std::invalid_argument("tensor kind: unknown");
+}
+
+std::string ToString(TensorKind kind) {
+  std::string name = InWords(kind);
+  std::ranges::replace(name, ' ', '_');
+  return name;
 }
 
 std::string Describe(const TensorPiece& piece) {

@@ -8,6 +8,8 @@
 
 namespace troupe {
 
+/// "parameter", "gradient", "first moment", "second moment".
+const char* InWords(TensorKind kind);
 /// "parameter", "gradient", "first_moment", "second_moment": part of the format of checkpoints.
 std::string ToString(TensorKind kind);
 

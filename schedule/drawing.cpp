@@ -1,20 +1,14 @@
 #include "schedule/drawing.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <utility>
 
+#include "layout/text.hpp"
 #include "schedule/lint.hpp"
 
 namespace troupe {
 namespace {
-
-std::string Percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f%%", 100.0 * share);
-  return text;
-}
 
 /// "language.s0" and ".s2" become "language.s0,s2".
 std::string RowName(const std::string& before, const std::string& stage) {
@@ -85,15 +79,13 @@ std::string ToText(const Drawing& drawing, int width) {
     }
     std::string name = row.name;
     name.resize(name_width, ' ');
-    const std::string bubble = Percent(row.bubble);
+    const std::string bubble = Formatted("%.1f%%", 100.0 * row.bubble);
     text += name + "  " + line + "  " +
             std::string(6 - std::min<std::size_t>(6, bubble.size()), ' ') + bubble + "\n";
   }
-  char axis[128];
-  std::snprintf(axis, sizeof axis, "%.3g ms", makespan * 1e-6);
   std::string last(columns, ' ');
   last[0] = '0';
-  const std::string end(axis);
+  const std::string end = Formatted("%.3g ms", makespan * 1e-6);
   last.replace(columns - std::min(columns, end.size()), end.size(), end);
   text += std::string(name_width + 2, ' ') + last + "  bubble\n";
   text += std::string(name_width + 2, ' ') +

@@ -40,6 +40,17 @@ void PlaneDoor::Open(Pump& pump, PlaneEngine& engine) {
   engine_ = &engine;
 }
 
+std::shared_ptr<void> PlaneDoor::AbortWith(AbortSignal* signal) const {
+  if (signal == nullptr) return nullptr;
+  return signal->Subscribe([pump = pump_, engine = engine_](const Failure& cause) {
+    pump->Post([engine, cause] { engine->Abort(cause); });
+  });
+}
+
+std::string PlaneDoor::CauseOf(const PlaneSettings& settings, const std::string& error) {
+  return settings.names[static_cast<std::size_t>(settings.self)] + ": data plane: " + error;
+}
+
 void PlaneDoor::CheckAddresses(std::size_t count) const {
   if (count != static_cast<std::size_t>(num_processes_))
     throw std::invalid_argument("data plane: expected " + std::to_string(num_processes_) +

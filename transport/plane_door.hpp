@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "transport/abort_signal.hpp"
 #include "transport/plane.hpp"
 #include "transport/plane_engine.hpp"
 #include "transport/pump.hpp"
@@ -39,6 +40,11 @@ class PlaneDoor : public Plane {
   /// Once, in the constructor of the plane. Both live until its Close() has ended the pump's
   /// thread; the pump answers those who still post for as long as the plane lives.
   void Open(Pump& pump, PlaneEngine& engine);
+  /// Aborts the engine, on the pump's thread, when `signal` is raised and for as long as the result
+  /// lives. Null without a signal.
+  std::shared_ptr<void> AbortWith(AbortSignal* signal) const;
+  /// "n1: data plane: ERROR", of an error that ended the pump's thread.
+  static std::string CauseOf(const PlaneSettings& settings, const std::string& error);
   void CheckAddresses(std::size_t count) const;
   void Connected() { connected_ = true; }
 

@@ -40,6 +40,8 @@ struct ActorWaits {
 
 /// "the gradient of microbatch 3 from stage vision.s0 dp1".
 std::string ToString(const Wait& wait);
+/// The same without "the", for what is not there: "no gradient of microbatch 3 from ...".
+std::string WithoutArticle(const Wait& wait);
 
 /// "forward on devices 1, 2": what the devices of one shard are asked for together.
 std::string OnRanks(const std::string& what, const std::vector<int>& ranks);

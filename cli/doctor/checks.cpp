@@ -5,6 +5,7 @@
 
 #include "cluster/address_class.hpp"
 #include "layout/ranks_text.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -190,9 +191,9 @@ Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& 
 
 Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,
                      int needed, const std::string& missing) {
-  std::string line = devices.empty() ? "no NVIDIA device" : "";
-  for (const std::string& device : devices) line += (line.empty() ? "" : ", ") + device;
-  if (!devices.empty()) line = std::to_string(devices.size()) + " NVIDIA: " + line;
+  const std::string line = devices.empty()
+                               ? "no NVIDIA device"
+                               : std::to_string(devices.size()) + " NVIDIA: " + Listed(devices);
   if (backend != "cuda") {
     return Well("gpu",
                 line + "; backend " + backend + (devices.empty() ? " needs" : " uses") + " none");

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "cluster/text.hpp"
+#include "transport/descriptor.hpp"
 
 namespace troupe {
 namespace {
@@ -68,24 +69,10 @@ std::vector<fs::path> MissingFolders(fs::path directory) {
   return missing;
 }
 
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 void WriteProbe(const std::string& directory) {
   std::string path = directory + "/.doctor-XXXXXX";
-  const File file(mkostemp(path.data(), O_CLOEXEC));
-  if (file.get() < 0) {
+  const Descriptor file(mkostemp(path.data(), O_CLOEXEC));
+  if (!file) {
     throw std::runtime_error(directory + ": cannot create a file: " + SystemWords(errno));
   }
   const char bytes[4096] = {};

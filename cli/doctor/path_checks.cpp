@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "cli/doctor/checks.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -38,21 +38,15 @@ std::string AdviceOn(JoinFault fault) {
   return "";
 }
 
-std::string Number(const char* format, double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 std::string DurationText(double seconds) {
-  if (seconds < 1e-3) return Number("%.0f us", seconds * 1e6);
-  if (seconds < 1.0) return Number("%.1f ms", seconds * 1e3);
-  return Number("%.1f s", seconds);
+  if (seconds < 1e-3) return Formatted("%.0f us", seconds * 1e6);
+  if (seconds < 1.0) return Formatted("%.1f ms", seconds * 1e3);
+  return Formatted("%.1f s", seconds);
 }
 
 std::string RateText(std::uint64_t bytes, double seconds) {
   const double rate = static_cast<double>(bytes) / std::max(seconds, 1e-9);
-  return rate < 1e9 ? Number("%.0f MB/s", rate / 1e6) : Number("%.1f GB/s", rate / 1e9);
+  return rate < 1e9 ? Formatted("%.0f MB/s", rate / 1e6) : Formatted("%.1f GB/s", rate / 1e9);
 }
 
 /// Whether bytes stay in this machine: shared memory, or TCP that leaves through no interface.
@@ -91,10 +85,6 @@ std::string Padded(std::string text, std::size_t width) {
   return text;
 }
 
-std::string Count(std::ptrdiff_t count, const char* thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 Finding Well(std::string name, std::string line) {
@@ -115,7 +105,7 @@ std::string BytesText(std::uint64_t bytes) {
     value /= 1024.0;
     ++unit;
   }
-  return Number(unit == 0 ? "%.0f " : "%.1f ", value) + kUnits[unit];
+  return Formatted(unit == 0 ? "%.0f " : "%.1f ", value) + kUnits[unit];
 }
 
 bool AnyFailure(const Findings& findings) {
@@ -137,8 +127,8 @@ std::string FindingsTable(Findings findings) {
   const auto failures = std::ranges::count(findings, Verdict::kFailure, &Finding::verdict);
   const auto warnings = std::ranges::count(findings, Verdict::kWarning, &Finding::verdict);
   return text + (failures == 0 ? "nothing found that would fail" : "the job would fail") + ": " +
-         Count(std::ssize(findings), "check") + ", " + Count(warnings, "warning") + ", " +
-         Count(failures, "failure") + "\n";
+         Counted(std::ssize(findings), "check") + ", " + Counted(warnings, "warning") + ", " +
+         Counted(failures, "failure") + "\n";
 }
 
 Finding CheckPath(const PathFacts& facts, double suspect_after_s) {

@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
 #include "cli/columns.hpp"
+#include "layout/text.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
-
-std::string Format(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
-}
-
-std::string Percent(double share) { return Format("%.1f%%", 100.0 * share); }
 
 std::string Peaks(const std::vector<std::int64_t>& peaks) {
   std::string text;
@@ -34,12 +27,12 @@ std::string Peaks(const std::vector<std::int64_t>& peaks) {
 double GainOver(double base, double step) { return base == step ? 0.0 : 1.0 - step / base; }
 
 std::string StepText(const BenchEntry& entry) {
-  if (entry.step_ms.empty()) return Format("%.2f", entry.simulated.step_ms);
+  if (entry.step_ms.empty()) return Formatted("%.2f", entry.simulated.step_ms);
   const Interval95 step = MedianOf(entry.step_ms);
-  const std::string median = Format("%.2f", step.median);
+  const std::string median = Formatted("%.2f", step.median);
   if (!step.bounds) return median;
-  return median + " [" + Format("%.2f", step.bounds->low) + ", " +
-         Format("%.2f", step.bounds->high) + "]";
+  return median + " [" + Formatted("%.2f", step.bounds->low) + ", " +
+         Formatted("%.2f", step.bounds->high) + "]";
 }
 
 std::string BubbleText(const BenchEntry& entry) {
@@ -50,13 +43,13 @@ std::string BubbleText(const BenchEntry& entry) {
 std::string RateText(const BenchEntry& entry) {
   const double rate = entry.samples_per_second();
   if (rate == 0.0) return "-";
-  return Format(rate < 100.0 ? "%.2f" : "%.0f", rate);
+  return Formatted(rate < 100.0 ? "%.2f" : "%.0f", rate);
 }
 
 std::string VirtualText(const BenchEntry& entry) {
   const double step_ms = entry.virtually->step_ms;
-  return Format("%.3f", step_ms) + " (" +
-         Format("%+.3f%%", 0.0 - 100.0 * GainOver(entry.simulated.step_ms, step_ms)) + ")";
+  return Formatted("%.3f", step_ms) + " (" +
+         Formatted("%+.3f%%", 0.0 - 100.0 * GainOver(entry.simulated.step_ms, step_ms)) + ")";
 }
 
 }  // namespace
@@ -110,7 +103,7 @@ std::string TextOf(const std::vector<BenchEntry>& entries) {
     row = {entry.candidate.kind, std::to_string(entry.candidate.microbatches()),
            StepText(entry),      RateText(entry),
            BubbleText(entry),    Peaks(entry.simulated.peak_activations)};
-    if (measured) row.push_back(Format("%+.1f%%", 100.0 * MedianOf(entry.errors).median));
+    if (measured) row.push_back(Formatted("%+.1f%%", 100.0 * MedianOf(entry.errors).median));
     if (virtually) row.push_back(VirtualText(entry));
     row.push_back(Verdict(entry, *baseline));
   }

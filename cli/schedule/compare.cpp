@@ -10,18 +10,13 @@
 namespace troupe {
 namespace {
 
-/// The modules with their layouts, and nothing in them.
-Config Emptied(Config config) {
-  std::erase_if(config.edges, [&](const EdgeConfig& edge) {
-    return config.Find(edge.from)->inline_in.has_value();
-  });
-  std::erase_if(config.modules, [](const ModuleConfig& m) { return m.inline_in.has_value(); });
+/// What shapes are made for: a row of one value for each sample. Stages, rules and gradients are those
+/// of the plan.
+Config WithSmallRows(Config config) {
   for (ModuleConfig& module : config.modules) {
-    module.kind = ModuleKind::kSynthetic;
     module.synthetic.hidden = 1;
     module.synthetic.rows_per_sample = 1;
   }
-  for (EdgeConfig& edge : config.edges) edge.through.reset();
   return config;
 }
 
@@ -118,10 +113,11 @@ SimulatedRow SimulateRow(const Candidate& candidate, const StageTimes& times) {
 
 VirtualRow RunVirtually(const Candidate& candidate, const StageTimes& times, std::int64_t steps) {
   const auto begin = std::chrono::steady_clock::now();
+  const Config small = WithSmallRows(candidate.plan->config());
   VirtualJob job;
-  job.plan = std::make_shared<const JobPlan>(Emptied(candidate.plan->config()));
-  job.make_program = MakeShapePrograms(job.plan->config());
-  job.source = std::make_shared<SyntheticSource>(job.plan->config());
+  job.plan = candidate.plan;
+  job.make_program = MakeShapePrograms(small);
+  job.source = std::make_shared<SyntheticSource>(small);
   job.takes_ns = times.AsWorkTime(job.plan->schedule());
   job.steps = steps;
   const VirtualRun run = RunInVirtualTime(job);

@@ -53,7 +53,8 @@ struct VirtualRow {
   std::size_t actors = 0;
   double wall_seconds = 0.0;
 };
-/// Whatever the modules are, they become synthetic: their sizes do not matter, only `times` do.
+/// Stages and what goes between them are those of the job; its tensors are small, and what stages
+/// compute, inline encoders included, is in `times` only.
 /// Throws std::runtime_error with the cause when the job fails.
 VirtualRow RunVirtually(const Candidate& candidate, const StageTimes& times, std::int64_t steps);
 

@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
@@ -10,6 +9,7 @@
 #include "cli/schedule/verbs.hpp"
 #include "files/output_file.hpp"
 #include "schedule/drawing.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
@@ -42,12 +42,10 @@ int Show(const ShowArguments& arguments) {
   const Simulation simulation =
       Simulate(plan.graph(), times.WithLinks(plan.schedule()),
                times.AsPassDuration(plan.schedule()), candidate.microbatches());
-  char bubble[64];
-  std::snprintf(bubble, sizeof bubble, "%.1f%%", 100.0 * BubbleOf(plan, simulation));
-  const Drawing drawing =
-      DrawingOf(plan.graph(), plan.schedule(), simulation,
-                candidate.kind + ", " + std::to_string(candidate.microbatches()) +
-                    " microbatches, bubble " + bubble + ", durations " + times.source);
+  const Drawing drawing = DrawingOf(
+      plan.graph(), plan.schedule(), simulation,
+      candidate.kind + ", " + std::to_string(candidate.microbatches()) + " microbatches, bubble " +
+          Percent(BubbleOf(plan, simulation)) + ", durations " + times.source);
   if (arguments.out == "svg") {
     Print(ToSvg(drawing), arguments.file);
   } else if (arguments.out == "csv") {

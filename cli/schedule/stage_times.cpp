@@ -12,7 +12,8 @@
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
-#include "modules/parameters.hpp"
+#include "modules/model_flops.hpp"
+#include "modules/unit_samples.hpp"
 #include "trace/analyze/link_time.hpp"
 #include "trace/analyze/median.hpp"
 #include "trace/run_trace.hpp"
@@ -24,28 +25,15 @@ constexpr double kFlopsPerSecond = 10e9;
 
 std::int64_t Ns(double ms) { return static_cast<std::int64_t>(std::llround(ms * 1e6)); }
 
-/// Rows that one replica of the module works on in a microbatch.
-double RowsOf(const Config& config, const ModuleConfig& module) {
-  const double samples = static_cast<double>(config.samples_per_microbatch()) / module.layout.dp;
-  const bool vit = module.kind == ModuleKind::kVit;
-  return samples * static_cast<double>(vit ? module.vit.rows_per_image() : module.llama.context);
-}
-
-/// Two per weight and row, and four per layer, row, context row and hidden unit for attention.
-double ForwardFlops(const Config& config, const ModuleConfig& module, int pp) {
-  const bool vit = module.kind == ModuleKind::kVit;
-  const double rows = RowsOf(config, module);
-  double weights = 0.0;
-  for (const ParameterSpec& spec : StageParameters(config, module.name, pp)) {
-    const bool looked_up = spec.name.find("embed") != std::string::npos;
-    if (spec.shape.size() >= 2 && !looked_up) weights += static_cast<double>(spec.num_elements());
-  }
-  const auto layers = static_cast<double>(vit ? module.vit.built_layers() : module.llama.layers) /
-                      module.num_stages();
-  const auto hidden = static_cast<double>(vit ? module.vit.hidden : module.llama.hidden);
-  const auto context =
-      static_cast<double>(vit ? module.vit.rows_per_image() : module.llama.context);
-  return 2.0 * weights * rows + 4.0 * layers * rows * context * hidden;
+/// What the largest replica of the module works on in a microbatch: full samples, all of whose
+/// tokens have a label, and one image per sample and encoder.
+StepShape MicrobatchOf(const Config& config, const ModuleConfig& module) {
+  StepShape shape;
+  shape.samples = MostSamplesOfUnit(config, module, config.schedule.microbatches);
+  shape.tokens = module.llama.context;
+  shape.labels = shape.samples * shape.tokens;
+  for (const ModuleConfig& encoder : config.modules) shape.images[encoder.name] = shape.samples;
+  return shape;
 }
 
 StageTime TimeOf(const Config& config, const ModuleConfig& module, int pp) {
@@ -56,8 +44,10 @@ StageTime TimeOf(const Config& config, const ModuleConfig& module, int pp) {
     return {Ns(synthetic.forward_ms * share), Ns(synthetic.backward_ms * share),
             Ns(synthetic.backward_ms * share * synthetic.weight_share)};
   }
-  const double seconds = ForwardFlops(config, module, pp) / module.layout.tp / kFlopsPerSecond;
-  return {Ns(seconds * 1e3), Ns(seconds * 2e3), Ns(seconds * 1e3)};
+  const PassFlops flops = StageFlops(config, module.name, pp, MicrobatchOf(config, module));
+  const double flops_per_ms = kFlopsPerSecond * 1e-3 * module.layout.tp;
+  return {Ns(flops.forward / flops_per_ms), Ns(flops.backward / flops_per_ms),
+          Ns(flops.weights / flops_per_ms)};
 }
 
 std::int64_t MedianIfAny(std::vector<std::int64_t> samples) {

@@ -30,8 +30,9 @@ struct StageTimes {
   WorkTime AsWorkTime(const Schedule& schedule) const;
 };
 
-/// Synthetic modules: as stated. Others: from the number of multiplications, layers and sizes, at
-/// 10 GFLOP/s per rank; good for proportions, not for seconds.
+/// Synthetic modules: as stated. Others: from the number of multiplications at 10 GFLOP/s per rank, of
+/// everything that runs on the stage, inline encoders included, and in backwards of what they compute
+/// gradients for (StageFlops). Good for proportions, not for seconds.
 StageTimes TimesOf(const Candidate& candidate);
 
 /// Medians of what RUN's trace holds, by the names of stages; times of links as LinkTime has them.

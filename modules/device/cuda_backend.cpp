@@ -1,7 +1,6 @@
 #include "modules/device/cuda_backend.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "gpu/device.hpp"
 #include "layout/ranks_text.hpp"
+#include "layout/text.hpp"
 #include "modules/device/stream_queue.hpp"
 #include "modules/torch/cuda/torch_cuda.hpp"
 #include "transport/gpu/device_group.hpp"
@@ -85,10 +85,8 @@ class CudaBackend final : public DeviceBackend {
  private:
   static std::string DeviceLine(int device, const std::vector<int>& ranks) {
     const gpu::DeviceFacts facts = gpu::FactsOf(device);
-    char size[32];
-    std::snprintf(size, sizeof size, "%.1f GiB",
-                  static_cast<double>(facts.memory_bytes) / (1 << 30));
-    return "GPU " + std::to_string(device) + "  " + facts.name + ", " + size +
+    const double gib = static_cast<double>(facts.memory_bytes) / (1 << 30);
+    return "GPU " + std::to_string(device) + "  " + facts.name + Formatted(", %.1f GiB", gib) +
            (ranks.size() > 1 ? ": ranks " + RanksText(ranks) + " share it"
                              : ": rank " + RanksText(ranks));
   }

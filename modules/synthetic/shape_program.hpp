@@ -32,7 +32,7 @@ class ShapeProgram : public StageProgram {
   std::map<std::int64_t, std::vector<std::int64_t>> in_flight_;  ///< rows by incoming link, by unit
 };
 
-/// Programs of the synthetic modules of `config`. Their forward_ms and backward_ms do not matter.
+/// Programs of the modules of `config`, as wide as its `synthetic` says, whatever their kind.
 ProgramFactory MakeShapePrograms(const Config& config);
 
 }  // namespace troupe

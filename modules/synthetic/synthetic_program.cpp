@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "modules/freezing.hpp"
+#include "modules/parameters.hpp"
 #include "modules/tensor_pieces.hpp"
 #include "modules/unit_samples.hpp"
 
@@ -214,14 +215,13 @@ SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard)
   if (shard.pp > 0) {
     shape.in_carries_gradient.push_back(HopCarriesGradient(config, module.name, shard.pp - 1));
   }
-  const bool last = shard.pp == module.num_stages() - 1;
-  if (!last) shape.links_out = 1;
-  for (const EdgeConfig& edge : config.edges) {
-    if (edge.to == module.name && shard.pp == 0) {
-      shape.in_carries_gradient.push_back(EdgeCarriesGradient(config, edge));
+  if (shard.pp == 0) {
+    for (const EdgeConfig* edge : IncomingEdges(config, module.name)) {
+      shape.in_carries_gradient.push_back(EdgeCarriesGradient(config, *edge));
     }
-    if (edge.from == module.name && last) ++shape.links_out;
   }
+  const bool last = shard.pp == module.num_stages() - 1;
+  shape.links_out = last ? static_cast<int>(OutgoingEdges(config, module.name).size()) : 1;
   shape.links_in = static_cast<int>(shape.in_carries_gradient.size());
   return shape;
 }

@@ -12,12 +12,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-std::byte* BytesOf(const at::Tensor& rows) { return static_cast<std::byte*>(rows.data_ptr()); }
-
-std::size_t RowBytes(const at::Tensor& rows) {
-  return static_cast<std::size_t>(rows.size(1) * rows.element_size());
-}
-
 const std::int64_t* IndexOf(const at::Tensor& positions) {
   return positions.data_ptr<std::int64_t>();
 }

@@ -1,4 +1,6 @@
 // The verbs about schedules, as a user runs them, and the arithmetic of their tables.
+#include <cmath>
+#include <cstdlib>
 #include <fstream>
 
 #include <catch2/catch.hpp>
@@ -55,6 +57,69 @@ TEST_CASE("scaling a module scales its passes and no others", "[cli]") {
   CHECK(times.stages[3].backward_ns == 4'000'000);
   for (const char* bad : {"vision", "vision=", "vision=x", "vision=-1", "vision=1x", "visio=2"}) {
     CHECK_THROWS_AS(Scale(times, candidate, {bad}), LayoutError);
+  }
+}
+
+TEST_CASE("a stage that is frozen has no backward but that of what trains on it", "[cli]") {
+  const auto times = [](std::vector<std::string> overrides) {
+    return TimesOf(LoadCandidate({"configs/shapes.toml", std::move(overrides)}, "", 0)).stages;
+  };
+  const auto trained = times({});
+  CHECK(trained[0].backward_ns > 19 * trained[0].forward_ns / 10);  // pixels have no gradient
+  const auto frozen = times({"modules.vision.frozen=true"});
+  CHECK(frozen[0].forward_ns == trained[0].forward_ns);
+  // The projector: 2 images of 16 rows, 64 to 128 to 64, at 10 operations in a ns; the gradients of
+  // both weights, and that of what lies between.
+  CHECK(frozen[0].backward_ns == std::llround(3 * 2.0 * 32 * 64 * 128 / 10));
+  CHECK(frozen[0].weight_ns == std::llround(2 * 2.0 * 32 * 64 * 128 / 10));
+  CHECK(frozen[1].backward_ns == trained[1].backward_ns);
+  const auto at_language =
+      times({"modules.vision.frozen=true", "edges.vision.language.through.on=to"});
+  CHECK(at_language[0].backward_ns == 0);
+  CHECK(at_language[0].forward_ns < trained[0].forward_ns);
+  CHECK(at_language[1].backward_ns > trained[1].backward_ns);
+}
+
+TEST_CASE("an inline encoder takes its time on its host's first stage", "[cli]") {
+  const auto apart = TimesOf(LoadCandidate({"configs/shapes.toml", {}}, "", 0)).stages;
+  const auto inside = TimesOf(LoadCandidate({"configs/shapes_inline.toml", {}}, "", 0)).stages;
+  REQUIRE(inside.size() == 2);
+  // Four replicas with a rank each become one with two.
+  CHECK(std::abs(inside[0].forward_ns - apart[1].forward_ns - 2 * apart[0].forward_ns) < 4);
+  CHECK(std::abs(inside[0].backward_ns - apart[1].backward_ns - 2 * apart[0].backward_ns) < 4);
+  CHECK(inside[1].forward_ns == apart[2].forward_ns);
+}
+
+TEST_CASE("actors in virtual time run what is frozen and what is inline as simulated", "[cli]") {
+  const std::vector<ConfigArguments> configs = {
+      {"configs/shapes_inline.toml", {}},
+      {"configs/shapes_inline.toml", {"modules.language.frozen=true"}},
+      {"configs/shapes_frozen.toml", {}},
+      {"configs/shapes_frozen.toml", {"edges.vision.language.through.on=to"}},
+      {"configs/shapes_frozen.toml", {"modules.language.frozen=true"}}};
+  for (const ConfigArguments& config : configs) {
+    for (const char* kind : {"1f1b", "gpipe", "interleaved:2", "zb-h1"}) {
+      INFO(config.path << " "
+                       << Catch::StringMaker<std::vector<std::string>>::convert(config.overrides)
+                       << " " << kind);
+      const Candidate candidate = LoadCandidate(config, kind, 0);
+      const StageTimes times = TimesOf(candidate);
+      CHECK(RunVirtually(candidate, times, 1).step_ms ==
+            Approx(SimulateRow(candidate, times).step_ms).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("the labels that a last stage has not come to yet hold no first stage back", "[cli]") {
+  const ConfigArguments deep = {"configs/shapes.toml",
+                                {"modules.language.layout={pp=4}", "schedule.microbatches=8",
+                                 "edges.vision.language.credits=8"}};
+  for (const char* kind : {"1f1b", "gpipe", "zb-h1"}) {
+    INFO(kind);
+    const Candidate candidate = LoadCandidate(deep, kind, 0);
+    const StageTimes times = TimesOf(candidate);
+    CHECK(RunVirtually(candidate, times, 1).step_ms ==
+          Approx(SimulateRow(candidate, times).step_ms).epsilon(1e-9));
   }
 }
 

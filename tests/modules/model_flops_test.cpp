@@ -59,8 +59,31 @@ TEST_CASE("what is frozen costs no gradients of weights, and none of inputs nobo
   CHECK(FlopsOf(config, "vision_to_language").backward == 0);
   CHECK(FlopsOf(config, "language").backward > 0);  // "audio" still trains
   config.modules[1].frozen = true;
+  // Its projector, which runs in front of the language model, still trains.
+  CHECK(FlopsOf(config, "language").backward == kLanguageLinears + kHead + 2 * kLanguageAttention);
   config.edges[1].through->frozen = true;
   CHECK(FlopsOf(config, "language").backward == 0);
+}
+
+TEST_CASE("a stage has the operations of all that runs on it", "[modules]") {
+  Config config = SmallModulesConfig();
+  config.modules[0].layout.pp = 2;
+  const PassFlops first = StageFlops(config, "vision", 0, kShape);
+  CHECK(first.forward == kPatches + (kVisionLinears + kVisionAttention) / 2);
+  CHECK(first.weights == kPatches + kVisionLinears / 2);
+  const PassFlops last = StageFlops(config, "vision", 1, kShape);
+  CHECK(last.forward == (kVisionLinears + kVisionAttention) / 2 + kFirst + kSecond);
+  CHECK(last.backward == 2 * last.forward);
+  config.modules[0].frozen = true;
+  CHECK(StageFlops(config, "vision", 0, kShape).backward == 0);
+  CHECK(StageFlops(config, "vision", 1, kShape).forward == last.forward);
+  CHECK(StageFlops(config, "vision", 1, kShape).backward == kFirst + 2 * kSecond);
+  CHECK(StageFlops(config, "vision", 1, kShape).weights == kFirst + kSecond);
+  config.modules[0].layout.pp = 1;
+  const double language = StageFlops(config, "language", 0, kShape).forward;
+  config.modules[0].inline_in = "language";
+  CHECK(StageFlops(config, "language", 0, kShape).forward ==
+        language + kPatches + kVisionLinears + kVisionAttention + kFirst + kSecond);
 }
 
 TEST_CASE("operations are the same in every layout, and recomputation adds none", "[modules]") {

@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "modules/memory_estimate.hpp"
 #include "tests/modules/small_config.hpp"
 
 namespace troupe {
@@ -140,66 +139,6 @@ TEST_CASE("ranks beyond the key/value heads share a head and one of them owns it
   CHECK_THROWS_WITH(SliceOf(key, 0, 3),
                     "language.layers.0.self_attn.k_proj.weight: 2 key/value heads cannot be shared "
                     "by tp 3");
-}
-
-TEST_CASE("frozen parameters cost no gradients and no optimizer state", "[modules]") {
-  Config config = SmallModulesConfig();
-  const StageMemory trained = EstimateMemory(config, "vision", 0);
-  CHECK(trained.gradients == trained.parameters);
-  CHECK(trained.optimizer == 2 * trained.parameters);
-  CHECK(trained.activations > 0);
-  CHECK(trained.offloaded == 0);
-  config.modules[0].offload = Offload::kParameters;
-  CHECK(EstimateMemory(config, "vision", 0).offloaded == trained.parameters);
-  config.modules[0].offload = Offload::kState;
-  CHECK(EstimateMemory(config, "vision", 0).offloaded == 4 * trained.parameters);
-  config.modules[0].frozen = true;
-  const StageMemory projector = EstimateMemory(config, "vision", 0);
-  CHECK(projector.parameters == trained.parameters);
-  CHECK(projector.gradients == 4 * (12 * 8 + 12 + 16 * 12 + 16));
-  config.edges[0].through->frozen = true;
-  CHECK(EstimateMemory(config, "vision", 0).state() == trained.parameters);
-  CHECK(EstimateMemory(config, "vision", 0).activations == 0);
-}
-
-TEST_CASE("bfloat16 costs a short copy of the parameters, which alone leaves as parameters",
-          "[modules]") {
-  Config config = SmallModulesConfig();
-  const StageMemory whole = EstimateMemory(config, "vision", 0);
-  config.run.precision = Precision::kBFloat16;
-  config.modules[0].offload = Offload::kParameters;
-  const StageMemory mixed = EstimateMemory(config, "vision", 0);
-  CHECK(mixed.parameters == whole.parameters);
-  CHECK(2 * mixed.rounded == whole.parameters);
-  CHECK(mixed.gradients == whole.gradients);
-  CHECK(mixed.optimizer == whole.optimizer);
-  CHECK(2 * mixed.state() == 9 * whole.parameters);
-  CHECK(mixed.offloaded == mixed.rounded);
-  config.modules[0].offload = Offload::kState;
-  CHECK(EstimateMemory(config, "vision", 0).offloaded == mixed.state());
-}
-
-TEST_CASE("attention weights are counted where they are kept only", "[modules]") {
-  Config config = SmallModulesConfig();
-  const auto activations = [&](AttentionKeeps keeps) {
-    return EstimateMemory(config, "vision", 0, keeps).activations;
-  };
-  const std::size_t composed = activations(AttentionKeeps::kWeights);
-  // On the CPU float32 has loops of our own, which keep them whatever the library has.
-  CHECK(activations(AttentionKeeps::kNothing) == composed);
-  config.modules[0].recompute = Recompute::kAttention;
-  const std::size_t without = activations(AttentionKeeps::kWeights);
-  CHECK(without < composed);
-  config.modules[0].recompute = Recompute::kNone;
-
-  config.run.precision = Precision::kBFloat16;
-  CHECK(2 * activations(AttentionKeeps::kNothing) == without);
-  // Everything is half as long but the weights, which are float32.
-  CHECK(activations(AttentionKeeps::kWeights) == composed - without + without / 2);
-
-  config.run.precision = Precision::kFloat32;
-  config.cluster.backend = "cuda";
-  CHECK(activations(AttentionKeeps::kWeights) == without);
 }
 
 }  // namespace

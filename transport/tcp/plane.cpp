@@ -38,16 +38,12 @@ TcpPlane::TcpPlane(std::unique_ptr<Parts> made)
   Parts& parts = *parts_;
   Open(parts.pump, *parts.engine);
   const auto died = [&parts](const std::string& error) {
-    const std::string cause = parts.options.names[static_cast<std::size_t>(parts.options.self)] +
-                              ": data plane: " + error;
+    const std::string cause = CauseOf(parts.options, error);
     parts.engine->Abort(cause);
     if (parts.options.abort != nullptr) parts.options.abort->Raise(cause);
   };
   parts.pump.Start({[] { return std::optional<Pump::Clock::time_point>(); }, died});
-  if (parts.options.abort == nullptr) return;
-  parts.subscription = parts.options.abort->Subscribe([&parts](const Failure& cause) {
-    parts.pump.Post([&parts, cause] { parts.engine->Abort(cause); });
-  });
+  parts.subscription = AbortWith(parts.options.abort.get());
 }
 
 TcpPlane::~TcpPlane() {

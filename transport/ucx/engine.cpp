@@ -4,19 +4,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layout/text.hpp"
 #include "transport/ucx/engine_state.hpp"
 
 namespace troupe {
-namespace {
-
-std::string Join(const std::vector<std::string>& parts, const char* between) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
-  return text;
-}
-
-}  // namespace
-
 Failure ConnectionFailure(ucs_status_t status) {
   return {std::string("its data connection failed: ") + ucs_status_string(status),
           FailureKind::kLost};
@@ -68,7 +59,7 @@ std::vector<std::string> UcxEngine::Lanes() const {
   std::vector<std::string> lanes;
   for (const auto& peer : peers_)
     lanes.push_back(
-        peer == nullptr || peer->endpoint == nullptr ? "" : Join(peer->endpoint->Lanes(), " + "));
+        peer == nullptr || peer->endpoint == nullptr ? "" : Listed(peer->endpoint->Lanes(), " + "));
   return lanes;
 }
 

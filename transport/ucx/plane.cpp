@@ -103,17 +103,13 @@ UcxPlane::UcxPlane(std::unique_ptr<Parts> made)
   Open(*parts.pump, *parts.engine);
   parts.address = Pack({parts.salt, parts.worker->Address()});
   const auto died = [&parts](const std::string& error) {
-    const std::string cause = parts.options.names[static_cast<std::size_t>(parts.options.self)] +
-                              ": data plane: " + error;
+    const std::string cause = CauseOf(parts.options, error);
     parts.dead = true;
     parts.engine->Abandon(cause);
     if (parts.options.abort != nullptr) parts.options.abort->Raise(cause);
   };
   parts.pump->Start({[&parts] { return parts.AfterRound(); }, died});
-  if (parts.options.abort == nullptr) return;
-  parts.subscription = parts.options.abort->Subscribe([&parts](const Failure& cause) {
-    parts.pump->Post([&parts, cause] { parts.engine->Abort(cause); });
-  });
+  parts.subscription = AbortWith(parts.options.abort.get());
 }
 
 UcxPlane::~UcxPlane() {

@@ -5,15 +5,6 @@
 #include "modules/torch/cuda/current_stream.hpp"
 
 namespace troupe {
-namespace {
-
-std::byte* BytesOf(const at::Tensor& rows) { return static_cast<std::byte*>(rows.data_ptr()); }
-
-std::size_t RowBytes(const at::Tensor& rows) {
-  return static_cast<std::size_t>(rows.size(1) * rows.element_size());
-}
-
-}  // namespace
 
 void GatherRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows) {
   gpu::GatherRows(StreamOf(rows), BytesOf(whole), index.data_ptr<std::int64_t>(), rows.size(0),

@@ -1,0 +1,154 @@
+// Rows, images and configurations that a source refuses, or skips where it may.
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "tests/data/llava_set.hpp"
+
+namespace troupe {
+namespace {
+
+TEST_CASE("an image that is missing or broken is named with its row", "[data]") {
+  const DataSet data;
+  const std::string held_out = data.folder() / "held_out.json";
+  LlavaSource source(Disjoint(data));
+  std::filesystem::remove(data.folder() / "13_0.png");
+  CHECK_THROWS_WITH(
+      source.LoadWhole(EvaluationRound(2)),
+      held_out + ": row 0 (id \"r13\"): " + (data.folder() / "13_0.png") + ": no such file");
+  data.folder().Write("13_0.png", "GIF89a");
+  CHECK_THROWS_WITH(source.LoadWhole(EvaluationRound(2)),
+                    held_out + ": row 0 (id \"r13\"): " + (data.folder() / "13_0.png") +
+                        ": expected a jpeg or png, got a file of another format (gif): convert it "
+                        "and correct the row");
+}
+
+/// The image of row 4 is cut short in its pixels, that of row 10 is gone.
+void SpoilImages(const DataSet& data) {
+  const std::string whole = BytesOf(data.folder() / "4_0.png");
+  data.folder().Write("4_0.png", whole.substr(0, whole.size() - 20));
+  std::filesystem::remove(data.folder() / "10_0.png");
+}
+
+TEST_CASE("rows whose images cannot be used stop a run before its first step, all at once",
+          "[data]") {
+  const DataSet data;
+  SpoilImages(data);
+  const Config config = Disjoint(data);
+  CHECK_NOTHROW(LlavaSource(config));
+  const std::string gone = config.data.train +
+                           ": row 10 (id \"r10\"): " + (data.folder() / "10_0.png") +
+                           ": no such file";
+  CHECK_THROWS_WITH(LlavaSource(config, ImageDepth::kHeader), gone);
+  CHECK_THROWS_WITH(LlavaSource(config, ImageDepth::kDecode),
+                    Catch::Contains("row 4 (id \"r4\"): ") && Catch::EndsWith("\n" + gone));
+}
+
+TEST_CASE("skipped rows are replaced by the next one, the same on every replica", "[data]") {
+  const DataSet data;
+  SpoilImages(data);
+  std::filesystem::remove(data.folder() / "13_0.png");  // row 0 of the held-out file
+  LlavaSource source(Disjoint(data), ImageDepth::kDecode, {.skip = true});
+  CHECK(source.SkippedText() == "4, 10 of data.train, 0 of data.held_out");
+  REQUIRE(source.skipped_lines().size() == 4);
+  CHECK(source.skipped_lines()[3] ==
+        "data.on_error = \"skip\": 3 rows are skipped; in training the next row of the file takes "
+        "its place");
+  for (std::int64_t step = 0; step < 6; ++step) {
+    std::int64_t skipped = 0;
+    std::vector<int> rows;
+    for (std::int64_t k = 0; k < 12; ++k) {
+      const int drawn = ExpectedRow(step, k);
+      const bool bad = drawn == 4 || drawn == 10;
+      skipped += bad;
+      rows.push_back(bad ? drawn + 1 : drawn);
+    }
+    CHECK(source.CountSkipped(TrainRound(step)) == skipped);
+    for (std::int64_t unit = 0; unit < 3; ++unit) {
+      std::vector<int> text;
+      std::vector<int> greys;
+      for (const int dp : {0, 1}) {
+        const auto part = RowsOfText(*source.Load("language", dp, TrainRound(step), unit));
+        text.insert(text.end(), part.begin(), part.end());
+      }
+      for (const int dp : {0, 1, 2}) {
+        const auto inputs = source.Load("vision", dp, TrainRound(step), unit);
+        const auto part = Greys(inputs->images.at("vision"));
+        greys.insert(greys.end(), part.begin(), part.end());
+      }
+      const std::vector<int> expected(rows.begin() + unit * 4, rows.begin() + unit * 4 + 4);
+      CHECK(text == expected);
+      CHECK(greys == GreysOfRows(expected));
+    }
+  }
+  CHECK(RowsOfText(source.LoadWhole(EvaluationRound(2)))[0] == -1);
+  CHECK(source.CountSkipped(EvaluationRound(2)) == 1);
+}
+
+TEST_CASE("more rows than data.skip_limit are not skipped", "[data]") {
+  const DataSet data;
+  SpoilImages(data);
+  const Config config = Disjoint(data);
+  CHECK_THROWS_WITH(LlavaSource(config, ImageDepth::kDecode, {.skip = true, .skip_limit = 1}),
+                    Catch::EndsWith("\ndata.skip_limit: more than 1 rows cannot be used; `troupe "
+                                    "data check` lists all"));
+  CHECK_NOTHROW(LlavaSource(config, ImageDepth::kDecode, {.skip = true, .skip_limit = 2}));
+}
+
+TEST_CASE("a source that cannot be built says why", "[data]") {
+  const DataSet data;
+  Config config = Disjoint(data);
+  config.modules[1].llama.vocab = 259;
+  CHECK_THROWS_WITH(LlavaSource(config),
+                    "modules.language.vocab: expected at least 260 for tokenizer \"bytes\" with 1 "
+                    "placeholders, got 259");
+  config = Disjoint(data);
+  config.data.train = data.folder().Write("empty.json", "[]");
+  CHECK_THROWS_WITH(LlavaSource(config),
+                    config.data.train + ": expected at least one row, found none");
+  config = Disjoint(data);
+  config.data.held_out = "none.json";
+  CHECK_THROWS_WITH(LlavaSource(config), "none.json: no such file");
+  config = Disjoint(data);
+  config.modules[1].llama.context = 5;
+  CHECK_THROWS_WITH(LlavaSource(config),
+                    Catch::StartsWith(config.data.train +
+                                      ": row 1 (id \"r1\"): the context of 5 tokens would cut an "
+                                      "image, its last row is token 6\n"));
+}
+
+TEST_CASE("rows without an answer inside the context are refused or counted", "[data]") {
+  const DataSet data;
+  Config config = Disjoint(data);
+  const std::string question(200, 'q');
+  const auto row = [](const std::string& id, const std::string& asked) {
+    return R"({"id": ")" + id + R"(", "conversations": [{"from": "human", "value": ")" + asked +
+           R"("}, {"from": "gpt", "value": "yes"}]})";
+  };
+  config.data.held_out.clear();
+  config.modules[1].llama.context = 40;
+  config.data.train = data.folder().Write("long.json", "[" + row("a", question) + "]");
+  CHECK_THROWS_WITH(LlavaSource(config),
+                    config.data.train +
+                        ": expected answers to learn from, no row has one within "
+                        "the context of 40 tokens");
+  config.data.train =
+      data.folder().Write("mixed.json", "[" + row("a", question) + "," + row("b", "q") + "]");
+  const LlavaSource source(config);
+  CHECK(source.num_cut_rows() == 1);
+}
+
+TEST_CASE("modules, replicas and units that do not exist are refused", "[data]") {
+  const DataSet data;
+  LlavaSource source(Disjoint(data));
+  CHECK_THROWS_WITH(source.Load("audio", 0, TrainRound(0), 0), "audio: no such module");
+  CHECK_THROWS_WITH(source.Load("vision", 3, TrainRound(0), 0),
+                    "vision: expected a replica in [0, 3), got 3");
+  CHECK_THROWS_WITH(source.Load("language", 0, TrainRound(0), 3),
+                    "language: expected a microbatch in [0, 3), got 3");
+  CHECK_THROWS_WITH(source.Load("vision", 0, TrainRound(0), -1),
+                    "vision: expected a microbatch in [0, 3), got -1");
+}
+
+}  // namespace
+}  // namespace troupe

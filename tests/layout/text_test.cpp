@@ -1,0 +1,28 @@
+#include "layout/text.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace troupe {
+
+TEST_CASE("what is counted is one thing or several", "[layout]") {
+  CHECK(Counted(0, "check") == "0 checks");
+  CHECK(Counted(1, "check") == "1 check");
+  CHECK(Counted(2, "check") == "2 checks");
+}
+
+TEST_CASE("choices and lists read as in a sentence", "[layout]") {
+  CHECK(AnyOf({}).empty());
+  CHECK(AnyOf({3}) == "3");
+  CHECK(AnyOf({4, 2, 1}) == "1, 2 or 4");
+  CHECK(Listed({}).empty());
+  CHECK(Listed({"a"}) == "a");
+  CHECK(Listed({"a", "b"}, " + ") == "a + b");
+}
+
+TEST_CASE("formatted text is cut where it is longer than any line", "[layout]") {
+  CHECK(Formatted("%.1f of %d", 0.25, 4) == "0.2 of 4");
+  const std::string longer(600, 'x');
+  CHECK(Formatted("%s", longer.c_str()).size() == 511);
+}
+
+}  // namespace troupe
