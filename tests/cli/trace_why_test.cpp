@@ -176,7 +176,8 @@ TEST_CASE("waits that cannot be read are named, and the trace is asked instead",
     std::ofstream(waits, std::ios::binary) << text;
     const std::string answer = WhyOf(run);
     CHECK_THAT(answer, Catch::StartsWith("not used: " + waits + ": " + problem + "; what follows"));
-    CHECK_THAT(answer, Catch::Contains("\nthe run failed: nothing has moved anywhere for "));
+    CHECK_THAT(answer, Catch::Contains("\nthe run failed: nothing has moved anywhere for ") &&
+                           Catch::Contains("\nstage language.s1 dp0 last handled "));
   }
   // What a process was asked for is used as long as nothing better is there.
   std::filesystem::remove(waits);
