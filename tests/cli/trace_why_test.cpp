@@ -43,7 +43,7 @@ Trial TrialOf(int seed) {
     }
     case 1: {
       const std::string stage = "stage " + kStages[static_cast<std::size_t>(draw(4, 7))] + " dp0";
-      const std::string message = draw(0, 1) == 0 ? "Activation" : "FromSet<BackwardDone>";
+      const std::string message = draw(0, 1) == 0 ? "Activation" : "BackwardDone";
       return {"slow stage", "slow" + at(stage, message, count), {stage + " ", "<- root"}};
     }
     case 2: {
