@@ -111,7 +111,7 @@ void CheckComplete(DirectorPointer self, std::int64_t number) {
   if (!open.missing_reports.empty() || !open.missing_updates.empty()) return;
   // Everybody answers in the order of the rounds: what an older one still lacks will not come.
   if (s.open.begin()->first < number) {
-    return Fail(self, std::string(kDirectorName) + " has no " +
+    return Fail(self, kDirectorName + " has no " +
                           WithoutArticle(WaitsOf(s).actors.front().waits.front()) +
                           ", but all of round " + std::to_string(number) +
                           ": a message between them is lost");

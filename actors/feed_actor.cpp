@@ -17,7 +17,7 @@ void Pump(FeedPointer self);
 
 void Fail(FeedPointer self, const std::string& cause) {
   if (std::exchange(self->state.failed, true)) return;
-  self->state.config.abort->Raise(cause);
+  self->state.config.abort->Raise({cause, FailureKind::kError, {self->state.config.name}});
 }
 
 void Deliver(FeedPointer self, const Input& input) {

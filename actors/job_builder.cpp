@@ -4,8 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "actors/names.hpp"
-
 namespace troupe {
 
 JobBuilder::JobBuilder(NodePointer self, std::function<void(const std::string&)> built)
@@ -106,7 +104,7 @@ void JobBuilder::Devices() {
 void JobBuilder::LockSteps() {
   std::map<int, SpawnLockStep> requests;
   for (const auto& [rank, set] : plan_.lock_steps()) {
-    requests[set].name = LockStepName(set);
+    requests[set].set = set;
     requests[set].devices[rank] = devices_.at(rank);
   }
   for (auto& [set, request] : requests) {
@@ -129,7 +127,7 @@ void JobBuilder::PassLockStep(int stage, int dp) {
   const ProcessId home = HomeOfStage(stage, dp);
   if (home == lock_step_homes_.at(plan_.LockStepOf(ranks.front()))) return;
   if (!plan_.HasRanksAlone(stage, dp)) return;
-  SpawnLockStep request{LockStepName(plan_.StageName(stage, dp)), {}};
+  SpawnLockStep request{.stage = stage, .dp = dp, .devices = {}};
   for (const int rank : ranks) request.devices[rank] = devices_.at(rank);
   AskForActor<LockStep>(home, std::move(request), [this, stage, dp](LockStep handle) {
     pass_lock_steps_[{stage, dp}] = handle;
@@ -184,7 +182,7 @@ std::vector<OutgoingLink> JobBuilder::TargetsOf(int stage, int dp) const {
   std::vector<OutgoingLink> targets;
   for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
     const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
-    const std::string name = plan_.ReceiverOf(index, dp);
+    const std::string name = ToString(plan_.ActorAt(index, EdgeEnd::kSource, dp));
     if (link.edge < 0) {
       targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index), name});
       continue;
@@ -207,12 +205,12 @@ void JobBuilder::Stages(int stage) {
     SpawnStage request{stage,
                        dp,
                        LockStepOf(plan_.RanksOf(stage, dp).front()),
-                       plan_.LockStepNameOf(stage, dp),
+                       ToString(plan_.LockStepActorOf(stage, dp)),
                        TargetsOf(stage, dp),
                        update};
     if (const auto apart = pass_lock_steps_.find({stage, dp}); apart != pass_lock_steps_.end()) {
       request.devices = apart->second;
-      request.lock_step = LockStepName(plan_.StageName(stage, dp));
+      request.lock_step = ToString(plan_.PassLockStepActor(stage, dp));
     }
     AskForActor<Stage>(HomeOfStage(stage, dp), std::move(request),
                        [this, stage, dp](Stage handle) { stages_[stage][dp] = handle; });
@@ -229,7 +227,7 @@ void JobBuilder::Feeds() {
         SpawnFeed& request = requests[HomeOfStage(stage, dp)];
         request.module = static_cast<int>(m);
         request.dp = dp;
-        request.stages.push_back({replicas.at(dp), plan_.ActorName(stage, dp)});
+        request.stages.push_back({replicas.at(dp), ToString(plan_.StageActor(stage, dp))});
       }
       for (auto& [home, request] : requests) {
         AskForActor<Feed>(home, std::move(request),
@@ -259,7 +257,7 @@ void JobBuilder::TheDirector() {
   for (const auto& [stage, replicas] : stages_) {
     for (const auto& [dp, handle] : replicas) {
       config.stages.push_back(handle);
-      config.stage_names.push_back(plan_.ActorName(stage, dp));
+      config.stage_names.push_back(ToString(plan_.StageActor(stage, dp)));
       config.sinks.push_back(SinkModule(plan_, stage));
     }
   }
@@ -267,7 +265,7 @@ void JobBuilder::TheDirector() {
   for (const auto& [link, phase] : phases_) config.phases.push_back(phase);
   for (const auto& [index, update] : updates_) {
     config.updates.push_back(update);
-    config.update_names.push_back(plan_.UpdateName(index));
+    config.update_names.push_back(ToString(plan_.UpdateActor(index)));
   }
   std::map<int, ToSet<Inspect>> sets;
   for (const auto& [rank, set] : plan_.lock_steps()) {
@@ -277,7 +275,7 @@ void JobBuilder::TheDirector() {
   }
   for (auto& [set, inspect] : sets) {
     config.shards.emplace_back(lock_steps_.at(set), inspect);
-    config.shard_names.push_back(LockStepName(set));
+    config.shard_names.push_back(ToString(LockStepActor(set)));
   }
   config.rounds = config_.rounds;
   config.rounds_ahead = config_.rounds_ahead;
@@ -292,7 +290,7 @@ void JobBuilder::TheDirector() {
   const Director director = config_.threads
                                 ? self_->spawn<caf::detached>(RunDirector, std::move(config))
                                 : self_->spawn(RunDirector, std::move(config));
-  Adopt(self_, caf::actor_cast<caf::actor>(director), kDirectorName, true);
+  Adopt(self_, caf::actor_cast<caf::actor>(director), DirectorActor(), true);
   self_->state.waiting.insert(director.address());
   self_->state.director = director;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/names.hpp"
 #include "modules/freezing.hpp"
 #include "modules/unit_samples.hpp"
 
@@ -228,20 +227,14 @@ std::int64_t JobPlan::RestoreAheadOf(const EdgePlan& edge) const {
   return ModuleOf(edge.from).config->offload_ahead.value_or(half);
 }
 
-std::string JobPlan::SenderOf(int link, int dp) const {
+ActorId JobPlan::ActorAt(int link, EdgeEnd end, int dp) const {
   const StageLink& l = graph_.links()[static_cast<std::size_t>(link)];
-  if (l.edge < 0) return ActorName(l.from, dp);
+  if (l.edge < 0) return StageActor(end == EdgeEnd::kSource ? l.to : l.from, dp);
   const EdgePlan& edge = edges_[static_cast<std::size_t>(l.edge)];
-  if (edge.placement == Placement::kColocated) return PhaseName(edge.name);
-  return DestinationLeaderName(edge.name, dp);
-}
-
-std::string JobPlan::ReceiverOf(int link, int dp) const {
-  const StageLink& l = graph_.links()[static_cast<std::size_t>(link)];
-  if (l.edge < 0) return ActorName(l.to, dp);
-  const EdgePlan& edge = edges_[static_cast<std::size_t>(l.edge)];
-  if (edge.placement == Placement::kColocated) return PhaseName(edge.name);
-  return SourceLeaderName(edge.name, dp);
+  if (edge.placement == Placement::kColocated) {
+    return {.kind = ActorKind::kPhase, .link = link, .of = edge.name};
+  }
+  return {.kind = ActorKind::kLeader, .end = end, .replica = dp, .link = link, .of = edge.name};
 }
 
 int JobPlan::PlaceOf(int link) const {
@@ -262,18 +255,30 @@ int JobPlan::UpdateOf(int stage) const {
   return found == updates_.end() ? -1 : static_cast<int>(found - updates_.begin());
 }
 
-std::string JobPlan::ActorName(int stage, int dp) const { return "stage " + StageName(stage, dp); }
-
-std::string JobPlan::UpdateName(int update) const {
-  return "update of " + graph_.StageName(updates_[static_cast<std::size_t>(update)].stages.front());
+ActorId JobPlan::StageActor(int stage, int dp) const {
+  return {.kind = ActorKind::kStage, .stage = stage, .replica = dp, .of = graph_.StageName(stage)};
 }
 
-std::string JobPlan::FeedName(int module, int dp) const {
-  return "feed of " + ModuleOf(module).config->name + " dp" + std::to_string(dp);
+ActorId JobPlan::UpdateActor(int update) const {
+  const int first = updates_[static_cast<std::size_t>(update)].stages.front();
+  return {.kind = ActorKind::kUpdate, .stage = first, .of = graph_.StageName(first)};
 }
 
-std::string JobPlan::LockStepNameOf(int stage, int dp) const {
-  return LockStepName(lock_step_.at(RanksOf(stage, dp).front()));
+ActorId JobPlan::FeedActor(int module, int dp) const {
+  return {.kind = ActorKind::kFeed,
+          .stage = graph_.StageIndex(module, 0),
+          .replica = dp,
+          .of = ModuleOf(module).config->name};
+}
+
+ActorId JobPlan::LockStepActorOf(int stage, int dp) const {
+  return LockStepActor(lock_step_.at(RanksOf(stage, dp).front()));
+}
+
+ActorId JobPlan::PassLockStepActor(int stage, int dp) const {
+  ActorId id = StageActor(stage, dp);
+  id.kind = ActorKind::kLockStep;
+  return id;
 }
 
 }  // namespace troupe

@@ -12,6 +12,7 @@
 #include "layout/stage_graph.hpp"
 #include "modules/stage_program.hpp"
 #include "schedule/schedule.hpp"
+#include "trace/actor_id.hpp"
 
 namespace troupe {
 
@@ -105,15 +106,16 @@ class JobPlan {
   /// Index in updates() of the one that takes the stage's parameters; -1: it has none that train.
   int UpdateOf(int stage) const;
 
-  // What actors are called, in texts and by those who look for whom a job hangs on.
-  std::string ActorName(int stage, int dp) const;  ///< "stage language.s0 dp1"
-  std::string UpdateName(int update) const;        ///< "update of language.s0"
-  std::string FeedName(int module, int dp) const;  ///< "feed of vision dp1"
-  std::string LockStepNameOf(int stage, int dp) const;
-  /// What the actor is called that stage replica `dp` hears from over the graph's link, or speaks
-  /// to: the stage itself inside a module, a leader or a phase at a boundary.
-  std::string SenderOf(int link, int dp) const;
-  std::string ReceiverOf(int link, int dp) const;
+  // Who the actors are.
+  ActorId StageActor(int stage, int dp) const;
+  ActorId UpdateActor(int update) const;
+  ActorId FeedActor(int module, int dp) const;
+  /// Of the set of ranks that the stage's replica is in, and of the passes of that replica alone.
+  ActorId LockStepActorOf(int stage, int dp) const;
+  ActorId PassLockStepActor(int stage, int dp) const;
+  /// The actor that stage replica `dp`, at that end of the graph's link, exchanges activations and
+  /// gradients with: its leader or the phase at a boundary, else the stage at the other end.
+  ActorId ActorAt(int link, EdgeEnd end, int dp) const;
   /// Place of the graph's link among the incoming ones of the stage it leads to.
   int PlaceOf(int link) const;
 

@@ -21,17 +21,17 @@ void MessageTrace::Open(RecorderOptions options) {
   auto recorder = std::make_unique<Recorder>(options);
   const std::lock_guard lock(mutex_);
   recorder_ = std::move(recorder);
-  for (const auto& [number, name] : early_names_) recorder_->NameActor(number, name);
+  for (const auto& [number, id] : early_names_) recorder_->NameActor(number, id);
   early_names_.clear();
   open_.store(recorder_.get(), std::memory_order_release);
 }
 
-void MessageTrace::NameActor(caf::actor_id actor, const std::string& name) {
+void MessageTrace::NameActor(caf::actor_id actor, const ActorId& id) {
   const std::lock_guard lock(mutex_);
   if (recorder_) {
-    recorder_->NameActor(NumberOf(actor), name);
+    recorder_->NameActor(NumberOf(actor), id);
   } else {
-    early_names_.emplace_back(NumberOf(actor), name);
+    early_names_.emplace_back(NumberOf(actor), id);
   }
 }
 

@@ -58,8 +58,8 @@ class MessageTrace {
   /// Null before Open.
   Recorder* recorder() const { return open_.load(std::memory_order_acquire); }
 
-  /// Actors of this process by name, those of others by where they live.
-  void NameActor(caf::actor_id actor, const std::string& name);
+  /// Actors of this process one by one, those of others by where they live.
+  void NameActor(caf::actor_id actor, const ActorId& id);
   void KnowProcess(const caf::node_id& node, int process);
 
   ActorNumber NumberOf(caf::actor_id actor) const { return Number(process_, actor); }
@@ -85,7 +85,7 @@ class MessageTrace {
   std::atomic<Recorder*> open_ = nullptr;
   std::unique_ptr<Recorder> recorder_;
   mutable std::mutex mutex_;
-  std::vector<std::pair<ActorNumber, std::string>> early_names_;
+  std::vector<std::pair<ActorNumber, ActorId>> early_names_;
   std::unordered_map<caf::node_id, int> processes_;
 };
 

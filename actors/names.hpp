@@ -1,22 +1,20 @@
-// What actors are called: in texts, where faults are planted, and by those who look for whom a job
-// hangs on. See JobPlan for the names that follow from a plan, transport/wait.hpp for devices.
+// What actors are called in texts and in waits: by JobPlan's ids, and by these where an actor does
+// not know its id; transport/wait.hpp has devices.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "modules/stage_program.hpp"
+#include "trace/actor_id.hpp"
 
 namespace troupe {
 
-inline constexpr const char* kDirectorName = "director";
+inline const std::string kDirectorName = ToString(DirectorActor());
 
 std::string SourceLeaderName(const std::string& edge, int shard);  ///< "leader a>b/source.0"
 std::string DestinationLeaderName(const std::string& edge, int shard);
 std::string PhaseName(const std::string& edge);  ///< "phase vision>language"
-std::string LockStepName(int set);               ///< "lock step 0"
-/// "lock step of vision.s0 dp1": of the passes of one replica.
-std::string LockStepName(const std::string& stage);
 
 // What is asked for, as waits and debts call it: both sides must say the same.
 namespace asked {

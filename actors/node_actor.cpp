@@ -72,7 +72,9 @@ void OnDown(NodePointer self, const caf::down_msg& down) {
   const auto child = s.children.find(down.source);
   if (child == s.children.end()) return;
   if (!s.stopping) {
-    s.config.abort->Raise(child->second + " ended unasked: " + TextOf(down.reason));
+    const std::string& name = child->second;
+    s.config.abort->Raise(
+        {name + " ended unasked: " + TextOf(down.reason), FailureKind::kError, {name}});
   }
   s.children.erase(child);
   AnswerIfAllEnded(self);
@@ -83,7 +85,7 @@ void OnFailed(NodePointer self, const Failure& failure) {
   NodeState& s = self->state;
   s.config.abort->Raise(failure);
   if (std::exchange(s.failed, true)) return;
-  KeepBesideTraces(s.config, kCauseFile, s.config.abort->cause() + "\n");
+  KeepBesideTraces(s.config, kCauseFile, CauseText(s.config.abort->failure()));
   for (const auto& [process, node] : s.nodes) {
     if (process != s.config.self) self->send(node, JobFailed{s.config.abort->failure()});
   }

@@ -136,9 +136,10 @@ void OnStalled(NodePointer self, const Stalled& stalled) {
     AskAllWaits(self, [self, since, place, before](const std::vector<ActorWaits>& after) {
       if (self->state.ending || !SameWaits(before, after)) return;
       KeepBesideTraces(self->state.config, kWaitsFile, ToJson(after));
+      const WaitRoot root = RootOf(after, place);
       self->state.config.abort->Raise(
-          {"nothing has moved anywhere for " + Seconds(since) + ": " + RootOf(after, place),
-           FailureKind::kStall});
+          {"nothing has moved anywhere for " + Seconds(since) + ": " + root.text,
+           FailureKind::kStall, root.actors});
     });
   });
 }

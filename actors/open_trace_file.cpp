@@ -17,7 +17,7 @@ RecorderOptions OptionsOf(const NodeConfig& config) {
   options.cores = config.cores;
   const StageGraph& graph = plan.graph();
   for (std::size_t i = 0; i < graph.stages().size(); ++i) {
-    options.stages.push_back(graph.StageName(static_cast<int>(i)));
+    options.stages.push_back(graph.IdOf(static_cast<int>(i)));
   }
   // A name per actor, and what is there anyway.
   options.names_bytes =

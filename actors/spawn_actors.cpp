@@ -9,7 +9,6 @@
 #include "actors/device_actor.hpp"
 #include "actors/feed_actor.hpp"
 #include "actors/lock_step_actor.hpp"
-#include "actors/names.hpp"
 #include "actors/phase_actor.hpp"
 #include "actors/stage_actor.hpp"
 #include "actors/update_actor.hpp"
@@ -20,11 +19,11 @@ namespace {
 
 /// Spawns an actor that the node owns; `threaded` ones get a thread of their own where allowed.
 template <class Handle, class Run, class ActorConfig>
-Handle Make(NodePointer self, const std::string& name, bool threaded, Run run, ActorConfig config) {
+Handle Make(NodePointer self, const ActorId& id, bool threaded, Run run, ActorConfig config) {
   const Handle handle = threaded && self->state.config.threads
                             ? self->template spawn<caf::detached>(run, std::move(config))
                             : self->spawn(run, std::move(config));
-  Adopt(self, caf::actor_cast<caf::actor>(handle), name, threaded);
+  Adopt(self, caf::actor_cast<caf::actor>(handle), id, threaded);
   if constexpr (kCanReportWaits<Handle>) {
     self->state.waiting.insert(handle.address());
   }
@@ -105,7 +104,8 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
 
 }  // namespace
 
-void Adopt(NodePointer self, const caf::actor& child, const std::string& name, bool threaded) {
+void Adopt(NodePointer self, const caf::actor& child, const ActorId& id, bool threaded) {
+  const std::string name = ToString(id);
   self->monitor(child);
   // A job can fail while it is still being built: who comes too late goes at once.
   if (self->state.stopping) {
@@ -118,7 +118,7 @@ void Adopt(NodePointer self, const caf::actor& child, const std::string& name, b
     self->state.config.actors->Add({name, threaded, active->activity()});
   }
   if (const auto& trace = self->state.config.trace) {
-    trace->NameActor(child.id(), name);
+    trace->NameActor(child.id(), id);
     active->activity()->trace = trace;
   }
   for (const PlantedFault& fault : self->state.config.faults) {
@@ -153,43 +153,45 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
   DevicesSpawned spawned;
   for (auto& [rank, config] : configs) {
     spawned.devices[rank] =
-        Make<Device>(self, DeviceName(rank), true, RunDevice, std::move(config));
+        Make<Device>(self, DeviceActor(rank), true, RunDevice, std::move(config));
   }
   return spawned;
 }
 
 Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
   const JobPlan& plan = PlanOf(self);
-  LockStepConfig config{request.name, request.devices, {}};
+  const ActorId id = request.set >= 0 ? LockStepActor(request.set)
+                                      : plan.PassLockStepActor(request.stage, request.dp);
+  LockStepConfig config{ToString(id), request.devices, {}};
   for (const auto& [rank, device] : request.devices) {
     const DeviceOrder* order = plan.OrderOn(rank);
     if (order == nullptr) continue;
     config.orders[rank].order = *order;
     for (const auto& [stage, shard] : plan.ShardsOn(rank)) {
       if (std::ranges::count(*order, stage, &StagePass::stage) == 0) continue;
-      config.orders[rank].names[stage] = plan.ActorName(stage, shard.dp);
+      config.orders[rank].names[stage] = ToString(plan.StageActor(stage, shard.dp));
     }
   }
-  return Answer(Make<LockStep>(self, request.name, false, RunLockStep, std::move(config)));
+  return Answer(Make<LockStep>(self, id, false, RunLockStep, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
   const JobPlan& plan = PlanOf(self);
   const UpdatePlan& update = plan.updates()[static_cast<std::size_t>(request.update)];
   UpdateConfig config;
-  config.name = plan.UpdateName(request.update);
-  config.lock_step = plan.LockStepNameOf(update.stages.front(), 0);
+  const ActorId id = plan.UpdateActor(request.update);
+  config.name = ToString(id);
+  config.lock_step = ToString(plan.LockStepActorOf(update.stages.front(), 0));
   config.devices = request.devices;
   config.abort = self->state.config.abort;
   for (const int stage : update.stages) {
     const Grid& grid = plan.GridOfStage(stage);
     for (int dp = 0; dp < grid.layout().dp; ++dp) {
-      config.replicas.push_back(plan.ActorName(stage, dp));
+      config.replicas.push_back(ToString(plan.StageActor(stage, dp)));
       for (const int rank : plan.RanksOf(stage, dp)) config.shards.emplace_back(rank, stage);
     }
   }
-  const std::string name = config.name;  // before the config moves
-  return Answer(Make<Update>(self, name, false, RunUpdate, std::move(config)));
+  return Answer(Make<Update>(self, id, false, RunUpdate, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnStage& request) {
@@ -211,11 +213,12 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   config.microbatches_per_unit = plan.ModuleOf(stage.module).microbatches_per_unit;
   config.runs_backward = stage.runs_backward;
   config.reads_data = stage.reads_data;
-  config.feed = plan.FeedName(stage.module, request.dp);
+  config.feed = ToString(plan.FeedActor(stage.module, request.dp));
   for (std::size_t l = 0; l < stage.in_source.size(); ++l) {
     const int link = plan.graph().stages()[static_cast<std::size_t>(request.stage)].in[l];
-    config.in.push_back(
-        {stage.in_source[l], plan.SenderOf(link, request.dp), stage.in_carries_gradient[l]});
+    config.in.push_back({stage.in_source[l],
+                         ToString(plan.ActorAt(link, EdgeEnd::kDestination, request.dp)),
+                         stage.in_carries_gradient[l]});
     const StageLink& incoming = LinkOf(plan, link);
     config.in_fetchers.push_back(incoming.edge < 0 ? FetchersOf(self, incoming.from, request.dp)
                                                    : std::vector<ProcessId>());
@@ -229,11 +232,13 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   config.update = request.update;
   config.queued_passes = s.config.queued_passes;
   config.virtual_time = s.config.takes_ns != nullptr;
-  if (request.update) config.update_name = plan.UpdateName(plan.UpdateOf(request.stage));
+  if (request.update) {
+    config.update_name = ToString(plan.UpdateActor(plan.UpdateOf(request.stage)));
+  }
   config.tensors = s.config.tensors;
   config.abort = s.config.abort;
-  const std::string name = plan.ActorName(request.stage, request.dp);
-  return Answer(Make<Stage>(self, name, false, RunStage, std::move(config)));
+  const ActorId id = plan.StageActor(request.stage, request.dp);
+  return Answer(Make<Stage>(self, id, false, RunStage, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
@@ -248,13 +253,13 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.stage = request.stage;
-  config.stage_name = plan.ActorName(link.to, request.dp);
+  config.stage_name = ToString(plan.StageActor(link.to, request.dp));
   config.device = LeaderGpu(self, link.to, request.dp);
   config.peer_homes = LeaderHomes(self, link.from);
   config.tensors = self->state.config.tensors;
   config.abort = self->state.config.abort;
-  return Answer(Make<DestinationLeader>(self, DestinationLeaderName(edge.name, request.dp), false,
-                                        RunDestinationLeader, std::move(config)));
+  const ActorId id = plan.ActorAt(request.link, EdgeEnd::kDestination, request.dp);
+  return Answer(Make<DestinationLeader>(self, id, false, RunDestinationLeader, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
@@ -269,13 +274,13 @@ Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.peers = request.peers;
-  config.stage_name = plan.ActorName(link.from, request.dp);
+  config.stage_name = ToString(plan.StageActor(link.from, request.dp));
   config.device = LeaderGpu(self, link.from, request.dp);
   config.peer_homes = LeaderHomes(self, link.to);
   config.tensors = self->state.config.tensors;
   config.abort = self->state.config.abort;
-  return Answer(Make<SourceLeader>(self, SourceLeaderName(edge.name, request.dp), false,
-                                   RunSourceLeader, std::move(config)));
+  const ActorId id = plan.ActorAt(request.link, EdgeEnd::kSource, request.dp);
+  return Answer(Make<SourceLeader>(self, id, false, RunSourceLeader, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnPhase& request) {
@@ -295,16 +300,17 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   config.offloads = plan.OffloadsOf(edge.from);
   config.restore_ahead = plan.RestoreAheadOf(edge);
   for (int dp = 0; dp < config.encoder.layout().dp; ++dp) {
-    config.encoder_names.push_back(plan.ActorName(link.from, dp));
+    config.encoder_names.push_back(ToString(plan.StageActor(link.from, dp)));
   }
   for (int dp = 0; dp < config.language.layout().dp; ++dp) {
-    config.language_names.push_back(plan.ActorName(link.to, dp));
+    config.language_names.push_back(ToString(plan.StageActor(link.to, dp)));
   }
-  config.lock_step = plan.LockStepNameOf(link.to, 0);
+  config.lock_step = ToString(plan.LockStepActorOf(link.to, 0));
   config.link = plan.PlaceOf(request.link);
   config.devices = request.devices;
   config.abort = self->state.config.abort;
-  return Answer(Make<Phase>(self, PhaseName(edge.name), false, RunPhase, std::move(config)));
+  const ActorId id = plan.ActorAt(request.link, EdgeEnd::kDestination, 0);
+  return Answer(Make<Phase>(self, id, false, RunPhase, std::move(config)));
 }
 
 Spawned Spawn(NodePointer self, const SpawnFeed& request) {
@@ -319,9 +325,9 @@ Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   }
   config.source = self->state.config.source;
   config.abort = self->state.config.abort;
-  config.name = PlanOf(self).FeedName(request.module, request.dp);
-  const std::string name = config.name;
-  return Answer(Make<Feed>(self, name, true, RunFeed, std::move(config)));
+  const ActorId id = PlanOf(self).FeedActor(request.module, request.dp);
+  config.name = ToString(id);
+  return Answer(Make<Feed>(self, id, true, RunFeed, std::move(config)));
 }
 
 }  // namespace troupe

@@ -22,6 +22,6 @@ std::string OpenTraceFile(NodePointer self, const OpenTrace& request);
 
 /// The Node owns and watches it from now on. `threaded`: it has a thread of its own, and handlers
 /// that may take long.
-void Adopt(NodePointer self, const caf::actor& child, const std::string& name, bool threaded);
+void Adopt(NodePointer self, const caf::actor& child, const ActorId& id, bool threaded);
 
 }  // namespace troupe

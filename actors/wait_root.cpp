@@ -33,10 +33,14 @@ const ActorWaits* Find(const Actors& actors, const std::string& name) {
   return found == actors.end() ? nullptr : &found->second;
 }
 
-std::string Sentence(const ActorWaits& actor, Wait wait, const ActorWaits* whom,
-                     const PlaceText& place) {
+/// `rest` goes on after the wait.
+WaitRoot Sentence(const ActorWaits& actor, Wait wait, const ActorWaits* whom,
+                  const PlaceText& place, const std::string& rest = "") {
+  std::vector<std::string> actors = {wait.whom, actor.who};
+  if (wait.whom.empty()) actors.erase(actors.begin());
   if (whom != nullptr) wait.whom = NameOf(*whom);
-  return NameOf(actor) + " waits for " + ToString(wait) + (place ? place(wait) : "");
+  return {NameOf(actor) + " waits for " + ToString(wait) + (place ? place(wait) : "") + rest,
+          std::move(actors)};
 }
 
 bool Owes(const ActorWaits& actor, const Wait& wait, const std::string& to) {
@@ -47,54 +51,56 @@ bool Owes(const ActorWaits& actor, const Wait& wait, const std::string& to) {
 }
 
 /// `asker` waits for an answer that `whom` does not owe.
-std::string Lost(const ActorWaits& asker, const Wait& wait, const ActorWaits& whom,
-                 const PlaceText& place) {
+WaitRoot Lost(const ActorWaits& asker, const Wait& wait, const ActorWaits& whom,
+              const PlaceText& place) {
   for (const Wait& other : whom.waits) {
     if (other.answer != wait.what || other.whom != asker.who || other.number != wait.number) {
       continue;
     }
-    return Sentence(whom, other, &asker, place) + ", which has sent it and waits for the " +
-           wait.what + ": the message is lost";
+    return Sentence(whom, other, &asker, place,
+                    ", which has sent it and waits for the " + wait.what + ": the message is lost");
   }
-  return Sentence(asker, wait, &whom, place) +
-         ", which does not owe it: a message between them is lost";
+  return Sentence(asker, wait, &whom, place,
+                  ", which does not owe it: a message between them is lost");
 }
 
+using Found = std::optional<WaitRoot>;
+
 template <class Match>
-std::optional<std::string> First(const Actors& actors, Match match) {
+Found First(const Actors& actors, Match match) {
   for (const auto& [name, actor] : actors) {
     for (const Wait& wait : actor.waits) {
-      if (auto text = match(actor, wait, Find(actors, wait.whom))) return text;
+      if (auto root = match(actor, wait, Find(actors, wait.whom))) return root;
     }
   }
   return std::nullopt;
 }
 
-using Text = std::optional<std::string>;
-
 }  // namespace
 
-std::string RootOf(const std::vector<ActorWaits>& all, const PlaceText& place) {
+WaitRoot RootOf(const std::vector<ActorWaits>& all, const PlaceText& place) {
   const Actors actors = ByName(all);
-  const auto lost = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
+  const auto lost = [&](const ActorWaits& actor, const Wait& wait,
+                        const ActorWaits* whom) -> Found {
     if (!wait.asked || whom == nullptr || Owes(*whom, wait, actor.who)) return std::nullopt;
     return Lost(actor, wait, *whom, place);
   };
-  const auto nobodys = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits*) -> Text {
+  const auto nobodys = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits*) -> Found {
     if (!wait.whom.empty()) return std::nullopt;
     return Sentence(actor, wait, nullptr, place);
   };
-  const auto idle = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
+  const auto idle = [&](const ActorWaits& actor, const Wait& wait,
+                        const ActorWaits* whom) -> Found {
     if (whom == nullptr || whom->busy || !whom->waits.empty()) return std::nullopt;
-    return Sentence(actor, wait, whom, place) + ", which waits for nobody";
+    return Sentence(actor, wait, whom, place, ", which waits for nobody");
   };
-  const auto any = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Text {
+  const auto any = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Found {
     return Sentence(actor, wait, whom, place);
   };
-  if (const auto text = First(actors, lost)) return *text;
-  if (const auto text = First(actors, nobodys)) return *text;
-  if (const auto text = First(actors, idle)) return *text;
-  return First(actors, any).value_or("cause unknown: no actor reported a wait");
+  if (const auto root = First(actors, lost)) return *root;
+  if (const auto root = First(actors, nobodys)) return *root;
+  if (const auto root = First(actors, idle)) return *root;
+  return First(actors, any).value_or(WaitRoot{"cause unknown: no actor reported a wait", {}});
 }
 
 bool SameWaits(const std::vector<ActorWaits>& before, const std::vector<ActorWaits>& after) {

@@ -13,13 +13,19 @@ namespace troupe {
 /// run; empty for others.
 using PlaceText = std::function<std::string(const Wait& wait)>;
 
-/// The wait that explains the others, as a sentence; of several of one kind, the first:
+struct WaitRoot {
+  std::string text;                 ///< one line
+  std::vector<std::string> actors;  ///< names: who is waited for, then who waits
+  friend bool operator==(const WaitRoot&, const WaitRoot&) = default;
+};
+
+/// The wait that explains the others; of several of one kind, the first:
 ///   - for an answer that its actor does not owe: a message between the two is lost;
 ///   - for something that no actor gives;
 ///   - for an actor that waits for none;
 ///   - any.
 /// An actor that is busy, or not in `actors`, may owe anything. `place` may be empty.
-std::string RootOf(const std::vector<ActorWaits>& actors, const PlaceText& place = {});
+WaitRoot RootOf(const std::vector<ActorWaits>& actors, const PlaceText& place = {});
 
 /// Whether all actors wait for and owe the same as before, in any order.
 bool SameWaits(const std::vector<ActorWaits>& before, const std::vector<ActorWaits>& after);

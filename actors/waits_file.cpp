@@ -7,6 +7,12 @@
 
 namespace troupe {
 
+std::string CauseText(const Failure& failure) {
+  std::string text = failure.text + '\n';
+  for (const std::string& actor : failure.actors) text += actor + '\n';
+  return text;
+}
+
 std::string ToJson(const std::vector<ActorWaits>& actors) {
   auto all = nlohmann::json::array();
   for (const ActorWaits& actor : actors) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/failure.hpp"
 #include "transport/wait.hpp"
 
 namespace troupe {
@@ -13,8 +14,10 @@ namespace troupe {
 inline constexpr const char* kWaitsFile = "waits.json";             ///< of a job that stood still
 inline constexpr const char* kWaitsAskedFile = "waits-asked.json";  ///< of one that may be running
 
-/// Why the job ended, one line; not there after a success.
+/// Why the job ended; not there after a success.
 inline constexpr const char* kCauseFile = "cause.txt";
+/// The text of the failure, then its actors, a line each.
+std::string CauseText(const Failure& failure);
 
 /// Replaces `path`. Throws std::runtime_error naming path and reason.
 void WriteTextFile(const std::string& path, const std::string& text);

@@ -44,13 +44,12 @@ struct Watchdog::State {
   std::map<const Activity*, Unread> unread;
   std::thread thread;
 
-  /// " (it waits for ...)" if the actor waits in a collective.
-  static std::string WaitOf(const std::string& name, const std::vector<ActorWaits>& all) {
+  /// What the actor waits for in a collective; null: it is in none.
+  static const Wait* WaitOf(const std::string& name, const std::vector<ActorWaits>& all) {
     for (const ActorWaits& waiting : all) {
-      if (waiting.who != name || waiting.waits.empty()) continue;
-      return " (it waits for " + ToString(waiting.waits.front()) + ")";
+      if (waiting.who == name && !waiting.waits.empty()) return &waiting.waits.front();
     }
-    return "";
+    return nullptr;
   }
 
   /// A device whose queue does not get on: its own thread goes on handling messages.
@@ -60,7 +59,8 @@ struct Watchdog::State {
     config.abort->Raise({entry.name + " on " + config.process +
                              " is stuck: the command at the head of its queue has run for " +
                              Seconds(now - since),
-                         FailureKind::kStall});
+                         FailureKind::kStall,
+                         {entry.name}});
   }
 
   /// An actor whose thread is alive begins a message within moments. Others wait for a free thread,
@@ -77,7 +77,8 @@ struct Watchdog::State {
                                " does not read its mailbox: " + std::to_string(messages) +
                                (messages == 1 ? " message has" : " messages have") +
                                " waited there for " + Seconds(now - seen.since_ns),
-                           FailureKind::kStall});
+                           FailureKind::kStall,
+                           {entry.name}});
     }
   }
 
@@ -89,17 +90,21 @@ struct Watchdog::State {
       const std::int64_t since = entry.activity->busy_since_ns.load(std::memory_order_relaxed);
       const auto limit = entry.long_runs ? config.pass_timeout : config.stuck_after;
       if (since == 0 || now - since < limit.count()) continue;
-      const std::string wait = WaitOf(entry.name, waiting);
+      const Wait* const wait = WaitOf(entry.name, waiting);
       // Whom it waits for is stuck, and told by its own watchdog; should nobody be, it is told
       // itself.
-      if (!wait.empty() && now - since < 2 * limit.count()) continue;
+      if (wait != nullptr && now - since < 2 * limit.count()) continue;
       const auto* const message = entry.activity->message.load(std::memory_order_relaxed);
       const std::string what =
           message == nullptr ? "making its programs" : "its handler of " + MessageName(message);
       std::string cause = entry.name + " on " + config.process + " is stuck: " + what +
                           " has run for " + Seconds(now - since);
-      cause += wait;
-      config.abort->Raise({cause, FailureKind::kStall});
+      std::vector<std::string> actors = {entry.name};
+      if (wait != nullptr) {
+        cause += " (it waits for " + ToString(*wait) + ")";
+        actors.insert(actors.begin(), wait->whom);
+      }
+      config.abort->Raise({cause, FailureKind::kStall, actors});
     }
   }
 

@@ -179,13 +179,13 @@ int StageGraph::StageIndex(int module, int pp) const {
   return first_stages_[At(module)] + pp;
 }
 
-std::string StageGraph::StageName(int stage) const {
+StageId StageGraph::IdOf(int stage) const {
   if (stage < 0 || At(stage) >= stages_.size()) {
     throw LayoutError("stage " + std::to_string(stage) + " does not exist, there are " +
                       std::to_string(stages_.size()));
   }
   const StageNode& node = stages_[At(stage)];
-  return modules_[At(node.module)].name + ".s" + std::to_string(node.pp);
+  return {modules_[At(node.module)].name, node.pp};
 }
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layout/grid.hpp"
+#include "layout/stage_id.hpp"
 
 namespace troupe {
 
@@ -49,8 +50,10 @@ class StageGraph {
 
   /// Stages are numbered module by module, pp ascending. Throws LayoutError when out of range.
   int StageIndex(int module, int pp) const;
-  /// "vision.s0". Throws LayoutError for an unknown stage.
-  std::string StageName(int stage) const;
+  /// Throws LayoutError for an unknown stage.
+  StageId IdOf(int stage) const;
+  /// "vision.s0". Throws as IdOf does.
+  std::string StageName(int stage) const { return ToString(IdOf(stage)); }
   bool IsSource(int stage) const { return stages_[static_cast<std::size_t>(stage)].in.empty(); }
   bool IsSink(int stage) const { return stages_[static_cast<std::size_t>(stage)].out.empty(); }
 

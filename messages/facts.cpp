@@ -101,31 +101,37 @@ std::int64_t StepOf(const T& x) {
 template <class T, class... Ts>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
 
+/// A message to or from a set of devices is what it is of each.
 template <class T>
-struct Role {
-  static constexpr MessageRole Of() {
-    using enum MessageRole;
-    if (kIsOneOf<T, Activation, Slice>) return kActivation;
-    if (kIsOneOf<T, Gradient, GradientSlice>) return kGradient;
-    if (kIsOneOf<T, Input>) return kInput;
-    if (kIsOneOf<T, ForwardDone>) return kForwardDone;
-    if (kIsOneOf<T, BackwardDone>) return kBackwardDone;
-    if (kIsOneOf<T, BackwardWeightsDone>) return kWeightsDone;
-    if (kIsOneOf<T, BackwardsDone>) return kReplicaDone;
-    if (kIsOneOf<T, GradientsReduced>) return kGradientsReduced;
-    if (kIsOneOf<T, SquaredNorm, ApplyUpdate>) return kNorm;
-    if (kIsOneOf<T, ParametersUpdated, Updated, UpdateDone>) return kUpdated;
-    if (kIsOneOf<T, RoundBegin>) return kStepBegin;
-    if (kIsOneOf<T, StageReport>) return kStepEnd;
-    if (kIsOneOf<T, ExchangeDone>) return kExchanged;
-    if (kIsOneOf<T, StateOffloaded, StateRestored>) return kStateMoved;
-    if (kIsOneOf<T, ShardStored>) return kCheckpoint;
-    return kOther;
-  }
+struct OfSet {
+  using Each = T;
 };
-/// Of a set of devices it is what it is of each.
 template <class T>
-struct Role<FromSet<T>> : Role<T> {};
+struct OfSet<ToSet<T>> : OfSet<T> {};
+template <class T>
+struct OfSet<FromSet<T>> : OfSet<T> {};
+
+template <class Message>
+constexpr MessageRole RoleOf() {
+  using enum MessageRole;
+  using T = typename OfSet<Message>::Each;
+  if (kIsOneOf<T, Activation, Slice>) return kActivation;
+  if (kIsOneOf<T, Gradient, GradientSlice>) return kGradient;
+  if (kIsOneOf<T, Input>) return kInput;
+  if (kIsOneOf<T, ForwardDone>) return kForwardDone;
+  if (kIsOneOf<T, BackwardDone>) return kBackwardDone;
+  if (kIsOneOf<T, BackwardWeightsDone>) return kWeightsDone;
+  if (kIsOneOf<T, BackwardsDone>) return kReplicaDone;
+  if (kIsOneOf<T, GradientsReduced>) return kGradientsReduced;
+  if (kIsOneOf<T, SquaredNorm, ApplyUpdate>) return kNorm;
+  if (kIsOneOf<T, ParametersUpdated, Updated, UpdateDone>) return kUpdated;
+  if (kIsOneOf<T, RoundBegin>) return kStepBegin;
+  if (kIsOneOf<T, StageReport>) return kStepEnd;
+  if (kIsOneOf<T, ExchangeDone>) return kExchanged;
+  if (kIsOneOf<T, StateOffloaded, StateRestored>) return kStateMoved;
+  if (kIsOneOf<T, ShardStored>) return kCheckpoint;
+  return kOther;
+}
 
 template <class T>
 bool AskedOf(const T& x) {
@@ -140,7 +146,20 @@ template <class T>
 MessageFacts FactsOf(const caf::type_erased_tuple& content) {
   const T& message = content.get_as<T>(0);
   return {UnitOf(message), RoundOf(message), Bytes(message),
-          StepOf(message), Role<T>::Of(),    AskedOf(message)};
+          StepOf(message), RoleOf<T>(),      AskedOf(message)};
+}
+
+/// The name of the C++ type, without the namespace.
+std::string NameOfType(const std::type_info& type) {
+  int status = 0;
+  char* const readable = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? readable : type.name();
+  std::free(readable);
+  for (std::size_t at = name.find("troupe::"); at != std::string::npos;
+       at = name.find("troupe::")) {
+    name.erase(at, 8);
+  }
+  return name;
 }
 
 struct Types {
@@ -153,7 +172,8 @@ struct Types {
     MessageFacts (*facts)(const caf::type_erased_tuple&) = nullptr;
     if constexpr (!std::is_same_v<T, caf::error>) facts = FactsOf<T>;
     by_type[typeid(T)] = {number, facts};
-    names.push_back(std::is_same_v<T, caf::error> ? "error" : MessageName(&typeid(T)));
+    const bool error = std::is_same_v<T, caf::error>;
+    names.push_back(error ? "error" : NameOfType(typeid(typename OfSet<T>::Each)));
   }
   template <class... Ts>
   void AddAll() {
@@ -195,15 +215,8 @@ std::vector<std::string> MessageTypeNames() { return All().names; }
 
 std::string MessageName(const std::type_info* type) {
   if (type == nullptr) return "a message";
-  int status = 0;
-  char* const readable = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
-  std::string name = status == 0 ? readable : type->name();
-  std::free(readable);
-  for (std::size_t at = name.find("troupe::"); at != std::string::npos;
-       at = name.find("troupe::")) {
-    name.erase(at, 8);
-  }
-  return name;
+  const MessageType* const known = FindMessageType(*type);
+  return known == nullptr ? NameOfType(*type) : All().names[known->number];
 }
 
 }  // namespace troupe

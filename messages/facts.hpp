@@ -34,10 +34,11 @@ struct MessageType {
 /// Null: not one that is traced. Traced are those that actors work by, and errors; not those that
 /// watch over them.
 const MessageType* FindMessageType(const std::type_info& type);
-/// "Activation", "ToSet<RunForward>", by number.
+/// "Activation", "RunForward", by number. A message to one device and the same to a set of them
+/// have one name.
 std::vector<std::string> MessageTypeNames();
 
-/// "Activation" of troupe::Activation; "a message" of null.
+/// The same by type; that of the C++ type where it is not traced, "a message" of null.
 std::string MessageName(const std::type_info* type);
 
 }  // namespace troupe

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-inline auto Fields(Failure& x) { return std::tie(x.kind, x.text); }
+inline auto Fields(Failure& x) { return std::tie(x.kind, x.text, x.actors); }
 inline auto Fields(UnitPlace& x) { return std::tie(x.step, x.number, x.window); }
 inline auto Fields(Interval& x) { return std::tie(x.begin, x.end); }
 inline auto Fields(RowTable& x) { return std::tie(x.samples, x.rows); }

@@ -58,11 +58,14 @@ struct DevicesSpawned {
 };
 inline auto Fields(DevicesSpawned& x) { return std::tie(x.devices); }
 
+/// Of a set of ranks, or of the passes of one replica of a stage.
 struct SpawnLockStep {
-  std::string name;
+  int set = -1;  ///< JobPlan's number; -1: of a replica
+  int stage = -1;
+  int dp = -1;
   std::map<int, Device> devices;  ///< by rank: all of the set
 };
-inline auto Fields(SpawnLockStep& x) { return std::tie(x.name, x.devices); }
+inline auto Fields(SpawnLockStep& x) { return std::tie(x.set, x.stage, x.dp, x.devices); }
 
 struct SpawnUpdate {
   int update = 0;  ///< index in JobPlan::updates

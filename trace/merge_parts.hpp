@@ -38,7 +38,7 @@ struct MergedRecords {
 /// less than the question or the work they are about.
 void ResolveCauses(const MergedRecords& records, RunTrace& trace);
 
-/// Sets the link that every message crosses, by the names of its two actors.
+/// Sets the link that every message crosses, by its two actors.
 void SetLinks(RunTrace& trace);
 
 /// Sorts messages by sent_ns and work by begin_ns, indices following, and counts all times from the

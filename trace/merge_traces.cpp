@@ -99,13 +99,13 @@ class Merger {
         break;
       case 'A':
         actors_[static_cast<ActorNumber>(line.number)] = static_cast<int>(trace_.actors.size());
-        trace_.actors.push_back({line.text, index});
+        trace_.actors.push_back(MakeTraceActor(DecodeActor(line.text), index));
         break;
       case 'T':
         if (auto* type = EntryAt(trace_.types, line.number)) *type = line.text;
         break;
       case 'S':
-        if (auto* stage = EntryAt(trace_.stages, line.number)) *stage = line.text;
+        if (auto* stage = EntryAt(trace_.stages, line.number)) *stage = DecodeStage(line.text);
         break;
       case 'L':
         NameLink(line);

@@ -217,7 +217,7 @@ Recorder::Recorder(const RecorderOptions& options)
     AddName("C " + std::to_string(options.process) + " " + std::to_string(options.cores));
   }
   for (std::size_t s = 0; s < options.stages.size(); ++s) {
-    AddName("S " + std::to_string(s) + " " + options.stages[s]);
+    AddName("S " + std::to_string(s) + " " + EncodeStage(options.stages[s]));
   }
   for (std::size_t l = 0; l < options.links.size(); ++l) {
     const TraceLink& link = options.links[l];
@@ -245,8 +245,8 @@ void Recorder::AddName(const std::string& line) {
   AtomicAt<std::uint64_t>(memory_.data() + 40).store(names_end_, std::memory_order_release);
 }
 
-void Recorder::NameActor(ActorNumber actor, const std::string& name) {
-  AddName("A " + std::to_string(actor) + " " + name);
+void Recorder::NameActor(ActorNumber actor, const ActorId& id) {
+  AddName("A " + std::to_string(actor) + " " + EncodeActor(id));
 }
 
 void Recorder::SetClockOffset(std::int64_t offset_ns) {

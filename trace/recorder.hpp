@@ -4,7 +4,7 @@
 // The file; numbers are little-endian, times in ns:
 //   offset  bytes  content
 //   0       8      "TRPTRACE"
-//   8       4      version, 3
+//   8       4      version, 4
 //   12      4      bytes of a record, 128
 //   16      8      records that the ring holds
 //   24      8      offset of the first record
@@ -19,8 +19,11 @@
 //   names          one per line: a letter, a number, a blank, the name
 //                    P process   H its host   Q process P of the job (all of them)
 //                    C process: the cores that it may use
-//                    A actor (by ActorNumber)   T message type   S stage
+//                    T message type
+//                    S stage: "NUMBER MODULE", its number within the module
 //                    L link: "FROM TO boundary|hop NAME" with the stages' numbers
+//                    A actor, by ActorNumber: "KIND END STAGE REPLICA RANK SET LINK OF", numbers
+//                      and a text as ActorId has them
 //   records        128 bytes each; `number` tells whether a slot holds the record looked for: 0 is
 //                  none, all ones is one that is being written
 //
@@ -41,21 +44,21 @@
 
 namespace troupe {
 
-inline constexpr std::uint32_t kTraceVersion = 3;
+inline constexpr std::uint32_t kTraceVersion = 4;
 
 struct RecorderOptions {
   std::string path;  ///< of the file; empty: in memory only
   int process = 0;
   int cores = 0;                                ///< that the process may use; 0: not known
   std::vector<std::string> processes = {"n0"};  ///< names of all of the job
-  std::vector<std::string> stages;              ///< by StageGraph's number
+  std::vector<StageId> stages;                  ///< by StageGraph's number
   std::vector<TraceLink> links;
   std::vector<std::string> types;     ///< names of message types, by number
   std::size_t capacity = 1 << 17;     ///< records
   std::size_t names_bytes = 1 << 20;  ///< room for names; those beyond are not written
 };
 
-/// A line of the names: "A 12 stage a" is {'A', 12, "stage a"}. Number -1: it has none.
+/// A line of the names: "T 12 Slice" is {'T', 12, "Slice"}. Number -1: it has none.
 struct TraceName {
   char kind = ' ';
   std::int64_t number = -1;
@@ -83,7 +86,7 @@ class Recorder {
   /// Throws std::runtime_error naming path and reason; std::invalid_argument for a capacity of 0.
   explicit Recorder(const RecorderOptions& options);
 
-  void NameActor(ActorNumber actor, const std::string& name);
+  void NameActor(ActorNumber actor, const ActorId& id);
   void SetClockOffset(std::int64_t offset_ns);
 
   /// Gives the record its number and id, and keeps it. Returns the number.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/actor_id.hpp"
 #include "trace/core_time.hpp"
 #include "trace/pass_record.hpp"
 #include "trace/work_memory.hpp"
@@ -12,9 +13,13 @@
 namespace troupe {
 
 struct TraceActor {
-  std::string name;  ///< "stage language.s1 dp0", "leader vision>language/source.0", "device 3"
+  ActorId id;
   int process = 0;   ///< index into RunTrace::processes
+  std::string name;  ///< ToString(id), for people
 };
+inline TraceActor MakeTraceActor(const ActorId& id, int process = 0) {
+  return {id, process, ToString(id)};
+}
 
 /// One message. Times in ns since the beginning of the trace, on the clock of process 0.
 struct TraceMessage {
@@ -69,7 +74,7 @@ struct RunTrace {
   std::vector<TraceProcess> processes;
   std::vector<std::string> missing;  ///< processes of the job whose files are not there
   std::vector<std::string> skipped;  ///< a line for each file of the folder that is left out
-  std::vector<std::string> stages;   ///< "vision.s0": PassRecord::stage
+  std::vector<StageId> stages;       ///< PassRecord::stage
   std::vector<TraceLink> links;
   std::vector<std::string> types;  ///< "Activation"
   std::vector<TraceActor> actors;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -20,15 +21,17 @@ enum class FailureKind : std::uint8_t {
 struct Failure {
   Failure() = default;
   // Implicit from a text, since most failures are errors.
-  Failure(std::string line, FailureKind of = FailureKind::kError)
-      : kind(of), text(std::move(line)) {}
+  Failure(std::string line, FailureKind of = FailureKind::kError,
+          std::vector<std::string> names = {})
+      : kind(of), text(std::move(line)), actors(std::move(names)) {}
   Failure(const char* line) : text(line) {}
 
   bool empty() const { return text.empty(); }
   friend bool operator==(const Failure&, const Failure&) = default;
 
   FailureKind kind = FailureKind::kError;
-  std::string text;  ///< one line; empty: no failure
+  std::string text;                 ///< one line; empty: no failure
+  std::vector<std::string> actors;  ///< names of those whose doings explain it, if known
 };
 
 /// Thrown where an error has a kind that others decide by.

@@ -54,7 +54,7 @@ std::int64_t MedianIfAny(std::vector<std::int64_t> samples) {
   return samples.empty() ? -1 : Median(std::move(samples));
 }
 
-/// Durations are known by the names of stages, which many a model has.
+/// Durations are known by stage: module and number, which many models have.
 void RequireSameModel(const Candidate& candidate, const std::string& run_directory) {
   const std::string path = run_directory + "/resolved.toml";
   std::error_code ignored;
@@ -130,7 +130,7 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
   }
   RequireSameModel(candidate, run_directory);
   const RunTrace trace = ReadRunTrace(run_directory);
-  std::map<std::string, std::map<WorkKind, std::vector<std::int64_t>>> samples;
+  std::map<StageId, std::map<WorkKind, std::vector<std::int64_t>>> samples;
   std::set<std::int64_t> training;  // evaluations run shorter forwards
   for (const TraceWork& work : trace.work) {
     if (work.pass.kind == WorkKind::kBackward) training.insert(work.pass.round);
@@ -145,7 +145,7 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
   bool guessed = false;
   const StageGraph& graph = candidate.plan->graph();
   for (int stage = 0; stage < static_cast<int>(graph.stages().size()); ++stage) {
-    auto& found = samples[graph.StageName(stage)];
+    auto& found = samples[graph.IdOf(stage)];
     const std::int64_t forward = MedianIfAny(found[WorkKind::kForward]);
     const bool backs = candidate.plan->stages()[static_cast<std::size_t>(stage)].runs_backward;
     if (forward < 0 || (backs && found[WorkKind::kBackward].empty())) {
@@ -163,7 +163,7 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
   if (guessed) times.source += ", the weights' part taken as half of a backward";
   for (const StageLink& link : graph.links()) {
     times.link_ns.push_back(
-        LinkTime(trace, graph.StageName(link.from), graph.StageName(link.to)).value_or(0));
+        LinkTime(trace, graph.IdOf(link.from), graph.IdOf(link.to)).value_or(0));
   }
   return times;
 }

@@ -35,7 +35,7 @@ struct StageTimes {
 /// gradients for (StageFlops). Good for proportions, not for seconds.
 StageTimes TimesOf(const Candidate& candidate);
 
-/// Medians of what RUN's trace holds, by the names of stages; times of links as LinkTime has them.
+/// Medians of what RUN's trace holds, by stage; times of links as LinkTime has them.
 /// Throws LaunchError: no directory; std::runtime_error: no trace; LayoutError: a run of another
 /// model (WhyOtherTimes), a stage without training passes in it; and what LoadConfig throws.
 StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory);

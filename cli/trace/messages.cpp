@@ -25,8 +25,7 @@ void AddTraceMessages(CLI::App& trace, Command& command) {
                    "only from or to actors whose name has this in it, as language.s1")
       ->type_name("A");
   AddStep(*verb, arguments->step, "only of this training step");
-  verb->add_option("--type", arguments->filter.type,
-                   "only of this type, as Activation; RunForward has ToSet<RunForward> with it")
+  verb->add_option("--type", arguments->filter.type, "only of this type, as Activation")
       ->type_name("T");
   AddChoice(*verb, "--format", kTableFormats, arguments->format);
   verb->add_option("--limit", arguments->filter.limit, "only the first N")

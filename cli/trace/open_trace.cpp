@@ -41,13 +41,17 @@ RuleInputs RuleOfRun(const OpenedTrace& run) {
   }
 }
 
-std::string CauseOf(const std::string& run_directory) {
+Failure CauseOf(const std::string& run_directory) {
   const std::string path = NewestTraceFolder(run_directory) + "/" + kCauseFile;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return "";
   const TextFile file = ReadTextFile(path, kMaxWholeFile, "expected a line, got more than 64 MiB");
   if (!file.failure.empty()) return "but " + path + ": " + file.failure;
-  return file.text.substr(0, file.text.find('\n'));
+  Failure cause;
+  std::istringstream lines(file.text);
+  std::getline(lines, cause.text);
+  for (std::string actor; std::getline(lines, actor);) cause.actors.push_back(actor);
+  return cause;
 }
 
 }  // namespace troupe

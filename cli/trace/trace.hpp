@@ -11,6 +11,7 @@
 #include "trace/analyze/order.hpp"
 #include "trace/analyze/steps.hpp"
 #include "trace/analyze/table.hpp"
+#include "transport/failure.hpp"
 
 namespace troupe {
 
@@ -33,8 +34,9 @@ struct OpenedTrace {
 /// read, without.
 RuleInputs RuleOfRun(const OpenedTrace& run);
 
-/// Why the run failed, as its console said it; empty: it did not, or it was killed.
-std::string CauseOf(const std::string& run_directory);
+/// Why the run failed, as its console said it, and whose doings explain it; empty: it did not, or
+/// it was killed. Its kind is not kept.
+Failure CauseOf(const std::string& run_directory);
 
 /// --step N; `step` stays as it is where it is not given.
 void AddStep(CLI::App& verb, std::int64_t& step, const std::string& help);

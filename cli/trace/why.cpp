@@ -1,11 +1,13 @@
 #include "trace/analyze/why.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <set>
 #include <system_error>
 
+#include "actors/names.hpp"
 #include "actors/wait_root.hpp"
 #include "actors/waits_file.hpp"
 #include "cli/trace/trace.hpp"
@@ -53,28 +55,14 @@ std::string ChainFrom(const Places& places, const std::vector<ActorWaits>& all, 
   return text;
 }
 
-/// Actors of the trace that the sentence names, the last named first.
-std::vector<int> NamedIn(const std::string& sentence, const RunTrace& trace) {
-  std::map<std::size_t, int, std::greater<>> places;
-  for (std::size_t a = 0; a < trace.actors.size(); ++a) {
-    const std::string& name = trace.actors[a].name;
-    const std::size_t at = sentence.rfind(name);
-    if (at == std::string::npos) continue;
-    const std::size_t end = at + name.size();
-    if (end < sentence.size() && std::isalnum(static_cast<unsigned char>(sentence[end])) != 0) {
-      continue;  // "device 1" in "device 12"
-    }
-    places.emplace(at, static_cast<int>(a));
-  }
-  std::vector<int> actors;
-  for (const auto& [at, actor] : places) actors.push_back(actor);
-  return actors;
-}
-
-/// What the actors that `sentence` speaks of did last.
-void PrintDoings(const OpenedTrace& run, const Usual& usual, const std::string& sentence) {
-  for (const int actor : NamedIn(sentence, run.trace)) {
-    std::cout << LastDoings(run.index, usual, actor);
+/// What the actors with these names did last.
+void PrintDoings(const OpenedTrace& run, const Usual& usual,
+                 const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto& actors = run.trace.actors;
+    const auto found = std::ranges::find(actors, name, &TraceActor::name);
+    if (found == actors.end()) continue;
+    std::cout << LastDoings(run.index, usual, static_cast<int>(found - actors.begin()));
   }
 }
 
@@ -87,13 +75,14 @@ void PrintWaits(const OpenedTrace& run, const Usual& usual, const std::string& e
       if (Find(waits, run.index.ActorName(actor)) != nullptr) who = run.index.ActorName(actor);
     }
   } else {
-    who = Find(waits, "director") != nullptr || waits.empty() ? "director" : waits.front().who;
+    who =
+        Find(waits, kDirectorName) != nullptr || waits.empty() ? kDirectorName : waits.front().who;
   }
-  const std::string root =
+  const WaitRoot root =
       RootOf(waits, [&](const Wait& wait) { return PlaceIn(run.index.places(), wait); });
   std::cout << event << "; who waited for whom:\n\n"
-            << ChainFrom(run.index.places(), waits, who) << "\nroot: " << root << "\n\n";
-  PrintDoings(run, usual, root);
+            << ChainFrom(run.index.places(), waits, who) << "\nroot: " << root.text << "\n\n";
+  PrintDoings(run, usual, root.actors);
 }
 
 /// The file, with what is wrong with it said: the trace can still be asked.
@@ -122,8 +111,8 @@ int ExplainRun(const WhyArguments& arguments) {
     return kExitDone;
   }
   if (arguments.step == 0) {
-    const std::string cause = CauseOf(arguments.run);
-    if (!cause.empty()) std::cout << "the run failed: " << cause << "\n\n";
+    const Failure cause = CauseOf(arguments.run);
+    if (!cause.empty()) std::cout << "the run failed: " << cause.text << "\n\n";
     const std::string open = Format(FindStall(run.index, usual), run.index);
     if (!open.empty()) std::cout << "when the trace ended:\n" << open << '\n';
     const WaitsFile asked = UsableWaits(arguments.run, kWaitsAskedFile);
@@ -132,7 +121,7 @@ int ExplainRun(const WhyArguments& arguments) {
     if (!asked.actors.empty() && !over) {
       PrintWaits(run, usual, "when it was last asked by SIGUSR1", asked.actors, arguments.actor);
     }
-    PrintDoings(run, usual, cause);
+    PrintDoings(run, usual, cause.actors);
     if (!cause.empty() && arguments.actor.empty()) return kExitDone;
   }
   std::vector<int> actors;

@@ -83,10 +83,12 @@ TEST_CASE_METHOD(CheckpointFixture, "the answers to a checkpoint are known as su
   for (const TraceMessage& message : Trace().messages) {
     if (message.role != MessageRole::kCheckpoint) continue;
     CHECK(message.round == 2);
-    const TraceActor& receiver = Trace().actors[static_cast<std::size_t>(message.receiver)];
-    answers += receiver.name == "director" ? 1 : 0;
+    const auto kind = [&](int actor) {
+      return Trace().actors[static_cast<std::size_t>(actor)].id.kind;
+    };
+    answers += kind(message.receiver) == ActorKind::kDirector ? 1 : 0;
     // What a device answers is of its command, also where it had to wait for its queue.
-    if (Trace().types[static_cast<std::size_t>(message.type)] != "ShardStored") continue;
+    if (kind(message.sender) != ActorKind::kDevice) continue;
     REQUIRE(message.cause >= 0);
     const TraceMessage& cause = Trace().messages[static_cast<std::size_t>(message.cause)];
     CHECK(Trace().types[static_cast<std::size_t>(cause.type)] == "SaveShard");

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "actors/names.hpp"
 #include "configs/loader.hpp"
+#include "transport/wait.hpp"
 
 namespace troupe {
 namespace {
@@ -28,6 +30,34 @@ TEST_CASE("a colocated group is one lock-step set, an island beside it another",
   CHECK(plan.LockStepOf(0) != plan.LockStepOf(4));
   CHECK(plan.ShardsOn(2).size() == 2);
   CHECK(plan.ShardsOn(5).size() == 1);
+}
+
+TEST_CASE("actors are known by the numbers of the graph, and called by its names", "[actors]") {
+  const JobPlan plan(Load("shapes"));  // the stages vision.s0, language.s0 and language.s1
+  CHECK(plan.StageActor(2, 1) ==
+        ActorId{.kind = ActorKind::kStage, .stage = 2, .replica = 1, .of = "language.s1"});
+  CHECK(plan.FeedActor(1, 2) ==
+        ActorId{.kind = ActorKind::kFeed, .stage = 1, .replica = 2, .of = "language"});
+  CHECK(ToString(plan.PassLockStepActor(0, 3)) == "lock step of vision.s0 dp3");
+  CHECK(plan.LockStepActorOf(0, 3) == LockStepActor(plan.LockStepOf(4)));
+  REQUIRE(plan.updates().size() == 3);
+  CHECK(ToString(plan.UpdateActor(1)) == "update of language.s0");
+  const int edge = plan.graph().stages()[0].out.at(0);
+  const ActorId source = plan.ActorAt(edge, EdgeEnd::kSource, 3);
+  const ActorId destination = plan.ActorAt(edge, EdgeEnd::kDestination, 1);
+  CHECK(source.link == edge);
+  const int hop = plan.graph().stages()[1].out.at(0);
+  CHECK(plan.ActorAt(hop, EdgeEnd::kSource, 0) == plan.StageActor(2, 0));
+  CHECK(plan.ActorAt(hop, EdgeEnd::kDestination, 0) == plan.StageActor(1, 0));
+  // What waits call actors that do not know their ids.
+  CHECK(ToString(source) == SourceLeaderName("vision>language", 3));
+  CHECK(ToString(destination) == DestinationLeaderName("vision>language", 1));
+  CHECK(ToString(DeviceActor(6)) == DeviceName(6));
+  const JobPlan colocated(Load("shapes_colocated"));
+  const int phase = colocated.graph().stages()[0].out.at(0);
+  for (const EdgeEnd end : {EdgeEnd::kSource, EdgeEnd::kDestination}) {
+    CHECK(ToString(colocated.ActorAt(phase, end, 0)) == PhaseName("vision>language"));
+  }
 }
 
 TEST_CASE("a tied head couples the first and the last stage", "[actors]") {

@@ -148,8 +148,8 @@ TEST_CASE("a message that is lost between a stage and its devices is named", "[a
   CheckAll(
       DisjointConfig(),
       {
-          {"lock step 2@ToSet<RunForward>@24", " from lock step 2" + lost},
-          {"stage language.s1 dp0@FromSet<BackwardDone>@3",
+          {"lock step 2@RunForward@24", " from lock step 2" + lost},
+          {"stage language.s1 dp0@BackwardDone@3",
            "stage language.s1 dp0 waits for the backward on devices 10, 11 of microbatch 2 "
            "from lock step"},
           {"device 5@RunForward@4", "waits for the forward of microbatch 3 from device 5" + lost},
@@ -204,7 +204,7 @@ TEST_CASE("a message that is lost at a colocated edge is named", "[actors][threa
                {"device 1@RunExchange@2",
                 "lock step 0 waits for the row exchange of window 0 from device 1, which does not "
                 "owe it"},
-               {"phase vision>language@FromSet<ExchangeDone>@1",
+               {"phase vision>language@ExchangeDone@1",
                 "phase vision>language waits for the row exchange on devices 0, 1 of window 0 from "
                 "lock step 0, which does not owe it"},
            });
@@ -228,11 +228,11 @@ TEST_CASE("a message that is lost while an encoder's state moves is named", "[ac
                 "lock step 0 waits for the restore of the encoder's state of window 0 from device "
                 "1" +
                     lost},
-               {"lock step 0@ToSet<RestoreState>@2",
+               {"lock step 0@RestoreState@2",
                 "phase vision>language waits for the restore of the encoder's state on devices 0, "
                 "1 of window 1 from lock step 0" +
                     lost},
-               {"phase vision>language@FromSet<StateOffloaded>@3",
+               {"phase vision>language@StateOffloaded@3",
                 "phase vision>language waits for the offload of the encoder's state on devices 0, "
                 "1 of window 2 from lock step 0" +
                     lost},
@@ -252,7 +252,7 @@ TEST_CASE("a message that is lost among passes that wait for their turn is named
                 "stage language.s0 dp1 waits for the gradient of microbatch 23 from stage "
                 "language.s1 dp1" +
                     lost},
-               {"lock step 0@ToSet<RunForward>@9", " from lock step 0" + lost},
+               {"lock step 0@RunForward@9", " from lock step 0" + lost},
                {"device 3@RunBackward@5", "from device 3" + lost},
            });
 }
@@ -263,7 +263,7 @@ TEST_CASE("a lost command for the weights of a backward is named", "[actors][thr
                {"device 2@RunBackwardWeights@3",
                 "lock step 1 waits for the weight gradients of microbatch 2 from device 2, which "
                 "does not owe it: a message between them is lost"},
-               {"stage language.s0 dp0@FromSet<BackwardWeightsDone>@24",
+               {"stage language.s0 dp0@BackwardWeightsDone@24",
                 "stage language.s0 dp0 waits for the weight gradients on device 0 of microbatch "
                 "23 from lock step 0"},
            });

@@ -16,32 +16,37 @@ Wait Expected(const std::string& what, std::int64_t number, const std::string& w
 }  // namespace
 
 TEST_CASE("a request that its receiver still waits for is lost", "[actors]") {
-  CHECK(RootOf({{"director", "n0", false, {Asked("report", 3, "stage b")}, {}},
-                {"stage b",
-                 "n0",
-                 false,
-                 {Expected("activation", 8, "leader")},
-                 {{"report", 3, "director"}}},
-                {"leader", "n0", false, {Expected("slice", 8, "source 1")}, {}},
-                {"source 0", "n1", false, {Asked("gradient", 8, "leader")}, {}},
-                {"source 1", "n1", false, {Asked("gradient", 8, "leader")}, {}},
-                {"leader", "", false, {}, {{"gradient", 8, "source 0"}}}}) ==
-        "leader on n0 waits for the slice of microbatch 8 from source 1 on n1, which has sent it "
-        "and waits for the gradient: the message is lost");
+  CHECK(
+      RootOf({{"director", "n0", false, {Asked("report", 3, "stage b")}, {}},
+              {"stage b",
+               "n0",
+               false,
+               {Expected("activation", 8, "leader")},
+               {{"report", 3, "director"}}},
+              {"leader", "n0", false, {Expected("slice", 8, "source 1")}, {}},
+              {"source 0", "n1", false, {Asked("gradient", 8, "leader")}, {}},
+              {"source 1", "n1", false, {Asked("gradient", 8, "leader")}, {}},
+              {"leader", "", false, {}, {{"gradient", 8, "source 0"}}}}) ==
+      WaitRoot{
+          "leader on n0 waits for the slice of microbatch 8 from source 1 on n1, which has sent it "
+          "and waits for the gradient: the message is lost",
+          {"source 1", "leader"}});
 }
 
 TEST_CASE("an answer that nobody owes is lost", "[actors]") {
   CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b"), Asked("gradient", 3, "b")}, {}},
                 {"b", "", false, {Expected("activation", 4, "a")}, {{"gradient", 3, "a"}}}}) ==
-        "a waits for the gradient of microbatch 2 from b, which does not owe it: a message between "
-        "them is lost");
+        WaitRoot{"a waits for the gradient of microbatch 2 from b, which does not owe it: a "
+                 "message between "
+                 "them is lost",
+                 {"b", "a"}});
 }
 
 TEST_CASE("who is busy, or does not speak, may owe anything", "[actors]") {
   CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b")}, {}}, {"b", "", true, {}, {}}}) ==
-        "a waits for the gradient of microbatch 2 from b");
+        WaitRoot{"a waits for the gradient of microbatch 2 from b", {"b", "a"}});
   CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b")}, {}}}) ==
-        "a waits for the gradient of microbatch 2 from b");
+        WaitRoot{"a waits for the gradient of microbatch 2 from b", {"b", "a"}});
 }
 
 TEST_CASE("the root is who waits for what no actor gives, or for who waits for nobody",
@@ -50,17 +55,20 @@ TEST_CASE("the root is who waits for what no actor gives, or for who waits for n
                                          {"b", "", false, {Expected("activation", 0, "a")}, {}},
                                          {"a", "", false, {Expected("input", 0, "feed")}, {}},
                                          {"feed", "", false, {}, {}}};
-  CHECK(RootOf(chain) == "a waits for the input of microbatch 0 from feed, which waits for nobody");
+  CHECK(RootOf(chain) ==
+        WaitRoot{"a waits for the input of microbatch 0 from feed, which waits for nobody",
+                 {"feed", "a"}});
   auto fetching = chain;
   fetching[1].waits = {Expected("bytes of the activation from a", 0, "")};
-  CHECK(RootOf(fetching) == "b waits for the bytes of the activation from a of microbatch 0");
+  CHECK(RootOf(fetching) ==
+        WaitRoot{"b waits for the bytes of the activation from a of microbatch 0", {"b"}});
 }
 
 TEST_CASE("the root says where its microbatch is in its step", "[actors]") {
   const auto place = [](const Wait& wait) {
     return " (step 2 mb " + std::to_string(wait.number - 4) + ")";
   };
-  CHECK(RootOf({{"a", "", false, {Asked("gradient", 6, "b")}, {}}}, place) ==
+  CHECK(RootOf({{"a", "", false, {Asked("gradient", 6, "b")}, {}}}, place).text ==
         "a waits for the gradient of microbatch 6 from b (step 2 mb 2)");
 }
 
@@ -83,8 +91,9 @@ TEST_CASE("a job has moved if anybody waits for something else", "[actors]") {
 }
 
 TEST_CASE("a stall that nobody explains says so", "[actors]") {
-  CHECK(RootOf({}) == "cause unknown: no actor reported a wait");
-  CHECK(RootOf({{"a", "", false, {}, {}}}) == "cause unknown: no actor reported a wait");
+  const WaitRoot unknown{"cause unknown: no actor reported a wait", {}};
+  CHECK(RootOf({}) == unknown);
+  CHECK(RootOf({{"a", "", false, {}, {}}}) == unknown);
 }
 
 }  // namespace troupe

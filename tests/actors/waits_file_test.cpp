@@ -39,6 +39,12 @@ TEST_CASE("waits and debts are written by their names", "[actors]") {
   CHECK(ToJson({}) == "[]\n");
 }
 
+TEST_CASE("a cause is a line, and a line for each actor", "[actors]") {
+  CHECK(CauseText(Failure("the disk is full")) == "the disk is full\n");
+  CHECK(CauseText({"no answer", FailureKind::kStall, {"device 3", "stage a.s0 dp0"}}) ==
+        "no answer\ndevice 3\nstage a.s0 dp0\n");
+}
+
 TEST_CASE("a folder that is not there is named", "[actors]") {
   CHECK_THROWS_WITH(WriteTextFile("/nonexistent/waits.json", "x"),
                     "/nonexistent/waits.json.tmp: cannot create: No such file or directory");

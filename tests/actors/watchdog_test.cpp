@@ -48,6 +48,7 @@ TEST_CASE("an actor whose thread is frozen between messages is named", "[actors]
   CHECK_THAT(frozen.abort->cause(),
              Catch::StartsWith("device 4 on n1 does not read its mailbox: 2 messages have waited "
                                "there for 0."));
+  CHECK(frozen.abort->failure().actors == std::vector<std::string>{"device 4"});
 }
 
 TEST_CASE("an actor that reads, has ended, or shares its thread is not called frozen", "[actors]") {

@@ -38,7 +38,7 @@ TEST_CASE("a record of work holds both times, and older records hold none", "[tr
 
 TEST_CASE("times on a core and the cores of a process are read back from a trace", "[trace]") {
   RecorderOptions options;
-  options.stages = {"a.s0"};
+  options.stages = {{"a", 0}};
   options.types = {"RunForward"};
   options.cores = 3;
   Recorder recorder(options);

@@ -31,7 +31,7 @@ RecorderOptions Options(const std::string& path, std::size_t capacity) {
   options.path = path;
   options.process = 1;
   options.processes = {"n0", "n1"};
-  options.stages = {"vision.s0", "language.s0"};
+  options.stages = {{"vision", 0}, {"language", 0}};
   options.links = {{"vision>language", 0, 1, true}};
   options.types = {"error", "Activation"};
   options.capacity = capacity;
@@ -72,7 +72,8 @@ std::string Error(const std::string& path) {
 TEST_CASE("a record is there at once, and completed in place", "[trace]") {
   const Folder folder;
   Recorder recorder(Options(folder / "n1.trace", 8));
-  recorder.NameActor(1 << kActorBits | 7, "stage vision.s0 dp0");
+  recorder.NameActor(1 << kActorBits | 7,
+                     {.kind = ActorKind::kStage, .stage = 0, .replica = 2, .of = "vision.s0"});
   const auto number = recorder.Note(RecordOf(5));
   CHECK(number == 1);
   TraceFile file = ReadTraceFile(folder / "n1.trace");
@@ -90,10 +91,11 @@ TEST_CASE("a record is there at once, and completed in place", "[trace]") {
   CHECK(Consistent(file.records[0]));
   CHECK(file.process == 1);
   CHECK(file.processes == 2);
-  CHECK(std::find(file.names.begin(), file.names.end(),
-                  TraceName{'A', 1048583, "stage vision.s0 dp0"}) != file.names.end());
-  CHECK(std::find(file.names.begin(), file.names.end(),
-                  TraceName{'L', 0, "0 1 boundary vision>language"}) != file.names.end());
+  for (const TraceName& name :
+       {TraceName{'A', 1048583, "3 0 0 2 -1 -1 -1 vision.s0"},
+        TraceName{'L', 0, "0 1 boundary vision>language"}, TraceName{'S', 1, "0 language"}}) {
+    CHECK(std::ranges::find(file.names, name) != file.names.end());
+  }
 }
 
 TEST_CASE("the newest records stay, and those that went are counted", "[trace]") {
@@ -158,7 +160,7 @@ TEST_CASE("a trace that is cut short while it is written ends nothing", "[trace]
   for (int i = 0; i < 20; ++i) recorder.Note(RecordOf(i));
   fs::resize_file(path, 0);
   for (int i = 0; i < 2000; ++i) recorder.Note(RecordOf(i));
-  recorder.NameActor(7, "stage a");
+  recorder.NameActor(7, DeviceActor(3));
   CHECK(AnyPagesLost());
   CHECK(fs::file_size(path) == 0);
 }
@@ -207,9 +209,9 @@ TEST_CASE("what is no trace is refused with its reason", "[trace]") {
     file.write(reinterpret_cast<const char*>(&value), 4);
   };
   patch(8, 7);
-  CHECK(Error(path) == path + ": expected trace version 3, got 7");
-  patch(8, 2);  // without the steps of rounds
-  CHECK(Error(path) == path + ": expected trace version 3, got 2");
+  CHECK(Error(path) == path + ": expected trace version 4, got 7");
+  patch(8, 3);  // actors and stages by name
+  CHECK(Error(path) == path + ": expected trace version 4, got 3");
   patch(12, 64);
   CHECK(Error(path) == path + ": expected record size 128, got 64");
   for (const std::streamoff at : {16, 24, 32, 40}) {

@@ -16,7 +16,7 @@ RecorderOptions OptionsOf(int process) {
   RecorderOptions options;
   options.process = process;
   options.processes = {"n0", "n1"};
-  options.stages = {"a.s0", "b.s0"};
+  options.stages = {{"a", 0}, {"b", 0}};
   options.links = {{"a>b", 0, 1, false}};
   options.types = {"error", "Activation"};
   options.capacity = 64;
@@ -27,7 +27,7 @@ RecorderOptions OptionsOf(int process) {
 /// Notes `messages` messages, 10 ns apart.
 void Fill(Recorder& recorder, int process, std::int64_t begin_ns, int messages) {
   const ActorNumber actor = static_cast<ActorNumber>(process) << kActorBits | 1U;
-  recorder.NameActor(actor, "stage " + std::to_string(process));
+  recorder.NameActor(actor, DeviceActor(process));
   for (int i = 0; i < messages; ++i) {
     TraceRecord record;
     record.receiver = actor;
@@ -83,7 +83,7 @@ TEST_CASE("a file of a job with other processes, stages, links or types is left 
       "n1.trace is left out beside n0.trace: it is of another run, its job has ";
   CHECK(skipped([](auto& o) { o.processes.push_back("n2"); }) == head + "other processes");
   CHECK(skipped([](auto& o) { o.processes[0] = "m0"; }) == head + "other processes");
-  CHECK(skipped([](auto& o) { o.stages[1] = "b.s1"; }) == head + "other stages");
+  CHECK(skipped([](auto& o) { o.stages[1].number = 1; }) == head + "other stages");
   CHECK(skipped([](auto& o) { o.links[0].name = "b>a"; }) == head + "other links");
   CHECK(skipped([](auto& o) { o.types.push_back("Gradient"); }) ==
         head + "other types of messages");

@@ -18,16 +18,19 @@ struct Two {
   Recorder second{Options(1)};
 
   Two() {
-    first.NameActor(Actor(0, 1), "stage a.s0 dp0");
-    first.NameActor(Actor(0, 2), "device 0");
-    second.NameActor(Actor(1, 1), "stage b.s0 dp0");
+    first.NameActor(Actor(0, 1), Stage(0, "a.s0"));
+    first.NameActor(Actor(0, 2), DeviceActor(0));
+    second.NameActor(Actor(1, 1), Stage(1, "b.s0"));
     second.SetClockOffset(-1'000'000);
+  }
+  static ActorId Stage(int stage, const std::string& name) {
+    return {.kind = ActorKind::kStage, .stage = stage, .replica = 0, .of = name};
   }
   static RecorderOptions Options(int process) {
     RecorderOptions options;
     options.process = process;
     options.processes = {"n0", "n1", "n2"};
-    options.stages = {"a.s0", "b.s0"};
+    options.stages = {{"a", 0}, {"b", 0}};
     options.links = {{"a>b", 0, 1, false}};
     options.types = {"error", "Activation", "Gradient"};
     options.capacity = 64;

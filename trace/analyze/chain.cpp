@@ -52,7 +52,6 @@ std::int64_t Look(const std::vector<std::int64_t>& medians, std::size_t key) {
   return key < medians.size() ? medians[key] : 0;
 }
 
-constexpr std::size_t kNumClasses = static_cast<std::size_t>(ActorClass::kNode) + 1;
 constexpr std::size_t kWorkKinds = 16;  // more than there will be
 
 }  // namespace
@@ -129,8 +128,8 @@ std::size_t Usual::WorkKey(const PassRecord& pass) const {
 
 std::size_t Usual::HandlingKey(int message) const {
   const TraceMessage& m = index_->message(message);
-  return static_cast<std::size_t>(std::max(m.type, 0)) * kNumClasses +
-         static_cast<std::size_t>(index_->ClassOfActor(m.receiver));
+  return static_cast<std::size_t>(std::max(m.type, 0)) * kNumActorKinds +
+         static_cast<std::size_t>(index_->KindOf(m.receiver));
 }
 
 std::size_t Usual::TransitKey(int message) const {

@@ -56,7 +56,7 @@ class Usual {
 
  private:
   bool IsRare(const Segment& segment) const;
-  std::int64_t Handling(int message) const;  ///< of the type by the class of receiver
+  std::int64_t Handling(int message) const;  ///< of the type by the kind of receiver
   std::int64_t Transit(int message) const;   ///< of the type, in one process or between two
   std::size_t WorkKey(const PassRecord& pass) const;
   std::size_t HandlingKey(int message) const;

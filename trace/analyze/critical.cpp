@@ -12,14 +12,8 @@ namespace {
 constexpr std::array kShares = {Share::kCompute,  Share::kBoundary,   Share::kQueueing,
                                 Share::kMessages, Share::kCheckpoint, Share::kUnknown};
 
-bool IsBoundaryActor(ActorClass kind) {
-  return kind == ActorClass::kLeader || kind == ActorClass::kPhase;
-}
-
-/// "vision>language" out of "leader vision>language/source.0" and "phase vision>language".
-std::string EdgeOf(const std::string& actor) {
-  const std::size_t blank = actor.find(' ');
-  return actor.substr(blank + 1, actor.find('/') - blank - 1);
+bool IsBoundaryActor(const ActorId& actor) {
+  return actor.kind == ActorKind::kLeader || actor.kind == ActorKind::kPhase;
 }
 
 std::string Doing(const TraceIndex& index, const Segment& segment) {
@@ -110,10 +104,9 @@ Share ShareOf(const TraceIndex& index, const Segment& segment) {
   if (segment.kind == SegmentKind::kQueue) return Share::kQueueing;
   if (IsOfCheckpoint(index, segment)) return Share::kCheckpoint;
   if (segment.work >= 0) return Share::kCompute;
-  const bool at_boundary =
-      IsBoundaryActor(index.ClassOfActor(segment.actor)) ||
-      (segment.kind == SegmentKind::kTransit &&
-       IsBoundaryActor(index.ClassOfActor(index.message(segment.message).sender)));
+  const bool at_boundary = IsBoundaryActor(index.IdOf(segment.actor)) ||
+                           (segment.kind == SegmentKind::kTransit &&
+                            IsBoundaryActor(index.IdOf(index.message(segment.message).sender)));
   return at_boundary ? Share::kBoundary : Share::kMessages;
 }
 
@@ -125,9 +118,8 @@ std::string BucketOf(const TraceIndex& index, const Segment& segment) {
     return name + " " + ToString(pass.kind) + " of " + index.StageName(pass.stage);
   }
   if (share != Share::kBoundary) return name;
-  const bool here = IsBoundaryActor(index.ClassOfActor(segment.actor));
-  return name + " " +
-         EdgeOf(index.ActorName(here ? segment.actor : index.message(segment.message).sender));
+  const bool here = IsBoundaryActor(index.IdOf(segment.actor));
+  return name + " " + index.IdOf(here ? segment.actor : index.message(segment.message).sender).of;
 }
 
 int TripsOf(const CriticalPath& path, const TraceIndex& index) {

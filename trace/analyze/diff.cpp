@@ -31,20 +31,20 @@ class Names {
     }
   }
   /// "language.s0", or "language" where the two runs have different stages of it.
-  std::string Of(const std::string& stage) const {
-    const std::string module = ModuleOf(stage);
-    return cut_otherwise_.contains(module) ? module : stage;
+  std::string Of(const TraceIndex& index, int stage) const {
+    const std::string module = index.ModuleOf(stage);
+    return cut_otherwise_.contains(module) ? module : index.StageName(stage);
   }
   /// Of a link: its own name, unless it joins stages that cannot be compared.
   std::string Of(const TraceIndex& index, const TraceLink& link) const {
-    const std::string module = ModuleOf(index.StageName(link.from));
+    const std::string module = index.ModuleOf(link.from);
     return link.boundary || !cut_otherwise_.contains(module) ? link.name : "stages of " + module;
   }
 
  private:
-  static std::map<std::string, std::set<std::string>> StagesOf(const RunTrace& trace) {
-    std::map<std::string, std::set<std::string>> stages;
-    for (const std::string& stage : trace.stages) stages[ModuleOf(stage)].insert(stage);
+  static std::map<std::string, std::set<int>> StagesOf(const RunTrace& trace) {
+    std::map<std::string, std::set<int>> stages;
+    for (const StageId& stage : trace.stages) stages[stage.module].insert(stage.number);
     return stages;
   }
 
@@ -74,12 +74,12 @@ MediansByKey Finish(Samples samples, std::size_t steps = 0) {
 /// each rank ended.
 void AddWaits(const TraceIndex& index, const Names& names, const StepSpan& span,
               std::map<int, std::int64_t>& until, Samples& samples) {
-  std::map<std::pair<std::string, std::string>, std::int64_t> waits;
-  std::map<std::string, std::set<int>> ranks;
+  std::map<std::pair<Key, std::string>, std::int64_t> waits;  // by stage, then what for
+  std::map<Key, std::set<int>> ranks;
   for (const int w : index.WorkIn(span.round)) {
     const TraceWork& work = index.work(w);
     const PassRecord& pass = work.pass;
-    const std::string stage = names.Of(index.StageName(pass.stage));
+    const Key stage{index.ModuleOf(pass.stage), names.Of(index, pass.stage)};
     ranks[stage].insert(pass.rank);
     std::int64_t& end_ns = until.try_emplace(pass.rank, span.begin_ns).first->second;
     end_ns = std::max(end_ns, span.begin_ns);
@@ -91,9 +91,10 @@ void AddWaits(const TraceIndex& index, const Names& names, const StepSpan& span,
     }
     end_ns = std::max(end_ns, pass.end_ns);
   }
-  for (const auto& [key, ns] : waits) {
-    samples[{ModuleOf(key.first), key.first + " for " + key.second}].push_back(
-        ns / static_cast<std::int64_t>(ranks[key.first].size()));
+  for (const auto& [wait, ns] : waits) {
+    const auto& [stage, what] = wait;
+    samples[{stage.first, stage.second + " for " + what}].push_back(
+        ns / static_cast<std::int64_t>(ranks[stage].size()));
   }
 }
 
@@ -105,8 +106,8 @@ std::map<Key, std::int64_t> PathOf(const TraceIndex& index, const Names& names,
     Key key{"", BucketOf(index, segment)};
     if (ShareOf(index, segment) == Share::kCompute) {
       const PassRecord& pass = index.work(segment.work).pass;
-      const std::string stage = names.Of(index.StageName(pass.stage));
-      key = {ModuleOf(stage), std::string("compute ") + ToString(pass.kind) + " of " + stage};
+      key = {index.ModuleOf(pass.stage),
+             std::string("compute ") + ToString(pass.kind) + " of " + names.Of(index, pass.stage)};
     }
     buckets[key] += segment.length_ns();
   }
@@ -130,18 +131,17 @@ Side Measure(const TraceIndex& index, const Names& names, const Steps& steps) {
   Samples work;
   for (const TraceWork& one : index.trace().work) {
     if (steps.StepOf(one.pass.round) < 0) continue;
-    const std::string stage = names.Of(index.StageName(one.pass.stage));
-    work[{ModuleOf(stage), ToString(one.pass.kind) + (" of " + stage)}].push_back(
-        one.pass.end_ns - one.pass.begin_ns);
+    const int stage = one.pass.stage;
+    work[{index.ModuleOf(stage), ToString(one.pass.kind) + (" of " + names.Of(index, stage))}]
+        .push_back(one.pass.end_ns - one.pass.begin_ns);
   }
   Samples edges;
   for (int i = 0; static_cast<std::size_t>(i) < index.trace().messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     if (m.link < 0 || m.begin_ns < 0 || steps.StepOf(index.RoundOf(i)) < 0) continue;
     const TraceLink& link = index.trace().links.at(static_cast<std::size_t>(m.link));
-    const std::string what = MessageWord(index.TypeName(i)) + " over " + names.Of(index, link);
-    edges[{link.boundary ? "" : ModuleOf(index.StageName(link.from)), what}].push_back(m.begin_ns -
-                                                                                       m.sent_ns);
+    const std::string what = index.TypeName(i) + " over " + names.Of(index, link);
+    edges[{link.boundary ? "" : index.ModuleOf(link.from), what}].push_back(m.begin_ns - m.sent_ns);
   }
   side.step_ns = Median(lengths);
   side.path = Finish(std::move(path), steps.all().size());

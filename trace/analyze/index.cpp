@@ -1,9 +1,7 @@
 #include "trace/analyze/index.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
-#include <utility>
 
 namespace troupe {
 namespace {
@@ -11,48 +9,9 @@ namespace {
 const std::string kNobody = "nobody";
 const std::string kUnknownType = "?";
 
-/// "device 12" -> 12.
-int RankOf(const std::string& device) {
-  int rank = -1;
-  const std::size_t at = std::min<std::size_t>(device.size(), 7);
-  std::from_chars(device.data() + at, device.data() + device.size(), rank);
-  return rank;
-}
-
-/// Where `name`, of an actor of class `kind`, names a stage, its number.
-int StageNamed(const RunTrace& trace, ActorClass kind, const std::string& name) {
-  const std::size_t prefix = kind == ActorClass::kStage    ? 6
-                             : kind == ActorClass::kUpdate ? 10
-                             : kind == ActorClass::kFeed   ? 8
-                                                           : name.size();
-  const std::string rest = name.substr(std::min(prefix, name.size()));
-  const std::string named = rest.substr(0, rest.find(' '));
-  for (std::size_t s = 0; s < trace.stages.size() && !named.empty(); ++s) {
-    const std::string& stage = trace.stages[s];
-    if (named == (kind == ActorClass::kFeed ? ModuleOf(stage) : stage)) return static_cast<int>(s);
-  }
-  return -1;
-}
-
-bool Begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+const ActorId kNoActor;
 
 }  // namespace
-
-ActorClass ClassOf(const std::string& name) {
-  static constexpr std::pair<const char*, ActorClass> kClasses[] = {
-      {"stage ", ActorClass::kStage},      {"leader ", ActorClass::kLeader},
-      {"phase ", ActorClass::kPhase},      {"feed of ", ActorClass::kFeed},
-      {"update of ", ActorClass::kUpdate}, {"lock step ", ActorClass::kLockStep},
-      {"device ", ActorClass::kDevice},    {"node ", ActorClass::kNode},
-      {"director", ActorClass::kDirector},
-  };
-  for (const auto& [begin, kind] : kClasses) {
-    if (Begins(name, begin)) return kind;
-  }
-  return ActorClass::kOther;
-}
-
-std::string ModuleOf(const std::string& stage) { return stage.substr(0, stage.rfind('.')); }
 
 bool IsPass(WorkKind kind) {
   return kind == WorkKind::kForward || kind == WorkKind::kBackward || kind == WorkKind::kWeight;
@@ -65,11 +24,7 @@ TraceIndex::TraceIndex(const RunTrace& trace)
       round_of_(trace.messages.size(), -1),
       handled_at_(trace.actors.size() + 1, 0) {
   for (const TraceActor& actor : trace.actors) {
-    classes_.push_back(ClassOf(actor.name));
-    stages_.push_back(StageNamed(trace, classes_.back(), actor.name));
-    if (classes_.back() == ActorClass::kDevice) {
-      process_of_rank_[RankOf(actor.name)] = actor.process;
-    }
+    if (actor.id.kind == ActorKind::kDevice) process_of_rank_[actor.id.rank] = actor.process;
   }
   for (std::size_t w = 0; w < trace.work.size(); ++w) {
     const TraceWork& work = trace.work[w];
@@ -156,9 +111,23 @@ const std::string& TraceIndex::ActorName(int actor) const {
   return trace_->actors[At(actor)].name;
 }
 
+const ActorId& TraceIndex::IdOf(int actor) const {
+  if (actor < 0 || At(actor) >= trace_->actors.size()) return kNoActor;
+  return trace_->actors[At(actor)].id;
+}
+
+const StageId* TraceIndex::StageAt(int stage) const {
+  return stage < 0 || At(stage) >= trace_->stages.size() ? nullptr : &trace_->stages[At(stage)];
+}
+
 std::string TraceIndex::StageName(int stage) const {
-  if (stage < 0 || At(stage) >= trace_->stages.size()) return "stage " + std::to_string(stage);
-  return trace_->stages[At(stage)];
+  const StageId* const id = StageAt(stage);
+  return id == nullptr ? "stage " + std::to_string(stage) : ToString(*id);
+}
+
+std::string TraceIndex::ModuleOf(int stage) const {
+  const StageId* const id = StageAt(stage);
+  return id == nullptr ? StageName(stage) : id->module;
 }
 
 }  // namespace troupe

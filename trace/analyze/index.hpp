@@ -14,24 +14,6 @@
 
 namespace troupe {
 
-/// What an actor is, by its name (actors/names.hpp).
-enum class ActorClass : std::uint8_t {
-  kOther,
-  kDirector,
-  kStage,
-  kLeader,
-  kPhase,
-  kFeed,
-  kUpdate,
-  kLockStep,
-  kDevice,
-  kNode,
-};
-ActorClass ClassOf(const std::string& actor_name);
-
-/// "vision" of "vision.s0".
-std::string ModuleOf(const std::string& stage);
-
 /// F, B, and W where weight gradients have passes of their own: what a bubble is the absence of.
 bool IsPass(WorkKind kind);
 
@@ -59,12 +41,9 @@ class TraceIndex {
   std::span<const int> HandledBy(int actor) const;
   /// Work of a round, by begin.
   std::span<const int> WorkIn(std::int64_t round) const;
-  ActorClass ClassOfActor(int actor) const {
-    return actor < 0 ? ActorClass::kOther : classes_[At(actor)];
-  }
-  /// The stage of an actor that is one or acts for one (a stage, an update; of a feed the first of
-  /// its module); -1: there is none.
-  int StageOfActor(int actor) const { return actor < 0 ? -1 : stages_[At(actor)]; }
+  /// Of kind kOther for -1.
+  const ActorId& IdOf(int actor) const;
+  ActorKind KindOf(int actor) const { return IdOf(actor).kind; }
   /// Where microbatches are in their steps.
   const Places& places() const { return places_; }
   /// Ways between processes that a message took, one behind the other: one if it came from another,
@@ -78,8 +57,11 @@ class TraceIndex {
   const std::string& TypeName(int message) const;
   /// "nobody" where no actor is known.
   const std::string& ActorName(int actor) const;
-  /// "vision.s0"; "stage 7" for one without a name.
+  /// Null: the trace has no such stage.
+  const StageId* StageAt(int stage) const;
+  /// "vision.s0"; "stage 7" of one that is not in the trace, as of the next.
   std::string StageName(int stage) const;
+  std::string ModuleOf(int stage) const;
 
  private:
   const RunTrace* trace_;
@@ -89,8 +71,6 @@ class TraceIndex {
   std::vector<int> handled_;             ///< messages by receiver, then by begin
   std::vector<std::size_t> handled_at_;  ///< by actor: where its messages begin in handled_
   std::vector<int> work_in_;             ///< by round, then begin
-  std::vector<ActorClass> classes_;
-  std::vector<int> stages_;  ///< by actor
   std::map<int, int> process_of_rank_;
   std::int64_t end_ns_ = 0;
   Places places_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "layout/at.hpp"
 #include "trace/analyze/median.hpp"
 
 namespace troupe {
@@ -12,13 +13,12 @@ namespace {
 
 class Ways {
  public:
-  Ways(const RunTrace& trace, int link, std::string from, std::string to)
-      : trace_(trace), from_("stage " + from + " dp"), to_("stage " + to + " dp") {
+  Ways(const RunTrace& trace, int link) : trace_(trace), link_(trace.links[At(link)]) {
     for (const TraceMessage& m : trace.messages) {
-      if (m.link == link && IsTold(m, "Slice")) NoteSlice(m);
+      if (m.link == link && Brings(m) && IsSlice(m)) NoteSlice(m);
     }
     for (const TraceMessage& m : trace.messages) {
-      if (m.link == link && IsTold(m, "Activation")) NoteActivation(m);
+      if (m.link == link && Brings(m) && !IsSlice(m)) NoteActivation(m);
     }
   }
 
@@ -29,12 +29,17 @@ class Ways {
   }
 
  private:
-  bool IsTold(const TraceMessage& m, const char* type) const {
-    return m.unit >= 0 && m.begin_ns >= 0 && m.sent_ns > 0 &&
-           trace_.types[static_cast<std::size_t>(m.type)] == type;
+  static bool Brings(const TraceMessage& m) {
+    return m.role == MessageRole::kActivation && m.unit >= 0 && m.begin_ns >= 0 && m.sent_ns > 0;
   }
-  bool Is(int actor, const std::string& stage) const {
-    return actor >= 0 && trace_.actors[static_cast<std::size_t>(actor)].name.starts_with(stage);
+  /// What a leader gets from the leaders at the other end; elsewhere activations travel whole.
+  bool IsSlice(const TraceMessage& m) const {
+    return m.receiver >= 0 && trace_.actors[At(m.receiver)].id.end == EdgeEnd::kDestination;
+  }
+  bool IsOf(int actor, int stage) const {
+    if (actor < 0) return false;
+    const ActorId& id = trace_.actors[At(actor)].id;
+    return id.kind == ActorKind::kStage && id.stage == stage;
   }
 
   void NoteSlice(const TraceMessage& m) {
@@ -43,8 +48,8 @@ class Ways {
   }
 
   void NoteActivation(const TraceMessage& m) {
-    const bool leaves = Is(m.sender, from_);
-    const bool arrives = Is(m.receiver, to_);
+    const bool leaves = IsOf(m.sender, link_.from);
+    const bool arrives = IsOf(m.receiver, link_.to);
     if (leaves && arrives) {
       direct_.push_back(m.begin_ns - m.sent_ns);
     } else if (leaves) {
@@ -56,8 +61,7 @@ class Ways {
   }
 
   const RunTrace& trace_;
-  std::string from_;
-  std::string to_;
+  const TraceLink& link_;
   std::map<std::pair<int, std::int64_t>, std::int64_t> last_slice_ns_;  ///< by leader and unit
   std::vector<std::int64_t> direct_;                                    ///< stage to stage
   std::vector<std::int64_t> leaving_;                                   ///< stage to leader
@@ -66,16 +70,15 @@ class Ways {
 
 }  // namespace
 
-std::optional<std::int64_t> LinkTime(const RunTrace& trace, const std::string& from,
-                                     const std::string& to) {
+std::optional<std::int64_t> LinkTime(const RunTrace& trace, const StageId& from,
+                                     const StageId& to) {
   for (std::size_t l = 0; l < trace.links.size(); ++l) {
     const TraceLink& link = trace.links[l];
-    const auto is = [&](int stage, const std::string& name) {
-      return stage >= 0 && stage < std::ssize(trace.stages) &&
-             trace.stages[static_cast<std::size_t>(stage)] == name;
+    const auto is = [&](int stage, const StageId& wanted) {
+      return stage >= 0 && stage < std::ssize(trace.stages) && trace.stages[At(stage)] == wanted;
     };
     if (!is(link.from, from) || !is(link.to, to)) continue;
-    const auto time = Ways(trace, static_cast<int>(l), from, to).Time();
+    const auto time = Ways(trace, static_cast<int>(l)).Time();
     // Clocks of two machines are fitted, not equal.
     return time ? std::optional(std::max<std::int64_t>(*time, 0)) : std::nullopt;
   }

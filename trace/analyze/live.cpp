@@ -16,7 +16,9 @@ class ProcessNow {
     for (const TraceName& name : file.names) {
       if (name.kind == 'P') process_ = name.text;
       if (name.kind == 'T') types_[name.number] = name.text;
-      if (name.kind == 'A') actors_[static_cast<ActorNumber>(name.number)].name = name.text;
+      if (name.kind != 'A') continue;
+      const ActorId id = DecodeActor(name.text);
+      actors_[static_cast<ActorNumber>(name.number)].name = ToString(id);
     }
     for (const TraceRecord& record : file.records) {
       if (record.kind == RecordKind::kMessage && record.sent_ns <= now_ns) Add(record);

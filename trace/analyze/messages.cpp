@@ -22,8 +22,7 @@ std::vector<bool> TypesNamed(const RunTrace& trace, const std::string& type) {
   std::vector<bool> wanted;
   bool any = false;
   for (const std::string& name : trace.types) {
-    wanted.push_back(type.empty() || name == type ||
-                     name.find('<' + type + '>') != std::string::npos);
+    wanted.push_back(type.empty() || name == type);
     any = any || wanted.back();
   }
   if (!any && !type.empty()) {

@@ -14,8 +14,8 @@ namespace troupe {
 struct MessageFilter {
   std::string actor;                 ///< part of the name of sender or receiver; empty: any
   std::optional<std::int64_t> step;  ///< training step
-  std::string type;       ///< "RunForward": that, and what has it inside as ToSet<RunForward>
-  std::size_t limit = 0;  ///< at most that many; 0: all
+  std::string type;                  ///< "RunForward": to one device, and to a set of them
+  std::size_t limit = 0;             ///< at most that many; 0: all
 };
 
 struct FoundMessages {

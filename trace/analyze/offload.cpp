@@ -46,7 +46,7 @@ std::vector<OffloadTime> OffloadTimesOf(const TraceIndex& index, std::int64_t be
     const PassRecord& pass = work.pass;
     if (pass.begin_ns < begin_ns || pass.end_ns > end_ns) continue;
     if (!IsCopy(pass.kind) && pass.kind != WorkKind::kExchange) continue;
-    Window& window = modules[ModuleOf(index.StageName(pass.stage))][pass.unit];
+    Window& window = modules[index.ModuleOf(pass.stage)][pass.unit];
     if (pass.kind == WorkKind::kOffload) window.out.Add(pass);
     if (pass.kind == WorkKind::kRestore) window.back.Add(pass);
     if (pass.kind == WorkKind::kExchange) window.exchanges.push_back(&pass);

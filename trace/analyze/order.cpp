@@ -1,7 +1,6 @@
 #include "trace/analyze/order.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -12,16 +11,6 @@
 
 namespace troupe {
 namespace {
-
-/// "language.s1" -> "language", 1.
-std::pair<std::string, int> SplitStage(const std::string& name) {
-  const std::size_t dot = name.rfind(".s");
-  const std::string digits = dot == std::string::npos ? "" : name.substr(dot + 2);
-  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) {
-    throw std::invalid_argument("stage \"" + name + "\" of the trace: expected MODULE.sNUMBER");
-  }
-  return {name.substr(0, dot), std::stoi(digits)};
-}
 
 std::vector<std::string> Words(const std::string& text) {
   std::vector<std::string> words;
@@ -58,9 +47,9 @@ std::string CannotPredict(const TraceIndex& index, std::int64_t round, const Rul
     units[{pass.stage, pass.dp}].insert(pass.unit);
     const auto [at, fresh] = stage_of_rank.try_emplace(pass.rank, pass.stage);
     // Virtual stages of one module share ranks by their schedule.
-    const auto module = [&](int stage) { return SplitStage(index.StageName(stage)).first; };
     if (!fresh && at->second != pass.stage &&
-        (rule.schedule.devices.empty() || module(at->second) != module(pass.stage))) {
+        (rule.schedule.devices.empty() ||
+         index.ModuleOf(at->second) != index.ModuleOf(pass.stage))) {
       return index.StageName(at->second) + " and " + index.StageName(pass.stage) +
              " share ranks, and the rule is simulated with a device for each";
     }
@@ -109,12 +98,12 @@ PassKind PassKindOf(WorkKind kind) {
 RuleInputs RuleOf(const RunTrace& trace) {
   std::vector<ModuleNode> modules;
   std::vector<int> module_of;
-  for (const std::string& name : trace.stages) {
-    const auto [module, pp] = SplitStage(name);
-    if (pp == 0) modules.push_back({module, 0});
-    if (modules.empty() || modules.back().name != module) {
-      throw std::invalid_argument("stage \"" + name + "\" of the trace comes before " + module +
-                                  ".s0");
+  for (const StageId& stage : trace.stages) {
+    if (stage.number == 0) modules.push_back({stage.module, 0});
+    if (stage.module.empty() || modules.empty() || modules.back().name != stage.module ||
+        modules.back().pp != stage.number) {
+      throw std::invalid_argument("stage " + ToString(stage) +
+                                  " of the trace does not follow the one before it in its module");
     }
     ++modules.back().pp;
     module_of.push_back(static_cast<int>(modules.size()) - 1);

@@ -20,8 +20,8 @@ struct RuleInputs {
 };
 
 /// The graph of the trace's stages and links, run as 1f1b. Credits are not in a trace: limits are
-/// those of edges with as many credits as they can use. Throws std::invalid_argument for names that
-/// are no "module.s0", and LayoutError for links that make no graph.
+/// those of edges with as many credits as they can use. Throws std::invalid_argument for stages that
+/// are not numbered within their modules, and LayoutError for links that make no graph.
 RuleInputs RuleOf(const RunTrace& trace);
 
 /// Of a forward, a backward or a weight pass.

@@ -44,7 +44,7 @@ std::string Format(const OrderComparison& comparison, const RunTrace& trace) {
                                   [&](const auto& order) { return Same(order, orders[begin]); });
     for (std::size_t i = begin; i < (same ? begin + 1 : end); ++i) {
       const PassOrder& ran = orders[i].ran;
-      std::string name = trace.stages.at(static_cast<std::size_t>(ran.stage));
+      std::string name = ToString(trace.stages.at(static_cast<std::size_t>(ran.stage)));
       if (!same) {
         name += " dp" + std::to_string(ran.dp) + " rank " + std::to_string(ran.rank);
       }

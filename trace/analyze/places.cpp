@@ -17,9 +17,9 @@ bool IsUnit(std::int64_t unit) { return unit >= 0 && unit < std::int64_t{1} << 6
 
 Places::Places(const TraceIndex& index) {
   std::map<std::string, int> modules;
-  for (const std::string& stage : index.trace().stages) {
+  for (const StageId& stage : index.trace().stages) {
     const auto number = static_cast<int>(modules.size());
-    module_of_stage_.push_back(modules.try_emplace(ModuleOf(stage), number).first->second);
+    module_of_stage_.push_back(modules.try_emplace(stage.module, number).first->second);
   }
   modules_.resize(modules.size());
   CollectUnits(index.trace());
@@ -110,13 +110,13 @@ int Places::ModuleOfMessage(const TraceIndex& index, int message) const {
     const int work = index.WorkOf(message);
     if (work >= 0) return ModuleOfStage(index.work(work).pass.stage);
     for (const int actor : {m.receiver, m.sender}) {
-      const int stage = index.StageOfActor(actor);
+      const int stage = index.IdOf(actor).stage;
       if (stage >= 0) return ModuleOfStage(stage);
     }
     if (m.link >= 0 && At(m.link) < index.trace().links.size()) {
       const TraceLink& link = index.trace().links[At(m.link)];
-      const bool phase = index.ClassOfActor(m.receiver) == ActorClass::kPhase ||
-                         index.ClassOfActor(m.sender) == ActorClass::kPhase;
+      const bool phase = index.KindOf(m.receiver) == ActorKind::kPhase ||
+                         index.KindOf(m.sender) == ActorKind::kPhase;
       return ModuleOfStage(phase ? link.from : link.to);
     }
     message = m.cause;

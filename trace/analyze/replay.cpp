@@ -19,6 +19,12 @@ struct Span {
   std::int64_t end_ns = 0;
 };
 
+MessageRole AnswerTo(WorkKind kind) {
+  return kind == WorkKind::kForward    ? MessageRole::kForwardDone
+         : kind == WorkKind::kBackward ? MessageRole::kBackwardDone
+                                       : MessageRole::kWeightsDone;
+}
+
 /// The handling in which the stage heard that its command of `work` is done: the answers of device
 /// and lock step lead there. -1: it is not in the trace.
 class Answers {
@@ -27,14 +33,11 @@ class Answers {
     const auto& messages = index.trace().messages;
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const TraceMessage& m = messages[i];
-      if (index.TypeName(static_cast<int>(i)).rfind("FromSet<", 0) != 0 || m.begin_ns < 0) continue;
-      auto& first = answers_[{m.receiver, m.type, m.unit}];
-      if (first == 0 || m.begin_ns < messages[static_cast<std::size_t>(first - 1)].begin_ns) {
+      if (index.KindOf(m.sender) != ActorKind::kLockStep || m.begin_ns < 0) continue;
+      auto& first = answers_[{m.receiver, m.role, m.unit}];
+      if (first == 0 || m.begin_ns < messages[At(first - 1)].begin_ns) {
         first = static_cast<int>(i) + 1;
       }
-    }
-    for (std::size_t t = 0; t < index.trace().types.size(); ++t) {
-      types_[index.trace().types[t]] = static_cast<int>(t);
     }
   }
 
@@ -45,21 +48,15 @@ class Answers {
     const TraceMessage& command = index_.message(work.message);
     if (command.cause < 0) return own;
     const TraceMessage& set = index_.message(command.cause);
-    const char* const answer = work.pass.kind == WorkKind::kForward ? "FromSet<ForwardDone>"
-                               : work.pass.kind == WorkKind::kBackward
-                                   ? "FromSet<BackwardDone>"
-                                   : "FromSet<BackwardWeightsDone>";
-    const auto type = types_.find(answer);
-    if (type == types_.end()) return own;
-    const auto found = answers_.find({set.sender, type->second, set.unit});
+    const auto found = answers_.find({set.sender, AnswerTo(work.pass.kind), set.unit});
     if (found == answers_.end()) return own;
     return {set.sent_ns, index_.message(found->second - 1).begin_ns};
   }
 
  private:
   const TraceIndex& index_;
-  std::map<std::tuple<int, int, std::int64_t>, int> answers_;  ///< receiver, type, unit: index + 1
-  std::map<std::string, int> types_;
+  /// By receiver, role and unit: index + 1.
+  std::map<std::tuple<int, MessageRole, std::int64_t>, int> answers_;
 };
 
 Simulation Simulated(const RuleInputs& rule, const std::map<PassKey, std::int64_t>& took,

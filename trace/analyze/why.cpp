@@ -11,14 +11,12 @@
 namespace troupe {
 namespace {
 
-/// "language.s1 dp0" -> the ranks that ran it, by what the trace says.
-std::set<int> RanksOf(const TraceIndex& index, const std::string& stage_actor, std::int64_t round) {
+/// The ranks that ran the stage's replica, by what the trace says.
+std::set<int> RanksOf(const TraceIndex& index, const ActorId& stage, std::int64_t round) {
   std::set<int> ranks;
   for (const int w : index.WorkIn(round)) {
     const PassRecord& pass = index.work(w).pass;
-    const std::string name =
-        "stage " + index.StageName(pass.stage) + " dp" + std::to_string(pass.dp);
-    if (name == stage_actor) ranks.insert(pass.rank);
+    if (pass.stage == stage.stage && pass.dp == stage.replica) ranks.insert(pass.rank);
   }
   return ranks;
 }
@@ -61,14 +59,13 @@ Idle LongestWait(const TraceIndex& index, const StepSpan& span, const std::vecto
   };
   // Stages and devices are idle when their devices are: a stage hears small things all the time.
   bool stages = false;
-  for (const int actor : actors) stages |= index.ClassOfActor(actor) == ActorClass::kStage;
+  for (const int actor : actors) stages |= index.KindOf(actor) == ActorKind::kStage;
   for (const int actor : actors) {
-    const std::string& name = index.ActorName(actor);
-    const ActorClass kind = index.ClassOfActor(actor);
-    if (kind == ActorClass::kStage) {
-      ranks.merge(RanksOf(index, name, span.round));
-    } else if (kind == ActorClass::kDevice) {
-      ranks.insert(std::stoi("0" + name.substr(name.find_last_of(' ') + 1)));
+    const ActorId& id = index.IdOf(actor);
+    if (id.kind == ActorKind::kStage) {
+      ranks.merge(RanksOf(index, id, span.round));
+    } else if (id.kind == ActorKind::kDevice) {
+      ranks.insert(id.rank);
     } else if (!stages) {
       consider(LongestOfActor(index, span, actor));
     }
@@ -110,9 +107,9 @@ int HandledIn(const TraceIndex& index, int actor, std::int64_t begin_ns, std::in
 }
 
 /// Those whose idleness costs something: others have nothing to do most of the time.
-bool Waits(ActorClass kind) {
-  return kind == ActorClass::kStage || kind == ActorClass::kDevice || kind == ActorClass::kLeader ||
-         kind == ActorClass::kPhase || kind == ActorClass::kUpdate;
+bool Waits(ActorKind kind) {
+  return kind == ActorKind::kStage || kind == ActorKind::kDevice || kind == ActorKind::kLeader ||
+         kind == ActorKind::kPhase || kind == ActorKind::kUpdate;
 }
 
 std::vector<int> BlockedBehind(const TraceIndex& index, int message, const Segment& root) {
@@ -124,7 +121,7 @@ std::vector<int> BlockedBehind(const TraceIndex& index, int message, const Segme
   }
   std::vector<int> blocked;
   for (int actor = 0; At(actor) < index.trace().actors.size(); ++actor) {
-    if (actor == root.actor || !Waits(index.ClassOfActor(actor))) continue;
+    if (actor == root.actor || !Waits(index.KindOf(actor))) continue;
     const auto handled = index.HandledBy(actor);
     const auto next =
         std::lower_bound(handled.begin(), handled.end(), root.end_ns,

@@ -16,17 +16,11 @@ const TraceLink* LinkOf(const TraceIndex& index, int message) {
 /// A boundary leads to a module, other links to a stage of the same.
 std::string EndOf(const TraceIndex& index, const TraceLink* link, bool source) {
   if (link == nullptr) return "";
-  const std::string stage = index.StageName(source ? link->from : link->to);
-  return " from " + (link->boundary ? ModuleOf(stage) : stage);
+  const int stage = source ? link->from : link->to;
+  return " from " + (link->boundary ? index.ModuleOf(stage) : index.StageName(stage));
 }
 
 }  // namespace
-
-std::string MessageWord(const std::string& type) {
-  const std::size_t open = type.find('<');
-  if (open == std::string::npos || type.back() != '>') return type;
-  return type.substr(open + 1, type.size() - open - 2);
-}
 
 std::string Describe(const TraceIndex& index, const PassRecord& pass) {
   if (pass.kind == WorkKind::kCheckpoint) return "checkpoint of step " + std::to_string(pass.unit);
@@ -47,14 +41,13 @@ std::string DescribeHandling(const TraceIndex& index, int message) {
   const int work = index.WorkOf(message);
   if (work >= 0) return DescribeWork(index, work);
   const bool stored = index.message(message).role == MessageRole::kCheckpoint;
-  return MessageWord(index.TypeName(message)) +
+  return index.TypeName(message) +
          InBrackets(stored ? "checkpoint" : ToString(index.places().OfMessage(index, message)));
 }
 
 std::string DescribeEdge(const TraceIndex& index, int message) {
-  const std::string type = MessageWord(index.TypeName(message));
   const TraceLink* const link = LinkOf(index, message);
-  return link == nullptr ? type : type + " over " + link->name;
+  return index.TypeName(message) + (link == nullptr ? "" : " over " + link->name);
 }
 
 std::string DescribeWait(const TraceIndex& index, int message) {
@@ -102,8 +95,8 @@ int StartOf(const TraceIndex& index, const TraceWork& work) {
   for (int hop = 0; hop < 4 && at >= 0; ++hop) {
     at = index.message(at).cause;
     if (at < 0) return -1;
-    const ActorClass receiver = index.ClassOfActor(index.message(at).receiver);
-    if (receiver != ActorClass::kLockStep && receiver != ActorClass::kDevice) return at;
+    const ActorKind receiver = index.KindOf(index.message(at).receiver);
+    if (receiver != ActorKind::kLockStep && receiver != ActorKind::kDevice) return at;
   }
   return -1;
 }

@@ -21,10 +21,6 @@ std::string DescribeEdge(const TraceIndex& index, int message);
 /// What its receiver had waited for: "activation from vision", "the other replicas (all-reduce)".
 std::string DescribeWait(const TraceIndex& index, int message);
 
-/// "BackwardDone" of "BackwardDone" and of "FromSet<BackwardDone>", which is the same of a set of
-/// devices.
-std::string MessageWord(const std::string& type);
-
 /// The message that told the one who decides (a stage, a phase, an update) to start `work`: what
 /// the device had been waiting for. -1: it is not in the trace.
 int StartOf(const TraceIndex& index, const TraceWork& work);

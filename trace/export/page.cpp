@@ -115,9 +115,10 @@ class Data {
   }
 
   void CollectModules() {
-    for (const std::string& stage : index_.trace().stages) {
-      const std::string module = ModuleOf(stage);
-      if (std::ranges::find(modules_, module) == modules_.end()) modules_.push_back(module);
+    for (const StageId& stage : index_.trace().stages) {
+      if (std::ranges::find(modules_, stage.module) == modules_.end()) {
+        modules_.push_back(stage.module);
+      }
     }
   }
 
@@ -143,9 +144,9 @@ class Data {
 
   std::string Stages() const {
     std::string list = "[";
-    for (const std::string& stage : index_.trace().stages) {
-      const auto module = std::ranges::find(modules_, ModuleOf(stage)) - modules_.begin();
-      list += (list.size() > 1 ? "," : "") + std::string("[") + JsonString(stage) + "," +
+    for (const StageId& stage : index_.trace().stages) {
+      const auto module = std::ranges::find(modules_, stage.module) - modules_.begin();
+      list += (list.size() > 1 ? "," : "") + std::string("[") + JsonString(ToString(stage)) + "," +
               std::to_string(module) + "]";
     }
     return list + "]";

@@ -150,8 +150,8 @@ void FillSmall(sqlite3* database, const TraceIndex& index, const Steps& steps) {
     actors.Insert();
   }
   Statement stages(database, InsertInto("stages", 2));
-  for (const std::string& stage : trace.stages) {
-    stages.Text(stage).Text(ModuleOf(stage)).Insert();
+  for (const StageId& stage : trace.stages) {
+    stages.Text(ToString(stage)).Text(stage.module).Insert();
   }
   Statement edges(database, InsertInto("edges", 4));
   for (const TraceLink& link : trace.links) {
@@ -193,8 +193,8 @@ void FillLarge(sqlite3* database, const TraceIndex& index, const Steps& steps) {
   for (const TraceWork& one : trace.work) {
     const PassRecord& pass = one.pass;
     one.message < 0 ? work.Known(-1) : work.Number(id_of(one.message));
-    const std::string stage = index.StageName(pass.stage);
-    work.Text(ToString(pass.kind)).Text(ModuleOf(stage)).Text(stage);
+    work.Text(ToString(pass.kind)).Text(index.ModuleOf(pass.stage));
+    work.Text(index.StageName(pass.stage));
     work.Number(pass.dp).Number(pass.rank).Known(steps.StepOf(pass.round));
     PutPlace(work, IsPass(pass.kind) ? index.places().Of(pass) : UnitPlace{});
     work.Number(pass.round).Number(pass.unit).Number(pass.begin_ns).Number(pass.end_ns);

@@ -36,54 +36,37 @@ std::set<int> RanksWithSumsBeside(const TraceIndex& index) {
   return ranks;
 }
 
-/// "language.s1" -> "language", "s1".
-std::pair<std::string, std::string> Split(const std::string& stage) {
-  const std::size_t dot = stage.rfind('.');
-  if (dot == std::string::npos) return {stage, "s0"};
-  return {stage.substr(0, dot), stage.substr(dot + 1)};
-}
-
-/// "prefix language.s1 dp0" -> {"language", "s1", "dp0"}.
-Path StagePath(const std::string& words) {
-  const std::size_t blank = words.find(' ');
-  const auto [module, stage] = Split(words.substr(0, blank));
-  return {module, stage, blank == std::string::npos ? "" : words.substr(blank + 1)};
+/// "language", "s1".
+Path PathOf(const TraceIndex& index, int stage) {
+  const StageId* const id = index.StageAt(stage);
+  return {index.ModuleOf(stage), "s" + std::to_string(id == nullptr ? 0 : id->number)};
 }
 
 /// Where an actor stands inside its process. `stage_of_rank` is of the ranks that worked.
-Path PlaceOf(const std::string& name, const TraceIndex& index,
-             const std::map<int, int>& stage_of_rank) {
-  const auto rest = [&](std::size_t prefix) { return name.substr(prefix); };
-  switch (ClassOf(name)) {
-    case ActorClass::kDevice: {
-      const int rank = std::stoi("0" + rest(7));
-      const auto stage = stage_of_rank.find(rank);
-      if (stage == stage_of_rank.end()) return {"devices", "rank " + rest(7)};
-      const auto [module, pp] = Split(index.StageName(stage->second));
-      return {module, pp, "rank " + rest(7)};
+Path PlaceOf(const TraceIndex& index, int actor, const std::map<int, int>& stage_of_rank) {
+  const ActorId& id = index.IdOf(actor);
+  const auto in_stage = [&](int stage, const std::string& name) {
+    Path path = PathOf(index, stage);
+    path.push_back(name);
+    return path;
+  };
+  const std::string replica = "dp" + std::to_string(id.replica);
+  switch (id.kind) {
+    case ActorKind::kDevice: {
+      const std::string rank = "rank " + std::to_string(id.rank);
+      const auto stage = stage_of_rank.find(id.rank);
+      return stage == stage_of_rank.end() ? Path{"devices", rank} : in_stage(stage->second, rank);
     }
-    case ActorClass::kStage: {
-      Path path = StagePath(rest(6));
-      path.back() = "stage " + path.back();
-      return path;
-    }
-    case ActorClass::kUpdate: {
-      Path path = StagePath(rest(10));
-      path.back() = "update";
-      return path;
-    }
-    case ActorClass::kFeed: {
-      const std::string words = rest(8);
-      return {words.substr(0, words.find(' ')),
-              "feed" + words.substr(std::min(words.find(' '), words.size()))};
-    }
-    case ActorClass::kLeader: {
-      const std::size_t slash = name.find('/');
-      if (slash == std::string::npos) return {"actors", name};
-      return {rest(7).substr(0, slash - 7), "leader " + rest(slash + 1)};
-    }
+    case ActorKind::kStage:
+      return in_stage(id.stage, "stage " + replica);
+    case ActorKind::kUpdate:
+      return in_stage(id.stage, "update");
+    case ActorKind::kFeed:
+      return {id.of, "feed " + replica};
+    case ActorKind::kLeader:
+      return {id.of, std::string("leader ") + ToString(id.end) + '.' + std::to_string(id.replica)};
     default:
-      return {"actors", name};
+      return {"actors", index.ActorName(actor)};
   }
 }
 
@@ -176,10 +159,9 @@ void Maker::MakeLanes() {
     if (actor < 0) {
       made.path = {"outside"};
     } else {
-      const TraceActor& a = index_.trace().actors[At(actor)];
-      made.process = a.process;
-      made.path = PlaceOf(a.name, index_, stage_of_rank_);
-      made.path.insert(made.path.begin(), ProcessName(index_.trace(), a.process));
+      made.process = index_.trace().actors[At(actor)].process;
+      made.path = PlaceOf(index_, actor, stage_of_rank_);
+      made.path.insert(made.path.begin(), ProcessName(index_.trace(), made.process));
       if (!lane.empty()) made.path.push_back(lane);
     }
     lanes.push_back(std::move(made));
@@ -190,8 +172,8 @@ void Maker::MakeLanes() {
     used[index_.message(i).receiver] = true;
   }
   for (int actor = 0; At(actor) < index_.trace().actors.size(); ++actor) {
-    if (index_.ClassOfActor(actor) != ActorClass::kDevice) continue;
-    const int rank = std::stoi("0" + index_.ActorName(actor).substr(7));
+    if (index_.KindOf(actor) != ActorKind::kDevice) continue;
+    const int rank = index_.IdOf(actor).rank;
     device_of_rank[rank] = actor;
     for (const char* lane : kWorkLanes) {
       if (!work_.contains({rank, lane})) continue;
@@ -201,7 +183,7 @@ void Maker::MakeLanes() {
     }
   }
   for (const auto& [actor, is_used] : used) {
-    const bool device = actor >= 0 && index_.ClassOfActor(actor) == ActorClass::kDevice;
+    const bool device = index_.KindOf(actor) == ActorKind::kDevice;
     add(actor, LaneKind::kHandlers, device ? "messages" : "");
   }
   std::stable_sort(lanes.begin(), lanes.end(), [](const TimelineLane& a, const TimelineLane& b) {

@@ -13,18 +13,31 @@ enum Type { kActivation, kSlice };
 RunTrace Empty() {
   RunTrace trace;
   trace.types = {"Activation", "Slice"};
-  trace.stages = {"fast.s0", "slow.s0", "language.s0", "language.s1"};
+  trace.stages = {{"fast", 0}, {"slow", 0}, {"language", 0}, {"language", 1}};
   trace.links = {{"fast>language", 0, 2, true},
                  {"slow>language", 1, 2, true},
                  {"language.s0>s1", 2, 3, false}};
-  for (const char* name :
-       {"stage fast.s0 dp0", "stage slow.s0 dp0", "leader fast>language/source.0",
-        "leader slow>language/source.0", "leader fast>language/destination.0",
-        "stage language.s0 dp0", "stage language.s1 dp0", "leader fast>language/source.1"}) {
-    TraceActor actor;
-    actor.name = name;
-    trace.actors.push_back(actor);
-  }
+  const auto stage = [&](int number) {
+    return MakeTraceActor({.kind = ActorKind::kStage,
+                           .stage = number,
+                           .replica = 0,
+                           .of = ToString(trace.stages[static_cast<std::size_t>(number)])});
+  };
+  const auto leader = [&](int link, EdgeEnd end, int replica) {
+    return MakeTraceActor({.kind = ActorKind::kLeader,
+                           .end = end,
+                           .replica = replica,
+                           .link = link,
+                           .of = trace.links[static_cast<std::size_t>(link)].name});
+  };
+  trace.actors = {stage(0),
+                  stage(1),
+                  leader(0, EdgeEnd::kSource, 0),
+                  leader(1, EdgeEnd::kSource, 0),
+                  leader(0, EdgeEnd::kDestination, 0),
+                  stage(2),
+                  stage(3),
+                  leader(0, EdgeEnd::kSource, 1)};
   return trace;
 }
 
@@ -33,6 +46,7 @@ void Add(RunTrace& trace, int link, Type type, Actor sender, Actor receiver, std
   TraceMessage m;
   m.link = link;
   m.type = type;
+  m.role = MessageRole::kActivation;
   m.sender = sender;
   m.receiver = receiver;
   m.unit = unit;
@@ -49,9 +63,9 @@ TEST_CASE("a hop takes as long as its activations are on their way", "[trace]") 
   Add(trace, 2, kActivation, kLanguage, kNext, 0, 100, 110);
   Add(trace, 2, kActivation, kLanguage, kNext, 1, 200, 230);
   Add(trace, 2, kActivation, kLanguage, kNext, 2, 300, 370);
-  CHECK(LinkTime(trace, "language.s0", "language.s1") == 30);
-  CHECK_FALSE(LinkTime(trace, "language.s1", "language.s0"));
-  CHECK_FALSE(LinkTime(Empty(), "language.s0", "language.s1"));
+  CHECK(LinkTime(trace, {"language", 0}, {"language", 1}) == 30);
+  CHECK_FALSE(LinkTime(trace, {"language", 1}, {"language", 0}));
+  CHECK_FALSE(LinkTime(Empty(), {"language", 0}, {"language", 1}));
 }
 
 TEST_CASE("a boundary takes no longer for waits for credits, slow replicas or other edges",
@@ -66,8 +80,8 @@ TEST_CASE("a boundary takes no longer for waits for credits, slow replicas or ot
   Add(trace, 1, kActivation, kSlow, kSlowSource, 7, 90'000, 90'003);
   Add(trace, 1, kSlice, kSlowSource, kDestination, 7, 90'004, 90'010);
   Add(trace, 1, kActivation, kDestination, kLanguage, 7, 90'011, 90'015);
-  CHECK(LinkTime(trace, "fast.s0", "language.s0") == 25);
-  CHECK(LinkTime(trace, "slow.s0", "language.s0") == 14);
+  CHECK(LinkTime(trace, {"fast", 0}, {"language", 0}) == 25);
+  CHECK(LinkTime(trace, {"slow", 0}, {"language", 0}) == 14);
 }
 
 }  // namespace troupe

@@ -10,8 +10,8 @@ namespace {
 /// One device, three pieces of work: 10 idle, 20 F, 30 idle, 40 B, 5 reduce, 15 idle at the end.
 RunTrace OneDevice() {
   RunTrace trace;
-  trace.stages = {"a.s0"};
-  trace.actors = {{"device 0", 0}};
+  trace.stages = {{"a", 0}};
+  trace.actors = {MakeTraceActor(DeviceActor(0))};
   const auto add = [&](WorkKind kind, std::int64_t begin, std::int64_t end) {
     TraceWork work;
     work.pass.kind = kind;
@@ -43,7 +43,7 @@ TEST_CASE("own work, other work and idle time add up to the wall time", "[trace]
 
 TEST_CASE("the bubble of all ranks counts each once, and no exchange as computing", "[trace]") {
   RunTrace trace = OneDevice();
-  trace.stages = {"a.s0", "b.s0"};
+  trace.stages = {{"a", 0}, {"b", 0}};
   // Rank 0 runs both stages, ranks 1 and 2 the second only.
   const auto add = [&](int rank, WorkKind kind, std::int64_t begin, std::int64_t end) {
     TraceWork work;
@@ -71,8 +71,8 @@ TEST_CASE("the bubble of all ranks counts each once, and no exchange as computin
 TEST_CASE("sums of gradients beside an exchange are computed, and all time counts once",
           "[trace]") {
   RunTrace trace;
-  trace.stages = {"a.s0", "b.s0"};
-  trace.actors = {{"device 0", 0}};
+  trace.stages = {{"a", 0}, {"b", 0}};
+  trace.actors = {MakeTraceActor(DeviceActor(0))};
   const auto add = [&](int stage, WorkKind kind, std::int64_t begin, std::int64_t end) {
     TraceWork work;
     work.pass.stage = stage;

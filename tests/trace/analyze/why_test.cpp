@@ -59,7 +59,7 @@ TEST_CASE("what is slow after the shards are written is the checkpoint's, too", 
   spec.edges = {};
   spec.steps = 4;
   spec.checkpoint_every = 2;
-  spec.slow_handlers = {{"director", "FromSet<ShardStored>", -1, 30'000}};
+  spec.slow_handlers = {{"director", "ShardStored", -1, 30'000}};
   CHECK_THAT(Explained(generated::Generate(spec)),
              Catch::Contains("root: director (n0, pid 100): ShardStored (checkpoint) took 30.0 ms, "
                              "usual none\n"));

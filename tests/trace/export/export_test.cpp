@@ -255,8 +255,11 @@ TEST_CASE("a message to an actor whose name is lost has no arrow, and is counted
 TEST_CASE("names that would break a file are written so that they do not", "[trace]") {
   RunTrace trace = generated::Generate({});
   trace.types[2] = "Evil\n\"\\\x01</script>";
-  for (TraceActor& actor : trace.actors) actor.name += "\x12\xff";
-  trace.stages.front() += "\x7f";
+  for (TraceActor& actor : trace.actors) {
+    actor.id.of += "\x12\xff";
+    actor.name += "\x12\xff";
+  }
+  trace.stages.front().module += "\x7f";
   trace.run = "</script><script>alert(1)</script>";
   const TraceIndex index(trace);
   const Timeline timeline = MakeTimeline(index, {});

@@ -22,6 +22,21 @@ StageGraph GraphOf(const Spec& spec) {
   return StageGraph(modules, edges);
 }
 
+/// What devices are told to run, and what they answer.
+struct Command {
+  WorkKind kind = WorkKind::kForward;
+  std::string answer;
+};
+const std::map<std::string, Command>& Commands() {
+  static const std::map<std::string, Command> commands = {
+      {"RunForward", {WorkKind::kForward, "ForwardDone"}},
+      {"RunBackward", {WorkKind::kBackward, "BackwardDone"}},
+      {"ReduceGradients", {WorkKind::kReduce, "GradientsReduced"}},
+      {"UpdateParameters", {WorkKind::kUpdate, "ParametersUpdated"}},
+      {"SaveShard", {WorkKind::kCheckpoint, "ShardStored"}}};
+  return commands;
+}
+
 /// One replica of a stage, as its actor sees it.
 struct Replica {
   int stage = 0;
@@ -46,7 +61,7 @@ class Job {
   }
 
   RunTrace Run() {
-    world_.Run(world_.Actor("director"), {"RunJob"});
+    world_.Run(world_.Actor(DirectorActor()), {"RunJob"});
     RunTrace trace = world_.Take();
     trace.run = "generated";
     for (int process = 0; process < spec_.processes; ++process) {
@@ -54,7 +69,7 @@ class Job {
           {"n" + std::to_string(process), "host", 100 + process, trace.messages.size(), 0, 0, 0});
     }
     for (int stage = 0; Index(stage) < graph_.stages().size(); ++stage) {
-      trace.stages.push_back(graph_.StageName(stage));
+      trace.stages.push_back(graph_.IdOf(stage));
     }
     for (int link = 0; Index(link) < graph_.links().size(); ++link) {
       const StageLink& l = graph_.links()[Index(link)];
@@ -70,8 +85,18 @@ class Job {
     return Trains(round) ? spec_.first_step + round - (spec_.evaluates_first ? 1 : 0) : 0;
   }
   Replica& At(int stage, int dp) { return replicas_[Index(stage * spec_.dp + dp)]; }
-  std::string NameOf(int stage, int dp) const {
-    return graph_.StageName(stage) + " dp" + std::to_string(dp);
+  ActorId LeaderOf(int link, EdgeEnd end, int dp) const {
+    return {
+        .kind = ActorKind::kLeader, .end = end, .replica = dp, .link = link, .of = LinkName(link)};
+  }
+  ActorId UpdateOf(int stage) const {
+    return {.kind = ActorKind::kUpdate, .stage = stage, .of = graph_.StageName(stage)};
+  }
+  ActorId FeedOf(const Replica& replica) const {
+    return {.kind = ActorKind::kFeed,
+            .stage = replica.stage,
+            .replica = replica.dp,
+            .of = ModuleOf(replica.stage).name};
   }
   std::string LinkName(int link) const {
     const StageLink& l = graph_.links()[Index(link)];
@@ -116,8 +141,9 @@ class Job {
   void OnDevice(const Replica& replica, int rank, const Letter& letter);
 
   /// An actor that only decides.
-  int Add(const std::string& name, int process, const World::Handler& handler) {
-    return world_.AddActor(name, process, spec_.handling_ns, [=, this](const Letter& letter) {
+  int Add(const ActorId& id, int process, const World::Handler& handler) {
+    const std::string name = ToString(id);
+    return world_.AddActor(id, process, spec_.handling_ns, [=, this](const Letter& letter) {
       for (const SlowHandler& slow : spec_.slow_handlers) {
         if (slow.actor == name && slow.type == letter.type && slow.unit == letter.unit) {
           world_.Delay(slow.extra_us * 1000);
@@ -156,7 +182,7 @@ class Job {
 };
 
 void Job::AddActors() {
-  Add("director", 0, [this](const Letter& l) { OnDirector(l); });
+  Add(DirectorActor(), 0, [this](const Letter& l) { OnDirector(l); });
   for (int link = 0; Index(link) < graph_.links().size(); ++link) {
     if (graph_.links()[Index(link)].edge < 0) continue;
     for (int dp = 0; dp < spec_.dp; ++dp) AddLeaders(link, dp);
@@ -168,33 +194,32 @@ void Job::AddActors() {
 void Job::AddStage(Replica& replica) {
   const int process = ProcessOf(replica.devices.front());
   Replica* r = &replica;
-  replica.actor = Add("stage " + NameOf(r->stage, r->dp), process,
-                      [this, r](const Letter& l) { OnStage(*r, l); });
-  const std::string set = std::to_string(r->stage * spec_.dp + r->dp);
-  replica.lock_step =
-      Add("lock step " + set, process, [this, r](const Letter& l) { OnLockStep(*r, l); });
+  const ActorId id{.kind = ActorKind::kStage,
+                   .stage = r->stage,
+                   .replica = r->dp,
+                   .of = graph_.StageName(r->stage)};
+  replica.actor = Add(id, process, [this, r](const Letter& l) { OnStage(*r, l); });
+  replica.lock_step = Add(LockStepActor(r->stage * spec_.dp + r->dp), process,
+                          [this, r](const Letter& l) { OnLockStep(*r, l); });
   for (const int rank : replica.devices) {
-    Add("device " + std::to_string(rank), ProcessOf(rank),
+    Add(DeviceActor(rank), ProcessOf(rank),
         [this, r, rank](const Letter& l) { OnDevice(*r, rank, l); });
   }
   if (!graph_.IsSource(r->stage)) return;
-  Add("feed of " + ModuleOf(r->stage).name + " dp" + std::to_string(r->dp), process,
-      [this, r](const Letter& l) {
-        if (l.type != "RoundBegin") return;
-        for (int i = 0; i < spec_.microbatches; ++i) {
-          Letter input = l;
-          input.unit = l.round * spec_.microbatches + i;
-          Pass(r->actor, "Input", input);
-        }
-      });
+  Add(FeedOf(replica), process, [this, r](const Letter& l) {
+    if (l.type != "RoundBegin") return;
+    for (int i = 0; i < spec_.microbatches; ++i) {
+      Letter input = l;
+      input.unit = l.round * spec_.microbatches + i;
+      Pass(r->actor, "Input", input);
+    }
+  });
 }
 
 void Job::AddLeaders(int link, int dp) {
   const StageLink l = graph_.links()[Index(link)];
-  const std::string base = "leader " + LinkName(link) + "/";
-  const std::string shard = "." + std::to_string(dp);
-  const std::string source = base + "source" + shard;
-  const std::string destination = base + "destination" + shard;
+  const ActorId source = LeaderOf(link, EdgeEnd::kSource, dp);
+  const ActorId destination = LeaderOf(link, EdgeEnd::kDestination, dp);
   const auto process = [&](int stage) { return ProcessOf(At(stage, dp).devices.front()); };
   Add(source, process(l.from), [=, this](const Letter& letter) {
     if (letter.type == "Activation") Pass(world_.Actor(destination), "Slice", letter, link);
@@ -207,7 +232,7 @@ void Job::AddLeaders(int link, int dp) {
 }
 
 void Job::AddUpdate(int stage) {
-  Add("update of " + graph_.StageName(stage), ProcessOf(At(stage, 0).devices.front()),
+  Add(UpdateOf(stage), ProcessOf(At(stage, 0).devices.front()),
       [this, stage](const Letter& letter) {
         Letter about = letter;
         about.unit = letter.round;
@@ -218,9 +243,9 @@ void Job::AddUpdate(int stage) {
           }
         };
         if (letter.type == "RoundBegin" || ++told_[stage] < spec_.dp) return;
-        if (letter.type == "BackwardsDone") all("ToSet<ReduceGradients>");
-        if (letter.type == "FromSet<GradientsReduced>") all("ToSet<UpdateParameters>");
-        if (letter.type != "FromSet<ParametersUpdated>") return;
+        if (letter.type == "BackwardsDone") all("ReduceGradients");
+        if (letter.type == "GradientsReduced") all("UpdateParameters");
+        if (letter.type != "ParametersUpdated") return;
         told_[stage] = 0;
         for (int dp = 0; dp < spec_.dp; ++dp) {
           Pass(At(stage, dp).actor, "Updated", about);
@@ -229,7 +254,7 @@ void Job::AddUpdate(int stage) {
 }
 
 void Job::OnDirector(const Letter& letter) {
-  if (letter.type == "FromSet<ShardStored>") {
+  if (letter.type == "ShardStored") {
     if (--saving_ == 0) BeginRound();
     return;
   }
@@ -242,7 +267,7 @@ void Job::OnDirector(const Letter& letter) {
   }
   saving_ = static_cast<int>(replicas_.size());
   for (const Replica& replica : replicas_) {
-    Pass(replica.lock_step, "ToSet<SaveShard>", {"", round_});
+    Pass(replica.lock_step, "SaveShard", {"", round_});
   }
 }
 
@@ -253,9 +278,7 @@ void Job::BeginRound() {
   for (const Replica& replica : replicas_) Pass(replica.actor, "RoundBegin", begin);
   for (const Replica& replica : replicas_) {
     if (!graph_.IsSource(replica.stage)) continue;
-    Pass(world_.Actor("feed of " + ModuleOf(replica.stage).name + " dp" +
-                      std::to_string(replica.dp)),
-         "RoundBegin", begin);
+    Pass(world_.Actor(FeedOf(replica)), "RoundBegin", begin);
   }
 }
 
@@ -279,14 +302,14 @@ void Job::OnStage(Replica& replica, const Letter& letter) {
     ++replica.answered[Index(letter.link)];
     c.gradients = least(node.out, replica.answered);
     if (!Trains(letter.round) && c.gradients > c.backwards) Retire(replica, letter);
-  } else if (letter.type == "FromSet<ForwardDone>") {
+  } else if (letter.type == "ForwardDone") {
     c.busy = false;
     OnForwardDone(replica, letter);
-  } else if (letter.type == "FromSet<BackwardDone>") {
+  } else if (letter.type == "BackwardDone") {
     c.busy = false;
     OnBackwardDone(replica, letter);
   } else if (letter.type == "Updated") {
-    Pass(world_.Actor("director"), "StageReport", letter);
+    Pass(world_.Actor(DirectorActor()), "StageReport", letter);
     return;
   }
   Pump(replica, letter.round);
@@ -296,7 +319,7 @@ void Job::OnForwardDone(Replica& replica, const Letter& letter) {
   const StageNode& node = graph_.stages()[Index(replica.stage)];
   for (const int link : node.out) {
     const StageLink& l = graph_.links()[Index(link)];
-    const std::string leader = "leader " + LinkName(link) + "/source." + std::to_string(replica.dp);
+    const ActorId leader = LeaderOf(link, EdgeEnd::kSource, replica.dp);
     Pass(l.edge < 0 ? At(l.to, replica.dp).actor : world_.Actor(leader), "Activation", letter,
          link);
   }
@@ -308,8 +331,7 @@ void Job::OnForwardDone(Replica& replica, const Letter& letter) {
 void Job::AnswerUpstream(Replica& replica, const Letter& letter) {
   for (const int link : graph_.stages()[Index(replica.stage)].in) {
     const StageLink& l = graph_.links()[Index(link)];
-    const std::string leader =
-        "leader " + LinkName(link) + "/destination." + std::to_string(replica.dp);
+    const ActorId leader = LeaderOf(link, EdgeEnd::kDestination, replica.dp);
     Pass(l.edge < 0 ? At(l.from, replica.dp).actor : world_.Actor(leader), "Gradient", letter,
          link);
   }
@@ -318,7 +340,7 @@ void Job::AnswerUpstream(Replica& replica, const Letter& letter) {
 void Job::OnBackwardDone(Replica& replica, const Letter& letter) {
   AnswerUpstream(replica, letter);
   if (++replica.retired % spec_.microbatches == 0) {
-    Pass(world_.Actor("update of " + graph_.StageName(replica.stage)), "BackwardsDone", letter);
+    Pass(world_.Actor(UpdateOf(replica.stage)), "BackwardsDone", letter);
   }
 }
 
@@ -326,7 +348,7 @@ void Job::Retire(Replica& replica, const Letter& letter) {
   ++replica.counters.backwards;
   AnswerUpstream(replica, letter);
   if (++replica.retired % spec_.microbatches == 0) {
-    Pass(world_.Actor("director"), "StageReport", letter);
+    Pass(world_.Actor(DirectorActor()), "StageReport", letter);
   }
 }
 
@@ -338,33 +360,25 @@ void Job::Pump(Replica& replica, std::int64_t round) {
   const bool forward = pass->kind == PassKind::kForward;
   ++(forward ? c.forwards : c.backwards);
   Letter command{"", round, pass->unit};
-  Pass(replica.lock_step, forward ? "ToSet<RunForward>" : "ToSet<RunBackward>", command);
+  Pass(replica.lock_step, forward ? "RunForward" : "RunBackward", command);
 }
 
 void Job::OnLockStep(Replica& replica, const Letter& letter) {
-  if (letter.type.rfind("ToSet<", 0) == 0) {
+  if (Commands().contains(letter.type)) {
     replica.missing = static_cast<int>(replica.devices.size());
     for (const int rank : replica.devices) {
-      Pass(world_.Actor("device " + std::to_string(rank)),
-           letter.type.substr(6, letter.type.size() - 7), letter);
+      Pass(world_.Actor(DeviceActor(rank)), letter.type, letter);
     }
     return;
   }
   if (--replica.missing > 0) return;
   const bool pass = letter.type == "ForwardDone" || letter.type == "BackwardDone";
-  const std::string asker =
-      letter.type == "ShardStored" ? "director" : "update of " + graph_.StageName(replica.stage);
-  Pass(pass ? replica.actor : world_.Actor(asker), "FromSet<" + letter.type + ">", letter);
+  const ActorId asker = letter.type == "ShardStored" ? DirectorActor() : UpdateOf(replica.stage);
+  Pass(pass ? replica.actor : world_.Actor(asker), letter.type, letter);
 }
 
 void Job::OnDevice(const Replica& replica, int rank, const Letter& letter) {
-  static const std::map<std::string, std::pair<WorkKind, std::string>> kCommands = {
-      {"RunForward", {WorkKind::kForward, "ForwardDone"}},
-      {"RunBackward", {WorkKind::kBackward, "BackwardDone"}},
-      {"ReduceGradients", {WorkKind::kReduce, "GradientsReduced"}},
-      {"UpdateParameters", {WorkKind::kUpdate, "ParametersUpdated"}},
-      {"SaveShard", {WorkKind::kCheckpoint, "ShardStored"}}};
-  const auto& [kind, answer] = kCommands.at(letter.type);
+  const auto& [kind, answer] = Commands().at(letter.type);
   const Module& module = ModuleOf(replica.stage);
   std::int64_t takes_us = 10;
   if (kind == WorkKind::kForward) takes_us = module.forward_us;

@@ -22,8 +22,8 @@ inline void Add(RunTrace& trace, int stage, int rank, WorkKind kind, std::int64_
 /// Two windows of an encoder on two ranks, one of whose copies ends late each time.
 inline RunTrace TwoWindows() {
   RunTrace trace;
-  trace.stages = {"vision.s0", "language.s0"};
-  trace.actors = {{"device 0", 0}, {"device 1", 0}};
+  trace.stages = {{"vision", 0}, {"language", 0}};
+  trace.actors = {MakeTraceActor(DeviceActor(0)), MakeTraceActor(DeviceActor(1))};
   for (std::int64_t window = 0; window < 2; ++window) {
     const std::int64_t at = window * 1000;
     for (const int rank : {0, 1}) {

@@ -12,32 +12,29 @@ std::size_t Index(int i) { return static_cast<std::size_t>(i); }
 /// As messages/facts.cpp has it.
 MessageRole RoleOf(const std::string& type) {
   using enum MessageRole;
-  static const std::map<std::string, MessageRole> roles = {
-      {"Activation", kActivation},
-      {"Slice", kActivation},
-      {"Gradient", kGradient},
-      {"GradientSlice", kGradient},
-      {"Input", kInput},
-      {"FromSet<ForwardDone>", kForwardDone},
-      {"FromSet<BackwardDone>", kBackwardDone},
-      {"BackwardsDone", kReplicaDone},
-      {"FromSet<GradientsReduced>", kGradientsReduced},
-      {"ApplyUpdate", kNorm},
-      {"ShardStored", kCheckpoint},
-      {"FromSet<ShardStored>", kCheckpoint},
-      {"RoundBegin", kStepBegin}};
+  static const std::map<std::string, MessageRole> roles = {{"Activation", kActivation},
+                                                           {"Slice", kActivation},
+                                                           {"Gradient", kGradient},
+                                                           {"GradientSlice", kGradient},
+                                                           {"Input", kInput},
+                                                           {"ForwardDone", kForwardDone},
+                                                           {"BackwardDone", kBackwardDone},
+                                                           {"BackwardsDone", kReplicaDone},
+                                                           {"GradientsReduced", kGradientsReduced},
+                                                           {"ApplyUpdate", kNorm},
+                                                           {"ShardStored", kCheckpoint},
+                                                           {"RoundBegin", kStepBegin}};
   const auto found = roles.find(type);
   return found == roles.end() ? kOther : found->second;
 }
 
 }  // namespace
 
-int World::AddActor(const std::string& name, int process, std::int64_t handling_ns,
-                    Handler handler) {
+int World::AddActor(const ActorId& id, int process, std::int64_t handling_ns, Handler handler) {
   const int actor = static_cast<int>(members_.size());
   members_.push_back({std::move(handler), handling_ns});
-  trace_.actors.push_back({name, process});
-  by_name_[name] = actor;
+  trace_.actors.push_back(MakeTraceActor(id, process));
+  by_name_[ToString(id)] = actor;
   return actor;
 }
 

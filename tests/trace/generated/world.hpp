@@ -34,8 +34,8 @@ class World {
   World(std::int64_t near_ns, std::int64_t far_ns) : near_ns_(near_ns), far_ns_(far_ns) {}
 
   /// Every letter takes `handling_ns` unless the handler says otherwise by Work().
-  int AddActor(const std::string& name, int process, std::int64_t handling_ns, Handler handler);
-  int Actor(const std::string& name) const { return by_name_.at(name); }
+  int AddActor(const ActorId& id, int process, std::int64_t handling_ns, Handler handler);
+  int Actor(const ActorId& id) const { return by_name_.at(ToString(id)); }
   int TypeOf(const std::string& type);
 
   // Inside handlers.

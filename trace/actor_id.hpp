@@ -1,0 +1,70 @@
+// Who an actor is, as code knows it. Its name follows from this and is for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "layout/stage_id.hpp"
+
+namespace troupe {
+
+/// The values are in trace files.
+enum class ActorKind : std::uint8_t {
+  kOther = 0,  ///< none of these, or a file does not say which
+  kDirector,
+  kNode,      ///< of a process; its messages are not traced
+  kStage,     ///< one replica of a pipeline stage
+  kLeader,    ///< one replica's end of an edge between modules on disjoint ranks
+  kPhase,     ///< of an edge between modules that share ranks
+  kFeed,      ///< reads the data of one replica of a module
+  kUpdate,    ///< of the stages that are updated together; `stage` is the first
+  kLockStep,  ///< of a set of ranks, or of the passes of one replica of a stage
+  kDevice,
+};
+inline constexpr std::uint8_t kNumActorKinds = 10;
+
+enum class EdgeEnd : std::uint8_t { kNone = 0, kSource, kDestination };
+
+/// Numbers are -1 where the kind has none.
+struct ActorId {
+  ActorKind kind = ActorKind::kOther;
+  EdgeEnd end = EdgeEnd::kNone;  ///< of a leader
+  int stage = -1;                ///< StageGraph's number; of a feed the first of its module
+  int replica = -1;
+  int rank = -1;  ///< of a device
+  int set = -1;   ///< of a lock step: the set of ranks; -1: it is of one replica of `stage`
+  int link = -1;  ///< of a leader or a phase: StageGraph's number
+  /// In its name: the stage, module, edge or process; of kOther all of the name.
+  std::string of = {};
+
+  friend bool operator==(const ActorId&, const ActorId&) = default;
+};
+
+inline const char* ToString(EdgeEnd end) {
+  return end == EdgeEnd::kSource ? "source" : "destination";
+}
+
+/// "director", "node n1", "stage language.s1 dp0", "leader vision>language/source.0",
+/// "phase vision>language", "feed of vision dp1", "update of language.s0", "lock step 0",
+/// "lock step of vision.s0 dp1", "device 3".
+std::string ToString(const ActorId& id);
+
+// Those that need no more than a number.
+inline ActorId DirectorActor() { return {.kind = ActorKind::kDirector}; }
+inline ActorId LockStepActor(int set) { return {.kind = ActorKind::kLockStep, .set = set}; }
+inline ActorId DeviceActor(int rank) { return {.kind = ActorKind::kDevice, .rank = rank}; }
+
+// Lines of the names in trace files (trace/recorder.hpp), without their letter and number. A number
+// out of range is read as -1, an unknown kind as kOther.
+
+/// "KIND END STAGE REPLICA RANK SET LINK OF".
+std::string EncodeActor(const ActorId& id);
+/// A line that does not begin with seven numbers is an actor of kind kOther with that name.
+ActorId DecodeActor(std::string_view line);
+
+/// "NUMBER MODULE".
+std::string EncodeStage(const StageId& stage);
+StageId DecodeStage(std::string_view line);
+
+}  // namespace troupe
