@@ -13,17 +13,17 @@
 namespace troupe {
 namespace {
 
-/// The bytes of a file of version 3, as docs and trace/recorder.hpp say they lie.
-class OldFile {
+/// The bytes of a file of version 4, as trace/recorder.hpp says they lie.
+class HandMadeFile {
  public:
-  OldFile() : bytes_(4096 + 4096 + 128) {
+  HandMadeFile() : bytes_(4096 + 4096 + 128) {
     std::memcpy(bytes_.data(), "TRPTRACE", 8);
-    Put<std::uint32_t>(8, 3);
+    Put<std::uint32_t>(8, 4);
     Put<std::uint32_t>(12, 128);
     Put<std::uint64_t>(16, 1);  // records
     Put<std::uint64_t>(24, kRecord);
     Put<std::uint64_t>(32, 4096);
-    const std::string names = "Q 0 n0\nP 0 n0\nS 0 a.s0\nT 0 error\n";
+    const std::string names = "Q 0 n0\nP 0 n0\nS 0 0 a\nT 0 error\n";
     Put<std::uint64_t>(40, names.size());
     Put<std::uint32_t>(52, 1);  // processes
     Put<std::uint64_t>(56, 1);  // noted
@@ -46,9 +46,9 @@ class OldFile {
   }
 
   TraceWork Read() const {
-    const std::string path =
-        (std::filesystem::temp_directory_path() / ("troupe_old_trace_" + std::to_string(getpid())))
-            .string();
+    const std::string path = (std::filesystem::temp_directory_path() /
+                              ("troupe_hand_made_trace_" + std::to_string(getpid())))
+                                 .string();
     std::ofstream(path, std::ios::binary).write(bytes_.data(), std::ssize(bytes_));
     const TraceFile file = ReadTraceFile(path);
     std::filesystem::remove(path);
@@ -84,9 +84,8 @@ TEST_CASE("more memory than a record has room for is said to be as much as it ha
   CHECK(MemoryOf(record) == WorkMemory{kMost, kMost, 0, WorkMemory::kOfProcess});
 }
 
-TEST_CASE("a file of before work said more of its memory is read, and the rest is not known",
-          "[trace]") {
-  OldFile file;
+TEST_CASE("what a record of work leaves zero of its memory is not known", "[trace]") {
+  HandMadeFile file;
   const TraceWork work = file.Read();
   CHECK(work.pass.kind == WorkKind::kBackward);
   CHECK(work.pass.unit == 7);
@@ -94,11 +93,11 @@ TEST_CASE("a file of before work said more of its memory is read, and the rest i
   CHECK(work.memory == WorkMemory{5000 * 1024, 0, 0, WorkMemory::kOfProcess});
 }
 
-TEST_CASE("what work says of its memory lies where older files have zeros", "[trace]") {
-  OldFile file;
-  file.Put<std::uint32_t>(OldFile::kRecord + 80, 6000);
-  file.Put<std::uint32_t>(OldFile::kRecord + 84, 7000);
-  file.Put<std::uint8_t>(OldFile::kRecord + 117, 2);
+TEST_CASE("a record of work has its memory at these bytes", "[trace]") {
+  HandMadeFile file;
+  file.Put<std::uint32_t>(HandMadeFile::kRecord + 80, 6000);
+  file.Put<std::uint32_t>(HandMadeFile::kRecord + 84, 7000);
+  file.Put<std::uint8_t>(HandMadeFile::kRecord + 117, 2);
   CHECK(file.Read().memory == WorkMemory{5000 * 1024, 6000 * 1024, 7000 * 1024, 1});
 }
 
