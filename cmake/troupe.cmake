@@ -1,4 +1,4 @@
-# Sources are compiled twelve at a time: most of what a compiler reads is headers (decision 0050).
+# Sources are compiled twelve at a time: most of what a compiler reads is headers (decision 0036).
 # OFF compiles each on its own, for clang-tidy and for those who look for a missing include.
 option(TROUPE_UNITY "Compile the sources of a library together" ON)
 function(troupe_unity name)
