@@ -2,6 +2,7 @@
 // search it, the resolved file is printed from it, and docs/config.md is checked against it.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -120,7 +121,7 @@ struct KeySpec {
   /// Where the default follows from other keys: how, in words. FillDefaults fills it.
   std::string_view otherwise = {};
   std::string_view meaning = {};
-  Slot (*slot)(const Target&) = nullptr;
+  std::function<Slot(const Target&)> slot = {};
 };
 
 struct TableSpec {
