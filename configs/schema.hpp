@@ -73,8 +73,8 @@ using Slot = std::variant<std::monostate, std::string*, std::optional<std::strin
                           std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
                           std::optional<double>*, Precision*, ModuleKind*, Recompute*, Offload*,
                           ProjectorEnd*, ProcessesPer*, ClusterTls*, TransportVerify*,
-                          TransportTcp*, AxisOrder*, std::vector<int>*, std::vector<std::int64_t>*,
-                          std::vector<ClusterNode>*, Betas>;
+                          TransportTcp*, Backend*, ScheduleKind*, AxisOrder*, std::vector<int>*,
+                          std::vector<std::int64_t>*, std::vector<ClusterNode>*, Betas>;
 
 /// Bounds of a number. Whole numbers stop at 2^31 - 1 so that products of three stay in 64 bits.
 struct Range {

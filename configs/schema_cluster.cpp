@@ -13,7 +13,7 @@ std::vector<KeySpec> ClusterKeys() {
   std::vector<KeySpec> keys;
   Add(keys, {.table = "cluster", .role = kExecution},
       {
-          {"backend", &ClusterConfig::backend, Words{"cpu", "cuda"},
+          {"backend", &ClusterConfig::backend, kBackendWords,
            Others{"cuda", {"gpu", "nvidia", "nccl"}}, kRounding,
            "What a rank is: a worker thread, or a GPU with one. \"cuda\" needs a build for GPUs to "
            "train, and none to be checked."},

@@ -49,7 +49,7 @@ std::vector<KeySpec> RunKeys() {
       });
   Add(keys, {"schedule"},
       {
-          {"kind", &ScheduleConfig::kind, Words{"1f1b", "gpipe", "interleaved", "zb-h1", "csv"},
+          {"kind", &ScheduleConfig::kind, kScheduleWords,
            "The rule by which a stage picks its next pass (docs/schedules.md). `interleaved` and "
            "`csv` order the module that feeds no other; what feeds it follows 1f1b."},
           {"chunks", &ScheduleConfig::chunks, Range{0, 1024}, Unit{"stages"},

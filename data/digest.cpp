@@ -47,7 +47,7 @@ std::string DataDigests(const Config& config) {
   };
   add("data.train", data.train);
   add("data.held_out", data.held_out);
-  if (config.schedule.kind == "csv") add("schedule.file", config.schedule.file);
+  if (config.schedule.kind == ScheduleKind::kCsv) add("schedule.file", config.schedule.file);
   constexpr std::size_t kKind = sizeof("sentencepiece:") - 1;
   if (data.tokenizer.rfind("sentencepiece:", 0) == 0) {
     add("data.tokenizer", data.tokenizer.substr(kKind));

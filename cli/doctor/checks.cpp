@@ -181,7 +181,7 @@ Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus) {
 }
 
 Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& ranks, int found) {
-  if (cluster.backend != "cuda") return {};
+  if (cluster.backend != Backend::kCuda) return {};
   const std::string missing = MissingGpus(cluster, ranks, found);
   if (missing.empty()) return {};
   return {Fails("gpu", "as CUDA counts them: " + missing,
@@ -189,14 +189,14 @@ Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& 
                 "enough (docs/errors.md, GPUs)")};
 }
 
-Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,
-                     int needed, const std::string& missing) {
+Finding CheckDevices(const std::vector<std::string>& devices, Backend backend, int needed,
+                     const std::string& missing) {
   const std::string line = devices.empty()
                                ? "no NVIDIA device"
                                : std::to_string(devices.size()) + " NVIDIA: " + Listed(devices);
-  if (backend != "cuda") {
-    return Well("gpu",
-                line + "; backend " + backend + (devices.empty() ? " needs" : " uses") + " none");
+  if (backend != Backend::kCuda) {
+    return Well("gpu", line + "; backend " + ToString(backend) +
+                           (devices.empty() ? " needs" : " uses") + " none");
   }
   if (!missing.empty()) return Fails("gpu", missing, "rebuild as docs/gpu.md says");
   if (static_cast<int>(devices.size()) >= needed) return Well("gpu", line);

@@ -101,8 +101,8 @@ Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus);
 
 /// `devices`: of NVIDIA, by name.
 /// `needed` GPUs on this machine for backend "cuda", and what the build lacks for it ("": nothing).
-Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,
-                     int needed, const std::string& missing);
+Finding CheckDevices(const std::vector<std::string>& devices, Backend backend, int needed,
+                     const std::string& missing);
 /// The driver may show this process fewer GPUs than the machine has: `found`, of which backend
 /// "cuda" needs those of `ranks`. Nothing where they suffice.
 Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& ranks, int found);
