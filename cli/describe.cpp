@@ -5,12 +5,12 @@
 #include <sstream>
 #include <vector>
 
-#include "cli/columns.hpp"
 #include "layout/colocated_shares.hpp"
 #include "layout/ranks_text.hpp"
 #include "layout/route.hpp"
 #include "modules/layer_split.hpp"
 #include "modules/unit_samples.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {

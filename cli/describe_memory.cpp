@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/columns.hpp"
 #include "cli/memory_needs.hpp"
 #include "layout/ranks_text.hpp"
 #include "modules/unit_samples.hpp"

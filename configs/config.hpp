@@ -206,6 +206,10 @@ struct ModuleConfig {
   /// Pipeline stages. Stage s is on the ranks with pp = s % layout.pp: with more than one chunk
   /// these are virtual stages.
   int num_stages() const { return layout.pp * chunks; }
+  /// Whether the first and the last stage each have a copy of the embedding.
+  bool head_tied_across_stages() const {
+    return kind == ModuleKind::kLlama && llama.tied_head && num_stages() > 1;
+  }
   friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
 };
 

@@ -35,9 +35,6 @@ bool AnyFailure(const Findings& findings);
 /// that counts them.
 std::string FindingsTable(Findings findings);
 
-/// "4.3 MiB".
-std::string BytesText(std::uint64_t bytes);
-
 /// Bytes a run leaves behind on one machine: weights, and the checkpoints that are kept.
 struct DiskNeed {
   std::uint64_t weights = 0;

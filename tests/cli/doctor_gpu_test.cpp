@@ -31,8 +31,8 @@ TEST_CASE("of the GPUs the fullest is told", "[cli][doctor]") {
   Findings findings = CheckGpuMemory({large, small});
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].verdict == Verdict::kOk);
-  CHECK_THAT(findings[0].line, Contains("GPU 1: about 20.0 GiB needed by ranks 1-2, NVIDIA L4 has "
-                                        "24.0 GiB"));
+  CHECK_THAT(findings[0].line, Contains("GPU 1: about 20.00 GiB needed by ranks 1-2, NVIDIA L4 has "
+                                        "24.00 GiB"));
   small.need = 23 * kGib;
   CHECK(CheckGpuMemory({large, small})[0].verdict == Verdict::kWarning);
   small.need = 25 * kGib;
