@@ -130,10 +130,10 @@ struct TableSpec {
   std::string_view meaning = {};
   KindSet kinds = kEveryKind;
   bool placement = false;
-  /// Whether the structs hold this table; never null.
-  bool (*present)(const Target&) = nullptr;
+  /// Whether the structs hold this table.
+  bool (*present)(const Target&) = [](const Target&) { return true; };
   /// Makes room for it in the structs.
-  void (*create)(const Target&) = nullptr;
+  void (*create)(const Target&) = [](const Target&) {};
 };
 
 std::span<const TableSpec> Tables();
