@@ -59,7 +59,7 @@ std::vector<DeviceOrder> JobPlan::OrdersOfSink(int sink) const {
   const ScheduleConfig& schedule = config_.schedule;
   const ModuleConfig& module = *modules_[static_cast<std::size_t>(sink)].config;
   std::vector<DeviceOrder> orders;
-  if (schedule.kind == "interleaved") {
+  if (schedule.kind == ScheduleKind::kInterleaved) {
     if (schedule.microbatches % module.layout.pp != 0) {
       throw LayoutError(
           "schedule: interleaved expects a multiple of pp = " + std::to_string(module.layout.pp) +
@@ -112,8 +112,8 @@ std::vector<std::int64_t> JobPlan::RoomBefore() const {
 }
 
 void JobPlan::AddSchedule() {
-  const std::string& kind = config_.schedule.kind;
-  const bool ordered = kind == "interleaved" || kind == "csv";
+  const ScheduleKind kind = config_.schedule.kind;
+  const bool ordered = kind == ScheduleKind::kInterleaved || kind == ScheduleKind::kCsv;
   const std::vector<std::int64_t> room = RoomBefore();
   for (std::size_t m = 0; m < modules_.size(); ++m) {
     std::vector<std::int64_t> limits;
@@ -125,8 +125,8 @@ void JobPlan::AddSchedule() {
       if (stage.module != static_cast<int>(m)) continue;
       stage.rule = {.limit = stage.limit};
       if (!stage.runs_backward || modules_[m].colocated_encoder) continue;
-      if (kind == "gpipe") stage.rule.kind = RuleKind::kGpipe;
-      if (kind != "zb-h1" || !stage.trains) continue;
+      if (kind == ScheduleKind::kGpipe) stage.rule.kind = RuleKind::kGpipe;
+      if (kind != ScheduleKind::kZbH1 || !stage.trains) continue;
       stage.rule = zb_h1[static_cast<std::size_t>(stage.pp)];
       stage.rule.forwards_may_lack_room =
           room[static_cast<std::size_t>(stage.stage)] < stage.rule.limit;
@@ -189,7 +189,9 @@ void JobPlan::CountKept() {
   const auto simulation = Simulate(graph_, copy, EqualDurations(2, 2, 2), microbatches);
   if (!simulation.blocked.empty()) {
     const ScheduleConfig& schedule = config_.schedule;
-    throw LayoutError((schedule.kind == "csv" ? schedule.file : "schedule " + schedule.kind) +
+    throw LayoutError((schedule.kind == ScheduleKind::kCsv
+                           ? schedule.file
+                           : "schedule " + ToString(schedule.kind)) +
                       ": nobody can follow it: " + ScheduleText(graph_, copy, simulation.blocked));
   }
   for (StagePlan& stage : stages_) {

@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "checkpoint/sha256.hpp"
 #include "checkpoint/strict_json.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
+#include "files/sha256.hpp"
 
 namespace troupe {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "checkpoint/safetensors_header.hpp"
-#include "checkpoint/sha256.hpp"
 #include "files/output_file.hpp"
+#include "files/sha256.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {

@@ -161,7 +161,7 @@ int ExitCodeOf(int exit_code, const Interrupt& interrupt) {
 /// Before anything is made for a job of one process.
 void RequireGpus(const JobPlan& plan) {
   const ClusterConfig& cluster = plan.config().cluster;
-  if (cluster.backend != "cuda") return;
+  if (cluster.backend != Backend::kCuda) return;
   std::vector<int> ranks(static_cast<std::size_t>(cluster.ranks));
   std::iota(ranks.begin(), ranks.end(), 0);
   const std::string missing = MissingGpus(cluster, ranks, static_cast<int>(GpusHere().size()));

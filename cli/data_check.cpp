@@ -105,7 +105,7 @@ void PrintFaults(const Checked& checked) {
 }
 
 /// The exit code; prints the next step where there are faults.
-int Verdict(const std::vector<DataFault>& faults) {
+int ExitCodeOf(const std::vector<DataFault>& faults) {
   if (faults.empty()) {
     std::printf("no faults\n");
     return kExitDone;
@@ -123,7 +123,7 @@ int CheckOneFile(const std::string& file, ImageDepth depth) {
   const Checked checked = CheckList(file, PlainFormat().format, depth);
   PrintFaults(checked);
   PrintSummary(checked);
-  return Verdict(checked.faults);
+  return ExitCodeOf(checked.faults);
 }
 
 int CheckConfig(const ConfigArguments& arguments, ImageDepth depth) {
@@ -149,7 +149,7 @@ int CheckConfig(const ConfigArguments& arguments, ImageDepth depth) {
     PrintSummary(held_out);
     PrintFit(held_out.counted, owned.format);
   }
-  return Verdict(faults);
+  return ExitCodeOf(faults);
 }
 
 }  // namespace

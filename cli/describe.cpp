@@ -5,12 +5,12 @@
 #include <sstream>
 #include <vector>
 
-#include "cli/columns.hpp"
 #include "layout/colocated_shares.hpp"
 #include "layout/ranks_text.hpp"
 #include "layout/route.hpp"
 #include "modules/layer_split.hpp"
 #include "modules/unit_samples.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
@@ -38,8 +38,8 @@ std::string LayersOf(const ModuleConfig& module, int pp) {
 
 /// Empty for the schedule that nobody asked for.
 std::string ScheduleText(const Config& config) {
-  if (config.schedule.kind == "1f1b") return "";
-  std::string text = "schedule " + config.schedule.kind;
+  if (config.schedule.kind == ScheduleKind::k1F1B) return "";
+  std::string text = "schedule " + ToString(config.schedule.kind);
   if (!config.schedule.file.empty()) text += " from " + config.schedule.file;
   for (const ModuleConfig& module : config.modules) {
     if (module.chunks == 1) continue;
@@ -58,7 +58,7 @@ bool RanksFillGpus(const ClusterConfig& cluster) {
 /// What ranks are and compute in, where that is not what it is without a word about it.
 std::string BackendText(const Config& config) {
   std::string text;
-  if (config.cluster.backend == "cuda") {
+  if (config.cluster.backend == Backend::kCuda) {
     const int gpus = GpusNeeded(config.cluster);
     text = "on " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
            " of a node, ranks on each: " + (RanksFillGpus(config.cluster) ? "" : "at most ") +

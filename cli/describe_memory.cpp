@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/columns.hpp"
 #include "cli/memory_needs.hpp"
 #include "layout/ranks_text.hpp"
 #include "modules/unit_samples.hpp"
@@ -114,7 +113,7 @@ std::string OffloadText(const JobPlan& plan) {
 
 std::string GpuTable(const JobPlan& plan) {
   const ClusterConfig& cluster = plan.config().cluster;
-  if (cluster.backend != "cuda") return {};
+  if (cluster.backend != Backend::kCuda) return {};
   const std::vector<StageNeed> stages = StageNeeds(plan);
   std::map<int, std::size_t> needs = RankNeeds(stages);
   const std::map<int, std::size_t> savings = RankSavings(stages);

@@ -22,7 +22,7 @@ constexpr std::size_t kQueuedPasses = 2;
 
 /// Programs of a rank compute where the rank does.
 TorchOptions OptionsOf(const ClusterConfig& cluster, int rank) {
-  return {.device = cluster.backend == "cuda" ? GpuOf(cluster, rank) : Buffer::kHost};
+  return {.device = cluster.backend == Backend::kCuda ? GpuOf(cluster, rank) : Buffer::kHost};
 }
 
 ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> groups) {
@@ -97,7 +97,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
     node.make_group = [](int, auto host, const GroupNames&, Lane) { return host; };
     node.queued_passes = kQueuedPasses;
   }
-  if (config.cluster.backend == "cuda") {
+  if (config.cluster.backend == Backend::kCuda) {
     UseGpus(node, config.cluster,
             MakeCudaBackend(config, RanksOf(*processes, self), self, abort,
                             self == 0 && !setup.inspect ? PrintLine : SayLine()),

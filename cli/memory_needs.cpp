@@ -80,8 +80,8 @@ std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<Sta
   const auto savings = RankSavings(stages);
   std::map<int, std::size_t> needs = RankNeeds(stages);
   for (auto& [rank, bytes] : needs) {
-    bytes = config.cluster.backend == "cuda" ? std::max(beside[rank], parameters[rank])
-                                             : bytes - savings.at(rank) + beside[rank];
+    bytes = config.cluster.backend == Backend::kCuda ? std::max(beside[rank], parameters[rank])
+                                                     : bytes - savings.at(rank) + beside[rank];
   }
   return needs;
 }

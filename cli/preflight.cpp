@@ -56,7 +56,7 @@ void CheckResources(int ranks) {
 void WarnOfCores(const Config& config, int ranks) {
   const bool computes = std::ranges::any_of(
       config.modules, [](const ModuleConfig& m) { return m.kind != ModuleKind::kSynthetic; });
-  if (!computes || config.cluster.backend != "cpu") return;
+  if (!computes || config.cluster.backend != Backend::kCpu) return;
   const Finding finding = CheckCores(ranks, UsableCores());
   if (finding.verdict != Verdict::kWarning) return;
   std::cout << "warning: " << finding.line << ": " << finding.advice

@@ -86,7 +86,7 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
   m.samples_per_second = static_cast<double>(config.global_batch()) / result.seconds;
   m.bubble = std::clamp(1.0 - result.busy_seconds / (result.seconds * num_ranks), 0.0, 1.0);
   m.memory_bytes = ResidentMemory().UseOf(0).in_use_bytes;
-  if (config.cluster.backend == "cuda") m.gpu = FullestGpu(num_ranks, memory);
+  if (config.cluster.backend == Backend::kCuda) m.gpu = FullestGpu(num_ranks, memory);
   return m;
 }
 

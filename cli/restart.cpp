@@ -12,8 +12,8 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
-#include "checkpoint/sha256.hpp"
 #include "files/file_error.hpp"
+#include "files/sha256.hpp"
 
 namespace troupe {
 namespace {

@@ -221,7 +221,7 @@ void SpanningRun::OpenPlane() {
   PlaneSettings settings;
   settings.abort = abort_;
   settings.store = tensors_.get();
-  if (config_.cluster.backend == "cuda") {
+  if (config_.cluster.backend == Backend::kCuda) {
     gpus_ = MakeCudaTransport(config_, abort_);
     settings.to_host = gpus_->ToHost();
   }

@@ -24,7 +24,7 @@ static std::string GpuText() {
   std::string text = "GPU parts: " + (cuda.empty() ? "no GPU code" : "our code by nvcc " + cuda) +
                      ", " + (nccl.empty() ? "no NCCL" : "NCCL " + nccl) + ", libtorch " +
                      (TorchHasCuda() ? "with" : "without") + " CUDA\n";
-  const std::string missing = MissingFor("cuda");
+  const std::string missing = MissingFor(Backend::kCuda);
   return text + "backend \"cuda\": " +
          (missing.empty() ? "in this build; whether a device is there, `troupe doctor` says"
                           : "not in this build: " + missing) +

@@ -17,9 +17,9 @@ std::unique_ptr<Work> OpenWork(WorkArguments arguments) {
     const Origins& origins = work->loaded().origins;
     const auto written = origins.find("cluster.backend");
     const Place place = written == origins.end() ? Place() : written->second.place;
-    throw ConfigErrors(
-        {{place.file, place.line, place.column,
-          "cluster.backend = \"" + work->plan().config().cluster.backend + "\": " + missing}});
+    throw ConfigErrors({{place.file, place.line, place.column,
+                         "cluster.backend = \"" + ToString(work->plan().config().cluster.backend) +
+                             "\": " + missing}});
   }
   return work;
 }

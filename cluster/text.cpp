@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <system_error>
 
-#include "layout/text.hpp"
-
 namespace troupe {
 
 std::string SystemWords(int error_number) {
@@ -15,14 +13,6 @@ std::string SystemWords(int error_number) {
   if (words.size() > 1 && std::islower(static_cast<unsigned char>(words[1])) != 0)
     words[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(words[0])));
   return words;
-}
-
-std::string InSeconds(std::chrono::milliseconds duration) {
-  return Formatted("%.4g s", static_cast<double>(duration.count()) / 1e3);
-}
-
-std::string InTenths(std::chrono::nanoseconds duration) {
-  return Formatted("%.1f s", static_cast<double>(duration.count()) / 1e9);
 }
 
 std::string Enumerate(const std::vector<std::string>& names) {

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cluster/poll_set.hpp"
 #include "cluster/tls_context.hpp"
 #include "cluster/tls_session.hpp"
 
@@ -16,7 +15,7 @@ namespace {
 using std::chrono::steady_clock;
 
 // What is left to send when a process ends is a goodbye or two.
-constexpr std::chrono::seconds kFarewellTime{1};
+constexpr std::chrono::seconds kFlushTime{1};
 
 [[noreturn]] void Refuse(const std::string& what, const std::string& path,
                          const std::string& words) {
@@ -76,27 +75,8 @@ TlsContext::TlsContext(TlsFiles files) : files_(std::move(files)) {
   state_ = std::make_unique<State>(std::move(method), std::move(context));
 }
 
-TlsContext::~TlsContext() { Flush(steady_clock::now() + kFarewellTime); }
+TlsContext::~TlsContext() { Flush(steady_clock::now() + kFlushTime); }
 
 void TlsContext::Flush(Deadline deadline) const { state_->relay.Flush(deadline); }
-
-Socket SecureSocket(const TlsContext& context, Socket plain, bool initiator,
-                    const std::string& peer, Deadline deadline) {
-  const auto began = steady_clock::now();
-  TlsHandshake handshake(context, std::move(plain), initiator ? Side::kInitiator : Side::kAcceptor,
-                         peer);
-  PollSet polls;
-  while (handshake.Advance() == TlsHandshake::Status::kRunning) {
-    if (steady_clock::now() >= deadline) {
-      handshake.GiveUp(std::chrono::ceil<std::chrono::milliseconds>(deadline - began));
-      break;
-    }
-    polls.Clear();
-    polls.Add(handshake.fd(), handshake.events());
-    polls.Wait(deadline);
-  }
-  if (!handshake.problem().empty()) throw std::runtime_error(handshake.problem());
-  return handshake.Take().socket;
-}
 
 }  // namespace troupe

@@ -96,11 +96,6 @@ class TlsHandshake {
   std::unique_ptr<State> state_;
 };
 
-/// The whole handshake, before the deadline; the calling thread waits. See TlsHandshake. Throws
-/// std::runtime_error with its problem().
-Socket SecureSocket(const TlsContext& context, Socket plain, bool initiator,
-                    const std::string& peer, Deadline deadline);
-
 /// TLS as the two ends of a new connection need it.
 struct TlsUse {
   const TlsContext* context = nullptr;  ///< none: not secured

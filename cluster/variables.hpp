@@ -17,6 +17,9 @@ struct LaunchError : std::runtime_error {
 };
 
 /// The value of `name`; null when it is not set, or set to nothing.
-const std::string* FindVariable(const Variables& variables, const std::string& name);
+inline const std::string* FindVariable(const Variables& variables, const std::string& name) {
+  const auto found = variables.find(name);
+  return found == variables.end() || found->second.empty() ? nullptr : &found->second;
+}
 
 }  // namespace troupe

@@ -108,12 +108,12 @@ static void CheckSharing(const ClusterConfig& cluster, Report& report) {
   if (cluster.ranks_per_gpu == 1 || !report.Good({key, "cluster.backend"})) return;
   int most = 0;
   for (const ClusterNode& node : cluster.nodes) most = std::max(most, node.devices);
-  if (cluster.backend == "cuda") {
+  if (cluster.backend == Backend::kCuda) {
     if (most == 0 || cluster.ranks_per_gpu <= most) return;
     return report.Add(key, "expected at most the ranks of a node, " + std::to_string(most) +
                                ", got " + std::to_string(cluster.ranks_per_gpu));
   }
-  report.Add(key, "expected 1 with cluster.backend = " + Quoted(cluster.backend) +
+  report.Add(key, "expected 1 with cluster.backend = " + Quoted(ToString(cluster.backend)) +
                       ", whose ranks are threads, got " + std::to_string(cluster.ranks_per_gpu));
 }
 

@@ -10,7 +10,8 @@ namespace troupe {
 static constexpr std::size_t kMaxScheduleBytes = 16U << 20U;
 
 void ReadScheduleFile(ScheduleConfig& schedule, Report& report) {
-  if (schedule.kind != "csv" || !report.Good({"schedule.kind", "schedule.file"})) return;
+  if (schedule.kind != ScheduleKind::kCsv || !report.Good({"schedule.kind", "schedule.file"}))
+    return;
   if (schedule.file.empty()) {
     return report.Add("schedule.kind",
                       "expected schedule.file to name the orders with \"csv\", got \"\"");
@@ -43,15 +44,15 @@ static void CheckWindow(const Config& config, const EdgeConfig& edge, Report& re
   if (schedule.window == 0 || schedule.window >= schedule.microbatches) return;
   report.Add("schedule.window", "expected \"step\", as " + Quoted(edge.from) +
                                     " is colocated with " + Quoted(edge.to) +
-                                    " and schedule.kind is " + Quoted(schedule.kind) + ", got " +
-                                    std::to_string(schedule.window));
+                                    " and schedule.kind is " + Quoted(ToString(schedule.kind)) +
+                                    ", got " + std::to_string(schedule.window));
 }
 
 /// Microbatches that the first stage of the sink wants before its first backward.
 static std::int64_t WantedAhead(const Config& config) {
   const ScheduleConfig& schedule = config.schedule;
-  if (schedule.kind == "gpipe") return schedule.microbatches;
-  if (schedule.kind != "interleaved") return 1;
+  if (schedule.kind == ScheduleKind::kGpipe) return schedule.microbatches;
+  if (schedule.kind != ScheduleKind::kInterleaved) return 1;
   return std::min<std::int64_t>(schedule.microbatches, 2 * config.Sink().layout.pp);
 }
 
@@ -64,7 +65,8 @@ static void CheckEdge(const Config& config, const EdgeConfig& edge, Report& repo
   if (edge.credits >= wanted) return;
   report.Add(key, "expected at least " + std::to_string(wanted) + ", the microbatches that " +
                       Quoted(edge.to) + " takes before its first backward with schedule.kind " +
-                      Quoted(config.schedule.kind) + ", got " + std::to_string(edge.credits));
+                      Quoted(ToString(config.schedule.kind)) + ", got " +
+                      std::to_string(edge.credits));
 }
 
 static void CheckInterleaved(const Config& config, Report& report) {
@@ -82,13 +84,14 @@ static void CheckInterleaved(const Config& config, Report& report) {
 }
 
 void CheckSchedule(const Config& config, Report& report) {
-  const std::string& kind = config.schedule.kind;
-  if (kind == "1f1b" || kind == "zb-h1" || !report.Good({"schedule.kind"})) return;
+  const ScheduleKind kind = config.schedule.kind;
+  if (kind == ScheduleKind::k1F1B || kind == ScheduleKind::kZbH1) return;
+  if (!report.Good({"schedule.kind"})) return;
   const bool has_sink = std::ranges::any_of(config.modules, [&](const ModuleConfig& module) {
     return std::ranges::count(config.edges, module.name, &EdgeConfig::from) == 0;
   });
   if (!has_sink) return;  // said elsewhere
-  if (kind == "interleaved") CheckInterleaved(config, report);
+  if (kind == ScheduleKind::kInterleaved) CheckInterleaved(config, report);
   for (const EdgeConfig& edge : config.edges) CheckEdge(config, edge, report);
 }
 

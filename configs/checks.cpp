@@ -21,8 +21,6 @@ const Layout& LayoutOf(const Config& config, const ModuleConfig& module) {
   return host == nullptr ? module.layout : host->layout;
 }
 
-/// "; tp can be 1, 2 or 4", for an error at `key`: the divisors of `number`; where there are many,
-/// the two around `got`, which is at least 1.
 std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_t got) {
   constexpr std::size_t kMostListed = 8;
   std::set<std::int64_t> divisors;

@@ -63,10 +63,24 @@ std::string MissingGpus(const ClusterConfig& cluster, const std::vector<int>& ra
   return text;
 }
 
+const std::string& ToString(Backend backend) {
+  return kBackendWords[static_cast<std::size_t>(backend)];
+}
+
+const std::string& ToString(ScheduleKind kind) {
+  return kScheduleWords[static_cast<std::size_t>(kind)];
+}
+
+std::optional<ScheduleKind> ScheduleKindOf(std::string_view word) {
+  const auto found = std::ranges::find(kScheduleWords, word);
+  if (found == kScheduleWords.end()) return std::nullopt;
+  return static_cast<ScheduleKind>(found - kScheduleWords.begin());
+}
+
 void SetChunks(Config& config) {
-  const std::string& kind = config.schedule.kind;
-  const int otherwise = kind == "interleaved" ? 2 : 1;
-  const bool has_any = kind == "interleaved" || kind == "csv";
+  const ScheduleKind kind = config.schedule.kind;
+  const int otherwise = kind == ScheduleKind::kInterleaved ? 2 : 1;
+  const bool has_any = kind == ScheduleKind::kInterleaved || kind == ScheduleKind::kCsv;
   const auto stated = static_cast<int>(config.schedule.chunks);
   bool found = false;
   for (ModuleConfig& module : config.modules) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "layout/grid.hpp"
@@ -41,10 +42,16 @@ enum class ProcessesPer { kNode, kDevice };
 /// loopback nor private.
 enum class ClusterTls { kAuto, kOn, kOff };
 
+/// What a rank is: a thread, or a GPU with one.
+enum class Backend { kCpu, kCuda };
+/// In the order of Backend.
+inline const std::vector<std::string> kBackendWords = {"cpu", "cuda"};
+const std::string& ToString(Backend backend);
+
 struct ClusterConfig {
-  std::string backend = "cpu";  ///< "cpu" | "cuda"
-  int ranks = 1;                ///< devices in the job
-  int ranks_per_gpu = 1;        ///< cuda: ranks of a node that share a GPU, in their order
+  Backend backend = Backend::kCpu;
+  int ranks = 1;          ///< devices in the job
+  int ranks_per_gpu = 1;  ///< cuda: ranks of a node that share a GPU, in their order
   /// Filled by the loader, one node when the file says nothing; the devices add up to `ranks`.
   std::vector<ClusterNode> nodes = {};
   ProcessesPer processes = ProcessesPer::kNode;
@@ -199,6 +206,10 @@ struct ModuleConfig {
   /// Pipeline stages. Stage s is on the ranks with pp = s % layout.pp: with more than one chunk
   /// these are virtual stages.
   int num_stages() const { return layout.pp * chunks; }
+  /// Whether the first and the last stage each have a copy of the embedding.
+  bool head_tied_across_stages() const {
+    return kind == ModuleKind::kLlama && llama.tied_head && num_stages() > 1;
+  }
   friend bool operator==(const ModuleConfig&, const ModuleConfig&) = default;
 };
 
@@ -220,8 +231,17 @@ struct EdgeConfig {
   friend bool operator==(const EdgeConfig&, const EdgeConfig&) = default;
 };
 
+/// The rule by which a stage picks its next pass.
+enum class ScheduleKind { k1F1B, kGpipe, kInterleaved, kZbH1, kCsv };
+/// In the order of ScheduleKind.
+inline const std::vector<std::string> kScheduleWords = {"1f1b", "gpipe", "interleaved", "zb-h1",
+                                                        "csv"};
+const std::string& ToString(ScheduleKind kind);
+/// The kind of that word, if there is one.
+std::optional<ScheduleKind> ScheduleKindOf(std::string_view word);
+
 struct ScheduleConfig {
-  std::string kind = "1f1b";          ///< "1f1b" | "gpipe" | "interleaved" | "zb-h1" | "csv"
+  ScheduleKind kind = ScheduleKind::k1F1B;
   std::int64_t chunks = 0;            ///< interleaved, csv: stages per rank; 0 = 2 and 1
   std::string file = "";              ///< csv: the orders; as data.train
   std::string file_text = "";         ///< what it says; filled by the loader

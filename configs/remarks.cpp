@@ -40,8 +40,8 @@ std::vector<ConfigError> Remarks(const Config& config, const Origins& origins) {
     const Place place = origin == origins.end() ? Place{} : origin->second.place;
     remarks.push_back({place.file, place.line, place.column, key + ": " + text});
   };
-  if (config.run.tf32 && config.cluster.backend != "cuda") {
-    add("run.tf32", "has no effect with cluster.backend = \"" + config.cluster.backend +
+  if (config.run.tf32 && config.cluster.backend != Backend::kCuda) {
+    add("run.tf32", "has no effect with cluster.backend = \"" + ToString(config.cluster.backend) +
                         "\": it is about products of float32 on a GPU");
   } else if (config.run.tf32 && config.run.precision != Precision::kFloat32) {
     const bool is_short = config.run.precision == Precision::kBFloat16;

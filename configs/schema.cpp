@@ -9,9 +9,19 @@
 
 namespace troupe {
 
+void Add(std::vector<KeySpec>& keys, const Shared& shared,
+         std::initializer_list<KeyEntry> entries) {
+  for (const KeySpec& entry : entries) {
+    KeySpec& key = keys.emplace_back(entry);
+    key.table = shared.table;
+    key.kinds &= shared.kinds;
+    if (key.role == KeyRole::kRun) key.role = shared.role;
+  }
+}
+
 static std::vector<KeySpec> AllKeys() {
   std::vector<KeySpec> keys = RunKeys();
-  for (const auto part : {ClusterKeys, ModuleKeys, VitKeys, LlamaKeys, SyntheticKeys, EdgeKeys}) {
+  for (const auto part : {ClusterKeys, ModuleKeys, KindKeys, EdgeKeys}) {
     std::ranges::move(part(), std::back_inserter(keys));
   }
   return keys;

@@ -2,6 +2,7 @@
 // search it, the resolved file is printed from it, and docs/config.md is checked against it.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -72,8 +73,8 @@ using Slot = std::variant<std::monostate, std::string*, std::optional<std::strin
                           std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
                           std::optional<double>*, Precision*, ModuleKind*, Recompute*, Offload*,
                           ProjectorEnd*, ProcessesPer*, ClusterTls*, TransportVerify*,
-                          TransportTcp*, AxisOrder*, std::vector<int>*, std::vector<std::int64_t>*,
-                          std::vector<ClusterNode>*, Betas>;
+                          TransportTcp*, Backend*, ScheduleKind*, AxisOrder*, std::vector<int>*,
+                          std::vector<std::int64_t>*, std::vector<ClusterNode>*, Betas>;
 
 /// Bounds of a number. Whole numbers stop at 2^31 - 1 so that products of three stay in 64 bits.
 struct Range {
@@ -120,7 +121,7 @@ struct KeySpec {
   /// Where the default follows from other keys: how, in words. FillDefaults fills it.
   std::string_view otherwise = {};
   std::string_view meaning = {};
-  Slot (*slot)(const Target&) = nullptr;
+  std::function<Slot(const Target&)> slot = {};
 };
 
 struct TableSpec {
@@ -129,10 +130,10 @@ struct TableSpec {
   std::string_view meaning = {};
   KindSet kinds = kEveryKind;
   bool placement = false;
-  /// Whether the structs hold this table; never null.
-  bool (*present)(const Target&) = nullptr;
+  /// Whether the structs hold this table.
+  bool (*present)(const Target&) = [](const Target&) { return true; };
   /// Makes room for it in the structs.
-  void (*create)(const Target&) = nullptr;
+  void (*create)(const Target&) = [](const Target&) {};
 };
 
 std::span<const TableSpec> Tables();

@@ -3,159 +3,96 @@
 namespace troupe {
 
 std::vector<KeySpec> ModuleKeys() {
-  return {
-      {.table = "modules.*",
-       .name = "kind",
-       .type = ValueType::kWord,
-       .required = true,
-       .words = {"vit", "llama", "synthetic"},
-       .other_words = {{"clip", "vit"},
-                       {"clip_vision_model", "vit"},
-                       {"siglip", "vit"},
-                       {"vision_transformer", "vit"},
-                       {"image_encoder", "vit"},
-                       {"llm", "llama"},
-                       {"llama2", "llama"},
-                       {"llama3", "llama"},
-                       {"vicuna", "llama"},
-                       {"decoder", "llama"},
-                       {"mistral", "llama", false},
-                       {"qwen2", "llama", false},
-                       {"gpt", "llama", false},
-                       {"gpt2", "llama", false}},
-       .meaning = "\"vit\": CLIP-style vision transformer; \"llama\": Llama-style language model; "
-                  "\"synthetic\": computes nothing and takes a stated time, only beside its like.",
-       .slot = [](const Target& t) -> Slot { return &t.module->kind; }},
-      {.table = "modules.*",
-       .name = "weights",
-       .type = ValueType::kNotSupported,
-       .meaning = "\"hf:DIR\" starts from a checkpoint."},
-      {.table = "modules.*",
-       .name = "ranks",
-       .type = ValueType::kRanks,
-       .placement = true,
-       .role = KeyRole::kExecution,
-       .meaning = "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required "
-                  "unless `inline_in` is given.",
-       .slot = [](const Target& t) -> Slot { return &t.module->ranks; }},
-      {.table = "modules.*",
-       .name = "axis_order",
-       .type = ValueType::kAxes,
-       .placement = true,
-       .meaning = "Which direction of the layout varies fastest along `ranks`, first to last.",
-       .slot = [](const Target& t) -> Slot { return &t.module->axis_order; }},
-      {.table = "modules.*",
-       .name = "inline_in",
-       .type = ValueType::kText,
-       .kinds = kVitOnly,
-       .meaning = "The language model in whose first stage it runs, with that module's layout. "
-                  "Clears inherited ranks and layout.",
-       .slot = [](const Target& t) -> Slot { return &t.module->inline_in; }},
-      {.table = "modules.*",
-       .name = "layers_per_stage",
-       .type = ValueType::kStages,
-       .kinds = kVitOnly | kLlamaOnly,
-       .placement = true,
-       .unit = "layers",
-       .meaning = "Layers of each pipeline stage; of a \"vit\" the layers up to feature_layer are "
-                  "counted.",
-       .slot = [](const Target& t) -> Slot { return &t.module->layers_per_stage; }},
-      {.table = "modules.*",
-       .name = "frozen",
-       .type = ValueType::kBoolean,
-       .meaning = "Whether its parameters stay as they are.",
-       .slot = [](const Target& t) -> Slot { return &t.module->frozen; }},
-      {.table = "modules.*",
-       .name = "recompute",
-       .type = ValueType::kWord,
-       .kinds = kVitOnly | kLlamaOnly,
-       .words = {"none", "attention", "full"},
-       .role = KeyRole::kExecution,
-       .meaning = "What of each layer is computed again in its backward instead of being kept: "
-                  "\"attention\" the scores, \"full\" all but its input. The numbers are the "
-                  "same to the last bit.",
-       .slot = [](const Target& t) -> Slot { return &t.module->recompute; }},
-      {.table = "modules.*",
-       .name = "offload",
-       .type = ValueType::kWord,
-       .words = {"none", "parameters", "state"},
-       .role = KeyRole::kExecution,
-       .meaning = "What of a colocated encoder leaves its devices while the module it feeds "
-                  "computes: \"parameters\", or \"state\": gradients and both moments too. The "
-                  "numbers are the same to the last bit.",
-       .slot = [](const Target& t) -> Slot { return &t.module->offload; }},
-      {.table = "modules.*",
-       .name = "offload_ahead",
-       .type = ValueType::kInteger,
-       .range = {0, kMaxCount},
-       .unit = "microbatches",
-       .role = KeyRole::kExecution,
-       .meaning = "How many gradients of a window each replica of the module it feeds still owes "
-                  "when the state begins to come back: more hide the copy, fewer lower the peak. "
-                  "Unless given, half the stages of that module.",
-       .slot = [](const Target& t) -> Slot { return &t.module->offload_ahead; }},
-      {.table = "modules.*.layout",
-       .name = "tp",
-       .type = ValueType::kInteger,
-       .range = {1, kMaxRanks},
-       .meaning = "Tensor parallel: parts of every layer.",
-       .slot = [](const Target& t) -> Slot { return &t.module->layout.tp; }},
-      {.table = "modules.*.layout",
-       .name = "cp",
-       .type = ValueType::kInteger,
-       .range = {1, kMaxRanks},
-       .meaning = "Context parallel: parts of the sequence. More than 1 is not supported yet.",
-       .slot = [](const Target& t) -> Slot { return &t.module->layout.cp; }},
-      {.table = "modules.*.layout",
-       .name = "pp",
-       .type = ValueType::kInteger,
-       .range = {1, kMaxRanks},
-       .meaning = "Pipeline parallel: stages.",
-       .slot = [](const Target& t) -> Slot { return &t.module->layout.pp; }},
-      {.table = "modules.*.layout",
-       .name = "dp",
-       .type = ValueType::kInteger,
-       .range = {1, kMaxRanks},
-       .meaning = "Data parallel: replicas. tp*cp*pp*dp equals the number of ranks.",
-       .slot = [](const Target& t) -> Slot { return &t.module->layout.dp; }},
-      {.table = "modules.*.layout",
-       .name = "ep",
-       .type = ValueType::kInteger,
-       .range = {1, kMaxRanks},
-       .meaning = "Expert parallel: re-divides tp*cp*dp. More than 1 is not supported yet.",
-       .slot = [](const Target& t) -> Slot { return &t.module->layout.ep; }},
-      {.table = "modules.*.input",
-       .name = "field",
-       .type = ValueType::kText,
-       .meaning = "The sample's field it reads.",
-       .slot = [](const Target& t) -> Slot { return &t.module->input->field; }},
-      {.table = "modules.*.input",
-       .name = "placeholder",
-       .type = ValueType::kText,
-       .meaning = "The word in the text that its rows replace.",
-       .slot = [](const Target& t) -> Slot { return &t.module->input->placeholder; }},
-      {.table = "modules.*.optimizer",
-       .name = "learning_rate",
-       .type = ValueType::kNumber,
-       .range = kPositive,
-       .role = KeyRole::kTuning,
-       .meaning = "As in `[optimizer]`.",
-       .slot = [](const Target& t) -> Slot { return &t.module->optimizer.learning_rate; }},
-      {.table = "modules.*.optimizer",
-       .name = "min_learning_rate",
-       .type = ValueType::kNumber,
-       .range = kNotNegative,
-       .role = KeyRole::kTuning,
-       .meaning = "As in `[optimizer]`.",
-       .slot = [](const Target& t) -> Slot { return &t.module->optimizer.min_learning_rate; }},
-      {.table = "modules.*.optimizer",
-       .name = "weight_decay",
-       .type = ValueType::kNumber,
-       .range = kNotNegative,
-       .role = KeyRole::kTuning,
-       .meaning = "As in `[optimizer]`.",
-       .slot = [](const Target& t) -> Slot { return &t.module->optimizer.weight_decay; }},
-  };
+  using enum ValueType;
+  using enum KeyRole;
+  std::vector<KeySpec> keys;
+  Add(keys, {"modules.*"},
+      {
+          {"kind", &ModuleConfig::kind, kRequired, Words{"vit", "llama", "synthetic"},
+           Others{"vit",
+                  {"clip", "clip_vision_model", "siglip", "vision_transformer", "image_encoder"}},
+           Others{"llama", {"llm", "llama2", "llama3", "vicuna", "decoder"}},
+           Others{"llama", {"mistral", "qwen2", "gpt", "gpt2"}, false},
+           "\"vit\": CLIP-style vision transformer; \"llama\": Llama-style language model; "
+           "\"synthetic\": computes nothing and takes a stated time, only beside its like."},
+          {"weights", kNotSupported, "\"hf:DIR\" starts from a checkpoint."},
+          {"ranks", &ModuleConfig::ranks, kRanks, kSaysWhere, kExecution,
+           "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required unless "
+           "`inline_in` is given."},
+          {"axis_order", &ModuleConfig::axis_order, kAxes, kSaysWhere,
+           "Which direction of the layout varies fastest along `ranks`, first to last."},
+          {"inline_in", &ModuleConfig::inline_in, kVitOnly,
+           "The language model in whose first stage it runs, with that module's layout. Clears "
+           "inherited ranks and layout."},
+          {"layers_per_stage", &ModuleConfig::layers_per_stage, kVitOnly | kLlamaOnly, kStages,
+           kSaysWhere, Unit{"layers"},
+           "Layers of each pipeline stage; of a \"vit\" the layers up to feature_layer are "
+           "counted."},
+          {"frozen", &ModuleConfig::frozen, "Whether its parameters stay as they are."},
+          {"recompute", &ModuleConfig::recompute, kVitOnly | kLlamaOnly,
+           Words{"none", "attention", "full"}, kExecution,
+           "What of each layer is computed again in its backward instead of being kept: "
+           "\"attention\" the scores, \"full\" all but its input. The numbers are the same to the "
+           "last bit."},
+          {"offload", &ModuleConfig::offload, Words{"none", "parameters", "state"}, kExecution,
+           "What of a colocated encoder leaves its devices while the module it feeds computes: "
+           "\"parameters\", or \"state\": gradients and both moments too. The numbers are the same "
+           "to the last bit."},
+          {"offload_ahead", &ModuleConfig::offload_ahead, Range{0, kMaxCount}, Unit{"microbatches"},
+           kExecution,
+           "How many gradients of a window each replica of the module it feeds still owes when the "
+           "state begins to come back: more hide the copy, fewer lower the peak. Unless given, "
+           "half the stages of that module."},
+      });
+  Add(keys, {"modules.*.layout"},
+      {
+          {"tp", &Layout::tp, Range{1, kMaxRanks}, "Tensor parallel: parts of every layer."},
+          {"cp", &Layout::cp, Range{1, kMaxRanks},
+           "Context parallel: parts of the sequence. More than 1 is not supported yet."},
+          {"pp", &Layout::pp, Range{1, kMaxRanks}, "Pipeline parallel: stages."},
+          {"dp", &Layout::dp, Range{1, kMaxRanks},
+           "Data parallel: replicas. tp*cp*pp*dp equals the number of ranks."},
+          {"ep", &Layout::ep, Range{1, kMaxRanks},
+           "Expert parallel: re-divides tp*cp*dp. More than 1 is not supported yet."},
+      });
+  Add(keys, {"modules.*.input"},
+      {
+          {"field", &InputConfig::field, "The sample's field it reads."},
+          {"placeholder", &InputConfig::placeholder, "The word in the text that its rows replace."},
+      });
+  Add(keys, {"modules.*.optimizer"},
+      {
+          {"learning_rate", &OptimizerOverride::learning_rate, kPositive, kTuning,
+           "As in `[optimizer]`."},
+          {"min_learning_rate", &OptimizerOverride::min_learning_rate, kNotNegative, kTuning,
+           "As in `[optimizer]`."},
+          {"weight_decay", &OptimizerOverride::weight_decay, kNotNegative, kTuning,
+           "As in `[optimizer]`."},
+      });
+  return keys;
+}
+
+std::vector<KeySpec> EdgeKeys() {
+  using enum ValueType;
+  using enum KeyRole;
+  std::vector<KeySpec> keys;
+  Add(keys, {"edges.*.*"},
+      {
+          {"from", &EdgeConfig::from, kRequired, "The module that emits the rows."},
+          {"to", &EdgeConfig::to, kRequired, "The module that takes them."},
+          {"credits", &EdgeConfig::credits, kCount, Unit{"microbatches"}, kExecution,
+           "Microbatches that may be under way on this edge."},
+      });
+  Add(keys, {"edges.*.*.through"},
+      {
+          {"kind", kWord, kRequired, Words{"mlp2"}, "Two linear layers with a GELU between them."},
+          {"hidden", &ProjectorConfig::hidden, kRequired, kCount,
+           "Width between the two layers; a multiple of tp of the module it runs on."},
+          {"on", &ProjectorConfig::on, Words{"from", "to"},
+           "At which end it runs, and so with whose layout and optimizer values."},
+          {"frozen", &ProjectorConfig::frozen, "Whether its parameters stay as they are."},
+      });
+  return keys;
 }
 
 }  // namespace troupe

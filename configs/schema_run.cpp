@@ -2,265 +2,127 @@
 
 namespace troupe {
 
+/// Nothing to print where nothing is read.
+static Slot GlobalBatchSlot(const Target& target) {
+  static std::optional<std::int64_t> none;
+  return target.inputs == nullptr ? &none : &target.inputs->global_batch;
+}
+
+static Slot BetasSlot(const Target& target) {
+  return Betas{&target.config->optimizer.beta1, &target.config->optimizer.beta2};
+}
+
 std::vector<KeySpec> RunKeys() {
-  return {
-      {.table = "",
-       .name = "schema",
-       .type = ValueType::kInteger,
-       .range = {1, 1},
-       .meaning = "Version of this format."},
-      {.table = "",
-       .name = "extends",
-       .type = ValueType::kFiles,
-       .meaning = "Files that this one starts from, relative to it, applied in order and key by "
-                  "key; this file wins. At most 8 deep. Lists replace, `[[edges]]` merge."},
-      {.table = "run",
-       .name = "name",
-       .type = ValueType::kText,
-       .role = KeyRole::kExecution,
-       .meaning = "Beginning of the run directory's name: letters, digits, `.`, `_` and `-`.",
-       .slot = [](const Target& t) -> Slot { return &t.config->run.name; }},
-      {.table = "run",
-       .name = "dir",
-       .type = ValueType::kText,
-       .role = KeyRole::kExecution,
-       .meaning =
+  using enum ValueType;
+  using enum KeyRole;
+  std::vector<KeySpec> keys;
+  Add(keys, {""},
+      {
+          {"schema", kInteger, Range{1, 1}, "Version of this format."},
+          {"extends", kFiles,
+           "Files that this one starts from, relative to it, applied in order and key by key; this "
+           "file wins. At most 8 deep. Lists replace, `[[edges]]` merge."},
+      });
+  Add(keys, {"run"},
+      {
+          {"name", &RunConfig::name, kExecution,
+           "Beginning of the run directory's name: letters, digits, `.`, `_` and `-`."},
+          {"dir", &RunConfig::dir, kExecution,
            "Directory in which the run directory is made. Unlike all other paths it starts at the "
-           "working directory, wherever it is written.",
-       .slot = [](const Target& t) -> Slot { return &t.config->run.dir; }},
-      {.table = "run",
-       .name = "steps",
-       .type = ValueType::kInteger,
-       .range = kCount,
-       .unit = "steps",
-       .role = KeyRole::kExecution,
-       .meaning = "Optimizer updates.",
-       .slot = [](const Target& t) -> Slot { return &t.config->run.steps; }},
-      {.table = "run",
-       .name = "seed",
-       .type = ValueType::kInteger,
-       .range = {.low = 0},
-       .meaning = "Decides initial values and the order of samples.",
-       .slot = [](const Target& t) -> Slot { return &t.config->run.seed; }},
-      {.table = "run",
-       .name = "precision",
-       .type = ValueType::kWord,
-       .words = {"float32", "float64", "bfloat16"},
-       .other_words = {{"bf16", "bfloat16"},
-                       {"fp32", "float32"},
-                       {"f32", "float32"},
-                       {"float", "float32"},
-                       {"single", "float32"},
-                       {"fp64", "float64"},
-                       {"f64", "float64"},
-                       {"double", "float64"},
-                       {"half", "bfloat16", false},
-                       {"fp16", "bfloat16", false},
-                       {"f16", "bfloat16", false},
-                       {"float16", "bfloat16", false}},
-       .role = KeyRole::kRounding,
-       .meaning = "Number type of parameters, activations and gradients. `bfloat16`: of "
-                  "activations and of the copy of the parameters that multiplies them; "
-                  "parameters, gradients and moments are kept in float32.",
-       .slot = [](const Target& t) -> Slot { return &t.config->run.precision; }},
-      {.table = "run",
-       .name = "tf32",
-       .type = ValueType::kBoolean,
-       .role = KeyRole::kRounding,
-       .meaning = "float32 on a GPU: whether it may round the factors of products to 10 bits, "
-                  "which is faster.",
-       .slot = [](const Target& t) -> Slot { return &t.config->run.tf32; }},
-      {.table = "run",
-       .name = "evaluate_every",
-       .type = ValueType::kInteger,
-       .range = kCountOrNone,
-       .unit = "steps",
-       .role = KeyRole::kExecution,
-       .meaning = "Steps between evaluations on the held-out samples; 0 = before the first step "
-                  "and after the last one only.",
-       .slot = [](const Target& t) -> Slot { return &t.config->run.evaluate_every; }},
-      {.table = "schedule",
-       .name = "kind",
-       .type = ValueType::kWord,
-       .words = {"1f1b", "gpipe", "interleaved", "zb-h1", "csv"},
-       .meaning = "The rule by which a stage picks its next pass (docs/schedules.md). "
-                  "`interleaved` and `csv` order the module that feeds no other; what feeds it "
-                  "follows 1f1b.",
-       .slot = [](const Target& t) -> Slot { return &t.config->schedule.kind; }},
-      {.table = "schedule",
-       .name = "chunks",
-       .type = ValueType::kInteger,
-       .range = {0, 1024},
-       .unit = "stages",
-       .meaning = "interleaved, csv: pipeline stages on each rank of the ordered module; 0 = 2 for "
-                  "interleaved, 1 for csv.",
-       .slot = [](const Target& t) -> Slot { return &t.config->schedule.chunks; }},
-      {.table = "schedule",
-       .name = "file",
-       .type = ValueType::kPath,
-       .meaning = "csv: the order of every rank, in the grammar of PyTorch's pipelining.",
-       .slot = [](const Target& t) -> Slot { return &t.config->schedule.file; }},
-      {.table = "schedule",
-       .name = "micro_batch_size",
-       .type = ValueType::kInteger,
-       .range = {1, 1'000'000},  // where each sample goes is computed before anything starts
-       .unit = "samples",
-       .meaning = "Samples in one microbatch, for each replica of the language model.",
-       .slot = [](const Target& t) -> Slot { return &t.config->schedule.micro_batch_size; }},
-      {.table = "schedule",
-       .name = "microbatches",
-       .type = ValueType::kInteger,
-       .range = {1, 100'000},  // schedules are simulated before anything starts
-       .unit = "microbatches",
-       .otherwise = "from `global_batch`, else 1",
-       .meaning = "Microbatches in one step. The global batch is micro_batch_size * microbatches * "
-                  "dp of the language model.",
-       .slot = [](const Target& t) -> Slot { return &t.config->schedule.microbatches; }},
-      {.table = "schedule",
-       .name = "global_batch",
-       .type = ValueType::kInteger,
-       .range = kCount,
-       .unit = "samples",
-       .otherwise = "from `microbatches`",
-       .meaning = "Samples in one step, in place of `microbatches`, which follow: a multiple of "
-                  "micro_batch_size * dp of the language model. It clears inherited "
-                  "`microbatches`, and they clear it; both in one file have to agree.",
-       .slot = [](const Target& t) -> Slot {
-         static std::optional<std::int64_t> none;  // nothing to print where nothing is read
-         return t.inputs == nullptr ? &none : &t.inputs->global_batch;
-       }},
-      {.table = "schedule",
-       .name = "window",
-       .type = ValueType::kWindow,
-       .unit = "microbatches",
-       .meaning = "Colocated edges: microbatches in one pass of the encoder, \"step\" for all of "
-                  "them; at most `microbatches`.",
-       .slot = [](const Target& t) -> Slot { return &t.config->schedule.window; }},
-      {.table = "optimizer",
-       .name = "kind",
-       .type = ValueType::kWord,
-       .words = {"adamw"},
-       .meaning = "The update rule: AdamW with decoupled weight decay.",
-       .slot = [](const Target& t) -> Slot { return &t.config->optimizer.kind; }},
-      {.table = "optimizer",
-       .name = "learning_rate",
-       .type = ValueType::kNumber,
-       .range = kPositive,
-       .role = KeyRole::kTuning,
-       .meaning = "Highest learning rate, reached after the warm-up.",
-       .slot = [](const Target& t) -> Slot { return &t.config->optimizer.learning_rate; }},
-      {.table = "optimizer",
-       .name = "min_learning_rate",
-       .type = ValueType::kNumber,
-       .range = kNotNegative,
-       .role = KeyRole::kTuning,
-       .meaning = "Learning rate at the end of the schedule; at most `learning_rate`.",
-       .slot = [](const Target& t) -> Slot { return &t.config->optimizer.min_learning_rate; }},
-      {.table = "optimizer",
-       .name = "warmup_steps",
-       .type = ValueType::kInteger,
-       .range = kCountOrNone,
-       .unit = "steps",
-       .role = KeyRole::kTuning,
-       .meaning = "Steps over which the learning rate rises in a straight line.",
-       .slot = [](const Target& t) -> Slot { return &t.config->optimizer.warmup_steps; }},
-      {.table = "optimizer",
-       .name = "schedule",
-       .type = ValueType::kWord,
-       .words = {"cosine", "constant"},
-       .role = KeyRole::kTuning,
-       .meaning = "The learning rate after the warm-up.",
-       .slot = [](const Target& t) -> Slot { return &t.config->optimizer.schedule; }},
-      {.table = "optimizer",
-       .name = "betas",
-       .type = ValueType::kBetas,
-       .role = KeyRole::kTuning,
-       .meaning = "Decay of the first and of the second moment.",
-       .slot = [](const Target& t) -> Slot {
-         return Betas{&t.config->optimizer.beta1, &t.config->optimizer.beta2};
-       }},
-      {.table = "optimizer",
-       .name = "epsilon",
-       .type = ValueType::kNumber,
-       .range = kPositive,
-       .role = KeyRole::kTuning,
-       .meaning = "Added to the root of the second moment.",
-       .slot = [](const Target& t) -> Slot { return &t.config->optimizer.epsilon; }},
-      {.table = "optimizer",
-       .name = "weight_decay",
-       .type = ValueType::kNumber,
-       .range = kNotNegative,
-       .role = KeyRole::kTuning,
-       .meaning = "Decoupled decay of matrices; vectors are not decayed.",
-       .slot = [](const Target& t) -> Slot { return &t.config->optimizer.weight_decay; }},
-      {.table = "optimizer",
-       .name = "clip_norm",
-       .type = ValueType::kNumber,
-       .range = kNotNegative,
-       .role = KeyRole::kTuning,
-       .meaning = "Largest norm of all gradients together; 0 = no clipping.",
-       .slot = [](const Target& t) -> Slot { return &t.config->optimizer.clip_norm; }},
-      {.table = "data",
-       .name = "format",
-       .type = ValueType::kWord,
-       .words = {"llava"},
-       .meaning = "A list of rows like {id, image, conversations}, with the image files in its "
-                  "folder: JSON, or *.jsonl with one row a line (docs/data.md).",
-       .slot = [](const Target& t) -> Slot { return &t.config->data.format; }},
-      {.table = "data",
-       .name = "train",
-       .type = ValueType::kPath,
-       .role = KeyRole::kTuning,
-       .meaning = "Training samples. Needed by \"vit\" and \"llama\" modules.",
-       .slot = [](const Target& t) -> Slot { return &t.config->data.train; }},
-      {.table = "data",
-       .name = "held_out",
-       .type = ValueType::kPath,
-       .role = KeyRole::kTuning,
-       .meaning = "Samples for evaluation; \"\" = no evaluation.",
-       .slot = [](const Target& t) -> Slot { return &t.config->data.held_out; }},
-      {.table = "data",
-       .name = "tokenizer",
-       .type = ValueType::kTokenizer,
-       .meaning = "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder) or "
-                  "\"sentencepiece:FILE\".",
-       .slot = [](const Target& t) -> Slot { return &t.config->data.tokenizer; }},
-      {.table = "data",
-       .name = "on_error",
-       .type = ValueType::kWord,
-       .words = {"stop", "skip"},
-       .role = KeyRole::kExecution,
-       .meaning = "What happens with rows that cannot be used. \"stop\": the run does not start. "
-                  "\"skip\": it decodes every image before the first step, and does without these "
-                  "rows.",
-       .slot = [](const Target& t) -> Slot { return &t.config->data.on_error; }},
-      {.table = "data",
-       .name = "skip_limit",
-       .type = ValueType::kInteger,
-       .range = {.low = 0},
-       .unit = "rows",
-       .role = KeyRole::kExecution,
-       .meaning =
+           "working directory, wherever it is written."},
+          {"steps", &RunConfig::steps, kCount, Unit{"steps"}, kExecution, "Optimizer updates."},
+          {"seed", &RunConfig::seed, Range{.low = 0},
+           "Decides initial values and the order of samples."},
+          {"precision", &RunConfig::precision, Words{"float32", "float64", "bfloat16"},
+           Others{"bfloat16", {"bf16"}}, Others{"float32", {"fp32", "f32", "float", "single"}},
+           Others{"float64", {"fp64", "f64", "double"}},
+           Others{"bfloat16", {"half", "fp16", "f16", "float16"}, false}, kRounding,
+           "Number type of parameters, activations and gradients. `bfloat16`: of activations and "
+           "of the copy of the parameters that multiplies them; parameters, gradients and moments "
+           "are kept in float32."},
+          {"tf32", &RunConfig::tf32, kRounding,
+           "float32 on a GPU: whether it may round the factors of products to 10 bits, which is "
+           "faster."},
+          {"evaluate_every", &RunConfig::evaluate_every, kCountOrNone, Unit{"steps"}, kExecution,
+           "Steps between evaluations on the held-out samples; 0 = before the first step and after "
+           "the last one only."},
+      });
+  Add(keys, {"schedule"},
+      {
+          {"kind", &ScheduleConfig::kind, kScheduleWords,
+           "The rule by which a stage picks its next pass (docs/schedules.md). `interleaved` and "
+           "`csv` order the module that feeds no other; what feeds it follows 1f1b."},
+          {"chunks", &ScheduleConfig::chunks, Range{0, 1024}, Unit{"stages"},
+           "interleaved, csv: pipeline stages on each rank of the ordered module; 0 = 2 for "
+           "interleaved, 1 for csv."},
+          {"file", &ScheduleConfig::file, kPath,
+           "csv: the order of every rank, in the grammar of PyTorch's pipelining."},
+          // Where each sample goes is computed before anything starts.
+          {"micro_batch_size", &ScheduleConfig::micro_batch_size, Range{1, 1'000'000},
+           Unit{"samples"}, "Samples in one microbatch, for each replica of the language model."},
+          // Schedules are simulated before anything starts.
+          {"microbatches", &ScheduleConfig::microbatches, Range{1, 100'000}, Unit{"microbatches"},
+           Otherwise{"from `global_batch`, else 1"},
+           "Microbatches in one step. The global batch is micro_batch_size * microbatches * dp of "
+           "the language model."},
+          {"global_batch", GlobalBatchSlot, kInteger, kCount, Unit{"samples"},
+           Otherwise{"from `microbatches`"},
+           "Samples in one step, in place of `microbatches`, which follow: a multiple of "
+           "micro_batch_size * dp of the language model. It clears inherited `microbatches`, and "
+           "they clear it; both in one file have to agree."},
+          {"window", &ScheduleConfig::window, kWindow, Unit{"microbatches"},
+           "Colocated edges: microbatches in one pass of the encoder, \"step\" for all of them; at "
+           "most `microbatches`."},
+      });
+  Add(keys, {"optimizer"},
+      {
+          {"kind", &OptimizerConfig::kind, Words{"adamw"},
+           "The update rule: AdamW with decoupled weight decay."},
+          {"learning_rate", &OptimizerConfig::learning_rate, kPositive, kTuning,
+           "Highest learning rate, reached after the warm-up."},
+          {"min_learning_rate", &OptimizerConfig::min_learning_rate, kNotNegative, kTuning,
+           "Learning rate at the end of the schedule; at most `learning_rate`."},
+          {"warmup_steps", &OptimizerConfig::warmup_steps, kCountOrNone, Unit{"steps"}, kTuning,
+           "Steps over which the learning rate rises in a straight line."},
+          {"schedule", &OptimizerConfig::schedule, Words{"cosine", "constant"}, kTuning,
+           "The learning rate after the warm-up."},
+          {"betas", BetasSlot, kBetas, kTuning, "Decay of the first and of the second moment."},
+          {"epsilon", &OptimizerConfig::epsilon, kPositive, kTuning,
+           "Added to the root of the second moment."},
+          {"weight_decay", &OptimizerConfig::weight_decay, kNotNegative, kTuning,
+           "Decoupled decay of matrices; vectors are not decayed."},
+          {"clip_norm", &OptimizerConfig::clip_norm, kNotNegative, kTuning,
+           "Largest norm of all gradients together; 0 = no clipping."},
+      });
+  Add(keys, {"data"},
+      {
+          {"format", &DataConfig::format, Words{"llava"},
+           "A list of rows like {id, image, conversations}, with the image files in its folder: "
+           "JSON, or *.jsonl with one row a line (docs/data.md)."},
+          {"train", &DataConfig::train, kPath, kTuning,
+           "Training samples. Needed by \"vit\" and \"llama\" modules."},
+          {"held_out", &DataConfig::held_out, kPath, kTuning,
+           "Samples for evaluation; \"\" = no evaluation."},
+          {"tokenizer", &DataConfig::tokenizer, kTokenizer,
+           "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder) or "
+           "\"sentencepiece:FILE\"."},
+          {"on_error", &DataConfig::on_error, Words{"stop", "skip"}, kExecution,
+           "What happens with rows that cannot be used. \"stop\": the run does not start. "
+           "\"skip\": it decodes every image before the first step, and does without these rows."},
+          {"skip_limit", &DataConfig::skip_limit, Range{.low = 0}, Unit{"rows"}, kExecution,
            "The most rows that on_error = \"skip\" may leave out; more, and the run does not "
-           "start.",
-       .slot = [](const Target& t) -> Slot { return &t.config->data.skip_limit; }},
-      {.table = "trace",
-       .name = "messages",
-       .type = ValueType::kBoolean,
-       .role = KeyRole::kExecution,
-       .meaning = "Whether messages between actors, and what devices run, are noted in the run "
-                  "directory: `troupe trace` reads it.",
-       .slot = [](const Target& t) -> Slot { return &t.config->trace.messages; }},
-      {.table = "trace",
-       .name = "buffer_mib",
-       .type = ValueType::kInteger,
-       .range = {1, 1 << 16},
-       .unit = "MiB",
-       .role = KeyRole::kExecution,
-       .meaning = "What each process keeps of that, on disk and in memory: 8,192 messages or "
-                  "passes per MiB, the newest.",
-       .slot = [](const Target& t) -> Slot { return &t.config->trace.buffer_mib; }},
-  };
+           "start."},
+      });
+  Add(keys, {"trace"},
+      {
+          {"messages", &TraceConfig::messages, kExecution,
+           "Whether messages between actors, and what devices run, are noted in the run directory: "
+           "`troupe trace` reads it."},
+          {"buffer_mib", &TraceConfig::buffer_mib, Range{1, 1 << 16}, Unit{"MiB"}, kExecution,
+           "What each process keeps of that, on disk and in memory: 8,192 messages or passes per "
+           "MiB, the newest."},
+      });
+  return keys;
 }
 
 }  // namespace troupe

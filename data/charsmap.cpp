@@ -7,14 +7,14 @@
 namespace troupe {
 namespace {
 
-using Bytes = std::span<const std::byte>;
+using ByteSpan = std::span<const std::byte>;
 
 /// Places for the matches of one lookup in the library; it does not check that they suffice.
 constexpr int kMaxMatches = 32;
 /// Unicode's own normalizations make at most 33 bytes of one character.
 constexpr std::size_t kMaxReplacement = 1000;
 
-std::uint32_t WordAt(Bytes bytes, std::size_t at) {
+std::uint32_t WordAt(ByteSpan bytes, std::size_t at) {
   std::uint32_t word = 0;
   for (std::size_t i = 0; i < 4; ++i)
     word |= std::to_integer<std::uint32_t>(bytes[at + i]) << 8 * i;
@@ -32,7 +32,7 @@ std::uint32_t Value(std::uint32_t unit) { return unit & 0x7fffffffU; }
 /// Goes depth first through all bases that a lookup can reach.
 class TrieWalk {
  public:
-  TrieWalk(Bytes units, Bytes strings)
+  TrieWalk(ByteSpan units, ByteSpan strings)
       : units_(units), strings_(strings), matches_(units.size() / 4, kUnseen) {}
 
   /// What is wrong, empty when nothing is.
@@ -96,15 +96,15 @@ class TrieWalk {
       problem_ = "a replacement is outside of it";
       return;
     }
-    const Bytes rest = strings_.subspan(value);
-    const Bytes longest = rest.first(std::min(rest.size(), kMaxReplacement + 1));
+    const ByteSpan rest = strings_.subspan(value);
+    const ByteSpan longest = rest.first(std::min(rest.size(), kMaxReplacement + 1));
     if (std::ranges::find(longest, std::byte{0}) == longest.end()) {
       problem_ = "a replacement is longer than " + std::to_string(kMaxReplacement) + " bytes";
     }
   }
 
-  Bytes units_;
-  Bytes strings_;
+  ByteSpan units_;
+  ByteSpan strings_;
   std::vector<int> matches_;  ///< of each base: kUnseen, kOpen, or the most on any way on from it
   std::vector<Visit> path_;
   std::string problem_;
@@ -112,10 +112,10 @@ class TrieWalk {
 
 }  // namespace
 
-std::string CharsmapProblem(Bytes charsmap) {
+std::string CharsmapProblem(ByteSpan charsmap) {
   if (charsmap.size() < 4) return "it is cut off";
   const std::size_t trie_bytes = WordAt(charsmap, 0);
-  const Bytes rest = charsmap.subspan(4);
+  const ByteSpan rest = charsmap.subspan(4);
   if (trie_bytes < 4 || trie_bytes % 4 != 0) return "its trie has no whole units";
   if (trie_bytes >= rest.size()) return "its trie is larger than the table";
   if (rest.back() != std::byte{0}) return "its last replacement does not end";

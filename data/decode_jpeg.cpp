@@ -1,10 +1,10 @@
-#include "data/decode_jpeg.hpp"
-
 #include <array>
 #include <csetjmp>
 #include <cstdio>
 #include <jerror.h>
 #include <jpeglib.h>
+
+#include "data/image_format.hpp"
 
 namespace troupe {
 namespace {

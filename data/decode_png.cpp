@@ -1,10 +1,10 @@
-#include "data/decode_png.hpp"
-
 #include <array>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
 #include <png.h>
+
+#include "data/image_format.hpp"
 
 namespace troupe {
 namespace {

@@ -9,8 +9,6 @@
 #include <png.h>
 #include <system_error>
 
-#include "data/decode_jpeg.hpp"
-#include "data/decode_png.hpp"
 #include "data/image_format.hpp"
 #include "data/resize.hpp"
 

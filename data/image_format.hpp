@@ -1,11 +1,18 @@
-// Image formats by their first bytes.
+// The formats of images; only image.cpp uses them. All throw ImageError.
 #pragma once
 
 #include "data/image.hpp"
 
 namespace troupe {
 
-/// Throws ImageError for anything but a JPEG or PNG; it names other formats that people have.
+/// By the first bytes. Refuses anything but a JPEG or PNG, and names other formats that people have.
 ImageFormat FormatOf(std::span<const std::uint8_t> bytes);
+
+/// JPEG by libjpeg-turbo, PNG by libpng.
+Image DecodeJpeg(std::span<const std::uint8_t> bytes);
+Image DecodePng(std::span<const std::uint8_t> bytes);
+/// Read the header only; pixels may be missing.
+ImageFacts JpegFacts(std::span<const std::uint8_t> bytes);
+ImageFacts PngFacts(std::span<const std::uint8_t> bytes);
 
 }  // namespace troupe

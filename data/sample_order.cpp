@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "data/random_bits.hpp"
+#include "layout/random_bits.hpp"
 
 namespace troupe {
 namespace {

@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-using Bytes = std::span<const std::byte>;
+using ByteSpan = std::span<const std::byte>;
 
 /// Field numbers of sentencepiece_model.proto.
 namespace model_field {
@@ -39,13 +39,13 @@ struct Field {
   std::uint32_t number = 0;
   Wire wire = Wire::kVarint;
   std::uint64_t value = 0;  ///< of a kVarint
-  Bytes bytes;              ///< of a kBytes
+  ByteSpan bytes;           ///< of a kBytes
 };
 
 /// The fields of one protocol buffer message, in order. Groups are taken for damage.
 class Fields {
  public:
-  explicit Fields(Bytes message) : rest_(message) {}
+  explicit Fields(ByteSpan message) : rest_(message) {}
 
   /// The next field; none at the end and from the first damage on.
   std::optional<Field> Next() {
@@ -79,7 +79,7 @@ class Fields {
   std::uint64_t TakeVarint() {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
-      const Bytes byte = Take(1);
+      const ByteSpan byte = Take(1);
       if (byte.empty()) return 0;
       value |= std::to_integer<std::uint64_t>(byte[0] & std::byte{0x7f}) << shift;
       if ((byte[0] & std::byte{0x80}) == std::byte{0}) return value;
@@ -88,19 +88,19 @@ class Fields {
     return 0;
   }
 
-  Bytes Take(std::uint64_t size) {
+  ByteSpan Take(std::uint64_t size) {
     damaged_ = damaged_ || size > rest_.size();
     if (damaged_) return {};
-    const Bytes taken = rest_.first(size);
+    const ByteSpan taken = rest_.first(size);
     rest_ = rest_.subspan(size);
     return taken;
   }
 
-  Bytes rest_;
+  ByteSpan rest_;
   bool damaged_ = false;
 };
 
-std::string ProblemOfNormalizer(Bytes spec) {
+std::string ProblemOfNormalizer(ByteSpan spec) {
   Fields fields(spec);
   bool seen = false;
   while (const auto field = fields.Next()) {
@@ -115,7 +115,7 @@ std::string ProblemOfNormalizer(Bytes spec) {
 }
 
 /// Checks one piece and adds it to `user_defined` when it is one of those.
-std::string ProblemOfPiece(Bytes piece, std::vector<std::string_view>& user_defined) {
+std::string ProblemOfPiece(ByteSpan piece, std::vector<std::string_view>& user_defined) {
   Fields fields(piece);
   std::string_view text;
   bool is_user_defined = false;
@@ -150,7 +150,7 @@ bool NestTooDeep(std::vector<std::string_view> pieces) {
 
 }  // namespace
 
-std::string ProblemOf(Bytes model) {
+std::string ProblemOf(ByteSpan model) {
   Fields fields(model);
   std::vector<std::string_view> user_defined;
   std::vector<std::uint32_t> normalizers;

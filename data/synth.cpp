@@ -12,8 +12,8 @@
 
 #include "data/draw.hpp"
 #include "data/image.hpp"
-#include "data/random_bits.hpp"
 #include "files/file_error.hpp"
+#include "layout/random_bits.hpp"
 
 namespace troupe {
 namespace {

@@ -51,8 +51,6 @@ void MemoryPool::ResetPeak() {
   TROUPE_CUDA(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &zero));
 }
 
-void MemoryPool::Trim() { TROUPE_CUDA(cudaMemPoolTrimTo(pool_, 0)); }
-
 std::shared_ptr<void> AllocateOnDevice(int device, std::size_t bytes) {
   const DeviceGuard guard(device);
   void* data = nullptr;

@@ -32,8 +32,6 @@ class MemoryPool {
   std::shared_ptr<void> Allocate(std::size_t bytes, const Stream& stream);
   MemoryUse Use() const;
   void ResetPeak();
-  /// Gives back what is reserved and not in use.
-  void Trim();
 
  private:
   int device_ = 0;

@@ -56,13 +56,6 @@ Event::~Event() {
 
 void Event::Record(cudaStream_t stream) { TROUPE_CUDA(cudaEventRecord(event_, stream)); }
 
-bool Event::Passed() const {
-  const cudaError_t code = cudaEventQuery(event_);
-  if (code == cudaErrorNotReady) return false;
-  Check(code, "cudaEventQuery");
-  return true;
-}
-
 float Event::MillisecondsSince(const Event& earlier) const {
   float ms = 0.0F;
   TROUPE_CUDA(cudaEventElapsedTime(&ms, earlier.get(), event_));

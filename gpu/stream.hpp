@@ -71,8 +71,6 @@ class Event {
   /// Here, behind all that is queued on `stream`.
   void Record(const Stream& stream) { Record(stream.get()); }
   void Record(cudaStream_t stream);  ///< of the event's device
-  /// Whether all before it has run; never waits.
-  bool Passed() const;
   /// Between two timed events that have passed.
   float MillisecondsSince(const Event& earlier) const;
 

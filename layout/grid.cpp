@@ -177,16 +177,6 @@ Coordinates Grid::CoordinatesOf(int rank) const {
   return at;
 }
 
-std::vector<int> Grid::Group(Axis axis, const Coordinates& at) const {
-  std::vector<int> group;
-  Coordinates member = at;
-  for (int index = 0; index < layout_.size(axis); ++index) {
-    IndexOn(member, axis) = index;
-    group.push_back(RankAt(member));
-  }
-  return group;
-}
-
 std::vector<int> Grid::StageRanks(int pp, int dp) const {
   std::vector<int> ranks;
   for (int cp = 0; cp < layout_.cp; ++cp) {
@@ -198,39 +188,6 @@ std::vector<int> Grid::StageRanks(int pp, int dp) const {
 }
 
 int Grid::Leader(int pp, int dp) const { return RankAt({.tp = 0, .cp = 0, .dp = dp, .pp = pp}); }
-
-std::vector<int> Grid::ReplicaRanks(int dp) const {
-  std::vector<int> ranks;
-  for (int pp = 0; pp < layout_.pp; ++pp) {
-    const std::vector<int> stage = StageRanks(pp, dp);
-    ranks.insert(ranks.end(), stage.begin(), stage.end());
-  }
-  return ranks;
-}
-
-std::vector<std::vector<int>> Grid::LockStepReplicas() const {
-  std::vector<std::vector<int>> sets;
-  const int stage_ranks = layout_.tp * layout_.cp;
-  for (int dp = 0; dp < layout_.dp; ++dp) {
-    // A replica stands alone from the one before when no expert group reaches across their border.
-    if (dp * stage_ranks % layout_.ep == 0) sets.emplace_back();
-    sets.back().push_back(dp);
-  }
-  return sets;
-}
-
-std::vector<std::vector<int>> Grid::ExpertGroups(int pp) const {
-  std::vector<std::vector<int>> groups;
-  for (int dp = 0; dp < layout_.dp; ++dp) {
-    for (const int rank : StageRanks(pp, dp)) {
-      if (groups.empty() || groups.back().size() == static_cast<std::size_t>(layout_.ep)) {
-        groups.emplace_back();
-      }
-      groups.back().push_back(rank);
-    }
-  }
-  return groups;
-}
 
 std::string ToString(Placement placement) {
   switch (placement) {

@@ -68,22 +68,10 @@ class Grid {
   /// Throws LayoutError for a rank that is not of this grid.
   Coordinates CoordinatesOf(int rank) const;
 
-  /// The ranks that differ from `at` along `axis` only, in axis order (a tp, cp, dp or pp group),
-  /// the one at `at` included; its coordinate along `axis` is ignored. Throws as RankAt.
-  std::vector<int> Group(Axis axis, const Coordinates& at) const;
   /// The tp x cp ranks of stage `pp` of replica `dp`, tp fastest: what runs one pass together.
   std::vector<int> StageRanks(int pp, int dp) const;
   /// The rank at tp = cp = 0 of that stage and replica: it speaks for the shard at a boundary.
   int Leader(int pp, int dp) const;
-  /// All ranks of replica `dp`, stage by stage.
-  std::vector<int> ReplicaRanks(int dp) const;
-
-  /// Replicas that must run the same passes in the same order: each alone with dense layers
-  /// (ep = 1); with experts, the replicas whose ranks share an expert group.
-  std::vector<std::vector<int>> LockStepReplicas() const;
-  /// Expert groups of stage `pp`: the stage's tp*cp*dp ranks (tp fastest, then cp, then dp) cut
-  /// into groups of ep.
-  std::vector<std::vector<int>> ExpertGroups(int pp) const;
 
  private:
   Layout layout_;

@@ -6,8 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "layout/colocated_shares.hpp"
-
 namespace troupe {
 
 namespace {
@@ -142,12 +140,6 @@ Assignment WindowAssignment(std::int64_t num_samples, int window, int parts) {
     }
   }
   return assignment;
-}
-
-Assignment ColocatedAssignment(const Grid& encoder, const Grid& language, std::int64_t num_samples,
-                               int window) {
-  CheckWindow(window);
-  return ColocatedShares(encoder, language).Window(num_samples, 0, window);
 }
 
 Route MakeRoute(std::span<const std::int64_t> rows_per_sample, const Assignment& source,

@@ -41,16 +41,6 @@ Assignment EvenAssignment(std::int64_t num_samples, int parts);
 /// LayoutError for a window or parts below 1.
 Assignment WindowAssignment(std::int64_t num_samples, int window, int parts);
 
-/// What each replica of a colocated encoder holds of the first `window` microbatches of a round
-/// (layout/colocated_shares.hpp has later ones, too). Every language replica's samples are encoded
-/// by encoder replicas that live on that replica's own ranks, as evenly as samples allow: nested
-/// grids cut evenly, and an encoder replica that spans several language replicas takes them all.
-/// Microbatch after microbatch, as above; within one by sample, neighbouring parts joined, so that
-/// a part is one interval for each language replica at most.
-/// Throws LayoutError when the grids are not on the same ranks.
-Assignment ColocatedAssignment(const Grid& encoder, const Grid& language, std::int64_t num_samples,
-                               int window);
-
 /// Rows [source_rows) of shard `source` are rows [destination_rows) of shard `destination`; both
 /// have the same size and hold the samples of `samples`.
 struct Transfer {

@@ -1,6 +1,7 @@
 #include "layout/text.hpp"
 
 #include <array>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 
@@ -32,6 +33,43 @@ std::string Listed(const std::vector<std::string>& parts, const char* between) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
   return text;
+}
+
+std::string Fixed(double value, int decimals) { return Formatted("%.*f", decimals, value); }
+
+std::string Millis(std::int64_t ns, int decimals) {
+  return Fixed(static_cast<double>(ns) / 1e6, decimals);
+}
+
+std::string Duration(std::int64_t ns) {
+  if (ns == 0) return "0";
+  const double value = std::abs(static_cast<double>(ns));
+  const auto with = [&](double unit, const char* name) {
+    const double shown = static_cast<double>(ns) / unit;
+    return Fixed(shown, std::abs(shown) < 9.995 ? 2 : std::abs(shown) < 99.95 ? 1 : 0) + name;
+  };
+  if (value >= 1e9) return with(1e9, " s");
+  if (value >= 1e6) return with(1e6, " ms");
+  return with(1e3, " us");
+}
+
+std::string InSeconds(std::chrono::milliseconds duration) {
+  return Formatted("%.4g s", static_cast<double>(duration.count()) / 1e3);
+}
+
+std::string InTenths(std::chrono::nanoseconds duration) {
+  return Formatted("%.1f s", static_cast<double>(duration.count()) / 1e9);
+}
+
+std::string Percent(double share) { return Fixed(100 * share, 1) + "%"; }
+
+std::string Bytes(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= (1LL << 40)) return Fixed(value / (1LL << 40), 2) + " TiB";
+  if (bytes >= (1LL << 30)) return Fixed(value / (1LL << 30), 2) + " GiB";
+  if (bytes >= (1LL << 20)) return Fixed(value / (1LL << 20), 1) + " MiB";
+  if (bytes >= 1024) return Fixed(value / 1024, 1) + " KiB";
+  return std::to_string(bytes) + " B";
 }
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
-// Small pieces of sentences, for all folders.
+// Small pieces of sentences, and numbers as people read them, for all folders.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -19,5 +20,13 @@ std::string AnyOf(const std::set<std::int64_t>& numbers);
 
 /// "a, b, c".
 std::string Listed(const std::vector<std::string>& parts, const char* between = ", ");
+
+std::string Fixed(double value, int decimals);
+std::string Millis(std::int64_t ns, int decimals = 3);  ///< 1234567 -> "1.235"
+std::string Duration(std::int64_t ns);  ///< "2.27 s", "180 ms", "1.50 ms", "37.0 us"
+std::string InSeconds(std::chrono::milliseconds duration);  ///< "60 s", "0.3 s"
+std::string InTenths(std::chrono::nanoseconds duration);    ///< always with one decimal: "1.0 s"
+std::string Percent(double share);                          ///< 0.375 -> "37.5%"
+std::string Bytes(std::int64_t bytes);                      ///< "1.5 MiB"
 
 }  // namespace troupe

@@ -105,8 +105,7 @@ std::vector<Coordinates> Along(Coordinates at, int Coordinates::*axis, int count
 void JoinAll(ModuleShards& shards, const ModuleConfig& module) {
   const Layout& layout = module.layout;
   const int sharing = KeyValueSharing(module);
-  const bool tied =
-      module.kind == ModuleKind::kLlama && module.llama.tied_head && module.num_stages() > 1;
+  const bool tied = module.head_tied_across_stages();
   ForEachShard(module, [&](const Coordinates& at) {
     if (at.tp == 0) {
       shards.Join("tensor", &ShardGroups::tensor, Along(at, &Coordinates::tp, layout.tp));

@@ -6,27 +6,21 @@
 #include <cstdint>
 #include <string_view>
 
+#include "layout/random_bits.hpp"
+
 namespace troupe {
 
-/// The SplitMix64 finaliser.
-constexpr std::uint64_t mix64(std::uint64_t z) {
-  z += 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 /// The stream of one parameter of one run.
-constexpr std::uint64_t param_key(std::uint64_t seed, std::string_view name) {
+constexpr std::uint64_t ParameterKey(std::uint64_t seed, std::string_view name) {
   std::uint64_t hash = 1469598103934665603ull;
   for (const unsigned char c : name) hash = (hash ^ c) * 1099511628211ull;
-  return mix64(seed ^ mix64(hash));
+  return MixBits(seed ^ MixBits(hash));
 }
 
 /// Element `global_index` of the stream `key`: standard normal (Box-Muller in double, rounded
 /// once).
-inline float normal_at(std::uint64_t key, std::uint64_t global_index) {
-  const std::uint64_t r = mix64(key + global_index * 0x9e3779b97f4a7c15ull);
+inline float NormalAt(std::uint64_t key, std::uint64_t global_index) {
+  const std::uint64_t r = MixBits(key + global_index * kMixStep);
   const double u = (static_cast<double>(r >> 32) + 0.5) * 0x1p-32;
   const double v = static_cast<double>(r & 0xffffffffu) * 0x1p-32;
   return static_cast<float>(std::sqrt(-2.0 * std::log(u)) * std::cos(6.283185307179586 * v));

@@ -20,7 +20,7 @@ struct Keeps {
 /// Scores and probabilities are computed in float32 whatever is shorter.
 Keeps KeepsOf(const Config& config, AttentionKeeps attention) {
   const bool is_short = config.run.precision == Precision::kBFloat16;
-  const bool on_gpu = config.cluster.backend == "cuda";
+  const bool on_gpu = config.cluster.backend == Backend::kCuda;
   const bool fused = on_gpu || (is_short && attention == AttentionKeeps::kNothing);
   return {.weight = fused ? 0 : (is_short ? 2 : 1), .probability = is_short ? 2 : 1};
 }

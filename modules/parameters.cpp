@@ -115,7 +115,7 @@ void AddEmbedding(SpecList& list, const ModuleConfig& module, int pp) {
   const LlamaConfig& llama = module.llama;
   ParameterSpec& spec = list.AddNormal("embed_tokens.weight", {llama.vocab, llama.hidden},
                                        InverseRoot(llama.hidden), Cut::kRows);
-  spec.tied = llama.tied_head && module.num_stages() > 1;
+  spec.tied = module.head_tied_across_stages();
   spec.tied_copy = spec.tied && pp > 0;
 }
 

@@ -42,19 +42,19 @@ Finding CheckDisk(const std::string& directory, std::uint64_t free, const DiskNe
   const std::uint64_t bytes =
       need.weights + static_cast<std::uint64_t>(need.kept) * need.checkpoint;
   const std::string needs =
-      "weights and " + std::to_string(need.kept) + " checkpoints take " + BytesText(bytes);
+      "weights and " + std::to_string(need.kept) + " checkpoints take " + Bytes(bytes);
   if (free < bytes) {
-    return Fails("disk", directory + " has " + BytesText(free) + " free, " + needs,
+    return Fails("disk", directory + " has " + Bytes(free) + " free, " + needs,
                  "make room, set run.dir to another disk or checkpoint.keep to fewer");
   }
-  return Well("disk", directory + " has " + BytesText(free) + " free, " + needs);
+  return Well("disk", directory + " has " + Bytes(free) + " free, " + needs);
 }
 
 Finding CheckMemory(std::uint64_t estimate, int processes, const MemoryFacts& facts) {
   const std::uint64_t need = estimate + static_cast<std::uint64_t>(processes) * kProcessBytes;
   const bool grouped = facts.group_left && *facts.group_left < facts.available;
   const std::uint64_t left = grouped ? *facts.group_left : facts.available;
-  const std::string line = "about " + BytesText(need) + " needed here, " + BytesText(left) +
+  const std::string line = "about " + Bytes(need) + " needed here, " + Bytes(left) +
                            (grouped ? " left to the control group's limit" : " available");
   const std::string advice = grouped ? "give the job a higher memory limit, or more nodes"
                                      : "end other programs, or plan fewer ranks for this machine";
@@ -84,8 +84,7 @@ Finding CheckSharedMemory(std::optional<std::uint64_t> free, int processes) {
       "enlarge /dev/shm (a container: --shm-size) or set transport.ucx_tls "
       "to \"none\"";
   if (!free) return Fails("shm", "there is no /dev/shm", advice);
-  const std::string line =
-      "/dev/shm has " + BytesText(*free) + " free, UCX takes " + BytesText(need);
+  const std::string line = "/dev/shm has " + Bytes(*free) + " free, UCX takes " + Bytes(need);
   return *free < need ? Fails("shm", line, advice) : Well("shm", line);
 }
 
@@ -169,9 +168,9 @@ Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus) {
   const auto fullest = std::ranges::max_element(gpus, {}, share);
   if (fullest == gpus.end()) return {};
   const std::string line =
-      "GPU " + std::to_string(fullest->gpu) + ": about " + BytesText(fullest->need) +
-      " needed by " + (fullest->ranks.size() == 1 ? "rank " : "ranks ") +
-      RanksText(fullest->ranks) + ", " + fullest->name + " has " + BytesText(fullest->all);
+      "GPU " + std::to_string(fullest->gpu) + ": about " + Bytes(fullest->need) + " needed by " +
+      (fullest->ranks.size() == 1 ? "rank " : "ranks ") + RanksText(fullest->ranks) + ", " +
+      fullest->name + " has " + Bytes(fullest->all);
   const std::string advice =
       "lower schedule.micro_batch_size, set recompute, offload or precision = \"bfloat16\", or "
       "spread the model over more GPUs";
@@ -181,7 +180,7 @@ Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus) {
 }
 
 Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& ranks, int found) {
-  if (cluster.backend != "cuda") return {};
+  if (cluster.backend != Backend::kCuda) return {};
   const std::string missing = MissingGpus(cluster, ranks, found);
   if (missing.empty()) return {};
   return {Fails("gpu", "as CUDA counts them: " + missing,
@@ -189,14 +188,14 @@ Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& 
                 "enough (docs/errors.md, GPUs)")};
 }
 
-Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,
-                     int needed, const std::string& missing) {
+Finding CheckDevices(const std::vector<std::string>& devices, Backend backend, int needed,
+                     const std::string& missing) {
   const std::string line = devices.empty()
                                ? "no NVIDIA device"
                                : std::to_string(devices.size()) + " NVIDIA: " + Listed(devices);
-  if (backend != "cuda") {
-    return Well("gpu",
-                line + "; backend " + backend + (devices.empty() ? " needs" : " uses") + " none");
+  if (backend != Backend::kCuda) {
+    return Well("gpu", line + "; backend " + ToString(backend) +
+                           (devices.empty() ? " needs" : " uses") + " none");
   }
   if (!missing.empty()) return Fails("gpu", missing, "rebuild as docs/gpu.md says");
   if (static_cast<int>(devices.size()) >= needed) return Well("gpu", line);

@@ -35,9 +35,6 @@ bool AnyFailure(const Findings& findings);
 /// that counts them.
 std::string FindingsTable(Findings findings);
 
-/// "4.3 MiB".
-std::string BytesText(std::uint64_t bytes);
-
 /// Bytes a run leaves behind on one machine: weights, and the checkpoints that are kept.
 struct DiskNeed {
   std::uint64_t weights = 0;
@@ -101,8 +98,8 @@ Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus);
 
 /// `devices`: of NVIDIA, by name.
 /// `needed` GPUs on this machine for backend "cuda", and what the build lacks for it ("": nothing).
-Finding CheckDevices(const std::vector<std::string>& devices, const std::string& backend,
-                     int needed, const std::string& missing);
+Finding CheckDevices(const std::vector<std::string>& devices, Backend backend, int needed,
+                     const std::string& missing);
 /// The driver may show this process fewer GPUs than the machine has: `found`, of which backend
 /// "cuda" needs those of `ranks`. Nothing where they suffice.
 Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& ranks, int found);

@@ -177,7 +177,7 @@ Findings CheckJoin(const MachinePart& part) {
 /// By GPU of this machine that ranks compute on. None where there are too few, which is said.
 std::vector<GpuMemory> GpuMemoryHere(const Config& config, const std::vector<StageNeed>& stages,
                                      const MachinePart& part) {
-  if (config.cluster.backend != "cuda") return {};
+  if (config.cluster.backend != Backend::kCuda) return {};
   const std::vector<GpuFacts> here = GpusHere();
   const std::map<int, std::size_t> needs = RankNeeds(stages);
   const std::map<int, std::size_t> savings = RankSavings(stages);
@@ -203,8 +203,9 @@ std::vector<GpuMemory> GpuMemoryHere(const Config& config, const std::vector<Sta
 
 /// What backend "cuda" would find, where this build can ask and the machine has GPUs enough.
 Findings VisibleGpus(const Config& config, const MachinePart& part, const Finding& devices) {
-  const std::string& backend = config.cluster.backend;
-  if (backend != "cuda" || devices.verdict == Verdict::kFailure || !MissingFor(backend).empty()) {
+  const Backend backend = config.cluster.backend;
+  if (backend != Backend::kCuda || devices.verdict == Verdict::kFailure ||
+      !MissingFor(backend).empty()) {
     return {};
   }
   std::vector<int> ranks;

@@ -39,9 +39,7 @@ std::string AdviceOn(JoinFault fault) {
 }
 
 std::string DurationText(double seconds) {
-  if (seconds < 1e-3) return Formatted("%.0f us", seconds * 1e6);
-  if (seconds < 1.0) return Formatted("%.1f ms", seconds * 1e3);
-  return Formatted("%.1f s", seconds);
+  return Duration(static_cast<std::int64_t>(seconds * 1e9));
 }
 
 std::string RateText(std::uint64_t bytes, double seconds) {
@@ -97,17 +95,6 @@ Finding Fails(std::string name, std::string line, std::string advice) {
   return {std::move(name), Verdict::kFailure, std::move(line), std::move(advice)};
 }
 
-std::string BytesText(std::uint64_t bytes) {
-  static constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024.0 && unit + 1 < kUnits.size()) {
-    value /= 1024.0;
-    ++unit;
-  }
-  return Formatted(unit == 0 ? "%.0f " : "%.1f ", value) + kUnits[unit];
-}
-
 bool AnyFailure(const Findings& findings) {
   return std::ranges::any_of(
       findings, [](const Finding& finding) { return finding.verdict == Verdict::kFailure; });
@@ -159,7 +146,7 @@ Finding CheckClockDifference(const PathFacts& facts) {
 }
 
 Finding CheckTransfer(const TransferFacts& facts) {
-  const std::string what = BytesText(facts.bytes);
+  const std::string what = Bytes(facts.bytes);
   if (!facts.intact) {
     return Fails("tensors", what + " between here and " + facts.node + " arrived changed",
                  "the network or a machine's memory is faulty; transport.verify = \"payload\" "

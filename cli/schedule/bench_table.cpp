@@ -7,7 +7,6 @@
 #include <regex>
 #include <set>
 
-#include "cli/columns.hpp"
 #include "layout/text.hpp"
 #include "trace/analyze/table.hpp"
 

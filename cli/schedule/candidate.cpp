@@ -16,7 +16,7 @@ Candidate LoadCandidate(const ConfigArguments& arguments, const std::string& kin
   Candidate candidate;
   Config config = LoadConfig(arguments.path, overrides).config;
   candidate.asked = kind;
-  candidate.kind = kind.empty() ? config.schedule.kind : kind;
+  candidate.kind = kind.empty() ? ToString(config.schedule.kind) : kind;
   candidate.plan = std::make_shared<const JobPlan>(std::move(config));
   for (const EdgePlan& edge : candidate.plan->edges()) {
     if (edge.placement == Placement::kDisjoint) continue;

@@ -65,16 +65,16 @@ int DevicesInPath(const JobPlan& plan) {
 
 std::optional<double> IdealBubble(const Candidate& candidate) {
   const Config& config = candidate.plan->config();
-  const std::string& kind = config.schedule.kind;
-  if (kind == "csv") return std::nullopt;
+  const ScheduleKind kind = config.schedule.kind;
+  if (kind == ScheduleKind::kCsv) return std::nullopt;
   // With fewer microbatches than devices zb-h1 has no weights to fill the whole of it with.
-  if (kind == "zb-h1" && candidate.microbatches() < DevicesInPath(*candidate.plan)) {
+  if (kind == ScheduleKind::kZbH1 && candidate.microbatches() < DevicesInPath(*candidate.plan)) {
     return std::nullopt;
   }
   double waiting = static_cast<double>(DevicesInPath(*candidate.plan) - 1) /
                    static_cast<double>(candidate.microbatches());
-  if (kind == "zb-h1") waiting /= 3.0;
-  if (kind == "interleaved") waiting /= config.Sink().chunks;
+  if (kind == ScheduleKind::kZbH1) waiting /= 3.0;
+  if (kind == ScheduleKind::kInterleaved) waiting /= config.Sink().chunks;
   return waiting / (1.0 + waiting);
 }
 

@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cli/schedule/run_fits.hpp"
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
@@ -23,6 +22,54 @@ namespace {
 
 constexpr double kFlopsPerSecond = 10e9;
 
+/// "language has 2 stages there, 4 here"; `before` and `after` stand around the first number.
+std::string Differs(const std::string& module, const char* before, const char* after,
+                    std::int64_t there, std::int64_t here) {
+  if (there == here) return "";
+  return module + " has " + before + std::to_string(there) + after + " there, " +
+         std::to_string(here) + " here";
+}
+
+/// What a replica of it works on in one microbatch.
+std::int64_t SamplesOf(const Config& config, const ModuleConfig& module) {
+  return config.samples_per_microbatch() / module.layout.dp;
+}
+
+std::string WhyOtherTimes(const Config& run, const ModuleConfig& there, const Config& wanted,
+                          const ModuleConfig& here) {
+  const std::string& name = here.name;
+  std::string why = Differs(name, "tp ", "", there.layout.tp, here.layout.tp);
+  if (why.empty()) why = Differs(name, "", " stages", there.num_stages(), here.num_stages());
+  if (why.empty()) {
+    why = Differs(name, "", " samples per replica and microbatch", SamplesOf(run, there),
+                  SamplesOf(wanted, here));
+  }
+  if (!why.empty()) return why;
+  if (there.kind != here.kind) return name + " is of another kind there";
+  if (there.vit != here.vit || there.llama != here.llama) {
+    return name + " has other sizes there";
+  }
+  if (there.layers_per_stage != here.layers_per_stage) {
+    return name + " has other layers_per_stage there";
+  }
+  if (there.frozen != here.frozen)
+    return name + (here.frozen ? " trains" : " is frozen") + " there";
+  return there.inline_in != here.inline_in ? name + " runs elsewhere there" : "";
+}
+
+/// Why passes of `wanted` take other times than those of `run`: "language has tp 2 there, 4 here".
+/// Empty: nothing that decides about a pass differs. Replicas, microbatches per step, the kind of
+/// the schedule and what is stated of synthetic modules may: measured times are asked for.
+std::string WhyOtherTimes(const Config& run, const Config& wanted) {
+  for (const ModuleConfig& here : wanted.modules) {
+    const ModuleConfig* const there = run.Find(here.name);
+    if (there == nullptr) return "it has no module " + here.name;
+    const std::string why = WhyOtherTimes(run, *there, wanted, here);
+    if (!why.empty()) return why;
+  }
+  return "";
+}
+
 std::int64_t Ns(double ms) { return static_cast<std::int64_t>(std::llround(ms * 1e6)); }
 
 /// What the largest replica of the module works on in a microbatch: full samples, all of whose
@@ -36,7 +83,7 @@ StepShape MicrobatchOf(const Config& config, const ModuleConfig& module) {
   return shape;
 }
 
-StageTime TimeOf(const Config& config, const ModuleConfig& module, int pp) {
+StagePassTimes TimeOf(const Config& config, const ModuleConfig& module, int pp) {
   if (module.kind == ModuleKind::kSynthetic) {
     // Stated for the stages of a plain pipeline; virtual ones share that.
     const SyntheticConfig& synthetic = module.synthetic;
@@ -93,7 +140,7 @@ PassDuration StageTimes::AsPassDuration(const Schedule& schedule) const {
   std::vector<bool> split;
   for (const StageRule& rule : schedule.rules) split.push_back(rule.splits_backward);
   return [stages = stages, split](int stage, const Pass& pass) {
-    const StageTime& time = stages.at(static_cast<std::size_t>(stage));
+    const StagePassTimes& time = stages.at(static_cast<std::size_t>(stage));
     if (pass.kind == PassKind::kForward) return time.forward_ns;
     if (pass.kind == PassKind::kWeight) return time.weight_ns;
     const bool both = !split[static_cast<std::size_t>(stage)];
@@ -157,8 +204,8 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
               (found[WorkKind::kWeight].empty() &&
                candidate.plan->schedule().rules[static_cast<std::size_t>(stage)].splits_backward);
     const std::int64_t weight = MedianIfAny(found[WorkKind::kWeight]);
-    times.stages.push_back(weight < 0 ? StageTime{forward, backward, backward / 2}
-                                      : StageTime{forward, backward + weight, weight});
+    times.stages.push_back(weight < 0 ? StagePassTimes{forward, backward, backward / 2}
+                                      : StagePassTimes{forward, backward + weight, weight});
   }
   if (guessed) times.source += ", the weights' part taken as half of a backward";
   for (const StageLink& link : graph.links()) {
@@ -231,7 +278,7 @@ void Scale(StageTimes& times, const Candidate& candidate, const std::vector<std:
     for (const StagePlan& stage : candidate.plan->stages()) {
       if (candidate.plan->ModuleOf(stage.module).config->name != name) continue;
       known = true;
-      StageTime& time = times.stages[static_cast<std::size_t>(stage.stage)];
+      StagePassTimes& time = times.stages[static_cast<std::size_t>(stage.stage)];
       for (std::int64_t* ns : {&time.forward_ns, &time.backward_ns, &time.weight_ns}) {
         *ns = static_cast<std::int64_t>(std::llround(static_cast<double>(*ns) * factor));
       }

@@ -13,7 +13,7 @@
 namespace troupe {
 
 /// In ns. A backward that is split takes `backward - weight`, its weights `weight`.
-struct StageTime {
+struct StagePassTimes {
   std::int64_t forward_ns = 0;
   std::int64_t backward_ns = 0;
   std::int64_t weight_ns = 0;
@@ -21,7 +21,7 @@ struct StageTime {
 
 struct StageTimes {
   std::string source;  ///< where they are from, in words
-  std::vector<StageTime> stages;
+  std::vector<StagePassTimes> stages;
   std::vector<std::int64_t> link_ns = {};  ///< by link of the graph; empty: messages take no time
 
   /// The schedule with links that take their time.

@@ -119,7 +119,7 @@ MeasuredStep Measured(const TimedRound& round) {
       took[timed.pass.kind].push_back(ns);
       step.busy_seconds += static_cast<double>(ns) * 1e-9;
     }
-    StageTime& time = step.stages.emplace_back();
+    StagePassTimes& time = step.stages.emplace_back();
     time.forward_ns = Median(took[PassKind::kForward]);
     time.weight_ns = Median(took[PassKind::kWeight]);
     time.backward_ns = Median(took[PassKind::kBackward]) + time.weight_ns;

@@ -27,9 +27,9 @@ std::vector<TimedRound> RunTimedRounds(const std::shared_ptr<const JobPlan>& pla
                                        std::int64_t microbatches);
 
 struct MeasuredStep {
-  double seconds = 0.0;           ///< from the Director's decision to begin it to its completion
-  double busy_seconds = 0.0;      ///< of passes, reductions and updates, summed over ranks
-  std::vector<StageTime> stages;  ///< medians over replicas, ranks and microbatches
+  double seconds = 0.0;       ///< from the Director's decision to begin it to its completion
+  double busy_seconds = 0.0;  ///< of passes, reductions and updates, summed over ranks
+  std::vector<StagePassTimes> stages;  ///< medians over replicas, ranks and microbatches
 };
 
 /// The same for steps of the plan's own number of microbatches.

@@ -6,7 +6,6 @@
 #include "cli/trace/trace.hpp"
 #include "trace/analyze/summary.hpp"
 #include "trace/export/exporters.hpp"
-#include "trace/export/lint.hpp"
 
 namespace troupe {
 namespace {
@@ -62,14 +61,6 @@ int Export(const ExportArguments& arguments) {
   const Timeline timeline =
       MakeTimeline(run.index, spans, range ? Stretch::kSteps : Stretch::kWhole);
   const std::string content = ContentOf(run, timeline, arguments.format, spans);
-  if (arguments.format != "html") {
-    const LintReport report = Lint(content);
-    if (!report.found.empty()) {
-      std::cerr << "troupe trace export: nothing is written, an importer would trip over it\n"
-                << Format(report);
-      return kExitFailed;
-    }
-  }
   std::string path = arguments.out;
   if (path.empty()) {
     path = run.directory + "/timeline" + (range ? "-" + arguments.steps : "") +

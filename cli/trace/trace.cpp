@@ -89,7 +89,6 @@ void AddTrace(CLI::App& app, Command& command) {
   AddTraceDiff(*trace, command);
   AddTraceSql(*trace, command);
   AddTraceExport(*trace, command);
-  AddTraceLint(*trace, command);
 }
 
 }  // namespace troupe

@@ -69,6 +69,5 @@ void AddTraceCritical(CLI::App& trace, Command& command);
 void AddTraceDiff(CLI::App& trace, Command& command);
 void AddTraceSql(CLI::App& trace, Command& command);
 void AddTraceExport(CLI::App& trace, Command& command);
-void AddTraceLint(CLI::App& trace, Command& command);
 
 }  // namespace troupe

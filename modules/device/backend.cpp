@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-std::string MissingFor(const std::string& backend) {
-  if (backend != "cuda") return "";
+std::string MissingFor(Backend backend) {
+  if (backend != Backend::kCuda) return "";
 #ifdef TROUPE_HAS_GPU_CODE
   if (TorchHasCuda()) return "";
   return "this build's libtorch computes on the CPU only, expected one with CUDA "
@@ -31,7 +31,7 @@ std::vector<GpuFacts> GpusHere() {
 std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::vector<int>& ranks,
                                                ProcessId self, std::shared_ptr<AbortSignal> abort,
                                                SayLine say) {
-  const std::string missing = MissingFor("cuda");
+  const std::string missing = MissingFor(Backend::kCuda);
   if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
 #ifdef TROUPE_CUDA_BACKEND
   return MakeCuda(config, ranks, self, std::move(abort), std::move(say));
@@ -44,7 +44,7 @@ std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::
 
 std::shared_ptr<DeviceTransport> MakeCudaTransport(const Config& config,
                                                    std::shared_ptr<AbortSignal> abort) {
-  const std::string missing = MissingFor("cuda");
+  const std::string missing = MissingFor(Backend::kCuda);
   if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
 #ifdef TROUPE_CUDA_BACKEND
   return MakeStagedTransport(config, std::move(abort));
@@ -56,7 +56,7 @@ std::shared_ptr<DeviceTransport> MakeCudaTransport(const Config& config,
 
 std::shared_ptr<MemoryMeter> MakeMemoryMeter(const Config& config) {
 #ifdef TROUPE_CUDA_BACKEND
-  if (config.cluster.backend == "cuda") return MakeTorchMemory(config);
+  if (config.cluster.backend == Backend::kCuda) return MakeTorchMemory(config);
 #endif
   static_cast<void>(config);
   return std::make_shared<ResidentMemory>();

@@ -53,7 +53,7 @@ std::shared_ptr<DeviceTransport> MakeCudaTransport(const Config& config,
 
 /// Why this build cannot run `backend`, as a sentence that says what it lacks; empty when it can.
 /// Whether there is a device is not asked.
-std::string MissingFor(const std::string& backend);
+std::string MissingFor(Backend backend);
 
 struct GpuFacts {
   std::string name;  ///< "NVIDIA H100 80GB HBM3"

@@ -60,7 +60,7 @@ void Initialise(const ParameterSpec& spec, const ParameterSlice& slice, std::uin
   const std::int64_t whole_columns = matrix ? spec.shape[1] : 1;
   const std::int64_t first_column = matrix ? slice.offsets[1] : 0;
   const std::int64_t depth = spec.num_elements() / (spec.shape[0] * whole_columns);
-  const std::uint64_t key = param_key(seed, spec.name);
+  const std::uint64_t key = ParameterKey(seed, spec.name);
   AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "Initialise", [&] {
     scalar_t* const all = values.data_ptr<scalar_t>();
     InParts(rows, columns * depth, [=, &spec, &slice](std::int64_t first, std::int64_t last) {
@@ -69,8 +69,7 @@ void Initialise(const ParameterSpec& spec, const ParameterSlice& slice, std::uin
         const std::int64_t begin =
             ((slice.offsets[0] + row) * whole_columns + first_column) * depth;
         for (std::int64_t i = begin; i < begin + columns * depth; ++i) {
-          *value++ =
-              static_cast<scalar_t>(spec.std * normal_at(key, static_cast<std::uint64_t>(i)));
+          *value++ = static_cast<scalar_t>(spec.std * NormalAt(key, static_cast<std::uint64_t>(i)));
         }
       }
     });

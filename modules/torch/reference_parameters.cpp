@@ -37,10 +37,10 @@ struct Maker {
 
   void Normal(const std::string& name, at::IntArrayRef shape, double std) const {
     Tensor value = at::empty(shape, at::kDouble);
-    const std::uint64_t key = param_key(seed, name);
+    const std::uint64_t key = ParameterKey(seed, name);
     double* elements = value.data_ptr<double>();
     for (std::int64_t i = 0; i < value.numel(); ++i) {
-      elements[i] = static_cast<double>(normal_at(key, static_cast<std::uint64_t>(i))) * std;
+      elements[i] = static_cast<double>(NormalAt(key, static_cast<std::uint64_t>(i))) * std;
     }
     Add(name, value);
   }

@@ -50,7 +50,7 @@ Config ScheduledConfig(const std::string& kind) {
   Config config = SyntheticConfigOf({{"language", LayoutOf(1, 2, 2)}}, {});
   config.schedule.micro_batch_size = 2;
   config.schedule.microbatches = 6;
-  config.schedule.kind = kind;
+  config.schedule.kind = ScheduleKindOf(kind).value();
   SetChunks(config);
   return config;
 }

@@ -20,7 +20,7 @@ Layout LayoutOf(int pp, int dp = 1, int tp = 1) {
 
 Config Scheduled(Config config, const std::string& kind, std::int64_t microbatches,
                  std::int64_t chunks = 0) {
-  config.schedule.kind = kind;
+  config.schedule.kind = ScheduleKindOf(kind).value();
   config.schedule.microbatches = microbatches;
   config.schedule.chunks = chunks;
   config.schedule.micro_batch_size = 2;
@@ -160,7 +160,7 @@ TEST_CASE_METHOD(JobFixture, "every schedule gives the sums of 1f1b", "[actors]"
        {Scheduled(EncoderBefore(4), "gpipe", 4), Scheduled(EncoderBefore(4), "zb-h1", 4),
         Scheduled(EncoderBefore(2), "interleaved", 4), csv}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
-      INFO(config.schedule.kind << ", delivery order " << seed);
+      INFO(ToString(config.schedule.kind) << ", delivery order " << seed);
       REQUIRE(RunShuffled(config, TrainingRounds(3, 4), seed).failure.text == "");
       // Replicas of tp hold the whole of a synthetic stage: the pieces are alike.
       CHECK(seen->GradientSums() == gradients);
@@ -177,7 +177,7 @@ TEST_CASE_METHOD(JobFixture, "a frozen encoder has no part in the orders and hol
   CHECK(Order("vision.s0", 1) == "F0 F1 F2 F3");
   config.modules[0].frozen = false;
   config.modules[1].frozen = true;  // its stages still give gradients to the encoder, no weights
-  config.schedule.kind = "zb-h1";
+  config.schedule.kind = ScheduleKind::kZbH1;
   SetChunks(config);
   REQUIRE(Run(config, TrainingRounds(1, 4)).failure.text == "");
   CHECK(Order("language.s1") == "F0 B0 F1 B1 F2 B2 F3 B3");

@@ -130,7 +130,7 @@ TEST_CASE("on random graphs with many ties virtual time is the simulator's", "[a
     }
   }
   Config config = SyntheticConfigOf(modules, edges);
-  config.schedule.kind = kind;
+  config.schedule.kind = ScheduleKindOf(kind).value();
   for (EdgeConfig& edge : config.edges) edge.credits = kind == "gpipe" ? 64 : 1 + draw(6);
   config.schedule.microbatches = 1 + draw(12);
   std::map<std::pair<int, WorkKind>, std::int64_t> takes;

@@ -12,14 +12,14 @@ using Catch::Matchers::Contains;
 }  // namespace
 
 TEST_CASE("no device is a line, not a failure", "[cli][doctor]") {
-  CHECK(CheckDevices({}, "cpu", 8, "").verdict == Verdict::kOk);
-  CHECK_THAT(CheckDevices({"nvidia0", "nvidia1"}, "cpu", 8, "").line,
+  CHECK(CheckDevices({}, Backend::kCpu, 8, "").verdict == Verdict::kOk);
+  CHECK_THAT(CheckDevices({"nvidia0", "nvidia1"}, Backend::kCpu, 8, "").line,
              Contains("2 NVIDIA: nvidia0, nvidia1; backend cpu uses none"));
-  CHECK(CheckDevices({"nvidia0", "nvidia1"}, "cuda", 2, "").verdict == Verdict::kOk);
-  CHECK_THAT(CheckDevices({"nvidia0"}, "cuda", 2, "").line,
+  CHECK(CheckDevices({"nvidia0", "nvidia1"}, Backend::kCuda, 2, "").verdict == Verdict::kOk);
+  CHECK_THAT(CheckDevices({"nvidia0"}, Backend::kCuda, 2, "").line,
              Contains("1 NVIDIA: nvidia0; the ranks of a node need 2"));
-  CHECK(CheckDevices({}, "cuda", 2, "").verdict == Verdict::kFailure);
-  CHECK(CheckDevices({"nvidia0", "nvidia1"}, "cuda", 2, "no GPU code").verdict ==
+  CHECK(CheckDevices({}, Backend::kCuda, 2, "").verdict == Verdict::kFailure);
+  CHECK(CheckDevices({"nvidia0", "nvidia1"}, Backend::kCuda, 2, "no GPU code").verdict ==
         Verdict::kFailure);
 }
 
@@ -31,8 +31,8 @@ TEST_CASE("of the GPUs the fullest is told", "[cli][doctor]") {
   Findings findings = CheckGpuMemory({large, small});
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].verdict == Verdict::kOk);
-  CHECK_THAT(findings[0].line, Contains("GPU 1: about 20.0 GiB needed by ranks 1-2, NVIDIA L4 has "
-                                        "24.0 GiB"));
+  CHECK_THAT(findings[0].line, Contains("GPU 1: about 20.00 GiB needed by ranks 1-2, NVIDIA L4 has "
+                                        "24.00 GiB"));
   small.need = 23 * kGib;
   CHECK(CheckGpuMemory({large, small})[0].verdict == Verdict::kWarning);
   small.need = 25 * kGib;
@@ -56,7 +56,7 @@ TEST_CASE("GPUs that are there and hidden from the process are a failure", "[cli
   cluster.ranks = 4;
   cluster.ranks_per_gpu = 2;
   CHECK(CheckVisibleGpus(cluster, {0, 1, 2, 3}, 0).empty());
-  cluster.backend = "cuda";
+  cluster.backend = Backend::kCuda;
   CHECK(CheckVisibleGpus(cluster, {0, 1, 2, 3}, 2).empty());
   const Findings hidden = CheckVisibleGpus(cluster, {0, 1, 2, 3}, 1);
   REQUIRE(hidden.size() == 1);

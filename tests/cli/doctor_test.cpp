@@ -107,7 +107,7 @@ TEST_CASE("a disk without room for the checkpoints that are kept is a failure", 
   CHECK(CheckDisk("runs", 3 * kGiB, need).verdict == Verdict::kOk);
   const Finding full = CheckDisk("runs", 3 * kGiB - 1, need);
   CHECK(full.verdict == Verdict::kFailure);
-  CHECK_THAT(full.line, Contains("weights and 2 checkpoints take 3.0 GiB"));
+  CHECK_THAT(full.line, Contains("weights and 2 checkpoints take 3.00 GiB"));
 }
 
 TEST_CASE("memory is measured against the machine and the control group, whichever is less",
@@ -116,7 +116,7 @@ TEST_CASE("memory is measured against the machine and the control group, whichev
   CHECK(CheckMemory(9 * kGiB, 1, {8 * kGiB, std::nullopt}).verdict == Verdict::kFailure);
   const Finding grouped = CheckMemory(4 * kGiB, 1, {8 * kGiB, 2 * kGiB});
   CHECK(grouped.verdict == Verdict::kFailure);
-  CHECK_THAT(grouped.line, Contains("2.0 GiB left to the control group's limit"));
+  CHECK_THAT(grouped.line, Contains("2.00 GiB left to the control group's limit"));
   // What a process takes itself counts, and close to the edge is a warning.
   CHECK(CheckMemory(0, 64, {8 * kGiB, std::nullopt}).verdict == Verdict::kFailure);
   CHECK(CheckMemory(15 * kGiB / 2 - kGiB / 4, 1, {8 * kGiB, {}}).verdict == Verdict::kWarning);
@@ -204,7 +204,7 @@ TEST_CASE("a path is judged by what its silence would look like", "[cli][doctor]
 
 TEST_CASE("clocks more than a second apart are a warning, whichever is ahead", "[cli][doctor]") {
   PathFacts path{"n1", 2e-4, 1e-4, 0.5, 0, 0};
-  CHECK(CheckClockDifference(path).line == "n1's clock is 500.0 ms ahead, known to 50 us");
+  CHECK(CheckClockDifference(path).line == "n1's clock is 500 ms ahead, known to 50.0 us");
   path.clock_ahead_s = -90.0;
   const Finding behind = CheckClockDifference(path);
   CHECK(behind.verdict == Verdict::kWarning);

@@ -27,7 +27,7 @@ TEST_CASE("ranks that outnumber cores are warned of, where they compute on them"
              Catch::StartsWith("warning: 100000 ranks on ") &&
                  Catch::EndsWith(", so steps and bubbles are longer than the layout makes them\n"));
   CHECK(WarningFor(config, 1).empty());
-  config.cluster.backend = "cuda";
+  config.cluster.backend = Backend::kCuda;
   CHECK(WarningFor(config, 100'000).empty());
   // Synthetic modules sleep for their stated times.
   CHECK(WarningFor(LoadConfig("configs/synthetic_8stages.toml").config, 100'000).empty());

@@ -10,7 +10,7 @@
 
 #include "tests/cli/run_folder.hpp"
 #include "tests/cli/trace_output.hpp"
-#include "trace/export/lint.hpp"
+#include "tests/trace/export/lint/lint.hpp"
 
 namespace troupe {
 namespace {

@@ -58,7 +58,7 @@ TEST_CASE("the memory of a run is in what is said and exported of it, in bytes",
     exported = std::max(exported, bytes);
   }
   CHECK(exported == most);
-  CHECK_THAT(Printed({"lint", file}), Catch::Contains("nothing an importer"));
+  CHECK_THAT(Linted(file), Catch::Contains("nothing an importer"));
 }
 
 }  // namespace troupe

@@ -1,12 +1,15 @@
 // What `troupe trace` prints.
 #pragma once
 
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "tests/cli/process.hpp"
+#include "tests/trace/export/lint/lint.hpp"
 
 namespace troupe {
 
@@ -18,6 +21,12 @@ inline std::string Printed(const std::vector<std::string>& arguments) {
   INFO(outcome.err);
   CHECK(outcome.exit_code == 0);
   return outcome.out;
+}
+
+/// What an importer would trip over in `file`.
+inline std::string Linted(const std::string& file) {
+  std::ifstream opened(file, std::ios::binary);
+  return Format(Lint(std::string(std::istreambuf_iterator<char>(opened), {})));
 }
 
 }  // namespace troupe

@@ -101,7 +101,7 @@ TEST_CASE("every verb of trace answers about a run", "[cli]") {
     const std::string file = folder / ("out." + format);
     CHECK_THAT(Printed({"export", run, "--steps", "2-3", "--format", format, "--out", file}),
                Contains(file + ": ") && Contains(" of work, ") && Contains(" arrows, "));
-    if (format != "html") CHECK_THAT(Printed({"lint", file}), Contains("nothing an importer"));
+    if (format != "html") CHECK_THAT(Linted(file), Contains("nothing an importer"));
   }
 
   CHECK_THAT(Refused({"order", run, "--step", "9"}),
@@ -140,17 +140,6 @@ TEST_CASE("what trace cannot answer is one line", "[cli]") {
   CHECK_THAT(Refused({"sql", "nowhere", "--format", "xml"}),
              Contains("expected table, json or csv, got \"xml\""));
   CHECK_THAT(Refused({"summary", ".", "--steps", "3-1"}), Contains("got \"3-1\""));
-  for (const auto& [path, problem] : std::vector<std::pair<std::string, std::string>>{
-           {"/nonexistent", "troupe: /nonexistent: cannot be read: No such file or directory"},
-           {"/dev/zero", "troupe: /dev/zero: expected a file, got something that is none"},
-           {"data/shapes/images/train_0000.png",
-            "troupe trace lint: data/shapes/images/train_0000.png: no timeline: it is a PNG "
-            "picture"}}) {
-    const Outcome outcome = RunTroupe({"trace", "lint", path});
-    CHECK(outcome.exit_code == 1);
-    CHECK(outcome.out.empty());
-    CHECK(LinesOf(outcome.err) == std::vector<std::string>{problem});
-  }
 }
 
 }  // namespace troupe

@@ -16,6 +16,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "cluster/poll_set.hpp"
 #include "cluster/tls.hpp"
 #include "tests/cluster/certificates.hpp"
 
@@ -29,6 +30,27 @@ struct Wire {
   Socket near = Socket::Connect(listener.local_address(), Soon());
   Socket far = listener.Accept(Soon());
 };
+
+/// The whole handshake, before the deadline; the calling thread waits. Throws std::runtime_error
+/// with the handshake's problem().
+inline Socket SecureSocket(const TlsContext& context, Socket plain, bool initiator,
+                           const std::string& peer, Deadline deadline) {
+  const auto began = std::chrono::steady_clock::now();
+  TlsHandshake handshake(context, std::move(plain), initiator ? Side::kInitiator : Side::kAcceptor,
+                         peer);
+  PollSet polls;
+  while (handshake.Advance() == TlsHandshake::Status::kRunning) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      handshake.GiveUp(std::chrono::ceil<std::chrono::milliseconds>(deadline - began));
+      break;
+    }
+    polls.Clear();
+    polls.Add(handshake.fd(), handshake.events());
+    polls.Wait(deadline);
+  }
+  if (!handshake.problem().empty()) throw std::runtime_error(handshake.problem());
+  return handshake.Take().socket;
+}
 
 /// How one side's handshake ended.
 struct SecuredEnd {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/sha256.hpp"
+#include "files/sha256.hpp"
 #include "tests/fuzz/scratch.hpp"
 
 namespace troupe::fuzz {

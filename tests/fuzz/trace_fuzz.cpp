@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "tests/fuzz/scratch.hpp"
+#include "tests/trace/export/lint/lint.hpp"
 #include "trace/analyze/critical.hpp"
 #include "trace/analyze/diff.hpp"
 #include "trace/analyze/link_time.hpp"
@@ -14,7 +15,6 @@
 #include "trace/analyze/summary.hpp"
 #include "trace/analyze/why.hpp"
 #include "trace/export/exporters.hpp"
-#include "trace/export/lint.hpp"
 #include "trace/export/sql.hpp"
 #include "trace/run_files.hpp"
 

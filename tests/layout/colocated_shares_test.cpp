@@ -67,8 +67,10 @@ std::vector<std::set<int>> HomesOf(const Grid& encoder, const Grid& language) {
   std::vector<std::set<int>> homes;
   for (int dp = 0; dp < encoder.layout().dp; ++dp) {
     homes.emplace_back();
-    for (const int rank : encoder.ReplicaRanks(dp)) {
-      homes.back().insert(language.CoordinatesOf(rank).dp);
+    for (int pp = 0; pp < encoder.layout().pp; ++pp) {
+      for (const int rank : encoder.StageRanks(pp, dp)) {
+        homes.back().insert(language.CoordinatesOf(rank).dp);
+      }
     }
   }
   return homes;

@@ -89,47 +89,18 @@ TEST_CASE("coordinates and ranks map one to one in every layout and axis order",
   });
 }
 
-TEST_CASE("the groups of each axis partition the ranks and vary that axis only", "[layout]") {
-  ForEveryGrid([](const Grid& grid) {
-    for (const Axis axis : kAllAxes) {
-      std::set<std::vector<int>> groups;
-      for (const Coordinates& at : AllCoordinates(grid.layout())) {
-        const std::vector<int> group = grid.Group(axis, at);
-        REQUIRE(static_cast<int>(group.size()) == grid.layout().size(axis));
-        groups.insert(group);
-        for (std::size_t i = 0; i < group.size(); ++i) {
-          Coordinates expected = at;
-          const auto index = static_cast<int>(i);
-          if (axis == Axis::kTensor) expected.tp = index;
-          if (axis == Axis::kContext) expected.cp = index;
-          if (axis == Axis::kData) expected.dp = index;
-          if (axis == Axis::kPipeline) expected.pp = index;
-          REQUIRE(grid.CoordinatesOf(group[i]) == expected);
-        }
-      }
-      REQUIRE(Union({groups.begin(), groups.end()}) == Sorted(grid.ranks()));
-    }
-  });
-}
-
 TEST_CASE("stages of replicas partition the ranks, leaders first", "[layout]") {
   ForEveryGrid([](const Grid& grid) {
     std::vector<std::vector<int>> stages;
-    std::vector<std::vector<int>> replicas;
     for (int dp = 0; dp < grid.layout().dp; ++dp) {
-      std::vector<int> replica;
       for (int pp = 0; pp < grid.layout().pp; ++pp) {
         stages.push_back(grid.StageRanks(pp, dp));
         REQUIRE(stages.back().front() == grid.Leader(pp, dp));
         REQUIRE(grid.CoordinatesOf(grid.Leader(pp, dp)) ==
                 Coordinates{.tp = 0, .cp = 0, .dp = dp, .pp = pp});
-        replica.insert(replica.end(), stages.back().begin(), stages.back().end());
       }
-      replicas.push_back(grid.ReplicaRanks(dp));
-      REQUIRE(replicas.back() == replica);
     }
     REQUIRE(Union(stages) == Sorted(grid.ranks()));
-    REQUIRE(Union(replicas) == Sorted(grid.ranks()));
   });
 }
 
@@ -140,7 +111,8 @@ TEST_CASE("by default tp varies fastest, then cp, dp, pp", "[layout]") {
   CHECK(grid.RankAt({.tp = 0, .cp = 0, .dp = 1, .pp = 0}) == 34);
   CHECK(grid.RankAt({.tp = 0, .cp = 0, .dp = 0, .pp = 1}) == 38);
   CHECK(grid.StageRanks(1, 1) == std::vector<int>{42, 43, 44, 45});
-  CHECK(grid.ReplicaRanks(0) == std::vector<int>{30, 31, 32, 33, 38, 39, 40, 41});
+  CHECK(grid.StageRanks(0, 0) == std::vector<int>{30, 31, 32, 33});
+  CHECK(grid.StageRanks(1, 0) == std::vector<int>{38, 39, 40, 41});
 }
 
 TEST_CASE("another axis order moves ranks but keeps tp fastest within a stage", "[layout]") {
@@ -186,51 +158,6 @@ TEST_CASE("coordinates and ranks outside the grid are refused", "[layout]") {
                        Message("tp coordinate is 2, expected 0 to 1"));
   CHECK_THROWS_AS(grid.Leader(0, -1), LayoutError);
   CHECK_THROWS_AS(grid.StageRanks(1, 0), LayoutError);
-}
-
-TEST_CASE("without experts every replica decides alone", "[layout]") {
-  const Grid grid({.tp = 2, .dp = 3}, Iota(6));
-  CHECK(grid.LockStepReplicas() == std::vector<std::vector<int>>{{0}, {1}, {2}});
-}
-
-TEST_CASE("replicas that share an expert group are in lock step", "[layout]") {
-  const Grid pairs({.tp = 2, .dp = 4, .ep = 4}, Iota(8));
-  CHECK(pairs.LockStepReplicas() == std::vector<std::vector<int>>{{0, 1}, {2, 3}});
-  CHECK(pairs.ExpertGroups(0) == std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}});
-  const Grid inside({.tp = 4, .dp = 2, .ep = 2}, Iota(8));
-  CHECK(inside.LockStepReplicas() == std::vector<std::vector<int>>{{0}, {1}});
-  // Groups of 2 over replicas of 3: the middle group has one rank of each.
-  const Grid straddling({.tp = 3, .dp = 4, .ep = 2}, Iota(12));
-  CHECK(straddling.LockStepReplicas() == std::vector<std::vector<int>>{{0, 1}, {2, 3}});
-}
-
-TEST_CASE("expert groups partition each stage and lie within lock-step sets", "[layout]") {
-  ForEveryGrid([](const Grid& dense) {
-    Layout layout = dense.layout();
-    const int divided = layout.tp * layout.cp * layout.dp;
-    for (layout.ep = 1; layout.ep <= divided; ++layout.ep) {
-      if (divided % layout.ep != 0) continue;
-      const Grid grid(layout, dense.ranks(), dense.order());
-      const auto sets = grid.LockStepReplicas();
-      REQUIRE(Union(sets) == Iota(layout.dp));
-      for (int pp = 0; pp < layout.pp; ++pp) {
-        std::vector<int> stage;
-        for (int dp = 0; dp < layout.dp; ++dp) {
-          for (const int rank : grid.StageRanks(pp, dp)) stage.push_back(rank);
-        }
-        REQUIRE(Union(grid.ExpertGroups(pp)) == Sorted(stage));
-        for (const std::vector<int>& group : grid.ExpertGroups(pp)) {
-          REQUIRE(static_cast<int>(group.size()) == layout.ep);
-          const auto home = std::find_if(sets.begin(), sets.end(), [&](const auto& set) {
-            return std::count(set.begin(), set.end(), grid.CoordinatesOf(group.front()).dp) == 1;
-          });
-          for (const int rank : group) {
-            REQUIRE(std::count(home->begin(), home->end(), grid.CoordinatesOf(rank).dp) == 1);
-          }
-        }
-      }
-    }
-  });
 }
 
 TEST_CASE("placement follows from the rank sets, whatever their order", "[layout]") {

@@ -9,6 +9,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "layout/colocated_shares.hpp"
+
 using Catch::Matchers::Message;
 
 namespace troupe {
@@ -265,13 +267,23 @@ std::vector<int> Ranks(int count) {
   return ranks;
 }
 
+/// What each replica of a colocated encoder holds of the first `window` microbatches of a round.
+Assignment ColocatedAssignment(const Grid& encoder, const Grid& language, std::int64_t num_samples,
+                               int window) {
+  return ColocatedShares(encoder, language).Window(num_samples, 0, window);
+}
+
 /// Every sample is encoded by a replica that shares a rank with the language replica it belongs to.
 void CheckAtHome(const Grid& encoder, const Grid& language, std::int64_t num_samples, int window) {
   const Assignment held = ColocatedAssignment(encoder, language, num_samples, window);
   CheckHeldOnce(held, num_samples * window);
   for (int dp = 0; dp < encoder.layout().dp; ++dp) {
     std::set<int> homes;
-    for (const int rank : encoder.ReplicaRanks(dp)) homes.insert(language.CoordinatesOf(rank).dp);
+    for (int pp = 0; pp < encoder.layout().pp; ++pp) {
+      for (const int rank : encoder.StageRanks(pp, dp)) {
+        homes.insert(language.CoordinatesOf(rank).dp);
+      }
+    }
     for (const std::int64_t n : SamplesOf(held[static_cast<std::size_t>(dp)])) {
       int owner = 0;
       while (PartOf(num_samples, language.layout().dp, owner).end <= n % num_samples) ++owner;

@@ -79,7 +79,7 @@ TEST_CASE("attention weights are counted where they are kept only", "[modules]")
   CHECK(activations(AttentionKeeps::kWeights) == composed - without + without / 2);
 
   config.run.precision = Precision::kFloat32;
-  config.cluster.backend = "cuda";
+  config.cluster.backend = Backend::kCuda;
   CHECK(activations(AttentionKeeps::kWeights) == without);
 }
 

@@ -47,7 +47,7 @@ std::vector<Setup> Representatives() {
 Config OnDevice(Config config) {
   config.run.precision = Precision::kFloat32;
   if (!HasDevice()) return config;
-  config.cluster.backend = "cuda";
+  config.cluster.backend = Backend::kCuda;
   config.cluster.ranks_per_gpu = config.cluster.ranks;
   return config;
 }

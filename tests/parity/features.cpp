@@ -100,7 +100,7 @@ Features FeaturesOf(const Config& config, std::int64_t steps) {
   for (const ModuleConfig& module : config.modules) AddModule(config, module, features);
   for (const EdgeConfig& edge : config.edges) AddEdge(config, edge, features);
   AddPlacements(config, features);
-  features.insert(config.schedule.kind);
+  features.insert(ToString(config.schedule.kind));
   features.insert(config.optimizer.clip_norm > 0.0 ? "clipping" : "no clipping");
   LlavaSource source(config);
   for (std::int64_t step = 0; step < steps; ++step) {

@@ -113,7 +113,7 @@ TEST_CASE("every schedule has the gradients of the unsharded model", "[parity][.
   Tally doubles;
   Tally singles;
   for (const Setup& setup : Matrix()) {
-    if (setup.config().schedule.kind == "1f1b") continue;
+    if (setup.config().schedule.kind == ScheduleKind::k1F1B) continue;
     Check(setup, Precision::kFloat64, doubles);
     if (setup.float32()) Check(setup, Precision::kFloat32, singles);
   }

@@ -246,7 +246,7 @@ Setup& Setup::Seed(std::uint64_t seed) {
 }
 
 Setup& Setup::Scheduled(const std::string& kind) {
-  config_.schedule.kind = kind;
+  config_.schedule.kind = ScheduleKindOf(kind).value();
   SetChunks(config_);
   return Note(kind);
 }

@@ -20,11 +20,11 @@ TEST_CASE("each value of a large parameter follows from its place, whoever makes
   const auto all = job.Tensors(TensorKind::kParameter);
   const std::vector<double>& values = all.at(name);
   REQUIRE(values.size() > std::size_t{1} << 21);
-  const std::uint64_t key = param_key(config.run.seed, name);
+  const std::uint64_t key = ParameterKey(config.run.seed, name);
   const double std = 1.0 / std::sqrt(static_cast<double>(llama.hidden));
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    wrong += std::abs(values[i] - std * static_cast<double>(normal_at(key, i))) > 1e-12 ? 1 : 0;
+    wrong += std::abs(values[i] - std * static_cast<double>(NormalAt(key, i))) > 1e-12 ? 1 : 0;
   }
   CHECK(wrong == 0);
 }

@@ -72,9 +72,9 @@ inline Config TwoEncoders() {
 
 inline Buffer Normal(const Shape& shape, DType dtype, const std::string& name) {
   Buffer buffer = Buffer::Allocate(shape, dtype);
-  const std::uint64_t key = param_key(77, name);
+  const std::uint64_t key = ParameterKey(77, name);
   for (std::int64_t i = 0; i < buffer.num_elements(); ++i) {
-    const float value = normal_at(key, static_cast<std::uint64_t>(i));
+    const float value = NormalAt(key, static_cast<std::uint64_t>(i));
     if (dtype == DType::kFloat32) {
       buffer.as<float>()[i] = value;
     } else {

@@ -353,7 +353,7 @@ TEST_CASE("initial values have the stated spread") {
   const auto first = [&](const std::string& name, double std) {
     INFO(name);
     CHECK(parameters.at(name).as<double>()[1] ==
-          Approx(std * static_cast<double>(normal_at(param_key(5, name), 1))).epsilon(1e-14));
+          Approx(std * static_cast<double>(NormalAt(ParameterKey(5, name), 1))).epsilon(1e-14));
   };
   first("language.embed_tokens.weight", 1.0 / std::sqrt(16.0));
   first("language.layers.1.self_attn.k_proj.weight", 1.0 / std::sqrt(16.0));

@@ -1,9 +1,7 @@
 #include "trace/analyze/table.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdio>
+#include <ranges>
 #include <utility>
 
 namespace troupe {
@@ -99,6 +97,15 @@ std::string ToText(const Table& table) {
   return text;
 }
 
+std::string Columns(const std::vector<std::vector<std::string>>& rows) {
+  if (rows.empty()) return "";
+  Table table{rows.front(), {}};
+  for (const auto& row : rows | std::views::drop(1)) {
+    table.rows.emplace_back(row.begin(), row.end()).resize(table.columns.size(), Cell(""));
+  }
+  return ToText(table);
+}
+
 std::string ToCsv(const Table& table) {
   std::string text;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -138,9 +145,7 @@ std::string JsonString(std::string_view text) {
       quoted += c;
       ++at;
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      std::array<char, 8> escaped{};
-      std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(c));
-      quoted += escaped.data();
+      quoted += Formatted("\\u%04x", static_cast<unsigned>(c));
       ++at;
     } else {
       const std::size_t length = CharacterAt(text, at);
@@ -159,38 +164,6 @@ std::string CleanText(std::string_view text) {
     at += std::max<std::size_t>(length, 1);
   }
   return Printable(std::move(clean));
-}
-
-std::string Fixed(double value, int decimals) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
-  return text.data();
-}
-
-std::string Millis(std::int64_t ns, int decimals) {
-  return Fixed(static_cast<double>(ns) / 1e6, decimals);
-}
-
-std::string Duration(std::int64_t ns) {
-  if (ns == 0) return "0";
-  const double value = std::abs(static_cast<double>(ns));
-  const auto with = [&](double unit, const char* name) {
-    const double shown = static_cast<double>(ns) / unit;
-    return Fixed(shown, std::abs(shown) < 9.995 ? 2 : std::abs(shown) < 99.95 ? 1 : 0) + name;
-  };
-  if (value >= 1e9) return with(1e9, " s");
-  if (value >= 1e6) return with(1e6, " ms");
-  return with(1e3, " us");
-}
-
-std::string Percent(double share) { return Fixed(100 * share, 1) + "%"; }
-
-std::string Bytes(std::int64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (bytes >= (1LL << 30)) return Fixed(value / (1LL << 30), 2) + " GiB";
-  if (bytes >= (1LL << 20)) return Fixed(value / (1LL << 20), 1) + " MiB";
-  if (bytes >= 1024) return Fixed(value / 1024, 1) + " KiB";
-  return std::to_string(bytes) + " B";
 }
 
 }  // namespace troupe

@@ -1,10 +1,12 @@
-// Tables of analyses: for people, as CSV and as JSON; and numbers as people read them.
+// Tables of analyses: for people, as CSV and as JSON.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -31,6 +33,8 @@ struct Table {
 /// Columns two blanks apart, numbers to the right; no trailing blanks. Control characters are
 /// written as '?', so that a name cannot write into the terminal.
 std::string ToText(const Table& table);
+/// The same of rows of text, of which the first is the head.
+std::string Columns(const std::vector<std::vector<std::string>>& rows);
 /// RFC 4180, "\n" at line ends; null is empty.
 std::string ToCsv(const Table& table);
 /// One array of objects, one object a line.
@@ -40,11 +44,5 @@ std::string ToJson(const Table& table);
 std::string JsonString(std::string_view text);
 /// `text` with '?' for control characters and U+FFFD for bytes that are not UTF-8.
 std::string CleanText(std::string_view text);
-
-std::string Millis(std::int64_t ns, int decimals = 3);  ///< 1234567 -> "1.235"
-std::string Duration(std::int64_t ns);                  ///< "2.27 s", "180 ms", "1.5 ms", "37 us"
-std::string Percent(double share);                      ///< 0.375 -> "37.5%"
-std::string Bytes(std::int64_t bytes);                  ///< "1.5 MiB"
-std::string Fixed(double value, int decimals);
 
 }  // namespace troupe

@@ -4,16 +4,14 @@
 #include <mutex>
 #include <utility>
 
+#include "layout/random_bits.hpp"
+
 namespace troupe {
 
 Label LabelOfPiece(Label message, std::uint64_t piece) {
   if (piece == 0) return message;
-  // The finisher of SplitMix64: different for every piece of a stream, and for equal pieces of
-  // different streams.
-  std::uint64_t x = message.stream + piece * 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
-  return {x ^ (x >> 31U), message.sequence};
+  // Different for every piece of a stream, and for equal pieces of different streams.
+  return {MixBits(message.stream + (piece - 1) * kMixStep), message.sequence};
 }
 
 ToHostForPulls BringToHost(DeviceStaging& staging, std::shared_ptr<AbortSignal> abort) {

@@ -57,12 +57,6 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, v
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep) {
-  const std::lock_guard lock(pool->mutex);
-  pool->reserved = std::min(pool->reserved, std::max<std::uint64_t>(pool->used, keep));
-  return cudaSuccess;
-}
-
 cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t num_bytes, cudaMemPool_t pool,
                                     cudaStream_t stream) {
   if (const cudaError_t code = Enter(stream->device, "cudaMallocFromPoolAsync")) return code;

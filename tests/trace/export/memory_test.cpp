@@ -5,10 +5,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/trace/export/lint/lint.hpp"
 #include "tests/trace/generated/generated.hpp"
 #include "trace/analyze/summary.hpp"
 #include "trace/export/exporters.hpp"
-#include "trace/export/lint.hpp"
 #include "trace/export/sql.hpp"
 
 namespace troupe {

@@ -6,9 +6,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/trace/export/lint/lint.hpp"
 #include "tests/trace/generated/offloaded.hpp"
 #include "trace/export/exporters.hpp"
-#include "trace/export/lint.hpp"
 
 namespace troupe {
 

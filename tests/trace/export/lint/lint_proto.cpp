@@ -4,8 +4,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "trace/export/lint.hpp"
-#include "trace/export/proto.hpp"
+#include "tests/trace/export/lint/lint.hpp"
+#include "tests/trace/export/lint/proto_reader.hpp"
 #include "trace/export/track_event.hpp"
 
 namespace troupe {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "trace/export/lint.hpp"
+#include "tests/trace/export/lint/lint.hpp"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/export/lint.hpp"
+#include "tests/trace/export/lint/lint.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,5 @@
-// The rules that importers of timelines have, checked on any file: what Perfetto drops, reverses or
-// draws in the wrong place, it does not say. For JSON of Chrome's trace events and for TrackEvent
-// protobuf, ours or not.
+// What importers of timelines drop, reverse or draw in the wrong place without a word, checked on
+// what the exporters write: JSON of Chrome's trace events, and TrackEvent protobuf.
 #pragma once
 
 #include <cstdint>

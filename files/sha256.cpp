@@ -1,4 +1,4 @@
-#include "checkpoint/sha256.hpp"
+#include "files/sha256.hpp"
 
 #include <algorithm>
 #include <array>
