@@ -51,8 +51,4 @@ std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_
 /// Reports when `number` is not a multiple of `divisor`, at the one that was written later.
 void ExpectMultiple(const Named& number, const Named& divisor, Report& report);
 
-/// "; tp can be 1, 2 or 4", for an error at `key`: the divisors of `number`; where there are many,
-/// the two around `got`, which is at least 1.
-std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_t got);
-
 }  // namespace troupe
