@@ -6,7 +6,7 @@
 
 int main() {
   troupe::Config config;
-  config.cluster.backend = Backend::kCuda;
+  config.cluster.backend = troupe::Backend::kCuda;
   try {
     troupe::MakeCuda(config, {}, 0, std::make_shared<troupe::AbortSignal>(), {});
   } catch (const std::exception& error) {
