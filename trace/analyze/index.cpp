@@ -65,6 +65,7 @@ TraceIndex::TraceIndex(const RunTrace& trace)
 }
 
 std::span<const int> TraceIndex::HandledBy(int actor) const {
+  if (actor < 0) return {};
   const std::size_t begin = handled_at_[At(actor)];
   return std::span(handled_).subspan(begin, handled_at_[At(actor) + 1] - begin);
 }

@@ -37,7 +37,7 @@ class TraceIndex {
   int Previous(int message) const { return previous_[At(message)]; }
   /// The message's own round, else that of its work, else that of its cause; -1: none has one.
   std::int64_t RoundOf(int message) const { return round_of_[At(message)]; }
-  /// Messages that the actor has begun to handle, in that order.
+  /// Messages that the actor has begun to handle, in that order; of -1, which is no actor, none.
   std::span<const int> HandledBy(int actor) const;
   /// Work of a round, by begin.
   std::span<const int> WorkIn(std::int64_t round) const;

@@ -1,7 +1,7 @@
 #include "trace/analyze/table.hpp"
 
 #include <algorithm>
-#include <ranges>
+#include <span>
 #include <utility>
 
 namespace troupe {
@@ -100,7 +100,7 @@ std::string ToText(const Table& table) {
 std::string Columns(const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return "";
   Table table{rows.front(), {}};
-  for (const auto& row : rows | std::views::drop(1)) {
+  for (const auto& row : std::span(rows).subspan(1)) {
     table.rows.emplace_back(row.begin(), row.end()).resize(table.columns.size(), Cell(""));
   }
   return ToText(table);

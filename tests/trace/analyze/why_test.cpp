@@ -33,6 +33,13 @@ TEST_CASE("a slow pass is the root of the wait of whoever comes after it", "[tra
   CHECK_THAT(Explained(trace), Catch::Contains("root: device 0 "));
 }
 
+TEST_CASE("nobody has handled what a damaged trace gives to no actor", "[trace]") {
+  const RunTrace trace = generated::Generate({});
+  const TraceIndex index(trace);
+  CHECK_FALSE(index.HandledBy(0).empty());
+  CHECK(index.HandledBy(-1).empty());
+}
+
 TEST_CASE("a checkpoint is the root of the step that it makes long", "[trace]") {
   generated::Spec spec;
   spec.steps = 5;
