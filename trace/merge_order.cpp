@@ -1,11 +1,30 @@
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "layout/at.hpp"
 #include "trace/merge_parts.hpp"
 
 namespace troupe {
-namespace {}  // namespace
+namespace {
+
+/// The earliest time of anything. What was sent first need not have it: the clocks of two hosts are
+/// fitted, and a damaged record may claim any time.
+std::int64_t EarliestOf(const RunTrace& trace) {
+  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+  for (const TraceMessage& message : trace.messages) {
+    earliest = std::min({earliest, message.sent_ns, message.arrived_ns});
+    for (const std::int64_t ns : {message.begin_ns, message.end_ns}) {
+      if (ns >= 0) earliest = std::min(earliest, ns);
+    }
+  }
+  for (const TraceWork& work : trace.work) {
+    earliest = std::min({earliest, work.pass.begin_ns, work.pass.end_ns});
+  }
+  return trace.messages.empty() && trace.work.empty() ? 0 : earliest;
+}
+
+}  // namespace
 
 void SortByTime(RunTrace& trace) {
   std::vector<int> order(trace.messages.size());
@@ -24,11 +43,8 @@ void SortByTime(RunTrace& trace) {
   const auto moved = [&](int& index) {
     if (index >= 0) index = place[At(index)];
   };
-  std::int64_t origin = trace.messages.empty() ? 0 : trace.messages.front().sent_ns;
-  for (TraceWork& work : trace.work) {
-    moved(work.message);
-    if (origin == 0 || work.pass.begin_ns < origin) origin = work.pass.begin_ns;
-  }
+  for (TraceWork& work : trace.work) moved(work.message);
+  const std::int64_t origin = EarliestOf(trace);
   std::stable_sort(
       trace.work.begin(), trace.work.end(),
       [](const TraceWork& a, const TraceWork& b) { return a.pass.begin_ns < b.pass.begin_ns; });
