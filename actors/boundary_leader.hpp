@@ -38,7 +38,6 @@ struct SourceLeaderConfig {
   Assignment source;                       ///< samples of a microbatch by source replica
   Assignment destination;                  ///< the same samples by destination replica
   std::map<int, DestinationLeader> peers;  ///< by destination replica
-  std::string stage_name;                  ///< of the actor that brings the activations
   int device = Buffer::kHost;              ///< where gradients that are fetched shall be
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
@@ -83,11 +82,12 @@ struct DestinationLeaderConfig {
   Assignment source;
   Assignment destination;
   Downstream stage;            ///< the destination module's first stage
-  std::string stage_name;      ///< what that is called
   int device = Buffer::kHost;  ///< where rows that are fetched shall be
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
-  std::vector<ProcessId> peer_homes = {};  ///< of the source leaders, by source replica
+  // Of the source leaders, by source replica.
+  std::vector<ProcessId> peer_homes = {};
+  std::vector<ActorId> source_leaders = {};
 };
 
 struct DestinationLeaderState {

@@ -1,7 +1,6 @@
 #include <utility>
 
 #include "actors/boundary_leader.hpp"
-#include "actors/names.hpp"
 
 namespace troupe {
 namespace {
@@ -97,29 +96,21 @@ void Fetch(DestinationPointer self, const Slice& slice) {
       [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); }, s.config.device);
 }
 
-Waits WaitsOf(const DestinationLeaderState& s) {
-  ActorWaits mine;
-  mine.who = DestinationLeaderName(s.config.edge, s.config.shard);
+/// Slices that complete a microbatch which has begun to arrive.
+ExpectedWaits ExpectedBy(const DestinationLeaderState& s) {
+  using enum ExpectedWait::What;
+  ExpectedWaits expected;
   for (const auto& [microbatch, flight] : s.flights) {
-    for (const auto& [source, piece] : flight.pieces) {
-      mine.owes.push_back({asked::kGradient, microbatch, SourceLeaderName(s.config.edge, source)});
-    }
-    if (microbatch < s.delivered) {
-      mine.waits.push_back({asked::kGradient, "microbatch", microbatch, s.config.stage_name, true});
-      continue;
-    }
+    if (microbatch < s.delivered) continue;
     for (const int source : s.sources) {
-      const std::string peer = SourceLeaderName(s.config.edge, source);
       const auto piece = flight.pieces.find(source);
-      if (piece == flight.pieces.end()) {
-        mine.waits.push_back({"slice", "microbatch", microbatch, peer, false, asked::kGradient});
-      } else if (!piece->second.buffer.defined()) {
-        mine.waits.push_back(
-            {"bytes of the slice from " + peer, "microbatch", microbatch, "", false});
-      }
+      const bool arrived = piece != flight.pieces.end();
+      if (arrived && piece->second.buffer.defined()) continue;
+      expected.push_back({arrived ? kRequestBytes : kRequest, KindOf<Slice>(), microbatch,
+                          s.config.source_leaders.at(static_cast<std::size_t>(source))});
     }
   }
-  return {{mine}};
+  return expected;
 }
 
 }  // namespace
@@ -130,6 +121,7 @@ DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self,
   s.config = std::move(config);
   s.sources =
       PeersOf(s.config.destination[static_cast<std::size_t>(s.config.shard)], s.config.source);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Slice& slice) -> caf::result<GradientSlice> {
         auto asker = self->make_response_promise<GradientSlice>();
@@ -143,7 +135,6 @@ DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self,
       [self](const SliceArrived& arrived) {
         OnPiece(self, arrived.microbatch, arrived.peer, arrived.buffer);
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

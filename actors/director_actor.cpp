@@ -103,6 +103,14 @@ void ShowUpdated(DirectorPointer self, std::int64_t number, std::vector<TensorKi
   });
 }
 
+/// "report of round 3 from stage language.s0 dp1".
+std::string OldestUnanswered(DirectorPointer self) {
+  const SentRequest& sent = *std::ranges::min_element(self->unanswered(), {}, &SentRequest::number);
+  Wait wait = InWords(sent, [](const caf::actor_addr&) { return ActorKey(); });
+  wait.whom = ToString(self->state.config.names.at(sent.to));
+  return WithoutArticle(wait);
+}
+
 void CheckComplete(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
   const auto found = s.open.find(number);
@@ -111,10 +119,8 @@ void CheckComplete(DirectorPointer self, std::int64_t number) {
   if (!open.missing_reports.empty() || !open.missing_updates.empty()) return;
   // Everybody answers in the order of the rounds: what an older one still lacks will not come.
   if (s.open.begin()->first < number) {
-    return Fail(self, kDirectorName + " has no " +
-                          WithoutArticle(WaitsOf(s).actors.front().waits.front()) +
-                          ", but all of round " + std::to_string(number) +
-                          ": a message between them is lost");
+    return Fail(self, kDirectorName + " has no " + OldestUnanswered(self) + ", but all of round " +
+                          std::to_string(number) + ": a message between them is lost");
   }
   if (!s.config.inspect || !open.result.round.train) return Complete(self, number);
   ShowUpdated(self, number,
@@ -328,7 +334,6 @@ Director::behavior_type RunDirector(DirectorPointer self, DirectorConfig config)
         self->state.stopped_early = true;
         if (self->state.asker.pending()) Pump(self);
       },
-      [&s = self->state](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

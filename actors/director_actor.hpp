@@ -102,14 +102,12 @@ struct Checkpoints {
 
 struct DirectorConfig {
   std::vector<Stage> stages;
-  std::vector<std::string> stage_names;  ///< what they are called
-  std::vector<std::string> sinks;        ///< by stage: its module if it is a sink, else empty
+  std::vector<std::string> sinks;  ///< by stage: its module if it is a sink, else empty
   std::vector<Feed> feeds;
   std::vector<Phase> phases;
   std::vector<Update> updates;
-  std::vector<std::string> update_names;
   std::vector<std::pair<LockStep, ToSet<Inspect>>> shards;  ///< everyone who has tensors
-  std::vector<std::string> shard_names;                     ///< what these lock steps are called
+  std::map<caf::actor_addr, ActorId> names;                 ///< of stages and updates, for errors
   RoundPlan rounds;
   int rounds_ahead = 1;  ///< rounds begun before the current one is complete
   bool inspect = false;  ///< stop after every step and show all tensors to the observer
@@ -142,14 +140,13 @@ struct DirectorState {
   std::int64_t next_round = 0;
   bool last_begun = false;
   bool finishing = false;
-  bool storing = false;   ///< shards are being saved or loaded: no round begins
-  bool draining = false;  ///< a checkpoint is due by time: no round begins before it
-  std::map<std::size_t, Wait> asked_shards;  ///< not answered; by place in the configuration
-  bool stopped_early = false;                ///< StopSoon has come
-  std::int64_t steps_done = 0;               ///< training steps of the latest complete round
-  std::int64_t checkpoint_at = -1;           ///< steps of the latest checkpoint
-  std::int64_t stored_ns = 0;                ///< when that was complete, or the job began
-  std::int64_t completed_ns = 0;             ///< when the latest round was complete
+  bool storing = false;             ///< shards are being saved or loaded: no round begins
+  bool draining = false;            ///< a checkpoint is due by time: no round begins before it
+  bool stopped_early = false;       ///< StopSoon has come
+  std::int64_t steps_done = 0;      ///< training steps of the latest complete round
+  std::int64_t checkpoint_at = -1;  ///< steps of the latest checkpoint
+  std::int64_t stored_ns = 0;       ///< when that was complete, or the job began
+  std::int64_t completed_ns = 0;    ///< when the latest round was complete
   Promise<JobDone> asker;
 };
 

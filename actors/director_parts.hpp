@@ -19,9 +19,6 @@ inline auto OnError(DirectorPointer self) {
   return [self](const caf::error& reason) { Fail(self, TextOf(reason)); };
 }
 
-/// Who has not answered what.
-Waits WaitsOf(const DirectorState& s);
-
 // What is asked of all shards of the job. Each goes on with `then` when all have answered; a
 // failure ends the job instead.
 

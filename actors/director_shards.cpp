@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "actors/director_parts.hpp"
-#include "actors/names.hpp"
 
 namespace troupe {
 namespace {
@@ -21,17 +20,9 @@ bool FetchAll(DirectorPointer self, std::vector<TensorPiece>& pieces) {
   }
 }
 
-/// One set of shards has been asked for `what`, until Answered.
-template <class Command>
-void Asked(DirectorState& s, std::size_t place, const char* what, const ToSet<Command>& set) {
-  std::vector<int> ranks;
-  for (const auto& [rank, command] : set.parts) ranks.push_back(rank);
-  s.asked_shards[place] = {OnRanks(what, ranks), "", 0, s.config.shard_names.at(place), true};
-}
-
 /// The same command to every shard of the job, then goes on with what all answered.
 template <class Command, class Then>
-void TellShards(DirectorPointer self, const char* what, Command command, Then then) {
+void TellShards(DirectorPointer self, Command command, Then then) {
   DirectorState& s = self->state;
   struct Gathered {
     std::size_t missing = 0;
@@ -39,8 +30,7 @@ void TellShards(DirectorPointer self, const char* what, Command command, Then th
   };
   auto gathered = std::make_shared<Gathered>();
   gathered->missing = s.config.shards.size();
-  for (std::size_t place = 0; place < s.config.shards.size(); ++place) {
-    const auto& [devices, inspects] = s.config.shards[place];
+  for (const auto& [devices, inspects] : s.config.shards) {
     const std::size_t first = gathered->shards.size();
     ToSet<Command> set;
     for (const auto& [rank, inspect] : inspects.parts) {
@@ -48,11 +38,9 @@ void TellShards(DirectorPointer self, const char* what, Command command, Then th
       command.stage = inspect.stage;
       set.parts.emplace_back(rank, command);
     }
-    Asked(s, place, what, set);
     self->request(devices, caf::infinite, std::move(set))
         .then(
-            [&s, gathered, then, place, first](const FromSet<ShardStored>& stored) {
-              s.asked_shards.erase(place);
+            [gathered, then, first](const FromSet<ShardStored>& stored) {
               for (std::size_t i = 0; i < stored.parts.size(); ++i) {
                 gathered->shards.at(first + i).sha256 = stored.parts[i].sha256;
               }
@@ -73,14 +61,11 @@ void InspectShards(DirectorPointer self, TensorKind kind,
   DirectorState& s = self->state;
   auto gather = std::make_shared<Gather>();
   gather->missing = s.config.shards.size();
-  for (std::size_t place = 0; place < s.config.shards.size(); ++place) {
-    auto [devices, set] = s.config.shards[place];
+  for (auto [devices, set] : s.config.shards) {
     for (auto& [rank, inspect] : set.parts) inspect.kind = kind;
-    Asked(s, place, asked::kInspecting, set);
     self->request(devices, caf::infinite, std::move(set))
         .then(
-            [self, gather, then, place](const FromSet<Inspected>& done) {
-              self->state.asked_shards.erase(place);
+            [self, gather, then](const FromSet<Inspected>& done) {
               for (const auto& part : done.parts) {
                 gather->pieces.insert(gather->pieces.end(), part.pieces.begin(), part.pieces.end());
               }
@@ -94,12 +79,11 @@ void InspectShards(DirectorPointer self, TensorKind kind,
 void SaveShards(DirectorPointer self, const std::string& folder,
                 std::function<void(const std::vector<SavedShard>&)> then) {
   const DirectorState& s = self->state;
-  TellShards(self, asked::kSaving, SaveShard{0, folder, s.steps_done, s.next_round},
-             std::move(then));
+  TellShards(self, SaveShard{0, folder, s.steps_done, s.next_round}, std::move(then));
 }
 
 void LoadShards(DirectorPointer self, const std::string& folder, std::function<void()> then) {
-  TellShards(self, asked::kLoading, LoadShard{0, folder},
+  TellShards(self, LoadShard{0, folder},
              [then = std::move(then)](const std::vector<SavedShard>&) { then(); });
 }
 

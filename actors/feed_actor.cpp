@@ -76,31 +76,18 @@ void Pump(FeedPointer self) {
   }
 }
 
-Waits WaitsOf(const FeedState& s) {
-  ActorWaits mine;
-  mine.who = s.config.name;
-  for (const auto& [unit, stages] : s.out) {
-    for (const std::size_t stage : stages) {
-      mine.waits.push_back(
-          {asked::kTaking, "microbatch", unit, s.config.stage_names.at(stage), true});
-    }
-  }
-  return {{mine}};
-}
-
 }  // namespace
 
 Feed::behavior_type RunFeed(FeedPointer self, FeedConfig config) {
   self->state.config = std::move(config);
   return {[self](const RoundBegin& begin) {
-            FeedState& s = self->state;
-            if (begin.round.number != s.next_round++) {
-              return Fail(self, WrongRound(s.config.name, s.next_round - 1, begin.round));
-            }
-            s.rounds.push_back(begin.round);
-            Pump(self);
-          },
-          [&s = self->state](const ReportWaits&) { return WaitsOf(s); }};
+    FeedState& s = self->state;
+    if (begin.round.number != s.next_round++) {
+      return Fail(self, WrongRound(s.config.name, s.next_round - 1, begin.round));
+    }
+    s.rounds.push_back(begin.round);
+    Pump(self);
+  }};
 }
 
 }  // namespace troupe

@@ -31,7 +31,6 @@ struct FeedConfig {
   std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
   int ahead = 2;                           ///< units loaded before they are needed
   std::vector<Stage> stages;               ///< the first stage, and the last where it reads labels
-  std::vector<std::string> stage_names;    ///< what they are called
   std::shared_ptr<InputSource> source;
   std::shared_ptr<AbortSignal> abort;
 };

@@ -182,16 +182,15 @@ std::vector<OutgoingLink> JobBuilder::TargetsOf(int stage, int dp) const {
   std::vector<OutgoingLink> targets;
   for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
     const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
-    const std::string name = ToString(plan_.ActorAt(index, EdgeEnd::kSource, dp));
     if (link.edge < 0) {
-      targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index), name});
+      targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index)});
       continue;
     }
     const auto phase = phases_.find(index);
     if (phase != phases_.end()) {
-      targets.push_back({phase->second, dp, name});
+      targets.push_back({phase->second, dp});
     } else {
-      targets.push_back({sources_.at(index).at(dp), 0, name});
+      targets.push_back({sources_.at(index).at(dp), 0});
     }
   }
   return targets;
@@ -202,15 +201,10 @@ void JobBuilder::Stages(int stage) {
   const auto found = updates_.find(plan_.UpdateOf(stage));
   if (found != updates_.end()) update = found->second;
   for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
-    SpawnStage request{stage,
-                       dp,
-                       LockStepOf(plan_.RanksOf(stage, dp).front()),
-                       ToString(plan_.LockStepActorOf(stage, dp)),
-                       TargetsOf(stage, dp),
-                       update};
+    SpawnStage request{stage, dp, LockStepOf(plan_.RanksOf(stage, dp).front()),
+                       TargetsOf(stage, dp), update};
     if (const auto apart = pass_lock_steps_.find({stage, dp}); apart != pass_lock_steps_.end()) {
       request.devices = apart->second;
-      request.lock_step = ToString(plan_.PassLockStepActor(stage, dp));
     }
     AskForActor<Stage>(HomeOfStage(stage, dp), std::move(request),
                        [this, stage, dp](Stage handle) { stages_[stage][dp] = handle; });
@@ -227,7 +221,7 @@ void JobBuilder::Feeds() {
         SpawnFeed& request = requests[HomeOfStage(stage, dp)];
         request.module = static_cast<int>(m);
         request.dp = dp;
-        request.stages.push_back({replicas.at(dp), ToString(plan_.StageActor(stage, dp))});
+        request.stages.push_back(replicas.at(dp));
       }
       for (auto& [home, request] : requests) {
         AskForActor<Feed>(home, std::move(request),
@@ -257,7 +251,7 @@ void JobBuilder::TheDirector() {
   for (const auto& [stage, replicas] : stages_) {
     for (const auto& [dp, handle] : replicas) {
       config.stages.push_back(handle);
-      config.stage_names.push_back(ToString(plan_.StageActor(stage, dp)));
+      config.names[handle.address()] = plan_.StageActor(stage, dp);
       config.sinks.push_back(SinkModule(plan_, stage));
     }
   }
@@ -265,7 +259,7 @@ void JobBuilder::TheDirector() {
   for (const auto& [link, phase] : phases_) config.phases.push_back(phase);
   for (const auto& [index, update] : updates_) {
     config.updates.push_back(update);
-    config.update_names.push_back(ToString(plan_.UpdateActor(index)));
+    config.names[update.address()] = plan_.UpdateActor(index);
   }
   std::map<int, ToSet<Inspect>> sets;
   for (const auto& [rank, set] : plan_.lock_steps()) {
@@ -275,7 +269,7 @@ void JobBuilder::TheDirector() {
   }
   for (auto& [set, inspect] : sets) {
     config.shards.emplace_back(lock_steps_.at(set), inspect);
-    config.shard_names.push_back(ToString(LockStepActor(set)));
+    config.names[lock_steps_.at(set).address()] = LockStepActor(set);
   }
   config.rounds = config_.rounds;
   config.rounds_ahead = config_.rounds_ahead;
@@ -291,7 +285,6 @@ void JobBuilder::TheDirector() {
                                 ? self_->spawn<caf::detached>(RunDirector, std::move(config))
                                 : self_->spawn(RunDirector, std::move(config));
   Adopt(self_, caf::actor_cast<caf::actor>(director), DirectorActor(), true);
-  self_->state.waiting.insert(director.address());
   self_->state.director = director;
 }
 

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "actors/actor_base.hpp"
@@ -28,27 +27,16 @@ namespace troupe {
 
 struct LockStepOrder {
   DeviceOrder order;
-  std::map<int, std::string> names;  ///< by stage of the order: the actor that commands it
+  std::map<int, ActorId> stages;  ///< by stage of the order: the actor that commands it
 };
 
 struct LockStepConfig {
-  std::string name;
   std::map<int, Device> devices;        ///< by rank
   std::map<int, LockStepOrder> orders;  ///< by rank, where it has one
 };
 
 struct LockStepState {
   static constexpr const char* name = "lock_step";
-
-  /// A set that has come and has not been answered in full.
-  struct OpenSet {
-    std::string what;  ///< "forward"
-    std::string unit;
-    std::int64_t number = 0;
-    std::vector<int> ranks;
-    std::vector<bool> answered;  ///< by place in `ranks`
-    bool sent = false;
-  };
 
   /// A pass that waits for its turn. Ranks of one set have the same order: the first speaks for
   /// all.
@@ -60,8 +48,6 @@ struct LockStepState {
   LockStepConfig config;
   std::map<int, std::size_t> turns;           ///< by rank: place in its order
   std::map<int, std::vector<HeldPass>> held;  ///< by rank
-  std::int64_t next_set = 0;
-  std::map<std::int64_t, OpenSet> open;
 };
 
 LockStep::behavior_type RunLockStep(ActorPointer<LockStep, LockStepState> self,

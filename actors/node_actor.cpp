@@ -72,7 +72,7 @@ void OnDown(NodePointer self, const caf::down_msg& down) {
   const auto child = s.children.find(down.source);
   if (child == s.children.end()) return;
   if (!s.stopping) {
-    const std::string& name = child->second;
+    const std::string name = ToString(child->second);
     s.config.abort->Raise(
         {name + " ended unasked: " + TextOf(down.reason), FailureKind::kError, {name}});
   }

@@ -99,11 +99,10 @@ struct NodeState {
   Promise<NodesKnown> nodes_asker;
 
   std::shared_ptr<void> abort_subscription;
-  std::shared_ptr<JobBuilder> builder;              ///< process 0
-  Director director;                                ///< process 0
-  std::map<caf::actor_addr, std::string> children;  ///< alive, with their names
+  std::shared_ptr<JobBuilder> builder;          ///< process 0
+  Director director;                            ///< process 0
+  std::map<caf::actor_addr, ActorId> children;  ///< alive
   std::vector<caf::actor> owned;
-  std::set<caf::actor_addr> waiting;  ///< of them, those that can be asked what they wait for
 
   bool running = false;                   ///< RunJob has come
   Promise<DevicesSpawned> devices_asker;  ///< came before RunJob

@@ -3,7 +3,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "actors/names.hpp"
@@ -13,19 +13,20 @@
 namespace troupe {
 namespace {
 
-/// Adds those that cannot be asked: whether they are in a handler.
-void AddSilent(const NodeConfig& config, std::vector<ActorWaits>& all) {
-  if (!config.actors) return;
-  std::set<std::string> told;
-  for (const ActorWaits& actor : all) told.insert(actor.who);
-  for (const auto& entry : config.actors->List()) {
-    if (told.count(entry.name) != 0) continue;
-    ActorWaits actor;
-    actor.who = entry.name;
-    // With messages that it has not read, nothing is known of what it owes.
-    actor.busy = entry.activity->busy() || entry.activity->unread() > 0;
-    all.push_back(std::move(actor));
-  }
+/// By where an actor lives.
+KeyOf KeysOf(const NodeState& s) {
+  std::map<caf::node_id, ProcessId> processes;
+  for (const auto& [process, node] : s.nodes) processes[node.node()] = process;
+  return [processes](const caf::actor_addr& address) {
+    const auto process = processes.find(address.node());
+    return process == processes.end() ? ActorKey() : ActorKey{process->second, address.id()};
+  };
+}
+
+/// A device in a handler does not answer before that ends, which may take long.
+bool CanAnswer(const caf::actor& child, const ActorId& id) {
+  const auto* const active = dynamic_cast<Active*>(caf::actor_cast<caf::abstract_actor*>(child));
+  return id.kind != ActorKind::kDevice || !active->activity()->busy();
 }
 
 /// What the actors of all processes wait for.
@@ -39,7 +40,9 @@ void AskAllWaits(NodePointer self, std::function<void(std::vector<ActorWaits>)> 
   gather->missing = self->state.nodes.size();
   gather->then = std::move(then);
   const auto answered = [gather] {
-    if (--gather->missing == 0) gather->then(std::move(gather->actors));
+    if (--gather->missing > 0) return;
+    NameActors(gather->actors);
+    gather->then(std::move(gather->actors));
   };
   for (const auto& [process, node] : self->state.nodes) {
     self->request(node, std::chrono::milliseconds(1000), ReportWaits{})
@@ -55,41 +58,47 @@ void AskAllWaits(NodePointer self, std::function<void(std::vector<ActorWaits>)> 
 }  // namespace
 
 caf::result<Waits> CollectWaits(NodePointer self) {
+  const NodeState& s = self->state;
   struct Gather {
     Waits waits;
     std::size_t missing = 0;
-    caf::typed_response_promise<Waits> promise;
+    Promise<Waits> promise;
   };
   auto gather = std::make_shared<Gather>();
   gather->promise = self->make_response_promise<Waits>();
-  const auto answered = [self, gather] {
+  const auto answered = [&s, gather] {
     if (--gather->missing > 0) return;
-    const NodeConfig& config = self->state.config;
     auto& all = gather->waits.actors;
-    if (config.group_waits) {
-      for (auto& wait : config.group_waits->List()) all.push_back(std::move(wait));
+    if (s.config.group_waits) {
+      for (auto& wait : s.config.group_waits->List()) all.push_back(std::move(wait));
     }
-    AddSilent(config, all);
-    const auto& processes = config.processes->processes();
+    const auto& processes = s.config.processes->processes();
     if (processes.size() > 1) {
-      const std::string& node = processes[static_cast<std::size_t>(config.self)].name;
+      const std::string& node = processes[static_cast<std::size_t>(s.config.self)].name;
       for (ActorWaits& actor : all) actor.node = node;
     }
     gather->promise.deliver(gather->waits);
   };
   gather->missing = 1;
-  for (const caf::actor& child : self->state.owned) {
-    if (!self->state.waiting.count(child.address())) continue;
+  const KeyOf key_of = KeysOf(s);
+  for (const caf::actor& child : s.owned) {
+    const ActorId& id = s.children.at(child.address());
+    const ActorWaits silent{ToString(id), "", true, {}, {}, key_of(child.address())};
+    if (!CanAnswer(child, id)) {
+      gather->waits.actors.push_back(silent);
+      continue;
+    }
     ++gather->missing;
-    self->request(caf::actor_cast<Waiting>(child), std::chrono::milliseconds(500), ReportWaits{})
+    self->request(caf::actor_cast<Debtor>(child), std::chrono::milliseconds(500), ReportDebts{})
         .then(
-            [gather, answered](const Waits& waits) {
-              auto& all = gather->waits.actors;
-              all.insert(all.end(), waits.actors.begin(), waits.actors.end());
+            [gather, answered, key_of, silent](const Debts& debts) {
+              ActorWaits& waits = gather->waits.actors.emplace_back(silent);
+              waits.busy = false;
+              AddInWords(debts, key_of, waits);
               answered();
             },
-            [gather, answered, name = self->state.children.at(child.address())](const caf::error&) {
-              gather->waits.actors.push_back({name, "", true, {}, {}});
+            [gather, answered, silent](const caf::error&) {
+              gather->waits.actors.push_back(silent);
               answered();
             });
   }

@@ -61,14 +61,8 @@ void Exchange(PhasePointer self, std::int64_t unit, ExchangePlan plan, Window& w
                            RunExchange{s.config.stage, s.config.group, window.round, unit, shared,
                                        std::move(rows[place])});
   }
-  window.exchanging = true;
-  const auto done = [&s, unit, then](const FromSet<ExchangeDone>& answers) {
-    const auto found = s.windows.find(unit);
-    if (found != s.windows.end()) found->second.exchanging = false;
-    then(answers);
-  };
   self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(done, [self](const caf::error& reason) { Fail(self, reason); });
+      .then(then, [self](const caf::error& reason) { Fail(self, reason); });
 }
 
 /// The last gradient of the window is here: back to the encoder's ranks.
@@ -102,7 +96,6 @@ void OnGradient(PhasePointer self, std::int64_t unit, std::size_t replica,
   const auto m = static_cast<std::size_t>(gradient.unit - window.first_microbatch);
   window.none = window.none || gradient.shards.empty();
   window.gradients[replica][m] = gradient.shards;
-  window.answered[replica][m] = true;
   --window.missing_gradients;
   StartRestoreIfDue(self, unit);
   if (window.missing_gradients == 0) TransformBack(self, unit);
@@ -132,8 +125,6 @@ void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDo
   window.gradients.assign(
       static_cast<std::size_t>(replicas),
       std::vector<std::vector<Buffer>>(static_cast<std::size_t>(window.microbatches)));
-  window.answered.assign(static_cast<std::size_t>(replicas),
-                         std::vector<bool>(static_cast<std::size_t>(window.microbatches)));
   window.missing_gradients = static_cast<std::size_t>(replicas * window.microbatches);
   StartOffload(self, unit);
   for (int replica = 0; replica < replicas; ++replica) {
@@ -207,33 +198,19 @@ Window& Open(PhaseState& s, std::int64_t unit) {
   return window;
 }
 
-Waits WaitsOf(const PhaseState& s) {
-  ActorWaits mine;
-  mine.who = PhaseName(s.config.edge);
+/// The rows that a window which has begun to arrive lacks.
+ExpectedWaits ExpectedBy(const PhaseState& s) {
+  ExpectedWaits expected;
   for (const auto& [unit, window] : s.windows) {
     for (std::size_t replica = 0; replica < window.askers.size(); ++replica) {
-      const std::string& encoder = s.config.encoder_names.at(replica);
-      if (window.askers[replica].pending()) {
-        mine.owes.push_back({asked::kGradient, unit, encoder});
-      } else {
-        mine.waits.push_back({"activation", "window", unit, encoder, false, asked::kGradient});
-      }
-    }
-    if (window.exchanging) {
-      mine.waits.push_back(
-          {OnRanks(asked::kExchange, s.config.ranks), "window", unit, s.config.lock_step, true});
-    }
-    AddOffloadWaits(s.config, unit, window, mine.waits);
-    for (std::size_t replica = 0; replica < window.gradients.size(); ++replica) {
-      for (std::size_t m = 0; m < window.gradients[replica].size(); ++m) {
-        if (window.answered[replica][m]) continue;
-        mine.waits.push_back({asked::kGradient, "microbatch",
-                              window.first_microbatch + static_cast<std::int64_t>(m),
-                              s.config.language_names.at(replica), true});
-      }
+      if (window.askers[replica].pending()) continue;
+      expected.push_back({.kind = KindOf<Activation>(),
+                          .number = unit,
+                          .from = s.config.encoders.at(replica),
+                          .unit = RequestUnit::kWindow});
     }
   }
-  return {{mine}};
+  return expected;
 }
 
 }  // namespace
@@ -241,6 +218,7 @@ Waits WaitsOf(const PhaseState& s) {
 Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config) {
   PhaseState& s = self->state;
   s.config = std::move(config);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
@@ -258,8 +236,7 @@ Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config) {
       [self, &s](const RoundBegin& begin) {
         const Round& round = begin.round;
         if (round.number != s.next_round++) {
-          return Fail(self,
-                      MakeFailure(WrongRound(PhaseName(s.config.edge), s.next_round - 1, round)));
+          return Fail(self, MakeFailure(WrongRound(s.config.name, s.next_round - 1, round)));
         }
         s.rounds.push_back(
             {round.number, s.next_unit, s.next_microbatch, round.microbatches, round.train});
@@ -267,7 +244,6 @@ Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config) {
         s.next_microbatch += round.microbatches;
         if (s.rounds.size() > 4) s.rounds.erase(s.rounds.begin());
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

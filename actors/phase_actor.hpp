@@ -46,23 +46,21 @@
 namespace troupe {
 
 struct PhaseConfig {
-  std::string edge;
+  std::string name;        ///< "phase vision>language"
   int stage = 0;           ///< the encoder's last, as index in the StageGraph
   int group = 0;           ///< number of the exchange group
   std::vector<int> ranks;  ///< of the group; a member's place is its number in the exchange
   Grid encoder = Grid({}, {0});
   Grid language = Grid({}, {0});
   std::int64_t samples_per_microbatch = 1;
-  std::int64_t window = 0;                  ///< microbatches per encoder pass; 0 = the whole round
-  std::vector<Downstream> stages;           ///< language first stage, by replica
-  std::vector<std::string> encoder_names;   ///< the actors of the encoder's last stage, by replica
-  std::vector<std::string> language_names;  ///< those of `stages`
-  int link = 0;                             ///< the language stage's number for this edge
+  std::int64_t window = 0;         ///< microbatches per encoder pass; 0 = the whole round
+  std::vector<Downstream> stages;  ///< language first stage, by replica
+  std::vector<ActorId> encoders;   ///< the encoder's last stage, by replica
+  int link = 0;                    ///< the language stage's number for this edge
   /// What offloads: (rank, stage index) of every shard of the encoder; empty: nothing does.
   std::vector<std::pair<int, int>> offloads;
   std::int64_t restore_ahead = 0;  ///< gradients that each replica owes when restoring begins
   LockStep devices;
-  std::string lock_step;  ///< what that is called
   std::shared_ptr<AbortSignal> abort;
 };
 
@@ -80,10 +78,8 @@ struct PhaseState {
     std::vector<Activation> activations;  ///< by encoder replica
     std::vector<Promise<Gradient>> askers;
     std::size_t here = 0;
-    bool exchanging = false;  ///< rows are on their way between ranks
-    Route route;              ///< encoder replica -> language replica
+    Route route;  ///< encoder replica -> language replica
     std::vector<std::vector<std::vector<Buffer>>> gradients;  ///< [replica][microbatch][tp x cp]
-    std::vector<std::vector<bool>> answered;  ///< [replica][microbatch]: the gradient has been told
     std::size_t missing_gradients = 0;
     bool none = false;
     Place state = Place::kHere;
@@ -123,9 +119,6 @@ void StartOffload(PhasePointer self, std::int64_t unit);       ///< phase 2 begi
 void StartRestoreIfDue(PhasePointer self, std::int64_t unit);  ///< a gradient has come
 /// Runs `phase3` when the state is there.
 void WhenRestored(PhasePointer self, std::int64_t unit, std::function<void()> phase3);
-/// Adds what the window waits for.
-void AddOffloadWaits(const PhaseConfig& config, std::int64_t unit, const PhaseState::Window& window,
-                     std::vector<Wait>& waits);
 
 /// The place of `rank` in `ranks`, which hold it.
 int PlaceOf(int rank, const std::vector<int>& ranks);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/names.hpp"
 #include "actors/phase_actor.hpp"
 
 namespace troupe {
@@ -15,12 +14,6 @@ using Window = PhaseState::Window;
 Window* Find(PhaseState& s, std::int64_t unit) {
   const auto found = s.windows.find(unit);
   return found == s.windows.end() ? nullptr : &found->second;
-}
-
-std::vector<int> RanksOf(const PhaseConfig& config) {
-  std::vector<int> ranks;
-  for (const auto& [rank, stage] : config.offloads) ranks.push_back(rank);
-  return ranks;
 }
 
 /// The same command to all that offload, in one order with everything else on their ranks.
@@ -74,13 +67,6 @@ void WhenRestored(PhasePointer self, std::int64_t unit, std::function<void()> ph
   if (window == nullptr) return;
   if (window->state == Place::kHere) return phase3();
   window->when_restored = std::move(phase3);
-}
-
-void AddOffloadWaits(const PhaseConfig& config, std::int64_t unit, const Window& window,
-                     std::vector<Wait>& waits) {
-  if (window.state != Place::kLeaving && window.state != Place::kReturning) return;
-  const char* what = window.state == Place::kLeaving ? asked::kOffload : asked::kRestore;
-  waits.push_back({OnRanks(what, RanksOf(config)), "window", unit, config.lock_step, true});
 }
 
 }  // namespace troupe

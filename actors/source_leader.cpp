@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "actors/boundary_leader.hpp"
-#include "actors/names.hpp"
 
 namespace troupe {
 namespace {
@@ -172,25 +171,17 @@ void Pump(SourcePointer self) {
   }
 }
 
-Waits WaitsOf(const SourceLeaderState& s) {
-  ActorWaits mine;
-  mine.who = SourceLeaderName(s.config.edge, s.config.shard);
-  for (const auto& waiting : s.waiting) {
-    mine.owes.push_back({asked::kGradient, waiting.activation.unit, s.config.stage_name});
-  }
+/// Gradients whose bytes are on their way; everything else has been asked for.
+ExpectedWaits ExpectedBy(const SourceLeaderState& s) {
+  ExpectedWaits expected;
   for (const auto& [microbatch, flight] : s.flights) {
-    mine.owes.push_back({asked::kGradient, microbatch, s.config.stage_name});
     for (const auto& piece : flight.pieces) {
-      const std::string peer = DestinationLeaderName(s.config.edge, piece.destination);
-      if (!piece.told) {
-        mine.waits.push_back({asked::kGradient, "microbatch", microbatch, peer, true});
-      } else if (!piece.answered) {
-        mine.waits.push_back(
-            {"bytes of the gradient from " + peer, "microbatch", microbatch, "", false});
-      }
+      if (!piece.told || piece.answered) continue;
+      expected.push_back({ExpectedWait::What::kAnswerBytes, KindOf<Slice>(), microbatch,
+                          s.config.peers.at(piece.destination).address()});
     }
   }
-  return {{mine}};
+  return expected;
 }
 
 }  // namespace
@@ -210,6 +201,7 @@ std::vector<int> PeersOf(const std::vector<Interval>& shard, const Assignment& o
 SourceLeader::behavior_type RunSourceLeader(SourcePointer self, SourceLeaderConfig config) {
   SourceLeaderState& s = self->state;
   s.config = std::move(config);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
         auto asker = self->make_response_promise<Gradient>();
@@ -220,7 +212,6 @@ SourceLeader::behavior_type RunSourceLeader(SourcePointer self, SourceLeaderConf
       [self](const SliceArrived& arrived) {
         OnPiece(self, arrived.microbatch, arrived.peer, arrived.buffer);
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -24,9 +24,6 @@ Handle Make(NodePointer self, const ActorId& id, bool threaded, Run run, ActorCo
                             ? self->template spawn<caf::detached>(run, std::move(config))
                             : self->spawn(run, std::move(config));
   Adopt(self, caf::actor_cast<caf::actor>(handle), id, threaded);
-  if constexpr (kCanReportWaits<Handle>) {
-    self->state.waiting.insert(handle.address());
-  }
   return handle;
 }
 
@@ -87,7 +84,7 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
     std::vector<std::string> names;
     for (const int rank : ranks) {
       homes.push_back(s.config.processes->HomeOf(rank));
-      names.push_back(DeviceName(rank));
+      names.push_back(ToString(DeviceActor(rank)));
     }
     if (std::find(homes.begin(), homes.end(), s.config.self) == homes.end()) continue;
     const GroupNames group{s.config.group_waits.get(), "exchange " + edge.name, std::move(names)};
@@ -105,14 +102,14 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
 }  // namespace
 
 void Adopt(NodePointer self, const caf::actor& child, const ActorId& id, bool threaded) {
-  const std::string name = ToString(id);
   self->monitor(child);
   // A job can fail while it is still being built: who comes too late goes at once.
   if (self->state.stopping) {
     caf::anon_send_exit(child, caf::exit_reason::user_shutdown);
-    self->state.children.emplace(child.address(), name);
+    self->state.children.emplace(child.address(), id);
     return;
   }
+  const std::string name = ToString(id);
   auto* const active = dynamic_cast<Active*>(caf::actor_cast<caf::abstract_actor*>(child));
   if (self->state.config.actors) {
     self->state.config.actors->Add({name, threaded, active->activity()});
@@ -124,7 +121,7 @@ void Adopt(NodePointer self, const caf::actor& child, const ActorId& id, bool th
   for (const PlantedFault& fault : self->state.config.faults) {
     if (fault.actor == name) active->Plant(fault);
   }
-  self->state.children.emplace(child.address(), name);
+  self->state.children.emplace(child.address(), id);
   self->state.owned.push_back(child);
 }
 
@@ -162,14 +159,14 @@ Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
   const JobPlan& plan = PlanOf(self);
   const ActorId id = request.set >= 0 ? LockStepActor(request.set)
                                       : plan.PassLockStepActor(request.stage, request.dp);
-  LockStepConfig config{ToString(id), request.devices, {}};
+  LockStepConfig config{request.devices, {}};
   for (const auto& [rank, device] : request.devices) {
     const DeviceOrder* order = plan.OrderOn(rank);
     if (order == nullptr) continue;
     config.orders[rank].order = *order;
     for (const auto& [stage, shard] : plan.ShardsOn(rank)) {
       if (std::ranges::count(*order, stage, &StagePass::stage) == 0) continue;
-      config.orders[rank].names[stage] = ToString(plan.StageActor(stage, shard.dp));
+      config.orders[rank].stages[stage] = plan.StageActor(stage, shard.dp);
     }
   }
   return Answer(Make<LockStep>(self, id, false, RunLockStep, std::move(config)));
@@ -181,13 +178,12 @@ Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
   UpdateConfig config;
   const ActorId id = plan.UpdateActor(request.update);
   config.name = ToString(id);
-  config.lock_step = ToString(plan.LockStepActorOf(update.stages.front(), 0));
   config.devices = request.devices;
   config.abort = self->state.config.abort;
   for (const int stage : update.stages) {
     const Grid& grid = plan.GridOfStage(stage);
     for (int dp = 0; dp < grid.layout().dp; ++dp) {
-      config.replicas.push_back(ToString(plan.StageActor(stage, dp)));
+      config.replicas.push_back(plan.StageActor(stage, dp));
       for (const int rank : plan.RanksOf(stage, dp)) config.shards.emplace_back(rank, stage);
     }
   }
@@ -200,6 +196,7 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   const StagePlan& stage = plan.stages()[static_cast<std::size_t>(request.stage)];
   StageConfig config;
   config.stage = request.stage;
+  config.dp = request.dp;
   config.name = plan.StageName(request.stage, request.dp);
   config.ranks = plan.RanksOf(request.stage, request.dp);
   for (const int rank : config.ranks) {
@@ -207,17 +204,15 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
     if (s.config.gpu_of) config.on_device.push_back(s.config.gpu_of(rank));
   }
   config.devices = request.devices;
-  config.lock_step = request.lock_step;
   config.rule = stage.rule;
   config.rule_without_backward = {.limit = stage.limit};
   config.microbatches_per_unit = plan.ModuleOf(stage.module).microbatches_per_unit;
   config.runs_backward = stage.runs_backward;
   config.reads_data = stage.reads_data;
-  config.feed = ToString(plan.FeedActor(stage.module, request.dp));
+  config.feed = plan.FeedActor(stage.module, request.dp);
   for (std::size_t l = 0; l < stage.in_source.size(); ++l) {
     const int link = plan.graph().stages()[static_cast<std::size_t>(request.stage)].in[l];
-    config.in.push_back({stage.in_source[l],
-                         ToString(plan.ActorAt(link, EdgeEnd::kDestination, request.dp)),
+    config.in.push_back({stage.in_source[l], plan.ActorAt(link, EdgeEnd::kDestination, request.dp),
                          stage.in_carries_gradient[l]});
     const StageLink& incoming = LinkOf(plan, link);
     config.in_fetchers.push_back(incoming.edge < 0 ? FetchersOf(self, incoming.from, request.dp)
@@ -225,6 +220,7 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   }
   config.out = request.out;
   for (const int link : plan.graph().stages()[static_cast<std::size_t>(request.stage)].out) {
+    config.receivers.push_back(plan.ActorAt(link, EdgeEnd::kSource, request.dp));
     const StageLink& outgoing = LinkOf(plan, link);
     config.out_fetchers.push_back(outgoing.edge < 0 ? FetchersOf(self, outgoing.to, request.dp)
                                                     : std::vector<ProcessId>());
@@ -232,9 +228,6 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   config.update = request.update;
   config.queued_passes = s.config.queued_passes;
   config.virtual_time = s.config.takes_ns != nullptr;
-  if (request.update) {
-    config.update_name = ToString(plan.UpdateActor(plan.UpdateOf(request.stage)));
-  }
   config.tensors = s.config.tensors;
   config.abort = s.config.abort;
   const ActorId id = plan.StageActor(request.stage, request.dp);
@@ -253,7 +246,9 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.stage = request.stage;
-  config.stage_name = ToString(plan.StageActor(link.to, request.dp));
+  for (int dp = 0; dp < plan.ModuleOf(edge.from).grid.layout().dp; ++dp) {
+    config.source_leaders.push_back(plan.ActorAt(request.link, EdgeEnd::kSource, dp));
+  }
   config.device = LeaderGpu(self, link.to, request.dp);
   config.peer_homes = LeaderHomes(self, link.from);
   config.tensors = self->state.config.tensors;
@@ -274,7 +269,6 @@ Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.peers = request.peers;
-  config.stage_name = ToString(plan.StageActor(link.from, request.dp));
   config.device = LeaderGpu(self, link.from, request.dp);
   config.peer_homes = LeaderHomes(self, link.to);
   config.tensors = self->state.config.tensors;
@@ -288,7 +282,6 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   const StageLink& link = LinkOf(plan, request.link);
   const EdgePlan& edge = EdgeOf(plan, link);
   PhaseConfig config;
-  config.edge = edge.name;
   config.stage = link.from;
   config.group = link.edge;
   config.encoder = plan.ModuleOf(edge.from).grid;
@@ -300,16 +293,13 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   config.offloads = plan.OffloadsOf(edge.from);
   config.restore_ahead = plan.RestoreAheadOf(edge);
   for (int dp = 0; dp < config.encoder.layout().dp; ++dp) {
-    config.encoder_names.push_back(ToString(plan.StageActor(link.from, dp)));
+    config.encoders.push_back(plan.StageActor(link.from, dp));
   }
-  for (int dp = 0; dp < config.language.layout().dp; ++dp) {
-    config.language_names.push_back(ToString(plan.StageActor(link.to, dp)));
-  }
-  config.lock_step = ToString(plan.LockStepActorOf(link.to, 0));
   config.link = plan.PlaceOf(request.link);
   config.devices = request.devices;
   config.abort = self->state.config.abort;
   const ActorId id = plan.ActorAt(request.link, EdgeEnd::kDestination, 0);
+  config.name = ToString(id);
   return Answer(Make<Phase>(self, id, false, RunPhase, std::move(config)));
 }
 
@@ -319,10 +309,7 @@ Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   config.module = module.config->name;
   config.dp = request.dp;
   config.microbatches_per_unit = module.microbatches_per_unit;
-  for (const FedStage& stage : request.stages) {
-    config.stages.push_back(stage.to);
-    config.stage_names.push_back(stage.name);
-  }
+  config.stages = request.stages;
   config.source = self->state.config.source;
   config.abort = self->state.config.abort;
   const ActorId id = PlanOf(self).FeedActor(request.module, request.dp);

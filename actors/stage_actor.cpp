@@ -66,7 +66,7 @@ void FinishRound(StagePointer self) {
   if (!round.train || !s.config.update) return EndRound(self);
   s.updating = true;
   self->request(s.config.update, caf::infinite,
-                BackwardsDone{round.number, "stage " + s.config.name})
+                BackwardsDone{round.number, s.config.stage, s.config.dp})
       .then([self](const Updated&) { EndRound(self); },
             [self](const caf::error& reason) { Fail(self, reason); });
 }
@@ -118,6 +118,7 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
   s.told.resize(config.out.size());
   s.gradients.resize(config.out.size());
   s.config = std::move(config);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
@@ -158,7 +159,6 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
         s.deciding = false;
         Decide(self);
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

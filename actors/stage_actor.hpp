@@ -34,32 +34,32 @@ namespace troupe {
 
 struct IncomingLink {
   std::string source;            ///< module the rows come from; the stage's own for a pipeline hop
-  std::string from;              ///< the actor that speaks over it, for who asks what we wait for
+  ActorId from;                  ///< who sends over it
   bool carries_gradient = true;  ///< something upstream of the link trains
 };
 
 struct StageConfig {
-  int stage = 0;               ///< index in the StageGraph
+  int stage = 0;  ///< index in the StageGraph
+  int dp = 0;
   std::string name;            ///< "language.s0 dp1"
   std::vector<int> ranks;      ///< one per shard, tp fastest; the first is the boundary leader's
   std::vector<bool> here;      ///< by shard: its device is in this process
   std::vector<int> on_device;  ///< by shard: the GPU that it reads its tensors on; empty: none
   LockStep devices;
-  std::string lock_step;                   ///< what that is called
   StageRule rule;                          ///< of rounds in which this stage runs backwards
   StageRule rule_without_backward;         ///< of the others: 1f1b
   std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
   bool runs_backward = true;
   bool reads_data = false;  ///< a Feed brings Inputs for every unit
-  std::string feed;         ///< what the Feed is called
+  ActorId feed;             ///< that Feed
   std::vector<IncomingLink> in;
   std::vector<OutgoingLink> out;
+  std::vector<ActorId> receivers;  ///< by outgoing link
   /// By link and shard: the process of the stage that fetches what this one sends there, which may
   /// be this one. A link without shards leads to a leader or a phase.
   std::vector<std::vector<ProcessId>> in_fetchers;
   std::vector<std::vector<ProcessId>> out_fetchers;
   Update update;  ///< invalid when the stage has no trainable parameters
-  std::string update_name;
   /// Passes that its devices may have at a time. 1: each is decided when the one before is done.
   /// 2: a device that runs a queue finds the next pass there when it is done with one.
   std::size_t queued_passes = 1;
@@ -121,8 +121,8 @@ struct StageState {
 /// Of the round that is running.
 const StageRule& RuleOf(const StageState& s);
 
-/// What keeps it from going on, and whom it still has to answer.
-Waits WaitsOf(const StageState& s);
+/// What it waits for without having asked for it.
+ExpectedWaits ExpectedBy(const StageState& s);
 
 Stage::behavior_type RunStage(ActorPointer<Stage, StageState> self, StageConfig config);
 

@@ -2,7 +2,6 @@
 // them are here.
 #include <utility>
 
-#include "actors/names.hpp"
 #include "actors/stage_checks.hpp"
 #include "actors/stage_counts.hpp"
 #include "actors/stage_parts.hpp"
@@ -53,7 +52,7 @@ void OnGradient(StagePointer self, std::size_t link, const Gradient& gradient) {
   StageState& s = self->state;
   if (s.failed) return;
   const std::string wrong =
-      WrongUnit(s, "gradient", s.told[link], s.config.out[link].name, gradient.unit);
+      WrongUnit(s, "gradient", s.told[link], s.config.receivers[link], gradient.unit);
   if (!wrong.empty()) return Fail(self, MakeFailure(wrong));
   ++s.told[link];
   StageState::Flight& flight = s.flights.at(gradient.unit);
@@ -61,7 +60,7 @@ void OnGradient(StagePointer self, std::size_t link, const Gradient& gradient) {
   flight.announced[link] = true;
   flight.missing[link] =
       Bring(self, flight.gradients[link],
-            {true, static_cast<int>(link), gradient.unit, 0, {}, false}, asked::kGradient);
+            {true, static_cast<int>(link), gradient.unit, 0, {}, false}, "gradient");
   CountGradients(s, link);
   Pump(self);
 }

@@ -38,11 +38,11 @@ std::string RowMismatch(const StageConfig& config, int link, const UnitPlace& pl
 }
 
 std::string WrongUnit(const StageState& state, const std::string& what, std::int64_t expected,
-                      const std::string& from, std::int64_t got) {
+                      const ActorId& from, std::int64_t got) {
   if (got == expected) return {};
   return state.config.name + ": expected the " + what + " of microbatch " +
-         std::to_string(expected) + " from " + from + InParentheses(PlaceOf(state, expected)) +
-         ", got " + std::to_string(got);
+         std::to_string(expected) + " from " + ToString(from) +
+         InParentheses(PlaceOf(state, expected)) + ", got " + std::to_string(got);
 }
 
 }  // namespace troupe

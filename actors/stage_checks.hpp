@@ -17,6 +17,6 @@ std::string RowMismatch(const StageConfig& config, int link, const UnitPlace& pl
 /// "language.s1: expected the gradient of microbatch 9 from language.s2 (step 2 mb 3), got 10", if
 /// `got` is not `expected`.
 std::string WrongUnit(const StageState& state, const std::string& what, std::int64_t expected,
-                      const std::string& from, std::int64_t got);
+                      const ActorId& from, std::int64_t got);
 
 }  // namespace troupe

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "actors/names.hpp"
 #include "modules/gradient_clip.hpp"
 
 namespace troupe {
@@ -19,7 +18,7 @@ void Fail(UpdatePointer self, const caf::error& reason) {
   s.config.abort->Raise(TextOf(reason));
   if (s.norm_asker.pending()) s.norm_asker.deliver(reason);
   for (auto& [round, applying] : s.applying) applying.asker.deliver(reason);
-  for (auto& [stage, asker] : s.replica_askers) asker.deliver(reason);
+  for (auto& [replica, asker] : s.replica_askers) asker.deliver(reason);
   for (auto& [round, asker] : s.next) asker.deliver(reason);
   s.replica_askers.clear();
   s.next.clear();
@@ -78,7 +77,7 @@ void Step(UpdatePointer self, double coefficient) {
             s.progress = Progress::kStepped;
             auto askers = std::move(s.replica_askers);
             s.replica_askers.clear();
-            for (auto& [stage, asker] : askers) asker.deliver(Updated{s.round->round});
+            for (auto& [replica, asker] : askers) asker.deliver(Updated{s.round->round});
             Pump(self);
           },
           [self](const caf::error& reason) { Fail(self, reason); });
@@ -112,55 +111,24 @@ void Pump(UpdatePointer self) {
   if (const auto coefficient = Coefficient(s)) Step(self, *coefficient);
 }
 
-std::vector<int> RanksOf(const UpdateConfig& config) {
-  std::vector<int> ranks;
-  for (const auto& [rank, stage] : config.shards) ranks.push_back(rank);
-  return ranks;
-}
-
-Waits WaitsOf(const UpdateState& s) {
-  ActorWaits mine;
-  mine.who = s.config.name;
-  const std::int64_t round = s.round ? s.round->round : s.asked_round;
-  const auto asked_for = [&](const char* what) {
-    mine.waits.push_back(
-        {OnRanks(what, RanksOf(s.config)), "round", round, s.config.lock_step, true});
+/// Requests of this round that have to come before the next thing is started.
+ExpectedWaits ExpectedBy(const UpdateState& s) {
+  ExpectedWaits expected;
+  const auto expect = [&](const RequestKind& kind, const ActorId& from) {
+    const std::int64_t round = s.round ? s.round->round : s.asked_round;
+    expected.push_back({.kind = kind, .number = round, .from = from});
   };
-  const auto expect = [&](const char* what, const std::string& whom, const char* answer) {
-    mine.waits.push_back({what, "round", round, whom, false, answer});
-  };
-  for (const auto& [stage, asker] : s.replica_askers) {
-    mine.owes.push_back({asked::kUpdate, round, stage});
+  if (s.progress == Progress::kReduced || s.progress == Progress::kStepped) {
+    expect(KindOf<ApplyUpdate>(), DirectorActor());
   }
-  if (s.round && s.progress <= Progress::kReducing) {
-    mine.owes.push_back({asked::kNorm, round, kDirectorName});
+  const bool begun = s.round || !s.replica_askers.empty();
+  if (s.progress != Progress::kBackward || !begun) return expected;
+  if (!s.round) expect(KindOf<UpdateRound>(), DirectorActor());
+  for (const ActorId& replica : s.config.replicas) {
+    if (s.replica_askers.contains({replica.stage, replica.replica})) continue;
+    expect(KindOf<BackwardsDone>(), replica);
   }
-  for (const auto& [next, asker] : s.next) {
-    mine.owes.push_back({asked::kNorm, next.round, kDirectorName});
-  }
-  for (const auto& [number, applying] : s.applying) {
-    mine.owes.push_back({asked::kUpdate, number, kDirectorName});
-  }
-  switch (s.progress) {
-    case Progress::kBackward:
-      if (!s.round && s.replica_askers.empty()) break;
-      if (!s.round) expect("beginning of the update", kDirectorName, asked::kNorm);
-      for (const std::string& stage : s.config.replicas) {
-        if (s.replica_askers.count(stage) == 0) expect("last backward", stage, asked::kUpdate);
-      }
-      break;
-    case Progress::kReducing:
-      asked_for(asked::kReduction);
-      break;
-    case Progress::kStepping:
-      asked_for(asked::kUpdate);
-      break;
-    case Progress::kReduced:
-    case Progress::kStepped:
-      expect("clip coefficient", kDirectorName, asked::kUpdate);
-      break;
-  }
-  return {{mine}};
+  return expected;
 }
 
 }  // namespace
@@ -168,11 +136,12 @@ Waits WaitsOf(const UpdateState& s) {
 Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
   UpdateState& s = self->state;
   s.config = std::move(config);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const BackwardsDone& done) -> caf::result<Updated> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         auto asker = self->make_response_promise<Updated>();
-        s.replica_askers[done.stage] = asker;
+        s.replica_askers[{done.stage, done.dp}] = asker;
         s.asked_round = done.round;
         Pump(self);
         return asker;
@@ -191,7 +160,6 @@ Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
         Pump(self);
         return asker;
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -35,9 +35,8 @@ namespace troupe {
 struct UpdateConfig {
   std::string name;                         ///< "update of language.s0", after its first stage
   std::vector<std::pair<int, int>> shards;  ///< (rank, stage index) of every shard that takes part
-  std::vector<std::string> replicas;        ///< stage actors that will say BackwardsDone
+  std::vector<ActorId> replicas;            ///< stage actors that will send BackwardsDone
   LockStep devices;
-  std::string lock_step;  ///< what that is called
   std::shared_ptr<AbortSignal> abort;
 };
 
@@ -59,8 +58,8 @@ struct UpdateState {
   std::int64_t busy_ns = 0;
   bool failed = false;
   Promise<SquaredNorm> norm_asker;
-  /// By the name of the stage actor.
-  std::map<std::string, Promise<Updated>> replica_askers;
+  /// By stage and replica.
+  std::map<std::pair<int, int>, Promise<Updated>> replica_askers;
   /// A round that begins while the one before is not over yet waits here.
   std::deque<std::pair<UpdateRound, Promise<SquaredNorm>>> next;
 };

@@ -45,8 +45,7 @@ WaitRoot Sentence(const ActorWaits& actor, Wait wait, const ActorWaits* whom,
 
 bool Owes(const ActorWaits& actor, const Wait& wait, const std::string& to) {
   return actor.busy || std::any_of(actor.owes.begin(), actor.owes.end(), [&](const Owed& owed) {
-           return owed.what == wait.what && owed.number == wait.number &&
-                  (owed.to.empty() || owed.to == to);
+           return owed.request == wait.request && owed.to == to;
          });
 }
 
@@ -54,9 +53,9 @@ bool Owes(const ActorWaits& actor, const Wait& wait, const std::string& to) {
 WaitRoot Lost(const ActorWaits& asker, const Wait& wait, const ActorWaits& whom,
               const PlaceText& place) {
   for (const Wait& other : whom.waits) {
-    if (other.answer != wait.what || other.whom != asker.who || other.number != wait.number) {
-      continue;
-    }
+    const bool sent = other.request == 0 && other.message == wait.message &&
+                      other.whom == asker.who && other.number == wait.number;
+    if (!sent) continue;
     return Sentence(whom, other, &asker, place,
                     ", which has sent it and waits for the " + wait.what + ": the message is lost");
   }
@@ -82,17 +81,20 @@ WaitRoot RootOf(const std::vector<ActorWaits>& all, const PlaceText& place) {
   const Actors actors = ByName(all);
   const auto lost = [&](const ActorWaits& actor, const Wait& wait,
                         const ActorWaits* whom) -> Found {
-    if (!wait.asked || whom == nullptr || Owes(*whom, wait, actor.who)) return std::nullopt;
+    if (wait.request == 0 || whom == nullptr || Owes(*whom, wait, actor.who)) return std::nullopt;
     return Lost(actor, wait, *whom, place);
   };
-  const auto nobodys = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits*) -> Found {
-    if (!wait.whom.empty()) return std::nullopt;
-    return Sentence(actor, wait, nullptr, place);
+  const auto nobodys = [&](const ActorWaits& actor, const Wait& wait,
+                           const ActorWaits* whom) -> Found {
+    if (!wait.whom.empty() && !wait.on_its_way) return std::nullopt;
+    return Sentence(actor, wait, whom, place);
   };
   const auto idle = [&](const ActorWaits& actor, const Wait& wait,
                         const ActorWaits* whom) -> Found {
     if (whom == nullptr || whom->busy || !whom->waits.empty()) return std::nullopt;
-    return Sentence(actor, wait, whom, place, ", which waits for nobody");
+    return Sentence(
+        actor, wait, whom, place,
+        wait.request == 0 ? ", which waits for nobody" : ", which owes it and waits for nothing");
   };
   const auto any = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Found {
     return Sentence(actor, wait, whom, place);

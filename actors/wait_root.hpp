@@ -21,7 +21,7 @@ struct WaitRoot {
 
 /// The wait that explains the others; of several of one kind, the first:
 ///   - for an answer that its actor does not owe: a message between the two is lost;
-///   - for something that no actor gives;
+///   - for something that no actor gives, as bytes on their way;
 ///   - for an actor that waits for none;
 ///   - any.
 /// An actor that is busy, or not in `actors`, may owe anything. `place` may be empty.

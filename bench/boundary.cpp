@@ -65,11 +65,10 @@ Downstream::behavior_type RunSink(ActorPointer<Downstream, SinkState> self,
                                   std::shared_ptr<AbortSignal> abort) {
   self->state.gradient = Numbered(held, width);
   return {[self, held = std::move(held), abort](const Activation& activation) {
-            const auto fault = RowsFault(activation.shards.front(), held);
-            if (!fault.empty()) abort->Raise("activation: " + fault);
-            return Gradient{activation.unit, {self->state.gradient}};
-          },
-          [](const ReportWaits&) { return Waits{}; }};
+    const auto fault = RowsFault(activation.shards.front(), held);
+    if (!fault.empty()) abort->Raise("activation: " + fault);
+    return Gradient{activation.unit, {self->state.gradient}};
+  }};
 }
 
 /// One edge of `from` source replicas and `to` destination replicas.
@@ -84,17 +83,16 @@ class Boundary {
     std::map<int, DestinationLeader> peers;
     for (int d = 0; d < to; ++d) {
       const auto sink = driver_->spawn(RunSink, destination[Index(d)], width_, abort_);
-      peers[d] =
-          Own(driver_->spawn(RunDestinationLeader,
-                             DestinationLeaderConfig{"bench", d, 0, source_, destination, Own(sink),
-                                                     "sink", Buffer::kHost, tensors_, abort_,
-                                                     std::vector<ProcessId>(source_.size())}));
+      peers[d] = Own(driver_->spawn(
+          RunDestinationLeader,
+          DestinationLeaderConfig{"bench", d, 0, source_, destination, Own(sink), Buffer::kHost,
+                                  tensors_, abort_, std::vector<ProcessId>(source_.size())}));
     }
     for (int s = 0; s < from; ++s) {
       leaders_.push_back(Own(driver_->spawn(
-          RunSourceLeader, SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers,
-                                              "source", Buffer::kHost, tensors_, abort_,
-                                              std::vector<ProcessId>(destination.size())})));
+          RunSourceLeader,
+          SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers, Buffer::kHost,
+                             tensors_, abort_, std::vector<ProcessId>(destination.size())})));
       rows_.push_back(Numbered(source_[Index(s)], width_));
       tables_.push_back(TableOf(source_[Index(s)]));
     }

@@ -18,6 +18,7 @@ namespace troupe {
 /// Rows of `microbatch` that source shard `source` gives to the receiving leader; there may be
 /// none.
 struct Slice {
+  static constexpr RequestWords kWords{"slice", "gradient", RequestUnit::kMicrobatch};
   std::int64_t microbatch = 0;
   int source = 0;
   Buffer buffer;                         ///< [rows, ...]
@@ -44,7 +45,6 @@ inline auto Fields(SliceArrived& x) { return std::tie(x.microbatch, x.peer, x.bu
 
 using SourceLeader = Downstream::extend<caf::reacts_to<SliceArrived>>;
 using DestinationLeader =
-    caf::typed_actor<caf::replies_to<Slice>::with<GradientSlice>, caf::reacts_to<SliceArrived>,
-                     caf::replies_to<ReportWaits>::with<Waits>>;
+    caf::typed_actor<caf::replies_to<Slice>::with<GradientSlice>, caf::reacts_to<SliceArrived>>;
 
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/fields.hpp"
-#include "messages/waits.hpp"
+#include "messages/request_words.hpp"
 #include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
 #include "trace/unit_place.hpp"
@@ -23,6 +23,7 @@ namespace troupe {
 // and the round it belongs to; every answer says how long the device was busy.
 
 struct RunForward {
+  static constexpr RequestWords kWords{nullptr, "forward", RequestUnit::kMicrobatch};
   int stage = 0;
   std::int64_t round = 0;
   ForwardPass pass;
@@ -37,6 +38,7 @@ struct ForwardDone {
 inline auto Fields(ForwardDone& x) { return std::tie(x.busy_ns, x.result); }
 
 struct RunBackward {
+  static constexpr RequestWords kWords{nullptr, "backward", RequestUnit::kMicrobatch};
   int stage = 0;
   std::int64_t round = 0;
   BackwardPass pass;
@@ -54,6 +56,7 @@ inline auto Fields(BackwardDone& x) { return std::tie(x.busy_ns, x.result); }
 
 /// The rest of a backward whose pass said `split_weights`.
 struct RunBackwardWeights {
+  static constexpr RequestWords kWords{nullptr, "weight gradients", RequestUnit::kMicrobatch};
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;
@@ -67,6 +70,7 @@ inline auto Fields(BackwardWeightsDone& x) { return std::tie(x.busy_ns); }
 
 /// Sum the gradients over whoever holds the same parameters. Collective.
 struct ReduceGradients {
+  static constexpr RequestWords kWords{nullptr, "gradient reduction", RequestUnit::kRound};
   int stage = 0;
   std::int64_t round = 0;
   UnitPlace place = {};
@@ -79,6 +83,7 @@ struct GradientsReduced {
 inline auto Fields(GradientsReduced& x) { return std::tie(x.busy_ns, x.result); }
 
 struct UpdateParameters {
+  static constexpr RequestWords kWords{nullptr, "parameter update", RequestUnit::kRound};
   int stage = 0;
   std::int64_t round = 0;
   UpdateStep step;
@@ -91,6 +96,7 @@ inline auto Fields(ParametersUpdated& x) { return std::tie(x.busy_ns); }
 
 /// Move rows among the ranks of a colocated group. Collective over the whole group.
 struct RunExchange {
+  static constexpr RequestWords kWords{nullptr, "row exchange", RequestUnit::kWindow};
   int stage = 0;  ///< the encoder's last: for the trace
   int group = 0;
   std::int64_t round = 0;
@@ -110,6 +116,8 @@ inline auto Fields(ExchangeDone& x) { return std::tie(x.busy_ns, x.rows); }
 /// Let the state leave the device while nothing of the shard runs; see StageProgram::Offload. The
 /// answer comes when it has left; other commands are run meanwhile.
 struct OffloadState {
+  static constexpr RequestWords kWords{nullptr, "offload of the encoder's state",
+                                       RequestUnit::kWindow};
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;  ///< window whose forward it follows
@@ -120,6 +128,8 @@ inline auto Fields(StateOffloaded&) { return std::tie(); }
 
 /// Bring it back. The answer comes when the shard's backward can run.
 struct RestoreState {
+  static constexpr RequestWords kWords{nullptr, "restore of the encoder's state",
+                                       RequestUnit::kWindow};
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;
@@ -131,6 +141,7 @@ inline auto Fields(StateRestored&) { return std::tie(); }
 
 /// Hand out the tensors of one shard. They are the live memory: look, do not keep.
 struct Inspect {
+  static constexpr RequestWords kWords{nullptr, "look at the tensors", RequestUnit::kNone};
   int stage = 0;
   TensorKind kind = TensorKind::kParameter;
 };
@@ -142,6 +153,7 @@ inline auto Fields(Inspected& x) { return std::tie(x.pieces); }
 
 /// Write the shard's parameters and optimizer state into `folder`, or read them from there.
 struct SaveShard {
+  static constexpr RequestWords kWords{nullptr, "saving", RequestUnit::kNone};
   int stage = 0;
   std::string folder;
   std::int64_t step = 0;    ///< optimizer steps done
@@ -149,6 +161,7 @@ struct SaveShard {
 };
 inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder, x.step, x.round); }
 struct LoadShard {
+  static constexpr RequestWords kWords{nullptr, "loading", RequestUnit::kNone};
   int stage = 0;
   std::string folder;
 };
@@ -219,7 +232,6 @@ using LockStep =
                      caf::replies_to<ToSet<RestoreState>>::with<FromSet<StateRestored>>,
                      caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>,
                      caf::replies_to<ToSet<SaveShard>>::with<FromSet<ShardStored>>,
-                     caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardStored>>,
-                     caf::replies_to<ReportWaits>::with<Waits>>;
+                     caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardStored>>>;
 
 }  // namespace troupe

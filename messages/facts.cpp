@@ -14,6 +14,7 @@
 #include <caf/type_erased_tuple.hpp>
 
 #include "messages/node.hpp"
+#include "messages/request.hpp"
 
 namespace troupe {
 namespace {
@@ -56,34 +57,6 @@ std::int64_t Bytes(const T& value) {
   }
 }
 
-template <class T>
-std::int64_t UnitOf(const T& x) {
-  if constexpr (requires { x.unit; }) {
-    return x.unit;
-  } else if constexpr (requires { x.microbatch; }) {
-    return x.microbatch;
-  } else if constexpr (requires { x.pass.unit; }) {
-    return x.pass.unit;
-  } else if constexpr (requires { x.parts.front().second; }) {
-    return x.parts.empty() ? -1 : UnitOf(x.parts.front().second);
-  } else {
-    return -1;
-  }
-}
-
-template <class T>
-std::int64_t RoundOf(const T& x) {
-  if constexpr (requires { x.round.number; }) {
-    return x.round.number;
-  } else if constexpr (requires { x.round + 1; }) {
-    return x.round;
-  } else if constexpr (requires { x.parts.front().second; }) {
-    return x.parts.empty() ? -1 : RoundOf(x.parts.front().second);
-  } else {
-    return -1;
-  }
-}
-
 /// Who begins a round says what it is; so does who has its parameters updated.
 template <class T>
 std::int64_t StepOf(const T& x) {
@@ -100,16 +73,6 @@ std::int64_t StepOf(const T& x) {
 
 template <class T, class... Ts>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
-
-/// A message to or from a set of devices is what it is of each.
-template <class T>
-struct OfSet {
-  using Each = T;
-};
-template <class T>
-struct OfSet<ToSet<T>> : OfSet<T> {};
-template <class T>
-struct OfSet<FromSet<T>> : OfSet<T> {};
 
 template <class Message>
 constexpr MessageRole RoleOf() {

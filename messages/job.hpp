@@ -7,7 +7,6 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/fields.hpp"
-#include "messages/waits.hpp"
 #include "messages/wire.hpp"
 
 namespace troupe {
@@ -30,8 +29,7 @@ inline auto Fields(JobFailed& x) { return std::tie(x.failure); }
 struct StopSoon {};
 inline auto Fields(StopSoon&) { return std::tie(); }
 
-using Director =
-    caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>,
-                     caf::reacts_to<StopSoon>, caf::replies_to<ReportWaits>::with<Waits>>;
+using Director = caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>,
+                                  caf::reacts_to<StopSoon>>;
 
 }  // namespace troupe

@@ -76,22 +76,18 @@ inline auto Fields(SpawnUpdate& x) { return std::tie(x.update, x.devices); }
 /// Where a stage's output goes.
 struct OutgoingLink {
   Downstream to;
-  int link = 0;      ///< the receiver's number for it
-  std::string name;  ///< the receiver's, for those who ask what a stage waits for
+  int link = 0;  ///< the receiver's number for it
 };
-inline auto Fields(OutgoingLink& x) { return std::tie(x.to, x.link, x.name); }
+inline auto Fields(OutgoingLink& x) { return std::tie(x.to, x.link); }
 
 struct SpawnStage {
   int stage = 0;
   int dp = 0;
   LockStep devices;
-  std::string lock_step;  ///< what that is called
   std::vector<OutgoingLink> out;
   Update update;  ///< invalid when the stage has no trainable parameters
 };
-inline auto Fields(SpawnStage& x) {
-  return std::tie(x.stage, x.dp, x.devices, x.lock_step, x.out, x.update);
-}
+inline auto Fields(SpawnStage& x) { return std::tie(x.stage, x.dp, x.devices, x.out, x.update); }
 
 struct SpawnDestinationLeader {
   int link = 0;  ///< index in StageGraph::links
@@ -114,15 +110,10 @@ struct SpawnPhase {
 };
 inline auto Fields(SpawnPhase& x) { return std::tie(x.link, x.devices, x.stages); }
 
-struct FedStage {
-  Stage to;
-  std::string name;
-};
-inline auto Fields(FedStage& x) { return std::tie(x.to, x.name); }
 struct SpawnFeed {
   int module = 0;  ///< index in JobPlan::modules
   int dp = 0;
-  std::vector<FedStage> stages;
+  std::vector<Stage> stages;
 };
 inline auto Fields(SpawnFeed& x) { return std::tie(x.module, x.dp, x.stages); }
 

@@ -10,7 +10,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/fields.hpp"
-#include "messages/waits.hpp"
+#include "messages/request_words.hpp"
 #include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
 #include "trace/unit_place.hpp"
@@ -20,6 +20,7 @@ namespace troupe {
 
 /// The output of `unit` has crossed into the receiver's hands.
 struct Activation {
+  static constexpr RequestWords kWords{"activation", "gradient", RequestUnit::kMicrobatch};
   std::int64_t unit = 0;
   int link = 0;  ///< the receiver's number for the incoming link
   /// One buffer per shard of the receiver, or a single one that all its shards read.
@@ -38,7 +39,6 @@ struct Gradient {
 inline auto Fields(Gradient& x) { return std::tie(x.unit, x.shards); }
 
 /// Whoever takes activations: the next stage, a boundary leader, a Phase.
-using Downstream = caf::typed_actor<caf::replies_to<Activation>::with<Gradient>,
-                                    caf::replies_to<ReportWaits>::with<Waits>>;
+using Downstream = caf::typed_actor<caf::replies_to<Activation>::with<Gradient>>;
 
 }  // namespace troupe

@@ -18,6 +18,7 @@
 namespace troupe {
 
 struct RoundBegin {
+  static constexpr RequestWords kWords{"beginning of the round", "report", RequestUnit::kRound};
   Round round;
 };
 inline auto Fields(RoundBegin& x) { return std::tie(x.round); }
@@ -33,6 +34,7 @@ inline auto Fields(StageReport& x) { return std::tie(x.round, x.busy_ns, x.loss)
 /// Inputs of one unit, from the Feed. The answer says that the unit's forward has run, which is
 /// the Feed's leave to bring another.
 struct Input {
+  static constexpr RequestWords kWords{"input", "taking of the input", RequestUnit::kMicrobatch};
   std::int64_t unit = 0;
   std::shared_ptr<const Inputs> data;
   std::vector<std::string> samples = {};  ///< their ids, for errors; empty: not known
@@ -64,17 +66,18 @@ using Stage = Downstream::extend<caf::replies_to<RoundBegin>::with<StageReport>,
                                  caf::replies_to<Input>::with<InputTaken>,
                                  caf::reacts_to<ShardArrived>, caf::reacts_to<DecideNow>>;
 
-using Feed =
-    caf::typed_actor<caf::reacts_to<RoundBegin>, caf::replies_to<ReportWaits>::with<Waits>>;
+using Feed = caf::typed_actor<caf::reacts_to<RoundBegin>>;
 using Phase = Downstream::extend<caf::reacts_to<RoundBegin>>;
 
-/// From a stage replica to its Update: my last backward of `round` is done. The answer comes when
-/// the parameters have stepped.
+/// From replica `dp` of `stage` to its Update: its last backward of `round` is done. The answer comes
+/// when the parameters have stepped.
 struct BackwardsDone {
+  static constexpr RequestWords kWords{"last backward", "parameter update", RequestUnit::kRound};
   std::int64_t round = 0;
-  std::string stage;  ///< the replica's actor, "stage language.s0 dp1"
+  int stage = 0;  ///< index in the StageGraph
+  int dp = 0;
 };
-inline auto Fields(BackwardsDone& x) { return std::tie(x.round, x.stage); }
+inline auto Fields(BackwardsDone& x) { return std::tie(x.round, x.stage, x.dp); }
 struct Updated {
   std::int64_t round = 0;
 };
@@ -83,6 +86,8 @@ inline auto Fields(Updated& x) { return std::tie(x.round); }
 /// From the Director to an Update: this round ends in an optimizer step. Answered with this
 /// update's share of the squared gradient norm once every replica's gradients are summed.
 struct UpdateRound {
+  static constexpr RequestWords kWords{"beginning of the update", "gradient norm",
+                                       RequestUnit::kRound};
   std::int64_t round = 0;
   UpdateStep step;
   bool wait = false;  ///< do not step before ApplyUpdate: the coefficient is not known yet
@@ -99,6 +104,7 @@ inline auto Fields(SquaredNorm& x) { return std::tie(x.round, x.value); }
 /// answer, so that the last Update to finish finds this there. Answered when the parameters have
 /// stepped. Sent (and answered) also when the step did not wait.
 struct ApplyUpdate {
+  static constexpr RequestWords kWords{"clip coefficient", "parameter update", RequestUnit::kRound};
   std::int64_t round = 0;
   std::vector<double> squared_norms;  ///< by update; the receiver puts in its own
   double clip_norm = 0.0;             ///< 0: no clipping
@@ -110,8 +116,8 @@ struct UpdateDone {
 };
 inline auto Fields(UpdateDone& x) { return std::tie(x.round, x.busy_ns); }
 
-using Update = caf::typed_actor<
-    caf::replies_to<BackwardsDone>::with<Updated>, caf::replies_to<UpdateRound>::with<SquaredNorm>,
-    caf::replies_to<ApplyUpdate>::with<UpdateDone>, caf::replies_to<ReportWaits>::with<Waits>>;
+using Update = caf::typed_actor<caf::replies_to<BackwardsDone>::with<Updated>,
+                                caf::replies_to<UpdateRound>::with<SquaredNorm>,
+                                caf::replies_to<ApplyUpdate>::with<UpdateDone>>;
 
 }  // namespace troupe

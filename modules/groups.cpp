@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "trace/actor_id.hpp"
 #include "transport/group.hpp"
-#include "transport/wait.hpp"
 
 namespace troupe {
 namespace {
@@ -62,7 +62,7 @@ class ModuleShards {
     std::vector<std::string> devices;
     for (const Coordinates& at : members) {
       homes.push_back(processes_.HomeOf(RankOf(at)));
-      devices.push_back(DeviceName(RankOf(at)));
+      devices.push_back(ToString(DeviceActor(RankOf(at))));
     }
     const ProcessId self = plane_ == nullptr ? 0 : plane_->self();
     if (std::find(homes.begin(), homes.end(), self) == homes.end()) return;

@@ -91,7 +91,7 @@ void LocalGroup::AddWaits(std::vector<ActorWaits>& all) const {
     const std::string what =
         Name(place.operation.load(std::memory_order_relaxed)) + (" of " + names_.group);
     for (const int other : missing) {
-      waiting.waits.push_back({what, "", 0, names_.MemberName(other), false});
+      waiting.waits.push_back({what, "", 0, names_.MemberName(other)});
     }
   }
 }

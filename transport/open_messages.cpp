@@ -180,7 +180,7 @@ ActorWaits OpenMessages::DescribeWait() const {
   ActorWaits waiting;
   waiting.who = group_->names.MemberName(member_);
   const auto add = [&](const std::string& what, int member) {
-    waiting.waits.push_back({what, "", 0, group_->names.MemberName(member), false});
+    waiting.waits.push_back({what, "", 0, group_->names.MemberName(member)});
   };
   for (int member = 0; member < group_->size(); ++member) {
     if (open_receives_[static_cast<std::size_t>(member)] > 0) add(operation_, member);

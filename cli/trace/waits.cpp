@@ -30,7 +30,7 @@ class Members {
     if (!json_.contains(key)) Fail("there is no \"" + std::string(key) + "\"");
     return Text(key);
   }
-  /// Empty where there is none, as are the next two.
+  /// Empty where there is none, as are the next three.
   std::string Text(const char* key) const {
     const Json* const value = Find(key, "a string", &Json::is_string);
     return value == nullptr ? "" : value->get<std::string>();
@@ -38,6 +38,10 @@ class Members {
   std::int64_t Number(const char* key) const {
     const Json* const value = Find(key, "a whole number", &Json::is_number_integer);
     return value == nullptr ? 0 : value->get<std::int64_t>();
+  }
+  std::uint64_t Count(const char* key) const {
+    const Json* const value = Find(key, "a count", &Json::is_number_unsigned);
+    return value == nullptr ? 0 : value->get<std::uint64_t>();
   }
   bool Truth(const char* key) const {
     const Json* const value = Find(key, "a boolean", &Json::is_boolean);
@@ -77,10 +81,11 @@ ActorWaits ActorOf(const Members& members) {
   actor.busy = members.Truth("busy");
   members.ForEach("waits", "wait", [&](const Members& wait) {
     actor.waits.push_back({wait.NeededText("what"), wait.Text("unit"), wait.Number("number"),
-                           wait.Text("whom"), wait.Truth("asked"), wait.Text("answer")});
+                           wait.Text("whom"), wait.Count("request"), wait.Text("message"),
+                           wait.Truth("on_its_way")});
   });
   members.ForEach("owes", "debt", [&](const Members& owed) {
-    actor.owes.push_back({owed.NeededText("what"), owed.Number("number"), owed.Text("to")});
+    actor.owes.push_back({owed.NeededText("to"), owed.Count("request")});
   });
   return actor;
 }

@@ -29,7 +29,7 @@ namespace {
 using FakeStage = Downstream::extend<caf::reacts_to<Reply>>;
 struct FakeStageState {
   static constexpr const char* name = "fake_stage";
-  std::deque<caf::typed_response_promise<Gradient>> askers;
+  std::deque<Promise<Gradient>> askers;
   std::size_t answered = 0;
 };
 struct Inbox {
@@ -57,8 +57,7 @@ FakeStage::behavior_type RunFakeStage(ActorPointer<FakeStage, FakeStageState> se
         const Activation& got = inbox->activations[self->state.answered++];
         self->state.askers.front().deliver(reply.none ? Gradient{got.unit, {}} : NegativeOf(got));
         self->state.askers.pop_front();
-      },
-      [](const ReportWaits&) { return Waits{}; }};
+      }};
 }
 
 /// A source stage that sends when told and keeps the answers.
@@ -102,7 +101,6 @@ class EdgeFixture {
                                      source,
                                      destination,
                                      stage,
-                                     "stage",
                                      Buffer::kHost,
                                      tensors_,
                                      abort,
@@ -110,17 +108,11 @@ class EdgeFixture {
       leaders[d] = Keep(system_.spawn(RunDestinationLeader, std::move(config)));
     }
     for (int s = 0; s < a; ++s) {
-      SourceLeaderConfig config{"e",
-                                s,
-                                credits,
-                                source,
-                                destination,
-                                leaders,
-                                "stage",
-                                Buffer::kHost,
-                                tensors_,
-                                abort,
-                                std::vector<ProcessId>(static_cast<std::size_t>(b))};
+      SourceLeaderConfig config{"e",           s,
+                                credits,       source,
+                                destination,   leaders,
+                                Buffer::kHost, tensors_,
+                                abort,         std::vector<ProcessId>(static_cast<std::size_t>(b))};
       auto leader = Keep(system_.spawn(RunSourceLeader, std::move(config)));
       outboxes.push_back(std::make_shared<Outbox>());
       emitters_.push_back(Keep(system_.spawn(RunEmitter, Downstream(leader), outboxes.back())));

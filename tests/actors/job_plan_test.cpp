@@ -49,14 +49,13 @@ TEST_CASE("actors are known by the numbers of the graph, and called by its names
   const int hop = plan.graph().stages()[1].out.at(0);
   CHECK(plan.ActorAt(hop, EdgeEnd::kSource, 0) == plan.StageActor(2, 0));
   CHECK(plan.ActorAt(hop, EdgeEnd::kDestination, 0) == plan.StageActor(1, 0));
-  // What waits call actors that do not know their ids.
-  CHECK(ToString(source) == SourceLeaderName("vision>language", 3));
-  CHECK(ToString(destination) == DestinationLeaderName("vision>language", 1));
-  CHECK(ToString(DeviceActor(6)) == DeviceName(6));
+  CHECK(ToString(source) == "leader vision>language/source.3");
+  CHECK(ToString(destination) == "leader vision>language/destination.1");
+  CHECK(ToString(DeviceActor(6)) == "device 6");
   const JobPlan colocated(Load("shapes_colocated"));
   const int phase = colocated.graph().stages()[0].out.at(0);
   for (const EdgeEnd end : {EdgeEnd::kSource, EdgeEnd::kDestination}) {
-    CHECK(ToString(colocated.ActorAt(phase, end, 0)) == PhaseName("vision>language"));
+    CHECK(ToString(colocated.ActorAt(phase, end, 0)) == "phase vision>language");
   }
 }
 

@@ -26,8 +26,8 @@ std::string WithWait(const std::string& member) {
 
 TEST_CASE("waits are read as they were written", "[cli]") {
   const std::vector<ActorWaits> written = {
-      {"stage a", "n1", true, {{"gradient", "microbatch", 3, "stage b", true, "x"}}, {}},
-      {"stage b", "", false, {}, {{"report", 2, "director"}}}};
+      {"stage a", "n1", true, {{"gradient", "microbatch", 3, "stage b", 7, "Activation"}}, {}},
+      {"stage b", "", false, {}, {{"director", 2}}}};
   const auto read = ParseWaits(ToJson(written));
   CHECK(ToJson(read) == ToJson(written));
   REQUIRE(read.size() == 2);
@@ -47,6 +47,8 @@ TEST_CASE("waits of another form are refused with their place", "[cli]") {
         "actor 0, debt 0: expected an object, got a string");
   CHECK(Problem(WithWait(R"("number":1.5)")) ==
         "actor 0, wait 1: \"number\": expected a whole number, got a number");
+  CHECK(Problem(WithWait(R"("request":-1)")) ==
+        "actor 0, wait 1: \"request\": expected a count, got a number");
   CHECK(Problem(WithWait(R"("whom":[])")) ==
         "actor 0, wait 1: \"whom\": expected a string, got an array");
   CHECK(Problem("[{\"who\":\"a\"}] x") == "expected JSON, byte 15 is none");
@@ -55,7 +57,7 @@ TEST_CASE("waits of another form are refused with their place", "[cli]") {
 
 TEST_CASE("no part of a file of waits and no other byte in it crashes the reader", "[cli]") {
   const std::string whole =
-      ToJson({{"a", "n1", true, {{"g", "m", 3, "b", true, "x"}}, {{"r", 1, "b"}}}});
+      ToJson({{"a", "n1", true, {{"g", "m", 3, "b", 7, "x", true}}, {{"b", 1}}}});
   for (std::size_t i = 0; i < whole.size(); ++i) {
     Problem(whole.substr(0, i));
     for (const char byte : {'\0', '\xff', '"', '9', '{', ']'}) {
