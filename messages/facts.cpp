@@ -13,7 +13,7 @@
 #include <caf/error.hpp>
 #include <caf/type_erased_tuple.hpp>
 
-#include "messages/node.hpp"
+#include "messages/list.hpp"
 #include "messages/request.hpp"
 
 namespace troupe {
@@ -138,26 +138,9 @@ struct Types {
     const bool error = std::is_same_v<T, caf::error>;
     names.push_back(error ? "error" : NameOfType(typeid(typename OfSet<T>::Each)));
   }
-  template <class... Ts>
-  void AddAll() {
-    (Add<Ts>(), ...);
-  }
-
   Types() {
-    AddAll<caf::error, Activation, Gradient, Slice, GradientSlice, ShardArrived, SliceArrived>();
-    AddAll<ToSet<RunForward>, FromSet<ForwardDone>, ToSet<RunBackward>, FromSet<BackwardDone>,
-           ToSet<RunBackwardWeights>, FromSet<BackwardWeightsDone>, ToSet<ReduceGradients>,
-           FromSet<GradientsReduced>, ToSet<UpdateParameters>, FromSet<ParametersUpdated>,
-           ToSet<RunExchange>, FromSet<ExchangeDone>, ToSet<OffloadState>, FromSet<StateOffloaded>,
-           ToSet<RestoreState>, FromSet<StateRestored>, ToSet<Inspect>, FromSet<Inspected>,
-           ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>();
-    AddAll<RunForward, ForwardDone, RunBackward, BackwardDone, RunBackwardWeights,
-           BackwardWeightsDone, ReduceGradients, GradientsReduced, UpdateParameters,
-           ParametersUpdated, RunExchange, ExchangeDone, OffloadState, StateOffloaded, RestoreState,
-           StateRestored, StateMoved, Inspect, Inspected, SaveShard, LoadShard, ShardStored>();
-    AddAll<RoundBegin, StageReport, Input, InputTaken, BackwardsDone, Updated, UpdateRound,
-           SquaredNorm, ApplyUpdate, UpdateDone>();
-    AddAll<RunJob, JobDone, JobFailed, StopSoon>();
+    Add<caf::error>();
+    decltype(WorkMessages() + OwnMessages())::ForEach([this]<class Message>() { Add<Message>(); });
   }
 };
 

@@ -7,7 +7,8 @@
 #include <caf/binary_serializer.hpp>
 #include <catch2/catch.hpp>
 
-#include "messages/node.hpp"
+#include "messages/facts.hpp"
+#include "messages/list.hpp"
 #include "messages/system.hpp"
 
 namespace troupe {
@@ -52,6 +53,18 @@ TEST_CASE_METHOD(WireFixture, "numbers travel bit for bit, those that are none i
     CHECK(std::bit_cast<std::uint64_t>(read.value) == std::bit_cast<std::uint64_t>(value));
     CHECK(read.round == 7);
   }
+}
+
+TEST_CASE_METHOD(WireFixture, "every message that may cross processes is written and read",
+                 "[messages]") {
+  const auto check = [this]<class Message>() {
+    Message read;
+    const std::vector<char> bytes = Write(Message{});
+    INFO(MessageName(&typeid(Message)));
+    CHECK(!Read(bytes, read));
+    CHECK(Write(read) == bytes);
+  };
+  decltype(WorkMessages() + NodeMessages())::ForEach(check);
 }
 
 TEST_CASE_METHOD(WireFixture, "a buffer travels as a reference and comes home as itself",
