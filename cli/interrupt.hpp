@@ -1,5 +1,5 @@
 // Ctrl-C, SIGTERM and a terminal that hangs up: the first request asks for an orderly end, the
-// second ends at once. SIGUSR1 asks what everybody waits for, and ends nothing.
+// second ends at once. SIGUSR1 asks for the list of waits and ends nothing.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ class EndRequests {
   /// Signals that come within this time of the first are the same request.
   static constexpr std::chrono::milliseconds kOneRequest{500};
 
-  /// Whether a signal that comes at `now` is a request of its own.
+  /// Whether a signal that arrives at `now` is a new request, not an echo of the first.
   bool IsNew(Time now) {
     if (first_ && now - *first_ < kOneRequest) return false;
     if (!first_) first_ = now;

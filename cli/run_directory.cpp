@@ -142,7 +142,7 @@ bool RemoveUnused(const std::string& run_directory) {
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     if (!IsUnused(*entry)) return false;
   }
-  // The folder before the files beside it: only the removal of an empty one succeeds.
+  // The trace folder goes before the files: if it holds traces, its removal fails and they stay.
   const std::string trace = TraceFolderName(1);
   for (const std::string& name :
        {trace + "/" + kCauseFile, trace, std::string(kMetrics), std::string(kResolved)}) {

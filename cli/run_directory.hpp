@@ -20,8 +20,8 @@ class RunDirectory {
  public:
   /// Makes DIR/NAME-YYYYMMDD-HHMMSS (UTC), with -2, -3, ... behind it if that is taken, and writes
   /// resolved.toml. Throws FileError, and leaves no new directory then.
-  /// `into`: resume in this one instead, made if it is not there. While this object lives, nobody
-  /// else can resume there.
+  /// `into`: resume in this one instead, made if it is not there, and locked against other runs
+  /// while this object lives.
   RunDirectory(const RunConfig& run, const std::string& resolved_toml,
                const std::string& into = "");
 

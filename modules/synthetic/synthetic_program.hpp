@@ -26,7 +26,7 @@ struct SyntheticShape {
   std::vector<bool> in_carries_gradient;  ///< by incoming link
 };
 
-/// Of one shard of a module, whatever its kind; an inline encoder is no link.
+/// The shape of one shard of a module of any kind. An inline encoder adds no link.
 SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard);
 
 class SyntheticProgram : public StageProgram {

@@ -1,4 +1,4 @@
-// A run that resumes from its checkpoints, in one process and in two, after somebody damaged them.
+// Resumes a run from checkpoints that were damaged, in one process and in two.
 #include <filesystem>
 #include <fstream>
 #include <future>

@@ -38,7 +38,7 @@ double SecondsOf(const std::string& run) {
 
 }  // namespace
 
-TEST_CASE("processes whose output nobody reads say so and are not restarted", "[cli]") {
+TEST_CASE("processes are not restarted when nobody reads their output", "[cli]") {
   const RunFolder folder;
   ProcessOptions options;
   options.stop_reading_at = "step 1/";
