@@ -1,4 +1,4 @@
-# The two commands of the README, and what stands behind them.
+# The two commands of the README (run, test) and the larger test suites.
 BUILD ?= build/cpu
 CONFIG ?= configs/shapes.toml
 CMAKE_FLAGS ?=

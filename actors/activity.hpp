@@ -1,5 +1,5 @@
-// What the actors of a process are doing right now, for those who must not ask them: an actor that
-// is stuck does not answer.
+// The current activity of every actor of a process, readable without a message: an actor that is
+// stuck does not answer.
 #pragma once
 
 #include <atomic>
@@ -17,37 +17,37 @@ namespace troupe {
 
 class MessageTrace;
 
-/// One actor's; written by the thread that runs it.
+/// The activity of one actor; written by the thread that runs it.
 struct Activity {
   std::atomic<std::int64_t> busy_since_ns = 0;           ///< steady clock; 0: no handler runs
-  std::atomic<const std::type_info*> message = nullptr;  ///< what the handler was called with
+  std::atomic<const std::type_info*> message = nullptr;  ///< in that handler
   std::atomic<std::uint64_t> received = 0;               ///< messages put into its mailbox
-  std::atomic<std::uint64_t> handled = 0;                ///< of these
+  std::atomic<std::uint64_t> handled = 0;                ///< of those received
   std::atomic<bool> ended = false;                       ///< it reads its mailbox no more
-  /// Of a device with a queue: since when it has run the command that it runs; 0: none is queued.
+  /// Start of the current command of a device with a queue; 0: none is queued.
   std::atomic<std::int64_t> queue_since_ns = 0;
-  /// Of its edge, where it keeps any; -1: none. Told by the actor itself.
+  /// Set by a leader that keeps the credits of its edge; -1 for all other actors.
   std::atomic<int> credits_left = -1;
-  /// Where its messages are noted; set once, before the actor gets its first message. May be null.
+  /// Records its messages; set once, before the actor gets its first message. May be null.
   std::shared_ptr<MessageTrace> trace;
 
   /// Messages that it has not begun to handle.
   std::uint64_t unread() const {
-    // In this order: a message that comes in between is not counted.
+    // In this order: a message that arrives in between is not counted.
     const std::uint64_t all = received.load(std::memory_order_relaxed);
     const std::uint64_t begun = handled.load(std::memory_order_relaxed) +
                                 (busy_since_ns.load(std::memory_order_relaxed) != 0 ? 1 : 0);
     return ended.load(std::memory_order_relaxed) || all < begun ? 0 : all - begun;
   }
 
-  /// Whether it does anything, be it beside its thread.
+  /// Busy, on its own thread or on its queue.
   bool busy() const {
     return busy_since_ns.load(std::memory_order_relaxed) != 0 ||
            queue_since_ns.load(std::memory_order_relaxed) != 0;
   }
 };
 
-/// A fault for tests to plant: what happens to the n-th message of a kind that an actor gets.
+/// A fault that a test plants: it strikes at the n-th message of a kind that an actor gets.
 struct PlantedFault {
   enum class Kind { kSleep, kSlow, kLose, kThrow, kFreeze };
   Kind kind = Kind::kSleep;
@@ -55,7 +55,7 @@ struct PlantedFault {
   std::string message;  ///< "Activation"
   std::uint64_t count = 1;
   /// Reads "sleep@stage language.s0 dp0@Activation@5": sleep (for good), slow (for 400 ms), lose,
-  /// throw or freeze (handle it, then read no message any more). Throws std::invalid_argument.
+  /// throw or freeze (handle it, then read no more messages). Throws std::invalid_argument.
   static PlantedFault Parse(const std::string& text);
 };
 
@@ -68,12 +68,12 @@ class Active {
   void Plant(const PlantedFault& fault) { fault_ = std::make_unique<PlantedFault>(fault); }
 
  protected:
-  /// Whether the message about to be handled is to be lost. May sleep for good, or throw.
+  /// Returns true if the message about to be handled must be lost. May sleep for good, or throw.
   bool MeetsFault(const std::type_info* message);
   bool has_fault() const { return fault_ != nullptr; }
   /// Does not return once a fault has frozen the actor.
   void StayIfFrozen() const;
-  /// Whether MeetsFault will say that this one is lost.
+  /// Returns whether MeetsFault will return true for this message.
   bool LosesNext(const std::type_info* message) const;
 
  private:
@@ -87,17 +87,16 @@ class ActivityTable {
  public:
   struct Entry {
     std::string name;        ///< "stage vision.s0 dp1"
-    bool long_runs = false;  ///< has a thread of its own: its handlers may take long
+    bool long_runs = false;  ///< has its own thread: its handlers may take long
     std::shared_ptr<const Activity> activity;
   };
 
   void Add(Entry entry);
   std::vector<Entry> List() const;
 
-  /// Handled by all of them so far, and how many are busy.
   struct Sum {
-    std::uint64_t handled = 0;
-    int busy = 0;
+    std::uint64_t handled = 0;  ///< messages, by all of them so far
+    int busy = 0;               ///< actors
   };
   Sum Total() const;
 

@@ -1,10 +1,13 @@
-// The base of every actor: keeps the text of exceptions, shows what the actor is doing, and tells
-// ThreadSanitizer which messages order which memory accesses (Debian's CAF is not instrumented, so
-// it cannot see that by itself).
+// The base of every actor: keeps the text of exceptions, publishes its activity, lists the answers
+// it waits for and owes, and annotates for ThreadSanitizer which messages order which memory
+// accesses (Debian's CAF is not instrumented).
 #pragma once
 
+#include <algorithm>
 #include <exception>
+#include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <caf/error.hpp>
@@ -16,7 +19,9 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include "actors/activity.hpp"
+#include "actors/debts.hpp"
 #include "actors/message_trace.hpp"
+#include "actors/promise.hpp"
 #include "trace/clock.hpp"
 
 #if defined(__SANITIZE_THREAD__)
@@ -30,7 +35,7 @@
 
 namespace troupe {
 
-/// One line that says what went wrong, as an error that travels in messages.
+/// One line that states the failure, as an error that travels in messages.
 inline caf::error MakeFailure(const std::string& text) {
   return caf::make_error(caf::sec::runtime_error, text);
 }
@@ -44,6 +49,26 @@ class ActorBase : public Base, public Active {
   using Base::Base;
   using Base::consume;
   using Base::enqueue;
+
+  /// CAF's request of one message; it counts as unanswered until the answer or an error arrives.
+  template <class Handle, class Timeout, class Message>
+  auto request(const Handle& to, const Timeout& timeout, Message&& message) {
+    using Type = std::decay_t<Message>;
+    SentRequest sent{0, to.address(), KindOf<Type>(), NumberOf(message), RanksOf(message)};
+    auto answer = Base::request(to, timeout, std::forward<Message>(message));
+    sent.request = LastRequest();
+    debts_.sent.push_back(std::move(sent));
+    return answer;
+  }
+  /// CAF's promise of an answer; it counts as owed until it is kept.
+  template <class Answer>
+  Promise<Answer> make_response_promise() {
+    return {Base::template make_response_promise<Answer>(), debts_.received};
+  }
+  /// `expected` lists the messages that the actor waits for without a separate request.
+  void Expects(std::function<ExpectedWaits()> expected) { expected_ = std::move(expected); }
+  /// Requests without an answer, the oldest first.
+  const std::vector<SentRequest>& unanswered() const { return debts_.sent; }
 
   void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) override {
     if (MessageTrace* const trace = this->activity()->trace.get()) {
@@ -88,11 +113,17 @@ class ActorBase : public Base, public Active {
     activity.busy_since_ns.store(begin_ns, std::memory_order_relaxed);
     if (number != 0 && !this->LosesNext(message)) trace->recorder()->Begin(number, begin_ns);
     if (this->has_fault()) {
-      this->current_mailbox_element(&element);  // whom CAF answers when a fault throws
+      this->current_mailbox_element(&element);  // its sender is answered when a fault throws
       if (this->MeetsFault(message)) {
-        scope.number = 0;  // what is lost was never handled
+        scope.number = 0;  // a lost message was never handled
         return caf::invoke_message_result::consumed;
       }
+    }
+    if (element.mid.is_response()) ForgetRequest(element.mid.request_id().integer_value());
+    if (message != nullptr && *message == typeid(ReportDebts)) {
+      this->current_mailbox_element(&element);
+      Base::template make_response_promise<Debts>().deliver(AllDebts());
+      return caf::invoke_message_result::consumed;
     }
     return Base::consume(element);
   }
@@ -117,8 +148,8 @@ class ActorBase : public Base, public Active {
     });
     // An error that arrives as a stray message must not end a long-lived actor.
     this->set_error_handler([](caf::error&) {});
-    // What nobody handles (an answer that outlived its question, when a job is torn down) goes
-    // without CAF's print to standard error; a request gets an error all the same.
+    // A message without a handler (an answer that outlived its question, when a job is torn down)
+    // is dropped without CAF's print to standard error; a request still gets an error.
     this->set_default_handler(caf::drop);
     Base::initialize();
     TROUPE_TSAN_RELEASE(this);
@@ -130,10 +161,22 @@ class ActorBase : public Base, public Active {
   ~ActorBase() override { TROUPE_TSAN_ACQUIRE(this); }
 
  private:
-  /// Requests are numbered by who sends them.
+  /// Every sender numbers its own requests.
   std::uint64_t LastRequest() const { return this->last_request_id_.request_id().integer_value(); }
 
+  void ForgetRequest(std::uint64_t number) {
+    const auto found = std::ranges::find(debts_.sent, number, &SentRequest::request);
+    if (found != debts_.sent.end()) debts_.sent.erase(found);
+  }
+  Debts AllDebts() const {
+    Debts all = debts_;
+    if (expected_) all.expected = expected_();
+    return all;
+  }
+
   TracedMailbox mailbox_trace_;
+  Debts debts_;  ///< all but `expected`
+  std::function<ExpectedWaits()> expected_;
 };
 
 /// The self pointer of an actor with interface `Interface` and state `State`.

@@ -1,19 +1,19 @@
 // The two ends of one boundary edge: one leader per data-parallel shard at each end.
 //
-// Source end, speaks for replica s of the source module:
-//   receives  Activation{m} from the last stage; answers Gradient{m} when all slices came back
+// Source end, for replica s of the source module:
+//   receives  Activation{m} from the last stage; answers Gradient{m} when all slices are answered
 //   sends     Slice{m} to every destination leader that shares samples with it
-//             (at most `credits` microbatches are under way; more wait here)
-// Destination end, speaks for replica d of the destination module:
+//             (at most `credits` microbatches are in flight; others wait)
+// Destination end, for replica d of the destination module:
 //   receives  Slice{m} from every such source leader; answers GradientSlice{m}
-//   sends     Activation{m} to the first stage, once all slices of m are here and all of m-1 went
+//   sends     Activation{m} to the first stage, once all slices of m have arrived and m-1 is sent
 //
-// Which samples go where is fixed by the two data-parallel sizes (layout/route.hpp); how many rows
-// they have is said by the row table that travels with the microbatch. The way back uses the pieces
-// recorded on the way there. A slice without rows is announced but not transported. Rows that come
-// from one source are handed on as they are, without a copy. A slice names its rows, which leave
-// with it; the leader that receives it fetches them into its own process, and only then they count
-// as here. So what is in flight between processes is bounded by the edge's credits.
+// The two data-parallel sizes fix which samples go where (layout/route.hpp); the row table that
+// travels with the microbatch has the number of their rows. The way back uses the pieces recorded
+// on the way there. A slice without rows is sent as a message, but no bytes are transported. Rows
+// of a single source are passed on without a copy. A slice names its rows, which leave with it; the
+// leader that receives it fetches them into its own process, and they count only once they have
+// arrived. So the edge's credits bound the bytes in flight between processes.
 #pragma once
 
 #include <deque>
@@ -38,8 +38,7 @@ struct SourceLeaderConfig {
   Assignment source;                       ///< samples of a microbatch by source replica
   Assignment destination;                  ///< the same samples by destination replica
   std::map<int, DestinationLeader> peers;  ///< by destination replica
-  std::string stage_name;                  ///< of the actor that brings the activations
-  int device = Buffer::kHost;              ///< where gradients that are fetched shall be
+  int device = Buffer::kHost;              ///< where fetched gradients are placed
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
   std::vector<ProcessId> peer_homes = {};  ///< by destination replica
@@ -53,19 +52,19 @@ struct SourceLeaderState {
     int destination = 0;
     Interval rows;
     Buffer gradient;
-    bool told = false;      ///< the peer has answered
-    bool answered = false;  ///< and the bytes are here
+    bool answered = false;  ///< by the peer
+    bool arrived = false;   ///< and the bytes are in this process
   };
   struct Flight {
-    Promise<Gradient> asker;
+    Promise<Gradient> promise;
     std::vector<Piece> pieces;  ///< in row order
-    std::size_t missing = 0;    ///< pieces without an answer
-    bool none = false;          ///< the answer is "no gradient"
+    std::size_t missing = 0;    ///< pieces that have not arrived
+    bool no_gradient = false;   ///< the answer is "no gradient"
     UnitPlace place;            ///< for errors
   };
   struct Waiting {
     Activation activation;
-    Promise<Gradient> asker;
+    Promise<Gradient> promise;
   };
 
   SourceLeaderConfig config;
@@ -83,11 +82,12 @@ struct DestinationLeaderConfig {
   Assignment source;
   Assignment destination;
   Downstream stage;            ///< the destination module's first stage
-  std::string stage_name;      ///< what that is called
-  int device = Buffer::kHost;  ///< where rows that are fetched shall be
+  int device = Buffer::kHost;  ///< where fetched rows are placed
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
-  std::vector<ProcessId> peer_homes = {};  ///< of the source leaders, by source replica
+  // Source leaders and their processes, by source replica.
+  std::vector<ProcessId> peer_homes = {};
+  std::vector<ActorId> source_leaders = {};
 };
 
 struct DestinationLeaderState {
@@ -95,19 +95,19 @@ struct DestinationLeaderState {
 
   struct Piece {
     Slice slice;
-    Promise<GradientSlice> asker;
+    Promise<GradientSlice> promise;
     Buffer buffer;              ///< its rows, once they are in this process
     std::int64_t num_rows = 0;  ///< recorded for the way back
   };
   struct Flight {
     std::map<int, Piece> pieces;  ///< by source replica; their order is the row order
-    std::size_t here = 0;
+    std::size_t arrived = 0;
   };
 
   DestinationLeaderConfig config;
   std::vector<int> sources;                ///< replicas that share samples with this one
   std::map<std::int64_t, Flight> flights;  ///< by microbatch
-  std::int64_t delivered = 0;              ///< microbatches given to the stage
+  std::int64_t delivered = 0;              ///< microbatches sent to the stage
 };
 
 DestinationLeader::behavior_type RunDestinationLeader(

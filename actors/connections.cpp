@@ -18,7 +18,7 @@
 namespace troupe {
 namespace {
 
-/// What our Node is published under. No port of the machine: nothing listens.
+/// The port under which CAF publishes our Node. It is not a port of the machine: nothing listens.
 constexpr std::uint16_t kDoorNumber = 1;
 
 caf::actor BrokerOf(caf::actor_system& system) {
@@ -67,7 +67,7 @@ Connections::~Connections() = default;
 
 void Connections::Accept(Socket socket) {
   const caf::intrusive_ptr<Door> door(static_cast<Door*>(door_.get()));
-  // The broker learns of the door by a message; what is posted from here comes after it.
+  // The broker gets the door by a message; a function posted from here runs after it.
   system_.middleman().backend().post([door, fd = socket.Release()] { door->Admit(fd); });
 }
 
@@ -82,8 +82,8 @@ Node Connections::Connect(Socket socket, std::chrono::milliseconds timeout) {
                    const std::set<std::string>&) { node = caf::actor_cast<Node>(peer); },
                [&](const caf::error& reason) { error = TextOf(reason); });
   if (!node) {
-    throw std::runtime_error("cannot speak to the actors of another process: " +
-                             (error.empty() ? std::string("nobody is there") : error));
+    throw std::runtime_error("cannot reach the actors of another process: " +
+                             (error.empty() ? std::string("it has no node") : error));
   }
   return node;
 }

@@ -1,5 +1,5 @@
-// How the actor systems of two processes are connected: by sockets that have proved to belong to
-// the job (cluster/join.hpp). CAF's own ports stay closed; nobody else can speak to its protocol.
+// Connects the actor systems of two processes by sockets that have proved to belong to the job
+// (cluster/join.hpp). CAF's own ports stay closed; no other program can use its protocol.
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,12 @@ namespace troupe {
 
 class Connections {
  public:
-  /// `node` is what whoever connects gets to speak to. The system must have been made with
-  /// SystemConfig(…, spans_processes = true).
+  /// A process that connects gets `node`. The system must have been made with SystemConfig(…,
+  /// spans_processes = true).
   Connections(caf::actor_system& system, const Node& node);
   ~Connections();
 
-  /// This end waits to be spoken to; the other end calls Connect.
+  /// Waits for the other end, which calls Connect.
   void Accept(Socket socket);
   /// The Node at the other end. Throws std::runtime_error when it does not answer in time.
   Node Connect(Socket socket, std::chrono::milliseconds timeout);

@@ -1,7 +1,6 @@
 #include <utility>
 
 #include "actors/boundary_leader.hpp"
-#include "actors/names.hpp"
 
 namespace troupe {
 namespace {
@@ -14,17 +13,17 @@ void Fail(DestinationPointer self, const caf::error& reason) {
   s.config.abort->Raise(TextOf(reason));
   for (auto& [microbatch, flight] : s.flights) {
     for (auto& [source, piece] : flight.pieces) {
-      if (piece.asker.pending()) piece.asker.deliver(reason);
+      if (piece.promise.pending()) piece.promise.deliver(reason);
     }
   }
   s.flights.clear();
 }
 
-/// The stage has answered: cut the gradient where the rows came together.
+/// The stage has answered: cuts the gradient where the rows were joined.
 void OnGradient(DestinationPointer self, const Gradient& gradient) {
   DestinationLeaderState& s = self->state;
   auto node = s.flights.extract(gradient.unit);
-  if (node.empty()) return;  // failed meanwhile
+  if (node.empty()) return;  // failed in the meantime
   std::int64_t row = 0;
   for (auto& [source, piece] : node.mapped().pieces) {
     GradientSlice answer{gradient.unit, {}};
@@ -35,7 +34,7 @@ void OnGradient(DestinationPointer self, const Gradient& gradient) {
                                  s.config.peer_homes.at(static_cast<std::size_t>(source)));
       row += rows;
     }
-    piece.asker.deliver(std::move(answer));
+    piece.promise.deliver(std::move(answer));
   }
 }
 
@@ -62,22 +61,22 @@ void Deliver(DestinationPointer self, std::int64_t microbatch) {
             [self](const caf::error& reason) { Fail(self, reason); });
 }
 
-/// Hands on every microbatch that is complete, in order. The only place that hands on.
+/// Sends every microbatch that is complete to the stage, in order. The only place that does.
 void Pump(DestinationPointer self) {
   DestinationLeaderState& s = self->state;
   for (;;) {
     const auto next = s.flights.find(s.delivered);
-    if (next == s.flights.end() || next->second.here < s.sources.size()) return;
+    if (next == s.flights.end() || next->second.arrived < s.sources.size()) return;
     Deliver(self, s.delivered++);
   }
 }
 
-/// The rows of one source are in this process.
+/// The rows of one source have arrived in this process.
 void OnPiece(DestinationPointer self, std::int64_t microbatch, int source, const Buffer& buffer) {
   const auto found = self->state.flights.find(microbatch);
-  if (found == self->state.flights.end()) return;  // failed meanwhile
+  if (found == self->state.flights.end()) return;  // failed in the meantime
   found->second.pieces.at(source).buffer = buffer;
-  ++found->second.here;
+  ++found->second.arrived;
   Pump(self);
 }
 
@@ -97,29 +96,21 @@ void Fetch(DestinationPointer self, const Slice& slice) {
       [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); }, s.config.device);
 }
 
-Waits WaitsOf(const DestinationLeaderState& s) {
-  ActorWaits mine;
-  mine.who = DestinationLeaderName(s.config.edge, s.config.shard);
+/// Slices that complete a microbatch which has begun to arrive.
+ExpectedWaits ExpectedBy(const DestinationLeaderState& s) {
+  using enum ExpectedWait::What;
+  ExpectedWaits expected;
   for (const auto& [microbatch, flight] : s.flights) {
-    for (const auto& [source, piece] : flight.pieces) {
-      mine.owes.push_back({asked::kGradient, microbatch, SourceLeaderName(s.config.edge, source)});
-    }
-    if (microbatch < s.delivered) {
-      mine.waits.push_back({asked::kGradient, "microbatch", microbatch, s.config.stage_name, true});
-      continue;
-    }
+    if (microbatch < s.delivered) continue;
     for (const int source : s.sources) {
-      const std::string peer = SourceLeaderName(s.config.edge, source);
       const auto piece = flight.pieces.find(source);
-      if (piece == flight.pieces.end()) {
-        mine.waits.push_back({"slice", "microbatch", microbatch, peer, false, asked::kGradient});
-      } else if (!piece->second.buffer.defined()) {
-        mine.waits.push_back(
-            {"bytes of the slice from " + peer, "microbatch", microbatch, "", false});
-      }
+      const bool arrived = piece != flight.pieces.end();
+      if (arrived && piece->second.buffer.defined()) continue;
+      expected.push_back({arrived ? kRequestBytes : kRequest, KindOf<Slice>(), microbatch,
+                          s.config.source_leaders.at(static_cast<std::size_t>(source))});
     }
   }
-  return {{mine}};
+  return expected;
 }
 
 }  // namespace
@@ -130,20 +121,20 @@ DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self,
   s.config = std::move(config);
   s.sources =
       PeersOf(s.config.destination[static_cast<std::size_t>(s.config.shard)], s.config.source);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Slice& slice) -> caf::result<GradientSlice> {
-        auto asker = self->make_response_promise<GradientSlice>();
+        auto promise = self->make_response_promise<GradientSlice>();
         Flight& flight = s.flights[slice.microbatch];
         auto& piece = flight.pieces[slice.source];
         piece.slice = slice;
-        piece.asker = asker;
+        piece.promise = promise;
         Fetch(self, slice);
-        return asker;
+        return promise;
       },
       [self](const SliceArrived& arrived) {
         OnPiece(self, arrived.microbatch, arrived.peer, arrived.buffer);
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -2,19 +2,24 @@
 //   receives  RunForward, RunBackward, RunBackwardWeights, ReduceGradients, UpdateParameters,
 //             RunExchange, OffloadState, RestoreState, Inspect, SaveShard, LoadShard
 //             WorkEnded    from its own queue: the oldest command on one of its lanes has run
-//   answers   what was asked, when it is done
+//             StateMoved   from its own copies: those of one OffloadState or RestoreState have run
+//   answers   every command when it is done
 //
 //   without a queue   a command is done when its program returns
-//   with one          the program queues the work and returns; WorkEnded says when it has run. At
-//                     most kQueuedCommands are on a lane, so the device finds the next one there
-//                     when it is done with one, and a job that fails has little left to run.
-//                     Commands start in the order in which they came, on whichever lane: members
-//                     of groups meet in it
+//   with one          the program queues the work and returns; WorkEnded arrives when it has run.
+//                     At most kQueuedCommands are on a lane: the device finds the next one there
+//                     when one is done, and a job that fails has little left to run. Commands start
+//                     in the order of their arrival, across lanes: members of groups meet in it
+//   offload, restore  the copies run while the device goes on with its commands
 //
-// In virtual time it computes at once and answers when the work's stated time is over.
+// In virtual time it computes at once and answers when the work's stated time is over; copies take
+// their stated time one after the other, concurrently with the device's other work.
 //
 // It never decides. A command that throws raises the job's abort signal with one line that names
 // shard, pass and reason: ranks that wait for this one in a collective must wake up.
+//
+// device_actor.cpp runs commands; device_work.cpp names them, records them and fetches their
+// tensors.
 #pragma once
 
 #include <array>
@@ -41,10 +46,10 @@
 
 namespace troupe {
 
-/// How shards are stored (checkpoint/sharded.hpp, below us in the order of folders). Both may
+/// How shards are stored (checkpoint/sharded.hpp, a folder that this one may not use). Both may
 /// throw.
 struct ShardStorage {
-  /// Answers the SHA-256 of what it wrote.
+  /// Returns the SHA-256 of the file that it wrote.
   std::function<std::string(const StageProgram&, const ShardAddress&, const std::string& folder,
                             std::int64_t step)>
       save;
@@ -55,58 +60,58 @@ struct ShardStorage {
 /// StageGraph. See actors/virtual_time.hpp.
 using WorkTime = std::function<std::int64_t(WorkKind kind, int stage, std::int64_t unit)>;
 
-/// What a command is.
+/// A command, as errors, traces and the device's own tools name it.
 struct DeviceWork {
   WorkKind kind = WorkKind::kForward;
   int stage = -1;
   std::int64_t round = 0;
-  std::int64_t unit = 0;        ///< as PassRecord::unit
-  const char* aside = nullptr;  ///< its name in errors if no round has it; the trace neither
-  UnitPlace place = {};         ///< for errors
+  std::int64_t unit = 0;           ///< as PassRecord::unit
+  const char* untraced = nullptr;  ///< its name in errors, if it is of no round: it is not traced
+  UnitPlace place = {};            ///< for errors
   std::vector<std::string> samples = {};
 };
 
 struct DeviceConfig {
   int rank = 0;
-  std::map<int, ShardAddress> shards;  ///< by stage index: what lives on this rank
+  std::map<int, ShardAddress> shards;  ///< by stage index: those on this rank
   ProgramFactory make_program;         ///< called on the device's thread
-  std::function<void()> setup_thread;  ///< first thing on the device's thread; may be empty
+  std::function<void()> setup_thread;  ///< called first on the device's thread; may be empty
   WorkQueueFactory make_queue;         ///< empty: programs do their work before they return
   int gpu = Buffer::kHost;             ///< whose memory its programs read
-  DeviceGroupMaker make_group;         ///< with a queue: what its collectives go over
+  DeviceGroupMaker make_group;         ///< with a queue: makes the groups of its collectives
   std::map<int, std::unique_ptr<Communicator>> groups;  ///< of exchanges, by group number
   std::map<int, GroupNames> group_names;                ///< of the same
   ShardStorage storage;
-  std::shared_ptr<TensorStore> tensors;  ///< brings what a command refers to elsewhere
+  std::shared_ptr<TensorStore> tensors;  ///< fetches the tensors of commands
   std::shared_ptr<AbortSignal> abort;
-  std::shared_ptr<MessageTrace> trace;  ///< gets what ran; may be null
-  std::shared_ptr<MemoryMeter>
-      memory;         ///< noted with it; null: it is not (virtual time computes nothing)
+  std::shared_ptr<MessageTrace> trace;  ///< records its work; may be null
+  std::shared_ptr<MemoryMeter> memory;  ///< recorded with it; may be null (virtual time)
   WorkTime takes_ns;  ///< virtual time: how long work takes; empty: as long as it does
 };
 
 struct DeviceState {
   static constexpr const char* name = "device";
 
-  /// Null: none. Before everything that uses its stream to the end: programs, groups, buffers.
+  /// May be null. Declared before everything that uses its stream to the end: programs, groups,
+  /// buffers.
   std::unique_ptr<WorkQueue> queue;
   DeviceConfig config;
   CoreClock cores;  ///< of the device's thread, where its programs compute on that and are traced
   std::map<int, std::unique_ptr<StageProgram>> programs;  ///< by stage index
   std::int64_t free_at_ns = 0;                            ///< virtual time: when its work ends
 
-  /// A command that has come and is not on the queue yet.
+  /// A command that is not on the queue yet.
   struct Waiting {
-    std::optional<Lane> lane;  ///< none: nothing may be on any when it starts
+    std::optional<Lane> lane;  ///< none: it starts when all lanes are empty
     std::function<void()> start;
   };
   static constexpr std::size_t kQueuedCommands = 2;
 
-  /// What is on one lane of the queue.
+  /// The commands on one lane of the queue.
   struct OnLane {
-    /// Of its commands, oldest first: what is left to do when they have run.
+    /// Called when their commands have run, oldest first.
     std::deque<std::function<void(const std::string& error)>> queued;
-    std::int64_t head_since_ns = 0;  ///< since when it runs the first of them; 0: none
+    std::int64_t head_since_ns = 0;  ///< when the first of them began to run; 0: none is queued
   };
 
   HostRowMemory host;
@@ -115,20 +120,48 @@ struct DeviceState {
   OnLane& on(Lane lane) { return lanes[static_cast<std::size_t>(lane)]; }
   LaneTimes lane_times;
 
-  /// Where this rank's rows lie.
+  /// The memory of this rank's rows.
   RowMemory& rows() { return queue ? static_cast<RowMemory&>(*queue) : host; }
 
-  // State that is on its way from or to the device, beside what it computes (device_moves.hpp).
+  // Copies of state from and to the device.
   std::map<std::int64_t, std::function<void(const StateMoved&)>> moves;  ///< by number
   std::int64_t next_move = 0;
   std::int64_t copies_free_at_ns = 0;  ///< virtual time: when its copies end
 };
 
-/// What the interface of a Device lacks is what only the device itself says.
+/// Adds the messages that a device sends only to itself and that stay in its process.
 using DeviceWithMoves = Device::extend<caf::reacts_to<StateMoved>>;
 using DevicePointer = ActorPointer<DeviceWithMoves, DeviceState>;
 
 /// Makes its programs before the first command. A factory that throws raises the abort signal.
 DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config);
+
+// device_work.cpp, for device_actor.cpp.
+
+/// The name that the device's own tools show: "vision.s0/microbatch 3/forward".
+std::string RangeName(const DeviceConfig& config, const DeviceWork& work);
+/// Records that it ran, if messages are traced; in virtual time, too. `cores` is the time of the
+/// thread that did it, if that is known.
+void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times,
+            const CoreTime& cores = {});
+
+/// The exception in flight, in one line. Programs may throw anything.
+std::string TextOfThrown();
+/// Ends the job with `cause`, of which the first line counts, and returns the same as an error.
+caf::error FailWork(const DeviceConfig& config, const DeviceWork& work, const std::string& cause,
+                    FailureKind kind = FailureKind::kError);
+/// Like the above, with the exception in flight, unless it only echoes another failure.
+caf::error FailWork(const DeviceConfig& config, const DeviceWork& work);
+
+/// Throws std::runtime_error for values that are not finite: they stop the job where they appear,
+/// not steps later in the loss. A GPU checks its own buffers (ForwardResult::finish).
+void RequireFinite(const std::vector<Buffer>& buffers, const char* kind);
+/// Fetches those that are not in this process or not in this device's memory yet. A leader or the
+/// stage has fetched most of them; a rank in another process than its stage fetches its inputs
+/// here.
+void FetchToDevice(DeviceState& s, std::vector<Buffer>& buffers, const char* kind);
+/// The inputs of a Feed, which stay on the host.
+std::shared_ptr<const Inputs> FetchToHost(const DeviceState& s,
+                                          const std::shared_ptr<const Inputs>& inputs);
 
 }  // namespace troupe

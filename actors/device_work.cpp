@@ -1,10 +1,11 @@
-#include "actors/device_work.hpp"
-
+// A command of a device: its names, its record in the trace, its failures and its tensors.
 #include <algorithm>
+#include <exception>
+#include <stdexcept>
 
+#include "actors/device_actor.hpp"
 #include "cluster/text.hpp"
-#include "modules/memory_meter.hpp"
-#include "trace/pass_record.hpp"
+#include "modules/finite.hpp"
 #include "trace/work_memory.hpp"
 
 namespace troupe {
@@ -34,7 +35,7 @@ const char* NameOf(WorkKind kind) {
   return "work";
 }
 
-/// What its unit is; null where it has none.
+/// The name of its unit; null if it has no unit.
 const char* UnitOf(WorkKind kind) {
   switch (kind) {
     case WorkKind::kForward:
@@ -49,7 +50,7 @@ const char* UnitOf(WorkKind kind) {
   }
 }
 
-/// " (samples 0008, 0012 and 6 more)"; empty where none has an id.
+/// " (samples 0008, 0012 and 6 more)"; empty if no sample has an id.
 std::string SamplesText(const std::vector<std::string>& samples) {
   std::vector<std::string> names;
   for (const std::string& name : samples) {
@@ -66,19 +67,33 @@ WorkMemory MemoryOf(const DeviceConfig& config) {
   return {use.in_use_bytes, use.reserved_bytes, use.peak_bytes, gpu};
 }
 
-}  // namespace
-
+/// "vision.s0 dp1 rank 5 forward of step 39 mb 1 (samples 0008, 0012)".
 std::string Describe(const DeviceConfig& config, const DeviceWork& work) {
   const auto shard = config.shards.find(work.stage);
-  const std::string who = shard == config.shards.end() ? "rank " + std::to_string(config.rank)
-                                                       : ToString(shard->second);
-  if (work.aside) return who + " " + work.aside;
-  const std::string text = who + " " + NameOf(work.kind);
+  const std::string owner = shard == config.shards.end() ? "rank " + std::to_string(config.rank)
+                                                         : ToString(shard->second);
+  if (work.untraced) return owner + " " + work.untraced;
+  const std::string text = owner + " " + NameOf(work.kind);
   const std::string place = ToString(work.place);
   if (!place.empty()) return text + " of " + place + SamplesText(work.samples);
   const char* const unit = UnitOf(work.kind);
   return unit ? text + " of " + unit + std::to_string(work.unit) : text;
 }
+
+/// Libraries append backtraces to their texts.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+FailureKind KindOfThrown() {
+  try {
+    throw;
+  } catch (const FailureError& e) {
+    return e.kind;
+  } catch (...) {
+    return FailureKind::kError;
+  }
+}
+
+}  // namespace
 
 std::string RangeName(const DeviceConfig& config, const DeviceWork& work) {
   const auto shard = config.shards.find(work.stage);
@@ -87,12 +102,12 @@ std::string RangeName(const DeviceConfig& config, const DeviceWork& work) {
                          : shard->second.module + ".s" + std::to_string(shard->second.pp);
   const char* const unit = UnitOf(work.kind);
   if (unit) text += std::string("/") + unit + std::to_string(work.unit);
-  return text + "/" + (work.aside ? work.aside : NameOf(work.kind));
+  return text + "/" + (work.untraced ? work.untraced : NameOf(work.kind));
 }
 
 void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times,
             const CoreTime& cores) {
-  if (!config.trace || work.aside) return;
+  if (!config.trace || work.untraced) return;
   TraceRecord record;
   record.work = static_cast<std::uint8_t>(work.kind);
   record.stage = static_cast<std::int32_t>(work.stage);
@@ -106,6 +121,65 @@ void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes&
   SetMemory(record, MemoryOf(config));
   SetCoreTime(record, cores);
   config.trace->Worked(record);
+}
+
+std::string TextOfThrown() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return FirstLine(e.what());
+  } catch (...) {
+    return "non-standard exception thrown";
+  }
+}
+
+caf::error FailWork(const DeviceConfig& config, const DeviceWork& work, const std::string& cause,
+                    FailureKind kind) {
+  const std::string text = Describe(config, work) + ": " + FirstLine(cause);
+  config.abort->Raise({text, kind});
+  return MakeFailure(text);
+}
+
+caf::error FailWork(const DeviceConfig& config, const DeviceWork& work) {
+  try {
+    throw;
+  } catch (const Aborted& aborted) {
+    return MakeFailure(aborted.what());
+  } catch (...) {
+    return FailWork(config, work, TextOfThrown(), KindOfThrown());
+  }
+}
+
+void RequireFinite(const std::vector<Buffer>& buffers, const char* kind) {
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const auto bad = NonFinite(buffers[i]);
+    if (bad) throw std::runtime_error(kind + (" " + std::to_string(i)) + " is not finite: " + *bad);
+  }
+}
+
+void FetchToDevice(DeviceState& s, std::vector<Buffer>& buffers, const char* kind) {
+  for (Buffer& buffer : buffers) {
+    buffer = s.rows().Here(s.config.tensors->FetchNow(buffer, kind, s.config.gpu));
+  }
+}
+
+std::shared_ptr<const Inputs> FetchToHost(const DeviceState& s,
+                                          const std::shared_ptr<const Inputs>& inputs) {
+  const auto is_local = [](const auto& entry) { return entry.second.local(); };
+  const auto has_local_items = [](const auto& entry) { return entry.second.values.local(); };
+  if (!inputs || (inputs->tokens.local() && inputs->labels.local() && inputs->content.local() &&
+                  std::ranges::all_of(inputs->fields, has_local_items) &&
+                  std::ranges::all_of(inputs->positions, is_local))) {
+    return inputs;
+  }
+  auto data = std::make_shared<Inputs>(*inputs);
+  const auto fetch = [&](Buffer& buffer, const std::string& name) {
+    buffer = s.config.tensors->FetchNow(buffer, name);
+  };
+  for (Buffer* buffer : {&data->tokens, &data->labels, &data->content}) fetch(*buffer, "tokens");
+  for (auto& [name, buffer] : data->positions) fetch(buffer, "positions");
+  for (auto& [name, items] : data->fields) fetch(items.values, "items of " + name);
+  return data;
 }
 
 }  // namespace troupe

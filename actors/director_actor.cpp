@@ -4,8 +4,9 @@
 #include <cmath>
 #include <exception>
 #include <functional>
+#include <memory>
+#include <utility>
 
-#include "actors/director_parts.hpp"
 #include "actors/names.hpp"
 #include "modules/gradient_clip.hpp"
 #include "modules/learning_rate.hpp"
@@ -14,16 +15,30 @@
 namespace troupe {
 namespace {
 
+using DirectorPointer = ActorPointer<Director, DirectorState>;
 using OpenRound = DirectorState::OpenRound;
 
 void Pump(DirectorPointer self);
-void Finish(DirectorPointer self);
 
-/// Calls the observer; what it throws (a full disk) ends the job.
+/// Ends the job with `failure`, or with an earlier one.
+void Fail(DirectorPointer self, const Failure& failure) {
+  DirectorState& s = self->state;
+  s.config.abort->Raise(failure);
+  s.last_begun = true;
+  s.open.clear();
+  if (s.done.pending()) s.done.deliver(JobDone{s.config.abort->failure()});
+}
+
+/// Like `Fail`, for an error that answers a request.
+auto OnError(DirectorPointer self) {
+  return [self](const caf::error& reason) { Fail(self, TextOf(reason)); };
+}
+
+/// Calls `call`. If it throws (a full disk), ends the job and returns false.
 template <class Call>
-bool Tell(DirectorPointer self, Call call) {
+bool Try(DirectorPointer self, Call call) {
   try {
-    call(*self->state.config.observer);
+    call();
     return true;
   } catch (const std::exception& e) {
     Fail(self, e.what());
@@ -31,7 +46,72 @@ bool Tell(DirectorPointer self, Call call) {
   }
 }
 
-/// The sums of all stages, and of every sink over its replicas.
+/// Sends `command` to every shard of the job. Calls `then(answers)`, in the order of the shards in
+/// the configuration, when all have answered; a failure ends the job instead.
+template <class Answer, class Command, class Then>
+void AskShards(DirectorPointer self, Command command, Then then) {
+  struct Gather {
+    std::size_t missing = 0;
+    std::vector<Answer> answers;
+  };
+  const auto gather = std::make_shared<Gather>();
+  gather->missing = self->state.config.shards.size();
+  for (const auto& [devices, shards] : self->state.config.shards) {
+    const std::size_t first = gather->answers.size();
+    gather->answers.resize(first + shards.size());
+    ToSet<Command> set;
+    for (const DirectorConfig::Shard& shard : shards) {
+      command.stage = shard.stage;
+      set.parts.emplace_back(shard.rank, command);
+    }
+    self->request(devices, caf::infinite, std::move(set))
+        .then(
+            [gather, then, first](const FromSet<Answer>& done) {
+              for (std::size_t i = 0; i < done.parts.size(); ++i) {
+                gather->answers.at(first + i) = done.parts[i];
+              }
+              if (--gather->missing == 0) then(gather->answers);
+            },
+            OnError(self));
+  }
+}
+
+/// Gathers one kind of tensor from every shard. Blocks while it fetches those of other processes:
+/// the Director has its own thread.
+template <class Then>
+void InspectShards(DirectorPointer self, TensorKind kind, Then then) {
+  AskShards<Inspected>(self, Inspect{0, kind}, [self, then](const std::vector<Inspected>& answers) {
+    std::vector<TensorPiece> pieces;
+    const bool fetched = Try(self, [&] {
+      for (const Inspected& answer : answers) {
+        for (TensorPiece piece : answer.pieces) {
+          piece.value = self->state.config.tensors->FetchNow(piece.value, piece.name);
+          pieces.push_back(std::move(piece));
+        }
+      }
+    });
+    if (fetched) then(pieces);
+  });
+}
+
+/// Every shard writes its file into `folder`.
+template <class Then>
+void SaveShards(DirectorPointer self, const std::string& folder, Then then) {
+  const DirectorState& s = self->state;
+  AskShards<ShardStored>(
+      self, SaveShard{0, folder, s.steps_done, s.next_round},
+      [&s, then](const std::vector<ShardStored>& stored) {
+        std::vector<SavedShard> saved;
+        for (const auto& [devices, shards] : s.config.shards) {
+          for (const DirectorConfig::Shard& shard : shards) {
+            saved.push_back({shard.rank, shard.stage, stored.at(saved.size()).sha256});
+          }
+        }
+        then(saved);
+      });
+}
+
+/// Adds up the losses of all stages, and of every sink over its replicas.
 void AddLosses(OpenRound& done, const std::vector<std::string>& sinks) {
   RoundResult& result = done.result;
   for (std::size_t stage = 0; stage < done.losses.size(); ++stage) {
@@ -44,7 +124,7 @@ void AddLosses(OpenRound& done, const std::vector<std::string>& sinks) {
   }
 }
 
-/// A checkpoint follows this round. Nothing may have begun after it.
+/// Whether a checkpoint follows this round; then no later round may have begun.
 bool Due(const DirectorState& s, const Round& round) {
   const Checkpoints& checkpoints = s.config.checkpoints;
   return checkpoints.folder && checkpoints.every > 0 && round.train &&
@@ -61,7 +141,7 @@ void Complete(DirectorPointer self, std::int64_t number) {
   const std::int64_t now = NowNs();
   done.result.seconds = static_cast<double>(now - s.completed_ns) * 1e-9;
   s.completed_ns = now;
-  if (!Tell(self, [&](JobObserver& observer) { observer.OnRound(done.result); })) return;
+  if (!Try(self, [&] { s.config.observer->OnRound(done.result); })) return;
   if (done.result.round.train) s.steps_done = done.result.round.step + 1;
   if (Due(s, done.result.round)) return Checkpoint(self, [self] { Pump(self); });
   if (done.result.round.train && IsDueByTime(s.config.checkpoints, s.stored_ns, now)) {
@@ -74,18 +154,14 @@ void Complete(DirectorPointer self, std::int64_t number) {
 void Checkpoint(DirectorPointer self, std::function<void()> then) {
   DirectorState& s = self->state;
   std::string folder;
-  if (!Tell(self, [&](JobObserver&) { folder = s.config.checkpoints.folder(s.steps_done); }))
-    return;
+  if (!Try(self, [&] { folder = s.config.checkpoints.folder(s.steps_done); })) return;
   s.storing = true;
   s.draining = false;
   const auto complete = [self, &s, folder, then](const std::vector<SavedShard>& shards) {
     s.storing = false;
     s.checkpoint_at = s.steps_done;
     s.stored_ns = NowNs();
-    if (Tell(self,
-             [&](JobObserver&) { s.config.checkpoints.complete(folder, s.steps_done, shards); })) {
-      then();
-    }
+    if (Try(self, [&] { s.config.checkpoints.complete(folder, s.steps_done, shards); })) then();
   };
   SaveShards(self, folder, complete);
 }
@@ -97,10 +173,18 @@ void ShowUpdated(DirectorPointer self, std::int64_t number, std::vector<TensorKi
   kinds.pop_back();
   InspectShards(self, kind, [=](const std::vector<TensorPiece>& pieces) {
     const Round& round = self->state.open.at(number).result.round;
-    if (Tell(self, [&](JobObserver& o) { o.OnUpdated(round, kind, pieces); })) {
-      ShowUpdated(self, number, kinds);
-    }
+    const bool shown =
+        Try(self, [&] { self->state.config.observer->OnUpdated(round, kind, pieces); });
+    if (shown) ShowUpdated(self, number, kinds);
   });
+}
+
+/// "report of round 3 from stage language.s0 dp1".
+std::string OldestUnanswered(DirectorPointer self) {
+  const SentRequest& sent = *std::ranges::min_element(self->unanswered(), {}, &SentRequest::number);
+  Wait wait = InWords(sent, [](const caf::actor_addr&) { return ActorKey(); });
+  wait.whom = ToString(self->state.config.names.at(sent.to));
+  return WithoutArticle(wait);
 }
 
 void CheckComplete(DirectorPointer self, std::int64_t number) {
@@ -109,19 +193,17 @@ void CheckComplete(DirectorPointer self, std::int64_t number) {
   if (found == s.open.end()) return;
   const OpenRound& open = found->second;
   if (!open.missing_reports.empty() || !open.missing_updates.empty()) return;
-  // Everybody answers in the order of the rounds: what an older one still lacks will not come.
+  // Actors answer in the order of the rounds: the missing answers of an older round will not come.
   if (s.open.begin()->first < number) {
-    return Fail(self, kDirectorName + " has no " +
-                          WithoutArticle(WaitsOf(s).actors.front().waits.front()) +
-                          ", but all of round " + std::to_string(number) +
-                          ": a message between them is lost");
+    return Fail(self, kDirectorName + " has no " + OldestUnanswered(self) + ", but all of round " +
+                          std::to_string(number) + ": a message between them is lost");
   }
   if (!s.config.inspect || !open.result.round.train) return Complete(self, number);
   ShowUpdated(self, number,
               {TensorKind::kSecondMoment, TensorKind::kFirstMoment, TensorKind::kParameter});
 }
 
-/// Tells Update `u` what the others have answered.
+/// Sends Update `u` the norms of the others.
 void Apply(DirectorPointer self, std::int64_t number, std::size_t u) {
   DirectorState& s = self->state;
   OpenRound& open = s.open.at(number);
@@ -143,15 +225,15 @@ void ApplyAll(DirectorPointer self, std::int64_t number) {
   for (std::size_t u = 0; u < self->state.config.updates.size(); ++u) Apply(self, number, u);
 }
 
-/// The last Update to reduce has its own norm: what it lacks is those of the others. Not where the
-/// observer looks at all gradients before anybody steps.
+/// The last Update to reduce has its own norm and lacks those of the others. With `inspect` it
+/// waits: the observer gets all gradients before any parameter steps.
 void ApplyLast(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
   const auto& missing = s.open.at(number).missing_norms;
   if (missing.size() == 1 && !s.config.inspect) Apply(self, number, *missing.begin());
 }
 
-/// All squared norms are here: the coefficient follows.
+/// All squared norms have arrived: computes the coefficient.
 void OnNorms(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound& open = s.open.at(number);
@@ -160,13 +242,14 @@ void OnNorms(DirectorPointer self, std::int64_t number) {
   result.gradient_norm = clip.norm;
   result.clip_coefficient = clip.coefficient;
   if (!std::isfinite(result.gradient_norm)) {
-    return Fail(self, "step " + std::to_string(result.round.step) + ": the gradient norm is " +
+    return Fail(self, RoundName(result.round) + ": the gradient norm is " +
                           std::to_string(result.gradient_norm));
   }
   if (!s.config.inspect) return ApplyAll(self, number);
   InspectShards(self, TensorKind::kGradient, [=](const std::vector<TensorPiece>& pieces) {
     const Round& round = self->state.open.at(number).result.round;
-    if (Tell(self, [&](JobObserver& o) { o.OnGradients(round, pieces); })) ApplyAll(self, number);
+    const bool shown = Try(self, [&] { self->state.config.observer->OnGradients(round, pieces); });
+    if (shown) ApplyAll(self, number);
   });
 }
 
@@ -203,12 +286,9 @@ std::set<std::size_t> AllOf(const std::vector<T>& all) {
 
 void Begin(DirectorPointer self, Round round) {
   DirectorState& s = self->state;
-  try {
-    const std::int64_t tokens = s.config.source->CountValidTokens(round);
-    round.loss_scale = tokens > 0 ? 1.0 / static_cast<double>(tokens) : 0.0;
-  } catch (const std::exception& e) {
-    return Fail(self, e.what());
-  }
+  std::int64_t tokens = 0;
+  if (!Try(self, [&] { tokens = s.config.source->CountValidTokens(round); })) return;
+  round.loss_scale = tokens > 0 ? 1.0 / static_cast<double>(tokens) : 0.0;
   OpenRound& open = s.open[round.number];
   open.result.round = round;
   open.missing_reports = AllOf(s.config.stages);
@@ -217,7 +297,7 @@ void Begin(DirectorPointer self, Round round) {
     open.missing_norms = open.missing_updates = AllOf(s.config.updates);
     open.squared_norms.resize(s.config.updates.size());
   }
-  // Phases first: they must know the round before anybody's rows reach them.
+  // Phases first: they must know the round before its first rows reach them.
   for (const Phase& phase : s.config.phases) self->send(phase, RoundBegin{round});
   for (const Feed& feed : s.config.feeds) self->send(feed, RoundBegin{round});
   if (round.train) BeginUpdates(self, round);
@@ -236,7 +316,7 @@ void Begin(DirectorPointer self, Round round) {
   }
 }
 
-/// All rounds are complete: hand out the final parameters, then answer.
+/// All rounds are complete: hands out the final parameters, then answers RunJob.
 void Finish(DirectorPointer self) {
   DirectorState& s = self->state;
   if (std::exchange(s.finishing, true)) return;
@@ -246,8 +326,8 @@ void Finish(DirectorPointer self) {
     return Checkpoint(self, [self] { Finish(self); });
   }
   InspectShards(self, TensorKind::kParameter, [=](const std::vector<TensorPiece>& pieces) {
-    if (Tell(self, [&](JobObserver& o) { o.OnFinished(pieces); })) {
-      self->state.asker.deliver(JobDone{});
+    if (Try(self, [&] { self->state.config.observer->OnFinished(pieces); })) {
+      self->state.done.deliver(JobDone{});
     }
   });
 }
@@ -276,7 +356,7 @@ void Pump(DirectorPointer self) {
   if (s.last_begun && s.open.empty() && !s.config.abort->raised()) Finish(self);
 }
 
-/// Begins with what a checkpoint holds, if there is one.
+/// Loads the checkpoint to resume from, if there is one, and begins.
 void Start(DirectorPointer self) {
   DirectorState& s = self->state;
   const auto begin = [self] {
@@ -286,7 +366,8 @@ void Start(DirectorPointer self) {
   };
   if (s.config.checkpoints.resume.empty()) return begin();
   s.storing = true;
-  LoadShards(self, s.config.checkpoints.resume, begin);
+  AskShards<ShardStored>(self, LoadShard{0, s.config.checkpoints.resume},
+                         [begin](const std::vector<ShardStored>&) { begin(); });
 }
 
 }  // namespace
@@ -294,14 +375,6 @@ void Start(DirectorPointer self) {
 bool IsDueByTime(const Checkpoints& checkpoints, std::int64_t stored_ns, std::int64_t now_ns) {
   return checkpoints.folder && checkpoints.every_ns > 0 &&
          now_ns - stored_ns >= checkpoints.every_ns;
-}
-
-void Fail(DirectorPointer self, const Failure& failure) {
-  DirectorState& s = self->state;
-  s.config.abort->Raise(failure);
-  s.last_begun = true;
-  s.open.clear();
-  if (s.asker.pending()) s.asker.deliver(JobDone{s.config.abort->failure()});
 }
 
 double SinkLoss::mean() const {
@@ -313,22 +386,21 @@ Director::behavior_type RunDirector(DirectorPointer self, DirectorConfig config)
   return {
       [self](const RunJob&) -> caf::result<JobDone> {
         DirectorState& s = self->state;
-        s.asker = self->make_response_promise<JobDone>();
-        auto answer = s.asker;
+        s.done = self->make_response_promise<JobDone>();
+        auto promise = s.done;
         if (s.config.abort->raised()) {
           Fail(self, s.config.abort->failure());
         } else {
           Start(self);
         }
-        return answer;
+        return promise;
       },
       [self](const JobFailed& failed) { Fail(self, failed.failure); },
       [self](const StopSoon&) {
         self->state.last_begun = true;
         self->state.stopped_early = true;
-        if (self->state.asker.pending()) Pump(self);
+        if (self->state.done.pending()) Pump(self);
       },
-      [&s = self->state](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -1,20 +1,19 @@
-// The whole job: begins rounds, adds up what comes back, decides the end.
+// The whole job: begins rounds, adds up their results, decides when to end.
 //   receives  RunJob     answers JobDone after the last round, or with the first failure
 //             JobFailed  from the abort signal
-//             StopSoon   complete the rounds that have begun, begin no more
+//             StopSoon   completes the rounds that have begun, begins no more
 //   sends     RoundBegin to phases, feeds and stages; a stage's answer is its StageReport
 //             UpdateRound to every update in a training round; the answer is its SquaredNorm
 //             ApplyUpdate with the squared norms of the others; the answer is UpdateDone
 //
 //   begin r      when fewer than `rounds_ahead` + 1 rounds are open
-//   apply        to the last update when all other squared norms of r are here, to the others when
-//                its own is, too: whoever is late waits for nobody
+//   apply        to the last update when all other squared norms of r have arrived, to the others
+//                when its own has, too: the latest update waits for no other
 //   checkpoint   when the last round of a due step is complete, before the next one begins; due by
 //                time: when the rounds that are open at the end of a step are complete
-//   complete r   when all stage reports (and, training, all UpdateDone) of r are here
+//   complete r   when all stage reports (and, training, all UpdateDone) of r have arrived
 //
-// Without clipping no update waits for the Director, so rounds flow into each other and there is no
-// job-wide barrier.
+// Without clipping no update waits for the Director, so rounds overlap without a job-wide barrier.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +37,7 @@
 
 namespace troupe {
 
-/// What one sink of the graph has computed, over its replicas.
+/// The loss of one sink of the graph, summed over its replicas.
 struct SinkLoss {
   std::string module;
   LossSums sums;
@@ -47,7 +46,7 @@ struct SinkLoss {
   double mean() const;
 };
 
-/// What one round came to.
+/// The result of one round.
 struct RoundResult {
   Round round;
   LossSums loss;                ///< of all sinks together
@@ -57,21 +56,21 @@ struct RoundResult {
   double seconds = 0.0;       ///< since the round before was complete (or the job's start)
   double busy_seconds = 0.0;  ///< summed over ranks
 
-  /// What gradients are of: the sum of all losses, per valid token of the global batch. With
-  /// several sinks it is the sum of their means.
+  /// The function that gradients are taken of: the sum of all losses, per valid token of the global
+  /// batch. With several sinks it is the sum of their means.
   double objective() const { return loss.loss * round.loss_scale; }
 };
 
-/// Told by the Director, on its thread, what happens. A throw ends the job with its text.
+/// Called by the Director, on its thread. An exception ends the job with its text.
 class JobObserver {
  public:
   virtual ~JobObserver() = default;
   virtual void OnRound(const RoundResult& result) = 0;
-  /// With `inspect`: every shard's reduced gradients, before the update; then everything else,
+  /// With `inspect`: every shard's reduced gradients, before the update; then all other tensors,
   /// after it. The pieces are live memory, valid during the call only.
   virtual void OnGradients(const Round&, const std::vector<TensorPiece>&) {}
   virtual void OnUpdated(const Round&, TensorKind, const std::vector<TensorPiece>&) {}
-  /// Something the user should know, in one line; the job goes on.
+  /// One line for the user; the job goes on.
   virtual void OnWarning(const std::string&) {}
   /// Before JobDone, on success: the final parameters.
   virtual void OnFinished(const std::vector<TensorPiece>&) {}
@@ -80,45 +79,49 @@ class JobObserver {
 /// The rounds of a run: training steps with held-out evaluations between. nullopt after the last.
 using RoundPlan = std::function<std::optional<Round>(std::int64_t number)>;
 
-/// A shard whose file is written: where it lives, and the SHA-256 of the file.
+/// A shard whose file is written, with the SHA-256 of the file.
 struct SavedShard {
   int rank = 0;
   int stage = 0;  ///< index in the StageGraph
   std::string sha256;
 };
 
-/// Where checkpoints go. Both calls may throw, which ends the job.
+/// When checkpoints are written, and where. An exception of either function ends the job.
 struct Checkpoints {
-  /// Training steps between them. With both 0: only where the user ends the job early.
+  /// Training steps between them. With both 0: only when the user ends the job early.
   std::int64_t every = 0;
   std::int64_t every_ns = 0;  ///< time between them, on this process's clock
-  std::string run_directory;  ///< where they go: all processes must see it
+  std::string run_directory;  ///< holds them; all processes must see it
   std::string resume;         ///< folder to start from; empty: from the initial values
-  std::function<std::string(std::int64_t steps)> folder;  ///< of a new one; empty: none are written
+  std::function<std::string(std::int64_t steps)>
+      folder;  ///< of a new one; empty: write no checkpoints
   std::function<void(const std::string& folder, std::int64_t steps,
                      const std::vector<SavedShard>& shards)>
-      complete;  ///< all shards are in
+      complete;  ///< called when all shards are written
 };
 
 struct DirectorConfig {
+  struct Shard {
+    int rank = 0;
+    int stage = 0;  ///< index in the StageGraph
+  };
+
   std::vector<Stage> stages;
-  std::vector<std::string> stage_names;  ///< what they are called
-  std::vector<std::string> sinks;        ///< by stage: its module if it is a sink, else empty
+  std::vector<std::string> sinks;  ///< by stage: its module if it is a sink, else empty
   std::vector<Feed> feeds;
   std::vector<Phase> phases;
   std::vector<Update> updates;
-  std::vector<std::string> update_names;
-  std::vector<std::pair<LockStep, ToSet<Inspect>>> shards;  ///< everyone who has tensors
-  std::vector<std::string> shard_names;                     ///< what these lock steps are called
+  std::vector<std::pair<LockStep, std::vector<Shard>>> shards;  ///< all of the job
+  std::map<caf::actor_addr, ActorId> names;  ///< of the actors it sends requests to, for errors
   RoundPlan rounds;
   int rounds_ahead = 1;  ///< rounds begun before the current one is complete
-  bool inspect = false;  ///< stop after every step and show all tensors to the observer
+  bool inspect = false;  ///< stop after every step and give all tensors to the observer
   Checkpoints checkpoints;
   OptimizerConfig optimizer;
   std::int64_t steps = 0;  ///< of the whole run, for the learning-rate schedule
   std::shared_ptr<InputSource> source;
   std::shared_ptr<JobObserver> observer;
-  std::shared_ptr<TensorStore> tensors;  ///< brings the tensors that other processes show
+  std::shared_ptr<TensorStore> tensors;  ///< fetches the tensors of other processes
   std::shared_ptr<AbortSignal> abort;
 };
 
@@ -127,12 +130,12 @@ struct DirectorState {
 
   struct OpenRound {
     RoundResult result;
-    // Who has not answered, by place in the configuration.
+    // Requests without an answer, by place in the configuration.
     std::set<std::size_t> missing_reports;
     std::set<std::size_t> missing_norms;
     std::set<std::size_t> missing_updates;
     std::set<std::size_t> applied;  ///< updates that ApplyUpdate has been sent to
-    // By update and by stage, so that sums do not depend on who answered first.
+    // By update and by stage, so that sums do not depend on the order of the answers.
     std::vector<double> squared_norms;
     std::vector<LossSums> losses;
   };
@@ -142,15 +145,14 @@ struct DirectorState {
   std::int64_t next_round = 0;
   bool last_begun = false;
   bool finishing = false;
-  bool storing = false;   ///< shards are being saved or loaded: no round begins
-  bool draining = false;  ///< a checkpoint is due by time: no round begins before it
-  std::map<std::size_t, Wait> asked_shards;  ///< not answered; by place in the configuration
-  bool stopped_early = false;                ///< StopSoon has come
-  std::int64_t steps_done = 0;               ///< training steps of the latest complete round
-  std::int64_t checkpoint_at = -1;           ///< steps of the latest checkpoint
-  std::int64_t stored_ns = 0;                ///< when that was complete, or the job began
-  std::int64_t completed_ns = 0;             ///< when the latest round was complete
-  Promise<JobDone> asker;
+  bool storing = false;             ///< shards are being saved or loaded: no round begins
+  bool draining = false;            ///< a checkpoint is due by time: no round begins before it
+  bool stopped_early = false;       ///< StopSoon has come
+  std::int64_t steps_done = 0;      ///< training steps of the latest complete round
+  std::int64_t checkpoint_at = -1;  ///< steps of the latest checkpoint
+  std::int64_t stored_ns = 0;       ///< when that was complete, or the job began
+  std::int64_t completed_ns = 0;    ///< when the latest round was complete
+  Promise<JobDone> done;            ///< the answer to RunJob
 };
 
 /// Whether a checkpoint is due `now_ns`, at the end of a training step.

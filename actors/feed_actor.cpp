@@ -6,7 +6,6 @@
 
 #include "actors/names.hpp"
 #include "modules/sample_names.hpp"
-#include "modules/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -38,12 +37,11 @@ void Deliver(FeedPointer self, const Input& input) {
 
 /// "feed of vision dp2 (step 4 mb 1)": of the unit that is loaded next, counted within its step.
 std::string NameWithUnit(const FeedState& s, const Round& round) {
-  const bool window = s.config.microbatches_per_unit != 1;
-  return s.config.name + " (" + RoundName(round) + (window ? " window " : " mb ") +
-         std::to_string(s.unit_in_round) + ")";
+  return s.config.name + " (" + RoundName(round) +
+         (s.config.units.is_window() ? " window " : " mb ") + std::to_string(s.unit_in_round) + ")";
 }
 
-/// Units that the stage which has taken most has not taken.
+/// The units that are untaken by the stage which has taken most.
 std::size_t Untaken(const FeedState& s) {
   std::size_t fewest = s.out.size();
   for (std::size_t i = 0; i < s.config.stages.size(); ++i) {
@@ -68,7 +66,7 @@ void Pump(FeedPointer self) {
     } catch (const std::exception& e) {
       return Fail(self, NameWithUnit(s, round) + ": " + e.what());
     }
-    if (++s.unit_in_round == UnitsIn(round.microbatches, s.config.microbatches_per_unit)) {
+    if (++s.unit_in_round == s.config.units.In(round.microbatches).count) {
       s.unit_in_round = 0;
       s.rounds.pop_front();
     }
@@ -76,31 +74,18 @@ void Pump(FeedPointer self) {
   }
 }
 
-Waits WaitsOf(const FeedState& s) {
-  ActorWaits mine;
-  mine.who = s.config.name;
-  for (const auto& [unit, stages] : s.out) {
-    for (const std::size_t stage : stages) {
-      mine.waits.push_back(
-          {asked::kTaking, "microbatch", unit, s.config.stage_names.at(stage), true});
-    }
-  }
-  return {{mine}};
-}
-
 }  // namespace
 
 Feed::behavior_type RunFeed(FeedPointer self, FeedConfig config) {
   self->state.config = std::move(config);
   return {[self](const RoundBegin& begin) {
-            FeedState& s = self->state;
-            if (begin.round.number != s.next_round++) {
-              return Fail(self, WrongRound(s.config.name, s.next_round - 1, begin.round));
-            }
-            s.rounds.push_back(begin.round);
-            Pump(self);
-          },
-          [&s = self->state](const ReportWaits&) { return WaitsOf(s); }};
+    FeedState& s = self->state;
+    if (begin.round.number != s.next_round++) {
+      return Fail(self, WrongRound(s.config.name, s.next_round - 1, begin.round));
+    }
+    s.rounds.push_back(begin.round);
+    Pump(self);
+  }};
 }
 
 }  // namespace troupe

@@ -12,8 +12,8 @@ JobBuilder::JobBuilder(NodePointer self, std::function<void(const std::string&)>
       plan_(*self->state.config.plan),
       built_(std::move(built)) {}
 
-/// Shards are written by those who hold them and read again where they are needed: without a folder
-/// that all share there are no checkpoints. Empty, or why the job cannot start.
+/// A device writes its shards itself, and another may read them: without a folder that all
+/// processes share there are no checkpoints. Returns why the job cannot start, or "".
 std::string JobBuilder::CheckRunDirectory() {
   const std::vector<ProcessId>& apart = self_->state.apart;
   Checkpoints& checkpoints = self_->state.config.checkpoints;
@@ -119,9 +119,9 @@ void JobBuilder::LockSteps() {
   }
 }
 
-/// Replicas of a stage share a LockStep for their reduction. One that lives in another process
-/// would have every pass cross to that LockStep and back, twice: it gets one of its own beside it,
-/// if its passes need no common order with others.
+/// Replicas of a stage share a LockStep for their reduction. Every pass of a replica in another
+/// process would cross to that LockStep and back, twice: such a replica gets a second LockStep in
+/// its own process for its passes, unless they need a common order with others.
 void JobBuilder::PassLockStep(int stage, int dp) {
   const std::vector<int> ranks = plan_.RanksOf(stage, dp);
   const ProcessId home = HomeOfStage(stage, dp);
@@ -143,7 +143,7 @@ void JobBuilder::Updates() {
   }
 }
 
-/// What stands at the far end of the stage's outgoing edges: their destination leaders, or a phase.
+/// The actors at the far end of the stage's outgoing edges: destination leaders, or a phase.
 void JobBuilder::Receivers(int stage) {
   for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
     const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
@@ -177,21 +177,20 @@ void JobBuilder::SourceLeaders(int stage) {
   }
 }
 
-/// Whom replica `dp` of the stage speaks to, in the order of its outgoing links.
-std::vector<OutgoingLink> JobBuilder::TargetsOf(int stage, int dp) const {
-  std::vector<OutgoingLink> targets;
+/// The receivers of replica `dp` of the stage, in the order of its outgoing links.
+std::vector<LinkTarget> JobBuilder::TargetsOf(int stage, int dp) const {
+  std::vector<LinkTarget> targets;
   for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
     const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
-    const std::string name = ToString(plan_.ActorAt(index, EdgeEnd::kSource, dp));
     if (link.edge < 0) {
-      targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index), name});
+      targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index)});
       continue;
     }
     const auto phase = phases_.find(index);
     if (phase != phases_.end()) {
-      targets.push_back({phase->second, dp, name});
+      targets.push_back({phase->second, dp});
     } else {
-      targets.push_back({sources_.at(index).at(dp), 0, name});
+      targets.push_back({sources_.at(index).at(dp), 0});
     }
   }
   return targets;
@@ -202,15 +201,10 @@ void JobBuilder::Stages(int stage) {
   const auto found = updates_.find(plan_.UpdateOf(stage));
   if (found != updates_.end()) update = found->second;
   for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
-    SpawnStage request{stage,
-                       dp,
-                       LockStepOf(plan_.RanksOf(stage, dp).front()),
-                       ToString(plan_.LockStepActorOf(stage, dp)),
-                       TargetsOf(stage, dp),
-                       update};
+    SpawnStage request{stage, dp, LockStepOf(plan_.RanksOf(stage, dp).front()),
+                       TargetsOf(stage, dp), update};
     if (const auto apart = pass_lock_steps_.find({stage, dp}); apart != pass_lock_steps_.end()) {
       request.devices = apart->second;
-      request.lock_step = ToString(plan_.PassLockStepActor(stage, dp));
     }
     AskForActor<Stage>(HomeOfStage(stage, dp), std::move(request),
                        [this, stage, dp](Stage handle) { stages_[stage][dp] = handle; });
@@ -227,7 +221,7 @@ void JobBuilder::Feeds() {
         SpawnFeed& request = requests[HomeOfStage(stage, dp)];
         request.module = static_cast<int>(m);
         request.dp = dp;
-        request.stages.push_back({replicas.at(dp), ToString(plan_.StageActor(stage, dp))});
+        request.stages.push_back(replicas.at(dp));
       }
       for (auto& [home, request] : requests) {
         AskForActor<Feed>(home, std::move(request),
@@ -257,7 +251,7 @@ void JobBuilder::TheDirector() {
   for (const auto& [stage, replicas] : stages_) {
     for (const auto& [dp, handle] : replicas) {
       config.stages.push_back(handle);
-      config.stage_names.push_back(ToString(plan_.StageActor(stage, dp)));
+      config.names[handle.address()] = plan_.StageActor(stage, dp);
       config.sinks.push_back(SinkModule(plan_, stage));
     }
   }
@@ -265,17 +259,17 @@ void JobBuilder::TheDirector() {
   for (const auto& [link, phase] : phases_) config.phases.push_back(phase);
   for (const auto& [index, update] : updates_) {
     config.updates.push_back(update);
-    config.update_names.push_back(ToString(plan_.UpdateActor(index)));
+    config.names[update.address()] = plan_.UpdateActor(index);
   }
-  std::map<int, ToSet<Inspect>> sets;
+  std::map<int, std::vector<DirectorConfig::Shard>> shards;
   for (const auto& [rank, set] : plan_.lock_steps()) {
     for (const auto& [stage, shard] : plan_.ShardsOn(rank)) {
-      sets[set].parts.emplace_back(rank, Inspect{stage, TensorKind::kParameter});
+      shards[set].push_back({rank, stage});
     }
   }
-  for (auto& [set, inspect] : sets) {
-    config.shards.emplace_back(lock_steps_.at(set), inspect);
-    config.shard_names.push_back(ToString(LockStepActor(set)));
+  for (auto& [set, all] : shards) {
+    config.shards.emplace_back(lock_steps_.at(set), std::move(all));
+    config.names[lock_steps_.at(set).address()] = LockStepActor(set);
   }
   config.rounds = config_.rounds;
   config.rounds_ahead = config_.rounds_ahead;
@@ -291,7 +285,6 @@ void JobBuilder::TheDirector() {
                                 ? self_->spawn<caf::detached>(RunDirector, std::move(config))
                                 : self_->spawn(RunDirector, std::move(config));
   Adopt(self_, caf::actor_cast<caf::actor>(director), DirectorActor(), true);
-  self_->state.waiting.insert(director.address());
   self_->state.director = director;
 }
 

@@ -1,16 +1,16 @@
-// Builds a job over all its processes, from process 0: asks each Node for the actors that live
-// there, sinks first, because an actor is born knowing whom it speaks to.
+// Builds a job over all its processes, from process 0: requests the actors of each process from its
+// Node, sinks first, because an actor is created with the handles of its receivers.
 //
 //   traces      every process its own file
 //   devices     every process its own
-//   lock steps  where the lowest rank of the set lives
-//   updates     where their first shard lives
-//   stages      in reverse topological order, each replica where its first rank lives; before a
-//               stage, the leaders or the phase between it and what it feeds
+//   lock steps  in the process of the lowest rank of the set
+//   updates     in the process of their first shard
+//   stages      in reverse topological order, each replica in the process of its first rank; before
+//               a stage, the leaders or the phase on its outgoing edges
 //   feeds       with the stages they feed, one per process that holds any of them
-//   director    here
+//   director    in process 0
 //
-// A step's requests run at once, all over the job; the next step begins when all are answered.
+// All requests of a step run concurrently; the next step begins when all are answered.
 #pragma once
 
 #include <deque>
@@ -27,9 +27,9 @@ namespace troupe {
 class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
  public:
   JobBuilder(NodePointer self, std::function<void(const std::string& error)> built);
-  /// `built` is called with an empty text when the Director exists, or with what went wrong.
+  /// `built` is called with "" when the Director exists, or with the error.
   void Start();
-  /// Nothing more is asked for, and nobody is told.
+  /// Sends no more requests and does not call `built`.
   void Cancel() { failed_ = true; }
 
  private:
@@ -56,7 +56,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   void Feeds();
   void Traces();
   void TheDirector();
-  std::vector<OutgoingLink> TargetsOf(int stage, int dp) const;
+  std::vector<LinkTarget> TargetsOf(int stage, int dp) const;
 
   NodePointer self_;
   const NodeConfig& config_;
@@ -64,7 +64,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   std::function<void(const std::string&)> built_;
   std::deque<Step> steps_;
   std::size_t open_ = 0;  ///< requests of the current step
-  bool issuing_ = false;  ///< the step is still asking
+  bool issuing_ = false;  ///< the step is still sending requests
   bool failed_ = false;
 
   std::map<int, Device> devices_;                                 ///< by rank

@@ -1,4 +1,4 @@
-// How long a device was busy whose lanes run beside each other: time counts once.
+// How long a device with concurrent lanes was busy: time counts once.
 #pragma once
 
 #include <array>
@@ -12,10 +12,11 @@ namespace troupe {
 
 class LaneTimes {
  public:
-  /// A piece on `lane` ran from `begin_ns` to `end_ns`, after those before it on the same lane. The
-  /// ns of that, 0 or more, in which nothing counted before ran on another lane.
+  /// Counts a piece that ran on `lane` from `begin_ns` to `end_ns`, after those before it on the
+  /// same lane. Returns the part of that time, 0 or more, in which no piece counted before ran on
+  /// another lane.
   std::int64_t Count(Lane lane, std::int64_t begin_ns, std::int64_t end_ns);
-  /// Nothing is left on `lane`: what will run there begins after all that was counted.
+  /// Nothing is left on `lane`: its next piece begins after all counted ones.
   void Emptied(Lane lane);
 
  private:
@@ -23,7 +24,7 @@ class LaneTimes {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
   };
-  /// By lane, those that pieces of others may still have run beside.
+  /// By lane: pieces that may overlap future pieces of other lanes.
   std::array<std::vector<Piece>, kNumLanes> counted_;
 };
 

@@ -10,14 +10,14 @@
 // always finish. One per set of ranks connected by such sharing.
 //
 // Where a rank has an order (virtual stages), a pass of a round with backwards is held back until
-// the passes before it in the order have been sent; everything else goes at once. A stage's passes
-// come in the stage's own order, so the next of its kind is the one that the order means.
+// the passes before it in the order have been sent; all other commands are sent immediately. A
+// stage's passes arrive in the stage's own order, so the next of its kind is the one that the order
+// means.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "actors/actor_base.hpp"
@@ -28,11 +28,10 @@ namespace troupe {
 
 struct LockStepOrder {
   DeviceOrder order;
-  std::map<int, std::string> names;  ///< by stage of the order: the actor that commands it
+  std::map<int, ActorId> stages;  ///< by stage of the order: the actor that commands it
 };
 
 struct LockStepConfig {
-  std::string name;
   std::map<int, Device> devices;        ///< by rank
   std::map<int, LockStepOrder> orders;  ///< by rank, where it has one
 };
@@ -40,18 +39,8 @@ struct LockStepConfig {
 struct LockStepState {
   static constexpr const char* name = "lock_step";
 
-  /// A set that has come and has not been answered in full.
-  struct OpenSet {
-    std::string what;  ///< "forward"
-    std::string unit;
-    std::int64_t number = 0;
-    std::vector<int> ranks;
-    std::vector<bool> answered;  ///< by place in `ranks`
-    bool sent = false;
-  };
-
-  /// A pass that waits for its turn. Ranks of one set have the same order: the first speaks for
-  /// all.
+  /// A pass that waits for its turn. Ranks of one set have the same order, so it is kept for the
+  /// first.
   struct HeldPass {
     StagePass pass;
     std::function<void()> send;
@@ -60,8 +49,6 @@ struct LockStepState {
   LockStepConfig config;
   std::map<int, std::size_t> turns;           ///< by rank: place in its order
   std::map<int, std::vector<HeldPass>> held;  ///< by rank
-  std::int64_t next_set = 0;
-  std::map<std::int64_t, OpenSet> open;
 };
 
 LockStep::behavior_type RunLockStep(ActorPointer<LockStep, LockStepState> self,

@@ -45,7 +45,7 @@ ActorNumber MessageTrace::NumberOf(const caf::strong_actor_ptr& actor) const {
   const std::lock_guard lock(mutex_);
   const auto found = processes_.find(actor->node());
   if (found != processes_.end()) return Number(found->second, actor->id());
-  // An actor of a process that nobody has told of must not pass for one of this.
+  // An actor of an unknown process must not pass for one of this process.
   return actor->node() == actor->home_system->node() ? Number(process_, actor->id()) : 0;
 }
 
@@ -71,7 +71,7 @@ std::uint64_t MessageTrace::Sent(const caf::mailbox_element& element, caf::actor
   }
   const Handling& handling = CurrentHandling();
   record.cause = handling.message;
-  // What another process sent comes from a thread of the network, which handles nothing.
+  // A message of another process comes from the network's thread, which handles nothing.
   record.sender = handling.actor != 0 ? handling.actor : NumberOf(element.sender);
   record.receiver = NumberOf(receiver);
   if (!element.mid.is_async()) {
@@ -87,11 +87,11 @@ std::uint64_t MessageTrace::Sent(const caf::mailbox_element& element, caf::actor
   return open->Note(record);
 }
 
-void MessageTrace::Answered(const caf::strong_actor_ptr& asker, caf::message_id request) {
+void MessageTrace::Answered(const caf::strong_actor_ptr& sender, caf::message_id request) {
   Recorder* const open = recorder();
   const Handling& handling = CurrentHandling();
-  if (open == nullptr || !asker || handling.actor == 0) return;
-  const ActorNumber number = NumberOf(asker);
+  if (open == nullptr || !sender || handling.actor == 0) return;
+  const ActorNumber number = NumberOf(sender);
   if (number >> kActorBits == static_cast<ActorNumber>(process_)) return;
   TraceRecord record;
   record.kind = RecordKind::kAnswered;

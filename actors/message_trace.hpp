@@ -1,5 +1,5 @@
-// Notes every message of a process: where it is sent, where its handler begins, where that ends.
-// Called by the base of all actors (actor_base.hpp), so that no handler has to.
+// Records every message of a process: when it is sent, when its handler begins and ends. Called by
+// the base of all actors (actor_base.hpp).
 #pragma once
 
 #include <atomic>
@@ -24,19 +24,19 @@ namespace troupe {
 
 struct Activity;
 
-/// What the calling thread is handling.
+/// The message that the calling thread is handling.
 struct Handling {
-  std::uint64_t message = 0;  ///< id in the trace; 0: none that is traced
-  ActorNumber actor = 0;      ///< who handles it
+  std::uint64_t message = 0;  ///< id in the trace; 0: it is not traced
+  ActorNumber actor = 0;      ///< the actor that handles it
   const Activity* activity = nullptr;
 };
 Handling& CurrentHandling();
 
-/// For what runs later on behalf of the message that is handled now, on another thread.
+/// `function` for another thread, later, on behalf of the message that is handled now.
 template <class Function>
 auto OnBehalf(Function function) {
   Handling handling = CurrentHandling();
-  handling.activity = nullptr;  // the actor may be gone by then
+  handling.activity = nullptr;  // the actor may have ended by then
   return [function = std::move(function), handling](auto&&... args) mutable {
     const Handling before = std::exchange(CurrentHandling(), handling);
     function(std::forward<decltype(args)>(args)...);
@@ -49,28 +49,28 @@ enum class TraceDetail { kWork, kMessages };  ///< work only, or messages, too
 /// One per process. Thread-safe.
 class MessageTrace {
  public:
-  /// Nothing is noted before Open.
+  /// Records nothing before Open.
   explicit MessageTrace(int process, TraceDetail detail = TraceDetail::kMessages)
       : process_(process), detail_(detail) {}
 
-  /// Throws what Recorder throws. Once.
+  /// Called once. Throws the same as Recorder.
   void Open(RecorderOptions options);
   /// Null before Open.
   Recorder* recorder() const { return open_.load(std::memory_order_acquire); }
 
-  /// Actors of this process one by one, those of others by where they live.
+  /// Names an actor of this process. Actors of others are known by their process.
   void NameActor(caf::actor_id actor, const ActorId& id);
   void KnowProcess(const caf::node_id& node, int process);
 
   ActorNumber NumberOf(caf::actor_id actor) const { return Number(process_, actor); }
 
-  /// A message comes into the mailbox of `receiver`, in which `waiting` others are. Returns its
-  /// number in the trace; 0: it is not traced.
+  /// Called when a message enters the mailbox of `receiver`, which holds `waiting` others. Returns
+  /// its number in the trace; 0: it is not traced.
   std::uint64_t Sent(const caf::mailbox_element& element, caf::actor_id receiver,
                      std::size_t waiting);
-  /// The handling of a request is answered, to somebody of another process.
-  void Answered(const caf::strong_actor_ptr& asker, caf::message_id request);
-  /// Work of a device, which belongs to the message that is handled.
+  /// Called when this handling answers a request; records it if the sender is in another process.
+  void Answered(const caf::strong_actor_ptr& sender, caf::message_id request);
+  /// Records work of a device, as part of the message that is handled.
   void Worked(TraceRecord record);
 
  private:

@@ -8,7 +8,6 @@
 #include <caf/system_messages.hpp>
 
 #include "actors/job_builder.hpp"
-#include "actors/node_waits.hpp"
 #include "actors/spawn_actors.hpp"
 #include "actors/waits_file.hpp"
 
@@ -17,17 +16,16 @@ namespace {
 
 bool First(const NodeState& s) { return s.config.self == 0; }
 
-/// Answers whoever waits for this process, once all its actors (and, on process 0, all other
+/// Answers RunJob and EndActors once all actors of the process (and, on process 0, all other
 /// processes) have ended.
 void AnswerIfAllEnded(NodePointer self) {
   NodeState& s = self->state;
   if (!s.stopping || !s.children.empty() || s.missing_ends > 0) return;
-  if (s.end_asker.pending()) s.end_asker.deliver(ActorsEnded{});
-  if (!s.asker.pending()) return;
-  s.asker.deliver(s.result);
+  if (s.actors_ended.pending()) s.actors_ended.deliver(ActorsEnded{});
+  if (s.job_done.pending()) s.job_done.deliver(s.result);
 }
 
-/// Ends everybody. Exit messages are urgent, or they would queue behind work.
+/// Ends all actors. Exit messages are urgent, or they would wait for the work in the mailboxes.
 void StopAll(NodePointer self) {
   NodeState& s = self->state;
   if (std::exchange(s.stopping, true)) return;
@@ -42,8 +40,8 @@ void StopAll(NodePointer self) {
   AnswerIfAllEnded(self);
 }
 
-/// From now on it is no failure if others go away.
-void LetOthersGo(NodePointer self) {
+/// From now on a process that leaves is not a failure.
+void LetOthersLeave(NodePointer self) {
   NodeState& s = self->state;
   if (std::exchange(s.ending, true)) return;
   if (s.config.ending) s.config.ending();
@@ -53,7 +51,7 @@ void LetOthersGo(NodePointer self) {
 void EndEverywhere(NodePointer self) {
   NodeState& s = self->state;
   if (s.ending) return;
-  LetOthersGo(self);
+  LetOthersLeave(self);
   const auto ended = [self] {
     if (--self->state.missing_ends == 0) StopAll(self);
   };
@@ -72,34 +70,35 @@ void OnDown(NodePointer self, const caf::down_msg& down) {
   const auto child = s.children.find(down.source);
   if (child == s.children.end()) return;
   if (!s.stopping) {
-    const std::string& name = child->second;
+    const std::string name = ToString(child->second);
     s.config.abort->Raise(
-        {name + " ended unasked: " + TextOf(down.reason), FailureKind::kError, {name}});
+        {name + " ended unexpectedly: " + TextOf(down.reason), FailureKind::kError, {name}});
   }
   s.children.erase(child);
   AnswerIfAllEnded(self);
 }
 
-/// The job has failed, here or elsewhere. The first time, everybody else learns of it.
+/// The job has failed, in this process or another. The first time, reports it to all other
+/// processes.
 void OnFailed(NodePointer self, const Failure& failure) {
   NodeState& s = self->state;
   s.config.abort->Raise(failure);
   if (std::exchange(s.failed, true)) return;
-  KeepBesideTraces(s.config, kCauseFile, CauseText(s.config.abort->failure()));
+  WriteNextToTraces(s.config, kCauseFile, CauseText(s.config.abort->failure()));
   for (const auto& [process, node] : s.nodes) {
     if (process != s.config.self) self->send(node, JobFailed{s.config.abort->failure()});
   }
   if (s.result.failure.empty()) s.result.failure = s.config.abort->failure();
   if (s.director) return self->send(s.director, JobFailed{s.config.abort->failure()});
   if (First(s)) return EndEverywhere(self);
-  // Process 0 ends everybody, unless it is the one that was lost.
+  // Process 0 ends all processes, unless it is the one that was lost.
   if (s.nodes.count(0) == 0) return StopAll(self);
   self->delayed_send(self, s.config.patience / 2, GiveUp{});
 }
 
 void RunDirectorOf(NodePointer self) {
   NodeState& s = self->state;
-  if (s.stop_asked) self->send(s.director, StopSoon{});  // asked for before there was a Director
+  if (s.stop_asked) self->send(s.director, StopSoon{});  // it arrived before there was a Director
   self->request(s.director, caf::infinite, RunJob{})
       .then(
           [self, &s](const JobDone& done) {
@@ -128,7 +127,7 @@ void Build(NodePointer self) {
   s.builder->Start();
 }
 
-/// Spawns what was asked for. No thread to be had, most likely, when it fails.
+/// Spawns the actor of a request. Most likely it fails because no thread is left.
 template <class Answer, class Request>
 caf::result<Answer> Make(NodePointer self, const Request& request) {
   try {
@@ -140,27 +139,27 @@ caf::result<Answer> Make(NodePointer self, const Request& request) {
 
 void AnswerIfAllKnown(NodePointer self) {
   NodeState& s = self->state;
-  if (!s.nodes_asker.pending() || s.nodes.size() < s.config.processes->processes().size()) return;
-  s.nodes_asker.deliver(NodesKnown{s.tensor_addresses});
+  if (!s.nodes_known.pending() || s.nodes.size() < s.config.processes->processes().size()) return;
+  s.nodes_known.deliver(NodesKnown{s.tensor_addresses});
 }
 
 caf::result<JobDone> OnRunJob(NodePointer self) {
   NodeState& s = self->state;
-  s.asker = self->make_response_promise<JobDone>();
-  auto answer = s.asker;
+  s.job_done = self->make_response_promise<JobDone>();
+  auto promise = s.job_done;
   s.running = true;
   if (s.failed) {
     StopAll(self);
   } else if (First(s)) {
     Build(self);
-  } else if (s.devices_asker.pending()) {
+  } else if (s.devices_spawned.pending()) {
     try {
-      s.devices_asker.deliver(Spawn(self, SpawnDevices{}));
+      s.devices_spawned.deliver(Spawn(self, SpawnDevices{}));
     } catch (const std::exception& e) {
-      s.devices_asker.deliver(MakeFailure(e.what()));
+      s.devices_spawned.deliver(MakeFailure(e.what()));
     }
   }
-  return answer;
+  return promise;
 }
 
 }  // namespace
@@ -187,10 +186,10 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
         return {s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address, true};
       },
       [self, &s](const AwaitNodes&) -> caf::result<NodesKnown> {
-        s.nodes_asker = self->make_response_promise<NodesKnown>();
-        auto answer = s.nodes_asker;
+        s.nodes_known = self->make_response_promise<NodesKnown>();
+        auto promise = s.nodes_known;
         AnswerIfAllKnown(self);
-        return answer;
+        return promise;
       },
       [self](const RunJob&) { return OnRunJob(self); },
       [self](const JobFailed& failed) { OnFailed(self, failed.failure); },
@@ -203,8 +202,8 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       [self](const GiveUp&) { StopAll(self); },
       [self, &s](const SpawnDevices& request) -> caf::result<DevicesSpawned> {
         if (s.running) return Make<DevicesSpawned>(self, request);
-        s.devices_asker = self->make_response_promise<DevicesSpawned>();
-        return s.devices_asker;
+        s.devices_spawned = self->make_response_promise<DevicesSpawned>();
+        return s.devices_spawned;
       },
       [self](const SpawnLockStep& request) { return Make<Spawned>(self, request); },
       [self](const SpawnUpdate& request) { return Make<Spawned>(self, request); },
@@ -222,15 +221,15 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
-      [self](const TellWaits&) { OnTellWaits(self); },
+      [self](const TellWaits&) { WriteWaits(self); },
       [self](const ReportWaits&) { return CollectWaits(self); },
       [self, &s](const EndActors& end) -> caf::result<ActorsEnded> {
-        LetOthersGo(self);
-        s.end_asker = self->make_response_promise<ActorsEnded>();
-        auto answer = s.end_asker;
+        LetOthersLeave(self);
+        s.actors_ended = self->make_response_promise<ActorsEnded>();
+        auto promise = s.actors_ended;
         if (s.result.failure.empty()) s.result.failure = end.failure;
         StopAll(self);
-        return answer;
+        return promise;
       },
   };
 }

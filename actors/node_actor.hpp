@@ -6,18 +6,21 @@
 //             Spawn...     from the JobBuilder on process 0; answers the actor
 //             JobFailed    from the abort signal of this process, or from another Node
 //             StopSoon     from its own process or another Node; forwarded to the Director
-//             PeerLost     from the watch: no request goes to that process any more
+//             PeerLost     from the watch: that process gets no more requests
 //             Stalled      from the watchdog of process 0: ends the job and names the root of the
 //                          stall
-//             TellWaits    writes the wait lists of all processes beside the traces
-//             OpenTrace    answers TraceOpened; messages are noted from now on
+//             TellWaits    writes the wait lists of all processes next to the traces
+//             OpenTrace    answers TraceOpened; messages are recorded from now on
 //             ReportWaits  answers the wait lists of this process's actors
 //             EndActors    from process 0; answers ActorsEnded
 //   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its actors
 //
-// An actor that ends unasked fails the job by name. The Node owns every actor, and nothing else
-// does, so handles that point at each other cannot keep a finished job alive. The first failure wins
-// in every process, and every process sends it to all others: a job ends everywhere with one cause.
+// An actor that ends without being asked to fails the job, which names it. The Node alone owns the
+// actors, so handles that point at each other cannot keep a finished job alive. The first failure
+// wins in every process, and every process sends it to all others: a job ends everywhere with one
+// cause.
+//
+// node_actor.cpp starts and ends the job; node_waits.cpp reports the waits of its actors.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +34,12 @@
 #include "actors/actor_base.hpp"
 #include "actors/device_actor.hpp"
 #include "actors/director_actor.hpp"
-#include "actors/job_plan.hpp"
 #include "actors/promise.hpp"
-#include "cluster/process_plan.hpp"
 #include "messages/job.hpp"
 #include "messages/node.hpp"
 #include "messages/trace.hpp"
+#include "plan/job_plan.hpp"
+#include "plan/process_plan.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/data_plane.hpp"
 #include "transport/group_waits.hpp"
@@ -52,36 +55,36 @@ struct NodeConfig {
   std::shared_ptr<DataPlane> plane;       ///< null when the job is one process
   std::vector<std::byte> tensor_address;  ///< of the plane, for the others
 
-  /// Of this process's groups; may be null. Groups write into it to their end: it comes before
-  /// whatever holds any.
+  /// Waits of this process's groups; may be null. Groups write into it to their end, so it is
+  /// declared before all members that may hold a group.
   std::shared_ptr<GroupWaits> group_waits;
   ProgramFactory make_program;
   std::function<void()> setup_thread;   ///< first on every device thread; may be empty
   WorkQueueFactory make_queue;          ///< of devices that run queues; else empty
   DeviceGroupMaker make_group;          ///< with make_queue, for exchanges
   std::size_t queued_passes = 1;        ///< that a stage's devices may have at a time
-  std::function<int(int rank)> gpu_of;  ///< the GPU of a rank of this process; empty: none has any
+  std::function<int(int rank)> gpu_of;  ///< the GPU of a rank of this process; empty: no GPUs
   std::shared_ptr<InputSource> source;
   std::shared_ptr<AbortSignal> abort;
-  std::shared_ptr<MessageTrace> trace;    ///< null: messages are not noted
-  std::size_t trace_records = 1 << 17;    ///< that are kept of each process
+  std::shared_ptr<MessageTrace> trace;    ///< null: messages are not recorded
+  std::size_t trace_records = 1 << 17;    ///< kept of each process
   int cores = 0;                          ///< that this process may use; 0: not known
-  std::shared_ptr<MemoryMeter> memory;    ///< noted with every piece of work; may be null
+  std::shared_ptr<MemoryMeter> memory;    ///< recorded with every piece of work; may be null
   std::shared_ptr<ActivityTable> actors;  ///< gets every actor of this process; may be null
-  std::function<void()> ending;  ///< called once, when others may go away from now on; may be empty
+  std::function<void()> ending;  ///< called once, when other processes may leave; may be empty
   ShardStorage storage;
   std::vector<PlantedFault> faults;  ///< of tests
-  /// Devices, feeds and the director get threads of their own. Off under the deterministic
-  /// scheduler of tests, where nothing may block.
+  /// Devices, feeds and the director get their own threads. Off under the deterministic scheduler
+  /// of tests, where nothing may block.
   bool threads = true;
   WorkTime takes_ns;  ///< virtual time (virtual_time.hpp): how long work takes; empty: real time
-  /// How long a failed job is given to be ended from process 0.
+  /// How long a failed job waits for process 0 to end it.
   std::chrono::milliseconds patience{1500};
 
   // Process 0 only.
   std::shared_ptr<JobObserver> observer;
   RoundPlan rounds;
-  bool inspect = false;  ///< show all tensors to the observer after every step
+  bool inspect = false;  ///< give all tensors to the observer after every step
   int rounds_ahead = 1;
   Checkpoints checkpoints;
   std::string trace_folder;  ///< empty: traces stay in memory
@@ -93,32 +96,44 @@ struct NodeState {
   static constexpr const char* name = "node";
 
   NodeConfig config;
-  std::map<ProcessId, Node> nodes;  ///< all that are known, this one included
+  std::map<ProcessId, Node> nodes;  ///< those known so far, this one included
   std::vector<std::vector<std::byte>> tensor_addresses;
-  std::vector<ProcessId> apart;  ///< who does not see the run directory of process 0
-  Promise<NodesKnown> nodes_asker;
+  std::vector<ProcessId> apart;  ///< processes that do not see the run directory of process 0
+  Promise<NodesKnown> nodes_known;
 
   std::shared_ptr<void> abort_subscription;
-  std::shared_ptr<JobBuilder> builder;              ///< process 0
-  Director director;                                ///< process 0
-  std::map<caf::actor_addr, std::string> children;  ///< alive, with their names
+  std::shared_ptr<JobBuilder> builder;          ///< process 0
+  Director director;                            ///< process 0
+  std::map<caf::actor_addr, ActorId> children;  ///< alive
   std::vector<caf::actor> owned;
-  std::set<caf::actor_addr> waiting;  ///< of them, those that can be asked what they wait for
 
-  bool running = false;                   ///< RunJob has come
-  Promise<DevicesSpawned> devices_asker;  ///< came before RunJob
+  bool running = false;                     ///< RunJob has arrived
+  Promise<DevicesSpawned> devices_spawned;  ///< pending: SpawnDevices arrived before RunJob
   bool failed = false;
-  bool stop_asked = false;  ///< StopSoon has come
-  bool ending = false;
-  bool stopping = false;
+  bool stop_asked = false;       ///< StopSoon has arrived
+  bool ending = false;           ///< other processes may leave
+  bool stopping = false;         ///< the actors of this process are being ended
   std::size_t missing_ends = 0;  ///< process 0: Nodes that have not ended
   JobDone result;
-  Promise<JobDone> asker;
-  Promise<ActorsEnded> end_asker;
+  Promise<JobDone> job_done;
+  Promise<ActorsEnded> actors_ended;
 };
 
 using NodePointer = ActorPointer<Node, NodeState>;
 
 Node::behavior_type RunNode(NodePointer self, NodeConfig config);
+
+// node_waits.cpp, for node_actor.cpp.
+
+/// The wait lists of this process's actors. One that does not answer in time is reported as busy.
+caf::result<Waits> CollectWaits(NodePointer self);
+/// Writes the wait lists of all processes next to the traces, on process 0.
+void WriteWaits(NodePointer self);
+/// Ends the job with the root of the stall. Asks twice: an answer comes after all that was in the
+/// mailbox before the question, so on a machine that is short of cores the actors have moved on by
+/// the second answer, and the job goes on.
+void OnStalled(NodePointer self, const Stalled& stalled);
+/// Writes a file next to the traces, if they go to files. A failure is only a warning.
+void WriteNextToTraces(const NodeConfig& config, const char* file, const std::string& text);
 
 }  // namespace troupe

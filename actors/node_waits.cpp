@@ -1,34 +1,34 @@
-#include "actors/node_waits.hpp"
-
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "actors/names.hpp"
+#include "actors/node_actor.hpp"
 #include "actors/wait_root.hpp"
 #include "actors/waits_file.hpp"
 
 namespace troupe {
 namespace {
 
-/// Adds those that cannot be asked: whether they are in a handler.
-void AddSilent(const NodeConfig& config, std::vector<ActorWaits>& all) {
-  if (!config.actors) return;
-  std::set<std::string> told;
-  for (const ActorWaits& actor : all) told.insert(actor.who);
-  for (const auto& entry : config.actors->List()) {
-    if (told.count(entry.name) != 0) continue;
-    ActorWaits actor;
-    actor.who = entry.name;
-    // With messages that it has not read, nothing is known of what it owes.
-    actor.busy = entry.activity->busy() || entry.activity->unread() > 0;
-    all.push_back(std::move(actor));
-  }
+/// Keys of actors by the node in their addresses.
+ActorKeyOf KeysOf(const NodeState& s) {
+  std::map<caf::node_id, ProcessId> processes;
+  for (const auto& [process, node] : s.nodes) processes[node.node()] = process;
+  return [processes](const caf::actor_addr& address) {
+    const auto process = processes.find(address.node());
+    return process == processes.end() ? ActorKey() : ActorKey{process->second, address.id()};
+  };
 }
 
-/// What the actors of all processes wait for.
+/// A device in a handler does not answer before that ends, which may take long.
+bool CanAnswer(const caf::actor& child, const ActorId& id) {
+  const auto* const active = dynamic_cast<Active*>(caf::actor_cast<caf::abstract_actor*>(child));
+  return id.kind != ActorKind::kDevice || !active->activity()->busy();
+}
+
+/// Collects the wait lists of all processes.
 void AskAllWaits(NodePointer self, std::function<void(std::vector<ActorWaits>)> then) {
   struct Gather {
     std::vector<ActorWaits> actors;
@@ -39,7 +39,9 @@ void AskAllWaits(NodePointer self, std::function<void(std::vector<ActorWaits>)> 
   gather->missing = self->state.nodes.size();
   gather->then = std::move(then);
   const auto answered = [gather] {
-    if (--gather->missing == 0) gather->then(std::move(gather->actors));
+    if (--gather->missing > 0) return;
+    NameActors(gather->actors);
+    gather->then(std::move(gather->actors));
   };
   for (const auto& [process, node] : self->state.nodes) {
     self->request(node, std::chrono::milliseconds(1000), ReportWaits{})
@@ -50,61 +52,6 @@ void AskAllWaits(NodePointer self, std::function<void(std::vector<ActorWaits>)> 
             },
             [answered](const caf::error&) { answered(); });
   }
-}
-
-}  // namespace
-
-caf::result<Waits> CollectWaits(NodePointer self) {
-  struct Gather {
-    Waits waits;
-    std::size_t missing = 0;
-    caf::typed_response_promise<Waits> promise;
-  };
-  auto gather = std::make_shared<Gather>();
-  gather->promise = self->make_response_promise<Waits>();
-  const auto answered = [self, gather] {
-    if (--gather->missing > 0) return;
-    const NodeConfig& config = self->state.config;
-    auto& all = gather->waits.actors;
-    if (config.group_waits) {
-      for (auto& wait : config.group_waits->List()) all.push_back(std::move(wait));
-    }
-    AddSilent(config, all);
-    const auto& processes = config.processes->processes();
-    if (processes.size() > 1) {
-      const std::string& node = processes[static_cast<std::size_t>(config.self)].name;
-      for (ActorWaits& actor : all) actor.node = node;
-    }
-    gather->promise.deliver(gather->waits);
-  };
-  gather->missing = 1;
-  for (const caf::actor& child : self->state.owned) {
-    if (!self->state.waiting.count(child.address())) continue;
-    ++gather->missing;
-    self->request(caf::actor_cast<Waiting>(child), std::chrono::milliseconds(500), ReportWaits{})
-        .then(
-            [gather, answered](const Waits& waits) {
-              auto& all = gather->waits.actors;
-              all.insert(all.end(), waits.actors.begin(), waits.actors.end());
-              answered();
-            },
-            [gather, answered, name = self->state.children.at(child.address())](const caf::error&) {
-              gather->waits.actors.push_back({name, "", true, {}, {}});
-              answered();
-            });
-  }
-  answered();
-  return gather->promise;
-}
-
-void OnTellWaits(NodePointer self) {
-  NodeState& s = self->state;
-  const auto first = s.nodes.find(0);
-  if (s.config.self != 0 && first != s.nodes.end()) return self->send(first->second, TellWaits{});
-  AskAllWaits(self, [self](const std::vector<ActorWaits>& waits) {
-    // At the end of a job nobody is left to answer: an earlier answer is worth more.
-    if (!waits.empty()) KeepBesideTraces(self->state.config, kWaitsAskedFile, ToJson(waits));
-  });
 }
 
 /// "12 s", "0.5 s".
@@ -126,6 +73,67 @@ std::string PlaceOfMicrobatch(const RoundPlan& rounds, std::int64_t number) {
   return "";
 }
 
+}  // namespace
+
+caf::result<Waits> CollectWaits(NodePointer self) {
+  const NodeState& s = self->state;
+  struct Gather {
+    Waits waits;
+    std::size_t missing = 0;
+    Promise<Waits> promise;
+  };
+  auto gather = std::make_shared<Gather>();
+  gather->promise = self->make_response_promise<Waits>();
+  const auto answered = [&s, gather] {
+    if (--gather->missing > 0) return;
+    auto& all = gather->waits.actors;
+    if (s.config.group_waits) {
+      for (auto& wait : s.config.group_waits->List()) all.push_back(std::move(wait));
+    }
+    const auto& processes = s.config.processes->processes();
+    if (processes.size() > 1) {
+      const std::string& node = processes[static_cast<std::size_t>(s.config.self)].name;
+      for (ActorWaits& actor : all) actor.node = node;
+    }
+    gather->promise.deliver(gather->waits);
+  };
+  gather->missing = 1;
+  const ActorKeyOf key_of = KeysOf(s);
+  for (const caf::actor& child : s.owned) {
+    const ActorId& id = s.children.at(child.address());
+    const ActorWaits silent{ToString(id), "", true, {}, {}, key_of(child.address())};
+    if (!CanAnswer(child, id)) {
+      gather->waits.actors.push_back(silent);
+      continue;
+    }
+    ++gather->missing;
+    self->request(caf::actor_cast<Debtor>(child), std::chrono::milliseconds(500), ReportDebts{})
+        .then(
+            [gather, answered, key_of, silent](const Debts& debts) {
+              ActorWaits& waits = gather->waits.actors.emplace_back(silent);
+              waits.busy = false;
+              AddInWords(debts, key_of, waits);
+              answered();
+            },
+            [gather, answered, silent](const caf::error&) {
+              gather->waits.actors.push_back(silent);
+              answered();
+            });
+  }
+  answered();
+  return gather->promise;
+}
+
+void WriteWaits(NodePointer self) {
+  NodeState& s = self->state;
+  const auto first = s.nodes.find(0);
+  if (s.config.self != 0 && first != s.nodes.end()) return self->send(first->second, TellWaits{});
+  AskAllWaits(self, [self](const std::vector<ActorWaits>& waits) {
+    // At the end of a job no actor is left to answer: keep an earlier answer.
+    if (!waits.empty()) WriteNextToTraces(self->state.config, kWaitsAskedFile, ToJson(waits));
+  });
+}
+
 void OnStalled(NodePointer self, const Stalled& stalled) {
   NodeState& s = self->state;
   if (s.failed || s.ending) return;
@@ -135,7 +143,7 @@ void OnStalled(NodePointer self, const Stalled& stalled) {
   AskAllWaits(self, [self, since = stalled.since_ns, place](const std::vector<ActorWaits>& before) {
     AskAllWaits(self, [self, since, place, before](const std::vector<ActorWaits>& after) {
       if (self->state.ending || !SameWaits(before, after)) return;
-      KeepBesideTraces(self->state.config, kWaitsFile, ToJson(after));
+      WriteNextToTraces(self->state.config, kWaitsFile, ToJson(after));
       const WaitRoot root = RootOf(after, place);
       self->state.config.abort->Raise(
           {"nothing has moved anywhere for " + Seconds(since) + ": " + root.text,
@@ -144,10 +152,11 @@ void OnStalled(NodePointer self, const Stalled& stalled) {
   });
 }
 
-void KeepBesideTraces(const NodeConfig& config, const char* file, const std::string& text) {
+void WriteNextToTraces(const NodeConfig& config, const char* file, const std::string& text) {
   if (!config.trace || config.trace_folder.empty()) return;
   std::error_code ignored;
-  if (!std::filesystem::exists(config.trace_folder, ignored)) return;  // deleted: the cause says so
+  if (!std::filesystem::exists(config.trace_folder, ignored))
+    return;  // deleted: the cause is known
   try {
     WriteTextFile(config.trace_folder + "/" + file, text);
   } catch (const std::exception& e) {

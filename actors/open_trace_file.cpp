@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-/// What the names in the file tell of the job, and room for all of them.
+/// The names that the file has of the job, and the room that they take.
 RecorderOptions OptionsOf(const NodeConfig& config) {
   const JobPlan& plan = *config.plan;
   RecorderOptions options;
@@ -19,7 +19,7 @@ RecorderOptions OptionsOf(const NodeConfig& config) {
   for (std::size_t i = 0; i < graph.stages().size(); ++i) {
     options.stages.push_back(graph.IdOf(static_cast<int>(i)));
   }
-  // A name per actor, and what is there anyway.
+  // A fixed part, and a name per actor.
   options.names_bytes =
       (std::size_t{1} << 16) + graph.stages().size() * 64 + plan.lock_steps().size() * 1024;
   for (const StageLink& link : graph.links()) {
@@ -37,9 +37,10 @@ std::string OpenTraceFile(NodePointer self, const OpenTrace& request) {
   const NodeState& s = self->state;
   if (!s.config.trace) return "";
   RecorderOptions options = OptionsOf(s.config);
-  // The others say who they are when they introduce themselves; process 0 may ask before that.
-  const caf::strong_actor_ptr& asker = self->current_sender();
-  if (asker) s.config.trace->KnowProcess(asker->node(), 0);
+  // Other processes are known once they have introduced themselves; this request of process 0 may
+  // come before that.
+  const caf::strong_actor_ptr& sender = self->current_sender();
+  if (sender) s.config.trace->KnowProcess(sender->node(), 0);
   std::string error;
   if (!request.folder.empty()) {
     const std::string& name = options.processes[static_cast<std::size_t>(s.config.self)];
@@ -49,7 +50,7 @@ std::string OpenTraceFile(NodePointer self, const OpenTrace& request) {
       s.config.trace->Open(options);
       return "";
     } catch (const std::exception& e) {
-      // Process 0 must have the file; another may see no such folder, and trains all the same.
+      // Process 0 must have the file; another may not see the folder, and trains without a trace.
       if (s.config.self == 0) throw;
       error = "no trace of " + name + ": " + e.what();
     }

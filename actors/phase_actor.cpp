@@ -5,49 +5,114 @@
 
 #include "actors/names.hpp"
 #include "layout/colocated_shares.hpp"
-#include "modules/unit_samples.hpp"
 
 namespace troupe {
 
-using Window = PhaseState::Window;
+namespace {
 
+using Window = PhaseState::Window;
+using StateAt = PhaseState::StateAt;
+
+/// Ends the phase with its first failure, which answers every open request.
 void Fail(PhasePointer self, const caf::error& reason) {
   PhaseState& s = self->state;
   if (std::exchange(s.failed, true)) return;
   s.config.abort->Raise(TextOf(reason));
   for (auto& [unit, window] : s.windows) {
-    for (auto& asker : window.askers) {
-      if (asker.pending()) asker.deliver(reason);
+    for (auto& rows : window.rows) {
+      if (rows.promise.pending()) rows.promise.deliver(reason);
     }
   }
   s.windows.clear();
+  for (auto& rows : std::exchange(s.early, {})) rows.promise.deliver(reason);
 }
 
-namespace {
+/// Null: the phase has failed in the meantime.
+Window* Find(PhaseState& s, std::int64_t unit) {
+  const auto found = s.windows.find(unit);
+  return found == s.windows.end() ? nullptr : &found->second;
+}
 
-/// Phase 3: every encoder rank has the gradients of its rows; answer the encoder's replicas.
+void StartRestoreIfDue(PhasePointer self, std::int64_t unit);
+
+/// Sends one command to all shards that offload, in one order with all other commands of their
+/// ranks. When all have answered, the state is at `then`.
+template <class Answer, class Command>
+void MoveState(PhasePointer self, std::int64_t unit, Command command, StateAt then) {
+  PhaseState& s = self->state;
+  ToSet<Command> set;
+  for (const auto& [rank, stage] : s.config.offloads) {
+    command.stage = stage;
+    set.parts.emplace_back(rank, command);
+  }
+  const auto moved = [self, unit, then](const FromSet<Answer>&) {
+    Window* const window = Find(self->state, unit);
+    if (window == nullptr) return;
+    window->state = then;
+    StartRestoreIfDue(self, unit);
+    if (then == StateAt::kDevice && window->when_restored) {
+      const auto phase3 = std::move(window->when_restored);
+      phase3();  // ends the window
+    }
+  };
+  self->request(s.config.devices, caf::infinite, std::move(set))
+      .then(moved, [self](const caf::error& reason) { Fail(self, reason); });
+}
+
+/// Phase 2 begins.
+void StartOffload(PhasePointer self, std::int64_t unit) {
+  PhaseState& s = self->state;
+  Window& window = s.windows.at(unit);
+  if (s.config.offloads.empty() || !window.train) return;
+  window.state = StateAt::kLeaving;
+  MoveState<StateOffloaded>(self, unit, OffloadState{0, window.round, unit}, StateAt::kAway);
+}
+
+/// Called when a gradient has arrived or the state has left.
+void StartRestoreIfDue(PhasePointer self, std::int64_t unit) {
+  PhaseState& s = self->state;
+  Window& window = s.windows.at(unit);
+  // Even in a short window the state is away until a gradient has arrived.
+  const std::int64_t ahead = std::min(s.config.restore_ahead, window.microbatches - 1);
+  const std::int64_t missing = ahead * s.config.language.layout().dp;
+  if (window.state != StateAt::kAway) return;
+  if (static_cast<std::int64_t>(window.missing_gradients) > missing) return;
+  window.state = StateAt::kReturning;
+  MoveState<StateRestored>(self, unit, RestoreState{0, window.round, unit, window.last_of_round},
+                           StateAt::kDevice);
+}
+
+/// Runs `phase3` when the state is on the devices.
+void WhenRestored(PhasePointer self, std::int64_t unit, std::function<void()> phase3) {
+  Window* const window = Find(self->state, unit);
+  if (window == nullptr) return;
+  if (window->state == StateAt::kDevice) return phase3();
+  window->when_restored = std::move(phase3);
+}
+
+/// Phase 3: every encoder rank has the gradients of its rows. Answers the encoder's replicas.
 void AnswerEncoder(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
   PhaseState& s = self->state;
   auto node = s.windows.extract(unit);
   if (node.empty()) return;
   Window& window = node.mapped();
   const int last = s.config.encoder.layout().pp - 1;
-  for (std::size_t replica = 0; replica < window.askers.size(); ++replica) {
+  for (std::size_t replica = 0; replica < window.rows.size(); ++replica) {
     Gradient gradient{unit, {}};
     for (const int rank : s.config.encoder.StageRanks(last, static_cast<int>(replica))) {
       const auto place = static_cast<std::size_t>(PlaceOf(rank, s.config.ranks));
       gradient.shards.push_back(done.parts[place].rows);
     }
-    window.askers[replica].deliver(std::move(gradient));
+    window.rows[replica].promise.deliver(std::move(gradient));
   }
 }
 
 void AnswerNone(PhasePointer self, std::int64_t unit) {
   auto node = self->state.windows.extract(unit);
-  for (auto& asker : node.mapped().askers) asker.deliver(Gradient{unit, {}});
+  for (auto& rows : node.mapped().rows) rows.promise.deliver(Gradient{unit, {}});
 }
 
-/// Sends one exchange to all ranks of the group; `rows[place]` are what each rank gives.
+/// Sends one exchange to all ranks of the group; `rows[place]` are those of each rank.
 template <class Then>
 void Exchange(PhasePointer self, std::int64_t unit, ExchangePlan plan, Window& window,
               std::vector<std::vector<Buffer>> rows, Then then) {
@@ -61,21 +126,15 @@ void Exchange(PhasePointer self, std::int64_t unit, ExchangePlan plan, Window& w
                            RunExchange{s.config.stage, s.config.group, window.round, unit, shared,
                                        std::move(rows[place])});
   }
-  window.exchanging = true;
-  const auto done = [&s, unit, then](const FromSet<ExchangeDone>& answers) {
-    const auto found = s.windows.find(unit);
-    if (found != s.windows.end()) found->second.exchanging = false;
-    then(answers);
-  };
   self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(done, [self](const caf::error& reason) { Fail(self, reason); });
+      .then(then, [self](const caf::error& reason) { Fail(self, reason); });
 }
 
-/// The last gradient of the window is here: back to the encoder's ranks.
+/// The last gradient of the window has arrived: sends all back to the encoder's ranks.
 void TransformBack(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
-  if (window.none) return WhenRestored(self, unit, [self, unit] { AnswerNone(self, unit); });
+  if (window.no_gradient) return WhenRestored(self, unit, [self, unit] { AnswerNone(self, unit); });
   std::vector<std::vector<Buffer>> rows(s.config.ranks.size());
   for (std::size_t replica = 0; replica < window.gradients.size(); ++replica) {
     const auto ranks = s.config.language.StageRanks(0, static_cast<int>(replica));
@@ -96,44 +155,42 @@ void TransformBack(PhasePointer self, std::int64_t unit) {
 void OnGradient(PhasePointer self, std::int64_t unit, std::size_t replica,
                 const Gradient& gradient) {
   PhaseState& s = self->state;
-  const auto found = s.windows.find(unit);
-  if (found == s.windows.end()) return;  // failed meanwhile
-  Window& window = found->second;
+  Window* const found = Find(s, unit);
+  if (found == nullptr) return;
+  Window& window = *found;
   const auto m = static_cast<std::size_t>(gradient.unit - window.first_microbatch);
-  window.none = window.none || gradient.shards.empty();
+  window.no_gradient = window.no_gradient || gradient.shards.empty();
   window.gradients[replica][m] = gradient.shards;
-  window.answered[replica][m] = true;
   --window.missing_gradients;
   StartRestoreIfDue(self, unit);
   if (window.missing_gradients == 0) TransformBack(self, unit);
 }
 
-/// Rows of every sample of the window, and what each language replica gets of microbatch m.
+/// The number of rows of every sample of the window.
 std::vector<std::int64_t> RowsPerSample(const Window& window, std::int64_t samples) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(window.microbatches * samples));
-  for (const Activation& activation : window.activations) {
-    for (std::size_t i = 0; i < activation.rows->samples.size(); ++i) {
-      rows.at(static_cast<std::size_t>(activation.rows->samples[i])) = activation.rows->rows[i];
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(window.microbatches * samples));
+  for (const auto& [activation, promise] : window.rows) {
+    const RowTable& table = *activation.rows;
+    for (std::size_t i = 0; i < table.samples.size(); ++i) {
+      counts.at(static_cast<std::size_t>(table.samples[i])) = table.rows[i];
     }
   }
-  return rows;
+  return counts;
 }
 
-/// Phase 2: the packed rows are on the language model's first stage; hand out microbatch by
-/// microbatch, as views.
+/// Phase 2: the packed rows are on the language model's first stage. Hands them out by microbatch,
+/// as views.
 void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
   PhaseState& s = self->state;
-  const auto found = s.windows.find(unit);
-  if (found == s.windows.end()) return;
-  Window& window = found->second;
+  Window* const found = Find(s, unit);
+  if (found == nullptr) return;
+  Window& window = *found;
   const std::int64_t samples = s.config.samples_per_microbatch;
   const auto rows_per_sample = RowsPerSample(window, samples);
   const int replicas = s.config.language.layout().dp;
   window.gradients.assign(
       static_cast<std::size_t>(replicas),
       std::vector<std::vector<Buffer>>(static_cast<std::size_t>(window.microbatches)));
-  window.answered.assign(static_cast<std::size_t>(replicas),
-                         std::vector<bool>(static_cast<std::size_t>(window.microbatches)));
   window.missing_gradients = static_cast<std::size_t>(replicas * window.microbatches);
   StartOffload(self, unit);
   for (int replica = 0; replica < replicas; ++replica) {
@@ -160,7 +217,7 @@ void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDo
   }
 }
 
-/// Phase 1 is over: all encoder replicas' rows of the window are here.
+/// Phase 1 is over: the rows of the window have arrived from all encoder replicas.
 void Transform(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
@@ -172,9 +229,9 @@ void Transform(PhasePointer self, std::int64_t unit) {
                            WindowAssignment(samples, length, s.config.language.layout().dp));
   std::vector<std::vector<Buffer>> rows(s.config.ranks.size());
   const int last = s.config.encoder.layout().pp - 1;
-  for (std::size_t replica = 0; replica < window.activations.size(); ++replica) {
+  for (std::size_t replica = 0; replica < window.rows.size(); ++replica) {
     const auto ranks = s.config.encoder.StageRanks(last, static_cast<int>(replica));
-    const auto& shards = window.activations[replica].shards;
+    const auto shards = std::exchange(window.rows[replica].activation.shards, {});
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const auto place = static_cast<std::size_t>(PlaceOf(ranks[i], s.config.ranks));
       rows[place].push_back(shards.size() == 1 ? shards.front() : shards.at(i));
@@ -183,57 +240,53 @@ void Transform(PhasePointer self, std::int64_t unit) {
   auto plan = ForwardExchange(window.route, s.config.encoder, s.config.language, s.config.ranks);
   Exchange(self, unit, std::move(plan), window, std::move(rows),
            [self, unit](const FromSet<ExchangeDone>& done) { FeedLanguage(self, unit, done); });
-  for (Activation& activation : window.activations) activation.shards.clear();
 }
 
 /// Fixes which microbatches a window holds when its first rows arrive.
 Window& Open(PhaseState& s, std::int64_t unit) {
   Window& window = s.windows[unit];
-  if (!window.activations.empty()) return window;
+  if (!window.rows.empty()) return window;
   for (const PhaseState::OpenRound& round : s.rounds) {
-    const std::int64_t length = s.config.window == 0 ? round.microbatches : s.config.window;
+    const auto [count, each] = round.units;
     const std::int64_t index = unit - round.first_unit;
-    if (index < 0 || index >= UnitsIn(round.microbatches, s.config.window)) continue;
+    if (index < 0 || index >= count) continue;
     window.round = round.number;
-    window.first_of_round = index * length;
+    window.first_of_round = index * each;
     window.first_microbatch = round.first_microbatch + window.first_of_round;
-    window.microbatches = std::min(length, round.microbatches - index * length);
+    window.microbatches = std::min(each, round.microbatches - window.first_of_round);
     window.train = round.train;
-    window.last_of_round = index + 1 == UnitsIn(round.microbatches, s.config.window);
+    window.last_of_round = index + 1 == count;
   }
-  const auto replicas = static_cast<std::size_t>(s.config.encoder.layout().dp);
-  window.activations.resize(replicas);
-  window.askers.resize(replicas);
+  window.rows.resize(static_cast<std::size_t>(s.config.encoder.layout().dp));
   return window;
 }
 
-Waits WaitsOf(const PhaseState& s) {
-  ActorWaits mine;
-  mine.who = PhaseName(s.config.edge);
+/// Takes the rows of one encoder replica for a window of a round that has begun.
+void Accept(PhasePointer self, PhaseState::EncoderRows rows) {
+  PhaseState& s = self->state;
+  const std::int64_t unit = rows.activation.unit;
+  const auto replica = static_cast<std::size_t>(rows.activation.link);
+  const Buffer& first = rows.activation.shards.front();
+  Window& window = Open(s, unit);
+  window.row_shape.assign(first.shape().begin() + 1, first.shape().end());
+  window.dtype = first.dtype();
+  window.rows.at(replica) = std::move(rows);
+  if (++window.arrived == window.rows.size()) Transform(self, unit);
+}
+
+/// The rows that a window which has begun to arrive lacks.
+ExpectedWaits ExpectedBy(const PhaseState& s) {
+  ExpectedWaits expected;
   for (const auto& [unit, window] : s.windows) {
-    for (std::size_t replica = 0; replica < window.askers.size(); ++replica) {
-      const std::string& encoder = s.config.encoder_names.at(replica);
-      if (window.askers[replica].pending()) {
-        mine.owes.push_back({asked::kGradient, unit, encoder});
-      } else {
-        mine.waits.push_back({"activation", "window", unit, encoder, false, asked::kGradient});
-      }
-    }
-    if (window.exchanging) {
-      mine.waits.push_back(
-          {OnRanks(asked::kExchange, s.config.ranks), "window", unit, s.config.lock_step, true});
-    }
-    AddOffloadWaits(s.config, unit, window, mine.waits);
-    for (std::size_t replica = 0; replica < window.gradients.size(); ++replica) {
-      for (std::size_t m = 0; m < window.gradients[replica].size(); ++m) {
-        if (window.answered[replica][m]) continue;
-        mine.waits.push_back({asked::kGradient, "microbatch",
-                              window.first_microbatch + static_cast<std::int64_t>(m),
-                              s.config.language_names.at(replica), true});
-      }
+    for (std::size_t replica = 0; replica < window.rows.size(); ++replica) {
+      if (window.rows[replica].promise.pending()) continue;
+      expected.push_back({.kind = KindOf<Activation>(),
+                          .number = unit,
+                          .from = s.config.encoders.at(replica),
+                          .unit = RequestUnit::kWindow});
     }
   }
-  return {{mine}};
+  return expected;
 }
 
 }  // namespace
@@ -241,33 +294,39 @@ Waits WaitsOf(const PhaseState& s) {
 Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config) {
   PhaseState& s = self->state;
   s.config = std::move(config);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
-        Window& window = Open(s, activation.unit);
-        auto asker = self->make_response_promise<Gradient>();
-        const auto replica = static_cast<std::size_t>(activation.link);
-        const Buffer& rows = activation.shards.front();
-        window.row_shape.assign(rows.shape().begin() + 1, rows.shape().end());
-        window.dtype = rows.dtype();
-        window.activations.at(replica) = activation;
-        window.askers[replica] = asker;
-        if (++window.here == window.activations.size()) Transform(self, activation.unit);
-        return asker;
+        auto promise = self->make_response_promise<Gradient>();
+        if (activation.unit < s.next_unit) {
+          Accept(self, {activation, promise});
+        } else {
+          // Another process may begin the round before the Director's message arrives here.
+          s.early.push_back({activation, promise});
+        }
+        return promise;
       },
       [self, &s](const RoundBegin& begin) {
         const Round& round = begin.round;
         if (round.number != s.next_round++) {
-          return Fail(self,
-                      MakeFailure(WrongRound(PhaseName(s.config.edge), s.next_round - 1, round)));
+          return Fail(self, MakeFailure(WrongRound(s.config.name, s.next_round - 1, round)));
         }
+        const Units units = s.config.units.In(round.microbatches);
         s.rounds.push_back(
-            {round.number, s.next_unit, s.next_microbatch, round.microbatches, round.train});
-        s.next_unit += UnitsIn(round.microbatches, s.config.window);
+            {round.number, s.next_unit, s.next_microbatch, round.microbatches, units, round.train});
+        s.next_unit += units.count;
         s.next_microbatch += round.microbatches;
         if (s.rounds.size() > 4) s.rounds.erase(s.rounds.begin());
+        for (auto& rows : std::exchange(s.early, {})) {
+          if (s.failed) return rows.promise.deliver(MakeFailure(s.config.abort->cause()));
+          if (rows.activation.unit < s.next_unit) {
+            Accept(self, std::move(rows));
+          } else {
+            s.early.push_back(std::move(rows));
+          }
+        }
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -6,7 +6,7 @@
 //             Activation{m} to every language replica, for each microbatch m of the window
 //             OffloadState{w}, RestoreState{w} to all ranks of the encoder, where it offloads
 //
-//   1  encoder forward     until all replicas' rows of w are here
+//   1  encoder forward     until the rows of w of all replicas have arrived
 //      transform           rows move to the ranks of the language model's first stage
 //   2  language model 1F1B on views of the packed rows, microbatch by microbatch
 //   3  transform back      when every microbatch has its gradient; then encoder backward
@@ -16,15 +16,16 @@
 // run in phase 2. Rows carry their microbatch and sample all the way, so that packing by microbatch
 // and cutting by replica cannot be confused.
 //
-// With offloading, what the encoder keeps on its devices leaves them for phase 2:
+// With offloading, the encoder's state leaves its devices for phase 2:
 //   offload    at the beginning of phase 2, of all pipeline stages and replicas at once
 //   restore    in the language model's cool-down: when each replica owes `restore_ahead` gradients
-//              or fewer (on average) and everything has left
-//   phase 3    answers the encoder when all is back, and not before
-// An evaluation has no phase 3 and next to nothing in phase 2 that the memory could be used for:
-// nothing leaves.
+//              or fewer (on average) and the whole state has left
+//   phase 3    answers the encoder when the state is back, and not before
+// In an evaluation nothing leaves: it has no phase 3, and phase 2 has little use for the memory.
 //
 // The plan of the way back is the inverse of the recorded route, between the same ranks.
+//
+// phase_actor.cpp walks the phases; phase_exchange.cpp plans the two exchanges.
 #pragma once
 
 #include <cstdint>
@@ -41,52 +42,52 @@
 #include "layout/route.hpp"
 #include "messages/device.hpp"
 #include "messages/round.hpp"
+#include "plan/unit_samples.hpp"
 #include "transport/abort_signal.hpp"
 
 namespace troupe {
 
 struct PhaseConfig {
-  std::string edge;
-  int stage = 0;           ///< the encoder's last, as index in the StageGraph
+  std::string name;        ///< "phase vision>language"
+  int stage = 0;           ///< the encoder's last one, as index in the StageGraph
   int group = 0;           ///< number of the exchange group
   std::vector<int> ranks;  ///< of the group; a member's place is its number in the exchange
   Grid encoder = Grid({}, {0});
   Grid language = Grid({}, {0});
   std::int64_t samples_per_microbatch = 1;
-  std::int64_t window = 0;                  ///< microbatches per encoder pass; 0 = the whole round
-  std::vector<Downstream> stages;           ///< language first stage, by replica
-  std::vector<std::string> encoder_names;   ///< the actors of the encoder's last stage, by replica
-  std::vector<std::string> language_names;  ///< those of `stages`
-  int link = 0;                             ///< the language stage's number for this edge
-  /// What offloads: (rank, stage index) of every shard of the encoder; empty: nothing does.
+  UnitLength units;                ///< the encoder's: windows
+  std::vector<Downstream> stages;  ///< language first stage, by replica
+  std::vector<ActorId> encoders;   ///< the encoder's last stage, by replica
+  int link = 0;                    ///< the language stage's number for this edge
+  /// (rank, stage index) of every shard of an encoder that offloads its state; else empty.
   std::vector<std::pair<int, int>> offloads;
   std::int64_t restore_ahead = 0;  ///< gradients that each replica owes when restoring begins
   LockStep devices;
-  std::string lock_step;  ///< what that is called
   std::shared_ptr<AbortSignal> abort;
 };
 
 struct PhaseState {
   static constexpr const char* name = "phase";
 
-  /// Where the encoder's state is.
-  enum class Place { kHere, kLeaving, kAway, kReturning };
+  enum class StateAt { kDevice, kLeaving, kAway, kReturning };
 
-  /// One window on its way.
+  /// The rows of one encoder replica, and the promise of their gradient.
+  struct EncoderRows {
+    Activation activation;
+    Promise<Gradient> promise;
+  };
+  /// One window between its first rows and its gradients.
   struct Window {
     std::int64_t first_microbatch = 0;  ///< since the start of the run
     std::int64_t first_of_round = 0;    ///< the same, since the start of its round
     std::int64_t microbatches = 0;
-    std::vector<Activation> activations;  ///< by encoder replica
-    std::vector<Promise<Gradient>> askers;
-    std::size_t here = 0;
-    bool exchanging = false;  ///< rows are on their way between ranks
-    Route route;              ///< encoder replica -> language replica
+    std::vector<EncoderRows> rows;  ///< by encoder replica
+    std::size_t arrived = 0;        ///< of these
+    Route route;                    ///< encoder replica -> language replica
     std::vector<std::vector<std::vector<Buffer>>> gradients;  ///< [replica][microbatch][tp x cp]
-    std::vector<std::vector<bool>> answered;  ///< [replica][microbatch]: the gradient has been told
     std::size_t missing_gradients = 0;
-    bool none = false;
-    Place state = Place::kHere;
+    bool no_gradient = false;  ///< the answer is "no gradient"
+    StateAt state = StateAt::kDevice;
     std::function<void()> when_restored;  ///< phase 3; waits for the state alone
     bool train = true;
     bool last_of_round = false;
@@ -99,6 +100,7 @@ struct PhaseState {
     std::int64_t first_unit = 0;
     std::int64_t first_microbatch = 0;
     std::int64_t microbatches = 0;
+    Units units;
     bool train = true;
   };
 
@@ -108,6 +110,7 @@ struct PhaseState {
   std::int64_t next_unit = 0;  ///< first unit of the next round to begin
   std::int64_t next_microbatch = 0;
   std::map<std::int64_t, Window> windows;
+  std::vector<EncoderRows> early;  ///< of rounds that have not begun here
   bool failed = false;
 };
 
@@ -115,17 +118,7 @@ using PhasePointer = ActorPointer<Phase, PhaseState>;
 
 Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config);
 
-/// The job is over for this phase: everybody who waits for it is told.
-void Fail(PhasePointer self, const caf::error& reason);
-
-// Offloading (phase_offload.cpp). Each does nothing where nothing offloads.
-void StartOffload(PhasePointer self, std::int64_t unit);       ///< phase 2 begins
-void StartRestoreIfDue(PhasePointer self, std::int64_t unit);  ///< a gradient has come
-/// Runs `phase3` when the state is there.
-void WhenRestored(PhasePointer self, std::int64_t unit, std::function<void()> phase3);
-/// Adds what the window waits for.
-void AddOffloadWaits(const PhaseConfig& config, std::int64_t unit, const PhaseState::Window& window,
-                     std::vector<Wait>& waits);
+// phase_exchange.cpp, for phase_actor.cpp.
 
 /// The place of `rank` in `ranks`, which hold it.
 int PlaceOf(int rank, const std::vector<int>& ranks);
@@ -133,7 +126,7 @@ int PlaceOf(int rank, const std::vector<int>& ranks);
 /// The exchange that carries `route` (encoder replica -> language replica) to the ranks: every rank
 /// of a language replica's first stage ends up with all of the replica's rows. A row that is on the
 /// rank already stays; otherwise the encoder replica's rank at the same place, wrapped around,
-/// gives it. Members are places in `ranks`.
+/// sends it. Members are places in `ranks`.
 ExchangePlan ForwardExchange(const Route& route, const Grid& encoder, const Grid& language,
                              const std::vector<int>& ranks);
 /// The way back: every rank of an encoder replica ends up with the gradients of all its rows.

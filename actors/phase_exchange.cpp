@@ -10,8 +10,9 @@ int PlaceOf(int rank, const std::vector<int>& ranks) {
 
 namespace {
 
-/// Who of `holders` gives rows to `rank`: itself if it holds them, else the one at its place.
-int Giver(int rank, std::size_t place, const std::vector<int>& holders) {
+/// The one of `holders` that sends rows to `rank`: itself if it holds them, else the one at its
+/// place.
+int SenderTo(int rank, std::size_t place, const std::vector<int>& holders) {
   const bool holds = std::find(holders.begin(), holders.end(), rank) != holders.end();
   return holds ? rank : holders[place % holders.size()];
 }
@@ -31,7 +32,7 @@ ExchangePlan PlanFor(const Route& route, const std::vector<std::vector<int>>& so
       for (const Transfer& transfer : route.transfers) {
         if (static_cast<std::size_t>(transfer.destination) != shard) continue;
         const auto& holders = source_ranks[static_cast<std::size_t>(transfer.source)];
-        const int from = PlaceOf(Giver(receivers[place], place, holders), ranks);
+        const int from = PlaceOf(SenderTo(receivers[place], place, holders), ranks);
         plan.moves.push_back({from, to, transfer.source_rows, transfer.destination_rows});
       }
     }

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "actors/boundary_leader.hpp"
-#include "actors/names.hpp"
 
 namespace troupe {
 namespace {
@@ -14,34 +13,34 @@ void Pump(SourcePointer self);
 void Fail(SourcePointer self, const caf::error& reason) {
   SourceLeaderState& s = self->state;
   s.config.abort->Raise(TextOf(reason));
-  for (auto& [microbatch, flight] : s.flights) flight.asker.deliver(reason);
-  for (auto& waiting : s.waiting) waiting.asker.deliver(reason);
+  for (auto& [microbatch, flight] : s.flights) flight.promise.deliver(reason);
+  for (auto& waiting : s.waiting) waiting.promise.deliver(reason);
   s.flights.clear();
   s.waiting.clear();
 }
 
-/// All slices are answered: put the gradient together in the order of the rows.
+/// All slices have arrived: puts the gradient together in the order of the rows.
 void Answer(SourcePointer self, std::int64_t microbatch) {
   SourceLeaderState& s = self->state;
   auto node = s.flights.extract(microbatch);
   SourceLeaderState::Flight& flight = node.mapped();
   Gradient gradient{microbatch, {}};
-  if (!flight.none) {
+  if (!flight.no_gradient) {
     std::vector<Buffer> parts;
     for (auto& piece : flight.pieces) parts.push_back(std::move(piece.gradient));
     gradient.shards.push_back(ConcatenateRows(parts));
   }
-  flight.asker.deliver(std::move(gradient));
+  flight.promise.deliver(std::move(gradient));
   Pump(self);
 }
 
 void OnPiece(SourcePointer self, std::int64_t microbatch, int destination, Buffer gradient) {
   SourceLeaderState& s = self->state;
   const auto found = s.flights.find(microbatch);
-  if (found == s.flights.end()) return;  // failed meanwhile
+  if (found == s.flights.end()) return;  // failed in the meantime
   for (auto& piece : found->second.pieces) {
-    if (piece.destination != destination || piece.answered) continue;
-    piece.answered = true;
+    if (piece.destination != destination || piece.arrived) continue;
+    piece.arrived = true;
     piece.gradient = std::move(gradient);
     --found->second.missing;
   }
@@ -55,8 +54,8 @@ void OnGradientSlice(SourcePointer self, int destination, const GradientSlice& s
   SourceLeaderState& s = self->state;
   const auto found = s.flights.find(slice.microbatch);
   if (found == s.flights.end()) return;
-  if (!slice.buffer.defined()) found->second.none = true;
-  for (auto& piece : found->second.pieces) piece.told |= piece.destination == destination;
+  if (!slice.buffer.defined()) found->second.no_gradient = true;
+  for (auto& piece : found->second.pieces) piece.answered |= piece.destination == destination;
   if (slice.buffer.local()) return OnPiece(self, slice.microbatch, destination, slice.buffer);
   const auto me = caf::actor_cast<SourceLeader>(self);
   SliceArrived arrived{slice.microbatch, destination, {}, s.config.tensors->Asks(slice.buffer)};
@@ -71,14 +70,14 @@ void OnGradientSlice(SourcePointer self, int destination, const GradientSlice& s
       [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); }, s.config.device);
 }
 
-/// The rows of this shard that belong to `destination`, and whose they are.
-struct Cut {
+/// The rows of this shard that belong to `destination`, and their samples.
+struct RowCut {
   Interval rows;
   RowTable table;
 };
 
-Cut CutFor(const SourceLeaderState& s, int destination, const RowTable& table) {
-  Cut cut;
+RowCut CutFor(const SourceLeaderState& s, int destination, const RowTable& table) {
+  RowCut cut;
   bool first = true;
   std::int64_t row = 0;
   for (std::size_t i = 0; i < table.samples.size(); ++i) {
@@ -95,7 +94,7 @@ Cut CutFor(const SourceLeaderState& s, int destination, const RowTable& table) {
   return cut;
 }
 
-/// Empty, or why the activation does not hold the samples this shard speaks for.
+/// Empty, or why the samples of the activation are not those of this shard.
 std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activation) {
   std::vector<std::int64_t> expected;
   for (const Interval& held : s.config.source[static_cast<std::size_t>(s.config.shard)]) {
@@ -115,13 +114,13 @@ std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activa
            name(table.samples);
   }
   if (table.num_rows() != activation.shards.front().num_rows()) {
-    return where + "the row table speaks of " + std::to_string(table.num_rows()) +
-           " rows, the tensor has " + std::to_string(activation.shards.front().num_rows());
+    return where + "expected " + std::to_string(table.num_rows()) +
+           " rows as in the row table, got " + std::to_string(activation.shards.front().num_rows());
   }
   return {};
 }
 
-/// For the trace.
+/// Updates the number of credits in the trace.
 void ShowCredits(SourcePointer self) {
   const SourceLeaderState& s = self->state;
   self->activity()->credits_left = s.config.credits - static_cast<int>(s.flights.size());
@@ -132,20 +131,20 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
   const Activation& activation = waiting.activation;
   const std::int64_t microbatch = activation.unit;
   SourceLeaderState::Flight& flight = s.flights[microbatch];
-  flight.asker = std::move(waiting.asker);
+  flight.promise = std::move(waiting.promise);
   flight.place = activation.place;
   ShowCredits(self);
   const auto mismatch = SamplesMismatch(s, activation);
   if (!mismatch.empty()) return Fail(self, MakeFailure(mismatch));
 
-  const Buffer& rows = activation.shards.front();  // tp shards hold copies: the leader's will do
+  const Buffer& rows = activation.shards.front();  // tp shards hold copies: one is enough
   const auto peers =
       PeersOf(s.config.source[static_cast<std::size_t>(s.config.shard)], s.config.destination);
   flight.missing = peers.size();
   for (const int peer : peers) flight.pieces.push_back({peer, {}, {}, false, false});
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const int peer = peers[i];
-    Cut cut = CutFor(s, peer, *activation.rows);
+    RowCut cut = CutFor(s, peer, *activation.rows);
     flight.pieces[i].rows = cut.rows;
     const Buffer piece =
         s.config.tensors->Push(rows.Rows(cut.rows.begin, cut.rows.end),
@@ -156,9 +155,9 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
         .then([self, peer](const GradientSlice& back) { OnGradientSlice(self, peer, back); },
               [self](const caf::error& reason) { Fail(self, reason); });
   }
-  // A replica without samples talks to nobody: its answer is an empty gradient.
+  // A replica without samples has no peers: its answer is an empty gradient.
   if (peers.empty()) {
-    flight.asker.deliver(Gradient{microbatch, {Buffer::Zeros(rows.shape(), rows.dtype())}});
+    flight.promise.deliver(Gradient{microbatch, {Buffer::Zeros(rows.shape(), rows.dtype())}});
     s.flights.erase(microbatch);
   }
 }
@@ -172,25 +171,17 @@ void Pump(SourcePointer self) {
   }
 }
 
-Waits WaitsOf(const SourceLeaderState& s) {
-  ActorWaits mine;
-  mine.who = SourceLeaderName(s.config.edge, s.config.shard);
-  for (const auto& waiting : s.waiting) {
-    mine.owes.push_back({asked::kGradient, waiting.activation.unit, s.config.stage_name});
-  }
+/// Gradients whose bytes are being fetched; the others are answers to requests.
+ExpectedWaits ExpectedBy(const SourceLeaderState& s) {
+  ExpectedWaits expected;
   for (const auto& [microbatch, flight] : s.flights) {
-    mine.owes.push_back({asked::kGradient, microbatch, s.config.stage_name});
     for (const auto& piece : flight.pieces) {
-      const std::string peer = DestinationLeaderName(s.config.edge, piece.destination);
-      if (!piece.told) {
-        mine.waits.push_back({asked::kGradient, "microbatch", microbatch, peer, true});
-      } else if (!piece.answered) {
-        mine.waits.push_back(
-            {"bytes of the gradient from " + peer, "microbatch", microbatch, "", false});
-      }
+      if (!piece.answered || piece.arrived) continue;
+      expected.push_back({ExpectedWait::What::kAnswerBytes, KindOf<Slice>(), microbatch,
+                          s.config.peers.at(piece.destination).address()});
     }
   }
-  return {{mine}};
+  return expected;
 }
 
 }  // namespace
@@ -210,17 +201,17 @@ std::vector<int> PeersOf(const std::vector<Interval>& shard, const Assignment& o
 SourceLeader::behavior_type RunSourceLeader(SourcePointer self, SourceLeaderConfig config) {
   SourceLeaderState& s = self->state;
   s.config = std::move(config);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
-        auto asker = self->make_response_promise<Gradient>();
-        s.waiting.push_back({activation, asker});
+        auto promise = self->make_response_promise<Gradient>();
+        s.waiting.push_back({activation, promise});
         Pump(self);
-        return asker;
+        return promise;
       },
       [self](const SliceArrived& arrived) {
         OnPiece(self, arrived.microbatch, arrived.peer, arrived.buffer);
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

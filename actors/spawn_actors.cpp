@@ -17,16 +17,13 @@
 namespace troupe {
 namespace {
 
-/// Spawns an actor that the node owns; `threaded` ones get a thread of their own where allowed.
+/// Spawns an actor that the node owns; a `threaded` one gets its own thread if the node allows it.
 template <class Handle, class Run, class ActorConfig>
 Handle Make(NodePointer self, const ActorId& id, bool threaded, Run run, ActorConfig config) {
   const Handle handle = threaded && self->state.config.threads
                             ? self->template spawn<caf::detached>(run, std::move(config))
                             : self->spawn(run, std::move(config));
   Adopt(self, caf::actor_cast<caf::actor>(handle), id, threaded);
-  if constexpr (kCanReportWaits<Handle>) {
-    self->state.waiting.insert(handle.address());
-  }
   return handle;
 }
 
@@ -44,16 +41,17 @@ const EdgePlan& EdgeOf(const JobPlan& plan, const StageLink& link) {
   return plan.edges()[static_cast<std::size_t>(link.edge)];
 }
 
-/// Where a boundary leader of a stage's replica wants what it fetches: its own rank's GPU.
+/// Returns the GPU to which a boundary leader of a stage's replica fetches: that of the leader's
+/// rank.
 int LeaderGpu(NodePointer self, int stage, int dp) {
   const NodeState& s = self->state;
   const int rank = PlanOf(self).RanksOf(stage, dp).front();
-  const bool here = s.config.processes->HomeOf(rank) == s.config.self;
-  return here && s.config.gpu_of ? s.config.gpu_of(rank) : Buffer::kHost;
+  const bool local = s.config.processes->HomeOf(rank) == s.config.self;
+  return local && s.config.gpu_of ? s.config.gpu_of(rank) : Buffer::kHost;
 }
 
-/// By shard of a stage's replica: the process of its stage actor, which fetches what the shard
-/// reads; this process where another fetches it.
+/// Returns, by shard of a stage's replica, the process of its stage actor if that fetches the
+/// tensors of the shard; else this process.
 std::vector<ProcessId> FetchersOf(NodePointer self, int stage, int dp) {
   const NodeState& s = self->state;
   std::vector<ProcessId> fetchers;
@@ -87,7 +85,7 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
     std::vector<std::string> names;
     for (const int rank : ranks) {
       homes.push_back(s.config.processes->HomeOf(rank));
-      names.push_back(DeviceName(rank));
+      names.push_back(ToString(DeviceActor(rank)));
     }
     if (std::find(homes.begin(), homes.end(), s.config.self) == homes.end()) continue;
     const GroupNames group{s.config.group_waits.get(), "exchange " + edge.name, std::move(names)};
@@ -105,14 +103,14 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
 }  // namespace
 
 void Adopt(NodePointer self, const caf::actor& child, const ActorId& id, bool threaded) {
-  const std::string name = ToString(id);
   self->monitor(child);
-  // A job can fail while it is still being built: who comes too late goes at once.
+  // A job can fail while it is being built: an actor spawned after that is stopped immediately.
   if (self->state.stopping) {
     caf::anon_send_exit(child, caf::exit_reason::user_shutdown);
-    self->state.children.emplace(child.address(), name);
+    self->state.children.emplace(child.address(), id);
     return;
   }
+  const std::string name = ToString(id);
   auto* const active = dynamic_cast<Active*>(caf::actor_cast<caf::abstract_actor*>(child));
   if (self->state.config.actors) {
     self->state.config.actors->Add({name, threaded, active->activity()});
@@ -124,7 +122,7 @@ void Adopt(NodePointer self, const caf::actor& child, const ActorId& id, bool th
   for (const PlantedFault& fault : self->state.config.faults) {
     if (fault.actor == name) active->Plant(fault);
   }
-  self->state.children.emplace(child.address(), name);
+  self->state.children.emplace(child.address(), id);
   self->state.owned.push_back(child);
 }
 
@@ -162,14 +160,14 @@ Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
   const JobPlan& plan = PlanOf(self);
   const ActorId id = request.set >= 0 ? LockStepActor(request.set)
                                       : plan.PassLockStepActor(request.stage, request.dp);
-  LockStepConfig config{ToString(id), request.devices, {}};
+  LockStepConfig config{request.devices, {}};
   for (const auto& [rank, device] : request.devices) {
     const DeviceOrder* order = plan.OrderOn(rank);
     if (order == nullptr) continue;
     config.orders[rank].order = *order;
     for (const auto& [stage, shard] : plan.ShardsOn(rank)) {
       if (std::ranges::count(*order, stage, &StagePass::stage) == 0) continue;
-      config.orders[rank].names[stage] = ToString(plan.StageActor(stage, shard.dp));
+      config.orders[rank].stages[stage] = plan.StageActor(stage, shard.dp);
     }
   }
   return Answer(Make<LockStep>(self, id, false, RunLockStep, std::move(config)));
@@ -181,13 +179,12 @@ Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
   UpdateConfig config;
   const ActorId id = plan.UpdateActor(request.update);
   config.name = ToString(id);
-  config.lock_step = ToString(plan.LockStepActorOf(update.stages.front(), 0));
   config.devices = request.devices;
   config.abort = self->state.config.abort;
   for (const int stage : update.stages) {
     const Grid& grid = plan.GridOfStage(stage);
     for (int dp = 0; dp < grid.layout().dp; ++dp) {
-      config.replicas.push_back(ToString(plan.StageActor(stage, dp)));
+      config.replicas.push_back(plan.StageActor(stage, dp));
       for (const int rank : plan.RanksOf(stage, dp)) config.shards.emplace_back(rank, stage);
     }
   }
@@ -200,41 +197,39 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   const StagePlan& stage = plan.stages()[static_cast<std::size_t>(request.stage)];
   StageConfig config;
   config.stage = request.stage;
+  config.dp = request.dp;
   config.name = plan.StageName(request.stage, request.dp);
   config.ranks = plan.RanksOf(request.stage, request.dp);
   for (const int rank : config.ranks) {
-    config.here.push_back(s.config.processes->HomeOf(rank) == s.config.self);
+    config.local.push_back(s.config.processes->HomeOf(rank) == s.config.self);
     if (s.config.gpu_of) config.on_device.push_back(s.config.gpu_of(rank));
   }
   config.devices = request.devices;
-  config.lock_step = request.lock_step;
   config.rule = stage.rule;
   config.rule_without_backward = {.limit = stage.limit};
-  config.microbatches_per_unit = plan.ModuleOf(stage.module).microbatches_per_unit;
+  config.units = plan.ModuleOf(stage.module).units;
   config.runs_backward = stage.runs_backward;
   config.reads_data = stage.reads_data;
-  config.feed = ToString(plan.FeedActor(stage.module, request.dp));
-  for (std::size_t l = 0; l < stage.in_source.size(); ++l) {
-    const int link = plan.graph().stages()[static_cast<std::size_t>(request.stage)].in[l];
+  config.feed = plan.FeedActor(stage.module, request.dp);
+  const StageNode& node = plan.graph().stages()[static_cast<std::size_t>(request.stage)];
+  const auto fetchers = [&](const StageLink& link, int other_end) {
+    return link.edge < 0 ? FetchersOf(self, other_end, request.dp) : std::vector<ProcessId>();
+  };
+  for (std::size_t l = 0; l < node.in.size(); ++l) {
+    const StageLink& link = LinkOf(plan, node.in[l]);
     config.in.push_back({stage.in_source[l],
-                         ToString(plan.ActorAt(link, EdgeEnd::kDestination, request.dp)),
-                         stage.in_carries_gradient[l]});
-    const StageLink& incoming = LinkOf(plan, link);
-    config.in_fetchers.push_back(incoming.edge < 0 ? FetchersOf(self, incoming.from, request.dp)
-                                                   : std::vector<ProcessId>());
+                         plan.ActorAt(node.in[l], EdgeEnd::kDestination, request.dp),
+                         stage.in_carries_gradient[l], fetchers(link, link.from)});
   }
-  config.out = request.out;
-  for (const int link : plan.graph().stages()[static_cast<std::size_t>(request.stage)].out) {
-    const StageLink& outgoing = LinkOf(plan, link);
-    config.out_fetchers.push_back(outgoing.edge < 0 ? FetchersOf(self, outgoing.to, request.dp)
-                                                    : std::vector<ProcessId>());
+  for (std::size_t l = 0; l < node.out.size(); ++l) {
+    const StageLink& link = LinkOf(plan, node.out[l]);
+    config.out.push_back({request.out.at(l),
+                          plan.ActorAt(node.out[l], EdgeEnd::kSource, request.dp),
+                          fetchers(link, link.to)});
   }
   config.update = request.update;
   config.queued_passes = s.config.queued_passes;
   config.virtual_time = s.config.takes_ns != nullptr;
-  if (request.update) {
-    config.update_name = ToString(plan.UpdateActor(plan.UpdateOf(request.stage)));
-  }
   config.tensors = s.config.tensors;
   config.abort = s.config.abort;
   const ActorId id = plan.StageActor(request.stage, request.dp);
@@ -253,7 +248,9 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.stage = request.stage;
-  config.stage_name = ToString(plan.StageActor(link.to, request.dp));
+  for (int dp = 0; dp < plan.ModuleOf(edge.from).grid.layout().dp; ++dp) {
+    config.source_leaders.push_back(plan.ActorAt(request.link, EdgeEnd::kSource, dp));
+  }
   config.device = LeaderGpu(self, link.to, request.dp);
   config.peer_homes = LeaderHomes(self, link.from);
   config.tensors = self->state.config.tensors;
@@ -274,7 +271,6 @@ Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.peers = request.peers;
-  config.stage_name = ToString(plan.StageActor(link.from, request.dp));
   config.device = LeaderGpu(self, link.from, request.dp);
   config.peer_homes = LeaderHomes(self, link.to);
   config.tensors = self->state.config.tensors;
@@ -288,28 +284,24 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   const StageLink& link = LinkOf(plan, request.link);
   const EdgePlan& edge = EdgeOf(plan, link);
   PhaseConfig config;
-  config.edge = edge.name;
   config.stage = link.from;
   config.group = link.edge;
   config.encoder = plan.ModuleOf(edge.from).grid;
   config.language = plan.ModuleOf(edge.to).grid;
   config.ranks = config.language.ranks();
   config.samples_per_microbatch = plan.samples_per_microbatch();
-  config.window = plan.config().schedule.window;
+  config.units = plan.ModuleOf(edge.from).units;
   config.stages = request.stages;
   config.offloads = plan.OffloadsOf(edge.from);
   config.restore_ahead = plan.RestoreAheadOf(edge);
   for (int dp = 0; dp < config.encoder.layout().dp; ++dp) {
-    config.encoder_names.push_back(ToString(plan.StageActor(link.from, dp)));
+    config.encoders.push_back(plan.StageActor(link.from, dp));
   }
-  for (int dp = 0; dp < config.language.layout().dp; ++dp) {
-    config.language_names.push_back(ToString(plan.StageActor(link.to, dp)));
-  }
-  config.lock_step = ToString(plan.LockStepActorOf(link.to, 0));
   config.link = plan.PlaceOf(request.link);
   config.devices = request.devices;
   config.abort = self->state.config.abort;
   const ActorId id = plan.ActorAt(request.link, EdgeEnd::kDestination, 0);
+  config.name = ToString(id);
   return Answer(Make<Phase>(self, id, false, RunPhase, std::move(config)));
 }
 
@@ -318,11 +310,8 @@ Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   FeedConfig config;
   config.module = module.config->name;
   config.dp = request.dp;
-  config.microbatches_per_unit = module.microbatches_per_unit;
-  for (const FedStage& stage : request.stages) {
-    config.stages.push_back(stage.to);
-    config.stage_names.push_back(stage.name);
-  }
+  config.units = module.units;
+  config.stages = request.stages;
   config.source = self->state.config.source;
   config.abort = self->state.config.abort;
   const ActorId id = PlanOf(self).FeedActor(request.module, request.dp);

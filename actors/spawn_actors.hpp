@@ -1,5 +1,5 @@
-// Makes the actors of one process as the JobPlan describes them: what does not travel in a request
-// (the plan, the process's own memory and devices) is added here.
+// Makes the actors of one process as the JobPlan describes them. Adds to a request the parts of a
+// configuration that do not travel: the plan, the process's own memory and devices.
 #pragma once
 
 #include <string>
@@ -16,12 +16,12 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request);
 Spawned Spawn(NodePointer self, const SpawnSourceLeader& request);
 Spawned Spawn(NodePointer self, const SpawnPhase& request);
 Spawned Spawn(NodePointer self, const SpawnFeed& request);
-/// Begins to note messages and work. Returns why there is no file though one was wanted; throws
-/// std::runtime_error where there must be one.
+/// Begins to record messages and work. Returns why the file is missing, or ""; throws
+/// std::runtime_error on process 0, which must have one.
 std::string OpenTraceFile(NodePointer self, const OpenTrace& request);
 
-/// The Node owns and watches it from now on. `threaded`: it has a thread of its own, and handlers
-/// that may take long.
+/// Makes the Node own and watch it. `threaded`: it has its own thread, and its handlers may take
+/// long.
 void Adopt(NodePointer self, const caf::actor& child, const ActorId& id, bool threaded);
 
 }  // namespace troupe

@@ -1,14 +1,11 @@
 #include "actors/stage_actor.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <caf/actor_clock.hpp>
 
 #include "actors/names.hpp"
-#include "actors/stage_checks.hpp"
-#include "actors/stage_counts.hpp"
-#include "actors/stage_parts.hpp"
-#include "modules/unit_samples.hpp"
 
 namespace troupe {
 
@@ -17,36 +14,89 @@ void Fail(StagePointer self, const caf::error& reason) {
   if (std::exchange(s.failed, true)) return;
   s.config.abort->Raise(TextOf(reason));
   for (auto& [unit, flight] : s.flights) {
-    for (std::size_t l = 0; l < flight.askers.size(); ++l) {
-      if (!flight.answered[l]) flight.askers[l].deliver(reason);
+    for (auto& promise : flight.promises) {
+      if (promise.pending()) promise.deliver(reason);
     }
-    if (flight.feed.pending()) flight.feed.deliver(reason);
+    if (flight.taken.pending()) flight.taken.deliver(reason);
   }
-  for (auto& link : s.arrived) {
-    for (auto& arrived : link) arrived.asker.deliver(reason);
+  for (auto& link : s.in) {
+    for (auto& waiting : link.waiting) waiting.promise.deliver(reason);
+    link.waiting.clear();
   }
-  for (auto& fed : s.fed) fed.asker.deliver(reason);
-  for (auto& open : s.rounds) open.asker.deliver(reason);
+  for (auto& waiting : s.inputs) waiting.promise.deliver(reason);
+  for (auto& open : s.rounds) open.promise.deliver(reason);
   s.flights.clear();
-  s.arrived.assign(s.arrived.size(), {});
-  s.fed.clear();
+  s.inputs.clear();
   s.rounds.clear();
+}
+
+bool NeedsBackward(const StageState& s) {
+  return s.rounds.front().round.train && s.config.runs_backward;
+}
+
+UnitPlace PlaceOf(const StageState& s, std::int64_t unit) {
+  std::int64_t number = unit - s.counters.round_begin;
+  for (const StageState::OpenRound& open : s.rounds) {
+    if (number >= 0 && number < open.units.count) {
+      return {open.round.train ? open.round.step + 1 : UnitPlace::kEvaluation, number,
+              s.config.units.is_window()};
+    }
+    number -= open.units.count;
+  }
+  return {};
+}
+
+std::string WrongUnit(const StageState& s, const std::string& kind, std::int64_t expected,
+                      const ActorId& from, std::int64_t got) {
+  if (got == expected) return {};
+  return s.config.name + ": expected the " + kind + " of microbatch " + std::to_string(expected) +
+         " from " + ToString(from) + InParentheses(PlaceOf(s, expected)) + ", got " +
+         std::to_string(got);
 }
 
 namespace {
 
-/// Fails with `why`, and says so to whoever asked.
+/// Fails with `why`, which is the answer, too.
 caf::error Refuse(StagePointer self, const std::string& why) {
   const caf::error reason = MakeFailure(why);
   Fail(self, reason);
   return reason;
 }
 
+/// Empty, or why the stage's order does not fit `round`.
+std::string WrongLength(const StageConfig& config, const Round& round) {
+  const StageRule& rule = config.rule;
+  if (rule.kind != RuleKind::kOrdered || !round.train || !config.runs_backward) return {};
+  const std::int64_t units = config.units.In(round.microbatches).count;
+  const std::int64_t passes = rule.splits_backward ? 3 : 2;
+  const auto ordered = static_cast<std::int64_t>(rule.order.size()) / passes;
+  if (ordered == units) return {};
+  return config.name + ": expected a round of " + std::to_string(ordered) +
+         " microbatches, which its order is for, got " + std::to_string(units);
+}
+
+/// The rule of the round that is running.
+const StageRule& RuleOf(const StageState& s) {
+  const bool backward = !s.rounds.empty() && NeedsBackward(s);
+  return backward ? s.config.rule : s.config.rule_without_backward;
+}
+
+/// Sets the counters of the rule: a unit has arrived when it is complete on all links.
+void Recount(StageState& s) {
+  auto& c = s.counters;
+  c.busy = s.running.size() >= s.config.queued_passes;
+  c.activations = s.config.reads_data ? s.inputs_received : c.horizon;
+  for (const auto& link : s.in) c.activations = std::min(c.activations, link.complete);
+  // At a sink the loss answers at once; and since devices run their commands in order, a backward
+  // may follow its forward to them before that is done.
+  c.gradients = s.out.empty() && !NeedsBackward(s) ? s.forwards_done : c.forwards;
+  for (const auto& link : s.out) c.gradients = std::min(c.gradients, link.complete);
+}
+
 void BeginRound(StageState& s) {
-  const StageState::OpenRound* front = s.rounds.empty() ? nullptr : &s.rounds.front();
-  if (front == nullptr) return;
+  if (s.rounds.empty()) return;
   s.counters.round_begin = s.counters.horizon;
-  s.counters.horizon += UnitsIn(front->round.microbatches, s.config.microbatches_per_unit);
+  s.counters.horizon += s.rounds.front().units.count;
 }
 
 void EndRound(StagePointer self) {
@@ -54,25 +104,24 @@ void EndRound(StagePointer self) {
   s.updating = false;
   StageState::OpenRound done = std::move(s.rounds.front());
   s.rounds.pop_front();
-  done.asker.deliver(std::move(done.report));
+  done.promise.deliver(std::move(done.report));
   BeginRound(s);
   Pump(self);
 }
 
-/// The last unit of the round is retired: step the optimizer if there is one, then report.
+/// The last unit of the round is retired: steps the optimizer if there is one, then reports.
 void FinishRound(StagePointer self) {
   StageState& s = self->state;
   const Round& round = s.rounds.front().round;
   if (!round.train || !s.config.update) return EndRound(self);
   s.updating = true;
   self->request(s.config.update, caf::infinite,
-                BackwardsDone{round.number, "stage " + s.config.name})
+                BackwardsDone{round.number, s.config.stage, s.config.dp})
       .then([self](const Updated&) { EndRound(self); },
             [self](const caf::error& reason) { Fail(self, reason); });
 }
 
-/// Starts the next pass if the rule allows one and says whether it did. The only place that starts
-/// work.
+/// Starts the next pass and returns true, if the rule allows one. The only place that starts work.
 bool StartNext(StagePointer self) {
   StageState& s = self->state;
   if (s.failed || s.updating || s.rounds.empty()) return false;
@@ -99,6 +148,37 @@ void Decide(StagePointer self) {
   }
 }
 
+/// Adds the messages that the next forward lacks.
+void ExpectForward(const StageState& s, ExpectedWaits& expected) {
+  using enum ExpectedWait::What;
+  const std::int64_t unit = s.counters.forwards;
+  StageCounters with_it = s.counters;  // would the rule run it if it had arrived?
+  with_it.activations = std::max(with_it.activations, unit + 1);
+  if (NextPass(with_it, RuleOf(s)) != Pass{PassKind::kForward, unit}) return;
+  for (std::size_t l = 0; l < s.in.size(); ++l) {
+    if (s.in[l].complete > unit) continue;
+    expected.push_back({s.in[l].received > unit ? kRequestBytes : kRequest, KindOf<Activation>(),
+                        unit, s.config.in[l].from});
+  }
+  if (s.config.reads_data && s.inputs_received <= unit) {
+    expected.push_back({kRequest, KindOf<Input>(), unit, s.config.feed});
+  }
+}
+
+ExpectedWaits ExpectedBy(const StageState& s) {
+  ExpectedWaits expected;
+  if (s.failed) return expected;
+  ExpectForward(s, expected);
+  for (const auto& [unit, flight] : s.flights) {
+    for (std::size_t l = 0; l < flight.gradients.size(); ++l) {
+      if (flight.gradients[l].missing == 0) continue;
+      expected.push_back(
+          {ExpectedWait::What::kAnswerBytes, KindOf<Activation>(), unit, s.config.out[l].to});
+    }
+  }
+  return expected;
+}
+
 }  // namespace
 
 void Pump(StagePointer self) {
@@ -112,23 +192,20 @@ void Pump(StagePointer self) {
 
 Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
   StageState& s = self->state;
-  s.arrived.resize(config.in.size());
-  s.announced.resize(config.in.size());
-  s.activations.resize(config.in.size());
-  s.told.resize(config.out.size());
-  s.gradients.resize(config.out.size());
+  s.in.resize(config.in.size());
+  s.out.resize(config.out.size());
   s.config = std::move(config);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
         const auto link = static_cast<std::size_t>(activation.link);
-        const std::string wrong = WrongUnit(s, "activation", s.announced.at(link),
+        const std::string wrong = WrongUnit(s, "activation", s.in.at(link).received,
                                             s.config.in[link].from, activation.unit);
         if (!wrong.empty()) return Refuse(self, wrong);
-        ++s.announced[link];
-        auto asker = self->make_response_promise<Gradient>();
-        OnActivation(self, activation, asker);
-        return asker;
+        auto promise = self->make_response_promise<Gradient>();
+        ReceiveActivation(self, activation, promise);
+        return promise;
       },
       [self, &s](const RoundBegin& begin) -> caf::result<StageReport> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
@@ -137,28 +214,29 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
         }
         const std::string wrong = WrongLength(s.config, begin.round);
         if (!wrong.empty()) return Refuse(self, wrong);
-        auto asker = self->make_response_promise<StageReport>();
-        s.rounds.push_back({begin.round, StageReport{begin.round.number, 0, {}}, asker});
+        auto promise = self->make_response_promise<StageReport>();
+        s.rounds.push_back({begin.round, s.config.units.In(begin.round.microbatches),
+                            StageReport{begin.round.number, 0, {}}, promise});
         if (s.rounds.size() == 1) BeginRound(s);
         Pump(self);
-        return asker;
+        return promise;
       },
       [self, &s](const Input& input) -> caf::result<InputTaken> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
-        const std::string wrong = WrongUnit(s, "input", s.inputs, s.config.feed, input.unit);
+        const std::string wrong =
+            WrongUnit(s, "input", s.inputs_received, s.config.feed, input.unit);
         if (!wrong.empty()) return Refuse(self, wrong);
-        auto asker = self->make_response_promise<InputTaken>();
-        ++s.inputs;
-        s.fed.push_back({input, asker});
+        auto promise = self->make_response_promise<InputTaken>();
+        ++s.inputs_received;
+        s.inputs.push_back({input, promise});
         Pump(self);
-        return asker;
+        return promise;
       },
-      [self](const ShardArrived& arrived) { OnShardArrived(self, arrived); },
+      [self](const ShardArrived& arrived) { ReceiveShard(self, arrived); },
       [self, &s](const DecideNow&) {
         s.deciding = false;
         Decide(self);
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -1,5 +1,5 @@
 // One pipeline stage of one module, for one replica: decides what its devices run next.
-//   receives  RoundBegin         answers StageReport when the round is behind this stage
+//   receives  RoundBegin         answers StageReport when the last unit of the round is retired
 //             Activation{u, l}   answers Gradient{u} when backward u is done, or, if the link
 //                                carries no gradient, when forward u is done
 //             Input{u}           answers InputTaken{u} when forward u is done
@@ -7,14 +7,17 @@
 //             Activation{u} on every outgoing link; the answers are the gradients
 //             BackwardsDone to its Update at the end of a training round
 //
-// A message names its tensors; what devices of this process will read is fetched when the message
-// comes, and counts as here only then, so that a transfer overlaps with the passes before it.
+// A message names its tensors. Those that devices of this process will read are fetched when the
+// message arrives, so that a transfer overlaps with the passes before it; the message counts only
+// once they have arrived.
 //
-// When to run what: schedule/stage_rule.hpp. A unit that needs no backward here (evaluation, or
-// nothing trains at or upstream of this stage) is retired when its outgoing links have answered.
+// The rule of decisions: schedule/stage_rule.hpp. A unit that needs no backward here (evaluation,
+// or nothing trains at or upstream of this stage) is retired when its outgoing links have answered.
 //
 // Invariants: units are forwarded and retired in order; every request is answered exactly once, on
 // failure with the reason; a round begins only when the one before has been reported.
+//
+// stage_actor.cpp decides and handles messages; stage_passes.cpp runs passes and fetches tensors.
 #pragma once
 
 #include <deque>
@@ -26,44 +29,48 @@
 #include "actors/actor_base.hpp"
 #include "actors/promise.hpp"
 #include "messages/node.hpp"
+#include "plan/unit_samples.hpp"
 #include "schedule/stage_rule.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/tensor_store.hpp"
 
 namespace troupe {
 
-struct IncomingLink {
-  std::string source;            ///< module the rows come from; the stage's own for a pipeline hop
-  std::string from;              ///< the actor that speaks over it, for who asks what we wait for
-  bool carries_gradient = true;  ///< something upstream of the link trains
-};
-
 struct StageConfig {
-  int stage = 0;               ///< index in the StageGraph
+  /// `fetchers`, by shard of the stage at the other end: the process that fetches the tensors sent
+  /// to that shard, which may be this one. Empty if a leader or a phase is at that end.
+  struct Incoming {
+    std::string source;            ///< module of the rows; the stage's own for a pipeline hop
+    ActorId from;                  ///< sends over the link
+    bool carries_gradient = true;  ///< something upstream of the link trains
+    std::vector<ProcessId> fetchers;
+  };
+  struct Outgoing {
+    LinkTarget target;
+    ActorId to;  ///< the same actor, for errors
+    std::vector<ProcessId> fetchers;
+  };
+
+  int stage = 0;  ///< index in the StageGraph
+  int dp = 0;
   std::string name;            ///< "language.s0 dp1"
   std::vector<int> ranks;      ///< one per shard, tp fastest; the first is the boundary leader's
-  std::vector<bool> here;      ///< by shard: its device is in this process
+  std::vector<bool> local;     ///< by shard: its device is in this process
   std::vector<int> on_device;  ///< by shard: the GPU that it reads its tensors on; empty: none
   LockStep devices;
-  std::string lock_step;                   ///< what that is called
-  StageRule rule;                          ///< of rounds in which this stage runs backwards
-  StageRule rule_without_backward;         ///< of the others: 1f1b
-  std::int64_t microbatches_per_unit = 1;  ///< 0 = the whole round
+  StageRule rule;                   ///< of rounds in which this stage runs backwards
+  StageRule rule_without_backward;  ///< of the others: 1f1b
+  UnitLength units;
   bool runs_backward = true;
-  bool reads_data = false;  ///< a Feed brings Inputs for every unit
-  std::string feed;         ///< what the Feed is called
-  std::vector<IncomingLink> in;
-  std::vector<OutgoingLink> out;
-  /// By link and shard: the process of the stage that fetches what this one sends there, which may
-  /// be this one. A link without shards leads to a leader or a phase.
-  std::vector<std::vector<ProcessId>> in_fetchers;
-  std::vector<std::vector<ProcessId>> out_fetchers;
+  bool reads_data = false;  ///< every unit needs an Input
+  ActorId feed;             ///< sends it
+  std::vector<Incoming> in;
+  std::vector<Outgoing> out;
   Update update;  ///< invalid when the stage has no trainable parameters
-  std::string update_name;
   /// Passes that its devices may have at a time. 1: each is decided when the one before is done.
   /// 2: a device that runs a queue finds the next pass there when it is done with one.
   std::size_t queued_passes = 1;
-  bool virtual_time = false;  ///< decide only when all of an instant has come (virtual_time.hpp)
+  bool virtual_time = false;  ///< decide only at the end of an instant (virtual_time.hpp)
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
 };
@@ -71,59 +78,90 @@ struct StageConfig {
 struct StageState {
   static constexpr const char* name = "stage";
 
-  /// What is owed and known of one unit between its forward and its retirement.
+  /// The activations of one link. `received` and `complete` count since the start of the run; those
+  /// that are complete are so in order.
+  struct IncomingLink {
+    struct Waiting {
+      Activation activation;
+      Promise<Gradient> promise;
+      std::size_t missing = 0;  ///< shards that are being fetched
+    };
+    std::deque<Waiting> waiting;  ///< not yet forwarded
+    std::int64_t received = 0;
+    std::int64_t complete = 0;  ///< with all shards
+  };
+  /// The gradients of one link, counted in the same way.
+  struct OutgoingLink {
+    std::int64_t received = 0;
+    std::int64_t complete = 0;
+  };
+  /// One unit between its forward and its retirement.
   struct Flight {
-    std::vector<Promise<Gradient>> askers;  ///< one per incoming link
-    std::vector<bool> answered;             ///< asker i has its answer
-    Promise<InputTaken> feed;
-    std::vector<std::vector<Buffer>> gradients;  ///< by outgoing link
-    std::vector<std::size_t> missing;            ///< by outgoing link: shards on their way here
-    std::vector<bool> announced;                 ///< by outgoing link: the gradient has been told
-    bool sent = false;                           ///< the outputs are with the outgoing links
+    struct Returned {
+      std::vector<Buffer> shards;
+      std::size_t missing = 0;  ///< shards that are being fetched
+      bool received = false;
+    };
+    std::vector<Promise<Gradient>> promises;  ///< by incoming link; pending until it is answered
+    std::vector<Returned> gradients;          ///< by outgoing link
+    Promise<InputTaken> taken;
     std::shared_ptr<const RowTable> rows;
-    std::int64_t num_tokens = 0;       ///< that its data holds
+    std::int64_t num_tokens = 0;       ///< of its data
     std::vector<std::string> samples;  ///< ids of those in its data
   };
-  struct Arrived {
-    Activation activation;
-    Promise<Gradient> asker;
-    std::size_t missing = 0;  ///< shards on their way here
-  };
-  struct Fed {
+  struct WaitingInput {
     Input input;
-    Promise<InputTaken> asker;
+    Promise<InputTaken> promise;
   };
   struct OpenRound {
     Round round;
+    Units units;
     StageReport report;
-    Promise<StageReport> asker;
+    Promise<StageReport> promise;
   };
 
   StageConfig config;
   StageCounters counters;
-  std::vector<std::deque<Arrived>> arrived;  ///< by incoming link, not yet forwarded
-  std::vector<std::int64_t> announced;       ///< by incoming link: activations told of so far
-  std::vector<std::int64_t> activations;     ///< by incoming link: of these, here in order
-  std::deque<Fed> fed;                       ///< not yet forwarded
-  std::int64_t inputs = 0;                   ///< since the start
-  std::vector<std::int64_t> told;            ///< by outgoing link: gradients told of so far
-  std::vector<std::int64_t> gradients;       ///< by outgoing link: of these, here in order
+  std::vector<IncomingLink> in;     ///< as StageConfig::in
+  std::vector<OutgoingLink> out;    ///< as StageConfig::out
+  std::deque<WaitingInput> inputs;  ///< not yet forwarded
+  std::int64_t inputs_received = 0;
   std::map<std::int64_t, Flight> flights;
   std::deque<OpenRound> rounds;  ///< the front one is running
   std::int64_t next_round = 0;
-  std::deque<Pass> running;        ///< with the devices, oldest first
-  std::int64_t forwards_done = 0;  ///< since the start
-  bool updating = false;           ///< waiting for the Update at the round's end
+  std::deque<Pass> running;  ///< on the devices, oldest first
+  std::int64_t forwards_done = 0;
+  bool updating = false;  ///< the Update at the round's end has not answered
   bool failed = false;
-  bool deciding = false;  ///< virtual time: a DecideNow is under way
+  bool deciding = false;  ///< virtual time: a DecideNow is in the mailbox
 };
+using StagePointer = ActorPointer<Stage, StageState>;
 
-/// Of the round that is running.
-const StageRule& RuleOf(const StageState& s);
+Stage::behavior_type RunStage(StagePointer self, StageConfig config);
 
-/// What keeps it from going on, and whom it still has to answer.
-Waits WaitsOf(const StageState& s);
+// stage_actor.cpp, for stage_passes.cpp.
 
-Stage::behavior_type RunStage(ActorPointer<Stage, StageState> self, StageConfig config);
+/// Ends the stage with its first failure, which answers every open request.
+void Fail(StagePointer self, const caf::error& reason);
+/// Decides; in virtual time as the simulator does, once all that ends at this instant has ended.
+/// Every handler that changes the state ends with it.
+void Pump(StagePointer self);
+/// Returns whether units of the running round come back. There must be one.
+bool NeedsBackward(const StageState& s);
+/// The place of `unit` in its step, for errors; unknown if its round has not begun.
+UnitPlace PlaceOf(const StageState& s, std::int64_t unit);
+/// "language.s1: expected the gradient of microbatch 9 from language.s2 (step 2 mb 3), got 10";
+/// empty if `got` is `expected`.
+std::string WrongUnit(const StageState& s, const std::string& kind, std::int64_t expected,
+                      const ActorId& from, std::int64_t got);
+
+// stage_passes.cpp, for stage_actor.cpp.
+
+/// Starts a pass that the rule has chosen and that is counted.
+void StartPass(StagePointer self, const Pass& pass);
+/// An activation whose unit is the expected one.
+void ReceiveActivation(StagePointer self, const Activation& activation, Promise<Gradient> promise);
+/// A shard that had to be fetched.
+void ReceiveShard(StagePointer self, const ShardArrived& arrived);
 
 }  // namespace troupe

@@ -1,153 +1,236 @@
-// The passes of a stage: what its devices are told, and what becomes of their answers.
+// The passes of a stage: fetches the tensors that messages name, commands the devices and handles
+// their answers.
+#include <algorithm>
 #include <utility>
 
-#include "actors/stage_checks.hpp"
-#include "actors/stage_commands.hpp"
-#include "actors/stage_counts.hpp"
-#include "actors/stage_parts.hpp"
+#include "actors/stage_actor.hpp"
 
 namespace troupe {
 namespace {
 
-/// For errors.
-template <class Command>
-void SetPlace(ToSet<Command>& set, const UnitPlace& place) {
-  for (auto& [rank, command] : set.parts) command.place = place;
-}
-template <class Command>
-void SetSamples(ToSet<Command>& set, const std::vector<std::string>& samples) {
-  for (auto& [rank, command] : set.parts) command.samples = samples;
+/// Fetches the shards that devices of this process will read. Returns how many are being fetched;
+/// each of them comes as a copy of `arrived`.
+std::size_t FetchShards(StagePointer self, std::vector<Buffer>& shards, const ShardArrived& arrived,
+                        const std::string& kind) {
+  StageState& s = self->state;
+  std::size_t missing = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (shards[i].local() || (shards.size() > 1 && !s.config.local.at(i))) continue;
+    ++missing;
+    ShardArrived message = arrived;
+    message.shard = static_cast<int>(i);
+    message.asked = s.config.tensors->Asks(shards[i]);
+    s.config.tensors->Fetch(
+        shards[i],
+        s.config.name + ": " + kind + " of microbatch " + std::to_string(arrived.unit) +
+            InParentheses(PlaceOf(s, arrived.unit)),
+        OnBehalf([me = caf::actor_cast<Stage>(self), message](Buffer buffer) mutable {
+          message.buffer = std::move(buffer);
+          caf::anon_send(me, std::move(message));
+        }),
+        [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); },
+        s.config.on_device.empty() ? Buffer::kHost : s.config.on_device.at(i));
+  }
+  return missing;
 }
 
-/// For a message whose receiver fetches `shard`, as the fetchers of its link say.
+/// Counts the activations of a link that are complete in order: the rule may see them now.
+void CountActivations(StageState& s, StageState::IncomingLink& link) {
+  const auto next = [&] { return static_cast<std::size_t>(link.complete - s.counters.forwards); };
+  while (next() < link.waiting.size() && link.waiting[next()].missing == 0) ++link.complete;
+}
+
+void CountGradients(StageState& s, std::size_t link) {
+  for (auto& complete = s.out[link].complete;; ++complete) {
+    const auto next = s.flights.find(complete);
+    if (next == s.flights.end()) return;
+    const auto& gradient = next->second.gradients[link];
+    if (!gradient.received || gradient.missing > 0) return;
+  }
+}
+
+/// The answer on outgoing link `link`. Fails if its unit is not the expected one.
+void ReceiveGradient(StagePointer self, std::size_t link, const Gradient& gradient) {
+  StageState& s = self->state;
+  if (s.failed) return;
+  const std::string wrong =
+      WrongUnit(s, "gradient", s.out[link].received, s.config.out[link].to, gradient.unit);
+  if (!wrong.empty()) return Fail(self, MakeFailure(wrong));
+  ++s.out[link].received;
+  auto& returned = s.flights.at(gradient.unit).gradients[link];
+  returned.shards = gradient.shards;
+  returned.received = true;
+  returned.missing =
+      FetchShards(self, returned.shards,
+                  {true, static_cast<int>(link), gradient.unit, 0, {}, false}, "gradient");
+  CountGradients(s, link);
+  Pump(self);
+}
+
+/// Empty, or why the rows that arrived on `link` are not those that the stage's own data expects.
+std::string RowMismatch(const StageConfig& config, std::size_t link, const UnitPlace& place,
+                        const Activation& activation, const Inputs& data) {
+  const auto& source = config.in[link].source;
+  const auto expected = data.expected.find(source);
+  if (expected == data.expected.end() || !activation.rows) return {};
+  const RowTable& want = expected->second;
+  const RowTable& got = *activation.rows;
+  if (want == got) return {};
+  const std::string where = config.name + ": edge from " + source + ", " + ToString(place);
+  for (std::size_t i = 0; i < std::min(want.samples.size(), got.samples.size()); ++i) {
+    if (want.samples[i] == got.samples[i] && want.rows[i] == got.rows[i]) continue;
+    return where + ": expected " + std::to_string(want.rows[i]) + " rows of sample " +
+           std::to_string(want.samples[i]) + ", got " + std::to_string(got.rows[i]) +
+           " rows of sample " + std::to_string(got.samples[i]);
+  }
+  return where + ": expected " + std::to_string(want.samples.size()) + " samples, got " +
+         std::to_string(got.samples.size());
+}
+
+/// If there is one shard, all devices read it.
+const Buffer& ShardOf(const std::vector<Buffer>& shards, std::size_t index) {
+  return shards.size() == 1 ? shards.front() : shards.at(index);
+}
+
+/// `buffer` for a message, pushed to the process that will fetch this shard of its link, if known.
 Buffer Towards(const StageState& s, const std::vector<ProcessId>& fetchers, std::size_t shard,
                const Buffer& buffer) {
   return shard < fetchers.size() ? s.config.tensors->Push(buffer, fetchers[shard]) : buffer;
 }
 
-/// Forward `unit` is done on all shards: pass its output on and answer whoever needs no gradient.
-void OnForwardDone(StagePointer self, std::int64_t unit, const FromSet<ForwardDone>& done) {
+/// Sends the command of a pass to all devices, `command(i)` to that of shard i, and counts the pass
+/// as done when all have answered. `done` follows from the answers.
+template <class Answer, class Command, class Done>
+void RunOnDevices(StagePointer self, Command command, Done done) {
   StageState& s = self->state;
-  if (s.failed) return;
-  s.running.pop_front();
+  ToSet<decltype(command(std::size_t{0}))> set;
+  for (std::size_t i = 0; i < s.config.ranks.size(); ++i) {
+    set.parts.emplace_back(s.config.ranks[i], command(i));
+  }
+  self->request(s.config.devices, caf::infinite, std::move(set))
+      .then(
+          [self, &s, done](const FromSet<Answer>& answers) {
+            if (s.failed) return;
+            s.running.pop_front();
+            for (const auto& part : answers.parts) s.rounds.front().report.busy_ns += part.busy_ns;
+            done(answers);
+            Pump(self);
+          },
+          [self](const caf::error& reason) { Fail(self, reason); });
+}
+
+/// Forward `unit` is done on all shards: sends its output on and answers the requests that need no
+/// gradient.
+void EndForward(StagePointer self, std::int64_t unit, const FromSet<ForwardDone>& done) {
+  StageState& s = self->state;
   ++s.forwards_done;
   StageState::Flight& flight = s.flights.at(unit);
-  auto& report = s.rounds.front().report;
-  for (const auto& part : done.parts) report.busy_ns += part.busy_ns;
-  report.loss += done.parts.front().result.loss;
-  if (s.config.out.empty()) report.loss.sequence_tokens += flight.num_tokens;
+  LossSums& loss = s.rounds.front().report.loss;
+  loss += done.parts.front().result.loss;
+  if (s.out.empty()) loss.sequence_tokens += flight.num_tokens;
 
-  for (std::size_t l = 0; l < flight.askers.size(); ++l) {
+  for (std::size_t l = 0; l < s.in.size(); ++l) {
     if (NeedsBackward(s) && s.config.in[l].carries_gradient) continue;
-    flight.answered[l] = true;
-    flight.askers[l].deliver(Gradient{unit, {}});
+    flight.promises[l].deliver(Gradient{unit, {}});
   }
-  if (flight.feed.pending()) flight.feed.deliver(InputTaken{unit});
+  if (flight.taken.pending()) flight.taken.deliver(InputTaken{unit});
 
-  flight.sent = true;
-  for (std::size_t l = 0; l < s.config.out.size(); ++l) {
-    Activation activation{unit, s.config.out[l].link, {}, flight.rows, PlaceOf(s, unit)};
+  for (std::size_t l = 0; l < s.out.size(); ++l) {
+    const StageConfig::Outgoing& link = s.config.out[l];
+    Activation activation{unit, link.target.link, {}, flight.rows, PlaceOf(s, unit)};
     for (std::size_t i = 0; i < done.parts.size(); ++i) {
-      activation.shards.push_back(
-          Towards(s, s.config.out_fetchers.at(l), i, done.parts[i].result.outputs.at(l)));
+      activation.shards.push_back(Towards(s, link.fetchers, i, done.parts[i].result.outputs.at(l)));
     }
-    self->request(s.config.out[l].to, caf::infinite, std::move(activation))
-        .then([self, l](const Gradient& gradient) { OnGradient(self, l, gradient); },
+    self->request(link.target.to, caf::infinite, std::move(activation))
+        .then([self, l](const Gradient& gradient) { ReceiveGradient(self, l, gradient); },
               [self](const caf::error& reason) { Fail(self, reason); });
   }
-  Pump(self);
 }
 
 void StartForward(StagePointer self, std::int64_t unit) {
   StageState& s = self->state;
   const Round& round = s.rounds.front().round;
   StageState::Flight& flight = s.flights[unit];
-  flight.gradients.resize(s.config.out.size());
-  flight.missing.resize(s.config.out.size());
-  flight.announced.resize(s.config.out.size());
+  flight.gradients.resize(s.out.size());
 
   ForwardPass pass;
   pass.unit = unit;
   pass.train = NeedsBackward(s);
   pass.loss_scale = round.loss_scale;
   if (s.config.reads_data) {
-    pass.data = std::move(s.fed.front().input.data);
-    flight.feed = std::move(s.fed.front().asker);
-    flight.samples = std::move(s.fed.front().input.samples);
-    s.fed.pop_front();
+    StageState::WaitingInput& next = s.inputs.front();
+    pass.data = std::move(next.input.data);
+    flight.taken = std::move(next.promise);
+    flight.samples = std::move(next.input.samples);
     flight.num_tokens = pass.data->num_tokens;
+    s.inputs.pop_front();
   }
   std::vector<std::vector<Buffer>> inputs;  // by link, then shard
-  for (std::size_t l = 0; l < s.arrived.size(); ++l) {
-    StageState::Arrived arrived = std::move(s.arrived[l].front());
-    s.arrived[l].pop_front();
-    flight.askers.push_back(std::move(arrived.asker));
-    flight.answered.push_back(false);
+  for (std::size_t l = 0; l < s.in.size(); ++l) {
+    auto next = std::move(s.in[l].waiting.front());
+    s.in[l].waiting.pop_front();
+    flight.promises.push_back(std::move(next.promise));
     if (pass.data) {
-      const auto text = RowMismatch(s.config, static_cast<int>(l), PlaceOf(s, unit),
-                                    arrived.activation, *pass.data);
+      const auto text = RowMismatch(s.config, l, PlaceOf(s, unit), next.activation, *pass.data);
       if (!text.empty()) return Fail(self, MakeFailure(text));
     }
-    if (l == 0) flight.rows = arrived.activation.rows;
-    inputs.push_back(std::move(arrived.activation.shards));
+    if (l == 0) flight.rows = next.activation.rows;
+    inputs.push_back(std::move(next.activation.shards));
   }
   if (!flight.rows && pass.data) {
     flight.rows = std::shared_ptr<const RowTable>(pass.data, &pass.data->table);
   }
-
-  ToSet<RunForward> set = ForwardCommands(s.config, round.number, pass, inputs);
-  SetPlace(set, PlaceOf(s, unit));
-  SetSamples(set, flight.samples);
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then([self, unit](const FromSet<ForwardDone>& done) { OnForwardDone(self, unit, done); },
-            [self](const caf::error& reason) { Fail(self, reason); });
+  RunOnDevices<ForwardDone>(
+      self,
+      [&](std::size_t shard) {
+        RunForward run{s.config.stage, round.number, pass, PlaceOf(s, unit), flight.samples};
+        for (const auto& shards : inputs) run.pass.inputs.push_back(ShardOf(shards, shard));
+        return run;
+      },
+      [self, unit](const FromSet<ForwardDone>& done) { EndForward(self, unit, done); });
 }
 
-/// Backward `unit` is done on all shards: answer every asker that still waits.
-void OnBackwardDone(StagePointer self, std::int64_t unit, const FromSet<BackwardDone>& done) {
-  StageState& s = self->state;
-  if (s.failed) return;
-  s.running.pop_front();
-  for (const auto& part : done.parts) s.rounds.front().report.busy_ns += part.busy_ns;
+/// Backward `unit` is done on all shards: answers the activations that need its gradient.
+void EndBackward(StageState& s, std::int64_t unit, const FromSet<BackwardDone>& done) {
   StageState::Flight flight = std::move(s.flights.at(unit));
   s.flights.erase(unit);
-  for (std::size_t l = 0; l < flight.askers.size(); ++l) {
-    if (flight.answered[l]) continue;
+  for (std::size_t l = 0; l < s.in.size(); ++l) {
+    if (!flight.promises[l].pending()) continue;
     Gradient gradient{unit, {}};
     for (std::size_t i = 0; i < done.parts.size(); ++i) {
       gradient.shards.push_back(
-          Towards(s, s.config.in_fetchers.at(l), i, done.parts[i].result.gradients.at(l)));
+          Towards(s, s.config.in[l].fetchers, i, done.parts[i].result.gradients.at(l)));
     }
-    flight.askers[l].deliver(std::move(gradient));
+    flight.promises[l].deliver(std::move(gradient));
   }
-  Pump(self);
 }
 
 void StartBackward(StagePointer self, std::int64_t unit) {
   StageState& s = self->state;
-  ToSet<RunBackward> set =
-      BackwardCommands(s.config, s.rounds.front().round.number, unit, s.flights.at(unit).gradients);
-  SetPlace(set, PlaceOf(s, unit));
-  SetSamples(set, s.flights.at(unit).samples);
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then([self, unit](const FromSet<BackwardDone>& done) { OnBackwardDone(self, unit, done); },
-            [self](const caf::error& reason) { Fail(self, reason); });
+  const StageState::Flight& flight = s.flights.at(unit);
+  const BackwardPass pass{unit, {}, s.config.rule.splits_backward};
+  RunOnDevices<BackwardDone>(
+      self,
+      [&](std::size_t shard) {
+        RunBackward run{s.config.stage, s.rounds.front().round.number, pass, PlaceOf(s, unit),
+                        flight.samples};
+        for (const auto& returned : flight.gradients) {  // no shards: the link has no gradient
+          run.pass.gradients.push_back(returned.shards.empty() ? Buffer()
+                                                               : ShardOf(returned.shards, shard));
+        }
+        return run;
+      },
+      [&s, unit](const FromSet<BackwardDone>& done) { EndBackward(s, unit, done); });
 }
 
-/// The weights' part of backward `unit`: only the devices know what it takes.
+/// The weights' part of backward `unit`; the devices have kept its inputs.
 void StartWeights(StagePointer self, std::int64_t unit) {
   StageState& s = self->state;
-  ToSet<RunBackwardWeights> set = WeightCommands(s.config, s.rounds.front().round.number, unit);
-  SetPlace(set, PlaceOf(s, unit));
-  const auto done = [self](const FromSet<BackwardWeightsDone>& answers) {
-    StageState& state = self->state;
-    if (state.failed) return;
-    state.running.pop_front();
-    for (const auto& part : answers.parts) state.rounds.front().report.busy_ns += part.busy_ns;
-    Pump(self);
-  };
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(done, [self](const caf::error& reason) { Fail(self, reason); });
+  const RunBackwardWeights run{s.config.stage, s.rounds.front().round.number, unit,
+                               PlaceOf(s, unit)};
+  RunOnDevices<BackwardWeightsDone>(
+      self, [&](std::size_t) { return RunBackwardWeights(run); },
+      [](const FromSet<BackwardWeightsDone>&) {});
 }
 
 }  // namespace
@@ -161,6 +244,39 @@ void StartPass(StagePointer self, const Pass& pass) {
     case PassKind::kWeight:
       return StartWeights(self, pass.unit);
   }
+}
+
+void ReceiveActivation(StagePointer self, const Activation& activation, Promise<Gradient> promise) {
+  StageState& s = self->state;
+  StageState::IncomingLink& link = s.in[static_cast<std::size_t>(activation.link)];
+  ++link.received;
+  link.waiting.push_back({activation, std::move(promise)});
+  auto& waiting = link.waiting.back();
+  waiting.missing =
+      FetchShards(self, waiting.activation.shards,
+                  {false, activation.link, activation.unit, 0, {}, false}, "activation");
+  CountActivations(s, link);
+  Pump(self);
+}
+
+void ReceiveShard(StagePointer self, const ShardArrived& arrived) {
+  StageState& s = self->state;
+  if (s.failed) return;
+  const auto link = static_cast<std::size_t>(arrived.link);
+  const auto shard = static_cast<std::size_t>(arrived.shard);
+  if (arrived.gradient) {
+    auto& returned = s.flights.at(arrived.unit).gradients[link];
+    returned.shards[shard] = arrived.buffer;
+    --returned.missing;
+    CountGradients(s, link);
+  } else {
+    StageState::IncomingLink& in = s.in[link];
+    auto& waiting = in.waiting.at(static_cast<std::size_t>(arrived.unit - s.counters.forwards));
+    waiting.activation.shards[shard] = arrived.buffer;
+    --waiting.missing;
+    CountActivations(s, in);
+  }
+  Pump(self);
 }
 
 }  // namespace troupe

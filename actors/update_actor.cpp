@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "actors/names.hpp"
 #include "modules/gradient_clip.hpp"
 
 namespace troupe {
@@ -17,11 +16,11 @@ void Fail(UpdatePointer self, const caf::error& reason) {
   UpdateState& s = self->state;
   if (std::exchange(s.failed, true)) return;
   s.config.abort->Raise(TextOf(reason));
-  if (s.norm_asker.pending()) s.norm_asker.deliver(reason);
-  for (auto& [round, applying] : s.applying) applying.asker.deliver(reason);
-  for (auto& [stage, asker] : s.replica_askers) asker.deliver(reason);
-  for (auto& [round, asker] : s.next) asker.deliver(reason);
-  s.replica_askers.clear();
+  if (s.norm.pending()) s.norm.deliver(reason);
+  for (auto& [round, applying] : s.applying) applying.promise.deliver(reason);
+  for (auto& [replica, promise] : s.replicas) promise.deliver(reason);
+  for (auto& [round, promise] : s.next) promise.deliver(reason);
+  s.replicas.clear();
   s.next.clear();
   s.applying.clear();
 }
@@ -43,14 +42,14 @@ void Reduce(UpdatePointer self) {
             }
             s.progress = Progress::kReduced;
             s.squared_norm = norm.value;
-            s.norm_asker.deliver(norm);
+            s.norm.deliver(norm);
             Pump(self);
           },
           [self](const caf::error& reason) { Fail(self, reason); });
 }
 
-/// What the gradients are multiplied by, once that is known. Never if it is no number: then the
-/// Director ends the job.
+/// The factor of the gradients, once it is known. Never a non-finite one: then the Director ends
+/// the job.
 std::optional<double> Coefficient(const UpdateState& s) {
   if (!s.round->wait) return 1.0;
   const auto found = s.applying.find(s.round->round);
@@ -76,91 +75,61 @@ void Step(UpdatePointer self, double coefficient) {
           [self, &s](const FromSet<ParametersUpdated>& done) {
             for (const auto& part : done.parts) s.busy_ns += part.busy_ns;
             s.progress = Progress::kStepped;
-            auto askers = std::move(s.replica_askers);
-            s.replica_askers.clear();
-            for (auto& [stage, asker] : askers) asker.deliver(Updated{s.round->round});
+            auto promises = std::move(s.replicas);
+            s.replicas.clear();
+            for (auto& [replica, promise] : promises) promise.deliver(Updated{s.round->round});
             Pump(self);
           },
           [self](const caf::error& reason) { Fail(self, reason); });
 }
 
-/// The table in the header; starts whatever is next. The only place that starts work.
+/// The table in the header. The only place that starts work.
 void Pump(UpdatePointer self) {
   UpdateState& s = self->state;
   if (s.failed) return;
   if (s.progress == Progress::kStepped && s.applying.contains(s.round->round)) {
     auto done = s.applying.extract(s.round->round);
-    done.mapped().asker.deliver(UpdateDone{s.round->round, s.busy_ns});
+    done.mapped().promise.deliver(UpdateDone{s.round->round, s.busy_ns});
     s.round.reset();
     s.busy_ns = 0;
     s.progress = Progress::kBackward;
   }
   if (!s.round && !s.next.empty()) {
     s.round = s.next.front().first;
-    s.norm_asker = s.next.front().second;
+    s.norm = s.next.front().second;
     s.next.pop_front();
   }
-  const bool any_done = !s.replica_askers.empty();
-  if (s.progress == Progress::kBackward && s.round && any_done && s.round->round != s.asked_round) {
+  const bool any_done = !s.replicas.empty();
+  if (s.progress == Progress::kBackward && s.round && any_done &&
+      s.round->round != s.backwards_round) {
     return Fail(self, MakeFailure(s.config.name + ": expected the gradients of round " +
                                   std::to_string(s.round->round) + ", got those of round " +
-                                  std::to_string(s.asked_round)));
+                                  std::to_string(s.backwards_round)));
   }
-  const bool all_done = s.replica_askers.size() == s.config.replicas.size();
+  const bool all_done = s.replicas.size() == s.config.replicas.size();
   if (s.progress == Progress::kBackward && s.round && all_done) return Reduce(self);
   if (s.progress != Progress::kReduced) return;
   if (const auto coefficient = Coefficient(s)) Step(self, *coefficient);
 }
 
-std::vector<int> RanksOf(const UpdateConfig& config) {
-  std::vector<int> ranks;
-  for (const auto& [rank, stage] : config.shards) ranks.push_back(rank);
-  return ranks;
-}
-
-Waits WaitsOf(const UpdateState& s) {
-  ActorWaits mine;
-  mine.who = s.config.name;
-  const std::int64_t round = s.round ? s.round->round : s.asked_round;
-  const auto asked_for = [&](const char* what) {
-    mine.waits.push_back(
-        {OnRanks(what, RanksOf(s.config)), "round", round, s.config.lock_step, true});
+/// The requests of this round that must arrive before the next row of the table holds.
+ExpectedWaits ExpectedBy(const UpdateState& s) {
+  ExpectedWaits expected;
+  const auto expect = [&](const RequestKind& kind, const ActorId& from) {
+    const std::int64_t round = s.round ? s.round->round : s.backwards_round;
+    expected.push_back({.kind = kind, .number = round, .from = from});
   };
-  const auto expect = [&](const char* what, const std::string& whom, const char* answer) {
-    mine.waits.push_back({what, "round", round, whom, false, answer});
-  };
-  for (const auto& [stage, asker] : s.replica_askers) {
-    mine.owes.push_back({asked::kUpdate, round, stage});
+  if (s.progress == Progress::kReduced || s.progress == Progress::kStepped) {
+    expect(KindOf<ApplyUpdate>(), DirectorActor());
   }
-  if (s.round && s.progress <= Progress::kReducing) {
-    mine.owes.push_back({asked::kNorm, round, kDirectorName});
+  const bool begun = s.round || !s.replicas.empty();
+  if (s.progress != Progress::kBackward || !begun) return expected;
+  if (!s.round) expect(KindOf<UpdateRound>(), DirectorActor());
+  for (const ActorId& replica : s.config.replicas) {
+    if (s.replicas.contains({replica.stage, replica.replica})) continue;
+    expect(KindOf<BackwardsDone>(), replica);
   }
-  for (const auto& [next, asker] : s.next) {
-    mine.owes.push_back({asked::kNorm, next.round, kDirectorName});
-  }
-  for (const auto& [number, applying] : s.applying) {
-    mine.owes.push_back({asked::kUpdate, number, kDirectorName});
-  }
-  switch (s.progress) {
-    case Progress::kBackward:
-      if (!s.round && s.replica_askers.empty()) break;
-      if (!s.round) expect("beginning of the update", kDirectorName, asked::kNorm);
-      for (const std::string& stage : s.config.replicas) {
-        if (s.replica_askers.count(stage) == 0) expect("last backward", stage, asked::kUpdate);
-      }
-      break;
-    case Progress::kReducing:
-      asked_for(asked::kReduction);
-      break;
-    case Progress::kStepping:
-      asked_for(asked::kUpdate);
-      break;
-    case Progress::kReduced:
-    case Progress::kStepped:
-      expect("clip coefficient", kDirectorName, asked::kUpdate);
-      break;
-  }
-  return {{mine}};
+  return expected;
 }
 
 }  // namespace
@@ -168,30 +137,30 @@ Waits WaitsOf(const UpdateState& s) {
 Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
   UpdateState& s = self->state;
   s.config = std::move(config);
+  self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const BackwardsDone& done) -> caf::result<Updated> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
-        auto asker = self->make_response_promise<Updated>();
-        s.replica_askers[done.stage] = asker;
-        s.asked_round = done.round;
+        auto promise = self->make_response_promise<Updated>();
+        s.replicas[{done.stage, done.dp}] = promise;
+        s.backwards_round = done.round;
         Pump(self);
-        return asker;
+        return promise;
       },
       [self, &s](const UpdateRound& round) -> caf::result<SquaredNorm> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
-        auto asker = self->make_response_promise<SquaredNorm>();
-        s.next.emplace_back(round, asker);
+        auto promise = self->make_response_promise<SquaredNorm>();
+        s.next.emplace_back(round, promise);
         Pump(self);
-        return asker;
+        return promise;
       },
       [self, &s](const ApplyUpdate& apply) -> caf::result<UpdateDone> {
         if (s.failed) return MakeFailure(s.config.abort->cause());
-        auto asker = self->make_response_promise<UpdateDone>();
-        s.applying[apply.round] = {apply, asker};
+        auto promise = self->make_response_promise<UpdateDone>();
+        s.applying[apply.round] = {apply, promise};
         Pump(self);
-        return asker;
+        return promise;
       },
-      [&s](const ReportWaits&) { return WaitsOf(s); },
   };
 }
 

@@ -5,11 +5,11 @@
 //                               parameters stepped
 //   sends     ReduceGradients, then UpdateParameters, to every shard of every replica
 //
-//   reduce    when UpdateRound and all replicas' BackwardsDone are here
-//   step      when reduced, and ApplyUpdate is here or the round does not wait for it
+//   reduce    when UpdateRound and BackwardsDone of all replicas have arrived
+//   step      when reduced, and ApplyUpdate has arrived or the round does not wait for it
 //
-// ApplyUpdate comes as soon as all other Updates have reduced, so the last one of a round finds it
-// there and steps without asking anybody; each computes the coefficient itself.
+// ApplyUpdate is sent as soon as all other Updates have reduced, so the last one of a round steps
+// without waiting; each computes the coefficient itself.
 //
 // The reduction spans replicas, so it is one command for all of them: as separate commands it could
 // interleave with other collectives of shared ranks and hang. A tied embedding couples the first
@@ -35,9 +35,8 @@ namespace troupe {
 struct UpdateConfig {
   std::string name;                         ///< "update of language.s0", after its first stage
   std::vector<std::pair<int, int>> shards;  ///< (rank, stage index) of every shard that takes part
-  std::vector<std::string> replicas;        ///< stage actors that will say BackwardsDone
+  std::vector<ActorId> replicas;            ///< stage actors that will send BackwardsDone
   LockStep devices;
-  std::string lock_step;  ///< what that is called
   std::shared_ptr<AbortSignal> abort;
 };
 
@@ -49,19 +48,18 @@ struct UpdateState {
   Progress progress = Progress::kBackward;
   struct Applying {
     ApplyUpdate apply;
-    Promise<UpdateDone> asker;
+    Promise<UpdateDone> promise;
   };
 
   std::optional<UpdateRound> round;           ///< the current one, once the Director has begun it
   double squared_norm = 0.0;                  ///< once reduced
-  std::int64_t asked_round = -1;              ///< of the latest BackwardsDone
+  std::int64_t backwards_round = -1;          ///< of the latest BackwardsDone
   std::map<std::int64_t, Applying> applying;  ///< by round; may be ahead of the current one
   std::int64_t busy_ns = 0;
   bool failed = false;
-  Promise<SquaredNorm> norm_asker;
-  /// By the name of the stage actor.
-  std::map<std::string, Promise<Updated>> replica_askers;
-  /// A round that begins while the one before is not over yet waits here.
+  Promise<SquaredNorm> norm;
+  std::map<std::pair<int, int>, Promise<Updated>> replicas;  ///< by stage and replica
+  /// Rounds that begin before the current one is over.
   std::deque<std::pair<UpdateRound, Promise<SquaredNorm>>> next;
 };
 

@@ -22,7 +22,7 @@ struct SystemOnOneThread : caf::actor_system_config {
   SystemOnOneThread() { set("scheduler.policy", caf::atom("testing")); }
 };
 
-struct Nobody : JobObserver {
+struct IdleObserver : JobObserver {
   void OnRound(const RoundResult&) override {}
 };
 
@@ -30,8 +30,8 @@ std::int64_t Nanoseconds(caf::actor_clock::time_point time) {
   return time.time_since_epoch() / caf::actor_clock::duration_type(1);
 }
 
-/// Delivers messages until nobody has any, then goes on to the next instant at which something is
-/// due. Returns how many were handled.
+/// Delivers messages until all mailboxes are empty, then advances to the next timeout, until there
+/// is none. Returns how many were handled.
 std::uint64_t RunToEnd(caf::scheduler::test_coordinator& scheduler) {
   auto& clock = scheduler.clock();
   std::uint64_t handled = 0;
@@ -44,7 +44,7 @@ std::uint64_t RunToEnd(caf::scheduler::test_coordinator& scheduler) {
   }
 }
 
-/// Records that a device makes: none may be dropped, or the trace would not be all that ran.
+/// The number of records that a device makes: none may be dropped, or the trace would lack work.
 std::size_t RecordsOn(const JobPlan& plan, int rank, std::int64_t steps) {
   const auto units = static_cast<std::size_t>(plan.config().schedule.microbatches);
   constexpr std::size_t kKinds = 7;  // forward, backward, weights, exchanges and copies, both ways
@@ -72,7 +72,7 @@ NodeConfig NodeOf(const VirtualJob& job) {
   node.tensors = std::make_shared<TensorStore>(node.abort);
   node.make_program = job.make_program;
   node.source = job.source;
-  node.observer = job.observer ? job.observer : std::make_shared<Nobody>();
+  node.observer = job.observer ? job.observer : std::make_shared<IdleObserver>();
   node.rounds_ahead = job.rounds_ahead;
   node.threads = false;
   node.faults = job.faults;
@@ -90,12 +90,12 @@ NodeConfig NodeOf(const VirtualJob& job) {
   return node;
 }
 
-/// What was noted, on a clock that began with the job.
-void Collect(const MessageTrace& noted, std::int64_t origin_ns, VirtualRun& run) {
-  if (noted.recorder() == nullptr) return;  // the job never began
-  if (noted.recorder()->dropped() > 0)
+/// Adds the recorded work to `run`, on a clock that began with the job.
+void Collect(const MessageTrace& recorded, std::int64_t origin_ns, VirtualRun& run) {
+  if (recorded.recorder() == nullptr) return;  // the job never began
+  if (recorded.recorder()->dropped() > 0)
     throw std::logic_error("virtual time: no room for all passes");
-  const RunTrace trace = MergeTraces({noted.recorder()->Snapshot()}, "virtual time");
+  const RunTrace trace = MergeTraces({recorded.recorder()->Snapshot()}, "virtual time");
   for (const TraceWork& work : trace.work) {
     run.records.push_back(work.pass);
     run.records.back().begin_ns += trace.origin_ns;
@@ -129,7 +129,7 @@ VirtualRun RunInVirtualTime(const VirtualJob& job) {
     const Node handle = system.spawn(RunNode, std::move(node));
     auto answer = self->request(handle, caf::infinite, RunJob{});
     run.handled = RunToEnd(scheduler);
-    if (!self->has_next_message()) {  // whoever waits, waits for ever: find out for what
+    if (!self->has_next_message()) {  // a deadlock: report it as a stall
       caf::anon_send(handle, Stalled{0});
       RunToEnd(scheduler);
     }

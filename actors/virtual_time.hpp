@@ -1,15 +1,15 @@
 // A whole job on one thread and a simulated clock: the same actors, messages that take no time,
-// and devices that are busy for as long as they are told to be. 520 ranks take seconds, whatever
-// their passes would take.
+// and devices that are busy for a stated time. 520 ranks take seconds, however long their passes
+// are.
 //
-//   a device   computes at once, and answers when the stated time is over
+//   a device   computes immediately, and answers when the stated time is over
 //   a message  is delivered at the instant it is sent, oldest first
-//   a stage    decides when nothing of the instant is left to hear, as schedule/simulate.hpp does
-//   the clock  goes on to the next answer when nobody has anything left to do
+//   a stage    decides when all messages of the instant are handled, as schedule/simulate.hpp does
+//   the clock  advances to the next answer when all mailboxes are empty
 //
 // There is no other source of time or order, so two runs are the same to the nanosecond. Ranks do
-// not meet in collectives: rows of exchanges are zeros, and programs must wait for nobody and take
-// no real time (modules/synthetic/shape_program.hpp).
+// not meet in collectives: rows of exchanges are zeros, and programs must not wait for each other
+// and take no real time (modules/synthetic/shape_program.hpp).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 #include "actors/device_actor.hpp"
 #include "actors/director_actor.hpp"
-#include "actors/job_plan.hpp"
+#include "plan/job_plan.hpp"
 #include "trace/pass_record.hpp"
 
 namespace troupe {
@@ -47,8 +47,8 @@ struct VirtualRun {
   std::int64_t makespan_ns() const { return step_ns.empty() ? 0 : step_ns.back(); }
 };
 
-/// Runs the job to its end on the calling thread. A job that can go no further ends with who waits
-/// for whom. Throws std::invalid_argument for a stated time below 0.
+/// Runs the job to its end on the calling thread. A job that cannot go on ends with the root of
+/// its stall. Throws std::invalid_argument for a stated time below 0.
 VirtualRun RunInVirtualTime(const VirtualJob& job);
 
 }  // namespace troupe

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-/// By name; several lists of one actor are joined.
+/// Actors by name. Several lists of one actor are joined.
 using Actors = std::map<std::string, ActorWaits>;
 
 Actors ByName(const std::vector<ActorWaits>& all) {
@@ -27,13 +27,13 @@ std::string NameOf(const ActorWaits& actor) {
   return actor.node.empty() ? actor.who : actor.who + " on " + actor.node;
 }
 
-/// Null: no list of it.
+/// Returns null if the actor has no list.
 const ActorWaits* Find(const Actors& actors, const std::string& name) {
   const auto found = actors.find(name);
   return found == actors.end() ? nullptr : &found->second;
 }
 
-/// `rest` goes on after the wait.
+/// "a waits for the gradient of microbatch 3 from b", then `rest`.
 WaitRoot Sentence(const ActorWaits& actor, Wait wait, const ActorWaits* whom,
                   const PlaceText& place, const std::string& rest = "") {
   std::vector<std::string> actors = {wait.whom, actor.who};
@@ -45,22 +45,21 @@ WaitRoot Sentence(const ActorWaits& actor, Wait wait, const ActorWaits* whom,
 
 bool Owes(const ActorWaits& actor, const Wait& wait, const std::string& to) {
   return actor.busy || std::any_of(actor.owes.begin(), actor.owes.end(), [&](const Owed& owed) {
-           return owed.what == wait.what && owed.number == wait.number &&
-                  (owed.to.empty() || owed.to == to);
+           return owed.request == wait.request && owed.to == to;
          });
 }
 
-/// `asker` waits for an answer that `whom` does not owe.
-WaitRoot Lost(const ActorWaits& asker, const Wait& wait, const ActorWaits& whom,
+/// `waiting` waits for an answer that `peer` does not owe.
+WaitRoot Lost(const ActorWaits& waiting, const Wait& wait, const ActorWaits& peer,
               const PlaceText& place) {
-  for (const Wait& other : whom.waits) {
-    if (other.answer != wait.what || other.whom != asker.who || other.number != wait.number) {
-      continue;
-    }
-    return Sentence(whom, other, &asker, place,
+  for (const Wait& other : peer.waits) {
+    const bool sent = other.request == 0 && other.message == wait.message &&
+                      other.whom == waiting.who && other.number == wait.number;
+    if (!sent) continue;
+    return Sentence(peer, other, &waiting, place,
                     ", which has sent it and waits for the " + wait.what + ": the message is lost");
   }
-  return Sentence(asker, wait, &whom, place,
+  return Sentence(waiting, wait, &peer, place,
                   ", which does not owe it: a message between them is lost");
 }
 
@@ -82,23 +81,26 @@ WaitRoot RootOf(const std::vector<ActorWaits>& all, const PlaceText& place) {
   const Actors actors = ByName(all);
   const auto lost = [&](const ActorWaits& actor, const Wait& wait,
                         const ActorWaits* whom) -> Found {
-    if (!wait.asked || whom == nullptr || Owes(*whom, wait, actor.who)) return std::nullopt;
+    if (wait.request == 0 || whom == nullptr || Owes(*whom, wait, actor.who)) return std::nullopt;
     return Lost(actor, wait, *whom, place);
   };
-  const auto nobodys = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits*) -> Found {
-    if (!wait.whom.empty()) return std::nullopt;
-    return Sentence(actor, wait, nullptr, place);
+  const auto without_actor = [&](const ActorWaits& actor, const Wait& wait,
+                                 const ActorWaits* whom) -> Found {
+    if (!wait.whom.empty() && !wait.on_its_way) return std::nullopt;
+    return Sentence(actor, wait, whom, place);
   };
   const auto idle = [&](const ActorWaits& actor, const Wait& wait,
                         const ActorWaits* whom) -> Found {
     if (whom == nullptr || whom->busy || !whom->waits.empty()) return std::nullopt;
-    return Sentence(actor, wait, whom, place, ", which waits for nobody");
+    return Sentence(
+        actor, wait, whom, place,
+        wait.request == 0 ? ", which waits for no actor" : ", which owes it and waits for nothing");
   };
   const auto any = [&](const ActorWaits& actor, const Wait& wait, const ActorWaits* whom) -> Found {
     return Sentence(actor, wait, whom, place);
   };
   if (const auto root = First(actors, lost)) return *root;
-  if (const auto root = First(actors, nobodys)) return *root;
+  if (const auto root = First(actors, without_actor)) return *root;
   if (const auto root = First(actors, idle)) return *root;
   return First(actors, any).value_or(WaitRoot{"cause unknown: no actor reported a wait", {}});
 }

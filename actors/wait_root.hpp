@@ -15,14 +15,14 @@ using PlaceText = std::function<std::string(const Wait& wait)>;
 
 struct WaitRoot {
   std::string text;                 ///< one line
-  std::vector<std::string> actors;  ///< names: who is waited for, then who waits
+  std::vector<std::string> actors;  ///< names: the actor waited for, then the waiting one
   friend bool operator==(const WaitRoot&, const WaitRoot&) = default;
 };
 
 /// The wait that explains the others; of several of one kind, the first:
 ///   - for an answer that its actor does not owe: a message between the two is lost;
-///   - for something that no actor gives;
-///   - for an actor that waits for none;
+///   - for something that no actor sends, as bytes in transfer;
+///   - for an actor that waits for no other;
 ///   - any.
 /// An actor that is busy, or not in `actors`, may owe anything. `place` may be empty.
 WaitRoot RootOf(const std::vector<ActorWaits>& actors, const PlaceText& place = {});

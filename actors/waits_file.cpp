@@ -22,12 +22,13 @@ std::string ToJson(const std::vector<ActorWaits>& actors) {
                        {"unit", wait.unit},
                        {"number", wait.number},
                        {"whom", wait.whom},
-                       {"asked", wait.asked},
-                       {"answer", wait.answer}});
+                       {"request", wait.request},
+                       {"message", wait.message},
+                       {"on_its_way", wait.on_its_way}});
     }
     auto owes = nlohmann::json::array();
     for (const Owed& owed : actor.owes) {
-      owes.push_back({{"what", owed.what}, {"number", owed.number}, {"to", owed.to}});
+      owes.push_back({{"to", owed.to}, {"request", owed.request}});
     }
     all.push_back({{"who", actor.who},
                    {"node", actor.node},

@@ -1,5 +1,5 @@
-// What everybody waits for, as a file beside the traces: what a trace cannot know, because a wait
-// is something that has not happened.
+// The wait lists of all actors, as a file next to the traces. A trace cannot show them, because a
+// wait is an event that has not happened.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace troupe {
 
-// In the folder of the traces.
+// Files in the folder of the traces.
 inline constexpr const char* kWaitsFile = "waits.json";             ///< of a job that stood still
 inline constexpr const char* kWaitsAskedFile = "waits-asked.json";  ///< of one that may be running
 
-/// Why the job ended; not there after a success.
+/// The cause of the job's end; absent after a success.
 inline constexpr const char* kCauseFile = "cause.txt";
 /// The text of the failure, then its actors, a line each.
 std::string CauseText(const Failure& failure);
@@ -22,7 +22,7 @@ std::string CauseText(const Failure& failure);
 /// Replaces `path`. Throws std::runtime_error naming path and reason.
 void WriteTextFile(const std::string& path, const std::string& text);
 
-/// One JSON array, with the members of ActorWaits, Wait and Owed by their names.
+/// One JSON array, with the members of ActorWaits, Wait and Owed by their names, but no keys.
 std::string ToJson(const std::vector<ActorWaits>& actors);
 
 }  // namespace troupe

@@ -34,9 +34,9 @@ struct Watchdog::State {
   bool stop = false;
   std::uint64_t last_actions = 0;
   std::int64_t quiet_since_ns = 0;
-  bool told = false;
-  /// Of actors with a thread of their own: since when they leave messages unread, at this count of
-  /// handled ones; 0: they do not.
+  bool stall_reported = false;
+  /// Of an actor with its own thread: when it began to leave messages unread, after `handled` ones;
+  /// 0: it does not.
   struct Unread {
     std::uint64_t handled = 0;
     std::int64_t since_ns = 0;
@@ -44,7 +44,7 @@ struct Watchdog::State {
   std::map<const Activity*, Unread> unread;
   std::thread thread;
 
-  /// What the actor waits for in a collective; null: it is in none.
+  /// The actor's wait in a collective; null: it is not in one.
   static const Wait* WaitOf(const std::string& name, const std::vector<ActorWaits>& all) {
     for (const ActorWaits& waiting : all) {
       if (waiting.who == name && !waiting.waits.empty()) return &waiting.waits.front();
@@ -52,7 +52,7 @@ struct Watchdog::State {
     return nullptr;
   }
 
-  /// A device whose queue does not get on: its own thread goes on handling messages.
+  /// Finds a device whose queue is stuck; its own thread goes on handling messages.
   void LookForStuckQueue(const ActivityTable::Entry& entry, std::int64_t now) {
     const std::int64_t since = entry.activity->queue_since_ns.load(std::memory_order_relaxed);
     if (since == 0 || now - since < config.pass_timeout.count()) return;
@@ -63,8 +63,8 @@ struct Watchdog::State {
                          {entry.name}});
   }
 
-  /// An actor whose thread is alive begins a message within moments. Others wait for a free thread,
-  /// which may take long.
+  /// Finds an actor that does not read its mailbox. One whose own thread is alive begins a message
+  /// within moments; those without one wait for a free thread, which may take long.
   void LookForUnread(const ActivityTable::Entry& entry, std::int64_t now) {
     const Activity& activity = *entry.activity;
     const std::uint64_t handled = activity.handled.load(std::memory_order_relaxed);
@@ -91,8 +91,7 @@ struct Watchdog::State {
       const auto limit = entry.long_runs ? config.pass_timeout : config.stuck_after;
       if (since == 0 || now - since < limit.count()) continue;
       const Wait* const wait = WaitOf(entry.name, waiting);
-      // Whom it waits for is stuck, and told by its own watchdog; should nobody be, it is told
-      // itself.
+      // Its peer is probably the stuck one and will be reported there; otherwise report this actor.
       if (wait != nullptr && now - since < 2 * limit.count()) continue;
       const auto* const message = entry.activity->message.load(std::memory_order_relaxed);
       const std::string what =
@@ -119,8 +118,9 @@ struct Watchdog::State {
     if (all.busy || all.actions != last_actions || quiet_since_ns == 0) {
       last_actions = all.actions;
       quiet_since_ns = now;
-      told = false;
-    } else if (now - quiet_since_ns > config.stall_after.count() && !std::exchange(told, true)) {
+      stall_reported = false;
+    } else if (now - quiet_since_ns > config.stall_after.count() &&
+               !std::exchange(stall_reported, true)) {
       config.stalled(std::chrono::nanoseconds(now - quiet_since_ns));
     }
   }
@@ -132,7 +132,7 @@ struct Watchdog::State {
       lock.unlock();
       const std::int64_t now = NowNs();
       if (config.looking) config.looking();
-      // This process was stopped for a while: nobody is to blame for that time.
+      // This process was stopped for a while: that time counts against no actor.
       const bool slept = now - before > 4 * std::chrono::nanoseconds(config.interval).count();
       before = now;
       if (slept) {

@@ -1,10 +1,10 @@
-// Notices, on a thread of its own, what no message can tell: an actor that does not come back from
-// a handler, a pass that does not end, and a job in which nothing moves any more.
+// Detects, on its own thread, failures that no message can report: an actor that does not return
+// from a handler, a pass that does not end, and a job that has stalled.
 //
 //   a handler runs longer than     stuck_after; devices, feeds and the director: pass_timeout
-//   messages stay unread           stuck_after, by an actor with a thread of its own
+//   messages stay unread           stuck_after, by an actor with its own thread
 //   nothing moves for              stall_after: no process handles messages or runs anything but
-//                                  waits in collectives (asked only where `stalled` is set)
+//                                  waits in collectives (checked only where `stalled` is set)
 #pragma once
 
 #include <chrono>
@@ -30,14 +30,14 @@ struct WatchdogConfig {
   std::shared_ptr<ActivityTable> actors;
   std::shared_ptr<GroupWaits> waits;  ///< of this process's ranks in collectives; may be null
   std::shared_ptr<AbortSignal> abort;
-  /// What the other processes do, together; may be empty. See Watch::Last.
+  /// The sum of the other processes; may be empty. See Watch::Last.
   std::function<Vitals()> others;
-  std::function<void()> looking;  ///< called at every look; may be empty
-  /// Called once when the job has stalled; empty where somebody else looks.
+  std::function<void()> looking;  ///< called at every check; may be empty
+  /// Called once when the job has stalled; empty where another process checks for stalls.
   std::function<void(std::chrono::nanoseconds since)> stalled;
 };
 
-/// What this process says of itself in heartbeats.
+/// The vitals of this process, for its heartbeats.
 Vitals VitalsOf(const ActivityTable& actors, const GroupWaits* waits);
 
 class Watchdog {

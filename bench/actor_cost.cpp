@@ -1,4 +1,4 @@
-// What one pass costs when there is nothing to compute. bench/README.md explains the columns.
+// Measures the cost of a pass without computation. bench/README.md explains the columns.
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -23,8 +23,8 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// Seconds for a thread to wake another and be woken by it: what two hand-overs between threads
-/// cost with nothing else around them.
+/// Seconds for a thread to wake another and be woken by it: the bare cost of two hand-overs between
+/// threads.
 double ThereAndBack(int times) {
   std::mutex mutex;
   std::condition_variable changed;

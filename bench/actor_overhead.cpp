@@ -1,4 +1,4 @@
-// A training step through the actors against a plain loop over the same program on the same inputs.
+// Compares a training step through the actors with a plain loop over the same program and inputs.
 // bench/README.md explains the columns.
 #include <chrono>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <time.h>
 #include <utility>
 
+#include "app/run_job.hpp"
 #include "bench/report.hpp"
-#include "cli/run_job.hpp"
 #include "configs/loader.hpp"
 #include "data/llava_source.hpp"
 #include "modules/groups.hpp"
@@ -24,8 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSteps = 81;            // the first one warms up and is not counted
 constexpr std::int64_t kBatches = 4;  // different global batches, used in turn
 
-/// Wall clock and processor time of all threads: on a machine that others use, the second says
-/// more.
+/// Wall clock and processor time of all threads. On a shared machine the second is more reliable.
 struct Cost {
   double wall_s = 0.0;
   double cpu_s = 0.0;
@@ -48,7 +47,7 @@ Config OneRank(const std::string& precision) {
       .config;
 }
 
-/// Inputs that are in memory already, so that decoding images is on nobody's account.
+/// Preloaded inputs, so that no side decodes images.
 class Preloaded : public InputSource {
  public:
   explicit Preloaded(const Config& config) {
@@ -83,7 +82,7 @@ class Preloaded : public InputSource {
   std::vector<Inputs> whole_;
 };
 
-/// The same program with nothing around it.
+/// The same program without actors.
 class PlainLoop {
  public:
   PlainLoop(const Config& config, std::shared_ptr<Preloaded> source)
@@ -116,7 +115,7 @@ class PlainLoop {
   std::int64_t unit_ = 0;
 };
 
-/// Of one side, by step.
+/// The times of one side, by step.
 struct Samples {
   std::vector<double> wall_s;
   std::vector<double> cpu_s;
@@ -129,8 +128,8 @@ struct Sides {
   Samples actors, plain, again, reference;
 };
 
-/// Between two rounds of the job nothing runs, so every other side takes its step there: all sides
-/// see the same machine, step by step.
+/// Between two rounds the job is idle, so all other sides take their step there: all sides run
+/// under the same conditions, step by step.
 class Interleaved : public JobObserver {
  public:
   Interleaved(const Config& config, std::shared_ptr<Preloaded> source, Report& report)
@@ -153,7 +152,7 @@ class Interleaved : public JobObserver {
     const Cost reference = Time([&] {
       reference_loss = reference_.Step(source_->Whole(step), result.round.loss_scale, step);
     });
-    // The same program on the same inputs: not a bit may differ. The reference sums in another
+    // The same program on the same inputs must give the same bits. The reference sums in another
     // order.
     const std::string where = "step " + std::to_string(step) + ": the loss of the actors is " +
                               std::to_string(result.loss.loss) + ", that of ";
@@ -194,7 +193,7 @@ std::vector<double> Ratios(const std::vector<double>& a, const std::vector<doubl
   return ratios;
 }
 
-/// `target`: the largest ratio that is good enough; 0 = none.
+/// `target`: the largest acceptable ratio; 0: none.
 void AddSide(Report& report, const std::string& name, const Samples& side, const Samples& plain,
              double target) {
   const Summary wall = Summarize(side.wall_s);

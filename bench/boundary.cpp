@@ -1,5 +1,5 @@
-// A boundary inside one process: the real leaders, between a source and a sink that compute
-// nothing. bench/README.md explains the columns.
+// Measures a boundary inside one process: the real leaders, between a source and a sink that
+// compute nothing. bench/README.md explains the columns.
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -29,7 +29,7 @@ struct SinkState {
   Buffer gradient;
 };
 
-/// Rows of the samples of `held`, one each, that say which sample they are.
+/// Rows for the samples of `held`, one each, filled with the number of the sample.
 Buffer Numbered(const std::vector<Interval>& held, std::int64_t width) {
   std::int64_t rows = 0;
   for (const Interval& interval : held) rows += interval.size();
@@ -43,7 +43,7 @@ Buffer Numbered(const std::vector<Interval>& held, std::int64_t width) {
   return buffer;
 }
 
-/// Empty, or what is wrong; looks at both ends of every row.
+/// The first fault; empty: none. Checks both ends of every row.
 std::string RowsFault(const Buffer& rows, const std::vector<Interval>& held) {
   std::int64_t row = 0;
   for (const Interval& interval : held) {
@@ -65,11 +65,10 @@ Downstream::behavior_type RunSink(ActorPointer<Downstream, SinkState> self,
                                   std::shared_ptr<AbortSignal> abort) {
   self->state.gradient = Numbered(held, width);
   return {[self, held = std::move(held), abort](const Activation& activation) {
-            const auto fault = RowsFault(activation.shards.front(), held);
-            if (!fault.empty()) abort->Raise("activation: " + fault);
-            return Gradient{activation.unit, {self->state.gradient}};
-          },
-          [](const ReportWaits&) { return Waits{}; }};
+    const auto fault = RowsFault(activation.shards.front(), held);
+    if (!fault.empty()) abort->Raise("activation: " + fault);
+    return Gradient{activation.unit, {self->state.gradient}};
+  }};
 }
 
 /// One edge of `from` source replicas and `to` destination replicas.
@@ -84,17 +83,16 @@ class Boundary {
     std::map<int, DestinationLeader> peers;
     for (int d = 0; d < to; ++d) {
       const auto sink = driver_->spawn(RunSink, destination[Index(d)], width_, abort_);
-      peers[d] =
-          Own(driver_->spawn(RunDestinationLeader,
-                             DestinationLeaderConfig{"bench", d, 0, source_, destination, Own(sink),
-                                                     "sink", Buffer::kHost, tensors_, abort_,
-                                                     std::vector<ProcessId>(source_.size())}));
+      peers[d] = Own(driver_->spawn(
+          RunDestinationLeader,
+          DestinationLeaderConfig{"bench", d, 0, source_, destination, Own(sink), Buffer::kHost,
+                                  tensors_, abort_, std::vector<ProcessId>(source_.size())}));
     }
     for (int s = 0; s < from; ++s) {
       leaders_.push_back(Own(driver_->spawn(
-          RunSourceLeader, SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers,
-                                              "source", Buffer::kHost, tensors_, abort_,
-                                              std::vector<ProcessId>(destination.size())})));
+          RunSourceLeader,
+          SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers, Buffer::kHost,
+                             tensors_, abort_, std::vector<ProcessId>(destination.size())})));
       rows_.push_back(Numbered(source_[Index(s)], width_));
       tables_.push_back(TableOf(source_[Index(s)]));
     }
@@ -106,7 +104,7 @@ class Boundary {
     for (const auto& actor : owned_) driver_->wait_for(actor);
   }
 
-  /// Sends `count` microbatches there and back, at most kCredits at once; seconds.
+  /// Sends `count` microbatches there and back, at most kCredits at once. Returns seconds.
   double Run(std::int64_t count) {
     const auto begin = Clock::now();
     std::deque<std::function<void()>> open;
@@ -143,7 +141,7 @@ class Boundary {
     return handle;
   }
 
-  /// Sends one microbatch from every replica; what comes back waits for all gradients of it.
+  /// Sends one microbatch from every replica. The result waits for all its gradients.
   std::function<void()> SendOne(std::int64_t microbatch) {
     std::vector<std::function<void()>> answers;
     for (std::size_t s = 0; s < leaders_.size(); ++s) {
@@ -179,8 +177,8 @@ class Boundary {
   std::int64_t next_ = 0;
 };
 
-/// Seconds to copy `num_bytes` there and back, `count` times, between memory that is in use
-/// already.
+/// Seconds to copy `num_bytes` there and back, `count` times, between memory that is already in
+/// use.
 double CopySeconds(std::vector<char>& from, std::vector<char>& to, std::int64_t count) {
   const auto begin = Clock::now();
   for (std::int64_t i = 0; i < count; ++i) {

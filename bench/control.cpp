@@ -1,5 +1,5 @@
-// A control message there and back between two processes of this machine, against 64 bytes over a
-// plain TCP socket in the same run: what it costs to ask an actor of another process.
+// Measures a request to an actor of another process on this machine, against a round trip of 64
+// bytes over a plain TCP socket in the same run.
 //
 //   bench_control [ROUNDS]
 #include <algorithm>
@@ -60,7 +60,7 @@ void Echo(Socket& socket, int rounds) {
   }
 }
 
-/// An actor system with a Node that has no job: it answers ReportWaits at once.
+/// An actor system with a Node without a job; it answers ReportWaits at once.
 struct Side {
   std::shared_ptr<AbortSignal> abort = std::make_shared<AbortSignal>();
   std::shared_ptr<TensorStore> tensors = std::make_shared<TensorStore>(abort);

@@ -1,15 +1,14 @@
-// The data planes between two processes against each other and against what UCX itself reaches: one
+// Compares the data planes between two processes with each other and with UCX itself. One
 // process pulls tensors of the other, four at a time, into few buffers; ucx_perftest sends messages
-// of the same size, four at a time. All on this machine, in turn, in each of several rounds.
+// of the same size, four at a time. All run on this machine, in turn, in each of several rounds.
 //
 //   bench_data_plane [--tls posix,cma]... [--net lo] [--verify off|header|payload]
 //                    [--spin MICROSECONDS] [--buffers 1..4] [--perftest tcp]
+// --tls may be given several times; "proven" is the plane over proven TCP. --perftest names
+// the transport of ucx_perftest; the default is the last --tls.
 //
-// --tls may be given several times, and be "proven": the plane over proven TCP. --perftest names
-// the transport of ucx_perftest; without, it is the last --tls.
-//
-// ucx_perftest has one buffer on each side, which stays in the caches where it fits; real tensors
-// do not. --buffers 1 compares like with like.
+// ucx_perftest has one buffer on each side, which stays in the caches if it fits; real tensors
+// do not. --buffers 1 gives the same conditions.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -176,12 +175,12 @@ void RunHome(const Arguments& arguments, const std::string& tls, Ends& ends) {
       keys[i] = references.back().key;
     }
     Write(control, keys.data(), sizeof keys);
-    Read(control);  // until the other one has done
+    Read(control);  // waits until the other end is done
     for (const TensorReference& reference : references) side.store.Resolve(reference);
   }
 }
 
-/// Pulls `count` tensors, kWindow at a time, in turn into the same buffers; seconds.
+/// Pulls `count` tensors, kWindow at a time, in turn into the same buffers. Returns seconds.
 class Puller {
  public:
   Puller(Side& side, const Keys& keys, std::int64_t size, std::size_t buffers)
@@ -238,7 +237,7 @@ class Puller {
   int count_ = 0;
 };
 
-/// One run of ucx_perftest; GB/s, or 0 if it did not work.
+/// Runs ucx_perftest once. Returns GB/s, or 0 if it fails.
 double Perftest(const Arguments& arguments, std::int64_t size, int port) {
   const std::string environment =
       "env UCX_TLS=" + arguments.perftest + " UCX_NET_DEVICES=" + arguments.net + " ";
@@ -248,7 +247,7 @@ double Perftest(const Arguments& arguments, std::int64_t size, int port) {
     const std::string command = environment + "timeout 60 ucx_perftest" + at + " >/dev/null 2>&1";
     static_cast<void>(!std::system(command.c_str()));
   });
-  // Tries again while the server does not listen yet. CSV: iterations, percentile latency, average
+  // Tries again until the server listens. CSV: iterations, percentile latency, average
   // latency, overall latency, MB/s now, MB/s overall, ...
   const std::string command = "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2; " + environment +
                               "timeout 60 ucx_perftest localhost" + at + " -t tag_bw -f -v -O " +
@@ -289,7 +288,7 @@ Speeds RunPuller(const Arguments& arguments, const std::string& tls, Ends& ends)
   return all;
 }
 
-/// One round of one plane, in two processes of its own: UCX must not be used before a fork.
+/// Runs one round of one plane in two new processes: UCX must not be used before a fork.
 void Measure(const Arguments& arguments, const std::string& tls, Speeds& speeds) {
   Ends ends{ControlPair(), {}};
   if (tls == kProven) {

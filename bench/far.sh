@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A step of configs/shapes_2node.toml between two hosts that are far from each other, beside what the
-# schedule simulator gives for the passes of that run with the same delay on the edge.
+# Compares a step of configs/shapes_2node.toml between two distant hosts with the schedule simulator's
+# result for the passes of that run and the same delay on the edge.
 #   bench/far.sh [BUILD [DELAY_MS [SETTING...]]]      needs root: the hosts are network namespaces
-# Prints the median step (target: at most 1.2 times the simulated one), and how often a step and a
-# microbatch wait for the network, one time after the other.
+# Prints the median step (target: at most 1.2 times the simulated one), and the sequential trips of a
+# step and of a microbatch through the network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 steps=${STEPS:-12}
@@ -28,7 +28,7 @@ for host in 0 1; do
   ip -n "$hosts-$host" addr add "10.79.0.$((host + 1))/24" dev eth0
   ip -n "$hosts-$host" link set eth0 up
   ip netns exec "$hosts-$host" python3 bench/slow_network.py --no-offload eth0
-  # BBR paces what it has not seen a path carry, and a step never fills one.
+  # BBR paces by the bandwidth that it has seen, and a step never fills the path.
   ip netns exec "$hosts-$host" sh -c "echo ${CONGESTION:-reno} >/proc/sys/net/ipv4/tcp_congestion_control"
 done
 ip netns exec "$hosts-hub" python3 bench/slow_network.py "$delay" port0 port1 >/dev/null &

@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
-# The proof on a device: builds the checkout on a machine with a GPU and runs what needs one.
+# Checks a device: builds the checkout on a machine with a GPU and runs everything that needs one.
 #   bench/gpu_check.sh OUT [--deps FILE.tar.gz] [--only PART,PART] [--limit SECONDS] [--commit TEXT]
+# Writes result.json (conditions, parts, numbers), table.txt and log.txt into OUT. --deps is an archive
+# of bench/gpu_deps.sh, for a machine without the packages of tools/install_packages.sh; the
+# PyTorch of `python3` serves as libtorch. Without cmake, a C++ compiler or nvcc, the
+# programs in the archive are run. Each part has a time limit, and a failed part does not stop the
+# others. All parts end within --limit (570 s; a larger limit extends each part in proportion).
 #
-# OUT gets result.json (conditions, parts, numbers), table.txt and log.txt. --deps is what
-# bench/gpu_deps.sh packed, for a machine without the packages of tools/install_packages.sh; the
-# PyTorch of `python3` serves as libtorch. Where cmake, a C++ compiler or nvcc is missing, the
-# programs in the archive are run. Each part has a time limit, and one that fails does not stop the
-# others; all of them end within --limit (570 s; a larger one gives each part more in proportion).
-#
-# Exit code: 0 nothing failed, 1 something did, 2 wrong arguments. Without a GPU it says so, lists
-# what it would have run, and exits with 0. A number that misses its target fails nothing.
+# Exit code: 0 nothing failed, 1 a part failed, 2 wrong arguments. Without a GPU it lists the parts and
+# exits with 0. A missed target is not a failure.
 set -u
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; }
 
-# name:seconds:what it shows
+# name:seconds:purpose
 parts=(
   "build:240:everything builds here, with this PyTorch as libtorch"
-  "kernels:40:our kernels give what their plain loops give"
+  "kernels:40:our kernels compute the same as their plain loops"
   "sanitizer:75:the same under compute-sanitizer"
   "torch:30:libtorch's streams and memory"
   "parity:120:ten layouts have the gradients of the unsharded model on the CPU, float32"
@@ -25,7 +24,7 @@ parts=(
   "vlm:140:training the model of configs/gpu/vlm_1b.toml, and idle time of the device"
   "eager:80:the same model in PyTorch eager"
   "offload:120:peak memory with and without offload, and the time it costs"
-  "curve:80:200 steps in bfloat16 beside float32"
+  "curve:80:200 steps in bfloat16 next to float32"
 )
 
 main() {
@@ -39,7 +38,7 @@ main() {
   while [ $# -gt 0 ]; do
     case $1 in
       --deps | --only | --limit | --commit) ;;
-      *) echo "gpu_check.sh: unknown argument $1 (--help says which there are)" >&2; exit 2 ;;
+      *) echo "gpu_check.sh: unknown argument $1 (--help lists them)" >&2; exit 2 ;;
     esac
     [ $# -ge 2 ] || { echo "gpu_check.sh: $1: expected a value" >&2; exit 2; }
     case $1 in
@@ -79,7 +78,7 @@ check_names() {
   local name
   for name in ${only//,/ }; do
     [[ " ${parts[*]}" == *" $name:"* ]] ||
-      { echo "gpu_check.sh: --only: no part is called $name, but ${parts[*]%%:*}" >&2; exit 2; }
+      { echo "gpu_check.sh: --only: unknown part $name, expected one of ${parts[*]%%:*}" >&2; exit 2; }
   done
 }
 
@@ -104,7 +103,7 @@ unpack_deps() {
   rm -rf "$deps" && mkdir -p "$deps" && tar -C "$deps" -xzf "$deps_file" || exit 2
 }
 
-# One line per part: name, how it ended, seconds, why.
+# One line per part: name, result, seconds, reason.
 note() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >> "$work/parts.tsv"; }
 
 run_part() {
@@ -132,11 +131,11 @@ run_part() {
   tail -1 "$work/parts.tsv"
 }
 
-# --- what runs inside a part: `bash gpu_check.sh --part NAME`, with the variables of main
+# --- the code of a part: `bash gpu_check.sh --part NAME`, with the variables of main
 
 skip() { echo "$1" >&2; exit 77; }
 
-# A program of the build, or of the archive. Only it gets the archive's libraries: Python has its
+# Runs a program of the build or of the archive. Only it uses the archive's libraries; Python has its
 # own.
 program() {
   local file=$work/build/$1
@@ -153,7 +152,7 @@ libraries() {
   echo "${deps:+$deps/usr/lib/$(uname -m)-linux-gnu:}$torch/lib"
 }
 
-# Without importing it, which takes seconds.
+# Finds PyTorch without importing it, which takes seconds.
 torch_folder() {
   "$python" -c 'from importlib.util import find_spec
 print(find_spec("torch").submodule_search_locations[0])' | tee "$work/torch"
@@ -182,7 +181,7 @@ part_build() {
     command -v pkg-config > /dev/null ||
       generator+=("-DPKG_CONFIG_EXECUTABLE=$deps/usr/bin/pkgconf")
   fi
-  # Headers that CAF 0.17 takes for granted, and standard libraries since GCC 13's do not include.
+  # CAF 0.17 needs these headers, which standard libraries since GCC 13 no longer include indirectly.
   targets=(troupe test_gpu test_torch test_parity bench_gpu_kernels bench_model_flops)
   cmake -S . -B "$work/build" "${generator[@]}" -DTROUPE_TORCH="$torch" -DTROUPE_TORCH_CUDA=ON \
     -DTROUPE_WERROR=OFF -DCMAKE_CUDA_ARCHITECTURES="$(compute_capability)" \
@@ -214,7 +213,7 @@ part_parity() {
   local rc=$?
   cat "$file"
   [ $rc -eq 0 ] || return $rc
-  # Without a device the test runs on the CPU, and says so.
+  # Without a device the test runs on the CPU and reports it.
   grep '^parity on device' "$file"
 }
 
@@ -222,7 +221,7 @@ part_bandwidth() {
   program bench/bench_gpu_kernels --commit "$commit" --json "$work/results/bandwidth.json"
 }
 
-# What the runs on a device share. Rows fill the context; no held-out set.
+# Settings that all runs on a device share. Rows fill the context; no held-out set.
 vlm_settings() {
   echo "--set run.dir=$work/runs --set data.train=$work/vlm_data/train.json" \
     "--set cluster.backend=cuda --set run.precision=bfloat16"
@@ -236,23 +235,23 @@ vlm_data() {
     "data.train=\"$work/vlm_data/train.json\"" > "$work/flops.json"
 }
 
-# train CONFIG NAME SETTINGS...: a run, its step times and losses into results/NAME.json.
+# train CONFIG NAME SETTINGS...: runs, and writes step times and losses to results/NAME.json.
 train() {
   local config=$1 name=$2
   shift 2
   # shellcheck disable=SC2046  # settings are words
   troupe train "$config" $(vlm_settings) --set run.name="$name" "$@" || return 1
   run=$(ls -d "$work/runs/$name"-2* | tail -1)
-  # Gigabytes that nobody reads.
+  # These gigabytes are not needed.
   rm -rf "$run/weights.safetensors" "$run/checkpoints"
   troupe trace sql "$run" "$idle_query" > "$work/results/$name.idle" || return 1
   troupe trace summary "$run" | tee "$work/results/$name.summary" || return 1
   "$python" bench/gpu_report.py run "$run" "$work/results/$name.idle" "$work/results/$name.json" \
     "$work/flops.json"
 }
-# In nanoseconds, of each step: between its first and its last work, how long that was, and how
-# long nothing of any rank ran on the device but copies of offloaded state; the most memory that was
-# in use when work ended.
+# For each step, in nanoseconds: the time between its first and its last work, and the part of it in
+# which the device ran nothing except copies of offloaded state; and the most memory in use at the end of
+# any work.
 idle_query="with w as (select step, begin_ns b, end_ns e, memory_bytes m, max(end_ns) over
   (partition by step order by begin_ns rows between unbounded preceding and 1 preceding) before
   from work where step is not null and kind not in ('offload', 'restore', 'checkpoint'))
@@ -277,10 +276,10 @@ part_eager() {
 part_offload() {
   local what ahead
   [ -f "$work/flops.json" ] || vlm_data || return 1
-  # A short language model: what is offloaded is a larger share, and less is to be initialised.
+  # A short language model: the offloaded share is larger, and there is less to initialise.
   for what in none parameters state; do
     ahead=(--set modules.vision.offload_ahead=1)
-    [ $what != none ] || ahead=()  # refused where nothing leaves
+    [ $what != none ] || ahead=()  # refused without offloading
     train configs/gpu/vlm_1b_shared.toml offload_$what --set run.steps=10 \
       --set modules.language.layers=6 --set modules.vision.offload=$what "${ahead[@]}" || return 1
   done

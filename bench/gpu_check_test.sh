@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests bench/gpu_check.sh where there is no GPU: first as it is, then with an nvidia-smi that says
-# there is one and programs that pass, fail, and do not end.
+# Tests bench/gpu_check.sh without a GPU: first unchanged, then with an nvidia-smi that reports
+# one and programs that pass, fail, and hang.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 scratch=$(mktemp -d)
@@ -25,14 +25,14 @@ program() { # PATH TEXT...: a program of these lines
   printf '%s\n' '#!/bin/bash' "${@:2}" > "$1"
   chmod +x "$1"
 }
-# result.json holds what the table shows.
+# result.json agrees with the table.
 state_of() {
   "$python" -c 'import json,sys
 for part in json.load(open(sys.argv[1]))["parts"]:
     print(part["name"], part["state"], part["note"])' "$1/result.json" > "$1/states"
 }
 
-# No GPU: says so, lists the parts, fails nothing. Its nvidia-smi finds no device.
+# No GPU: reports it, lists the parts, fails nothing. Its nvidia-smi finds no device.
 program "$scratch/none/nvidia-smi" 'echo "No devices were found"; exit 6'
 PATH=$scratch/none:$PATH bench/gpu_check.sh "$scratch/a" > "$scratch/a.txt" 2>&1
 expect_code "without a GPU" 0 $?
@@ -46,7 +46,7 @@ bench/gpu_check.sh > /dev/null 2>&1
 expect_code "no arguments" 2 $?
 bench/gpu_check.sh "$scratch/b" --only paritty > "$scratch/b.txt" 2>&1
 expect_code "an unknown part" 2 $?
-expect "an unknown part" 'no part is called paritty' "$scratch/b.txt"
+expect "an unknown part" 'unknown part paritty' "$scratch/b.txt"
 bench/gpu_check.sh --help > "$scratch/help.txt"
 expect_code "--help" 0 $?
 expect "--help" 'Exit code: 0' "$scratch/help.txt"
@@ -79,7 +79,7 @@ expect "a part after it" '^kernels passed All tests passed' "$scratch/c/states"
 expect "under the sanitizer" '^sanitizer passed planted: no memory errors' "$scratch/c/states"
 expect "a part that fails" '^torch failed exit code 3: planted: a wrong sum' "$scratch/c/states"
 expect "a part that does not end" '^parity failed ran past its' "$scratch/c/states"
-# Programs that are in neither the build nor the archive.
+# Programs missing from both the build and the archive.
 PYTHON=$scratch/python PATH=$scratch/some:$PATH bench/gpu_check.sh "$scratch/d" \
   --only bandwidth,vlm > "$scratch/d.txt" 2>&1
 expect_code "programs that are not there" 0 $?

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Collects what a build needs and a bare GPU machine does not have, so that bench/gpu_check.sh
-# builds the checkout there without a package manager. Run on a Debian machine on which
-# `make packages` ran.
+# Collects the needs of a build for a bare GPU machine, so that bench/gpu_check.sh builds the checkout
+# there without a package manager. Run it on a Debian machine after `make packages`.
 #   bench/gpu_deps.sh OUT.tar.gz [--programs BUILD_DIR]
 #
 # The archive holds usr/ (headers, libraries, CMake's and pkg-config's files of the packages of
-# tools/install_packages.sh but libtorch) and, with --programs, programs/ out of a build that was
-# configured with the PyTorch of the same version as the machine's: for one without compilers. The
-# machine needs a C library as new as this one's, and the same processor architecture.
+# tools/install_packages.sh but libtorch). With --programs it also holds programs/ from a build with
+# the same PyTorch version as the target machine's, for a machine without compilers. The
+# target needs a C library as new as this one's, and the same processor architecture.
 set -euo pipefail
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; }
@@ -22,11 +21,11 @@ triplet=$(gcc -print-multiarch)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Development packages, and those that hold what their unversioned .so points to.
+# Development packages, and the packages with the targets of their unversioned .so links.
 packages=(
   libcaf-dev libucx-dev libucx0 libssl-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
   libsqlite3-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libsentencepiece-dev
-  catch2 pkgconf-bin  # no Google Benchmark: nothing of what runs there needs it
+  catch2 pkgconf-bin  # no Google Benchmark: no program that runs there needs it
 )
 for package in "${packages[@]}"; do
   dpkg-query -W "$package" > /dev/null 2>&1 ||
@@ -34,30 +33,30 @@ for package in "${packages[@]}"; do
 done
 
 mkdir -p "$work/usr/lib/$triplet"
-# bin: pkgconf alone, which finds UCX.
+# bin: only pkgconf, which finds UCX.
 dpkg -L "${packages[@]}" |
   grep -E "^/usr/(include|lib|share/cmake|share/pkgconfig)/|^/usr/bin/pkgconf$" |
   grep -v '\.a$' | sort -u | while read -r file; do
-  # Archives are left out but Catch2's, which has nothing else: everything links what is shared.
+  # Leaves out static archives, since everything links shared libraries; Catch2 has only an archive.
   if [ -f "$file" ]; then echo "${file#/}"; fi
 done > "$work/list"
 [ -f /usr/lib/libCatch2WithMain.a ] && echo usr/lib/libCatch2WithMain.a >> "$work/list"
 tar -C / -chf - -T "$work/list" | tar -C "$work" -xf -
 
-# What those libraries need themselves, but the C and C++ libraries, which are the machine's own.
+# The dependencies of these libraries, except the C and C++ libraries, which the machine has.
 libraries() { find "$work/usr/lib" "$@" -name '*.so*' -type f; }
 { libraries; echo "$work/usr/bin/pkgconf"; } | xargs ldd 2> /dev/null |
   awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE '/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp))\.so' |
   while read -r file; do cp -L "$file" "$work/usr/lib/$triplet/"; done
-# Programs look for a library by the name that it calls itself.
+# Programs look for a library by its SONAME.
 libraries | while read -r file; do
   name=$(objdump -p "$file" 2> /dev/null | awk '$1 == "SONAME" {print $2}')
   if [ -n "$name" ] && [ ! -e "$(dirname "$file")/$name" ]; then
     ln -s "$(basename "$file")" "$(dirname "$file")/$name"
   fi
 done
-# Files of pkg-config name places as they were here: what they name moves with them.
+# Files of pkg-config contain paths of this machine; makes them relative to the archive.
 find "$work" -name '*.pc' -exec sed -i -E \
   's#^(prefix *= *)/usr$#\1${pcfiledir}/../../..#; s#=(/usr)?/lib/#=${prefix}/lib/#' {} +
 find "$work"/usr/share/pkgconfig -name '*.pc' -exec sed -i 's#/../../..#/../..#' {} +

@@ -1,5 +1,5 @@
-// Our kernels on device 0 against copies on the device that move as many bytes. bench/README.md
-// explains the columns. Without a device it says so and measures nothing.
+// Compares our kernels on device 0 with copies on the device that move as many bytes.
+// bench/README.md explains the columns. Without a device it reports that and measures nothing.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -40,7 +40,7 @@ struct Bed {
     stream.Synchronize();
     return there;
   }
-  /// Filled with 0xff, so that what is not written shows.
+  /// Filled with 0xff, so that unwritten memory shows.
   std::shared_ptr<std::byte> Allocate(std::size_t bytes) {
     auto there = std::static_pointer_cast<std::byte>(pool.Allocate(bytes, stream));
     TROUPE_CUDA(cudaMemsetAsync(there.get(), 0xff, bytes, stream.get()));
@@ -57,7 +57,7 @@ struct Bed {
 };
 
 /// Microseconds per call, one number for each sample. `call(i)` queues the i-th of `sets` calls;
-/// they are recorded once and replayed, so that what the host does between them is not measured.
+/// they are recorded once and replayed, so that the host's time between them is not measured.
 std::vector<double> Microseconds(Bed& bed, std::size_t sets,
                                  const std::function<void(std::size_t)>& call) {
   cudaGraph_t graph = nullptr;
@@ -86,9 +86,9 @@ std::vector<double> Microseconds(Bed& bed, std::size_t sets,
 /// One kernel at one size.
 struct Case {
   std::string kernel;
-  std::string size;        ///< as the table shows it
+  std::string size;        ///< as in the table
   std::size_t moved = 0;   ///< bytes read and written by a call
-  std::size_t of_set = 0;  ///< bytes that a call's memory takes
+  std::size_t of_set = 0;  ///< bytes of a call's memory
 };
 
 std::size_t SetsOf(std::size_t bytes) {
@@ -111,21 +111,23 @@ class Bench {
   int Finish() { return report_.Finish(); }
 
  private:
-  void Measure(const Case& what, const std::string& rows,
+  void Measure(const Case& bench_case, const std::string& rows,
                const std::function<void(std::size_t)>& call);
-  void Check(bool right, const Case& what) {
-    if (!right) report_.AddFault(what.kernel + " of " + what.size + ": not what the loop gives");
+  void Check(bool right, const Case& bench_case) {
+    if (!right)
+      report_.AddFault(bench_case.kernel + " of " + bench_case.size +
+                       ": differs from the plain loop");
   }
 
   Bed bed_;
   Report report_;
 };
 
-void Bench::Measure(const Case& what, const std::string& rows,
+void Bench::Measure(const Case& bench_case, const std::string& rows,
                     const std::function<void(std::size_t)>& call) {
-  const auto samples = Microseconds(bed_, SetsOf(what.of_set), call);
-  // A copy that reads and writes as much, over as many places.
-  const std::size_t half = what.moved / 2;
+  const auto samples = Microseconds(bed_, SetsOf(bench_case.of_set), call);
+  // A copy that reads and writes as many bytes, in as many places.
+  const std::size_t half = bench_case.moved / 2;
   const std::size_t sets = SetsOf(2 * half);
   const auto from = bed_.Allocate(half * sets);
   const auto to = bed_.Allocate(half * sets);
@@ -135,14 +137,14 @@ void Bench::Measure(const Case& what, const std::string& rows,
   });
   const Summary own = Summarize(samples);
   const Summary copy = Summarize(copies);
-  const auto rate = [&](double us) { return static_cast<double>(what.moved) / us / 1e3; };
+  const auto rate = [&](double us) { return static_cast<double>(bench_case.moved) / us / 1e3; };
   const double share = copy.median / own.median;
-  report_.AddRow({what.kernel, what.size, rows, Fixed(own.median, 2), Fixed(own.mad, 2),
+  report_.AddRow({bench_case.kernel, bench_case.size, rows, Fixed(own.median, 2), Fixed(own.mad, 2),
                   Fixed(rate(own.median), 0), Fixed(rate(copy.median), 0), Fixed(share, 3)},
-                 {{"kernel", what.kernel},
-                  {"size", what.size},
+                 {{"kernel", bench_case.kernel},
+                  {"size", bench_case.size},
                   {"rows", rows},
-                  {"bytes", what.moved},
+                  {"bytes", bench_case.moved},
                   {"us", samples},
                   {"copy_us", copies},
                   {"gb_per_s", rate(own.median)},
@@ -202,8 +204,8 @@ void Bench::RunRows(std::size_t mib, std::size_t row_bytes) {
   RowChecksums(rows.data(), num_rows, row_bytes, expected_sums.data());
   Check(bed_.Read<std::uint64_t>(sums.get(), index.size()) == expected_sums, checksum);
 
-  // Last, since it leaves zeros: a replay takes what the one before it has emptied, which costs
-  // the same. Checked by a call of its own.
+  // Last, since it leaves zeros: a replay takes rows that the previous one has zeroed, at the same
+  // cost. A separate call checks it.
   const Case take{"take", size, 3 * bytes, 2 * bytes};
   Measure(take, shape, [&](std::size_t i) {
     gpu::TakeRows(bed_.stream, source(i), places, num_rows, row_bytes, result(i));
@@ -229,8 +231,8 @@ void Bench::RunAdamW(std::size_t mib) {
   for (float& value : host[3]) value *= value;
   const AdamWStep step{
       .learning_rate = 1e-3, .weight_decay = 0.1, .gradient_scale = 0.5, .step = 7};
-  const Case what{"adamw", std::to_string(mib) + " MiB", 30 * count, 18 * count};
-  const std::size_t sets = SetsOf(what.of_set);
+  const Case bench_case{"adamw", std::to_string(mib) + " MiB", 30 * count, 18 * count};
+  const std::size_t sets = SetsOf(bench_case.of_set);
   struct Set {
     std::shared_ptr<std::byte> gradient, value, first, second, rounded;
   };
@@ -248,7 +250,7 @@ void Bench::RunAdamW(std::size_t mib) {
   };
   std::vector<Set> all(sets);
   std::ranges::generate(all, make);
-  Measure(what, std::to_string(count), [&](std::size_t i) { apply(all[i]); });
+  Measure(bench_case, std::to_string(count), [&](std::size_t i) { apply(all[i]); });
 
   const Set one = make();
   apply(one);
@@ -259,7 +261,7 @@ void Bench::RunAdamW(std::size_t mib) {
   for (std::size_t i = 0; i < count; ++i) {
     right = right && std::abs(got[i] - host[1][i]) <= 1e-6F + 1e-5F * std::abs(host[1][i]);
   }
-  Check(right, what);
+  Check(right, bench_case);
 }
 
 /// `mib` of rows in bfloat16, forward and back.

@@ -1,8 +1,8 @@
-"""What a device could compute at most, in dense products of bfloat16: what MFU is a share of."""
+"""The peak rate of a device in dense products of bfloat16: the reference of MFU."""
 
 import time
 
-# FLOP/s without sparsity, from the makers' data sheets. By the words that a device's name holds.
+# FLOP/s without sparsity, from the makers' data sheets, by words in the device's name.
 DATA_SHEET = (
     (("H100", "PCIe"), 756e12),
     (("H100", "NVL"), 835e12),
@@ -15,7 +15,7 @@ DATA_SHEET = (
 
 
 def stated_peak(name):
-    """The data sheet's number for a device of this name; None where we have none."""
+    """The data sheet's number for a device of this name; None if unknown."""
     for words, peak in DATA_SHEET:
         if all(word in name for word in words):
             return peak
@@ -40,7 +40,7 @@ def measured_rate(device, size=8192, dtype="bfloat16", repeats=20):
 
 
 def peak_of(device):
-    """FLOP/s and where they are from, of a torch.device."""
+    """FLOP/s of a torch.device, and their source."""
     import torch
 
     if device.type == "cuda":

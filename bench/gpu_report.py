@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What bench/gpu_check.sh makes of the files its parts leave.
+"""Summarises the files of the parts of bench/gpu_check.sh.
 
     gpu_report.py run RUN IDLE OUT.json FLOPS.json     one training run
     gpu_report.py curve RUN RUN OUT.json               two runs' losses: float32, bfloat16
@@ -23,7 +23,7 @@ WINDOW = 20  # steps over which losses are averaged before they are compared
 
 
 def read(path):
-    """A JSON file; None where a part did not come to write it."""
+    """A JSON file; None if a part did not write it."""
     path = pathlib.Path(path)
     return json.loads(path.read_text()) if path.exists() else None
 
@@ -57,7 +57,7 @@ def describe_run(run, idle_file, out, flops_file):
         "ms_per_step": [1e3 * step["seconds"] for step in steps], "warmup": WARMUP,
         "median_ms": 1e3 * seconds,
         "idle_share": [row["idle"] / row["span"] for row in idle],
-        # The allocator's own peak where there is one, else what was in use when work ended.
+        # The allocator's own peak if known, else the most in use at the end of any work.
         "peak_memory_bytes": max((step["gpu_peak_bytes"] for step in steps
                                   if "gpu_peak_bytes" in step),
                                  default=max((row["memory"] for row in idle), default=None)),
@@ -88,7 +88,7 @@ def write(path, result):
 
 
 def output_of(*command):
-    """The first line that a command prints; "" where it cannot be run."""
+    """The first line that a command prints; "" if it cannot run."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
         return done.stdout.strip().splitlines()[0]
@@ -135,7 +135,7 @@ def parity_of(path):
 
 
 class Targets:
-    """Rows of the second table: what was measured, against what."""
+    """Rows of the second table: measurements and their targets."""
 
     def __init__(self):
         self.rows = []
@@ -186,7 +186,7 @@ def targets_of(results, gpu_name):
 
 
 def numbers_of(results):
-    """Lines that are no targets."""
+    """Lines without targets."""
     lines = []
     for name in ("vlm", "eager_autocast", "eager_weights", "offload_none", "offload_parameters",
                  "offload_state"):

@@ -1,6 +1,6 @@
-// Prints, as JSON, what a step of a configuration computes: `bench_model_flops CONFIG
-// [KEY=VALUE...]`. The samples of the first step say how many tokens, labels and images there are.
-#include "modules/model_flops.hpp"
+// Prints the operations of a step of a configuration as JSON: `bench_model_flops CONFIG
+// [KEY=VALUE...]`. The samples of the first step determine the tokens, labels and items.
+#include "plan/model_flops.hpp"
 
 #include <cstdio>
 #include <exception>
@@ -24,7 +24,9 @@ StepShape ShapeOf(const Config& config) {
   for (std::int64_t i = 0; i < NumElements(tokens); ++i) {
     shape.labels += whole.labels.as<std::int64_t>()[i] != kNoLabel;
   }
-  for (const auto& [encoder, images] : whole.images) shape.images[encoder] = images.shape().at(0);
+  for (const auto& [module, items] : whole.fields) {
+    shape.items[module] = std::ssize(items.lengths);
+  }
   return shape;
 }
 
@@ -35,7 +37,7 @@ int Print(const std::string& path, const std::vector<std::string>& overrides) {
   out["samples"] = shape.samples;
   out["tokens"] = shape.samples * shape.tokens;
   out["labels"] = shape.labels;
-  out["images"] = shape.images;
+  out["images"] = shape.items;
   const auto parts = StepFlops(config, shape);
   for (const PartFlops& part : parts) {
     out["parts"][part.name] = {{"forward", part.flops.forward}, {"backward", part.flops.backward}};

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# What offloading the state of a colocated encoder gives and costs: the peak of the memory that
-# devices use, and how long the encoder's backward waited for its state alone, as a share of the time.
-#   bench/offload.sh [BUILD]       a folder with the program troupe; build/cpu unless given
+# Measures the gain and the cost of offloading a colocated encoder's state: the peak of device memory,
+# and the share of the time in which the encoder's backward waited for its state alone.
+#   bench/offload.sh [BUILD]       a folder with the program troupe; build/cpu by default
 #   bench/offload.sh --help
-# Variables change what is run:
+# Variables change the runs:
 #   STEPS=6        of each run; the first is not timed, so 2 at least
 #   AHEAD=1        modules.vision.offload_ahead of the runs that offload
 #   CONFIG=FILE    configs/shapes_colocated.toml, on top of which the encoder is made large
 #   SET="K=V ..."  further keys, such as cluster.backend=cuda
 #   JSON=FILE      writes the rows there, too
 # One run of each of none, parameters, state; a minute on a CPU with STEPS=2. On the CPU backend the
-# devices' memory is the process's, without the copies that lie beside. Losses must be equal, else it
-# says WRONG and exits with 1. Target: exposed < 2% of the time.
+# devices' memory is the process's, without the offloaded copies. Losses must be equal, else it
+# prints WRONG and exits with 1. Target: exposed < 2% of the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in
@@ -31,12 +31,12 @@ repeats=1
 ahead=${AHEAD:-1}
 CONFIG=${CONFIG:-configs/shapes_colocated.toml}
 . bench/paired_runs.sh
-# The C library's heap keeps what is freed in it, and would hide the room that state has left.
+# The C library's heap keeps freed memory, which would hide the memory that state has freed.
 export MALLOC_MMAP_THRESHOLD_=131072
 
 # An encoder of 22 million parameters, 88 MB and as much again for gradients and each moment on each
-# of two ranks, before a language model whose activations are most of what a pipeline stage holds.
-# Making 22 million parameters is no message: it may not pass for a job in which nothing moves.
+# of two ranks, before a language model whose activations are most of a pipeline stage's memory.
+# Creating 22 million parameters takes long and sends no message; it must not count as a stall.
 big=(cluster.ranks=2 modules.vision.ranks=0-1 modules.vision.layout={dp=2}
   modules.vision.hidden=512 modules.vision.layers=8 modules.vision.mlp_hidden=2048
   modules.vision.recompute=full modules.language.ranks=0-1 modules.language.layout={pp=2}
@@ -67,7 +67,7 @@ printf '%-12s %10s %8s %10s %10s %9s %10s %10s\n' offload 'peak MiB' lower 'step
   out back exposed
 for offload in none parameters state; do
   keys=("modules.vision.offload=$offload")
-  # Where nothing leaves, nothing comes back: the key is refused there.
+  # offload_ahead is refused without offloading.
   [ "$offload" = none ] || keys+=("modules.vision.offload_ahead=$ahead")
   run "${keys[@]}"
   [ "$offload" != none ] || { peak=$most; first=$loss; }

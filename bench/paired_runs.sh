@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2154  # steps and repeats are the including script's
-# For scripts that set training runs against each other in pairs; source it from the root of the tree.
+# For scripts that compare training runs in pairs; source it from the root of the tree.
 #   bench/NAME.sh [BUILD]
-# CONFIG, STEPS and REPEATS change what is run. Leaves `folder`, which goes when the script ends.
+# CONFIG, STEPS and REPEATS change the runs. Sets `folder`, which is removed when the script ends.
 program=${1:-build/cpu}/troupe
 config=${CONFIG:-configs/shapes.toml}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# The middle one of the numbers in stdin, one a line; of an even number the lower of the two.
+# The median of the numbers in stdin, one a line; for an even count the lower of the middle two.
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 # The median step time in ms of one run with these arguments, without its first five steps.
@@ -23,7 +23,7 @@ print_conditions() {
   echo "$config, $steps steps, $repeats runs of each, alternating; $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg)"
 }
 
-# Column N of what was noted for the pairs: the one, the other, their ratio.
+# Column N of the recorded pairs: first, second, ratio.
 column() { awk -v c="$1" '{ print $c }' "$folder/pairs"; }
 least() { sort -g | head -1; }
 most() { sort -g | tail -1; }

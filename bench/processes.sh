@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Training in two processes against one with the same ranks, and what an idle job costs.
+# Compares training in two processes with one process and the same ranks, and measures an idle job.
 #   bench/processes.sh [BUILD]
-# Alternates the two, so that a busy machine is busy for both; prints medians of the step time, their
+# Alternates the two, so that other load affects both; prints medians of the step time, their
 # ratio (target <= 1.10), and the CPU that the processes of a waiting job use (target < 1% of a core).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +20,7 @@ printf 'one process    %8.1f ms per step\ntwo processes  %8.1f ms per step\n' "$
 printf 'ratio          %8.3f (from %s to %s)\n' "$(column 3 | median)" "$(column 3 | least)" \
   "$(column 3 | most)"
 
-# Passes that take a minute: everybody waits.
+# Passes that take a minute: the job waits.
 "$program" train configs/synthetic_8stages.toml --local 2 --set run.dir="$folder/idle" \
   --set modules.vision.forward_ms=60000 >"$folder/out" 2>&1 &
 launcher=$!

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# How well the simulator knows a step: simulated with the step's own durations against measured.
+# Measures the error of the simulator: a step simulated with its own durations against measured.
 #   bench/replay.sh [BUILD]
-# Prints medians over steps of the error (target: within 3%), and in how many steps all stages ran the
-# order that was simulated.
+# Prints medians over steps of the error (target: within 3%), and the number of steps in which all
+# stages ran the simulated order.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 steps=${STEPS:-24}

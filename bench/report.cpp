@@ -110,7 +110,7 @@ void Report::PrintConditions() {
   if (!Optimized()) AddLine("WARNING: built without optimisation");
   if (Asserts()) AddLine("WARNING: built with assertions");
   if (!Sanitizer().empty()) AddLine("WARNING: built with the " + Sanitizer() + " sanitizer");
-  // Whoever else computes takes time from a benchmark that needs every core.
+  // Other load takes time from a benchmark that needs every core.
   if (load > 0.25 * cores) AddLine("WARNING: high load, others are computing on this machine");
   std::cout << std::flush;
 }

@@ -1,5 +1,5 @@
-// What every benchmark prints and writes: its conditions, a table, and the same as JSON with every
-// sample. `--json FILE` and `--commit TEXT` are the only arguments they share.
+// The output of every benchmark: its conditions, a table, and the same as JSON with every
+// sample. `--json FILE` and `--commit TEXT` are the only common arguments.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,10 +15,10 @@ struct Summary {
   double min = 0.0;
   double max = 0.0;
 };
-/// Throws std::invalid_argument when there are none.
+/// Throws std::invalid_argument for an empty list.
 Summary Summarize(std::vector<double> samples);
 
-/// "12.34" with as many decimals.
+/// "12.34" with `decimals` decimals.
 std::string Fixed(double value, int decimals);
 
 /// One benchmark program's output. Rows appear as they are added.
@@ -28,13 +28,13 @@ class Report {
   /// least 10. Throws std::invalid_argument for an argument it does not know.
   Report(int argc, char** argv, const std::string& name, std::vector<std::string> columns);
 
-  /// `cells` as they are printed; `record` goes into the JSON file beside them.
+  /// Prints `cells` and adds `record` to the JSON file.
   void AddRow(const std::vector<std::string>& cells, nlohmann::json record);
   void AddLine(const std::string& line);
-  /// An answer that is wrong: printed, counted, and the program fails.
+  /// Reports a wrong answer; the program then fails.
   void AddFault(const std::string& fault);
 
-  /// Writes the file; the exit code of the program.
+  /// Writes the file and returns the exit code of the program.
   int Finish();
 
  private:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every benchmark of BUILD_DIR, prints the tables and writes the samples as JSON into
-# BUILD_DIR/bench/. Fails when an answer was wrong; a number that is only bad does not fail.
+# BUILD_DIR/bench/. Fails if an answer is wrong; a bad number is not a failure.
 # --full adds the transport's largest sizes, which take as long as everything else.
 set -u
 if [ $# -lt 1 ] || [ ! -d "$1/bench" ]; then
@@ -43,7 +43,7 @@ if [ -x "$build/bench/bench_transport" ]; then
   echo "== transport (commit $commit)"
   "$build/bench/bench_transport" "--benchmark_filter=$filter" --benchmark_out_format=json \
     --benchmark_out="$build/bench/transport.json" || status=1
-  # The library reports an answer that is wrong in its output, not in its exit code.
+  # The library reports a wrong answer in its output, not in its exit code.
   if grep -q '"error_occurred": true' "$build/bench/transport.json"; then status=1; fi
 fi
 exit $status

@@ -1,4 +1,4 @@
-// How much longer a step of the actors takes than the same rule with messages that take no time.
+// Compares a step of the actors with the same rule and messages that take no time.
 // bench/README.md explains the columns.
 #include <map>
 #include <utility>
@@ -20,7 +20,7 @@ const std::vector<SyntheticGraph> kGraphs = {
     {"pp2 > pp6", {{"vision", 2}, {"language", 6}}, {{"vision", "language"}}},
 };
 
-/// The bound with every pass as long as it really was in `round`.
+/// The bound with the real duration of every pass in `round`.
 double BoundOf(const TimedRound& round, const StageGraph& graph) {
   std::vector<std::map<std::pair<PassKind, std::int64_t>, std::int64_t>> took(round.stages.size());
   for (std::size_t stage = 0; stage < round.stages.size(); ++stage) {
@@ -35,8 +35,8 @@ double BoundOf(const TimedRound& round, const StageGraph& graph) {
   return static_cast<double>(simulation.makespan_ns) * 1e-9;
 }
 
-/// Whether every stage ran the order of the simulation. Not a fault where not: a message that comes
-/// later than another may be the better one to serve first.
+/// Whether every stage ran the simulated order. Another order is not a fault: the rule serves the
+/// messages that have arrived.
 bool SameOrder(const TimedRound& round, const Simulation& simulation) {
   for (std::size_t stage = 0; stage < round.stages.size(); ++stage) {
     std::vector<Pass> order;
@@ -46,7 +46,8 @@ bool SameOrder(const TimedRound& round, const Simulation& simulation) {
   return true;
 }
 
-/// Empty, or which stage did not run every pass once, forwards and backwards each in order.
+/// The first stage that did not run every pass once, forwards and backwards each in order; empty:
+/// none.
 std::string PassesFault(const TimedRound& round, const StageGraph& graph) {
   for (std::size_t stage = 0; stage < round.stages.size(); ++stage) {
     std::int64_t forwards = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Forwards Ethernet frames between interfaces, each a fixed time after it came: a switch with long
-cables, for kernels without `tc netem`. Bandwidth is what one core forwards.
+cables, for kernels without `tc netem`. Bandwidth is limited to one core.
 
     slow_network.py DELAY_MS INTERFACE INTERFACE...
 
@@ -22,7 +22,7 @@ OFFLOADS_OFF = (0x17, 0x1F, 0x25)  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
 
 
 def turn_offloads_off(interface):
-    """What a veth leaves to a card that it does not have would be lost with a copied frame."""
+    """Disables offloading, since a veth leaves checksums to hardware, and copied frames would lack them."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for command in OFFLOADS_OFF:
             data = array.array("B", struct.pack("II", command, 0))

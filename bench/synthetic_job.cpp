@@ -2,6 +2,8 @@
 
 #include <sys/prctl.h>
 
+#include "kinds/synthetic.hpp"
+
 namespace troupe::bench {
 
 Config ConfigOf(const SyntheticGraph& graph, double forward_ms, double backward_ms) {
@@ -11,8 +13,10 @@ Config ConfigOf(const SyntheticGraph& graph, double forward_ms, double backward_
     ModuleConfig module;
     module.name = name;
     module.layout.pp = pp;
-    module.synthetic.forward_ms = forward_ms;
-    module.synthetic.backward_ms = backward_ms;
+    SyntheticConfig times;
+    times.forward_ms = forward_ms;
+    times.backward_ms = backward_ms;
+    module.model = times;
     for (int stage = 0; stage < pp; ++stage) module.ranks.push_back(rank++);
     config.modules.push_back(module);
   }
@@ -29,8 +33,8 @@ Config ConfigOf(const SyntheticGraph& graph, double forward_ms, double backward_
 }
 
 std::vector<TimedRound> RunRounds(const Config& config, int rounds, std::int64_t microbatches) {
-  // The kernel may end a sleep 50 us late to save wake-ups; that is not what is measured here.
-  // Threads take this from the one that makes them.
+  // The kernel may end a sleep 50 us late to save wake-ups; the benchmark must not measure that.
+  // New threads inherit the setting.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   return RunTimedRounds(std::make_shared<const JobPlan>(config), rounds, microbatches);
 }

@@ -1,4 +1,4 @@
-// A job of synthetic modules, run as `troupe train` runs one, round after round without overlap.
+// Runs a job of synthetic modules like `troupe train`, round after round without overlap.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct SyntheticGraph {
   std::vector<std::pair<std::string, std::string>> edges;
 };
 
-/// Credits enough never to hold anybody back, no clipping.
+/// Enough credits never to block, no clipping.
 Config ConfigOf(const SyntheticGraph& graph, double forward_ms, double backward_ms);
 
-/// As RunTimedRounds, with sleeps that end on time. Each stage has one rank: its passes are in
+/// Like RunTimedRounds, but sleeps end on time. Each stage has one rank, so its passes are in
 /// order.
 std::vector<TimedRound> RunRounds(const Config& config, int rounds, std::int64_t microbatches);
 

@@ -1,4 +1,4 @@
-// What noting messages costs: per record against a plain copy of as many bytes, and per step with
+// Measures the cost of traces: per record against a plain copy of as many bytes, and per step with
 // traces on and off in turn. bench/README.md explains the columns.
 #include <cstring>
 #include <thread>
@@ -37,7 +37,7 @@ void MeasureRecords(Report& report, int threads) {
   std::vector<double> noted;
   std::vector<double> copied;
   for (int repeat = 0; repeat <= kRepeats; ++repeat) {
-    // As a message does it: sent, begun, ended, with the times that are read for it.
+    // The calls of one message: sent, begun, ended, each with a clock reading.
     const double note_ns = NsPerRecord(threads, [&](int i) {
       TraceRecord record;
       record.unit = i;
@@ -54,7 +54,7 @@ void MeasureRecords(Report& report, int threads) {
       record.end_ns = NowNs();
       std::memcpy(&plain[static_cast<std::size_t>(i) % kCapacity], &record, sizeof(record));
     });
-    if (repeat == 0) continue;  // pages are touched for the first time
+    if (repeat == 0) continue;  // first access to the pages
     noted.push_back(note_ns);
     copied.push_back(copy_ns);
   }
@@ -83,7 +83,7 @@ void MeasureSteps(Report& report, const SyntheticGraph& graph, double forward_ms
   std::vector<double> off;
   std::vector<double> ratios;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    // On, off, off, on: a machine that slows down does it to both.
+    // On, off, off, on: a slowdown of the machine affects both.
     const bool first = repeat % 2 == 0;
     const double a = StepOf(graph, forward_ms, first);
     const double b = StepOf(graph, forward_ms, !first);
@@ -101,7 +101,7 @@ void MeasureSteps(Report& report, const SyntheticGraph& graph, double forward_ms
 
 int Main(int argc, char** argv) {
   Report report(argc, argv, "trace_cost",
-                {"what                ", "traced    ", "not traced", "ratio", "spread or rate"});
+                {"case                ", "traced    ", "not traced", "ratio", "spread or rate"});
   MeasureRecords(report, 1);
   MeasureRecords(report, 2);
   const SyntheticGraph chain{"chain of 8", {{"language", 8}}, {}};

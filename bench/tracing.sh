@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Training with messages noted against without, in turn.
+# Compares training with and without traces, in turn.
 #   bench/tracing.sh [BUILD]
 # Prints medians of the step time and their ratio (target < 1.01).
 set -euo pipefail
@@ -13,7 +13,7 @@ untraced() { step_ms --set trace.messages=false; }
 
 print_conditions
 for ((i = 1; i <= repeats; ++i)); do
-  # On, off, off, on: a machine that slows down does it to both.
+  # On, off, off, on: a slowdown of the machine affects both.
   if ((i % 2)); then on=$(traced); off=$(untraced); else off=$(untraced); on=$(traced); fi
   echo "$on $off $(awk "BEGIN { print $on / $off }")"
 done >"$folder/pairs"

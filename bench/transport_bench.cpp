@@ -1,13 +1,13 @@
-// What the collectives of one process cost, against memcpy in the same run.
+// Compares the collectives of one process with memcpy in the same run.
 //
-// `bytes` is what one member ends up with; in a reduce-scatter, what it puts in. Every sample runs
-// the operation, then memcpy of `bytes` on as many threads at once, so that both see the same
-// machine. Columns:
+// `bytes` is the size of one member's output; in a reduce-scatter, of its input. Every sample runs
+// the operation, then memcpy of `bytes` on as many threads at once, so that both run under the same
+// conditions. Columns:
 //   time      one operation, until the last member is done (wall clock)
-//   memcpy_us the same for memcpy, without any meeting of the threads
+//   memcpy_us the same for memcpy, without synchronisation of the threads
 //   ratio     time / memcpy, of the medians over all samples
 //   GB/s      bytes / time, per member
-// Each case checks its answer before it is timed and reports an error if it is wrong.
+// Each case checks its answer before the timing and reports a wrong one as an error.
 #include <algorithm>
 #include <barrier>
 #include <chrono>
@@ -27,11 +27,11 @@ namespace {
 using namespace troupe;
 using Clock = std::chrono::steady_clock;
 
-// Samples per case. The time of a sample is that of one operation, although short operations are
-// repeated in it, so the number cannot be left to the library.
+// Samples per case. A sample repeats short operations and reports the time of one, so the library
+// cannot choose the number.
 constexpr int kSamples = 15;
 
-/// Threads that run the same work side by side, as often as wanted.
+/// Threads that run the same work concurrently, any number of times.
 class Crew {
  public:
   explicit Crew(int size) : start_(size + 1), end_(size + 1), times_(size) {
@@ -154,7 +154,7 @@ void BenchAllReduce(benchmark::State& state) {
   if (!Check(members, count, work,
              [&](int m, std::int64_t i) { return memory.output(m)[i] == sum; }))
     return state.SkipWithError("wrong sum");
-  // Zeros, which sums of sums leave finite; memcpy then works on other memory of the same size.
+  // Zeros, so that repeated sums stay finite; memcpy then works on other memory of the same size.
   Memory target(members, state.range(1));
   const std::function<void(int)> timed = [&](int member) {
     group[static_cast<std::size_t>(member)]->AllReduce(target.output(member), count,

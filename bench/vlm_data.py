@@ -37,7 +37,7 @@ def rows_per_image(vision):
 
 
 def global_batch(config):
-    """Samples of a step where the language model has one replica."""
+    """Samples of a step if the language model has one replica."""
     schedule = config["schedule"]
     return schedule["micro_batch_size"] * schedule["microbatches"]
 
@@ -55,7 +55,7 @@ def write_png(path, size, pixels):
 
 
 def read_png(path):
-    """What write_png wrote: its size and pixels."""
+    """Size and pixels of a file by write_png."""
     data = path.read_bytes()
     size, height = struct.unpack(">II", data[16:24])
     length = struct.unpack(">I", data[33:37])[0]

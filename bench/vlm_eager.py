@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The model of a configuration written plainly in PyTorch eager: what Troupe is compared with.
+"""The model of a configuration in plain PyTorch eager, for comparison with Troupe.
 
     troupe check CONFIG --print-config > resolved.toml
     bench/vlm_data.py resolved.toml FOLDER
@@ -9,8 +9,8 @@ One vision transformer, a projector and one Llama, on one device: the same produ
 AdamW with the same values and schedule. With --weights (a safetensors file that Troupe wrote) it
 starts from these, and its losses are Troupe's to rounding. Tensors have Troupe's names.
 
---mixed says what is bfloat16 on the way: "none"; "autocast" (weights in float32, cast where they
-are used, gradients in float32); or "weights" (bfloat16 weights and gradients, float32 masters for
+--mixed selects the use of bfloat16: "none"; "autocast" (weights in float32, cast when
+used, gradients in float32); or "weights" (bfloat16 weights and gradients, float32 masters for
 the optimizer). The head sees only rows that have a label, as in Troupe.
 """
 
@@ -36,7 +36,7 @@ import vlm_model
 from vlm_model import FLOAT
 
 def load_batches(config, folder, device):
-    """The global batch as microbatches on the device, and how many labels they have."""
+    """The global batch as microbatches on the device, and its number of labels."""
     _, vision = vlm_data.module_of(config, "vit")
     rows = json.loads((folder / "train.json").read_text())
     mean, std = (torch.tensor(v)[:, None, None] for v in (vlm_data.CLIP_MEAN, vlm_data.CLIP_STD))
@@ -62,7 +62,7 @@ def load_batches(config, folder, device):
 
 
 class Optimizer:
-    """AdamW, clipping and learning rates as [optimizer] and [modules.X.optimizer] say."""
+    """AdamW, clipping and learning rates from [optimizer] and [modules.X.optimizer]."""
 
     def __init__(self, config, weights, masters):
         self.settings, self.config = config["optimizer"], config

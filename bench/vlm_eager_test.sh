@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From the same weights and rows, bench/vlm_eager.py and Troupe have the same losses.
+# Checks that bench/vlm_eager.py and Troupe have the same losses from the same weights and rows.
 #   bench/vlm_eager_test.sh BUILD_DIR       PYTHON names a python3 with PyTorch; exit 77 without one
 set -eu
 build=$(cd "$1" && pwd)
@@ -13,7 +13,7 @@ settings=(--set run.dir="$scratch/runs" --set data.train="$scratch/data/train.js
 
 "$build/troupe" check $config --print-config > "$scratch/resolved.toml"
 "$python" bench/vlm_data.py "$scratch/resolved.toml" "$scratch/data"
-# A step too small to change anything leaves the initial weights.
+# A step with a tiny learning rate leaves the initial weights.
 "$build/troupe" train $config "${settings[@]}" --set run.name=first --set run.steps=1 \
   --set optimizer.learning_rate=1e-30 --set optimizer.weight_decay=0 > /dev/null
 "$build/troupe" train $config "${settings[@]}" --set run.name=whole > /dev/null

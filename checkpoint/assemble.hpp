@@ -1,4 +1,4 @@
-// Whole tensors from the pieces that shards hold.
+// Assembles whole tensors from the pieces of shards.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace troupe {
 
-/// Copies every owner's piece to its place. The result is in order of the names, each whole tensor
-/// once. Throws std::runtime_error naming the tensor: pieces that disagree about its shape or type,
-/// a piece outside of it, elements that no owner holds.
+/// Copies every owner's piece to its place. Returns each whole tensor once, sorted by name. Throws
+/// std::runtime_error naming the tensor: pieces that disagree about its shape or type, a piece
+/// outside of it, elements without an owner.
 std::vector<NamedTensor> AssembleTensors(const std::vector<TensorPiece>& pieces);
 
 }  // namespace troupe

@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kFormat = "troupe-sharded-2";
 constexpr const char* kFormatWithoutSums = "troupe-sharded-1";
-constexpr std::size_t kMaxName = 255;  ///< bytes; what file systems allow
+constexpr std::size_t kMaxName = 255;  ///< bytes; the limit of file systems
 
 std::string PathOf(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
@@ -62,7 +62,7 @@ std::string ParseSha256(const Json& json) {
   return sha256;
 }
 
-/// Whether it is `manifest` that was written. JSON prints the same content the same way.
+/// Throws if `manifest` was changed. The same JSON content always prints the same text.
 void CheckWhole(Json manifest) {
   const std::string expected = ParseSha256(manifest);
   manifest.erase("sha256");
@@ -88,7 +88,8 @@ CheckpointManifest ParseManifest(const std::string& text) {
       FailReading("was written by an earlier version, without checksums");
     FailReading(std::string("expected format \"") + kFormat + "\", got " + QuoteText(format));
   }
-  if (json.size() != 5) FailReading("has not just format, step, config, files and sha256");
+  if (json.size() != 5)
+    FailReading("must have exactly the keys format, step, config, files and sha256");
   CheckpointManifest manifest{
       .step = ParseCount(json, "step"), .config_hash = ParseText(json, "config"), .files = {}};
   const Json& files = Member(json, "files");
@@ -120,7 +121,7 @@ std::string FormatManifest(const CheckpointManifest& manifest) {
   }
 }
 
-/// Of a regular file; nothing when there is none.
+/// The size of a regular file; nothing if there is none.
 std::optional<std::uint64_t> SizeOfFile(const std::string& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
@@ -130,7 +131,7 @@ std::optional<std::uint64_t> SizeOfFile(const std::string& path) {
 }
 
 std::string ReadText(const std::string& path) {
-  // Opening a pipe would wait for somebody to write into it.
+  // Opening a pipe would wait for a writer.
   std::error_code error;
   const bool regular = fs::is_regular_file(path, error);
   if (!error && !regular) FailReading("not a regular file");
@@ -181,8 +182,8 @@ void WriteManifest(const std::string& folder, const CheckpointManifest& manifest
     FailReading(path + ": " + error.what());
   }
   if (const auto fault = FirstFault(folder, manifest)) FailReading(*fault);
-  // Other processes renamed the files into place; and the folder's name, and that of the one around
-  // it, may be as new as they are.
+  // Other processes renamed the files into place. The directory entries of the folder and of its
+  // parent may be as new as the files.
   std::error_code error;
   fs::path directory = fs::absolute(folder, error).lexically_normal();
   if (error) throw FileError(folder, "find", error);
@@ -200,7 +201,7 @@ std::optional<CheckpointManifest> ReadManifest(const std::string& folder) {
     if (!IsThere(path)) return std::nullopt;
     return ParseManifest(ReadText(path));
   } catch (const FileError&) {
-    throw;  // names the path itself
+    throw;  // its text contains the path
   } catch (const std::runtime_error& error) {
     FailReading(path + ": " + error.what());
   }

@@ -1,12 +1,12 @@
-// What makes a folder of shard files a checkpoint: manifest.json, which is written last.
+// The manifest of a checkpoint: manifest.json, written last, after all shard files.
+//
 //
 //   {"format": "troupe-sharded-2", "step": 120, "config": "HASH",
 //    "files": [{"name": "language.s0-dp0-cp0-tp0.safetensors", "bytes": 4096, "sha256": HEX}, ...],
 //    "sha256": HEX}
-//
-// The last is that of the manifest without it, as it is printed: a damaged manifest cannot hide a
-// file or a sum. A folder without it, or whose files are not those it lists, is what an
-// interruption left behind.
+// The last sha256 is that of the manifest's text without this key, so a damaged manifest cannot
+// hide a file or a sum. A folder without a manifest, or with other files than it lists, remains
+// from an interrupted write.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,9 @@
 
 namespace troupe {
 
-/// A shard of a job, as text: "language.s0-dp0-cp0-tp1". The rank is not part of it: a shard may
-/// come back on another device.
+/// "language.s0-dp0-cp0-tp1". Does not contain the rank: a shard may be restored on another device.
 std::string ShardName(const ShardAddress& shard);
-/// Its file in its checkpoint's folder: "language.s0-dp0-cp0-tp1.safetensors".
+/// The shard's file in a checkpoint's folder: "language.s0-dp0-cp0-tp1.safetensors".
 std::string ShardFileName(const ShardAddress& shard);
 
 struct CheckpointFile {
@@ -33,37 +32,38 @@ struct CheckpointFile {
 
 struct CheckpointManifest {
   std::int64_t step = 0;    ///< optimizer steps done
-  std::string config_hash;  ///< of the run's config; who restores decides whether it must match
+  std::string config_hash;  ///< of the run's configuration; the reader decides if it must match
   std::vector<CheckpointFile> files;
   friend bool operator==(const CheckpointManifest&, const CheckpointManifest&) = default;
 };
 
-/// A shard whose file is written, and what WriteShard said about it.
+/// A shard whose file has been written.
 struct StoredShard {
   ShardAddress shard;
-  std::string sha256;
+  std::string sha256;  ///< returned by WriteShard
 };
 
-/// The manifest of `folder`, where the files of all `shards` are written; they are not read. Throws
-/// std::runtime_error naming the file that is not there.
+/// The manifest of `folder`, which holds the files of all `shards`. Does not read the files. Throws
+/// std::runtime_error naming a missing file.
 CheckpointManifest MakeManifest(const std::string& folder, std::int64_t step,
                                 const std::string& config_hash,
                                 const std::vector<StoredShard>& shards);
 
-/// Writes FOLDER/manifest.json, atomically, once the names of all that lies in the folder, and the
-/// folder's own, are on the disk; the bytes of the files are since WriteShard. Throws
-/// std::runtime_error: a file that is not as the manifest says, a disk that fails.
+/// Flushes the directory entries of the folder and of its files, then writes FOLDER/manifest.json
+/// atomically. (WriteShard has flushed the bytes of the files.) Throws std::runtime_error for a
+/// file that differs from the manifest, or a failing disk.
 void WriteManifest(const std::string& folder, const CheckpointManifest& manifest);
 
-/// Nothing when the folder has none. Throws std::runtime_error, one line that names the file, when
-/// it cannot be read, is no manifest or was changed. At most kMaxManifestBytes are read.
+/// Returns nothing if the folder has no manifest. Throws std::runtime_error, one line that names
+/// the file, if it cannot be read, is not a manifest or was changed. Reads at most
+/// kMaxManifestBytes.
 std::optional<CheckpointManifest> ReadManifest(const std::string& folder);
 
-/// Beyond it nobody is listing files: room for more than a hundred thousand.
+/// Enough for more than a hundred thousand files.
 inline constexpr std::uint64_t kMaxManifestBytes = 16ULL << 20;
 
-/// "FOLDER/a.safetensors: 12 bytes, expected 4096" for the first file that is not there with its
-/// size; nothing when all are. Only sizes are looked at.
+/// "FOLDER/a.safetensors: 12 bytes, expected 4096" for the first file that is missing or has
+/// another size; nothing if there is none. Checks only sizes.
 std::optional<std::string> FirstFault(const std::string& folder,
                                       const CheckpointManifest& manifest);
 

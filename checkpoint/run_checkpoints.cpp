@@ -28,7 +28,7 @@ std::string NameOf(std::int64_t step) {
   return std::string(kPrefix) + std::string(zeros, '0') + digits;
 }
 
-/// The reverse of NameOf; nothing for every other text.
+/// The reverse of NameOf; nothing for any other text.
 std::optional<std::int64_t> StepOf(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   std::int64_t step = 0;
@@ -43,7 +43,7 @@ struct Found {
   std::string folder;
 };
 
-/// All folders that are named like checkpoints, newest first.
+/// All folders with names of checkpoints, newest first.
 std::vector<Found> AllFolders(const std::string& run_folder) {
   std::vector<Found> all;
   const fs::path checkpoints = fs::path(run_folder) / "checkpoints";
@@ -52,7 +52,7 @@ std::vector<Found> AllFolders(const std::string& run_folder) {
   fs::directory_iterator entry(checkpoints, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const auto step = StepOf(entry->path().filename().string());
-    // A link leads to somebody else's files.
+    // A link leads to foreign files.
     std::error_code unknown;
     if (step && fs::is_directory(entry->symlink_status(unknown))) {
       all.push_back({.step = *step, .folder = entry->path().string()});
@@ -63,15 +63,15 @@ std::vector<Found> AllFolders(const std::string& run_folder) {
   return all;
 }
 
-/// Why it is no complete checkpoint; nothing when it is one.
+/// The reason why it is not a complete checkpoint; nothing if it is.
 std::optional<std::string> FaultOf(const Found& found) {
   try {
     const auto manifest = ReadManifest(found.folder);
-    if (!manifest) return found.folder + ": no manifest.json, so its writing did not end";
+    if (!manifest) return found.folder + ": no manifest.json: its writing was interrupted";
     if (manifest->step != found.step) {
       return found.folder + ": its manifest is of step " + std::to_string(manifest->step);
     }
-    // Sizes first: asking for them is cheaper than opening files.
+    // Sizes first: reading them is cheaper than opening files.
     if (const auto fault = FirstFault(found.folder, *manifest)) return fault;
     for (const CheckpointFile& file : manifest->files) {
       OpenShardFile(found.folder, found.step, file);
@@ -86,7 +86,7 @@ std::string ManifestOf(const std::string& folder) {
   return (fs::path(folder) / "manifest.json").string();
 }
 
-/// One that the system does not let anybody look at counts.
+/// An inaccessible manifest counts as present.
 bool HasManifest(const Found& found) {
   std::error_code unknown;
   return fs::exists(ManifestOf(found.folder), unknown) || unknown;

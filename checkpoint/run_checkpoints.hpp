@@ -1,8 +1,8 @@
 // The checkpoints of a run: RUN/checkpoints/step-00000120, one folder each (sharded.hpp).
-//
-// Complete is a folder whose manifest is sound, is of that step, and whose files are all there with
-// their sizes and with headers of that step. Everything else is ignored: what an interruption left,
-// and what is not ours. The SHA-256 of whole files are left to those who read them (sharded.hpp).
+// A folder is complete if its manifest is sound and of that step, and all its files exist with
+// their sizes and with headers of that step. Everything else is ignored: remains of interrupted
+// writes, and foreign files. The SHA-256 of whole files is checked when they are read
+// (sharded.hpp).
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,26 @@
 
 namespace troupe {
 
-/// "RUN/checkpoints/step-00000120"; makes nothing.
+/// "RUN/checkpoints/step-00000120"; creates nothing.
 std::string CheckpointFolder(const std::string& run_folder, std::int64_t step);
 
-/// The same, for a checkpoint that is about to be written: where a damaged one was passed over, its
-/// manifest is removed, for good, so that it never vouches for a mixture of old files and new ones.
-/// Throws std::runtime_error when it cannot be.
+/// Like CheckpointFolder, for a checkpoint that is about to be written. Removes the manifest of a
+/// damaged checkpoint of that step and flushes the removal, so that the manifest never vouches for
+/// a mixture of old and new files. Throws std::runtime_error if that fails.
 std::string NewCheckpointFolder(const std::string& run_folder, std::int64_t step);
 
-/// The folder of the complete checkpoint of the highest step; nothing when there is none. `skipped`
-/// is given one line for each newer folder that is not complete: path and reason. Throws
-/// std::runtime_error when the run's folder cannot be read, and when none of the checkpoints that
-/// were once written completely still is: to train from the beginning then is for the user to
-/// decide.
+/// The folder of the complete checkpoint of the highest step; nothing if there is none. Calls
+/// `skipped` with one line for each newer incomplete folder: path and reason. Throws
+/// std::runtime_error if the run's folder cannot be read, and if all checkpoints that were once
+/// complete are damaged: then the user must decide whether to train from the beginning.
 std::optional<std::string> NewestCheckpoint(
     const std::string& run_folder,
     const std::function<void(const std::string& line)>& skipped = [](const std::string&) {});
 
-/// Removes complete checkpoints but the newest `keep` (at least 1), and what is incomplete of steps
-/// before the newest complete one; what is newer may be being written. A checkpoint loses its
-/// manifest first, for good, so that one removed half way is never taken for complete. Throws
-/// std::runtime_error when something cannot be removed, std::invalid_argument for keep < 1.
+/// Removes all complete checkpoints except the newest `keep` (at least 1), and incomplete ones
+/// older than the newest complete one; newer ones may still be written. Removes the manifest of a
+/// checkpoint first and flushes that, so that a half-removed checkpoint never counts as complete.
+/// Throws std::runtime_error if a removal fails, std::invalid_argument for keep < 1.
 void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep);
 
 }  // namespace troupe

@@ -14,13 +14,14 @@ namespace troupe {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "tensors are stored as they are in memory");
 
 [[noreturn]] void Fail(const std::string& path, const std::string& what) {
   throw std::runtime_error(path + ": " + what);
 }
 
-/// The tensors in the order in which they are written.
+/// The tensors in their order in the file.
 std::vector<const NamedTensor*> Sorted(const std::vector<NamedTensor>& tensors) {
   std::vector<const NamedTensor*> sorted;
   for (const NamedTensor& tensor : tensors) {
@@ -97,7 +98,7 @@ void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& t
 }
 
 SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) {
-  // Without O_NONBLOCK, opening a pipe would wait for somebody to write into it.
+  // Without O_NONBLOCK, opening a pipe would wait for a writer.
   file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0) Fail(path_, std::string("cannot open: ") + std::strerror(errno));
   try {

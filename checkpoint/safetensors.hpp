@@ -19,24 +19,23 @@ struct NamedTensor {
 };
 
 /// Writes `tensors` to `path`, atomically (ReplaceFile): the file is the old one or the new one,
-/// never a part. Tensors lie widest element first, then by name, so that each is aligned and the
-/// same tensors give the same bytes. `metadata` is added to {"format": "pt"}. `sum`, unless null,
-/// is given every byte of the file.
+/// never a part. Tensors are sorted by element size, largest first, then by name, so that each is
+/// aligned and the same tensors give the same bytes. `metadata` is added to {"format": "pt"}. Every
+/// byte of the file is added to `sum`, unless it is null.
 /// Throws std::runtime_error, naming the path: a name used twice or reserved or not UTF-8, a tensor
-/// without value, a disk that is full or fails.
+/// without value, a full or failing disk.
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const Metadata& metadata = {}, Sha256* sum = nullptr);
 
-/// The same into a file that is open; errors about the tensors do not name it.
+/// Writes into an open file; errors about tensors do not name it.
 void WriteSafetensors(OutputFile& file, const std::vector<NamedTensor>& tensors,
                       const Metadata& metadata = {});
 
-/// A file that is open for reading. The header was checked as a whole; Read may be called on any
-/// thread.
+/// A file open for reading, with a checked header. Read may be called on any thread.
 class SafetensorsReader {
  public:
-  /// Throws std::runtime_error, one line: the path, what was expected and what is there. Reserves
-  /// no memory on the word of the file.
+  /// Throws std::runtime_error, one line: path, expected and actual value. Never allocates by sizes
+  /// that only the file states.
   explicit SafetensorsReader(std::string path);
   ~SafetensorsReader();
   SafetensorsReader(const SafetensorsReader&) = delete;
@@ -46,27 +45,28 @@ class SafetensorsReader {
   const Metadata& metadata() const { return header_.metadata; }
   /// In the order of their bytes.
   const std::vector<TensorEntry>& entries() const { return header_.entries; }
-  /// Null when there is no such tensor.
+  /// Null if there is no such tensor.
   const TensorEntry* Find(const std::string& name) const;
 
-  /// A copy in memory of its own, in LoadedTypeOf the stored type. Throws std::runtime_error naming
-  /// the path: an unknown name, or a file that fails or has shrunk since it was opened.
+  /// A copy in LoadedTypeOf the stored type. Throws std::runtime_error naming the path: an unknown
+  /// name, or a file that fails or has shrunk since it was opened.
   Buffer Read(const std::string& name) const;
 
-  /// Reads the whole file once, its header again included: gives every byte to `sum` and every
-  /// tensor, in the order of their bytes, to `take`. Throws as Read does, and what `take` throws.
+  /// Reads the whole file once, the header again included. Adds every byte to `sum` and passes
+  /// every tensor, in the order of their bytes, to `take`. Throws like Read; exceptions of `take`
+  /// pass through.
   void ReadAll(Sha256& sum, const std::function<void(const TensorEntry&, Buffer)>& take) const;
 
  private:
   void ReadHeader();
-  /// `sum`, unless null, is given the bytes as they are stored.
+  /// Adds the stored bytes to `sum`, unless it is null.
   Buffer ReadEntry(const TensorEntry& entry, Sha256* sum) const;
   /// Fills [data, data + count) from byte `offset` of the file on.
   void ReadAt(std::uint64_t offset, void* data, std::size_t count) const;
 
   std::string path_;
   int file_ = -1;
-  std::uint64_t data_begin_ = 0;  ///< byte of the file where the offsets count from
+  std::uint64_t data_begin_ = 0;  ///< position in the file of offset 0
   SafetensorsHeader header_;
 };
 

@@ -29,7 +29,7 @@ Metadata ParseMetadata(const Json& json) {
   return metadata;
 }
 
-/// Non-negative integers that fit 63 bits; JSON calls everything else something else.
+/// A list of non-negative integers below 2^63. The parser gives other numbers another type.
 std::vector<std::int64_t> ParseIntegers(const Json& json, const std::string& where) {
   if (!json.is_array()) FailReading(where + " is not a list");
   std::vector<std::int64_t> numbers;
@@ -50,7 +50,7 @@ StoredType ParseType(const Json& json, const std::string& tensor) {
 }
 
 /// Bytes of a tensor. A size of 0 counts as 1 for the overflow check: the product must not overflow
-/// in whichever order somebody multiplies.
+/// in any order of multiplication.
 std::uint64_t NumBytes(const TensorEntry& entry, const std::string& tensor) {
   std::int64_t bound = static_cast<std::int64_t>(SizeOf(entry.type));
   bool empty = false;
@@ -69,7 +69,7 @@ TensorEntry ParseEntry(const std::string& name, const Json& json) {
   for (const char* key : {"dtype", "shape", "data_offsets"}) {
     if (!json.contains(key)) FailReading(tensor + " has no " + key);
   }
-  if (json.size() != 3) FailReading(tensor + " has keys besides dtype, shape and data_offsets");
+  if (json.size() != 3) FailReading(tensor + " has keys other than dtype, shape and data_offsets");
   const auto offsets = ParseIntegers(json["data_offsets"], tensor + " data_offsets");
   if (offsets.size() != 2) {
     FailReading(tensor + " has " + std::to_string(offsets.size()) + " data_offsets, expected 2");

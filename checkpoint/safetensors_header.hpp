@@ -1,4 +1,4 @@
-// The JSON header of a safetensors file: names, types, shapes and places of the tensors behind it.
+// The JSON header of a safetensors file: names, types, shapes and offsets of its tensors.
 //
 //   8 bytes   length N of the header, little-endian, at most kMaxHeaderBytes
 //   N bytes   {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...,
@@ -16,13 +16,13 @@
 
 namespace troupe {
 
-/// The format's own bound: beyond it nobody is describing tensors.
+/// The limit of the format.
 inline constexpr std::uint64_t kMaxHeaderBytes = 100ULL << 20;
 
 /// Free text about a file.
 using Metadata = std::map<std::string, std::string>;
 
-/// Where a tensor lies in its file.
+/// The type, shape and position of a tensor in its file.
 struct TensorEntry {
   std::string name;
   StoredType type = StoredType::kFloat32;
@@ -37,11 +37,11 @@ struct SafetensorsHeader {
   Metadata metadata;
 };
 
-/// Reads the JSON of a header, trusting nothing in it. `num_bytes` is the size of the data behind
-/// it. Throws std::runtime_error, one line without the file's name: what is wrong and where.
+/// Parses and checks the JSON of a header. `num_bytes` is the size of the data after it. Throws
+/// std::runtime_error, one line without the file's name: the fault and its place.
 SafetensorsHeader ParseHeader(const std::string& json, std::uint64_t num_bytes);
 
-/// The JSON of a header, padded so that the data behind it is aligned to 8 bytes. Throws
+/// The JSON of a header, padded so that the data after it is aligned to 8 bytes. Throws
 /// std::runtime_error for a name that is used twice, reserved or not UTF-8, and for a header that
 /// is too long.
 std::string FormatHeader(const SafetensorsHeader& header);

@@ -6,7 +6,7 @@ namespace troupe {
 
 namespace {
 
-/// Enough to tell two sums apart in a line.
+/// Enough digits to distinguish two sums in a line.
 constexpr std::size_t kShownDigits = 12;
 
 void CheckMetadata(const SafetensorsReader& reader, const char* key, const std::string& expected) {
@@ -14,7 +14,7 @@ void CheckMetadata(const SafetensorsReader& reader, const char* key, const std::
   if (found != reader.metadata().end() && found->second == expected) return;
   const bool has = found != reader.metadata().end();
   throw DamagedShard(
-      reader.path() + ": its header says " +
+      reader.path() + ": its header has " +
       (has ? std::string(key) + " " + QuoteText(found->second) : std::string("no ") + key) +
       ", expected " + QuoteText(expected));
 }

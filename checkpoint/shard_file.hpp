@@ -1,8 +1,8 @@
-// One shard's file in a checkpoint: is it the one that the manifest lists?
+// Checks that a shard's file in a checkpoint is the one that the manifest lists.
 //
-// Its metadata says {"shard": "language.s0-dp0-cp0-tp1", "step": "120"}, so that a file of another
-// step or shard is known by its header alone. Whether its other bytes are those that were written
-// only its SHA-256 says, for which all of it must be read.
+// Its metadata is {"shard": "language.s0-dp0-cp0-tp1", "step": "120"}, so that its header alone
+// identifies a file of another step or shard. Checking the other bytes takes the SHA-256 of the
+// whole file.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 
 namespace troupe {
 
-/// A file that can be read and is not what was written under its name.
+/// A readable file whose contents have changed since it was written.
 struct DamagedShard : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What WriteShard puts into the file's header.
+/// The metadata that WriteShard puts into the file's header.
 Metadata ShardMetadata(const ShardAddress& shard, std::int64_t step);
 
-/// Opens `file` in `folder` and checks its size and header, which is all it reads. Throws
-/// std::runtime_error, one line that names the file; of these DamagedShard for one of another step
-/// or shard.
+/// Opens `file` in `folder`, reads its header and checks header and size. Throws
+/// std::runtime_error, one line that names the file; DamagedShard if it is of another step or
+/// shard.
 std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder, std::int64_t step,
                                                        const CheckpointFile& file);
 
-/// Throws DamagedShard, one line, unless `sha256`, of what `reader` read, is what the manifest
-/// says.
+/// Throws DamagedShard, one line, unless `sha256`, of the bytes that `reader` has read, is that of
+/// the manifest.
 void CheckSha256(const SafetensorsReader& reader, const CheckpointFile& file,
                  const std::string& sha256);
 

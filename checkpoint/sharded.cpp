@@ -30,17 +30,17 @@ std::string StoredName(TensorKind kind, const std::string& name) {
   return ToString(kind) + "/" + name;
 }
 
-/// The one text that says where a piece lies: what is written is compared as it stands.
+/// The place of a piece as text. Reading compares this text with the stored one.
 std::string PlaceOf(const TensorPiece& piece) {
   return nlohmann::json({{"global_shape", piece.global_shape}, {"offsets", piece.offsets}}).dump();
 }
 
-/// A piece of the program and the file that has its value.
+/// A piece of the program and the file that holds its value.
 struct Wanted {
   TensorKind kind;
-  TensorPiece piece;  ///< as the program holds it
+  TensorPiece piece;  ///< as in the program
   std::string stored_name;
-  std::shared_ptr<const SafetensorsReader> source = nullptr;  ///< once it is found
+  std::shared_ptr<const SafetensorsReader> source = nullptr;  ///< null until it is found
 };
 
 std::vector<Wanted> AllWanted(const StageProgram& program) {
@@ -55,7 +55,7 @@ std::vector<Wanted> AllWanted(const StageProgram& program) {
   return all;
 }
 
-/// Why `entry` is not the piece; empty when it is.
+/// The reason why `entry` is not the piece; empty if it is.
 std::string Mismatch(const SafetensorsReader& file, const TensorEntry& entry,
                      const Wanted& wanted) {
   const auto found = file.metadata().find(wanted.stored_name);
@@ -72,18 +72,19 @@ std::string Mismatch(const SafetensorsReader& file, const TensorEntry& entry,
          " of " + ToString(entry.type) + " at " + (place.empty() ? "no place" : QuoteText(place));
 }
 
-/// A sound checkpoint of a job that was cut up otherwise; or, as it seems, a damaged one.
+/// A sound checkpoint of another layout, or possibly a damaged one.
 struct OtherLayout : std::runtime_error {
   explicit OtherLayout(const std::string& what)
       : std::runtime_error(what + ": the checkpoint was written in another layout") {}
 };
 
-/// The checkpoint's files as its manifest lists them.
+/// The checkpoint's files, by its manifest.
 class Folder {
  public:
   explicit Folder(std::string path) : path_(std::move(path)) {
     auto manifest = ReadManifest(path_);
-    if (!manifest) throw std::runtime_error(path_ + ": no manifest.json: no complete checkpoint");
+    if (!manifest)
+      throw std::runtime_error(path_ + ": no manifest.json: not a complete checkpoint");
     step_ = manifest->step;
     for (CheckpointFile& file : manifest->files) {
       std::string name = file.name;
@@ -99,7 +100,7 @@ class Folder {
     return OpenShardFile(path_, step_, files_.at(name));
   }
 
-  /// Reads all that was opened. A name or place of a tensor that is damaged looks like another
+  /// Verifies all opened files, since a damaged name or place of a tensor looks like another
   /// layout.
   void CheckOpened() const {
     for (const std::string& name : opened_) {
@@ -117,7 +118,7 @@ class Folder {
   std::set<std::string> opened_;
 };
 
-/// Opens the shard's own file, which must have exactly what the shard owns.
+/// Opens the shard's own file, which must hold exactly the shard's pieces.
 std::shared_ptr<const SafetensorsReader> FindOwned(Folder& folder, const ShardAddress& shard,
                                                    std::vector<Wanted>& all) {
   const std::string name = ShardFileName(shard);
@@ -146,7 +147,7 @@ std::shared_ptr<const SafetensorsReader> FindOwned(Folder& folder, const ShardAd
   return file;
 }
 
-/// Names of files in the order in which owners are likely: replica 0 of the same stage and tp rank,
+/// File names, the most likely owners first: replica 0 of the same stage and tp rank,
 /// the rest of the stage, the rest of the module, others.
 std::vector<std::string> OtherFiles(const Folder& folder, const ShardAddress& shard) {
   ShardAddress first = shard;
@@ -167,13 +168,13 @@ std::vector<std::string> OtherFiles(const Folder& folder, const ShardAddress& sh
   return names;
 }
 
-/// Looks for copies of pieces that other shards own, opening no more files than needed.
+/// Finds the pieces that other shards own, and opens no more files than necessary.
 void FindCopied(Folder& folder, const ShardAddress& shard, std::vector<Wanted>& all) {
   std::map<std::string, Wanted*> missing;
   for (Wanted& wanted : all) {
     if (!wanted.source) missing.emplace(wanted.stored_name, &wanted);
   }
-  std::map<std::string, std::string> mismatches;  // by stored name: the nearest that is there
+  std::map<std::string, std::string> mismatches;  // by stored name: the closest candidate
   for (const std::string& name : OtherFiles(folder, shard)) {
     if (missing.empty()) return;
     const auto file = folder.Open(name);
@@ -197,7 +198,7 @@ void FindCopied(Folder& folder, const ShardAddress& shard, std::vector<Wanted>& 
                     " in a file of " + folder.path() + ", none has it");
 }
 
-/// Gives the program its pieces of `kind`: what `all` has already, the rest from other files.
+/// Sets the program's pieces of `kind`: from `all` if present there, else from other files.
 void GiveKind(StageProgram& program, TensorKind kind, std::vector<Wanted>& all) {
   std::vector<TensorPiece> pieces;
   for (Wanted& wanted : all) {
@@ -208,8 +209,8 @@ void GiveKind(StageProgram& program, TensorKind kind, std::vector<Wanted>& all) 
   program.SetTensors(kind, pieces);
 }
 
-/// Reads the shard's own file once, in the order of its bytes, and gives every kind of tensors to
-/// the program as soon as all of it is here. Answers the SHA-256 of what it read.
+/// Reads the shard's own file once, in the order of its bytes, and sets every kind of tensors in
+/// the program as soon as it is complete. Returns the SHA-256 of the bytes.
 std::string GiveAll(StageProgram& program, const SafetensorsReader& own, std::vector<Wanted>& all) {
   std::map<std::string, Wanted*> owned;
   std::map<TensorKind, std::size_t> missing;

@@ -1,15 +1,14 @@
-// One shard of a job into one file and back, in the layout it had.
+// Writes one shard of a job into one file, and reads it back in the same layout.
 //
 //   FOLDER/MODULE.s0-dp0-cp0-tp1.safetensors   by every shard (WriteShard)
 //   FOLDER/manifest.json                       by one process, once all are written (manifest.hpp)
+// A file holds the pieces that its shard owns, as "KIND/NAME": "parameter/language.norm.weight",
+// "first_moment/...", "second_moment/...". The metadata of the same name is the place of the piece
+// in the whole tensor: {"global_shape": [21, 16], "offsets": [11, 0]}. So every element of the
+// job is stored once. A shard reads its own file, and copies other pieces from the owners' files.
 //
-// A file has the pieces that its shard owns, as "KIND/NAME": "parameter/language.norm.weight",
-// "first_moment/...", "second_moment/...". The metadata of the same name says where in the whole
-// tensor the piece lies: {"global_shape": [21, 16], "offsets": [11, 0]}. So every element of the
-// job is stored once, and who restores reads its own file and those of the owners it copies.
-//
-// Each shard checks the SHA-256 of its own file while it reads it, once. Where it copies from
-// another's it relies on that one's check: all shards of a job read before any goes on.
+// Each shard checks the SHA-256 of its own file once, while reading it. For pieces of another
+// shard's file it relies on that shard's check: all shards of a job read before any continues.
 #pragma once
 
 #include <string>
@@ -19,24 +18,23 @@
 
 namespace troupe {
 
-/// Writes the shard's file into `folder`, which is made when it is not there, and answers the
-/// SHA-256 of its bytes. `step` is how many optimizer steps are done. The file takes its
-/// name once its bytes are on the disk; a shard that owns nothing writes an empty one. Reads the
-/// program's memory: no pass or update may run meanwhile. Throws std::runtime_error, path and
-/// reason.
+/// Writes the shard's file into `folder`, which it creates if necessary, and returns the SHA-256 of
+/// its bytes. `step` is the number of completed optimizer steps. The file gets its name when its
+/// bytes are on the disk; a shard that owns nothing writes an empty file. Reads the program's
+/// memory: no pass or update may run at the same time. Throws std::runtime_error, path and reason.
 std::string WriteShard(const StageProgram& program, const ShardAddress& shard,
                        const std::string& folder, std::int64_t step);
 
-/// Gives every piece of `program` the value it had: owned pieces from the shard's own file, the
-/// others from their owner's. `folder` must be visible with all its files, and its manifest decides
-/// which those are. The whole layout is checked before the program is changed; memory for a copy of
-/// one kind of tensors is needed at a time, and for those of wider types than the rest.
+/// Restores every piece of `program`: owned pieces from the shard's own file, the others from their
+/// owners' files. `folder` must be visible with all files of its manifest. The whole layout is
+/// checked before the program changes. Needs memory for a copy of one kind of tensors at a time,
+/// and for tensors with wider types than the rest.
 ///
-/// Throws std::runtime_error, one line: no or a broken manifest, a file that is not as the manifest
-/// says or no safetensors file, and for a piece that is not there with its name, offsets, shapes
-/// and type, the tensor, the file, what was expected and what is there. A file of another step or
-/// with another SHA-256 than the manifest's is named with what to do about it. After that, and
-/// after a disk that failed half way, the program holds a mixture and is of no use.
+/// Throws std::runtime_error, one line: a missing or damaged manifest; a file that differs from the
+/// manifest or is not a safetensors file; a piece that is missing or has another shape, type or
+/// offset (with tensor, file, expected and actual value). For a file of another step or with a
+/// wrong SHA-256 the line includes the next step. After that, or after a disk failure halfway, the
+/// program holds a mixture and must not be used.
 void ReadShard(StageProgram& program, const ShardAddress& shard, const std::string& folder);
 
 }  // namespace troupe

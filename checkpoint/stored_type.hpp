@@ -1,4 +1,4 @@
-// Number types as safetensors files name them, and as what they are loaded.
+// The number types of safetensors files, and the types into which they are loaded.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,16 @@ enum class StoredType : std::uint8_t {
   kBool,
 };
 
-/// The file's word: "F32", "BF16", "BOOL".
+/// The name in files: "F32", "BF16", "BOOL".
 std::string ToString(StoredType type);
-/// The reverse; nothing for an unknown word.
+/// The reverse; nothing for an unknown name.
 std::optional<StoredType> ParseStoredType(const std::string& word);
 std::size_t SizeOf(StoredType type);  ///< bytes of one element
 
-/// How a buffer is stored: as it is.
+/// The stored type of a buffer: the same type.
 StoredType StoredTypeOf(DType dtype);
-/// The narrowest type of a Buffer that holds every value: F16 and BF16 become float32, I16 and I8
-/// int32, BOOL uint8.
+/// The narrowest type of a Buffer that can hold every value: F16 and BF16 become float32, I16 and
+/// I8 int32, BOOL uint8.
 DType LoadedTypeOf(StoredType type);
 
 /// Converts `count` elements at `stored` (any alignment) to LoadedTypeOf(type) at `loaded`,

@@ -11,15 +11,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Header, entry, shape; manifest, list, file.
+/// Levels: header, entry, shape; or manifest, list, file.
 constexpr int kMaxDepth = 3;
 constexpr std::size_t kMaxQuoted = 80;
 
-/// Stops the parser at a repeated key or at nesting that is not expected (before anything is built
-/// for it).
+/// Stops the parser at a repeated key or at unexpected nesting, before it allocates anything for
+/// it.
 class ParseGuard {
  public:
-  explicit ParseGuard(const std::string& what) : what_(what) {}
+  explicit ParseGuard(const std::string& subject) : subject_(subject) {}
 
   bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
     using Event = Json::parse_event_t;
@@ -36,34 +36,34 @@ class ParseGuard {
   }
 
  private:
-  [[noreturn]] void Fail(const std::string& why) const { throw std::runtime_error(what_ + why); }
+  [[noreturn]] void Fail(const std::string& why) const { throw std::runtime_error(subject_ + why); }
 
-  const std::string& what_;
-  std::array<std::set<std::string>, kMaxDepth> keys_;  ///< by depth, of the innermost object there
+  const std::string& subject_;
+  std::array<std::set<std::string>, kMaxDepth> keys_;  ///< by depth, for the innermost object
 };
 
 }  // namespace
 
-void FailReading(const std::string& what) { throw std::runtime_error(what); }
+void FailReading(const std::string& fault) { throw std::runtime_error(fault); }
 
-nlohmann::json ParseStrictJson(const std::string& text, const std::string& what) {
+nlohmann::json ParseStrictJson(const std::string& text, const std::string& subject) {
   if (text.empty() || text.front() != '{') {
-    throw std::runtime_error(what + " does not begin with '{'");
+    throw std::runtime_error(subject + " does not begin with '{'");
   }
-  // The parser would take it for the end of the text and leave the rest unread.
+  // The parser would take a zero byte for the end of the text and ignore the rest.
   const std::size_t zero = text.find('\0');
   if (zero != std::string::npos) {
-    throw std::runtime_error(what + " has a zero byte at byte " + std::to_string(zero + 1));
+    throw std::runtime_error(subject + " has a zero byte at byte " + std::to_string(zero + 1));
   }
-  ParseGuard guard(what);
+  ParseGuard guard(subject);
   try {
     return Json::parse(text, [&guard](int depth, Json::parse_event_t event, const Json& parsed) {
       return guard(depth, event, parsed);
     });
   } catch (const Json::parse_error& error) {
-    throw std::runtime_error(what + " is not valid JSON at byte " + std::to_string(error.byte));
+    throw std::runtime_error(subject + " is not valid JSON at byte " + std::to_string(error.byte));
   } catch (const Json::out_of_range&) {
-    throw std::runtime_error(what + " holds a number that is too large");
+    throw std::runtime_error(subject + " holds a number that is too large");
   }
 }
 

@@ -1,4 +1,4 @@
-// JSON from files that nobody vouches for.
+// Parses JSON from untrusted files.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,16 +6,16 @@
 
 namespace troupe {
 
-/// Parses `text`, an object of at most three levels of braces and brackets, in memory of the order
-/// of its size. Throws std::runtime_error, one line that begins with `what` ("header"): no object,
-/// a zero byte, deeper nesting, a repeated key (a parser would keep the last silently), no JSON,
-/// 1e999.
-nlohmann::json ParseStrictJson(const std::string& text, const std::string& what);
+/// Parses `text`, an object of at most three levels of braces and brackets, in memory proportional
+/// to its size. Throws std::runtime_error, one line that begins with `subject` ("header"): not an
+/// object, a zero byte, deeper nesting, a repeated key (a parser would silently keep the last),
+/// invalid JSON, 1e999.
+nlohmann::json ParseStrictJson(const std::string& text, const std::string& subject);
 
-/// Throws std::runtime_error: `what` is wrong with a file.
-[[noreturn]] void FailReading(const std::string& what);
+/// Throws std::runtime_error with `fault`, a fault of a file.
+[[noreturn]] void FailReading(const std::string& fault);
 
-/// Text from a file in quotes, so that it stays one short printable line.
+/// Quotes text from a file as one short printable line.
 std::string QuoteText(const std::string& text);
 
 }  // namespace troupe

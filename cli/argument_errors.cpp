@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-/// The verb that was asked for, within verbs as in `data synth`; and all its words.
+/// The verb on the command line, which may be nested (`data synth`), with its full name.
 const CLI::App* VerbOf(const CLI::App* app, std::string& words) {
   while (!app->get_subcommands().empty()) {
     app = app->get_subcommands().front();
@@ -22,7 +22,7 @@ const CLI::App* VerbOf(const CLI::App* app, std::string& words) {
   return app;
 }
 
-/// "--local" and the like, without what is not for people.
+/// The options of a verb ("--local"), without hidden ones.
 std::vector<std::string> OptionsOf(const CLI::App& verb) {
   std::vector<std::string> names;
   for (const CLI::Option* option : verb.get_options()) {
@@ -32,7 +32,7 @@ std::vector<std::string> OptionsOf(const CLI::App& verb) {
   return names;
 }
 
-/// One of `known` that `word` is the beginning of, else the nearest.
+/// Returns one of `known` that begins with `word`, else the nearest.
 std::string Meant(const std::string& word, const std::vector<std::string>& known) {
   const auto longer = std::find_if(known.begin(), known.end(),
                                    [&](const auto& name) { return name.rfind(word, 0) == 0; });
@@ -46,8 +46,8 @@ bool TakesSettings(const CLI::App& verb) {
   return std::find(options.begin(), options.end(), "--set") != options.end();
 }
 
-/// "run.steps" for "--steps", "optimizer.learning_rate" for "--lr": the key that an option of other
-/// programs stands for; empty when there is none, or more than one of our own name.
+/// Returns the key for an option of other programs: "run.steps" for "--steps",
+/// "optimizer.learning_rate" for "--lr". Empty if there is none, or several keys have the name.
 std::string KeyFor(const std::string& option) {
   const std::string word = FoldedKey(option.substr(option.find_first_not_of('-')));
   std::vector<std::string> keys;
@@ -63,7 +63,7 @@ std::string KeyFor(const std::string& option) {
   return keys.empty() ? "" : keys.front();
 }
 
-/// An option of ours that is spelt nearly so, else a key of the configuration.
+/// Returns the option with a similar name, else a --set of a key of the configuration.
 std::string MeantOption(const CLI::App& verb, const std::string& word,
                         const std::vector<std::string>& words,
                         std::vector<std::string>::const_iterator option) {
@@ -86,7 +86,8 @@ std::string SettingHint(const CLI::App& verb, const std::string& word) {
   return setting ? "; did you mean --set " + word + "?" : "";
 }
 
-/// What nobody expected. An option goes first: the word behind it may be its value.
+/// Returns the message about unexpected arguments. Options come first: the word after an unknown
+/// one may be its value.
 std::string NotExpected(const CLI::App& verb, const std::string& name,
                         const std::vector<std::string>& words) {
   const auto option = std::find_if(words.begin(), words.end(), IsOption);
@@ -100,8 +101,8 @@ std::string NotExpected(const CLI::App& verb, const std::string& name,
          (meant.empty() ? "" : "; did you mean " + meant + "?");
 }
 
-/// "a whole number from 0 on", from what CLI11 keeps of the option's check; empty for other
-/// options.
+/// Returns the expectation of a numeric option ("a whole number from 0 on"), from the name of its
+/// check; empty for other options.
 std::string ExpectedNumber(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   std::smatch bounds;
@@ -111,7 +112,7 @@ std::string ExpectedNumber(const CLI::Option& option) {
   return "a whole number from " + bounds[1].str() + " to " + bounds[2].str();
 }
 
-/// A number out of its bounds, or none; empty when `error` is about something else.
+/// Returns the message about a number that is malformed or out of bounds; empty for other errors.
 std::string WrongNumber(const CLI::App& verb, const std::string& error) {
   for (const CLI::Option* option : verb.get_options()) {
     const std::string name = option->get_name();
@@ -145,7 +146,7 @@ std::string ArgumentError(const CLI::App& app, const CLI::ParseError& error) {
   std::string name;
   const CLI::App* const verb = VerbOf(&app, name);
   const std::vector<std::string> words = app.remaining(/*recurse=*/true);
-  // What is missing comes before what is too many, although the one may be why the other is.
+  // A missing argument is reported before a surplus one, which it may have caused.
   if (std::any_of(words.begin(), words.end(), IsOption) ||
       (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty())) {
     return NotExpected(*verb, name, words);

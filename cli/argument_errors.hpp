@@ -1,5 +1,5 @@
-// Mistakes on the command line in the words of the rest of the program: what was said, what was
-// expected, what may have been meant. CLI11 finds them.
+// Messages about mistakes on the command line that CLI11 finds: the argument, the expectation, and
+// a suggestion.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ class ParseError;
 
 namespace troupe {
 
-/// Why `word` is no verb of `app`; empty when it is one, or an option.
+/// Returns why `word` is not a verb of `app`; empty if it is a verb or an option.
 std::string UnknownVerb(const CLI::App& app, const std::string& word);
 
-/// The one line for what `app` has refused to parse.
+/// Returns one line about an error of CLI11.
 std::string ArgumentError(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace troupe

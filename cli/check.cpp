@@ -3,10 +3,10 @@
 #include <memory>
 #include <stdexcept>
 
+#include "app/describe.hpp"
+#include "app/work.hpp"
 #include "cli/commands.hpp"
-#include "cli/describe.hpp"
 #include "cli/describe_memory.hpp"
-#include "cli/work.hpp"
 #include "configs/loader.hpp"
 #include "modules/device/backend.hpp"
 
@@ -52,7 +52,7 @@ int Check(const CheckArguments& arguments) {
 void AddCheck(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
       "check",
-      "Say what a configuration would run where; starts nothing.\n"
+      "Show where a configuration would run; starts nothing.\n"
       "Prints the layout of every module, the stage graph with the distance to the sink,\n"
       "the routes of every edge, a memory estimate, and with backend \"cuda\" the GPU of every\n"
       "rank. Nothing is refused because of an estimate. Mistakes are printed all at once\n"
@@ -62,12 +62,12 @@ void AddCheck(CLI::App& app, Command& command) {
   AddConfigArguments(*verb, arguments->config);
   verb->add_option(
           "--explain", arguments->explain,
-          "only say what this key is, which line of which file says so, or that none does,\n"
-          "and what it means; a table: all its keys")
+          "only print the value of this key, the file and line that set it, if any, and its\n"
+          "meaning; of a table: all its keys")
       ->type_name("KEY");
   verb->add_flag("--print-config", arguments->print_config,
                  "only print every value, defaults included, as one TOML file");
-  verb->callback([&command, arguments] { command = [arguments] { return Check(*arguments); }; });
+  SetCommand(*verb, command, [arguments] { return Check(*arguments); });
 }
 
 }  // namespace troupe

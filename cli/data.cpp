@@ -24,20 +24,18 @@ void AddData(CLI::App& app, Command& command) {
   synth->add_option("--out", options->folder, "folder to write into; made if missing")->required();
   synth->add_option("--train", options->num_train, "training rows")->capture_default_str();
   synth->add_option("--held-out", options->num_held_out, "held-out rows")->capture_default_str();
-  synth->add_option("--seed", options->seed, "what is drawn")->capture_default_str();
+  synth->add_option("--seed", options->seed, "random seed")->capture_default_str();
   synth->add_option("--size", options->size, "side of an image in pixels")->capture_default_str();
-  synth->callback([&command, options] {
-    command = [options] {
-      try {
-        WriteShapes(*options);
-      } catch (const std::invalid_argument& e) {
-        std::cerr << "troupe data synth: " << e.what() << '\n';
-        return static_cast<int>(kExitBadInput);
-      }
-      std::cout << options->folder << ": " << options->num_train << " training and "
-                << options->num_held_out << " held-out rows\n";
-      return static_cast<int>(kExitDone);
-    };
+  SetCommand(*synth, command, [options] {
+    try {
+      WriteShapes(*options);
+    } catch (const std::invalid_argument& e) {
+      std::cerr << "troupe data synth: " << e.what() << '\n';
+      return static_cast<int>(kExitBadInput);
+    }
+    std::cout << options->folder << ": " << options->num_train << " training and "
+              << options->num_held_out << " held-out rows\n";
+    return static_cast<int>(kExitDone);
   });
 }
 

@@ -19,18 +19,18 @@ namespace troupe {
 namespace {
 
 struct DataCheckArguments {
-  ConfigArguments config;  ///< its path may be that of a list
+  ConfigArguments config;  ///< the path may name a list
   bool quick = false;
 };
 
-/// One list that is checked.
+/// A list and its faults.
 struct Checked {
   CountedSet counted;
   std::vector<DataFault> faults;  ///< in the order of the rows
   std::int64_t num_bad_rows = 0;
 };
 
-Checked CheckList(const std::string& file, const SampleFormat& format, ImageDepth depth) {
+Checked CheckList(const std::string& file, const SampleFormat& format, FileDepth depth) {
   Checked checked;
   std::set<std::int64_t> rows;
   checked.counted = CountSet(file, format, depth, [&](const DataFault& fault) {
@@ -62,29 +62,41 @@ void PrintLine(const char* name, const std::string& text) {
   std::printf("  %-7s %s\n", name, text.c_str());
 }
 
-void PrintSummary(const Checked& checked) {
+/// Returns the word for the files of a list: "file" if modules read several types of fields.
+RowField FileOf(const SampleFormat& format) {
+  RowField file;
+  for (const RowField& field : format.fields) {
+    file.word = field.word == format.fields.front().word ? field.word : "file";
+    if (file.word == "file") break;
+  }
+  return file;
+}
+
+void PrintSummary(const Checked& checked, const SampleFormat& format) {
+  const RowField file = FileOf(format);
   const CountedSet& counted = checked.counted;
   const auto size = std::ssize(counted.set.rows);
   std::printf("%s\n", counted.set.file.c_str());
-  PrintLine("rows", std::to_string(size) + ", " + std::to_string(counted.num_without_images) +
-                        " without an image, " + std::to_string(checked.num_bad_rows) + " bad");
-  std::string images = std::to_string(counted.images.num_images);
-  for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng}) {
+  PrintLine("rows", std::to_string(size) + ", " + std::to_string(counted.num_without_files) +
+                        " without " + file.WithArticle() + ", " +
+                        std::to_string(checked.num_bad_rows) + " bad");
+  std::string files = std::to_string(counted.files.num_files);
+  for (const ImageFormat type : {ImageFormat::kJpeg, ImageFormat::kPng}) {
     const std::string text =
-        FormatText(format, counted.images.formats[static_cast<std::size_t>(format)]);
-    if (!text.empty()) images += ", " + text;
+        FormatText(type, counted.files.formats[static_cast<std::size_t>(type)]);
+    if (!text.empty()) files += ", " + text;
   }
-  PrintLine("images", images);
+  PrintLine((file.word + "s").c_str(), files);
 }
 
-/// Of a list that a configuration names.
+/// Prints the token counts of a list that a configuration names.
 void PrintFit(const CountedSet& counted, const SampleFormat& format) {
   PrintLine("tokens", "at most " + std::to_string(counted.most_tokens) + ", the context is " +
                           std::to_string(format.context) + "; " + std::to_string(counted.num_cut) +
                           " rows are longer and lose their end");
 }
 
-/// Of the rows that can be trained on.
+/// Prints the epochs over the rows that can be trained on.
 void PrintEpochs(const Config& config, const Checked& checked) {
   const auto size =
       static_cast<double>(std::ssize(checked.counted.set.rows) - checked.num_bad_rows);
@@ -104,7 +116,7 @@ void PrintFaults(const Checked& checked) {
   }
 }
 
-/// The exit code; prints the next step where there are faults.
+/// Returns the exit code. Prints the next step if there are faults.
 int ExitCodeOf(const std::vector<DataFault>& faults) {
   if (faults.empty()) {
     std::printf("no faults\n");
@@ -119,14 +131,15 @@ int ExitCodeOf(const std::vector<DataFault>& faults) {
   return kExitFailed;
 }
 
-int CheckOneFile(const std::string& file, ImageDepth depth) {
-  const Checked checked = CheckList(file, PlainFormat().format, depth);
+int CheckOneFile(const std::string& file, FileDepth depth) {
+  const OwnedFormat plain = PlainFormat();
+  const Checked checked = CheckList(file, plain.format, depth);
   PrintFaults(checked);
-  PrintSummary(checked);
+  PrintSummary(checked, plain.format);
   return ExitCodeOf(checked.faults);
 }
 
-int CheckConfig(const ConfigArguments& arguments, ImageDepth depth) {
+int CheckConfig(const ConfigArguments& arguments, FileDepth depth) {
   const Config config = LoadConfig(arguments.path, arguments.overrides).config;
   if (config.data.train.empty()) {
     std::printf("%s: synthetic modules read no data\n", arguments.path.c_str());
@@ -142,11 +155,11 @@ int CheckConfig(const ConfigArguments& arguments, ImageDepth depth) {
     PrintFaults(held_out);
     faults.insert(faults.end(), held_out.faults.begin(), held_out.faults.end());
   }
-  PrintSummary(train);
+  PrintSummary(train, owned.format);
   PrintFit(train.counted, owned.format);
   PrintEpochs(config, train);
   if (!config.data.held_out.empty()) {
-    PrintSummary(held_out);
+    PrintSummary(held_out, owned.format);
     PrintFit(held_out.counted, owned.format);
   }
   return ExitCodeOf(faults);
@@ -171,16 +184,14 @@ void AddDataCheck(CLI::App& data, Command& command) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   check->add_flag("--quick", arguments->quick,
-                  "of images only whether they are there, their format and their size");
-  check->callback([&command, arguments] {
-    command = [arguments] {
-      const ImageDepth depth = arguments->quick ? ImageDepth::kHeader : ImageDepth::kDecode;
-      const std::string& path = arguments->config.path;
-      if (std::filesystem::path(path).extension() == ".toml") {
-        return CheckConfig(arguments->config, depth);
-      }
-      return CheckOneFile(path, depth);
-    };
+                  "check of images only that they exist, their format and their size");
+  SetCommand(*check, command, [arguments] {
+    const FileDepth depth = arguments->quick ? FileDepth::kHeader : FileDepth::kDecode;
+    const std::string& path = arguments->config.path;
+    if (std::filesystem::path(path).extension() == ".toml") {
+      return CheckConfig(arguments->config, depth);
+    }
+    return CheckOneFile(path, depth);
   });
 }
 

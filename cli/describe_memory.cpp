@@ -5,9 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/memory_needs.hpp"
 #include "layout/ranks_text.hpp"
-#include "modules/unit_samples.hpp"
+#include "modules/torch/compute.hpp"
+#include "plan/memory_needs.hpp"
+#include "plan/unit_samples.hpp"
 #include "trace/analyze/table.hpp"
 
 namespace troupe {
@@ -26,7 +27,7 @@ std::size_t Most(const std::map<int, std::size_t>& needs,
   return most;
 }
 
-/// Names of the nodes, and of the place of each rank in them.
+/// Names of the nodes, and the place of each rank in its node.
 struct Home {
   std::string node;
   int gpu = 0;
@@ -55,19 +56,19 @@ std::size_t SumOver(const std::vector<int>& ranks, const std::map<int, std::size
   return sum;
 }
 
-/// Why state that leaves makes nobody's peak lower.
+/// Why offloaded state lowers the peak of no rank.
 std::string WhyNothing(const std::vector<StageNeed>& stages) {
   std::size_t gone = 0;
   for (const StageNeed& stage : stages) gone += stage.gone_at_restore;
   return gone == 0 ? "it comes back while the module it feeds still holds all its activations "
                      "(offload_ahead), so nothing is saved"
-                   : "its ranks hold none of what it would make room for, so nothing is saved";
+                   : "its ranks hold nothing that it would make room for, so nothing is saved";
 }
 
 }  // namespace
 
 std::string MemoryTable(const JobPlan& plan) {
-  const std::vector<StageNeed> stages = StageNeeds(plan);
+  const std::vector<StageNeed> stages = StageNeeds(plan, AttentionHere());
   if (stages.empty()) return {};
   std::vector<Row> rows = {
       {"stage", "ranks", "parameters", "gradients", "optimizer", "activations", "per rank"}};
@@ -81,20 +82,20 @@ std::string MemoryTable(const JobPlan& plan) {
   std::size_t sum = 0;
   for (const auto& [rank, bytes] : needs) sum += bytes;
   return Columns(rows) + "estimated: " + Bytes(Most(needs)) + " on the fullest rank, " +
-         Bytes(sum) + " in all, without what the process itself takes\n";
+         Bytes(sum) + " in all, without the memory of the process itself\n";
 }
 
 std::string OffloadText(const JobPlan& plan) {
-  const std::vector<StageNeed> stages = StageNeeds(plan);
+  const std::vector<StageNeed> stages = StageNeeds(plan, AttentionHere());
   std::string text;
   for (const StageNeed& stage : stages) {
     if (stage.memory.offloaded == 0) continue;
     text += "offloaded: " + Bytes(stage.memory.offloaded) + " of " +
-            plan.graph().StageName(stage.stage) + " on each of its ranks, to memory beside them\n";
+            plan.graph().StageName(stage.stage) + " on each of its ranks, to host memory\n";
   }
   for (const ModuleConfig& module : plan.config().modules) {
     const bool leaves = OffloadOf(plan.config(), module) != Offload::kNone;
-    if (!leaves || module.kind != ModuleKind::kSynthetic) continue;
+    if (!leaves || module.model->computes()) continue;
     text += "offloaded: nothing of " + module.name +
             ", a synthetic module, which holds no state: nothing is saved\n";
   }
@@ -114,7 +115,7 @@ std::string OffloadText(const JobPlan& plan) {
 std::string GpuTable(const JobPlan& plan) {
   const ClusterConfig& cluster = plan.config().cluster;
   if (cluster.backend != Backend::kCuda) return {};
-  const std::vector<StageNeed> stages = StageNeeds(plan);
+  const std::vector<StageNeed> stages = StageNeeds(plan, AttentionHere());
   std::map<int, std::size_t> needs = RankNeeds(stages);
   const std::map<int, std::size_t> savings = RankSavings(stages);
   for (auto& [rank, bytes] : needs) bytes -= savings.at(rank);
@@ -126,13 +127,12 @@ std::string GpuTable(const JobPlan& plan) {
   }
   return "\n" + Columns(rows) +
          "GPUs as CUDA_VISIBLE_DEVICES numbers them on each node; estimates are sums over their "
-         "ranks, with\nwhat offloading saves, without CUDA's own memory, NCCL's buffers, and what "
-         "is in use within a pass\n" +
+         "ranks, with\noffloading, without CUDA's own memory, NCCL's buffers, and temporary "
+         "tensors of a pass\n" +
          (cluster.processes == ProcessesPer::kDevice && cluster.ranks_per_gpu > 1
-              ? "ranks that share a GPU are processes of their own, whose collectives go through "
+              ? "ranks that share a GPU are separate processes, whose collectives go through "
                 "pinned memory of\nthe host; with cluster.processes = \"node\" they are copies on "
-                "the "
-                "GPU\n"
+                "the GPU\n"
               : "");
 }
 

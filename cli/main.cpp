@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "app/cause.hpp"
 #include "cli/argument_errors.hpp"
-#include "cli/cause.hpp"
 #include "cli/commands.hpp"
 #include "cli/schedule/verbs.hpp"
 #include "cluster/descriptors.hpp"
@@ -30,11 +30,11 @@ namespace {
 constexpr const char* kAbout =
     "troupe trains multimodal models in which every module keeps its own parallel layout and its "
     "own devices.\n\nStart here:\n"
-    "  troupe check  configs/shapes.toml    what would run where; starts nothing\n"
-    "  troupe train  configs/shapes.toml    trains it; everything lands in runs/\n"
+    "  troupe check  configs/shapes.toml    shows where it would run; starts nothing\n"
+    "  troupe train  configs/shapes.toml    trains it; writes a run directory in runs/\n"
     "  troupe verify configs/shapes.toml    proves its gradients against an unsharded reference\n";
 
-/// `troupe help` and `troupe help train` are other words for --help, `troupe --version` one for
+/// Returns the arguments, with `troupe help [VERB]` as --help and `troupe --version` as
 /// `troupe version`.
 std::vector<std::string> WordsOf(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
@@ -46,7 +46,7 @@ std::vector<std::string> WordsOf(int argc, char** argv) {
   return words;
 }
 
-/// Exceptions become one line and an exit code here and nowhere else.
+/// Runs the command. Only here do exceptions become a line and an exit code.
 int Run(const Command& command) {
   try {
     return command();
@@ -63,7 +63,7 @@ int Run(const Command& command) {
     std::cerr << e.what() << '\n';
     return kExitBadInput;
   } catch (const std::filesystem::filesystem_error& e) {
-    // Only the working directory is used without a name.
+    // A path without a name is the working directory.
     const std::string path = e.path1().empty() ? "the working directory" : e.path1().string();
     PrintCause(FileError(path, "be used", e.code()).what());
     return kExitFailed;
@@ -73,9 +73,9 @@ int Run(const Command& command) {
   }
 }
 
-/// A closed standard stream leaves its number to the next file that is opened, which would then be
-/// written into by every message.
-void OccupyStandardStreams() {
+/// Opens /dev/null for closed standard streams. The next file that is opened would get the number
+/// of a closed one, and messages would be written into it.
+void OpenStandardStreams() {
   for (int file = open("/dev/null", O_RDWR); file >= 0; file = open("/dev/null", O_RDWR)) {
     if (file <= STDERR_FILENO) continue;
     close(file);
@@ -83,7 +83,7 @@ void OccupyStandardStreams() {
   }
 }
 
-/// What was printed is part of the result: a full disk behind standard output is a failure.
+/// Fails if standard output could not be written completely: the output is part of the result.
 int WithOutputWritten(int exit_code) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush();
   if (written || exit_code != kExitDone) return exit_code;
@@ -93,10 +93,10 @@ int WithOutputWritten(int exit_code) {
 
 int Main(int argc, char** argv) {
   RestoreSignalHandlers();
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails, with a line that says so
-  OccupyStandardStreams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails with an error instead
+  OpenStandardStreams();
   RaiseDescriptorLimit();
-  // Only where something is computed: the restart costs a start of libtorch.
+  // Only for verbs that compute: the restart loads libtorch again.
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "train" || verb == "verify" || verb == "node") RestartWithBestKernels(argv);
   SetupCompute();
@@ -147,6 +147,6 @@ int Main(int argc, char** argv) {
 }  // namespace troupe
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_NAME, "troupe");  // children are started through /proc/self/exe, and called "exe"
+  prctl(PR_SET_NAME, "troupe");  // a child started by /proc/self/exe would be named "exe"
   return troupe::Main(argc, argv);
 }

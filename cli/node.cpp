@@ -2,14 +2,15 @@
 #include <iostream>
 #include <memory>
 
-#include "cli/cluster_run.hpp"
+#include "app/cluster_run.hpp"
 #include "cli/commands.hpp"
+#include "cli/shared_arguments.hpp"
 #include "cluster/run_key.hpp"
 
 namespace troupe {
 namespace {
 
-/// What a process of a job is told by the one that starts it; not for people.
+/// Adds the hidden options that a launcher passes to its children.
 void AddAttemptArguments(CLI::App& verb, ClusterArguments& arguments) {
   verb.add_option("--attempt", arguments.attempt)->group("");
   verb.add_option("--into", arguments.into)->group("");
@@ -29,7 +30,8 @@ void AddNode(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<ClusterArguments>();
   AddConfigArguments(*verb, arguments->work.config, false);
   AddFaultArgument(*verb, arguments->work.faults);
-  verb->add_option("--node", arguments->member.node, "which of how many, counted from 0: 1/4")
+  verb->add_option("--node", arguments->member.node,
+                   "number of this node and of all nodes, counted from 0: 1/4")
       ->type_name("I/N");
   verb->add_option("--join", arguments->member.join, "where node 0 listens")
       ->type_name("HOST:PORT");
@@ -41,27 +43,24 @@ void AddNode(CLI::App& app, Command& command) {
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  verb->add_flag("--verify", arguments->work.verify, "prove the layout instead of training it");
+  verb->add_flag("--verify", arguments->work.verify, "verify the layout instead of training it");
   AddVerifyArguments(*verb, arguments->work);
   AddAttemptArguments(*verb, *arguments);
-  verb->callback(
-      [&command, arguments] { command = [arguments] { return RunNodeOfJob(*arguments); }; });
+  SetCommand(*verb, command, [arguments] { return RunNodeOfJob(*arguments); });
 }
 
 void AddKey(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
       "key",
-      "Make a run key: a file that only you can read, for the nodes of a job to prove that they\n"
-      "belong together. Every node needs a copy.\n"
+      "Make a run key: a file that only you can read, by which the nodes of a job authenticate\n"
+      "each other. Every node needs a copy.\n"
       "Exit code: 0 made, 1 it could not be written.");
   auto path = std::make_shared<std::string>();
   verb->add_option("FILE", *path, "must not exist yet")->required();
-  verb->callback([&command, path] {
-    command = [path] {
-      RunKey::Generate().WriteFile(*path);
-      std::cout << *path << ": a new run key\n";
-      return static_cast<int>(kExitDone);
-    };
+  SetCommand(*verb, command, [path] {
+    RunKey::Generate().WriteFile(*path);
+    std::cout << *path << ": a new run key\n";
+    return static_cast<int>(kExitDone);
   });
 }
 

@@ -1,5 +1,5 @@
-// What happens before the libraries start: their constructors run before main() and take most of a
-// second. UCX's takes over fatal signals, so it must find its variables first.
+// Code that runs before the constructors of libraries, which run before main() and take most of a
+// second. UCX's constructor installs handlers of fatal signals unless its variables are set.
 //
 // Part of the program, not of the library: tests and benchmarks keep their environment.
 #include <array>
@@ -11,9 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "app/exit_code.hpp"
+
 namespace {
 
-/// What the library of UCX reads when it is loaded. Set by the user, they stay as they are.
+/// Variables that UCX reads when it is loaded. Values that the user has set are kept.
 constexpr std::array<const char*, 3> kUcxLeavesSignals = {
     "UCX_ERROR_SIGNALS=", "UCX_HANDLE_ERRORS=none", "UCX_DEBUG_SIGNO=0"};
 
@@ -26,8 +28,8 @@ bool Has(char** environment, const char* setting) {
   return false;
 }
 
-/// Restarts the program with UCX's variables, once: libc forgets what setenv() does here.
-void LeaveFatalSignalsAlone(char** argv, char** environment) {
+/// Restarts the program once with UCX's variables: setenv() has no effect this early.
+void DisableUcxSignalHandlers(char** argv, char** environment) {
   std::size_t count = 0;
   while (environment[count] != nullptr) ++count;
   auto* const entries =
@@ -39,31 +41,31 @@ void LeaveFatalSignalsAlone(char** argv, char** environment) {
   }
   entries[count] = nullptr;
   if (count == before) return;
-  execve("/proc/self/exe", argv, entries);  // returns only where there is no /proc
+  execve("/proc/self/exe", argv, entries);  // returns only without /proc
 }
 
-/// The terminal has sent it to the whole process group, of which the program is a part.
-bool ProgramHasIt(const siginfo_t& info) {
+/// Whether a terminal sent the signal to the whole process group, which includes the program.
+bool SentToGroup(const siginfo_t& info) {
   return info.si_code == SI_KERNEL && info.si_signo != SIGHUP && info.si_signo != SIGTERM;
 }
 
-/// Somebody asked for it: nothing to report.
-bool IsAsked(int signal) {
+/// Whether the signal is a request to end, which is not reported.
+bool IsRequest(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGPIPE;
 }
 
 [[noreturn]] void EndAs(int status) {
   if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
-  if (IsAsked(WTERMSIG(status))) _exit(128 + WTERMSIG(status));
+  if (IsRequest(WTERMSIG(status))) _exit(troupe::ExitCodeOfSignal(WTERMSIG(status)));
   std::array<char, 128> line{};
   const char* const name = sigdescr_np(WTERMSIG(status));
   const int length = std::snprintf(line.data(), line.size(), "troupe: killed by signal %d (%s)\n",
                                    WTERMSIG(status), name == nullptr ? "?" : name);
   static_cast<void>(!write(STDERR_FILENO, line.data(), static_cast<std::size_t>(length)));
-  _exit(128 + WTERMSIG(status));
+  _exit(troupe::ExitCodeOfSignal(WTERMSIG(status)));
 }
 
-/// Reaps whatever ends, which as process 1 may be any orphan.
+/// Reaps all ended children; process 1 also gets every orphan.
 void Reap(pid_t program) {
   int status = 0;
   for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -71,10 +73,10 @@ void Reap(pid_t program) {
   }
 }
 
-/// Process 1 of a container: the kernel gives it every orphan to reap, and drops the signals that
-/// it does not handle. So process 1 does that and nothing else, and the program is its child.
-/// Returns in the child, and where there can be none.
-void StandAsInit() {
+/// Makes process 1 of a container an init, with the program as its child: the kernel gives process
+/// 1 every orphan to reap, and drops signals that it does not handle. Returns in the child, and if
+/// there can be none.
+void ServeAsInit() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -88,14 +90,14 @@ void StandAsInit() {
     siginfo_t info{};
     const int number = sigwaitinfo(&all, &info);
     if (number == SIGCHLD) Reap(program);
-    if (number <= 0 || number == SIGCHLD || ProgramHasIt(info)) continue;
+    if (number <= 0 || number == SIGCHLD || SentToGroup(info)) continue;
     kill(program, number);
   }
 }
 
 void AtStart(int, char** argv, char** environment) {
-  if (getpid() == 1) StandAsInit();
-  LeaveFatalSignalsAlone(argv, environment);
+  if (getpid() == 1) ServeAsInit();
+  DisableUcxSignalHandlers(argv, environment);
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const at_start)(int, char**, char**) = AtStart;
 

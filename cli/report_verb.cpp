@@ -3,10 +3,10 @@
 #include <memory>
 #include <stdexcept>
 
+#include "app/find_run.hpp"
+#include "app/report.hpp"
+#include "app/run_metrics.hpp"
 #include "cli/commands.hpp"
-#include "cli/find_run.hpp"
-#include "cli/report.hpp"
-#include "cli/run_metrics.hpp"
 
 namespace troupe {
 namespace {
@@ -44,7 +44,7 @@ int ReportRuns(const ReportArguments& arguments) {
 void AddReport(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
       "report",
-      "Write one HTML page about a run, or several to compare: loss with what was held out,\n"
+      "Write one HTML page about a run, or several to compare: training and held-out loss,\n"
       "learning rate, gradient norm and speed by step, drawn over each other, and the\n"
       "timeline of the last step of each. The page needs no other file and no network.\n"
       "Exit code: 0 done, 1 a file cannot be read or written, 2 wrong arguments.");
@@ -60,8 +60,7 @@ void AddReport(CLI::App& app, Command& command) {
                    "write the values of metrics.jsonl of the (first) run to this file, too, a\n"
                    "row per step")
       ->type_name("FILE");
-  verb->callback(
-      [&command, arguments] { command = [arguments] { return ReportRuns(*arguments); }; });
+  SetCommand(*verb, command, [arguments] { return ReportRuns(*arguments); });
 }
 
 }  // namespace troupe

@@ -10,8 +10,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "app/find_run.hpp"
 #include "cli/commands.hpp"
-#include "cli/find_run.hpp"
 #include "trace/analyze/live.hpp"
 #include "trace/clock.hpp"
 #include "trace/run_files.hpp"
@@ -27,17 +27,17 @@ struct TopArguments {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
-/// The job's processes run on this machine's clock if the newest thing they noted has just been.
+/// Whether the newest record is recent, so that the job's processes use this machine's clock.
 bool IsLive(std::int64_t newest_ns, std::int64_t now_ns) {
   return newest_ns <= now_ns && now_ns - newest_ns < 3600 * kSecondNs;
 }
 
-/// One that has ended and that nobody has asked about yet, a zombie, runs no more.
+/// Whether the process runs; a zombie has ended.
 bool Runs(std::int64_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
   if (!std::getline(file, stat)) return false;
-  // "PID (NAME) STATE ...", and the name may hold anything.
+  // "PID (NAME) STATE ..."; the name may contain any character.
   const std::size_t name_end = stat.rfind(") ");
   if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
   return stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X';
@@ -53,7 +53,7 @@ std::size_t LinesOfTerminal() {
   return known ? size.ws_row - 5U : 1000;
 }
 
-/// One look at the run. Returns whether the job still runs.
+/// Prints the current state of the run. Returns whether the job still runs.
 bool Show(const TopArguments& arguments, bool terminal) {
   const RunFiles read = ReadRunFiles(arguments.run);
   const std::vector<TraceFile>& files = read.files;
@@ -89,21 +89,19 @@ int Top(const TopArguments& arguments) {
 void AddTop(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
       "top",
-      "Show what the actors of a run are doing: the handler that runs, messages that wait and for\n"
-      "how long, the last handler, credits left. Reads the traces in the run directory and asks "
-      "the\n"
-      "job nothing, so it works on one that is stuck, and on one that was killed. Runs until "
-      "the\n"
-      "job ends. Exit code: 0, 1 there is nothing to read, 2 wrong arguments.");
+      "Show the actors of a run: the running handler, messages that wait and for how long, the\n"
+      "last handler, credits left. Reads only the traces in the run directory, so it works on a\n"
+      "job that is stuck or was killed. Runs until the job ends.\n"
+      "Exit code: 0 done, 1 there is nothing to read, 2 wrong arguments.");
   auto arguments = std::make_shared<TopArguments>();
   verb->add_option("RUN", arguments->run, "run directory; runs/latest, or NAME for the newest")
       ->required()
       ->transform(FindRun);
-  verb->add_option("--every", arguments->every_s, "seconds between two looks")
+  verb->add_option("--every", arguments->every_s, "seconds between updates")
       ->type_name("S")
       ->check(CLI::Range(0.05, 3600.0));
-  verb->add_flag("--once", arguments->once, "look once");
-  verb->callback([&command, arguments] { command = [arguments] { return Top(*arguments); }; });
+  verb->add_flag("--once", arguments->once, "print once and exit");
+  SetCommand(*verb, command, [arguments] { return Top(*arguments); });
 }
 
 }  // namespace troupe

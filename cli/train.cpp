@@ -1,15 +1,16 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/cluster_run.hpp"
+#include "app/cluster_run.hpp"
 #include "cli/commands.hpp"
+#include "cli/shared_arguments.hpp"
 
 namespace troupe {
 
 void AddTrain(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
       "train",
-      "Train a configuration in this process, every rank on a thread of its own, or\n"
+      "Train a configuration in this process, every rank on a separate thread, or\n"
       "with --local in several processes of this machine.\n"
       "Prints a line per step and leaves a run directory with the resolved\n"
       "configuration, metrics.jsonl, the trace and the final weights. Ctrl-C finishes the\n"
@@ -28,7 +29,7 @@ void AddTrain(CLI::App& app, Command& command) {
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  verb->callback([&command, arguments] { command = [arguments] { return RunHere(*arguments); }; });
+  SetCommand(*verb, command, [arguments] { return RunHere(*arguments); });
 }
 
 }  // namespace troupe

@@ -11,7 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{100};
-// Accepted in one go: those that have proven the key are not kept waiting for long.
+// Accepted per call: bounds the delay of connections that have proven the key.
 constexpr int kBatch = 256;
 
 }  // namespace
@@ -24,18 +24,19 @@ std::optional<std::string> RefusalLog::Note(const std::string& address) {
 }
 
 std::optional<std::string> RefusalLog::Total() {
-  if (count_ <= num_said_) return std::nullopt;
-  num_said_ = count_;
+  if (count_ <= num_reported_) return std::nullopt;
+  num_reported_ = count_;
   return "refused " + std::to_string(count_) +
          " connections that could not prove the run key, the last from " + last_;
 }
 
 Acceptor::Acceptor(Socket listener, const RunKey& join_key, ProcessId self,
-                   std::function<void(const std::string& line)> say, TlsUse tls, PlaceLimits limits)
+                   std::function<void(const std::string& line)> print, TlsUse tls,
+                   PlaceLimits limits)
     : listener_(std::move(listener)),
       join_key_(join_key),
       self_(self),
-      say_(std::move(say)),
+      print_(std::move(print)),
       tls_(std::move(tls)),
       limits_(limits) {}
 
@@ -64,16 +65,15 @@ std::vector<Arrival> Acceptor::Serve(const PollSet& polls, Deadline now) {
   }
   pending_.remove_if([](const Pending& pending) { return pending.over; });
   if (polls.Ready(listener_.fd()) != 0) Admit(now, arrivals);
-  // Last: both of the above may add some, and some that are over already.
+  // Last, because Advance and Admit may add elements, some of which are already over.
   for (Securing& securing : securing_) {
-    if (securing.over) continue;  // at its very beginning
+    if (securing.over) continue;  // ended when it started
     const bool ready = polls.Ready(securing.handshake.fd()) != 0;
     if (ready || now >= securing.began + kHandshakeTime)
       securing.over = Secure(securing, now, arrivals);
   }
   if (polls.Ready(listener_.fd()) != 0) Admit(now, arrivals);
-  // After Admit, where a new connection may be secured at once. Elements are not assignable, so the
-  // deque is rebuilt.
+  // After Admit, which may add elements. Elements are not assignable, so the deque is rebuilt.
   std::deque<Securing> left;
   for (Securing& securing : securing_)
     if (!securing.over) left.push_back(std::move(securing));
@@ -91,13 +91,13 @@ void Acceptor::Admit(Deadline now, std::vector<Arrival>& arrivals) {
       } catch (const SocketError&) {
         continue;  // already gone
       }
-      // A member has sent its Opening by now, most likely.
+      // A member has usually sent its Opening by now.
       if (Advance(pending_.back(), now, arrivals)) pending_.pop_back();
     }
   } catch (const SocketError& error) {
-    // Most likely no descriptors are left: trying at once again would only burn time.
+    // Usually out of descriptors: an immediate retry would only burn CPU time.
     pause_until_ = now + kPause;
-    if (say_ && !std::exchange(said_full_, true)) say_(error.what());
+    if (print_ && !std::exchange(reported_full_, true)) print_(error.what());
   }
   Evict();
 }
@@ -130,9 +130,9 @@ void Acceptor::Evict() {
   }
 }
 
-void Acceptor::SayTotal() {
+void Acceptor::ReportTotal() {
   const auto line = log_.Total();
-  if (line && say_) say_(*line);
+  if (line && print_) print_(*line);
 }
 
 bool Acceptor::Advance(Pending& pending, Deadline now, std::vector<Arrival>& arrivals) {
@@ -191,7 +191,7 @@ void Acceptor::Proven(Pending& pending, Deadline now, std::vector<Arrival>& arri
                            other, handshake.session(), now});
       securing_.back().over = Secure(securing_.back(), now, arrivals);
     } catch (const std::runtime_error& error) {
-      if (say_) say_(error.what());
+      if (print_) print_(error.what());
     }
     return;
   }
@@ -214,11 +214,11 @@ bool Acceptor::Secure(Securing& securing, Deadline now, std::vector<Arrival>& ar
       return true;
     }
   } catch (const SocketError& error) {
-    if (say_) say_(error.what());
+    if (print_) print_(error.what());
     return true;
   }
-  if (say_) say_(handshake.problem());
-  // What was only lost comes again.
+  if (print_) print_(handshake.problem());
+  // After a lost connection the other side tries again.
   if (!handshake.lost())
     arrivals.push_back({Socket(), securing.other, securing.session, handshake.problem()});
   return true;
@@ -226,7 +226,7 @@ bool Acceptor::Secure(Securing& securing, Deadline now, std::vector<Arrival>& ar
 
 void Acceptor::Refuse(const Pending& pending) {
   const auto line = log_.Note(pending.from);
-  if (line && say_) say_(*line);
+  if (line && print_) print_(*line);
 }
 
 }  // namespace troupe

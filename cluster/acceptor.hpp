@@ -1,10 +1,10 @@
-// The listening side of a process while its job meets: strangers are kept small and short, so that
-// many of them do not delay a member.
+// The listening side of a process while its job meets. Unauthenticated connections are cheap and
+// short-lived, so that many of them do not delay a member.
 //
-//   every connection is accepted at once; what it has already sent is read at once, too
-//   each ends after kHandshakeTime in all, however its bytes drip; TLS, which only those that have
-//   proven the key get to, takes no place and may take as long again
-//   when there are more than the places, in all or of one address, places.hpp decides who goes
+//   every connection is accepted at once, and the bytes it has already sent are read at once
+//   a handshake must finish within kHandshakeTime, however slowly its bytes arrive
+//   TLS starts after the run key is proven: it occupies no place and has another kHandshakeTime
+//   when the places run out, in total or for one address, places.hpp chooses the ones to drop
 #pragma once
 
 #include <chrono>
@@ -25,54 +25,55 @@
 
 namespace troupe {
 
-/// How long a handshake may take, on either side.
+/// The time limit of a handshake, on either side.
 inline constexpr std::chrono::milliseconds kHandshakeTime{2000};
 
-/// A connection whose other side has the run key.
+/// A connection that has proven the run key.
 struct Arrival {
   Socket socket;
   Opening other;
   RunKey session;
-  /// Not empty: another wire version, TLS on one side only or refused; the connection is of no
-  /// further use.
+  /// Not empty: the connection is unusable because of another wire version, or because TLS is on at
+  /// one end only or has failed.
   std::string problem;
-  Socket wire = {};  ///< with TLS, the TCP socket below, to be asked
+  Socket wire = {};  ///< with TLS, the underlying TCP socket, for queries only
 };
 
-/// Counts the connections that could not prove the key: a line for the first, one for all.
+/// Counts connections that could not prove the run key. Reports the first one and the total.
 class RefusalLog {
  public:
-  /// The line to print now, if any.
+  /// Counts one connection. Returns the line to print now, if any.
   std::optional<std::string> Note(const std::string& address);
-  /// "refused 300 connections that could not prove the run key, the last from 10.0.0.9"; nothing
-  /// where an earlier line has said all of it.
+  /// "refused 300 connections that could not prove the run key, the last from 10.0.0.9". Nothing if
+  /// all of them have been reported before.
   std::optional<std::string> Total();
   std::uint64_t count() const { return count_; }
 
  private:
   std::uint64_t count_ = 0;
-  std::uint64_t num_said_ = 1;  ///< of count_; the first one is said at once
-  std::string last_;            ///< address
+  std::uint64_t num_reported_ = 1;  ///< of count_; Note reports the first
+  std::string last_;                ///< address
 };
 
-/// One thread, no waiting: a loop adds its descriptors to a PollSet, waits and calls Serve.
+/// Runs on one thread and never blocks: a loop adds its descriptors to a PollSet, waits and calls
+/// Serve.
 class Acceptor {
  public:
   Acceptor(Socket listener, const RunKey& join_key, ProcessId self,
-           std::function<void(const std::string& line)> say, TlsUse tls = {},
+           std::function<void(const std::string& line)> print, TlsUse tls = {},
            PlaceLimits limits = {});
 
-  /// From now on connections of this run are accepted, too.
+  /// From now on also accepts connections of this run.
   void set_run(std::uint64_t run) { run_ = run; }
   void AddTo(PollSet& polls, Deadline now) const;
-  /// When Serve has something to do even if nothing is ready.
+  /// The next time at which Serve has work even if no descriptor is ready.
   Deadline NextDeadline(Deadline now) const;
-  /// Those that have proven the key since the last call.
+  /// Returns the connections that have proven the key since the last call.
   std::vector<Arrival> Serve(const PollSet& polls, Deadline now);
 
   std::uint64_t num_refused() const { return log_.count(); }
-  /// Prints how many were refused. At the end of listening.
-  void SayTotal();
+  /// Prints the number of refused connections. Call it when listening ends.
+  void ReportTotal();
   Address address() const { return listener_.local_address(); }
 
  private:
@@ -85,7 +86,7 @@ class Acceptor {
     bool over = false;
   };
 
-  /// One that has proven the key, on its way to TLS.
+  /// A connection that has proven the key and is in its TLS handshake.
   struct Securing {
     TlsHandshake handshake;
     Opening other;
@@ -96,14 +97,14 @@ class Acceptor {
 
   void Admit(Deadline now, std::vector<Arrival>& arrivals);
   Pending NewPending(Socket socket, Deadline now) const;
-  /// Drops those beyond the limits.
+  /// Drops connections beyond the limits.
   void Evict();
-  /// Moves a handshake on; true when it is over.
+  /// Advances a handshake. True when it is over.
   bool Advance(Pending& pending, Deadline now, std::vector<Arrival>& arrivals);
   bool Exchange(Pending& pending);
-  /// Of a handshake that has ended with the key proven.
+  /// Handles a handshake that has ended with the key proven.
   void Proven(Pending& pending, Deadline now, std::vector<Arrival>& arrivals);
-  /// As Advance.
+  /// Like Advance.
   bool Secure(Securing& securing, Deadline now, std::vector<Arrival>& arrivals);
   void Refuse(const Pending& pending);
 
@@ -111,14 +112,14 @@ class Acceptor {
   RunKey join_key_;
   ProcessId self_;
   std::uint64_t run_ = 0;
-  std::function<void(const std::string& line)> say_;
+  std::function<void(const std::string& line)> print_;
   TlsUse tls_;
   PlaceLimits limits_;
   RefusalLog log_;
   std::list<Pending> pending_;     ///< oldest first
   std::deque<Securing> securing_;  ///< oldest first
-  Deadline pause_until_{};         ///< no descriptors left: no new connections before
-  bool said_full_ = false;
+  Deadline pause_until_{};         ///< out of descriptors: accept nothing before
+  bool reported_full_ = false;
 };
 
 }  // namespace troupe

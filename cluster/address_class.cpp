@@ -17,7 +17,7 @@ static Ipv4 FromBytes(const std::uint8_t* bytes) {
   return address;
 }
 
-/// The address that `host` spells, an IPv4 one where it is mapped into IPv6; monostate for a name.
+/// Parses a literal address; one mapped into IPv6 becomes IPv4. monostate for a name.
 static std::variant<std::monostate, Ipv4, Ipv6> Parse(const std::string& host) {
   std::array<std::uint8_t, 4> four{};
   if (inet_pton(AF_INET, host.c_str(), four.data()) == 1) return FromBytes(four.data());
@@ -29,7 +29,7 @@ static std::variant<std::monostate, Ipv4, Ipv6> Parse(const std::string& host) {
   return six;
 }
 
-/// Whether the first `bits` of both are the same.
+/// Whether the first `bits` bits of both are equal.
 static bool Inside(Ipv4 address, Ipv4 network, unsigned bits) {
   return (address ^ network) >> (32U - bits) == 0;
 }

@@ -1,4 +1,4 @@
-// Bytes that wait to go on, never more than a limit.
+// A bounded queue of bytes.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// First in, first out. Its memory is touched only as far as it has been filled.
+/// First in, first out. Touches its memory only as far as it has been filled.
 class ByteQueue {
  public:
   explicit ByteQueue(std::size_t capacity)
@@ -16,11 +16,11 @@ class ByteQueue {
 
   bool empty() const { return begin_ == end_; }
   bool full() const { return end_ - begin_ == capacity_; }
-  /// What is in it, oldest first.
+  /// The content, oldest first.
   std::span<const std::byte> data() const { return {bytes_.get() + begin_, end_ - begin_}; }
-  /// Where to put what comes next: not empty unless the queue is full. Then say Added.
+  /// Where to write the next bytes; empty only if the queue is full. Call Added afterwards.
   std::span<std::byte> room() {
-    // Moved seldom: at most once for every quarter of the queue that has come.
+    // Moves the content at most once per quarter of the capacity received.
     if (begin_ > 0 && capacity_ - end_ < capacity_ / 4) {
       std::copy(bytes_.get() + begin_, bytes_.get() + end_, bytes_.get());
       end_ -= begin_;

@@ -1,4 +1,4 @@
-// Numbers and texts as bytes, in network order. Reading checks every length before it is used.
+// Encodes and decodes numbers and texts in network byte order. Reading checks every length first.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// Bytes that are not what docs/wire.md says.
+/// Bytes that do not match docs/wire.md.
 struct WireError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -23,10 +23,10 @@ class ByteWriter {
   void I32(std::int32_t value) { U32(static_cast<std::uint32_t>(value)); }
   void I64(std::int64_t value) { U64(static_cast<std::uint64_t>(value)); }
   void Raw(std::span<const std::byte> bytes) {
-    // GCC 12 takes an insert() into a vector that it knows to be empty for an overflow.
+    // GCC 12 reports a false overflow for insert() into a vector known to be empty.
     for (const std::byte byte : bytes) bytes_.push_back(byte);
   }
-  /// Its length in 4 bytes, then itself.
+  /// The length in 4 bytes, then the text.
   void Text(const std::string& text) {
     U32(static_cast<std::uint32_t>(text.size()));
     Raw(std::as_bytes(std::span(text)));
@@ -63,7 +63,7 @@ class ByteReader {
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
   std::size_t left() const { return bytes_.size(); }
-  /// Nothing may follow.
+  /// Throws WireError if bytes are left.
   void End() const {
     if (!bytes_.empty())
       throw WireError("expected the end, got " + std::to_string(bytes_.size()) + " more bytes");

@@ -13,7 +13,7 @@ void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);  // refused: it stays as it was
+  setrlimit(RLIMIT_NOFILE, &limit);  // on failure the limit is unchanged
 }
 
 }  // namespace troupe

@@ -1,13 +1,13 @@
-// How many files and sockets this process may have open.
+// The limit of files and sockets this process may have open.
 #pragma once
 
 #include <cstddef>
 
 namespace troupe {
 
-/// The soft limit of open files.
+/// The soft limit.
 std::size_t DescriptorLimit();
-/// Raises the soft limit to the hard one. To be called before there are threads.
+/// Raises the soft limit to the hard one. Call it before threads exist.
 void RaiseDescriptorLimit();
 
 }  // namespace troupe

@@ -14,9 +14,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRetryAfter{100};
-// A host that does not answer at all; the kernel alone would try for two minutes.
+// For a host that does not answer at all; the kernel alone would try for two minutes.
 constexpr milliseconds kConnectTime{5000};
-// Of the other side, to read what we sent: it may have thousands of connections to look at.
+// Time for the other side to read our Opening: it may have thousands of connections to serve.
 constexpr milliseconds kFirstByteTime{10'000};
 constexpr int kMostTlsLost = 3;
 
@@ -62,7 +62,7 @@ Dialer::Status Dialer::Serve(const PollSet& polls, Deadline now) {
     handshake_ = Handshake::Initiate(join_key_, opening);
     output_ = handshake_->TakeOutput();
     connected_at_ = now;
-    heard_ = false;
+    received_ = false;
     next_ = now + kHandshakeTime;
   }
   if (ready) Exchange(now);
@@ -74,7 +74,7 @@ void Dialer::TimeOut(Deadline now) {
   static const std::string kSilent = "it accepts connections, but does not answer";
   if (!handshake_) return Retry("connection timed out", now);
   const Deadline patience = connected_at_ + kFirstByteTime;
-  if (heard_ || now >= patience) return Retry(kSilent, now);
+  if (received_ || now >= patience) return Retry(kSilent, now);
   error_ = kSilent;
   refused_ = false;
   next_ = patience;
@@ -82,7 +82,7 @@ void Dialer::TimeOut(Deadline now) {
 
 void Dialer::Begin(Deadline now) {
   try {
-    // Anew every round: a name may be given to another machine while we wait.
+    // Resolved again in every round: the name may move to another machine meanwhile.
     if (addresses_.empty()) addresses_ = Resolve(options_.address);
     const ResolvedAddress address = addresses_.front();
     addresses_.erase(addresses_.begin());
@@ -126,7 +126,7 @@ void Dialer::Exchange(Deadline now) {
         over = "it closed the connection before it had proven the run key";
         break;
       }
-      if (!std::exchange(heard_, true)) next_ = now + kHandshakeTime;
+      if (!std::exchange(received_, true)) next_ = now + kHandshakeTime;
       handshake_->Receive(std::span(bytes).first(*n));
       const auto output = handshake_->TakeOutput();
       output_.insert(output_.end(), output.begin(), output.end());

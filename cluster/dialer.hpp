@@ -1,15 +1,17 @@
-// The connecting side: tries one address until the other proves the run key, or a deadline.
+// The connecting side: tries one address until the other side proves the run key, or until a
+// deadline.
 //
 //   refused, unreachable, unknown name    tries again: the other may not listen yet
 //   silent for kFirstByteTime             tries again
-//   closed before it proved the key       tries again: its places may have been taken
+//   closed before it proved the key       tries again: it may have been evicted
 //   not a Troupe process, another key     fails
 //   another wire version                  fails
-//   TLS on one side only, or refused      fails; broken while it is begun: tries again, twice
-//   not the process it should be          fails when joining, else tries again
+//   TLS on one side only, or refused      fails
+//   connection broken during TLS          tries again, twice
+//   not the expected process              fails when joining, else tries again
 //
-// The handshake's time begins with the other side's first byte: until then it may be busy with
-// others, and a connection that is given up loses its turn.
+// The handshake's time limit starts with the other side's first byte. Until then the other side may
+// be busy with other connections, and giving up would lose this one's turn.
 #pragma once
 
 #include <chrono>
@@ -32,12 +34,12 @@ struct DialOptions {
   ProcessId self = 0;
   ProcessId other = 0;
   std::uint64_t run = 0;
-  Deadline not_before{};  ///< of the first attempt
+  Deadline not_before{};  ///< the earliest time of the first attempt
   TlsUse tls = {};
 };
 
-/// One thread, no waiting (but for resolving a name): a loop adds its descriptor to a PollSet,
-/// waits and calls Serve.
+/// Runs on one thread and never blocks, except to resolve a name: a loop adds its descriptor to a
+/// PollSet, waits and calls Serve.
 class Dialer {
  public:
   enum class Status { kTrying, kConnected, kFailed };
@@ -45,22 +47,22 @@ class Dialer {
   Dialer(const RunKey& join_key, DialOptions options);
 
   void AddTo(PollSet& polls) const;
-  /// When Serve has something to do even if nothing is ready.
+  /// The next time at which Serve has work even if no descriptor is ready.
   Deadline NextDeadline() const;
   Status Serve(const PollSet& polls, Deadline now);
 
   Status status() const { return status_; }
   const DialOptions& options() const { return options_; }
-  /// When failed: a whole sentence. While trying: what stopped the last attempt, "connection
-  /// refused"; empty before one has failed.
+  /// When failed: a whole sentence. While trying: the error of the last attempt, "connection
+  /// refused"; empty before the first one has failed.
   const std::string& error() const { return error_; }
-  /// While trying: nothing listened there at the last attempt.
+  /// While trying: the last attempt was refused because nothing listened there.
   bool refused() const { return refused_; }
-  /// When failed: of `error`.
+  /// When failed: the kind of `error`.
   JoinFault fault() const { return fault_; }
-  /// When connected, once.
+  /// When connected; call it once.
   Socket TakeSocket() { return std::move(socket_); }
-  /// With TLS, the TCP socket below, to be asked. When connected, once.
+  /// With TLS, the underlying TCP socket, for queries only. When connected; call it once.
   Socket TakeWire() { return std::move(wire_); }
   const RunKey& session() const { return handshake_->session(); }
 
@@ -81,16 +83,16 @@ class Dialer {
   std::string error_;
   bool refused_ = false;
   JoinFault fault_ = JoinFault::kOther;
-  std::vector<ResolvedAddress> addresses_;  ///< left of this round
+  std::vector<ResolvedAddress> addresses_;  ///< of this round, not tried yet
   Socket socket_;                           ///< empty between attempts
   std::optional<Handshake> handshake_;      ///< once connected
   Deadline connected_at_{};                 ///< valid with handshake_
-  bool heard_ = false;                      ///< in this attempt, anything at all
+  bool received_ = false;                   ///< any byte in this attempt
   std::vector<std::byte> output_;
-  std::optional<TlsHandshake> securing_;  ///< once the key is proven
+  std::optional<TlsHandshake> securing_;  ///< while in the TLS handshake
   Socket wire_;
   int num_tls_lost_ = 0;
-  Deadline next_{};  ///< between attempts: of the next; in one: its end
+  Deadline next_{};  ///< between attempts: start of the next; during one: its deadline
 };
 
 }  // namespace troupe

@@ -9,20 +9,20 @@ namespace troupe {
 
 namespace {
 
-/// A pair of variables that together say "I of N".
+/// A pair of variables with the meaning "I of N".
 struct PairSource {
   std::string index;
   std::string count;
   std::string name() const { return index + "/" + count; }
 };
 
-/// What a source says.
+/// The place that one source gives.
 struct PlaceClaim {
   std::string source;   ///< "--node", "PMI_RANK/PMI_SIZE"
-  bool plural = false;  ///< "say", not "says"
+  bool plural = false;  ///< "say" instead of "says"
   int index = 0;
   int count = 1;
-  std::string Says() const {
+  std::string Text() const {
     return source + (plural ? " say " : " says ") + std::to_string(index) + "/" +
            std::to_string(count);
   }
@@ -37,7 +37,7 @@ static const PairSource kTorchNodes{"GROUP_RANK", "GROUP_WORLD_SIZE"};
 static const PairSource kTorchWorkers{"RANK", "WORLD_SIZE"};
 static const PairSource kKubernetes{"JOB_COMPLETION_INDEX", "TROUPE_NUM_NODES"};
 
-/// A number from 0 in digits alone; none otherwise.
+/// A number >= 0 written in digits only, or nothing.
 static std::optional<int> NumberOf(std::string_view text) {
   int number = 0;
   const char* const end = text.data() + text.size();
@@ -48,12 +48,12 @@ static std::optional<int> NumberOf(std::string_view text) {
 
 static PlaceClaim Checked(PlaceClaim claim) {
   if (claim.count >= 1 && claim.index < claim.count) return claim;
-  throw LaunchError(claim.Says() + ", expected " +
+  throw LaunchError(claim.Text() + ", expected " +
                     (claim.count < 1 ? "at least 1 process"
                                      : "a number from 0 to " + std::to_string(claim.count - 1)));
 }
 
-/// "1/4", as --node and TROUPE_NODE have it.
+/// Parses "1/4", the format of --node and TROUPE_NODE.
 static PlaceClaim ParseClaim(const std::string& source, const std::string& text) {
   const auto slash = std::min(text.find('/'), text.size());
   const auto index = NumberOf(std::string_view(text).substr(0, slash));
@@ -84,8 +84,8 @@ static std::optional<PlaceClaim> ReadPair(const Variables& variables, const Pair
   return Checked({pair.name(), true, NumberIn(pair.index, *index), NumberIn(pair.count, *count)});
 }
 
-/// torchrun sets both pairs. They are the same unless it starts several workers on a node; then
-/// GROUP_RANK is one number for all of these, and RANK tells them apart.
+/// torchrun sets both pairs. They are equal unless it starts several workers per node: then
+/// GROUP_RANK is the same for all of these, and RANK differs.
 static void ReadTorch(const Variables& variables, std::vector<PlaceClaim>& claims) {
   const auto workers = ReadPair(variables, kTorchWorkers);
   const auto nodes = ReadPair(variables, kTorchNodes);
@@ -122,7 +122,7 @@ static std::string PlannedText(const ProcessPlan& plan) {
 
 static NodeChoice NoSource(const ProcessPlan& plan) {
   if (plan.num_processes() == 1) return {0, 1, "the plan", LaunchedPer::kProcess};
-  throw LaunchError(PlannedText(plan) + ", and nothing says which of them this is; expected " +
+  throw LaunchError(PlannedText(plan) + ", but the number of this one is not given; expected " +
                     "--node I/N, TROUPE_NODE=I/N, or a launcher's " + kSlurm.name() +
                     " (in a step), " + kOpenMpi.name() + ", " + kPmi.name() + ", " +
                     kTorchNodes.name() + ", " + kTorchWorkers.name() + " or " + kKubernetes.name());
@@ -135,12 +135,12 @@ NodeChoice ChooseNode(const Variables& variables, const std::optional<std::strin
   const PlaceClaim& first = claims.front();
   for (const auto& other : claims) {
     if (other.index == first.index && other.count == first.count) continue;
-    throw LaunchError(first.Says() + ", " + other.Says());
+    throw LaunchError(first.Text() + ", " + other.Text());
   }
   NodeChoice choice{first.index, first.count, first.source, LaunchedPer::kProcess};
   if (first.count == plan.num_processes()) return choice;
   if (first.count != plan.num_nodes()) {
-    throw LaunchError(first.Says() + ", " + PlannedText(plan));
+    throw LaunchError(first.Text() + ", " + PlannedText(plan));
   }
   choice.launched_per = LaunchedPer::kNode;
   return choice;
@@ -149,7 +149,7 @@ NodeChoice ChooseNode(const Variables& variables, const std::optional<std::strin
 std::optional<std::string> TaskOfMany(const Variables& variables) {
   try {
     for (const PlaceClaim& claim : ReadClaims(variables, std::nullopt)) {
-      if (claim.count > 1) return claim.Says();
+      if (claim.count > 1) return claim.Text();
     }
   } catch (const LaunchError&) {
   }

@@ -8,10 +8,10 @@
 namespace troupe {
 namespace {
 
-// The bytes after the name are the ones that a transfer as text would change.
+// The last two bytes detect a transfer that converts line ends.
 constexpr std::array<char, 8> kMagic = {'T', 'R', 'O', 'U', 'P', 'E', '\r', '\n'};
 
-// Of the purpose's 32 bits. The layout of an Opening is for ever, and full.
+// A bit of the 32-bit purpose: the layout of an Opening is full and must not change.
 constexpr std::uint32_t kTlsBit = 0x100;
 
 std::string VersionProblem(const Opening& a, const Opening& b) {
@@ -61,10 +61,10 @@ std::size_t Handshake::wanted() const {
 }
 
 void Handshake::Receive(std::span<const std::byte> bytes) {
-  if (bytes.size() > wanted()) throw WireError("a handshake was given more than it wanted");
+  if (bytes.size() > wanted()) throw WireError("handshake: received more bytes than wanted");
   input_.insert(input_.end(), bytes.begin(), bytes.end());
   if (!opened()) {
-    // Whoever does not even begin like us is not waited for.
+    // Gives up as soon as the first bytes differ from the magic.
     const std::size_t begun = std::min(input_.size(), kMagic.size());
     if (!std::equal(input_.begin(), input_.begin() + static_cast<std::ptrdiff_t>(begun),
                     std::as_bytes(std::span(kMagic)).begin())) {
@@ -115,8 +115,8 @@ void Handshake::ReadProof() {
   input_.clear();
   if (!EqualDigests(claimed, ProofOf(!initiator_))) {
     status_ = Status::kStranger;
-    // Not a proof of anything: a process with another key learns that this is the reason. One that
-    // is closed without it has lost its place, and may come again.
+    // A marker instead of a proof: it tells a process with another key the reason. A process that
+    // is closed without it was evicted and may try again.
     if (!initiator_) output_.assign(std::tuple_size_v<RunKey::Digest>, std::byte{0});
     return;
   }
@@ -131,28 +131,29 @@ void Handshake::ReadProof() {
 
 void Handshake::Judge() {
   status_ = Status::kProven;
-  const Opening& asked = initiator_ ? self_ : *other_;
-  const Opening& answered = initiator_ ? *other_ : self_;
-  if (asked.version != answered.version) {
+  const Opening& initiator = initiator_ ? self_ : *other_;
+  const Opening& acceptor = initiator_ ? *other_ : self_;
+  if (initiator.version != acceptor.version) {
     status_ = Status::kVersion;
-    problem_ = VersionProblem(asked, answered);
-  } else if (asked.tls != answered.tls) {
+    problem_ = VersionProblem(initiator, acceptor);
+  } else if (initiator.tls != acceptor.tls) {
     status_ = Status::kTlsDiffers;
-    const Opening& wants = asked.tls ? asked : answered;
-    const Opening& does_not = asked.tls ? answered : asked;
+    const Opening& wants = initiator.tls ? initiator : acceptor;
+    const Opening& does_not = initiator.tls ? acceptor : initiator;
     problem_ = TlsDifference("process " + std::to_string(wants.from),
                              "process " + std::to_string(does_not.from));
-  } else if (asked.to != answered.from) {
+  } else if (initiator.to != acceptor.from) {
     status_ = Status::kDisagrees;
-    problem_ = "process " + std::to_string(asked.to) + " was expected, process " +
-               std::to_string(answered.from) + " answers";
-  } else if (asked.from != answered.to || asked.purpose != answered.purpose ||
-             asked.purpose < Purpose::kJoin || asked.purpose > Purpose::kTensors) {
+    problem_ = "expected process " + std::to_string(initiator.to) + ", got process " +
+               std::to_string(acceptor.from);
+  } else if (initiator.from != acceptor.to || initiator.purpose != acceptor.purpose ||
+             initiator.purpose < Purpose::kJoin || initiator.purpose > Purpose::kTensors) {
     status_ = Status::kDisagrees;
-    problem_ = "the two sides do not agree what the connection is for";
-  } else if (asked.run != answered.run || (asked.purpose != Purpose::kJoin && asked.run == 0)) {
+    problem_ = "the two sides disagree on the purpose of the connection";
+  } else if (initiator.run != acceptor.run ||
+             (initiator.purpose != Purpose::kJoin && initiator.run == 0)) {
     status_ = Status::kDisagrees;
-    problem_ = "process " + std::to_string(answered.from) + " is not yet or no longer in this run";
+    problem_ = "process " + std::to_string(acceptor.from) + " is not yet or no longer in this run";
   }
 }
 

@@ -1,15 +1,15 @@
 // Two processes prove to each other that they have the run key, before anything else is parsed.
 //
 //   initiator                              acceptor
-//   Opening: who, to whom, what for,  ──▶
-//            a nonce                  ◀──  Opening: the same of itself
+//   Opening: from, to, purpose,       ──▶
+//            a nonce                  ◀──  Opening: the acceptor's
 //   Proof                             ──▶  wrong: 32 zero bytes, then closed
 //                                     ◀──  Proof
 //
-// A Proof is an HMAC, with a key derived from the run key, over the role and both Openings. The
-// fresh nonce of each side makes a recorded one useless, the role one that is sent back. Openings
-// are of a fixed layout that no later version changes, so that two versions that both have the key
-// can say which they are. Sizes and layouts: docs/wire.md.
+// A Proof is an HMAC over the role and both Openings, with a key derived from the run key. The
+// fresh nonce of each side makes a recorded Proof useless, the role one that is sent back. The
+// layout of an Opening never changes, so two versions that both have the key can report which they
+// are. Sizes and layouts: docs/wire.md.
 //
 // Pure: bytes in, bytes out, no socket, no clock.
 #pragma once
@@ -27,10 +27,10 @@
 
 namespace troupe {
 
-/// Of everything that is sent between processes: the Hello, the Roster, the heartbeat.
+/// The version of everything sent between processes: the Hello, the Roster, the heartbeat.
 inline constexpr std::uint32_t kWireVersion = 2;
 
-/// What a connection is for.
+/// The purpose of a connection.
 enum class Purpose : std::uint32_t { kJoin = 1, kControl = 2, kHeartbeat = 3, kTensors = 4 };
 
 struct Opening {
@@ -41,9 +41,9 @@ struct Opening {
   Purpose purpose = Purpose::kJoin;
   ProcessId from = 0;
   ProcessId to = 0;
-  std::uint64_t run = 0;  ///< Roster::nonce, 0 while there is none
+  std::uint64_t run = 0;  ///< Roster::nonce; 0 before there is one
   Nonce nonce{};
-  bool tls = false;  ///< what follows the handshake is to be TLS
+  bool tls = false;  ///< TLS follows the handshake
 };
 
 /// One side of one handshake.
@@ -51,34 +51,34 @@ class Handshake {
  public:
   enum class Status {
     kRunning,
-    kProven,      ///< both have the key and agree; the last output may still be to be sent
+    kProven,      ///< both have the key and agree; the last output may still have to be sent
     kStranger,    ///< the other does not have the key, or, if !opened(), is not a Troupe process
-    kDisagrees,   ///< the other has the key, but is not who it should be: see problem()
-    kVersion,     ///< the other has the key and speaks another wire version: see problem()
-    kTlsDiffers,  ///< the other has the key, and one of the two wants TLS: see problem()
+    kDisagrees,   ///< the other has the key, but is not the expected process: see problem()
+    kVersion,     ///< the other has the key, but uses another wire version: see problem()
+    kTlsDiffers,  ///< the other has the key, but only one of the two wants TLS: see problem()
   };
 
   /// `self.nonce` must be fresh random bytes. `join_key` is RunKey::Derive("join").
   static Handshake Initiate(const RunKey& join_key, const Opening& self);
-  /// Of `self` counts: version, from, run, nonce, tls. A join is accepted from anybody, the rest
-  /// from those that know the run.
+  /// Uses version, from, run, nonce and tls of `self`. Accepts a join from any process, other
+  /// purposes only from processes that know the run.
   static Handshake Accept(const RunKey& join_key, const Opening& self);
 
-  /// How many bytes it waits for: never read more, they belong to whoever uses the connection next.
+  /// Bytes to read now. Never read more: further bytes belong to the connection's next user.
   std::size_t wanted() const;
-  /// At most wanted() bytes, in any pieces.
+  /// Takes at most wanted() bytes, in any pieces.
   void Receive(std::span<const std::byte> bytes);
-  /// What is to be sent now.
+  /// Returns the bytes to send now.
   std::vector<std::byte> TakeOutput();
 
   Status status() const { return status_; }
   /// For kDisagrees, kVersion and kTlsDiffers; the same text on both sides.
   const std::string& problem() const { return problem_; }
-  /// True once the other's Opening is here.
+  /// True once the other's Opening has arrived.
   bool opened() const { return other_.has_value(); }
-  /// What the other said of itself. Only when opened; to be believed only when proven.
+  /// The other's Opening. Only when opened; trustworthy only when proven.
   const Opening& other() const { return *other_; }
-  /// Of this connection only. Only when proven.
+  /// The key of this connection. Only when proven.
   const RunKey& session() const { return *session_; }
 
  private:
@@ -94,7 +94,7 @@ class Handshake {
   bool initiator_;
   Status status_ = Status::kRunning;
   std::string problem_;
-  std::vector<std::byte> input_;  ///< of the frame that is being received
+  std::vector<std::byte> input_;  ///< the incomplete frame
   std::vector<std::byte> output_;
   std::optional<Opening> other_;
   std::array<std::byte, Opening::kBytes> other_bytes_{};
@@ -104,7 +104,7 @@ class Handshake {
 /// "n2 wants TLS, n0 does not: set cluster.tls alike"
 std::string TlsDifference(const std::string& wants, const std::string& does_not);
 
-/// For tests and for the handshake itself.
+/// The wire format of an Opening. For the handshake and for tests.
 std::vector<std::byte> EncodeOpening(const Opening& opening);
 
 }  // namespace troupe

@@ -8,7 +8,8 @@ namespace troupe {
 namespace {
 
 constexpr std::uint32_t kMark = 0x54524842;  // "TRHB"
-// How fast two clocks may drift apart: what an old estimate has to pay against a new one.
+// The largest assumed drift between two clocks: an old estimate loses this much precision over
+// time.
 constexpr std::int64_t kDriftPerMillion = 20;
 
 }  // namespace
@@ -51,7 +52,7 @@ Heartbeat DecodeHeartbeat(std::span<const std::byte, Heartbeat::kBytes> bytes,
 }
 
 void ClockEstimate::Add(const Heartbeat& beat, std::int64_t now_ns) {
-  // Times that cannot be would overflow the sums below.
+  // Impossible times would overflow the sums below.
   constexpr std::int64_t kLongest = std::int64_t{1} << 60;
   const auto possible = [](std::int64_t ns) { return ns >= 0 && ns < kLongest; };
   if (beat.echo_ns == 0 || !possible(beat.echo_ns) || !possible(beat.held_ns) ||
@@ -61,7 +62,7 @@ void ClockEstimate::Add(const Heartbeat& beat, std::int64_t now_ns) {
   if (round_trip_ns < 0) return;
   const std::int64_t aged_ns = round_trip_ns_ + (now_ns - taken_ns_) / 1'000'000 * kDriftPerMillion;
   if (taken_ns_ != 0 && round_trip_ns > aged_ns) return;
-  // The peer's clock said sent_ns half a round trip ago.
+  // The peer's clock read sent_ns half a round trip ago.
   offset_ns_ = now_ns - round_trip_ns / 2 - beat.sent_ns;
   round_trip_ns_ = round_trip_ns;
   taken_ns_ = now_ns;

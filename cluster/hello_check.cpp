@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostKeys = 8;
 constexpr std::size_t kLongestValue = 80;
 
-/// Key to value, of lines "key = value".
+/// Parses lines "key = value".
 std::map<std::string, std::string> ReadLines(const std::string& config) {
   std::map<std::string, std::string> values;
   std::istringstream lines(config);
@@ -33,9 +33,9 @@ std::string Shortened(const std::string& value) {
   return value.size() <= kLongestValue ? value : value.substr(0, kLongestValue) + "...";
 }
 
-std::string Who(const Claim& claim) { return claim.hello.name + " (" + claim.from + ")"; }
+std::string Described(const Claim& claim) { return claim.hello.name + " (" + claim.from + ")"; }
 
-std::string WhoExactly(const Claim& claim) {
+std::string DescribedWithPid(const Claim& claim) {
   return claim.hello.name + " (" + claim.from + ", pid " + std::to_string(claim.hello.pid) + ")";
 }
 
@@ -43,19 +43,19 @@ std::optional<std::string> CheckNumbers(const Hello& first, const std::vector<Cl
   for (const Claim& claim : claims) {
     const Hello& hello = claim.hello;
     if (hello.num_processes != first.num_processes)
-      return Who(claim) + " expects " + std::to_string(hello.num_processes) + " processes, " +
+      return Described(claim) + " expects " + std::to_string(hello.num_processes) + " processes, " +
              first.name + " " + std::to_string(first.num_processes);
     if (hello.process < 0 || hello.process >= first.num_processes)
-      return Who(claim) + " says that it is process " + std::to_string(hello.process) +
+      return Described(claim) + " joined as process " + std::to_string(hello.process) +
              ", expected 0 to " + std::to_string(first.num_processes - 1);
     if (hello.process == 0)
-      return "two say that they are process 0: " + first.name + " and " + WhoExactly(claim);
+      return "two processes joined as process 0: " + first.name + " and " + DescribedWithPid(claim);
   }
   for (std::size_t i = 0; i < claims.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (claims[i].hello.process == claims[j].hello.process)
-        return "two say that they are process " + std::to_string(claims[i].hello.process) + ": " +
-               WhoExactly(claims[j]) + " and " + WhoExactly(claims[i]);
+        return "two processes joined as process " + std::to_string(claims[i].hello.process) + ": " +
+               DescribedWithPid(claims[j]) + " and " + DescribedWithPid(claims[i]);
   return std::nullopt;
 }
 
@@ -73,9 +73,9 @@ std::string DescribeDifferences(const std::string& config, const std::string& fi
   for (const auto& [key, value] : first_values)
     if (!values.contains(key)) keys.insert(key);
   std::string text;
-  std::size_t num_told = 0;
+  std::size_t num_listed = 0;
   for (const std::string& key : keys) {
-    if (num_told++ == kMostKeys) break;
+    if (num_listed++ == kMostKeys) break;
     const auto value = values.find(key);
     const auto first_value = first_values.find(key);
     text += (text.empty() ? "" : "; ") + key +
@@ -96,14 +96,14 @@ std::optional<JoinProblem> FindMismatch(const Hello& first, const std::vector<Cl
             [](const Claim* a, const Claim* b) { return a->hello.process < b->hello.process; });
   for (const Claim* claim : sorted)
     if (claim->hello.build != first.build)
-      return JoinProblem{Who(*claim) + " is built from " + claim->hello.build + ", " + first.name +
-                             " from " + first.build,
+      return JoinProblem{Described(*claim) + " is built from " + claim->hello.build + ", " +
+                             first.name + " from " + first.build,
                          JoinFault::kBuild};
   for (const Claim* claim : sorted) {
     if (claim->hello.config == first.config) continue;
     const std::string differences =
         DescribeDifferences(claim->hello.config, first.config, first.name);
-    return JoinProblem{"the configuration of " + Who(*claim) + " differs from that of " +
+    return JoinProblem{"the configuration of " + Described(*claim) + " differs from that of " +
                        first.name + ": " +
                        (differences.empty() ? "the order of its lines" : differences)};
   }

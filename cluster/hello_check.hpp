@@ -1,4 +1,4 @@
-// Whether the processes that have come fit together. Pure.
+// Checks that the processes that have joined fit together. Pure.
 #pragma once
 
 #include <optional>
@@ -9,19 +9,19 @@
 
 namespace troupe {
 
-/// A Hello and where it came from ("10.0.0.3").
+/// A Hello and the address it came from ("10.0.0.3").
 struct Claim {
   Hello hello;
   std::string from;
 };
 
-/// What does not fit, as one sentence, or nothing. `first` is process 0's own Hello, the others are
-/// compared with it: number of processes, numbers taken twice, build, configuration (by key). Not
-/// all need to be here.
+/// Returns the first mismatch as one sentence, or nothing. `first` is process 0's own Hello,
+/// against which the others are checked: number of processes, duplicate numbers, build,
+/// configuration (by key). `claims` may be incomplete.
 std::optional<JoinProblem> FindMismatch(const Hello& first, const std::vector<Claim>& claims);
 
 /// "run.steps is 200, n0 has 100; data.seed is not set, n0 has 7", at most 8 keys, then "and 5
-/// more". Empty when both have the same keys with the same values.
+/// more". Empty if both have the same keys and values.
 std::string DescribeDifferences(const std::string& config, const std::string& first_config,
                                 const std::string& first_name);
 

@@ -1,4 +1,4 @@
-// Which machine a process runs on, and what of it the process sees.
+// Identifies the machine a process runs on and the namespaces it sees.
 #pragma once
 
 #include <string>
@@ -6,14 +6,15 @@
 namespace troupe {
 
 /// One line: the kernel's boot id, the inode numbers of the net, ipc and pid namespaces, the user.
-/// "boot=4f1c... net=4026531840 ipc=4026531839 pid=4026531836 uid=1000"; what /proc does not
-/// tell is "?" and equal to nothing.
+/// "boot=4f1c... net=4026531840 ipc=4026531839 pid=4026531836 uid=1000". "?" stands for a value
+/// that /proc does not give; it equals nothing.
 std::string HostIdentity();
 
-/// Both run under the same kernel, since the same boot.
+/// Whether both run under the same kernel, since the same boot.
 bool SameMachine(const std::string& a, const std::string& b);
-/// The same machine, namespaces and user: one may attach the other's shared memory by its number.
-/// Mount namespaces are not compared: two containers with a /dev/shm each are not told apart.
+/// Whether machine, namespaces and user are the same, so that one process may attach the other's
+/// shared memory by its number. Mount namespaces are not compared: two containers with separate
+/// /dev/shm are not detected.
 bool SharesMemory(const std::string& a, const std::string& b);
 
 }  // namespace troupe

@@ -41,12 +41,13 @@ PlaceLimits PlacesOf(const JoinOptions& options) {
   const std::size_t limit = options.descriptors != 0 ? options.descriptors : DescriptorLimit();
   const int num_processes = options.self.num_processes;
   const PlaceLimits places = PlacesFor(limit, num_processes);
-  if (places.total < kPromisedPlaces && options.say)
-    options.say(options.self.name + ": the limit of open files (ulimit -n), " +
-                std::to_string(limit) + ", leaves room for " + std::to_string(places.total) +
-                " connections of strangers at a time: more of them can delay the meeting; raise it "
-                "to " +
-                std::to_string(DescriptorsFor(kPromisedPlaces, num_processes)));
+  if (places.total < kPromisedPlaces && options.print)
+    options.print(
+        options.self.name + ": the limit of open files (ulimit -n), " + std::to_string(limit) +
+        ", leaves room for " + std::to_string(places.total) +
+        " unauthenticated connections at a time: more of them can delay the meeting; raise it "
+        "to " +
+        std::to_string(DescriptorsFor(kPromisedPlaces, num_processes)));
   return places;
 }
 
@@ -65,13 +66,13 @@ Socket ListenOn(const Address& address) {
   }
 }
 
-void Progress::Tell(Deadline now, const std::function<std::string()>& line) {
+void Progress::Report(Deadline now, const std::function<std::string()>& line) {
   if (now < next_) return;
   next_ = now + kProgressEvery;
-  if (!options_.say) return;
+  if (!options_.print) return;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - began_).count();
   const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
-  options_.say(line() + ", " + std::to_string(seconds) + " of " + std::to_string(limit) + " s");
+  options_.print(line() + ", " + std::to_string(seconds) + " of " + std::to_string(limit) + " s");
 }
 
 Joined Join(const RunKey& key, const JoinOptions& options) {

@@ -1,17 +1,17 @@
-// How the processes of a job find each other: everybody connects to process 0, shows the run key,
-// says who it is; when all are there and agree, each pair of processes gets its connections.
+// How the processes of a job find each other: each connects to process 0, proves the run key and
+// sends a Hello. When all have joined and agree, each pair of processes gets its connections.
 //
 //   1  every process listens on its own address; process 0 on the join address
-//   2  process p connects to process 0: mutual proof of the run key, then a Hello, authenticated
-//   3  process 0 checks that the Hellos fit together and answers all with a Roster or one refusal,
-//      the same for everybody
+//   2  process p connects to process 0: mutual proof of the run key, then an authenticated Hello
+//   3  process 0 checks that the Hellos fit together and sends all processes the same Roster,
+//      or the same Refusal
 //   4  process p connects to every q < p, once per purpose, with the same mutual proof
-//   (with TLS, every one of these connections is secured directly after the proof)
-//   5  everybody says "ready" to process 0, which says "go"; then the others stop listening, and
-//      process 0 answers those that come too late for as long again
+//      (with TLS, each of these connections is secured directly after the proof)
+//   5  every process sends Ready to process 0, which answers Go; then the others stop listening,
+//      and process 0 answers latecomers for as long again
 //
-// The wire is in docs/wire.md. A connection that does not prove the key within two seconds is
-// closed; thousands at a time do not delay a member (cluster/places.hpp).
+// The wire format is in docs/wire.md. A connection that does not prove the key within two seconds
+// is closed; thousands of these at a time do not delay a member (cluster/places.hpp).
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ namespace troupe {
 class Latecomers;
 class TlsContext;
 
-/// What one process says of itself. Differences between processes are refused by name.
+/// A process's description of itself. Errors name the fields in which processes differ.
 struct Hello {
   ProcessId process = 0;
   int num_processes = 1;
@@ -43,25 +43,25 @@ struct Hello {
   std::string config;  ///< the resolved configuration, one "key = value" a line: must be equal
   std::string host;    ///< identity of the machine: see cluster/host_identity.hpp
   std::int64_t attempt = 0;  ///< restarts before this one: must be equal
-  Address address;           ///< where it listens
+  Address address;           ///< the address it listens on
   std::int64_t pid = 0;
 };
 
-/// What everybody knows once the job has met.
+/// Known to every process once the job has met.
 struct Roster {
   std::vector<Hello> members;  ///< by process
   std::uint64_t nonce = 0;     ///< of this run
-  std::string run_directory;   ///< process 0's, as it wrote it
+  std::string run_directory;   ///< process 0's, as written there
 };
 
-/// One other process, connected.
+/// The connections to one other process.
 struct Peer {
   ProcessId process = 0;
   Socket control;    ///< for the actor systems; the lower number accepted, the higher connected
   Socket heartbeat;  ///< for cluster/watch.hpp
-  /// With TLS, the TCP socket below `heartbeat`: for WatchedPeer::wire.
+  /// With TLS, the TCP socket under `heartbeat`: for WatchedPeer::wire.
   Socket heartbeat_wire = {};
-  /// For transport/tcp/plane.hpp, where JoinOptions::tensors wants it; with the key that only the
+  /// For transport/tcp/plane.hpp, if JoinOptions::tensors asks for it, with the key that only the
   /// two ends of this connection have.
   Socket tensors = {};
   std::optional<RunKey> tensors_session = std::nullopt;
@@ -69,13 +69,13 @@ struct Peer {
 
 struct Joined {
   Roster roster;
-  std::vector<Peer> peers;  ///< everybody but this process, ascending
-  /// Process 0: still listens, to say that the job has met. It may be closed at any time. Null
-  /// where nothing listens.
+  std::vector<Peer> peers;  ///< all processes but this one, ascending
+  /// Process 0 only: still listens, to inform latecomers that the job has met. May be closed at any
+  /// time. Null if nothing listens.
   std::shared_ptr<Latecomers> latecomers = nullptr;
 };
 
-/// A job that could not meet. Every process that process 0 still reaches throws the same problem.
+/// The job could not meet. Every process that process 0 still reaches throws the same problem.
 struct JoinError : std::runtime_error {
   explicit JoinError(const JoinProblem& problem)
       : std::runtime_error(problem.text), fault(problem.fault) {}
@@ -84,36 +84,37 @@ struct JoinError : std::runtime_error {
 };
 
 struct JoinOptions {
-  /// Its address.host is the interface to listen on. Empty: process 0 listens on the seed's host,
-  /// the others on the address that their connection to process 0 has here. Port 0 = any; process 0
-  /// listens on the seed's port.
+  /// Its address.host is the interface to listen on. If empty, process 0 listens on the seed's
+  /// host, and the others on the local address of their connection to process 0. Port 0 = any;
+  /// process 0 listens on the seed's port.
   Hello self;
-  Address seed;               ///< where process 0 listens
+  Address seed;               ///< the address process 0 listens on
   std::string run_directory;  ///< process 0 only
   std::chrono::milliseconds timeout{60'000};
-  std::function<void(const std::string& line)> say;  ///< progress: "waiting for n2"; may be empty
-  std::vector<std::string> names;  ///< by process, for those not heard of yet; empty: n0, n1, ...
-  /// Called once, on the calling thread, with where this process listens; may be empty.
+  std::function<void(const std::string& line)> print;  ///< progress: "waiting for n2"; may be empty
+  std::vector<std::string> names;  ///< by process, for those not joined yet; empty: n0, n1, ...
+  /// Called once, on the calling thread, with the address this process listens on; may be empty.
   std::function<void(const Address& address)> listening;
-  /// Whether two processes are to have a connection for their tensors; the same on all processes.
-  /// Empty: none has.
+  /// Whether two processes need a connection for their tensors; the same on all processes. Empty:
+  /// none do.
   std::function<bool(const Hello& one, const Hello& other)> tensors;
-  /// Secures every connection, from directly after the proof of the run key on. All processes or
-  /// none. It must outlive the connections.
+  /// Secures every connection directly after the proof of the run key. Set by all processes or by
+  /// none. Must outlive the connections.
   const TlsContext* tls = nullptr;
-  /// Open files that this process may have; 0 = what the system says.
+  /// The limit of open files of this process; 0 = the system's.
   std::size_t descriptors = 0;
-  /// Process 0: listens for `timeout` more after the job has met, see Joined::latecomers.
+  /// Process 0 only: keeps listening for `timeout` after the job has met, see Joined::latecomers.
   bool answer_latecomers = true;
 };
 
-/// Blocks until the job has met: at most options.timeout for everybody to come, and as long again,
-/// but no more than 30 s, for the connections between all. Only resolving the seed's name can take
-/// longer. Throws JoinError naming who is missing, who differs and in what, who cannot reach whom,
-/// or what the system refused. A job of one process meets at once, without any socket.
+/// Blocks until the job has met: at most options.timeout for all processes to join, and as long
+/// again, but no more than 30 s, for their connections. Only resolving the seed's name can take
+/// longer. Throws JoinError naming the missing process, the one that differs and its differences,
+/// the pair that cannot connect, or the system's error. A job of one process meets at once, without
+/// any socket.
 ///
-/// A process that joins with another `attempt` than process 0 is told to come back and does so
-/// until its timeout: what is left of the attempt before may overlap with this one.
+/// A process whose `attempt` differs from process 0's retries until its timeout: processes of the
+/// previous attempt may still be running.
 Joined Join(const RunKey& key, const JoinOptions& options);
 
 }  // namespace troupe

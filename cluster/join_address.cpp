@@ -7,9 +7,9 @@
 namespace troupe {
 
 std::string FirstHost(std::string_view host_list) {
-  const auto refuse = [&](const std::string& what) -> std::string {
+  const auto refuse = [&](const std::string& problem) -> std::string {
     throw std::invalid_argument("expected a list of hosts like \"n[0-3,7],m1\", got \"" +
-                                std::string(host_list) + "\"" + what);
+                                std::string(host_list) + "\"" + problem);
   };
   std::string host;
   std::string_view rest = host_list;
@@ -41,7 +41,7 @@ static JoinChoice AtJoinPort(std::string host, std::string source) {
   return choice;
 }
 
-/// The address in `text`, which must say where to connect to.
+/// Parses an address to connect to, which needs a port.
 static JoinChoice Parsed(const std::string& source, const std::string& text) {
   try {
     Address address = ParseAddress(text);
@@ -52,8 +52,9 @@ static JoinChoice Parsed(const std::string& source, const std::string& text) {
   }
 }
 
-/// TROUPE_JOIN and cluster.join: two people's words, of which neither is above the other.
-static std::optional<JoinChoice> Said(const Variables& variables, const ClusterConfig& cluster) {
+/// From TROUPE_JOIN and cluster.join. Neither takes precedence, so they must agree.
+static std::optional<JoinChoice> FromVariableOrKey(const Variables& variables,
+                                                   const ClusterConfig& cluster) {
   const auto* text = FindVariable(variables, "TROUPE_JOIN");
   if (text == nullptr && cluster.join.empty()) return {};
   if (text == nullptr) return Parsed("cluster.join", cluster.join);
@@ -105,14 +106,15 @@ static std::optional<JoinChoice> FromSlurm(const Variables& variables) {
 JoinChoice ChooseJoin(const Variables& variables, const std::optional<std::string>& join_argument,
                       const ClusterConfig& cluster) {
   if (join_argument) return Parsed("--join", *join_argument);
-  if (auto said = Said(variables, cluster)) return *said;
+  if (auto address = FromVariableOrKey(variables, cluster)) return *address;
   if (auto torch = FromTorch(variables)) return *torch;
   if (auto slurm = FromSlurm(variables)) return *slurm;
   if (!cluster.nodes.empty() && !cluster.nodes.front().address.empty()) {
     return AtJoinPort(cluster.nodes.front().address, "cluster.nodes");
   }
   throw LaunchError(
-      "nothing says where process 0 listens; expected --join HOST:PORT, TROUPE_JOIN, cluster.join, "
+      "the address of process 0 is not given; expected --join HOST:PORT, TROUPE_JOIN, "
+      "cluster.join, "
       "MASTER_ADDR and MASTER_PORT, SLURM_STEP_NODELIST, SLURM_JOB_NODELIST or the address of the "
       "first of cluster.nodes");
 }

@@ -1,5 +1,5 @@
-// Where process 0 listens, from the command line, the configuration and the variables that
-// launchers set. Pure; nothing is resolved. There is no default: a process that falls back on
+// Determines where process 0 listens, from the command line, the configuration and the variables
+// that launchers set. Pure; resolves nothing. There is no default: a process that falls back on
 // "localhost" would wait for itself.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-/// The port of process 0 where a source names a host only.
+/// The port of process 0 if a source names only a host.
 inline constexpr std::uint16_t kJoinPort = 7420;
 
 struct JoinChoice {
@@ -22,18 +22,21 @@ struct JoinChoice {
   std::string source;  ///< "--join", "MASTER_ADDR:MASTER_PORT"
 };
 
-/// Where process 0 of a job of several processes listens: the first of
-///   --join (`join_argument`); TROUPE_JOIN and cluster.join, which must agree;
-///   MASTER_ADDR:MASTER_PORT; the first host of SLURM_STEP_NODELIST or SLURM_JOB_NODELIST, and
-///   nodes[0].address, both with port 7420.
-/// Where torchrun's agent keeps its own store on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=True),
-/// the port is 7420, too. Throws LaunchError when there is none, when TROUPE_JOIN and cluster.join
-/// disagree, and when the source that counts is half set or malformed.
+/// Determines the address of process 0 of a job of several processes. The first of these that is
+/// set:
+///   --join (`join_argument`)
+///   TROUPE_JOIN and cluster.join, which must agree
+///   MASTER_ADDR:MASTER_PORT
+///   the first host of SLURM_STEP_NODELIST or SLURM_JOB_NODELIST, port 7420
+///   nodes[0].address, port 7420
+/// If torchrun's agent keeps its own store on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=True), port
+/// 7420 replaces it. Throws LaunchError if none is set, if TROUPE_JOIN and cluster.join disagree,
+/// or if the chosen source is incomplete or malformed.
 JoinChoice ChooseJoin(const Variables& variables, const std::optional<std::string>& join_argument,
                       const ClusterConfig& cluster);
 
 /// The first host of a Slurm host list: "n0" of "n[0-3,7],m1", "r0n02" of "r[0-1]n[02-10]". Throws
-/// std::invalid_argument for what is none.
+/// std::invalid_argument for a malformed list.
 std::string FirstHost(std::string_view host_list);
 
 }  // namespace troupe

@@ -48,7 +48,7 @@ std::optional<JoinMessage> JoinChannel::Next() {
 
 void JoinChannel::ReadSome() {
   std::array<std::byte, 16384> bytes;
-  // Not for ever, even if the other side never stops.
+  // Bounded, since the other side may never stop sending.
   for (int round = 0; round < 256; ++round) {
     const auto n = socket_.TryRead(bytes);
     if (!n) return;

@@ -1,4 +1,4 @@
-// A proven connection on which join messages go both ways, without waiting.
+// A proven connection that carries join messages both ways, without blocking.
 #pragma once
 
 #include <deque>
@@ -15,25 +15,25 @@ namespace troupe {
 
 class JoinChannel {
  public:
-  /// `wire`: with TLS, the TCP socket below, to be asked for the addresses.
+  /// `wire`: with TLS, the underlying TCP socket, used to query the addresses.
   JoinChannel(Socket socket, const RunKey& session, Side self, Socket wire = {});
 
   int fd() const { return socket_.fd(); }
-  /// What to poll for.
+  /// The events to poll for.
   short events() const;
-  /// Sends when Serve() is next called. Throws WireError when it is too large.
+  /// Queues a message for the next Serve(). Throws WireError if it is too large.
   void Send(const JoinMessage& message);
-  /// Writes and reads what is possible. Never throws: whatever goes wrong closes the channel.
+  /// Writes and reads as much as possible. Never throws: any error closes the channel.
   void Serve();
-  /// What has come, in order; also after the end.
+  /// The received messages, in order; also after the end.
   std::optional<JoinMessage> Next();
   bool open() const { return end_.empty(); }
   /// Why it is closed: "it closed the connection". Empty while it is open.
   const std::string& end() const { return end_; }
   bool flushed() const { return output_.empty(); }
-  /// For how long nothing that was sent has been acknowledged, as of the last Serve.
+  /// For how long no sent byte has been acknowledged, as of the last Serve.
   std::chrono::nanoseconds stuck(Deadline now) const { return tcp_.stuck(now); }
-  /// Nothing is sent after what is being sent.
+  /// Half-closes the connection after the bytes being sent.
   void FinishWriting() { socket_.FinishWriting(); }
 
   Address local_address() const { return local_; }

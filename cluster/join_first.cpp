@@ -1,4 +1,5 @@
-// Process 0's side of the meeting: gathers the Hellos, checks that they fit together, answers all.
+// Process 0's side of the meeting: collects the Hellos, checks that they fit together, answers all
+// processes.
 #include <algorithm>
 #include <list>
 #include <optional>
@@ -18,11 +19,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Until those that are on their way can be told, too, that the job does not fit together.
+// Time for processes on their way to join and learn that the job does not fit together.
 constexpr milliseconds kMismatchGrace{1000};
-// Of one that has proven the key, to say who it is.
+// Time for a peer that has proven the key to send its Hello.
 constexpr milliseconds kHelloTime{10'000};
-constexpr milliseconds kFarewellTime{1000};
+constexpr milliseconds kFlushTime{1000};
 
 /// A connection that has proven the key.
 struct Guest {
@@ -32,7 +33,7 @@ struct Guest {
   Deadline came;
   std::optional<Hello> hello = std::nullopt;
   bool ready = false;
-  bool leaving = false;  ///< has been told to come back later
+  bool refused = false;  ///< has been sent a Refusal or a NotNow
 };
 
 class First {
@@ -43,7 +44,7 @@ class First {
         began_(steady_clock::now()),
         acceptor_(ListenOn({self_.address.host.empty() ? options.seed.host : self_.address.host,
                             options.seed.port}),
-                  key.Derive("join"), 0, options.say, TlsOf(options), PlacesOf(options)),
+                  key.Derive("join"), 0, options.print, TlsOf(options), PlacesOf(options)),
         mesh_(0, self_.num_processes) {
     self_.address = acceptor_.address();
     if (options.listening) options.listening(self_.address);
@@ -54,11 +55,11 @@ class First {
     Joined joined{MakeRoster(), {}};
     Meet(joined.roster);
     joined.peers = mesh_.Take();
-    acceptor_.SayTotal();
+    acceptor_.ReportTotal();
     if (options_.answer_latecomers)
       joined.latecomers =
           std::make_shared<Latecomers>(std::move(acceptor_), joined.roster,
-                                       steady_clock::now() + options_.timeout, options_.say);
+                                       steady_clock::now() + options_.timeout, options_.print);
     return joined;
   }
 
@@ -67,19 +68,19 @@ class First {
   void Meet(const Roster& roster);
   Roster MakeRoster() const;
   void Round(Deadline until);
-  void Welcome(Arrival arrival, Deadline now);
-  /// Notes one that has proven the key, but not said who it is.
-  void ListenForHello(const Guest& guest, Deadline now);
-  void Hear(Guest& guest, const Hello& hello);
-  /// Another process with the same number that is here already.
-  const Guest* FirstAs(const Hello& hello) const;
+  void Admit(Arrival arrival, Deadline now);
+  /// Records in `mute_` a peer that has proven the key but whose Hello does not arrive.
+  void CheckHello(const Guest& guest, Deadline now);
+  void Receive(Guest& guest, const Hello& hello);
+  /// Another process with the same number that has joined before, if any.
+  const Guest* JoinedAs(const Hello& hello) const;
   std::vector<Claim> Claims() const;
   std::vector<std::string> Absent() const;
   JoinProblem Absence() const;
   void CheckMeeting() const;
-  /// To those that have been heard; of a Refusal all that have the key may know.
+  /// Sends to all processes that have joined; a Refusal also goes to others that have the key.
   void SendAll(const JoinMessage& message);
-  void Farewell(bool until_closed);
+  void FlushAll(bool until_closed);
   [[noreturn]] void Refuse(const JoinProblem& problem);
 
   const JoinOptions& options_;
@@ -89,10 +90,10 @@ class First {
   Mesh mesh_;
   std::list<Guest> guests_;
   PollSet polls_;
-  bool meeting_ = false;                     ///< the Roster is out
-  std::string key_holder_problem_;           ///< of somebody with the key
-  std::optional<JoinProblem> mesh_failure_;  ///< as a member has reported it
-  std::string mute_;                         ///< of one whose Hello does not arrive
+  bool meeting_ = false;                     ///< the Roster has been sent
+  std::string key_holder_problem_;           ///< found by the Acceptor, of a peer that has the key
+  std::optional<JoinProblem> mesh_failure_;  ///< reported by a member
+  std::string mute_;                         ///< of a peer whose Hello does not arrive
 };
 
 void First::Gather() {
@@ -114,11 +115,11 @@ void First::Gather() {
     }
     if (!mute_.empty()) Refuse({mute_});
     if (now >= deadline) Refuse(Absence());
-    progress.Tell(now, [&] {
+    progress.Report(now, [&] {
       const auto num_processes = static_cast<std::size_t>(self_.num_processes);
       return "waiting for " + Enumerate(absent) + " (" +
              std::to_string(num_processes - absent.size()) + " of " +
-             std::to_string(num_processes) + " are here)";
+             std::to_string(num_processes) + " have joined)";
     });
     Round(std::min(deadline, now + kJoinRound));
   }
@@ -131,7 +132,8 @@ void First::Meet(const Roster& roster) {
   acceptor_.set_run(roster.nonce);
   meeting_ = true;
   SendAll(roster);
-  // Each member finds out by itself what it cannot reach, and says so, before we give up.
+  // Each member detects and reports by itself which peers it cannot reach, before process 0 gives
+  // up.
   const Deadline deadline = steady_clock::now() + MeshTime(options_) + kReportTime;
   Progress progress(options_);
   for (;;) {
@@ -144,18 +146,18 @@ void First::Meet(const Roster& roster) {
         Refuse({guest.hello->name + " left while the job was meeting: " + guest.channel.end()});
       if (!guest.ready) unready.push_back(guest.hello->name);
       if (guest.channel.stuck(now) >= kStuckTime)
-        Refuse({guest.hello->name + " (" + guest.from +
-                "): nothing that is sent to it arrives there, " + kPathAdvice});
+        Refuse({guest.hello->name + " (" + guest.from + "): nothing sent to it arrives there, " +
+                kPathAdvice});
     }
     if (unready.empty() && mesh_.complete()) break;
     if (now >= deadline)
       Refuse({Enumerate(unready) + " did not get ready within " +
               InSeconds(MeshTime(options_) + kReportTime) + " after all processes had come"});
-    progress.Tell(now, [&] { return "connecting: " + Enumerate(unready) + " not yet ready"; });
+    progress.Report(now, [&] { return "connecting: " + Enumerate(unready) + " not yet ready"; });
     Round(std::min(deadline, now + kJoinRound));
   }
   SendAll(Go{});
-  Farewell(/*until_closed=*/false);
+  FlushAll(/*until_closed=*/false);
 }
 
 Roster First::MakeRoster() const {
@@ -177,34 +179,34 @@ void First::Round(Deadline until) {
     if (guest.channel.open()) polls_.Add(guest.channel.fd(), guest.channel.events());
   polls_.Wait(std::min(until, acceptor_.NextDeadline(now)));
   now = steady_clock::now();
-  // Guests first: one that has gone makes place for the same process coming back.
+  // Guests first: one that has left makes room for the same process coming back.
   for (Guest& guest : guests_) {
     guest.channel.Serve();
     while (const auto message = guest.channel.Next()) {
-      if (const auto* hello = std::get_if<Hello>(&*message)) Hear(guest, *hello);
+      if (const auto* hello = std::get_if<Hello>(&*message)) Receive(guest, *hello);
       if (!guest.hello || !meeting_) continue;
       if (const auto* failure = std::get_if<MeshFailure>(&*message))
         mesh_failure_ = failure->problem;
       if (std::holds_alternative<Ready>(*message)) guest.ready = true;
     }
   }
-  for (const Guest& guest : guests_) ListenForHello(guest, now);
+  for (const Guest& guest : guests_) CheckHello(guest, now);
   guests_.remove_if([&](const Guest& guest) {
     if (guest.hello) return !guest.channel.open() && !meeting_;
     return !guest.channel.open() || now >= guest.came + kHelloTime;
   });
-  for (Arrival& arrival : acceptor_.Serve(polls_, now)) Welcome(std::move(arrival), now);
+  for (Arrival& arrival : acceptor_.Serve(polls_, now)) Admit(std::move(arrival), now);
 }
 
-void First::ListenForHello(const Guest& guest, Deadline now) {
-  if (guest.hello || guest.leaving || now < guest.came + kStuckTime) return;
-  // It ends by itself when it sees the same, a moment earlier or later.
+void First::CheckHello(const Guest& guest, Deadline now) {
+  if (guest.hello || guest.refused || now < guest.came + kStuckTime) return;
+  // It gives up by itself on the same condition, a moment earlier or later.
   if (guest.channel.open() && now < guest.came + kHelloTime) return;
   mute_ = NameOf(options_, guest.process) + " (" + guest.from +
-          "): nothing that it sends arrives here, " + kPathAdvice;
+          "): nothing it sends arrives here, " + kPathAdvice;
 }
 
-void First::Welcome(Arrival arrival, Deadline now) {
+void First::Admit(Arrival arrival, Deadline now) {
   if (!arrival.problem.empty()) {
     key_holder_problem_ = arrival.problem;
   } else if (arrival.other.purpose != Purpose::kJoin) {
@@ -218,22 +220,22 @@ void First::Welcome(Arrival arrival, Deadline now) {
   }
 }
 
-void First::Hear(Guest& guest, const Hello& hello) {
-  if (guest.hello || guest.leaving || hello.process != guest.process) return;
-  if (const Guest* first = meeting_ ? FirstAs(hello) : nullptr) {
+void First::Receive(Guest& guest, const Hello& hello) {
+  if (guest.hello || guest.refused || hello.process != guest.process) return;
+  if (const Guest* first = meeting_ ? JoinedAs(hello) : nullptr) {
     const Refusal refusal = DuplicateRefusal(*first->hello, first->from);
-    if (options_.say) options_.say(DuplicateLine(refusal, hello, guest.from));
+    if (options_.print) options_.print(DuplicateLine(refusal, hello, guest.from));
     guest.channel.Send(refusal);
-    guest.leaving = true;
+    guest.refused = true;
     return;
   }
   if (meeting_ || hello.attempt != self_.attempt) {
     guest.channel.Send(hello.attempt != self_.attempt ? AnotherAttempt(hello, self_)
-                                                      : NotNow{"the job has met without it"});
-    guest.leaving = true;
+                                                      : NotNow{"the job has started without it"});
+    guest.refused = true;
     return;
   }
-  // The same process again: it has lost its first connection, and we have not noticed.
+  // The same process again: it has lost its first connection before this side noticed.
   for (Guest& other : guests_)
     if (other.hello && other.hello->process == hello.process && other.hello->host == hello.host &&
         other.hello->pid == hello.pid)
@@ -241,7 +243,7 @@ void First::Hear(Guest& guest, const Hello& hello) {
   guest.hello = hello;
 }
 
-const Guest* First::FirstAs(const Hello& hello) const {
+const Guest* First::JoinedAs(const Hello& hello) const {
   if (hello.attempt != self_.attempt) return nullptr;
   for (const Guest& guest : guests_)
     if (guest.hello && guest.hello->process == hello.process &&
@@ -258,14 +260,14 @@ std::vector<Claim> First::Claims() const {
 }
 
 std::vector<std::string> First::Absent() const {
-  std::vector<bool> here(static_cast<std::size_t>(self_.num_processes), false);
-  here[0] = true;
+  std::vector<bool> joined(static_cast<std::size_t>(self_.num_processes), false);
+  joined[0] = true;
   for (const Guest& guest : guests_)
     if (guest.hello && guest.hello->process > 0 && guest.hello->process < self_.num_processes)
-      here[static_cast<std::size_t>(guest.hello->process)] = true;
+      joined[static_cast<std::size_t>(guest.hello->process)] = true;
   std::vector<std::string> absent;
-  for (std::size_t i = 0; i < here.size(); ++i)
-    if (!here[i]) absent.push_back(NameOf(options_, static_cast<ProcessId>(i)));
+  for (std::size_t i = 0; i < joined.size(); ++i)
+    if (!joined[i]) absent.push_back(NameOf(options_, static_cast<ProcessId>(i)));
   return absent;
 }
 
@@ -273,11 +275,11 @@ JoinProblem First::Absence() const {
   auto claims = Claims();
   std::sort(claims.begin(), claims.end(),
             [](const Claim& a, const Claim& b) { return a.hello.process < b.hello.process; });
-  std::vector<std::string> heard;
-  for (const Claim& claim : claims) heard.push_back(claim.hello.name);
+  std::vector<std::string> joined;
+  for (const Claim& claim : claims) joined.push_back(claim.hello.name);
   std::string text = Enumerate(Absent()) + " did not join within " + InSeconds(options_.timeout) +
-                     " (" + ToString({options_.seed.host, self_.address.port}) + " heard of " +
-                     (heard.empty() ? "nobody" : Enumerate(heard));
+                     " (joined at " + ToString({options_.seed.host, self_.address.port}) + ": " +
+                     (joined.empty() ? "none" : Enumerate(joined));
   const auto num_refused = acceptor_.num_refused();
   if (num_refused > 0)
     text += "; " + std::to_string(num_refused) +
@@ -287,13 +289,13 @@ JoinProblem First::Absence() const {
 
 void First::SendAll(const JoinMessage& message) {
   for (Guest& guest : guests_)
-    if (guest.channel.open() && !guest.leaving &&
+    if (guest.channel.open() && !guest.refused &&
         (guest.hello || std::holds_alternative<Refusal>(message)))
       guest.channel.Send(message);
 }
 
-void First::Farewell(bool until_closed) {
-  const Deadline deadline = steady_clock::now() + kFarewellTime;
+void First::FlushAll(bool until_closed) {
+  const Deadline deadline = steady_clock::now() + kFlushTime;
   const auto owed = [&](const Guest& guest) {
     return guest.channel.open() && (until_closed || !guest.channel.flushed());
   };
@@ -312,8 +314,8 @@ void First::Farewell(bool until_closed) {
 
 void First::Refuse(const JoinProblem& problem) {
   SendAll(Refusal{problem});
-  // Closed while something it sent is unread, a connection would lose what we sent, too.
-  Farewell(/*until_closed=*/true);
+  // Closing a connection with unread bytes would also discard bytes sent to the peer.
+  FlushAll(/*until_closed=*/true);
   throw JoinError(problem);
 }
 

@@ -1,4 +1,5 @@
-// Everybody else's side of the meeting: finds process 0, then connects to all that it names.
+// The other processes' side of the meeting: finds process 0, then connects to its peers in the
+// Roster.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -20,9 +21,10 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kComeBackAfter{300};
-// What process 0 may take beyond its own deadlines to tell us of its decision.
+// Time for process 0 to send its decision, beyond its own deadlines.
 constexpr milliseconds kPatience{5000};
-// Up to three connections per peer, all processes at once: gentle on the places of each acceptor.
+// A process makes up to three connections per peer, all processes at once. This limit spares the
+// acceptors' places.
 constexpr std::size_t kMostDials = 8;
 
 class Member {
@@ -34,20 +36,20 @@ class Member {
         deadline_(steady_clock::now() + options.timeout),
         mesh_(self_.process, self_.num_processes),
         progress_(options) {
-    // Not on any free port yet: the system may give us the one that process 0 is about to take, and
-    // we would find ourselves there.
+    // A listener on any free port must wait: the system might choose the port that process 0 is
+    // about to use, and this process would connect to itself.
     if (!self_.address.host.empty() && self_.address.port != 0) Listen(self_.address);
     Dial(steady_clock::now());
   }
 
   Joined Run() {
-    while (!gone_) {
+    while (!started_) {
       const Deadline now = steady_clock::now();
       CheckDeadlines(now);
-      progress_.Tell(now, [&] { return ProgressText(); });
+      progress_.Report(now, [&] { return ProgressText(); });
       Round(now + kJoinRound);
     }
-    acceptor_->SayTotal();
+    acceptor_->ReportTotal();
     return {std::move(*roster_), mesh_.Take()};
   }
 
@@ -58,7 +60,7 @@ class Member {
   void FindFirst(Deadline now);
   void Introduce(Deadline now);
   void Listen();
-  void Hear(const JoinMessage& message, Deadline now);
+  void Receive(const JoinMessage& message, Deadline now);
   void BeginMesh(Roster roster, Deadline now);
   void ServeMesh(Deadline now);
   void Report(const JoinProblem& problem);
@@ -70,25 +72,25 @@ class Member {
   const JoinOptions& options_;
   Hello self_;
   RunKey key_;
-  Deadline deadline_;  ///< to be heard by process 0
+  Deadline deadline_;  ///< to get an answer from process 0
   Mesh mesh_;
   Progress progress_;
   PollSet polls_;
   std::optional<Acceptor> acceptor_;
   std::optional<Dialer> dialer_;        ///< while there is no channel
   std::optional<JoinChannel> channel_;  ///< to process 0
-  std::string last_problem_;            ///< why the last channel ended; a whole sentence
+  std::string last_problem_;            ///< why the last channel ended, as a sentence
   Deadline verdict_by_{};               ///< while there is a channel
   std::optional<Roster> roster_;
   Deadline mesh_by_{};                            ///< with a roster
-  std::deque<DialOptions> dials_;                 ///< not begun
-  std::vector<std::unique_ptr<Dialer>> dialers_;  ///< begun
-  bool reported_ = false;                         ///< ready, or what failed
-  bool gone_ = false;                             ///< process 0 has said Go
+  std::deque<DialOptions> dials_;                 ///< not started
+  std::vector<std::unique_ptr<Dialer>> dialers_;  ///< started
+  bool reported_ = false;                         ///< has sent Ready or the failure
+  bool started_ = false;                          ///< process 0 has sent Go
 };
 
 void Member::Listen(const Address& address) {
-  acceptor_.emplace(ListenOn(address), key_, self_.process, options_.say, TlsOf(options_),
+  acceptor_.emplace(ListenOn(address), key_, self_.process, options_.print, TlsOf(options_),
                     PlacesOf(options_));
   self_.address = acceptor_->address();
   if (options_.listening) options_.listening(self_.address);
@@ -121,13 +123,13 @@ void Member::Round(Deadline until) {
   if (dialer_) FindFirst(now);
   if (channel_) {
     channel_->Serve();
-    while (channel_ && !gone_) {
+    while (channel_ && !started_) {
       const auto message = channel_->Next();
       if (!message) break;
-      Hear(*message, now);
+      Receive(*message, now);
     }
   }
-  if (channel_ && !channel_->open() && !gone_) {
+  if (channel_ && !channel_->open() && !started_) {
     last_problem_ = ToString(options_.seed) + ": " + channel_->end();
     if (roster_)
       throw JoinError({NameOfPeer(0) + " (" + ToString(options_.seed) +
@@ -140,7 +142,7 @@ void Member::Round(Deadline until) {
           arrival.other.from > self_.process)
         mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket),
                   std::move(arrival.wire), arrival.session);
-  if (roster_ && !gone_) ServeMesh(now);
+  if (roster_ && !started_) ServeMesh(now);
 }
 
 void Member::FindFirst(Deadline now) {
@@ -160,8 +162,8 @@ void Member::Introduce(Deadline now) {
   dialer_.reset();
   if (!channel_->open()) return;
   if (!acceptor_) {
-    const std::string here = channel_->local_address().host;
-    Listen({self_.address.host.empty() ? here : self_.address.host, self_.address.port});
+    const std::string local_host = channel_->local_address().host;
+    Listen({self_.address.host.empty() ? local_host : self_.address.host, self_.address.port});
   }
   const std::string& host = self_.address.host;
   if (host == "0.0.0.0" || host == "::") self_.address.host = channel_->local_address().host;
@@ -169,7 +171,7 @@ void Member::Introduce(Deadline now) {
   verdict_by_ = std::max(deadline_, now + options_.timeout) + kPatience;
 }
 
-void Member::Hear(const JoinMessage& message, Deadline now) {
+void Member::Receive(const JoinMessage& message, Deadline now) {
   if (const auto* refusal = std::get_if<Refusal>(&message)) throw JoinError(refusal->problem);
   if (const auto* not_now = std::get_if<NotNow>(&message); not_now && !roster_) {
     last_problem_ = not_now->text;
@@ -179,8 +181,8 @@ void Member::Hear(const JoinMessage& message, Deadline now) {
     BeginMesh(*roster, now);
   if (std::holds_alternative<Go>(message)) {
     if (!roster_ || !mesh_.complete())
-      throw JoinError({NameOfPeer(0) + " says go before " + self_.name + " is ready"});
-    gone_ = true;
+      throw JoinError({NameOfPeer(0) + " sent Go before " + self_.name + " was ready"});
+    started_ = true;
   }
 }
 
@@ -198,7 +200,7 @@ void Member::BeginMesh(Roster roster, Deadline now) {
     member.config = self_.config;
     member.attempt = self_.attempt;
   }
-  // Where we have reached process 0, whatever it calls itself.
+  // The address at which process 0 was reached, whatever it reports itself.
   roster.members[0].address = channel_->peer_address();
   acceptor_->set_run(roster.nonce);
   for (ProcessId peer = 0; peer < self_.num_processes; ++peer) {
@@ -257,7 +259,7 @@ void Member::CheckDeadlines(Deadline now) {
   if (!channel_ && now >= deadline_) throw JoinError(Unreachable());
   if (channel_ && channel_->stuck(now) >= kStuckTime)
     throw JoinError({NameOfPeer(0) + " (" + ToString(options_.seed) +
-                     "): nothing that is sent to it arrives there, " + kPathAdvice});
+                     "): nothing sent to it arrives there, " + kPathAdvice});
   if (channel_ && now >= verdict_by_)
     throw JoinError({NameOfPeer(0) + " at " + ToString(options_.seed) +
                      " has not sent the next message in time (stopped?)"});
@@ -279,10 +281,10 @@ std::string Member::ProgressText() const {
   if (!channel_)
     return "waiting for " + first + (dialer_->error().empty() ? "" : ": " + dialer_->error()) +
            (dialer_->refused() ? " (not started yet, or it has ended: see its output)" : "");
-  if (!roster_) return "waiting for the others; " + first + " knows of us";
+  if (!roster_) return "waiting for the other processes; " + first + " has accepted this one";
   std::vector<std::string> missing;
   for (const ProcessId peer : mesh_.Missing()) missing.push_back(NameOfPeer(peer));
-  return missing.empty() ? "waiting for the others to be connected"
+  return missing.empty() ? "waiting for the other processes to connect"
                          : "connecting: no connection yet with " + Enumerate(missing);
 }
 

@@ -73,7 +73,7 @@ Hello ReadHello(ByteReader& reader) {
 }
 
 Roster ReadRoster(ByteReader& reader) {
-  // Three lengths, process, port and pid: what a member takes at least.
+  // The smallest member: three lengths, process, port and pid.
   constexpr std::size_t kSmallestMember = 3 * 4 + 4 + 4 + 8;
   const std::size_t num_members = reader.U32();
   if (num_members > reader.left() / kSmallestMember)

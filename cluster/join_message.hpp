@@ -1,4 +1,4 @@
-// What is said while a job meets, as structs and as bytes (docs/wire.md).
+// The messages of a meeting, as structs and as bytes (docs/wire.md).
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,28 @@
 
 namespace troupe {
 
-/// Process 0 to all: the job does not begin, and why. Final.
+/// Process 0 to all: the job does not start, and why. Final.
 struct Refusal {
   JoinProblem problem;
 };
-/// Process 0 to one: not now, and why; it may ask again.
+/// Process 0 to one: the reason for not joining now; the process may retry.
 struct NotNow {
   std::string text;
 };
-/// To process 0: all connections of this process are there.
+/// To process 0: all connections of this process are made.
 struct Ready {};
-/// To process 0: some connection of this process cannot be made.
+/// To process 0: a connection of this process cannot be made.
 struct MeshFailure {
   JoinProblem problem;
 };
-/// Process 0 to all: everybody is ready.
+/// Process 0 to all: every process is ready.
 struct Go {};
 
 using JoinMessage = std::variant<Hello, Roster, Refusal, NotNow, Ready, MeshFailure, Go>;
 
-/// Of a Roster, what all members have in common (num_processes, build, config, attempt) is not
-/// sent.
+/// A Roster omits the fields that all members share (num_processes, build, config, attempt).
 std::vector<std::byte> Encode(const JoinMessage& message);
-/// Throws WireError on anything that Encode does not make.
+/// Throws WireError on bytes that Encode does not produce.
 JoinMessage DecodeJoinMessage(std::span<const std::byte> bytes);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// What the two sides of Join share: cluster/join_first.cpp (process 0) and cluster/join_member.cpp.
+// Shared by the two sides of Join: cluster/join_first.cpp (process 0) and cluster/join_member.cpp.
 #pragma once
 
 #include <chrono>
@@ -11,39 +11,40 @@
 
 namespace troupe {
 
-/// Process 0's side, and everybody else's. Throw JoinError, and what the layers below throw.
-/// How often a process that waits for others looks around.
+/// The longest wait of one round of a meeting's loop.
 inline constexpr std::chrono::milliseconds kJoinRound{250};
 
+/// The two sides. Throw JoinError and the errors of the layers below.
 Joined JoinAsFirst(const RunKey& key, const JoinOptions& options);
 Joined JoinAsMember(const RunKey& key, const JoinOptions& options);
 
-/// Socket::Listen; throws JoinError.
+/// Like Socket::Listen, but throws JoinError.
 Socket ListenOn(const Address& address);
 
-/// How a process is called that has not said its name.
+/// The name of a process, also before it has joined.
 std::string NameOf(const JoinOptions& options, ProcessId process);
-/// For the connections of this Join; outlives `options`, but not its TlsContext.
+/// For the connections of this Join. Outlives `options`, but not its TlsContext.
 TlsUse TlsOf(const JoinOptions& options);
-/// How many strangers a listener of this Join can hold. Says so where that is less than promised.
+/// The number of unauthenticated connections a listener of this Join can hold. Prints a warning if
+/// that is less than kPromisedPlaces.
 PlaceLimits PlacesOf(const JoinOptions& options);
 
-/// How long the connections between all may take once everybody is here.
+/// The time limit of the connections between all processes after all have joined.
 std::chrono::milliseconds MeshTime(const JoinOptions& options);
-/// What is sent to a process that has proven the run key arrives within this time, or the path
-/// between the two is at fault.
+/// Bytes sent to a process that has proven the run key must arrive within this time. Otherwise the
+/// path is at fault.
 inline constexpr std::chrono::milliseconds kStuckTime{5000};
-/// Why nothing larger than a handshake arrives, as the end of a sentence.
+/// Why only handshakes get through, as the end of a sentence.
 inline constexpr const char* kPathAdvice =
     "though the run key was proven: does the path drop large packets (MTU)?";
-/// What process 0 gives the members beyond a deadline of theirs to tell it what went wrong.
+/// Time beyond a member's deadline for it to report its failure to process 0.
 inline constexpr std::chrono::milliseconds kReportTime{2000};
 
-/// Says what is waited for after 2 s, then every 5 s.
+/// Prints progress after 2 s, then every 5 s.
 class Progress {
  public:
   explicit Progress(const JoinOptions& options);
-  void Tell(Deadline now, const std::function<std::string()>& line);
+  void Report(Deadline now, const std::function<std::string()>& line);
 
  private:
   const JoinOptions& options_;

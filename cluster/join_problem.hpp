@@ -7,11 +7,11 @@
 namespace troupe {
 
 enum class JoinFault : std::uint8_t {
-  kOther = 0,    ///< the text names both sides and what they differ in
+  kOther = 0,    ///< the text names both sides and their difference
   kRunKey,       ///< the two have different run keys
   kBuild,        ///< the two were built from different sources
   kListen,       ///< the system refused the address or port
-  kAbsent,       ///< a process did not come in time
+  kAbsent,       ///< a process did not join in time
   kUnreachable,  ///< this process cannot connect to another
   kUnreached,    ///< another process has not connected to this one
 };

@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Of one that has proven the key, to say who it is and to read the answer.
+// Time for a peer that has proven the key to send its Hello and to read the answer.
 constexpr std::chrono::milliseconds kVisitTime{5000};
 
 struct Visitor {
@@ -29,8 +29,8 @@ struct Visitor {
 }  // namespace
 
 Refusal DuplicateRefusal(const Hello& first, const std::string& first_from) {
-  return {{first.name + " is here already (" + first_from + ", pid " + std::to_string(first.pid) +
-           "): two processes were started as " + first.name}};
+  return {{first.name + " has already joined (" + first_from + ", pid " +
+           std::to_string(first.pid) + "): two processes were started as " + first.name}};
 }
 
 std::string DuplicateLine(const Refusal& refusal, const Hello& second,
@@ -46,11 +46,11 @@ NotNow AnotherAttempt(const Hello& hello, const Hello& self) {
 
 struct Latecomers::State {
   State(Acceptor acceptor_in, Roster roster_in, Deadline until_in,
-        std::function<void(const std::string& line)> say_in)
+        std::function<void(const std::string& line)> print_in)
       : acceptor(std::move(acceptor_in)),
         roster(std::move(roster_in)),
         until(until_in),
-        say(std::move(say_in)) {}
+        print(std::move(print_in)) {}
 
   void Run();
   void Round();
@@ -59,7 +59,7 @@ struct Latecomers::State {
   Acceptor acceptor;
   const Roster roster;
   const Deadline until;
-  const std::function<void(const std::string& line)> say;
+  const std::function<void(const std::string& line)> print;
   std::list<Visitor> visitors;
   PollSet polls;
   WakeUp wake_up;
@@ -70,11 +70,11 @@ struct Latecomers::State {
 void Latecomers::State::Run() {
   try {
     while (!closing && steady_clock::now() < until) Round();
-    acceptor.SayTotal();
+    acceptor.ReportTotal();
   } catch (const std::exception& error) {
-    if (say) say(std::string("late processes are not answered any more: ") + error.what());
+    if (print) print(std::string("no longer answering latecomers: ") + error.what());
   }
-  // Destroyed here: the port is closed while the job goes on.
+  // Destroyed here, so that the port is closed while the job runs.
   const Acceptor closed = std::move(acceptor);
   visitors.clear();
 }
@@ -108,17 +108,17 @@ void Latecomers::State::Answer(Visitor& visitor, const Hello& hello) {
   const Hello& self = roster.members.front();
   if (hello.attempt != self.attempt) return visitor.channel.Send(AnotherAttempt(hello, self));
   if (hello.process < 1 || hello.process >= static_cast<ProcessId>(roster.members.size()))
-    return visitor.channel.Send(NotNow{"the job has met without it"});
+    return visitor.channel.Send(NotNow{"the job has started without it"});
   const Hello& first = roster.members[static_cast<std::size_t>(hello.process)];
   const Refusal refusal = DuplicateRefusal(first, first.address.host);
   visitor.channel.Send(refusal);
-  if (say) say(DuplicateLine(refusal, hello, visitor.channel.peer_address().host));
+  if (print) print(DuplicateLine(refusal, hello, visitor.channel.peer_address().host));
 }
 
 Latecomers::Latecomers(Acceptor acceptor, Roster roster, Deadline until,
-                       std::function<void(const std::string& line)> say)
-    : state_(
-          std::make_unique<State>(std::move(acceptor), std::move(roster), until, std::move(say))) {
+                       std::function<void(const std::string& line)> print)
+    : state_(std::make_unique<State>(std::move(acceptor), std::move(roster), until,
+                                     std::move(print))) {
   const SignalsBlocked blocked;
   state_->thread = std::thread([state = state_.get()] { state->Run(); });
 }

@@ -1,5 +1,5 @@
-// Answers those that come to process 0 after the job has met: a second process with a number that
-// is taken learns that it is too many, instead of trying an address where nothing listens.
+// Answers processes that connect to process 0 after the job has met. A second process with the same
+// number learns that it is a duplicate, instead of retrying an address where nothing listens.
 #pragma once
 
 #include <functional>
@@ -12,23 +12,23 @@
 
 namespace troupe {
 
-/// What a second process as `first`, which came from `first_from`, is told:
-/// "n1 is here already (10.0.0.2, pid 42): two processes were started as n1".
+/// The answer to a second process with the number of `first`, which came from `first_from`: "n1 has
+/// already joined (10.0.0.2, pid 42): two processes were started as n1".
 Refusal DuplicateRefusal(const Hello& first, const std::string& first_from);
-/// And what process 0 prints of it.
+/// The line that process 0 prints about it.
 std::string DuplicateLine(const Refusal& refusal, const Hello& second,
                           const std::string& second_from);
 
-/// What a process of another attempt than `self` is told.
+/// The answer to a process of another attempt than `self`.
 NotNow AnotherAttempt(const Hello& hello, const Hello& self);
 
-/// On a thread of its own, until the deadline, Close or the destructor. Then nothing listens.
+/// Runs on a separate thread until the deadline, Close or the destructor. Then nothing listens.
 class Latecomers {
  public:
-  /// `acceptor` is the one of the meeting. `say` prints each process that was refused, and at the
-  /// end how many strangers were.
+  /// `acceptor` is the meeting's. `print` gets a line for each refused process and, at the end, the
+  /// number of refused connections.
   Latecomers(Acceptor acceptor, Roster roster, Deadline until,
-             std::function<void(const std::string& line)> say);
+             std::function<void(const std::string& line)> print);
   ~Latecomers();
   Latecomers(const Latecomers&) = delete;
   Latecomers& operator=(const Latecomers&) = delete;

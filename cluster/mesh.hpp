@@ -1,4 +1,4 @@
-// The connections of one process to all others, while they are being made.
+// The connections of one process to all others, while the job meets.
 #pragma once
 
 #include <array>
@@ -16,21 +16,20 @@ class Mesh {
  public:
   Mesh(ProcessId self, int num_processes);
 
-  /// From now on a connection for tensors to `peer` belongs to what is complete.
+  /// Makes a connection for tensors to `peer` a condition of complete().
   void NeedTensors(ProcessId peer);
-  /// Keeps a proven connection, with TLS the TCP socket below it as well. One that the other side
-  /// has already given up is dropped; else a later one takes the place of an earlier one, of which
-  /// the other side never learned.
+  /// Keeps a proven connection and, with TLS, its underlying TCP socket. Drops it if the other side
+  /// has closed it already. Otherwise it replaces an earlier one that the other side gave up on.
   void Put(ProcessId peer, Purpose purpose, Socket socket, Socket wire, const RunKey& session);
   bool complete() const;
-  /// Those with a connection missing, ascending.
+  /// The peers with a connection missing, ascending.
   std::vector<ProcessId> Missing() const;
   /// All peers, ascending. Only when complete.
   std::vector<Peer> Take();
 
  private:
   ProcessId self_;
-  std::vector<Peer> peers_;          ///< by process, the own one stays empty
+  std::vector<Peer> peers_;          ///< by process; this process's stays empty
   std::vector<bool> needs_tensors_;  ///< by process
 };
 

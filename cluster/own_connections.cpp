@@ -16,7 +16,7 @@ std::optional<int> NumberOf(const std::string& name) {
   return fd;
 }
 
-/// The descriptor stays its owner's.
+/// A view of a descriptor: never closes it.
 struct Borrowed {
   explicit Borrowed(int fd) : socket(fd) {}
   ~Borrowed() { socket.Release(); }
@@ -43,7 +43,7 @@ std::vector<OwnConnection> OwnConnections() {
       if (connection.local.host != connection.peer.host)
         connections.push_back(std::move(connection));
     } catch (const SocketError&) {
-      // Closed meanwhile.
+      // Closed concurrently.
     }
   }
   return connections;

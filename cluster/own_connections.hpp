@@ -1,5 +1,5 @@
-// The TCP connections of this process, whichever library has made them, and those of them that
-// nothing gets through.
+// Lists the TCP connections of this process, including those of its libraries, and finds the ones
+// that make no progress.
 #pragma once
 
 #include <chrono>
@@ -18,27 +18,27 @@ struct OwnConnection {
   TcpState state;
 };
 
-/// All established ones with another machine. Descriptors that other threads open or close
-/// meanwhile may be missed.
+/// All established connections to other machines. May miss descriptors that other threads open or
+/// close concurrently.
 std::vector<OwnConnection> OwnConnections();
 
-/// Follows all connections from one look to the next. Pure.
+/// Follows all connections from one snapshot to the next. Pure.
 class PathProgress {
  public:
   using Time = TcpProgress::Time;
   struct Stuck {
     Address local;
     Address peer;
-    std::uint32_t segment_bytes = 0;  ///< the largest packets' payload
+    std::uint32_t segment_bytes = 0;  ///< payload of the largest packets
   };
 
-  /// Those that have taken nothing for `limit`, although the other side has room.
+  /// The connections that have delivered nothing for `limit`, although the receiver has room.
   std::vector<Stuck> Look(const std::vector<OwnConnection>& connections, Time now,
                           std::chrono::nanoseconds limit);
 
  private:
   using Ends = std::pair<std::string, std::string>;
-  std::map<Ends, TcpProgress> progress_;  ///< of the connections of the last look
+  std::map<Ends, TcpProgress> progress_;  ///< by connection of the last snapshot
 };
 
 }  // namespace troupe

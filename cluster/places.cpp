@@ -7,11 +7,11 @@ namespace {
 
 // Files, libraries and threads of the process itself, and one batch of new connections.
 constexpr std::size_t kOwnDescriptors = 512;
-// Connections with a peer: control, heartbeat, tensors, with TLS three descriptors each.
+// Control, heartbeat and tensors; with TLS each takes three descriptors.
 constexpr std::size_t kDescriptorsPerPeer = 12;
 constexpr std::size_t kFewestPlaces = 16;
 
-/// How many each source may keep so that all together fit: at least 1.
+/// How many connections each source may keep so that all fit: at least 1.
 std::size_t ShareOf(const std::vector<std::size_t>& counts, const PlaceLimits& limits) {
   std::size_t low = 1;
   std::size_t high = std::max<std::size_t>(limits.per_source, 1);
@@ -64,7 +64,7 @@ std::vector<std::size_t> ChooseEvicted(std::span<const Occupant> oldest_first,
   };
   for (const bool silent : {true, false})
     evict(silent, [&](const Occupant& occupant) { return counts[occupant.source] > share; });
-  // More sources than places.
+  // There are more sources than places.
   for (const bool silent : {true, false})
     evict(silent, [&](const Occupant&) { return left > limits.total; });
   std::vector<std::size_t> places;

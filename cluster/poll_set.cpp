@@ -27,7 +27,7 @@ void PollSet::Wait(Deadline until) {
                      static_cast<int>(std::clamp<long long>(left.count(), 0, INT_MAX)));
   if (n >= 0) return;
   for (pollfd& entry : entries_) entry.revents = 0;
-  // A signal ends the round early, nothing else.
+  // A signal only ends the round early.
   if (errno != EINTR) throw SocketError("cannot wait for sockets: " + SystemWords(errno), errno);
 }
 

@@ -1,4 +1,4 @@
-// The descriptors that one round of a loop waits for.
+// The descriptors to wait for in one round of a loop.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace troupe {
 
-/// Filled anew every round. Owns no descriptor.
+/// Rebuilt every round. Owns no descriptor.
 class PollSet {
  public:
   void Clear();
   void Add(int fd, short events);
-  /// Until something is ready or `until` is there. Throws SocketError when the system cannot.
+  /// Waits until a descriptor is ready or until `until`. Throws SocketError on a system error.
   void Wait(Deadline until);
-  /// What is ready of a descriptor: 0 if it was not added or nothing is.
+  /// The ready events of a descriptor; 0 if there are none or it was not added.
   short Ready(int fd) const;
 
  private:
   std::vector<pollfd> entries_;
-  std::vector<std::size_t> places_;  ///< by descriptor: 1 + its place in entries_, 0 = none
+  std::vector<std::size_t> places_;  ///< by descriptor: 1 + its index in entries_, 0 = none
 };
 
 }  // namespace troupe

@@ -12,18 +12,18 @@ std::int64_t InNanoseconds(Pulse::Time time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-/// What the kernel says when it has given up on a host by itself.
+/// Whether an errno means that the kernel has given up on a host.
 bool HostGone(int code) {
   return code == ETIMEDOUT || code == EHOSTUNREACH || code == ENETUNREACH || code == EHOSTDOWN;
 }
 
 }  // namespace
 
-Pulse::Pulse(WatchedPeer peer, Time now) : peer_(std::move(peer)), tcp_(now), heard_(now) {
+Pulse::Pulse(WatchedPeer peer, Time now) : peer_(std::move(peer)), tcp_(now), last_heartbeat_(now) {
   try {
     host_ = (peer_.wire ? peer_.wire : peer_.socket).peer_address().host;
   } catch (const SocketError&) {
-    // Closed already: reading finds out.
+    // Already closed: Read() will notice.
   }
 }
 
@@ -47,22 +47,22 @@ void Pulse::Flush() {
   try {
     peer_.socket.TryDrain(output_);
   } catch (const SocketError&) {
-    // Reading finds out why, after what the peer may still have said.
+    // Read() finds the reason, after any bytes the peer has sent.
     output_.clear();
   }
 }
 
 void Pulse::Read(Time now) {
-  const Time heard = heard_;
+  const Time before = last_heartbeat_;
   ReadBeats(now);
-  // Several that come at once end one silence: the first one's.
-  if (heard_ != heard) last_silence_ = heard_ - heard;
+  // Several heartbeats read at once end one silence, which the first of them ended.
+  if (last_heartbeat_ != before) last_silence_ = last_heartbeat_ - before;
   ObserveTcp(now);
 }
 
 void Pulse::ReadBeats(Time now) {
   try {
-    // Not for ever: a peer that floods is heard again in the next round.
+    // Bounded, since a peer may flood; the next round reads on.
     for (int round = 0; open() && !goodbye_ && round < 64; ++round) {
       const auto n = peer_.socket.TryRead(std::span(input_).subspan(num_input_));
       if (!n) return;
@@ -73,10 +73,11 @@ void Pulse::ReadBeats(Time now) {
       num_input_ += *n;
       if (num_input_ < input_.size()) continue;
       num_input_ = 0;
-      Hear(DecodeHeartbeat(input_, next_received_++), now);
+      Receive(DecodeHeartbeat(input_, next_received_++), now);
     }
   } catch (const WireError& error) {
-    end_ = End{Loss::kKilled, name() + ": it sent what is not a heartbeat (" + error.what() + ")"};
+    end_ = End{Loss::kKilled,
+               name() + ": it sent something other than a heartbeat (" + error.what() + ")"};
     Close(false);
   } catch (const SocketError& error) {
     end_ = HostGone(error.code) ? End{Loss::kVanished, name() + ": it vanished: " + error.what()}
@@ -85,8 +86,8 @@ void Pulse::ReadBeats(Time now) {
   }
 }
 
-void Pulse::Hear(const Heartbeat& beat, Time now) {
-  heard_ = now;
+void Pulse::Receive(const Heartbeat& beat, Time now) {
+  last_heartbeat_ = now;
   vitals_ = beat.vitals;
   goodbye_ = beat.kind == Heartbeat::Kind::kGoodbye;
   clock_.Add(beat, InNanoseconds(now));
@@ -102,12 +103,12 @@ void Pulse::Hear(const Heartbeat& beat, Time now) {
 
 void Pulse::ObserveTcp(Time now) {
   if (!open()) return;
-  // Of what is not TCP nothing is known: it counts as getting through.
+  // Sockets other than TCP have no state and count as making progress.
   tcp_.Observe(ReadTcpState(peer_.wire ? peer_.wire.fd() : fd()).value_or(TcpState()), now);
 }
 
 Silence Pulse::Measure(Time now) const {
-  const Time::duration silence = now - heard_;
+  const Time::duration silence = now - last_heartbeat_;
   return {silence, SignOf(tcp_.stuck(now), tcp_.quiet(now), silence), tcp_.stuck(now)};
 }
 

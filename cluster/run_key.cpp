@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kLongestFile = 4096;
 
-[[noreturn]] void Fail(const std::string& path, const std::string& what) {
-  throw std::runtime_error("run key " + path + ": " + what);
+[[noreturn]] void Fail(const std::string& path, const std::string& problem) {
+  throw std::runtime_error("run key " + path + ": " + problem);
 }
 
 int HexDigit(char c) {
@@ -30,7 +30,7 @@ int HexDigit(char c) {
   return -1;
 }
 
-/// A string that is wiped when it goes.
+/// A string that is wiped on destruction.
 struct Secret {
   std::string text;
   ~Secret() { OPENSSL_cleanse(text.data(), text.size()); }
@@ -64,7 +64,7 @@ void ReadAll(const Descriptor& file, const std::string& path, std::string& text)
 void FillRandom(std::span<std::byte> bytes) {
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) !=
       1)
-    throw std::runtime_error("the system's random source gives nothing");
+    throw std::runtime_error("the system's random source failed");
 }
 
 RunKey RunKey::Generate() {
@@ -74,7 +74,7 @@ RunKey RunKey::Generate() {
 }
 
 RunKey RunKey::ReadFile(const std::string& path) {
-  // Without O_NONBLOCK, opening a FIFO would wait for its other end.
+  // Without O_NONBLOCK, opening a FIFO would block.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file) Fail(path, "cannot be opened: " + SystemWords(errno));
   CheckOwnersOnly(file, path);
@@ -134,7 +134,7 @@ int RunKey::ToDescriptor() const {
 RunKey RunKey::FromDescriptor(int descriptor) {
   const std::string name = "descriptor " + std::to_string(descriptor);
   std::array<std::byte, kBytes> bytes{};
-  // Other processes share the descriptor's position.
+  // pread, since other processes share the descriptor's position.
   const ssize_t count = pread(descriptor, bytes.data(), kBytes, 0);
   const int error = errno;
   if (count >= 0 || error != EBADF) close(descriptor);

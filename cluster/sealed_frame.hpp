@@ -1,5 +1,5 @@
-// Frames after the handshake: each with its length, its number and an HMAC with the session's key,
-// so that none can be forged, changed, repeated, left out or sent back. Layout: docs/wire.md.
+// The frames after a handshake. Each carries its length, its number and an HMAC with the session's
+// key. A forged, changed, repeated, missing or reflected frame is detected. Layout: docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace troupe {
 
 inline constexpr std::size_t kLargestPayload = std::size_t{1} << 20;
 
-/// Who speaks: what one side seals only the other opens.
+/// The sender of a frame: only the other side accepts it.
 enum class Side : std::uint8_t { kInitiator = 1, kAcceptor = 2 };
 inline Side OtherSide(Side side) {
   return side == Side::kInitiator ? Side::kAcceptor : Side::kInitiator;
@@ -33,15 +33,15 @@ class FrameSealer {
   std::uint64_t sequence_ = 0;
 };
 
-/// After a WireError it must not be used again.
+/// Must not be used again after a WireError.
 class FrameOpener {
  public:
   FrameOpener(const RunKey& session, Side other) : session_(session), other_(other) {}
-  /// Bytes as they come, in any pieces. Take all frames with Next() before the next call: what is
-  /// kept then is less than one frame.
+  /// Takes bytes in any pieces. Take all frames with Next() before the next call; the remainder is
+  /// then less than one frame.
   void Receive(std::span<const std::byte> bytes);
   /// The payload of the next whole frame. Throws WireError on a length above kLargestPayload (as
-  /// soon as it is read), on a wrong number, on a wrong HMAC.
+  /// soon as the length is read), a wrong number or a wrong HMAC.
   std::optional<std::vector<std::byte>> Next();
 
  private:
@@ -49,7 +49,7 @@ class FrameOpener {
   Side other_;
   std::uint64_t sequence_ = 0;
   std::vector<std::byte> input_;
-  std::size_t begin_ = 0;  ///< of the next frame in input_
+  std::size_t begin_ = 0;  ///< offset of the next frame in input_
 };
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// For threads that are nobody's business but this folder's.
+// Blocks signals in the background threads of this folder.
 #pragma once
 
 #include <initializer_list>
@@ -6,15 +6,15 @@
 
 namespace troupe {
 
-/// While it lives, threads that this one starts are given no signal: signals are for the threads
-/// that the program has set up for them. A SIGPIPE of such a thread is lost, too.
+/// Threads started during its lifetime receive no signals; the program handles signals on other
+/// threads. This also ignores a SIGPIPE of such a thread.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
-    // A thread's own faults stay its own: met while they are blocked, they end the process
-    // unhandled.
+    // A thread's own faults stay unblocked: a fault that occurs while blocked ends the process
+    // without calling its handler.
     for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&all, fault);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }

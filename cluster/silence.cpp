@@ -67,7 +67,7 @@ std::string KilledLine(const std::string& name) {
 
 std::string GaveUpLine(const std::string& name) {
   return name +
-         ": it has given this process up, which did not answer for too long (stopped, cut "
+         ": it gave up on this process, which did not answer for too long (stopped, cut "
          "off?)";
 }
 
@@ -89,7 +89,7 @@ std::string UnreachableLine(const std::string& name, const WatchOptions& options
 std::string LargePacketsLine(const std::string& name, const Address& local, const Address& peer,
                              std::uint32_t segment_bytes, const WatchOptions& options) {
   return name + ": heartbeats pass, but the connection from " + ToString(local) + " to " +
-         ToString(peer) + " has taken nothing for " + InTenths(options.dead_after) +
+         ToString(peer) + " has delivered nothing for " + InTenths(options.dead_after) +
          ": does the path drop packets with " + std::to_string(segment_bytes) +
          " bytes of data (MTU)?";
 }

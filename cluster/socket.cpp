@@ -54,7 +54,7 @@ void SetOption(int fd, int level, int option, int value, const char* name) {
     Fail(std::string("cannot set ") + name, errno);
 }
 
-/// Until one of `events` or an error is there: false when the deadline comes first.
+/// Waits for one of `events` or an error. False if the deadline passes first.
 bool WaitFor(int fd, short events, Deadline deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now()).count();
@@ -72,7 +72,7 @@ Socket NewSocket(int family) {
   return result;
 }
 
-/// One round over all addresses; the last errno, 0 with a connection in `result`.
+/// Tries each address once. Returns 0 with a connection in `result`, or the last errno.
 int ConnectOnce(const std::vector<ResolvedAddress>& addresses, Deadline deadline, Socket& result) {
   int error = ETIMEDOUT;
   for (const ResolvedAddress& address : addresses) {
@@ -124,7 +124,7 @@ Socket Socket::Listen(const Address& address) {
         listen(listener.fd_, SOMAXCONN) == 0)
       return listener;
     error = errno;
-    // A taken port is an error even where the name has another address.
+    // A port in use is an error even if the name has another address.
     if (error == EADDRINUSE) break;
   }
   Fail(tried, error);
@@ -213,7 +213,7 @@ int Socket::ConnectResult() const {
   if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
   if (error != 0) return error;
   try {
-    // A free port of this machine can be given to the very connection that tries it.
+    // The system may choose the target port as the local port: the socket then connects to itself.
     return local_address() == peer_address() ? ECONNREFUSED : 0;
   } catch (const SocketError& failure) {
     return failure.code;
@@ -223,7 +223,7 @@ int Socket::ConnectResult() const {
 Socket Socket::TryAccept() {
   Socket accepted(accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!accepted) {
-    // Linux passes on what is wrong with the connection that was to be accepted: it is gone.
+    // Linux reports errors of the pending connection here: that connection is gone.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED ||
         errno == EPROTO || errno == ENETDOWN || errno == EHOSTUNREACH || errno == ENETUNREACH)
       return {};
@@ -274,7 +274,7 @@ Address Socket::local_address() const {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
   if (getsockname(fd_, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
-    Fail("cannot ask for a socket's own address", errno);
+    Fail("cannot get a socket's own address", errno);
   return FromSystem(storage);
 }
 
@@ -282,7 +282,7 @@ Address Socket::peer_address() const {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
   if (getpeername(fd_, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
-    Fail("cannot ask for the address of the other side", errno);
+    Fail("cannot get the address of the other side", errno);
   return FromSystem(storage);
 }
 

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint8_t kEstablished = 1;  // TCP_ESTABLISHED, which <linux/tcp.h> does not have
+constexpr std::uint8_t kEstablished = 1;  // TCP_ESTABLISHED, which <linux/tcp.h> does not define
 
 }  // namespace
 
@@ -18,10 +18,10 @@ std::optional<TcpState> ReadTcpState(int fd) {
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return std::nullopt;
   TcpState state;
   state.established = info.tcpi_state == kEstablished;
-  // Older kernels do not tell the window: then it counts as open, and what is not sent as no fault.
+  // Older kernels do not report the window. It then counts as open, and unsent bytes are ignored.
   const bool window_known = length >= offsetof(tcp_info, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd;
   state.window_open = !window_known || info.tcpi_snd_wnd >= info.tcpi_snd_mss;
-  // A packet that the own machine drops is not even counted as sent.
+  // A packet dropped on this machine does not even count as sent.
   state.unacknowledged = info.tcpi_unacked > 0 || (window_known && info.tcpi_notsent_bytes > 0);
   state.acknowledged_bytes = info.tcpi_bytes_acked;
   state.received_segments = info.tcpi_segs_in;

@@ -1,4 +1,4 @@
-// What TCP knows of a connection: whether what we send gets through, whether anything comes.
+// TCP's view of a connection: whether sent bytes are acknowledged and whether packets arrive.
 #pragma once
 
 #include <chrono>
@@ -7,17 +7,17 @@
 
 namespace troupe {
 
-/// Of one connection, now.
+/// A snapshot of one connection.
 struct TcpState {
   bool established = false;
-  bool unacknowledged = false;           ///< some of what was to be sent
+  bool unacknowledged = false;           ///< some bytes sent or waiting to be sent
   bool window_open = true;               ///< the other side has room for a packet
-  std::uint64_t acknowledged_bytes = 0;  ///< in all
-  std::uint64_t received_segments = 0;   ///< in all, acknowledgements and repetitions included
-  std::uint32_t segment_bytes = 0;       ///< the largest that is sent
+  std::uint64_t acknowledged_bytes = 0;  ///< in total
+  std::uint64_t received_segments = 0;   ///< in total, with acknowledgements and retransmissions
+  std::uint32_t segment_bytes = 0;       ///< payload of the largest packets sent
 };
 
-/// Nothing for what is not a TCP socket.
+/// Nothing if the descriptor is not a TCP socket.
 std::optional<TcpState> ReadTcpState(int fd);
 
 /// Follows one connection. Pure.
@@ -28,14 +28,14 @@ class TcpProgress {
   explicit TcpProgress(Time now) : progress_(now), arrival_(now) {}
   void Observe(const TcpState& state, Time now);
 
-  /// For how long something sent has waited without any of it being acknowledged, while the other
-  /// side has room; 0 when nothing waits.
+  /// For how long sent bytes have waited without any acknowledgement although the other side has
+  /// room; 0 if none wait.
   std::chrono::nanoseconds stuck(Time now) const { return now - progress_; }
-  /// Since anything came.
+  /// Time since the last packet arrived.
   std::chrono::nanoseconds quiet(Time now) const { return now - arrival_; }
 
  private:
-  Time progress_;  ///< the last time that nothing waited, or less than before
+  Time progress_;  ///< when bytes last stopped waiting or some were acknowledged
   Time arrival_;
   TcpState last_;
 };

@@ -9,7 +9,7 @@ namespace troupe {
 
 std::string SystemWords(int error_number) {
   std::string words = std::generic_category().message(error_number);
-  // "Is a directory", but "RPC ..." stays as it is.
+  // Lowercases the first letter: "Is a directory", but not "RPC ...".
   if (words.size() > 1 && std::islower(static_cast<unsigned char>(words[1])) != 0)
     words[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(words[0])));
   return words;

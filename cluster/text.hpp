@@ -1,4 +1,4 @@
-// Small pieces of the sentences this folder says.
+// Formats parts of sentences for this folder.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace troupe {
 
-/// What the system says of an errno, as the end of a sentence: "connection refused".
+/// The system's text for an errno, as the end of a sentence: "connection refused".
 std::string SystemWords(int error_number);
 
-/// "n1, n2, n3", from the ninth on "and 5 more".
+/// "n1, n2, n3"; after eight names "and 5 more".
 std::string Enumerate(const std::vector<std::string>& names);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// What is behind TlsContext. For cluster/tls*.cpp only.
+// The implementation of TlsContext. For cluster/tls*.cpp only.
 #pragma once
 
 #include <utility>

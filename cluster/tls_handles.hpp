@@ -17,11 +17,11 @@ struct TlsFree {
 template <typename T>
 using TlsHandle = std::unique_ptr<T, TlsFree>;
 
-/// What OpenSSL last said on this thread, "key values mismatch", or of files what the system said;
-/// forgets it, and all before it.
-std::string TlsWords();
+/// OpenSSL's last error text on this thread, "key values mismatch"; for files the system's error
+/// text. Clears OpenSSL's error queue.
+std::string TlsErrorText();
 
-/// A point in time as OpenSSL has it: "2024-05-01 12:00:00 UTC".
-std::string TimeWords(const ASN1_TIME* time);
+/// Formats a time: "2024-05-01 12:00:00 UTC".
+std::string TimeText(const ASN1_TIME* time);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// TlsHandshake: OpenSSL's handshake, then each side sends 32 bytes that only the other end of this
-// very connection can know, and, with a run key's session, only who has that.
+// TlsHandshake: OpenSSL's handshake, then each side sends a proof of 32 bytes. Only the other end
+// of this connection can compute it and, with a run key's session, only a holder of that session.
 #include <array>
 #include <optional>
 #include <poll.h>
@@ -18,7 +18,7 @@ std::string AddressOf(const Socket& socket) {
   try {
     return " (" + socket.peer_address().host + ")";
   } catch (const SocketError&) {
-    return "";  // already gone: the handshake will say so
+    return "";  // already gone: the handshake will report it
   }
 }
 
@@ -31,9 +31,9 @@ struct TlsHandshake::State {
   void Prove();
   bool Send();
   bool Receive();
-  /// True when the step is over; else it waits, or has failed.
-  bool Went(TlsSession::Status status);
-  void Fail(const std::string& what, bool is_lost);
+  /// True if the step is done; otherwise it waits or has failed.
+  bool StepDone(TlsSession::Status status);
+  void Fail(const std::string& cause, bool is_lost);
   RunKey::Digest ProofOf(Side side) const;
 
   TlsContext::State& context;
@@ -52,7 +52,7 @@ struct TlsHandshake::State {
 bool TlsHandshake::State::Move() {
   switch (step) {
     case Step::kHandshake:
-      if (!Went(session.Handshake())) return false;
+      if (!StepDone(session.Handshake())) return false;
       own = ProofOf(self);
       step = Step::kSendProof;
       return true;
@@ -70,11 +70,11 @@ bool TlsHandshake::State::Move() {
 bool TlsHandshake::State::Send() {
   const auto sent = session.Write(std::as_bytes(std::span(own)).subspan(num_done));
   if (sent.status == TlsSession::Status::kBroken && session.lost()) {
-    // Closed on us: what it said before may tell why.
+    // The other side has closed: its last bytes may contain the reason.
     std::array<std::byte, 1> ignored;
     session.Read(ignored);
   }
-  if (!Went(sent.status)) return false;
+  if (!StepDone(sent.status)) return false;
   num_done += sent.num_bytes;
   if (num_done < own.size()) return true;
   num_done = 0;
@@ -84,28 +84,28 @@ bool TlsHandshake::State::Send() {
 
 bool TlsHandshake::State::Receive() {
   const auto got = session.Read(std::as_writable_bytes(std::span(claimed)).subspan(num_done));
-  if (!Went(got.status)) return false;
+  if (!StepDone(got.status)) return false;
   num_done += got.num_bytes;
   if (num_done < claimed.size()) return true;
   if (EqualDigests(claimed, ProofOf(OtherSide(self)))) {
     step = Step::kDone;
   } else {
-    Fail("it is not who has proven the run key (somebody in between?)", false);
+    Fail("it is not the process that proved the run key (man in the middle?)", false);
   }
   return false;
 }
 
-bool TlsHandshake::State::Went(TlsSession::Status status) {
+bool TlsHandshake::State::StepDone(TlsSession::Status status) {
   if (status == TlsSession::Status::kEnd) Fail("it closed the connection", true);
   if (status == TlsSession::Status::kBroken) Fail(session.problem(), session.lost());
   return status == TlsSession::Status::kDone;
 }
 
-void TlsHandshake::State::Fail(const std::string& what, bool is_lost) {
+void TlsHandshake::State::Fail(const std::string& cause, bool is_lost) {
   step = Step::kFailed;
-  problem = peer + ": TLS handshake failed: " + what;
+  problem = peer + ": TLS handshake failed: " + cause;
   lost = is_lost;
-  // The other side is to read our alert, not that the connection was reset.
+  // Lets the other side read our alert before the end of the connection, instead of a reset.
   session.FinishWriting();
   session.Drain();
 }
@@ -152,8 +152,9 @@ TlsHandshake::Status TlsHandshake::Advance() {
 
 void TlsHandshake::GiveUp(std::chrono::milliseconds after) {
   const std::string time = InSeconds(after);
-  state_->Fail(state_->session.heard() ? "it was not done within " + time
-                                       : "it does not speak TLS (nothing came within " + time + ")",
+  state_->Fail(state_->session.received()
+                   ? "it was not done within " + time
+                   : "it does not speak TLS (nothing came within " + time + ")",
                true);
 }
 

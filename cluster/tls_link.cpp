@@ -12,8 +12,8 @@ TlsLink::TlsLink(TlsSession session, Socket application)
     : session_(std::move(session)), application_(std::move(application)) {}
 
 void TlsLink::AddTo(PollSet& polls) const {
-  // A descriptor that is polled for nothing still wakes the loop when it is broken. Each is left
-  // out while nothing could be done about that.
+  // A descriptor polled for no events still wakes the loop when it breaks. So each is left out
+  // while nothing can be done about that.
   if (application_) {
     short events = 0;
     if (!application_ended_ && !to_wire_.full()) events |= POLLIN;
@@ -44,7 +44,7 @@ void TlsLink::Serve(const PollSet& polls) {
   ToWire();
   FromWire();
   ToApplication();
-  // Nothing can come between a close_notify and the end of TCP.
+  // Nothing can arrive between a close_notify and the end of TCP.
   if (wire_ended && !reads_) peer_gone_ = true;
   Conclude();
 }
@@ -62,7 +62,7 @@ void TlsLink::FromApplication() {
     quiet_ = *n == 0;
     application_ended_ = *n == 0;
   } catch (const SocketError&) {
-    // It has closed while something was left unread.
+    // It was closed with unread bytes.
     application_ended_ = true;
     application_gone_ = true;
   }
@@ -78,13 +78,13 @@ void TlsLink::ToWire() {
     if (written.status == Status::kDone) {
       to_wire_.Remove(written.num_bytes);
     } else {
-      // What the peer said before may still be there: reading ends it.
+      // The peer's last bytes may still be unread; FromWire ends the connection.
       writes_ = false;
     }
   }
   if (!writes_) to_wire_.Clear();
   if (writes_ && application_ended_) {
-    const Status goodbye = session_.SayGoodbye();
+    const Status goodbye = session_.SendGoodbye();
     if (goodbye == Status::kAgain) {
       wants_write_ = true;
       return;
@@ -95,7 +95,7 @@ void TlsLink::ToWire() {
 
 void TlsLink::FromWire() {
   more_ = false;
-  // Without anybody to read, what comes is dropped; not for ever in one round.
+  // Drops received bytes if the application no longer reads. Bounded per round.
   for (int round = 0; reads_ && round < 64; ++round) {
     if (application_gone_) to_application_.Clear();
     if (to_application_.full()) break;
@@ -126,9 +126,9 @@ void TlsLink::ToApplication() {
     application_gone_ = true;
     to_application_.Clear();
   }
-  if (!reads_ && !end_told_) {
+  if (!reads_ && !end_sent_) {
     application_.FinishWriting();
-    end_told_ = true;
+    end_sent_ = true;
   }
 }
 
@@ -150,19 +150,20 @@ void TlsLink::Conclude() {
 
 void TlsLink::End() {
   session_.FinishWriting();
-  // Closed with something unread, this end would be a reset to the application, not an end.
+  // Closing this end with unread bytes would reset the application's connection instead of ending
+  // it.
   std::array<std::byte, 4096> ignored;
   try {
     for (int round = 0; application_ && round < 256; ++round)
       if (application_.TryRead(ignored).value_or(0) == 0) return;
   } catch (const SocketError&) {
-    // It has closed its end, too.
+    // The application has closed its end, too.
   }
 }
 
 void TlsLink::Close() noexcept {
   if (broken_ || finished_) return;
-  if (writes_) session_.SayGoodbye();
+  if (writes_) session_.SendGoodbye();
   session_.FinishWriting();
   session_.Drain();
 }

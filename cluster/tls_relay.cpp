@@ -28,7 +28,8 @@ TlsRelay::~TlsRelay() {
 void TlsRelay::Add(TlsSession session, Socket application) {
   {
     const std::lock_guard lock(mutex_);
-    // Of a relay that has ended, the other end just sees it closed.
+    // After the relay has ended, the session is destroyed and the application sees a closed
+    // connection.
     if (!ended_) added_.emplace_back(std::move(session), std::move(application));
   }
   wake_up_.Signal();
@@ -36,7 +37,7 @@ void TlsRelay::Add(TlsSession session, Socket application) {
 
 void TlsRelay::Flush(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  const std::uint64_t mine = ++flushes_asked_;
+  const std::uint64_t mine = ++flushes_requested_;
   wake_up_.Signal();
   changed_.wait_until(lock, deadline, [&] { return ended_ || flushes_done_ >= mine; });
 }
@@ -44,9 +45,9 @@ void TlsRelay::Flush(Deadline deadline) {
 void TlsRelay::Run() {
   PollSet polls;
   try {
-    while (Orders()) Round(polls);
+    while (TakeRequests()) Round(polls);
   } catch (const std::exception&) {
-    // The system cannot even poll: what is encrypted here cannot go on, and everybody sees it end.
+    // The system cannot even poll. Encrypted connections cannot continue; their users see them end.
   }
   for (TlsLink& link : links_) link.Close();
   links_.clear();
@@ -56,10 +57,10 @@ void TlsRelay::Run() {
   changed_.notify_all();
 }
 
-bool TlsRelay::Orders() {
+bool TlsRelay::TakeRequests() {
   const std::lock_guard lock(mutex_);
   links_.splice(links_.end(), added_);
-  flush_ = flushes_asked_;
+  flush_ = flushes_requested_;
   if (flushes_done_ != flushed_) {
     flushes_done_ = flushed_;
     changed_.notify_all();
@@ -78,8 +79,8 @@ void TlsRelay::Round(PollSet& polls) {
     more = more || link.more();
     blocked = blocked || link.blocked();
   }
-  const bool at_once = more || (flushing && !blocked);
-  polls.Wait(at_once ? steady_clock::now() : Deadline::max());
+  const bool immediately = more || (flushing && !blocked);
+  polls.Wait(immediately ? steady_clock::now() : Deadline::max());
   if (polls.Ready(wake_up_.fd()) != 0) wake_up_.Clear();
   for (TlsLink& link : links_)
     if (link.Ready(polls) || link.more() || flushing) link.Serve(polls);

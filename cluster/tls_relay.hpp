@@ -1,4 +1,4 @@
-// The one thread of a process that moves the bytes of all its secured connections.
+// The single thread of a process that moves the bytes of all its secured connections.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// Wakes by poll only: when a byte, a place for one or the end of a connection is there.
+/// Sleeps in poll until bytes arrive, a buffer has room, or a connection ends.
 class TlsRelay {
  public:
   TlsRelay();
@@ -22,29 +22,29 @@ class TlsRelay {
   /// Closes all connections.
   ~TlsRelay();
 
-  /// From now on moves bytes between the two, until both have ended. Thread-safe.
+  /// Starts to move bytes between the two, until both have ended. Thread-safe.
   void Add(TlsSession session, Socket application);
-  /// Until what was written so far is with the kernel, or the deadline. Thread-safe.
+  /// Blocks until the kernel has all bytes written so far, or until the deadline. Thread-safe.
   void Flush(Deadline deadline);
 
  private:
   void Run();
   void Round(PollSet& polls);
-  /// Takes in what other threads ask for; false at the end.
-  bool Orders();
+  /// Takes over the requests of other threads. False at the end.
+  bool TakeRequests();
 
   WakeUp wake_up_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::list<TlsLink> added_;
-  std::uint64_t flushes_asked_ = 0;
+  std::uint64_t flushes_requested_ = 0;
   std::uint64_t flushes_done_ = 0;
   bool stopping_ = false;
   bool ended_ = false;
-  // Of the thread only.
+  // Used by the thread only.
   std::list<TlsLink> links_;
-  std::uint64_t flush_ = 0;  ///< being done; flushed_ when none is
+  std::uint64_t flush_ = 0;  ///< in progress; equals flushed_ if none is
   std::uint64_t flushed_ = 0;
 
   std::thread thread_;  ///< last: it uses all of the above

@@ -61,15 +61,15 @@ long ControlWire(BIO* bio, int command, long, void*) {
   }
 }
 
-/// What the other side's alert says of us.
+/// The meaning of the other side's alert.
 std::string AlertProblem(int reason) {
   switch (reason) {
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
       return "it does not accept this process's certificate: not signed by its CA";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-      return "it holds this process's certificate for expired (are the clocks right?)";
+      return "it considers this process's certificate expired (are the clocks right?)";
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-      return "it wants a certificate of this process";
+      return "it requires a certificate from this process";
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
       return "it does not speak TLS 1.3";
     default:
@@ -81,13 +81,13 @@ bool IsTlsRecord(int first_byte) { return first_byte == 0x15 || first_byte == 0x
 
 }  // namespace
 
-std::string TlsWords() {
+std::string TlsErrorText() {
   const char* details = "";
   const unsigned long error = ERR_peek_last_error_all(nullptr, nullptr, nullptr, &details, nullptr);
-  // Of files the system's words are in front of OpenSSL's own.
+  // For files the system's error precedes OpenSSL's own.
   const unsigned long first = ERR_peek_error();
-  const char* words = ERR_reason_error_string(error);
-  std::string result = words != nullptr ? words : "OpenSSL error " + std::to_string(error);
+  const char* reason = ERR_reason_error_string(error);
+  std::string result = reason != nullptr ? reason : "OpenSSL error " + std::to_string(error);
   if (ERR_SYSTEM_ERROR(first)) {
     result = SystemWords(ERR_GET_REASON(first));
   } else if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED && *details != 0) {
@@ -98,7 +98,7 @@ std::string TlsWords() {
   return result;
 }
 
-std::string TimeWords(const ASN1_TIME* time) {
+std::string TimeText(const ASN1_TIME* time) {
   std::tm utc{};
   if (time == nullptr || ASN1_TIME_to_tm(time, &utc) != 1) return "an unknown time";
   char text[64] = "";
@@ -111,7 +111,7 @@ TlsHandle<BIO_METHOD> MakeSocketMethod() {
   if (!method || BIO_meth_set_read(method.get(), ReadWire) != 1 ||
       BIO_meth_set_write(method.get(), WriteWire) != 1 ||
       BIO_meth_set_ctrl(method.get(), ControlWire) != 1)
-    throw std::runtime_error("TLS: " + TlsWords());
+    throw std::runtime_error("TLS: " + TlsErrorText());
   return method;
 }
 
@@ -122,7 +122,7 @@ TlsSession::TlsSession(SSL_CTX* context, const BIO_METHOD* method, Socket plain,
   BIO* bio = BIO_new(method);
   if (!ssl_ || bio == nullptr) {
     BIO_free(bio);
-    throw std::runtime_error("TLS: " + TlsWords());
+    throw std::runtime_error("TLS: " + TlsErrorText());
   }
   BIO_set_data(bio, wire_.get());
   BIO_set_init(bio, 1);
@@ -137,7 +137,7 @@ TlsSession::TlsSession(SSL_CTX* context, const BIO_METHOD* method, Socket plain,
 TlsSession::~TlsSession() = default;
 TlsSession::TlsSession(TlsSession&&) noexcept = default;
 
-bool TlsSession::heard() const { return wire_->first_byte >= 0; }
+bool TlsSession::received() const { return wire_->first_byte >= 0; }
 const Socket& TlsSession::socket() const { return wire_->socket; }
 
 TlsSession::Status TlsSession::Handshake() {
@@ -160,10 +160,10 @@ TlsSession::Transfer TlsSession::Write(std::span<const std::byte> bytes) {
   return transfer;
 }
 
-TlsSession::Status TlsSession::SayGoodbye() {
+TlsSession::Status TlsSession::SendGoodbye() {
   ERR_clear_error();
   const int result = SSL_shutdown(ssl_.get());
-  // 0: sent, the other side's has not come, and need not.
+  // 0: our goodbye is sent. The other side's has not arrived and is not required.
   return result >= 0 ? Status::kDone : Judge(result);
 }
 
@@ -172,11 +172,11 @@ void TlsSession::FinishWriting() noexcept { wire_->socket.FinishWriting(); }
 void TlsSession::Drain() noexcept {
   std::array<std::byte, 16384> ignored;
   try {
-    // Not for ever, even if the other side never stops.
+    // Bounded, since the other side may never stop sending.
     for (int round = 0; round < 64; ++round)
       if (wire_->socket.TryRead(ignored).value_or(0) == 0) return;
   } catch (const SocketError&) {
-    // Nothing is left to be cut off.
+    // No bytes are left to cut off.
   }
 }
 
@@ -185,7 +185,7 @@ RunKey::Digest TlsSession::Export(const std::string& label) const {
   ERR_clear_error();
   if (SSL_export_keying_material(ssl_.get(), reinterpret_cast<unsigned char*>(secret.data()),
                                  secret.size(), label.data(), label.size(), nullptr, 0, 0) != 1)
-    throw std::runtime_error("TLS: " + TlsWords());
+    throw std::runtime_error("TLS: " + TlsErrorText());
   return secret;
 }
 
@@ -224,12 +224,12 @@ void TlsSession::Diagnose(int error) {
   } else if (reason == SSL_R_UNSUPPORTED_PROTOCOL) {
     problem_ = "it does not speak TLS 1.3";
   } else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
-    problem_ = "it shows no certificate";
+    problem_ = "it presented no certificate";
   } else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
     problem_ = CertificateProblem(verified);
   } else {
     problem_ = AlertProblem(reason);
-    if (problem_.empty()) problem_ = TlsWords();
+    if (problem_.empty()) problem_ = TlsErrorText();
   }
   ERR_clear_error();
 }

@@ -1,4 +1,4 @@
-// One TLS connection on one TCP socket, without waiting: what OpenSSL does, in this folder's words.
+// One TLS connection on one TCP socket, without blocking: a wrapper of OpenSSL.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace troupe {
 
-/// How OpenSSL reads and writes a Socket: without SIGPIPE, and with the system's words.
+/// Lets OpenSSL read and write a Socket, without SIGPIPE and with the system's error texts.
 TlsHandle<BIO_METHOD> MakeSocketMethod();
 
 class TlsSession {
  public:
   enum class Status {
     kDone,
-    kAgain,   ///< once the socket can be read, or written: see wants()
-    kEnd,     ///< the other side has ended its direction, on purpose
+    kAgain,   ///< retry once the socket is readable or writable: see wants()
+    kEnd,     ///< the other side has ended its direction on purpose
     kBroken,  ///< see problem()
   };
   struct Transfer {
     Status status = Status::kDone;
-    std::size_t num_bytes = 0;  ///< with kDone more than none, else none
+    std::size_t num_bytes = 0;  ///< above 0 with kDone, else 0
   };
 
-  /// Throws std::runtime_error when OpenSSL has no memory. `ca` is the file's name, for problem().
+  /// Throws std::runtime_error if OpenSSL is out of memory. `ca` is the file's name, for problem().
   TlsSession(SSL_CTX* context, const BIO_METHOD* method, Socket plain, Side self, std::string ca);
   ~TlsSession();
   TlsSession(TlsSession&&) noexcept;
@@ -37,35 +37,35 @@ class TlsSession {
 
   Status Handshake();
   Transfer Read(std::span<std::byte> bytes);
-  /// `bytes` may lie elsewhere when it is called again, but must begin with the same.
+  /// After kAgain, call it again with the same bytes; they may be at another address.
   Transfer Write(std::span<const std::byte> bytes);
-  /// Ends this direction of TLS; the other one goes on.
-  Status SayGoodbye();
-  /// Ends this direction of TCP as well, after the goodbye: this side is gone.
+  /// Ends this direction of TLS; the other one continues.
+  Status SendGoodbye();
+  /// After the goodbye, also ends this direction of TCP.
   void FinishWriting() noexcept;
-  /// Takes what has come and forgets it, so that closing does not cut off what was sent.
+  /// Reads and discards received bytes, so that closing does not cut off bytes sent.
   void Drain() noexcept;
 
-  /// A secret of this connection that only its two ends have, one for each `label`. After the
-  /// handshake. Throws std::runtime_error.
+  /// A secret per `label` that only the two ends of this connection have. After the handshake.
+  /// Throws std::runtime_error.
   RunKey::Digest Export(const std::string& label) const;
 
-  /// POLLIN or POLLOUT: what the last kAgain waits for.
+  /// POLLIN or POLLOUT: the event to wait for after kAgain.
   short wants() const { return wants_; }
-  /// Why it is broken, as the end of a sentence: "its certificate expired ...".
+  /// The reason of kBroken, as the end of a sentence: "its certificate expired ...".
   const std::string& problem() const { return problem_; }
-  /// Broken because the connection is, not because of what the other side is or says.
+  /// kBroken because the connection broke, not because of the other side's identity or messages.
   bool lost() const { return lost_; }
-  /// Anything has come from the other side.
-  bool heard() const;
+  /// Any byte has arrived from the other side.
+  bool received() const;
   const Socket& socket() const;
 
-  /// What OpenSSL's reads and writes go to, and what came of them.
+  /// The socket under OpenSSL and the results of its reads and writes.
   struct Wire {
     Socket socket;
-    std::string error;  ///< the system's words
+    std::string error;  ///< the system's error text
     bool ended = false;
-    int first_byte = -1;  ///< that came: it tells whether this is TLS at all
+    int first_byte = -1;  ///< the first byte received: tells TLS from other protocols
   };
 
  private:
@@ -73,7 +73,7 @@ class TlsSession {
   void Diagnose(int error);
   std::string CertificateProblem(long verified) const;
 
-  std::unique_ptr<Wire> wire_;  ///< stays where it is: OpenSSL points to it
+  std::unique_ptr<Wire> wire_;  ///< at a fixed address, since OpenSSL points to it
   TlsHandle<SSL> ssl_;
   std::string ca_;
   std::string problem_;

@@ -1,4 +1,4 @@
-// Over what the tensors of a job travel, from what its processes say of their machines.
+// Chooses the transport of a job's tensors from the host identities of its processes.
 #pragma once
 
 #include <string>
@@ -8,29 +8,29 @@
 
 namespace troupe {
 
-/// What carries the tensors of two processes.
+/// The transport of the tensors of two processes.
 enum class Carrier {
   kUcx,       ///< shared memory, RDMA, or TCP where the configuration says so
-  kProvenTcp  ///< a connection that the join has made and proven
+  kProvenTcp  ///< a connection that the join has made and authenticated
 };
 
-/// For processes with these HostIdentity()s, the same on both sides.
+/// For processes with these HostIdentity()s; the same on both sides.
 ///   ucx_tls     shared memory    else
 ///   "auto"      kUcx             kProvenTcp, with tcp = "ucx" kUcx
 ///   "none"      kProvenTcp       kProvenTcp
-///   a list      kUcx             kUcx, where the list has more than shared memory; else as "auto"
+///   a list      kUcx             kUcx if the list has more than shared memory; else as "auto"
 Carrier ChooseCarrier(const TransportConfig& transport, const std::string& host,
                       const std::string& other);
 
-/// The transports UCX may choose from, as UCX_TLS, in a job whose processes have these
-/// HostIdentity()s. System V segments are left out: their mode is 0660, so another user of the
-/// same group could write tensors. Processes of one machine that do not share memory (containers,
-/// network namespaces, other users) would be offered shared memory by UCX all the same and never be
-/// woken, so where UCX connects them it is TCP for all.
+/// The value of UCX_TLS for a job whose processes have these HostIdentity()s. Excludes System V
+/// segments: their mode is 0660, so another user of the same group could write tensors. UCX also
+/// offers shared memory to processes of one machine that do not share it (containers, network
+/// namespaces, other users), and these would then never wake up. If there are such processes and
+/// UCX connects them, all processes use TCP.
 std::string ChooseUcxTransports(const TransportConfig& transport,
                                 const std::vector<std::string>& hosts);
 
-/// The network interface that has this address ("10.0.0.1"); empty when none has.
+/// The network interface with this address ("10.0.0.1"); empty if none has it.
 std::string InterfaceOf(const std::string& address);
 
 }  // namespace troupe

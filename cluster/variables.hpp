@@ -1,4 +1,4 @@
-// The environment as data: read once by main, passed to whoever decides by it.
+// The environment as data: read once by main and passed on.
 #pragma once
 
 #include <map>
@@ -10,13 +10,13 @@ namespace troupe {
 /// Environment variables by name.
 using Variables = std::map<std::string, std::string>;
 
-/// What the launcher or the command line says cannot be followed. The text names every source with
-/// what it says.
+/// The settings of the launcher or the command line are incomplete or contradictory. The text names
+/// every source and its value.
 struct LaunchError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The value of `name`; null when it is not set, or set to nothing.
+/// The value of `name`; null if it is unset or empty.
 inline const std::string* FindVariable(const Variables& variables, const std::string& name) {
   const auto found = variables.find(name);
   return found == variables.end() || found->second.empty() ? nullptr : &found->second;

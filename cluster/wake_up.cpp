@@ -16,7 +16,7 @@ WakeUp::WakeUp() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 WakeUp::~WakeUp() { close(fd_); }
 
 void WakeUp::Signal() noexcept {
-  // Cannot fail: the only other outcome is a counter that is full, which is readable, too.
+  // Cannot fail: the only other outcome is a full counter, which is also readable.
   [[maybe_unused]] const int ignored = eventfd_write(fd_, 1);
 }
 

@@ -1,9 +1,9 @@
-// Lets one thread end another's wait in poll.
+// Lets one thread wake another from poll.
 #pragma once
 
 namespace troupe {
 
-/// Thread-safe. Throws SocketError when the system has no descriptor left.
+/// Thread-safe. Throws SocketError if the process is out of descriptors.
 class WakeUp {
  public:
   WakeUp();

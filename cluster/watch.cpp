@@ -20,8 +20,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// For goodbyes that the peers' buffers do not take at once.
-constexpr std::chrono::milliseconds kFarewellTime{200};
+// Time for goodbyes that the peers' buffers do not take at once.
+constexpr std::chrono::milliseconds kGoodbyeTime{200};
 
 void Check(const WatchOptions& options) {
   if (options.interval.count() < 1 || options.suspect_after <= options.interval ||
@@ -50,7 +50,7 @@ struct Watch::State {
   void Run();
   Time Wait(Time until);
   void SendAll(Time now);
-  void SayGoodbye();
+  void SendGoodbyes();
   void Look(Pulse& pulse, Time now);
   void LookAtPaths(Time now);
   void Lose(Pulse& pulse, Loss loss, const std::string& line);
@@ -61,12 +61,12 @@ struct Watch::State {
   const std::function<Vitals()> vitals;
   const WatchEvents events;
 
-  // Of the thread only.
+  // Used by the thread only.
   std::vector<Pulse> pulses;
   PollSet polls;
   PathProgress paths;
   Time next_look{};
-  bool said_goodbye = false;
+  bool sent_goodbyes = false;
 
   WakeUp wake_up;
   std::atomic<bool> leaving{false};
@@ -74,12 +74,12 @@ struct Watch::State {
 
   struct Copy {
     ProcessId process;
-    Time heard;
+    Time last_heartbeat;
     Vitals vitals;
     std::int64_t clock_offset_ns;
   };
   mutable std::mutex mutex;
-  std::vector<Copy> seen;  ///< guarded by mutex; as pulses
+  std::vector<Copy> seen;  ///< guarded by mutex; same order as pulses
 
   std::thread thread;  ///< last: it uses all of the above
 };
@@ -89,19 +89,19 @@ void Watch::State::Run() {
   Time next_beat = last_round;
   while (!stopping) {
     const Time now = Wait(next_beat);
-    // Whatever waits in the sockets comes before any judgement on who did not send it.
+    // Reads everything waiting in the sockets before judging any silence.
     for (Pulse& pulse : pulses) pulse.Read(now);
     if (Overslept(now - last_round, options))
       for (Pulse& pulse : pulses) pulse.Forgive(now);
     last_round = now;
-    if (leaving && !said_goodbye) SayGoodbye();
-    if (now >= next_beat && !said_goodbye) SendAll(now);
+    if (leaving && !sent_goodbyes) SendGoodbyes();
+    if (now >= next_beat && !sent_goodbyes) SendAll(now);
     if (now >= next_beat) next_beat = now + options.interval;
     for (Pulse& pulse : pulses) Look(pulse, now);
     if (now >= next_look) LookAtPaths(now);
     Publish();
   }
-  if (!said_goodbye) SayGoodbye();
+  if (!sent_goodbyes) SendGoodbyes();
   for (Pulse& pulse : pulses) pulse.Close(/*drain=*/true);
 }
 
@@ -120,11 +120,11 @@ void Watch::State::SendAll(Time now) {
   for (Pulse& pulse : pulses) pulse.Send(Heartbeat::Kind::kBeat, own, now);
 }
 
-void Watch::State::SayGoodbye() {
-  said_goodbye = true;
-  const Time deadline = steady_clock::now() + kFarewellTime;
+void Watch::State::SendGoodbyes() {
+  sent_goodbyes = true;
+  const Time deadline = steady_clock::now() + kGoodbyeTime;
   for (Pulse& pulse : pulses) {
-    // Behind an unfinished heartbeat it has to wait, but not for a peer that takes nothing.
+    // A goodbye waits for an unfinished heartbeat, but not for a peer that takes no bytes.
     while (pulse.open() && !pulse.flushed() && steady_clock::now() < deadline) {
       polls.Clear();
       polls.Add(pulse.fd(), POLLOUT);
@@ -165,13 +165,13 @@ void Watch::State::Look(Pulse& pulse, Time now) {
   }
 }
 
-/// Connections of all libraries of this process to the hosts of the peers.
+/// Checks this process's connections to the peers' hosts, including those of its libraries.
 void Watch::State::LookAtPaths(Time now) {
   next_look = now + 2 * options.interval;
   for (const PathProgress::Stuck& stuck : paths.Look(OwnConnections(), now, options.dead_after)) {
     for (Pulse& pulse : pulses) {
       if (pulse.presence != Presence::kPresent || pulse.host() != stuck.peer.host) continue;
-      // Where heartbeats are stuck as well, it is not the size of packets.
+      // If heartbeats are stuck as well, packet size is not the cause.
       if (pulse.Measure(now).stuck >= options.suspect_after) continue;
       Lose(pulse, Loss::kLargePackets,
            LargePacketsLine(pulse.name(), stuck.local, stuck.peer, stuck.segment_bytes, options));
@@ -181,7 +181,7 @@ void Watch::State::LookAtPaths(Time now) {
 
 void Watch::State::Lose(Pulse& pulse, Loss loss, const std::string& line) {
   pulse.presence = Presence::kLost;
-  // One that was only stopped learns why it is alone when it resumes.
+  // A peer that was only stopped learns on resuming why it is alone.
   pulse.Send(loss == Loss::kLargePackets ? Heartbeat::Kind::kGaveUpPath : Heartbeat::Kind::kGaveUp,
              {}, steady_clock::now());
   pulse.Close(/*drain=*/false);
@@ -202,7 +202,7 @@ std::string Watch::State::LineOfVanished(const Pulse& vanished, Time now) const 
 void Watch::State::Publish() {
   const std::lock_guard lock(mutex);
   for (std::size_t i = 0; i < pulses.size(); ++i) {
-    seen[i].heard = pulses[i].heard();
+    seen[i].last_heartbeat = pulses[i].last_heartbeat();
     seen[i].vitals = pulses[i].vitals();
     seen[i].clock_offset_ns = pulses[i].clock_offset_ns();
   }
@@ -232,7 +232,7 @@ Watch::Seen Watch::Last(ProcessId peer) const {
   const std::lock_guard lock(state_->mutex);
   for (const State::Copy& copy : state_->seen)
     if (copy.process == peer)
-      return {copy.vitals, steady_clock::now() - copy.heard, copy.clock_offset_ns};
+      return {copy.vitals, steady_clock::now() - copy.last_heartbeat, copy.clock_offset_ns};
   throw std::invalid_argument("watch: process " + std::to_string(peer) + " is not watched");
 }
 

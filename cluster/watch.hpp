@@ -1,20 +1,21 @@
-// Who is alive: heartbeats between all processes, on a thread of their own that no actor can hold
-// up.
+// Detects lost processes: heartbeats between all processes, on a separate thread that no actor can
+// delay.
 //
-//   silent for suspect_after          suspected (told once, and once more when it is back)
-//   silent for dead_after             dead: "stopped" if its kernel still acknowledges what we
-//                                     send, "unreachable" if only packets of its own come,
-//                                     "vanished" if nothing does (TCP's own counts tell)
+//   silent for suspect_after          suspected (reported once, and once more when it recovers)
+//   silent for dead_after             dead: "stopped" if its kernel still acknowledges our packets,
+//                                     "unreachable" if only its own packets arrive, "vanished" if
+//                                     nothing does (known from TCP's counters)
 //   heartbeats pass, but another      dead: the path between the two drops large packets
 //   connection is stuck for as long
 //   connection closed with a goodbye  has left
-//   connection closed without one     dead: "killed"; so is one that sends what is no heartbeat
+//   connection closed without one     dead: "killed"; also if it sends other data than heartbeats
 //
-// Two connected peers or more that vanish together mean that this process is cut off, and the first
-// loss says so. A process that did not run itself for long (stopped, asleep) forgives all silences.
+// If two or more connected peers vanish together, this process itself is cut off, and the line of
+// the first loss reports that. After not running for long (stopped, asleep), a process ignores all
+// silences.
 //
-// A heartbeat carries a count of what the process has done so far and the sender's clock, so that
-// everybody knows who still makes progress and how far clocks are apart.
+// A heartbeat carries a count of the sender's actions and its clock, so that every process knows
+// which peers make progress and how far clocks are apart.
 #pragma once
 
 #include <chrono>
@@ -33,14 +34,14 @@ struct WatchedPeer {
   ProcessId process = 0;
   std::string name;  ///< "n1", "n1.d0"
   Socket socket;
-  /// The TCP socket to ask for what its host acknowledges, when `socket` is none (TLS).
+  /// If `socket` is not TCP (TLS): the TCP socket to query for acknowledgements.
   Socket wire = {};
 };
 
-/// What a process says of itself in every heartbeat.
+/// A process's report on itself, in every heartbeat.
 struct Vitals {
-  std::uint64_t actions = 0;  ///< grows whenever anything happens: messages handled, passes run
-  bool busy = false;          ///< something is running right now
+  std::uint64_t actions = 0;  ///< grows with every action: messages handled, passes run
+  bool busy = false;          ///< an action is running now
 };
 
 enum class Loss {
@@ -48,14 +49,14 @@ enum class Loss {
   kVanished,
   kStopped,
   kUnreachable,   ///< cut off in one direction
-  kLargePackets,  ///< what is larger than a heartbeat does not get through
+  kLargePackets,  ///< packets larger than a heartbeat do not get through
 };
 
 struct WatchEvents {
   std::function<void(ProcessId, const std::string& line)>
       suspected;  ///< "n2 is silent for 1.0 s: ..."
   std::function<void(ProcessId, const std::string& line)> recovered;
-  /// The line names the process and how it was lost; the same text on whoever notices.
+  /// The line names the process and how it was lost; the same text on every process that notices.
   std::function<void(ProcessId, Loss, const std::string& line)> lost;
 };
 
@@ -68,24 +69,24 @@ struct WatchOptions {
 
 class Watch {
  public:
-  /// Events are called on the watch's thread; they must be short and must not throw. `vitals` is
-  /// asked once per interval, on it, too. Any of them may be empty. Throws std::invalid_argument on
-  /// options that do not fit together.
+  /// Calls events and `vitals` (once per interval) on the watch's thread; they must be short and
+  /// must not throw. Any of them may be empty. Throws std::invalid_argument for inconsistent
+  /// options.
   Watch(std::vector<WatchedPeer> peers, WatchOptions options, std::function<Vitals()> vitals,
         WatchEvents events);
-  ~Watch();  ///< says goodbye if Leave() has not been called, and ends the thread
+  ~Watch();  ///< sends goodbyes if Leave() was not called, and ends the thread
 
-  /// Tells all peers that this process is about to close on purpose. From now on no event
-  /// begins to be told. Returns at once, from any thread, an event's included.
+  /// Announces to all peers that this process is about to close on purpose. No event starts after
+  /// this call. Returns at once, from any thread, also from an event.
   void Leave();
 
-  /// What the peer last said. `age` is since then, before the first heartbeat since the beginning.
+  /// The last heartbeat of a peer.
   struct Seen {
     Vitals vitals;
-    std::chrono::nanoseconds age{0};
+    std::chrono::nanoseconds age{0};   ///< of that heartbeat; before the first one, of this object
     std::int64_t clock_offset_ns = 0;  ///< add to the peer's steady clock to get ours
   };
-  /// Throws std::invalid_argument when `peer` is not watched.
+  /// Throws std::invalid_argument if `peer` is not watched.
   Seen Last(ProcessId peer) const;
 
  private:

@@ -1,9 +1,8 @@
-# modules/device: what backend = "cuda" adds to a program.
-#   troupe_stream_queue  where CUDA's headers are
-#   troupe_cuda_backend  where nvcc is; without NCCL collectives go by copies
-#   troupe_device        what programs link: with the backend where their libtorch computes on GPUs.
-#                        Elsewhere a program that only starts is linked with it, so that all of it
-#                        is known to link.
+# modules/device: the additions of backend = "cuda".
+#   troupe_stream_queue  built if CUDA's headers are installed
+#   troupe_cuda_backend  built with nvcc; without NCCL, collectives use copies
+#   troupe_device        linked by programs; contains the backend if libtorch computes on GPUs. Otherwise
+#                        a test program that only starts links the backend, to check that it links.
 if(TROUPE_HAS_CUDA_HEADERS)
   add_library(troupe_stream_queue STATIC ${PROJECT_SOURCE_DIR}/modules/device/stream_lane.cpp
                                          ${PROJECT_SOURCE_DIR}/modules/device/stream_queue.cpp)

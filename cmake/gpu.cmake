@@ -1,16 +1,16 @@
-# gpu/, in three parts, so that machines without a GPU build and run as much of it as they can:
+# gpu/, in parts, so that machines without a GPU build and run as much of it as possible:
 #   troupe_gpu_kernels  the plain loops, everywhere
-#   troupe_gpu_host     streams, events, memory: needs CUDA's headers only, and is linked either with
-#   troupe_gpu          the kernels and the CUDA runtime, where nvcc is, or in tests with
-#   troupe_emulated     a runtime that plays devices on the host (tests/gpu/emulated)
-# Programs name troupe_gpu or troupe_emulated last. TROUPE_CUDA=OFF leaves all but the first out, ON
-# insists on nvcc.
+#   troupe_gpu_host     streams, events, memory; needs only CUDA's headers. Linked with one of:
+#   troupe_gpu          the kernels and the CUDA runtime, with nvcc
+#   troupe_emulated     in tests, a runtime that emulates devices on the host (tests/gpu/emulated)
+# Programs list troupe_gpu or troupe_emulated last. TROUPE_CUDA=OFF leaves out all but the first, ON
+# requires nvcc.
 set(TROUPE_CUDA "AUTO" CACHE STRING "Build gpu/ for CUDA devices: AUTO (where nvcc is), ON, OFF")
 set(TROUPE_HAS_CUDA OFF)          # nvcc, for programs that use devices
 set(TROUPE_HAS_CUDA_HEADERS OFF)  # for host code, and tests of it with the emulated runtime
 if(TROUPE_CUDA)
   find_program(TROUPE_NVCC nvcc PATHS /usr/local/cuda/bin)
-  # nvcc knows none of the sanitizers.
+  # nvcc does not support sanitizers.
   if(NOT TROUPE_SANITIZE)
     include(CheckLanguage)
     if(TROUPE_NVCC AND NOT CMAKE_CUDA_COMPILER)
@@ -32,7 +32,7 @@ if(TROUPE_CUDA)
   endif()
 endif()
 
-# Without math errors the plain loops become vector instructions; no result changes.
+# Without errno for math functions the plain loops are vectorised; results do not change.
 troupe_library(gpu/kernels)
 set_source_files_properties(gpu/kernels/adamw.cpp gpu/kernels/rms_norm.cpp
                             PROPERTIES COMPILE_OPTIONS "-fno-math-errno;-fno-trapping-math")
@@ -49,14 +49,14 @@ endif()
 
 if(TROUPE_HAS_CUDA)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    # A100 and H100; newer ones translate the code of the last.
+    # A100 and H100; newer devices translate the code of the last.
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "compute capabilities")
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
   file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu)
   add_library(troupe_gpu STATIC ${cuda_sources})
-  # CMake 3.25 knows no flag for C++20 in this compiler's device code.
+  # CMake 3.25 has no flag for C++20 in this compiler's device code.
   set_target_properties(troupe_gpu PROPERTIES CUDA_STANDARD 17)
   target_compile_options(troupe_gpu PRIVATE --expt-relaxed-constexpr)
   target_link_libraries(troupe_gpu PUBLIC troupe_gpu_host CUDA::cudart_static)

@@ -1,9 +1,9 @@
-# transport/gpu, where CUDA's headers are, and transport/nccl, where NCCL's are as well. As with
-# gpu.cmake, programs name what stands for the library last:
-#   troupe_transport_nccl  needs headers only, and is linked either with
-#   troupe_nccl            it and NCCL itself, or in tests with
-#   troupe_emulated_nccl   threads that play it (tests/gpu/emulated/nccl)
-# TROUPE_NCCL=OFF leaves it out, ON insists on it.
+# transport/gpu needs CUDA's headers, transport/nccl also NCCL's. As in gpu.cmake, programs list the
+# implementation last:
+#   troupe_transport_nccl  needs only headers. Linked with one of:
+#   troupe_nccl            NCCL itself
+#   troupe_emulated_nccl   in tests, threads that emulate NCCL (tests/gpu/emulated/nccl)
+# TROUPE_NCCL=OFF leaves it out, ON requires it.
 set(TROUPE_NCCL "AUTO" CACHE STRING "Build transport/nccl: AUTO (where NCCL is), ON, OFF")
 set(TROUPE_HAS_NCCL OFF)          # for programs that use devices
 set(TROUPE_HAS_NCCL_HEADERS OFF)  # for tests with the emulated one

@@ -1,8 +1,8 @@
-# libtorch: the one that the system has, or with TROUPE_TORCH=DIR an installed PyTorch of 2.7 or
+# libtorch: that of the system, or with TROUPE_TORCH=DIR an installed PyTorch, 2.7 or
 # later (the folder with include/ and lib/: `python3 -c "import torch; print(torch.__path__[0])"`).
-# Of a PyTorch its own package files are not used: they insist on a CUDA toolkit of their taste, and
-# find the system's libtorch first where there is one.
-# If that PyTorch was built for CUDA and nvcc is there, modules/torch/cuda/ is built for it too.
+# The package files of a PyTorch are not used: they require a certain CUDA toolkit, and
+# prefer the system's libtorch.
+# If that PyTorch was built for CUDA and nvcc is installed, modules/torch/cuda/ is built for it, too.
 set(TROUPE_TORCH "" CACHE PATH "Folder of an installed PyTorch; empty: the system's libtorch")
 set(TROUPE_TORCH_CUDA "AUTO" CACHE STRING
     "Use libtorch's CUDA part: AUTO (where it and nvcc are), ON, OFF")
@@ -38,7 +38,7 @@ endif()
 message(STATUS "PyTorch ${version} of ${TROUPE_TORCH}")
 target_include_directories(troupe_libtorch SYSTEM INTERFACE
   ${TROUPE_TORCH}/include ${TROUPE_TORCH}/include/torch/csrc/api/include)
-# Its own dependencies it finds itself, beside it.
+# It finds its own dependencies in its folder.
 target_link_libraries(troupe_libtorch INTERFACE ${TROUPE_TORCH}/lib/libtorch_cpu.so
                                                 ${TROUPE_TORCH}/lib/libc10.so)
 target_link_options(troupe_libtorch INTERFACE -Wl,--allow-shlib-undefined)
@@ -57,8 +57,8 @@ set(TROUPE_TORCH_HAS_CUDA ON)
 message(STATUS "PyTorch's CUDA part is linked")
 target_compile_definitions(troupe_libtorch INTERFACE TROUPE_TORCH_CUDA=1)
 target_include_directories(troupe_libtorch SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
-# Nothing calls libtorch_cuda.so by name: it registers itself when it is loaded. So linkers that are
-# told to leave out what is not called would leave it out, and no tensor could live on a device.
+# No code calls libtorch_cuda.so by name: it registers itself when it is loaded. With --as-needed the
+# linker would leave it out, and no tensor could be on a device.
 target_link_libraries(troupe_libtorch INTERFACE
   "-Wl,--push-state,--no-as-needed,${TROUPE_TORCH}/lib/libtorch_cuda.so,--pop-state"
   ${TROUPE_TORCH}/lib/libc10_cuda.so)

@@ -1,10 +1,10 @@
-# Sources are compiled twelve at a time: most of what a compiler reads is headers (decision 0036).
-# OFF compiles each on its own, for clang-tidy and for those who look for a missing include.
+# Sources are compiled twelve at a time, since compilers mostly read headers (decision 0036).
+# OFF compiles each alone, for clang-tidy and to find a missing include.
 option(TROUPE_UNITY "Compile the sources of a library together" ON)
 function(troupe_unity name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${TROUPE_UNITY} UNITY_BUILD_BATCH_SIZE 12)
   if(TROUPE_UNITY)
-    # GCC takes the one source that includes the others for a header.
+    # GCC treats the source that includes the others as a header.
     target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
@@ -44,7 +44,7 @@ function(troupe_tests folder)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} troupe_catch_main troupe_warnings)
-  # What is tested is optimised; what tests it is compiled more often than it runs.
+  # The tested code is optimised; tests are compiled more often than they run.
   target_compile_options(${name} PRIVATE -O1)
   target_precompile_headers(${name} PRIVATE <catch2/catch.hpp>)
   add_test(NAME ${folder} COMMAND ${name} "~[.]~[slow]~[gpu]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

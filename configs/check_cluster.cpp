@@ -14,24 +14,25 @@ static bool IsDigits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// 0 when it is no port.
+/// Returns 0 if `text` is not a port.
 static int PortOf(std::string_view text) {
   if (!IsDigits(text) || text.size() > 5) return 0;
   const int port = std::stoi(std::string(text));
   return port <= 65'535 ? port : 0;
 }
 
-/// Letters of names and addresses; whether it exists is found out when it is used.
+/// Returns whether `host` has only legal letters for a name or address. It is resolved when it is
+/// used.
 static bool IsHost(std::string_view host) {
   const auto letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("._-:%").find(c) != std::string_view::npos;
   };
-  // One colon stands before a port, an IPv6 address has two at least.
+  // One colon precedes a port; an IPv6 address has at least two.
   return !host.empty() && std::ranges::all_of(host, letter) && std::ranges::count(host, ':') != 1;
 }
 
-/// HOST:PORT, an IPv6 address in brackets.
+/// Accepts HOST:PORT, with an IPv6 address in brackets.
 static bool IsHostAndPort(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || PortOf(text.substr(colon + 1)) == 0) return false;
@@ -67,7 +68,7 @@ static void CheckNodeAddresses(const std::vector<ClusterNode>& nodes, Report& re
   }
 }
 
-/// "4 + 3 = 7", cut short where nobody would read on.
+/// Returns "4 + 3 = 7", shortened for many nodes.
 static std::string SumText(const std::vector<ClusterNode>& nodes, std::int64_t sum) {
   static constexpr std::size_t kShown = 8;
   std::string text;
@@ -117,7 +118,7 @@ static void CheckSharing(const ClusterConfig& cluster, Report& report) {
                       ", whose ranks are threads, got " + std::to_string(cluster.ranks_per_gpu));
 }
 
-/// Something must be missing for longer than it may be late.
+/// A peer is suspected after more than two heartbeats, and dead after longer than that.
 static void CheckSilence(const ClusterConfig& cluster, Report& report) {
   const std::string heartbeat = "cluster.heartbeat_ms";
   const std::string suspect = "cluster.suspect_after_s";

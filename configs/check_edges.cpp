@@ -38,10 +38,11 @@ static void CheckProjector(const Config& config, const EdgeConfig& edge, Report&
                           {KeyOf(*host, "layout.tp"), host->layout.tp}, report);
   }
   if (!report.Good({key, KeyOf(from, "hidden"), KeyOf(to, "hidden")})) return;
-  if (HiddenSize(from) == HiddenSize(to)) return;
-  report.Add(key, "missing, expected a projector from hidden " + std::to_string(HiddenSize(from)) +
-                      " of \"" + from.name + "\" to hidden " + std::to_string(HiddenSize(to)) +
-                      " of \"" + to.name + "\"");
+  if (from.model->row_width() == to.model->row_width()) return;
+  report.Add(key, "missing, expected a projector from hidden " +
+                      std::to_string(from.model->row_width()) + " of \"" + from.name +
+                      "\" to hidden " + std::to_string(to.model->row_width()) + " of \"" + to.name +
+                      "\"");
 }
 
 /// A colocated encoder runs as a phase of its destination, so it can have no other neighbour.
@@ -60,16 +61,16 @@ static void CheckColocated(const Config& config, const EdgeConfig& edge, Report&
   }
 }
 
-/// Whether the ends of `edge`, which share some ranks, are rather meant to share all: the job is too
-/// small for both side by side, at least half of one is shared, and their layouts are not what is
-/// wrong.
+/// Returns whether the ends of `edge`, which share some ranks, were probably meant to share all:
+/// the job is too small for both on separate ranks, they share at least half of the smaller set,
+/// and their layouts are correct.
 static bool MeantToShare(const Config& config, const EdgeConfig& edge, std::ptrdiff_t num_shared,
                          const Report& report) {
   const ModuleConfig& from = *config.Find(edge.from);
   const ModuleConfig& to = *config.Find(edge.to);
   const auto num_from = std::ssize(from.ranks);
   const auto num_to = std::ssize(to.ranks);
-  // Ranks that no module uses are reported there.
+  // Unused ranks are reported with cluster.ranks.
   if (!report.Good({"cluster.ranks"}) || num_from + num_to <= config.cluster.ranks) return false;
   return 2 * num_shared >= std::min(num_from, num_to) && RanksOf(from.layout) == num_from &&
          RanksOf(to.layout) == num_to && MayColocate(config, edge);
@@ -92,8 +93,8 @@ static void CheckEdgePlacement(const Config& config, const EdgeConfig& edge, Rep
   }
 }
 
-/// Colocated encoders of one destination take turns there; nobody orders other modules that share
-/// a rank, and their collectives would wait for each other.
+/// Returns whether a host orders the work of both modules. Colocated encoders of one destination
+/// take turns. Other modules that share a rank have no order, and their collectives would deadlock.
 static bool TakeTurns(const Config& config, const ModuleConfig& a, const ModuleConfig& b) {
   return std::ranges::any_of(config.modules, [&](const ModuleConfig& host) {
     return HaveSameRanks(a, host) && HaveSameRanks(b, host) && Joined(config, a, host) &&

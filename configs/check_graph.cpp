@@ -35,7 +35,7 @@ static bool KnownEnds(const Config& config, const EdgeConfig& edge, const Report
 
 namespace {
 
-/// Depth-first over the modules; reports each edge that closes a cycle, with the cycle's path.
+/// Searches the modules depth first. Reports each edge that closes a cycle, with the cycle's path.
 class CycleFinder {
  public:
   CycleFinder(const Config& config, Report& report) : config_(config), report_(report) {}
@@ -65,25 +65,20 @@ class CycleFinder {
 
 }  // namespace
 
-/// What each kind may feed: images are read, not received, and the loss is the end.
+/// The kind that receives rows accepts or refuses them.
 static void CheckKinds(const Config& config, const EdgeConfig& edge, Report& report) {
-  const ModuleConfig& from = *config.Find(edge.from);
   const ModuleConfig& to = *config.Find(edge.to);
-  if (from.kind == ModuleKind::kLlama) {
-    report.Add(KeyOf(edge, "from"), "\"" + from.name +
-                                        "\" is a \"llama\" module: that one feeds another is " +
-                                        kNotSupportedYet + "; expected a \"vit\" module");
-  } else if (to.kind == ModuleKind::kVit) {
-    report.Add(KeyOf(edge, "to"), "\"" + to.name +
-                                      "\" is a \"vit\" module, which reads images; "
-                                      "expected a \"llama\" module");
-  }
+  const std::string why = to.model->WhyNotFrom(*config.Find(edge.from)->model);
+  if (why.empty()) return;
+  report.Add(KeyOf(edge, to.model->takes_rows() ? "from" : "to"),
+             "\"" + to.name + "\" is a \"" + std::string(to.model.kind().word) +
+                 "\" module, which " + why);
 }
 
 static void CheckFeedsSomething(const Config& config, Report& report) {
   for (const auto& module : config.modules) {
-    const bool vit = module.kind == ModuleKind::kVit && report.Good({KeyOf(module, "kind")});
-    if (!vit || !EdgesFrom(config, module.name).empty()) continue;
+    const bool encoder = module.model->field() != nullptr && report.Good({KeyOf(module, "kind")});
+    if (!encoder || !EdgesFrom(config, module.name).empty()) continue;
     report.Add("modules." + module.name,
                "feeds no module, expected an [[edges]] from it to a \"llama\" module");
   }
@@ -91,12 +86,12 @@ static void CheckFeedsSomething(const Config& config, Report& report) {
 
 static void CheckNotMixed(const Config& config, Report& report) {
   const auto real = std::ranges::find_if(config.modules, [&](const ModuleConfig& module) {
-    return module.kind != ModuleKind::kSynthetic && report.Good({KeyOf(module, "kind")});
+    return module.model->computes() && report.Good({KeyOf(module, "kind")});
   });
   if (real == config.modules.end()) return;
   for (const auto& module : config.modules) {
     const std::string key = KeyOf(module, "kind");
-    if (module.kind != ModuleKind::kSynthetic || !report.Good({key})) continue;
+    if (module.model->computes() || !report.Good({key})) continue;
     report.Add(key, "\"synthetic\" runs only beside synthetic modules, and \"" + real->name +
                         "\" is not one; expected \"vit\" or \"llama\"");
   }

@@ -2,26 +2,14 @@
 #include <numeric>
 
 #include "configs/checks.hpp"
+#include "configs/schema.hpp"
 #include "configs/toml_value.hpp"
 
 namespace troupe {
 
-/// The byte tokenizer's own tokens: 256 bytes, begin, end, padding.
-static constexpr std::int64_t kByteTokens = 259;
-
-static Named At(const ModuleConfig& module, const std::string& key, std::int64_t value) {
-  return {KeyOf(module, key), value};
-}
-
-static Named TensorParallel(const Config& config, const ModuleConfig& module) {
-  const ModuleConfig* host = module.inline_in ? config.Find(*module.inline_in) : nullptr;
-  const ModuleConfig& placed = host == nullptr ? module : *host;
-  return At(placed, "layout.tp", placed.layout.tp);
-}
-
-/// Stages are made of layers: each of them needs one.
-static void CheckStages(const Config& config, const ModuleConfig& module, std::int64_t layers,
-                        Report& report) {
+/// A stage consists of layers and needs at least one.
+static void CheckStages(const Config& config, const ModuleConfig& module, Report& report) {
+  if (!module.model->split_layers()) return;
   const std::string key = KeyOf(module, "layers_per_stage");
   const std::string pp_key = KeyOf(module, "layout.pp");
   const bool known = report.Good({key, pp_key, KeyOf(module, "layout"), KeyOf(module, "layers"),
@@ -29,7 +17,8 @@ static void CheckStages(const Config& config, const ModuleConfig& module, std::i
   if (!known || module.inline_in) return;
   const int pp = LayoutOf(config, module).pp;
   const int stages = pp * module.chunks;
-  const std::string built = module.kind == ModuleKind::kVit ? " up to feature_layer" : "";
+  const auto [layers, which] = *module.model->split_layers();
+  const std::string built = which.empty() ? "" : " " + std::string(which);
   const std::string have = std::to_string(layers) + (layers == 1 ? " layer" : " layers") + built;
   const auto& list = module.layers_per_stage;
   if (stages > 1 && stages > layers) {
@@ -48,103 +37,70 @@ static void CheckStages(const Config& config, const ModuleConfig& module, std::i
   }
 }
 
-static void CheckFeatureLayer(const ModuleConfig& module, Report& report) {
-  const std::string key = KeyOf(module, "feature_layer");
-  if (!report.Good({key, KeyOf(module, "layers")})) return;
-  const std::int64_t layers = module.vit.layers;
-  const std::int64_t feature = module.vit.feature_layer;
-  if (feature >= -layers - 1 && feature <= layers) return;
-  report.Add(key, "expected " + std::to_string(-layers - 1) + " to " + std::to_string(layers) +
-                      " (the embedding and " + std::to_string(layers) + " layers), got " +
-                      std::to_string(feature));
-}
+namespace {
 
-static void CheckVit(const Config& config, const ModuleConfig& module, Report& report) {
-  const VitConfig& vit = module.vit;
-  const Named heads = At(module, "heads", vit.heads);
-  const Named tp = TensorParallel(config, module);
-  ExpectMultiple(At(module, "image_size", vit.image_size), At(module, "patch_size", vit.patch_size),
-                 report);
-  ExpectMultiple(At(module, "hidden", vit.hidden), heads, report);
-  ExpectMultiple(heads, tp, report);
-  ExpectMultiple(At(module, "mlp_hidden", vit.mlp_hidden), tp, report);
-  CheckFeatureLayer(module, report);
-  CheckStages(config, module, vit.built_layers(), report);
-  if (!module.input && report.Good({KeyOf(module, "input")})) {
-    report.Add(KeyOf(module, "input"),
-               "missing, expected { field = \"...\", placeholder = \"...\" }, since there are "
-               "several encoders");
+class ConfigModuleCheck : public ModuleCheck {
+ public:
+  ConfigModuleCheck(const Config& config, const ModuleConfig& module, Report& report)
+      : config_(config), module_(module), report_(report) {}
+
+  std::string KeyOf(const std::string& name) const override { return troupe::KeyOf(module_, name); }
+  bool Good(std::initializer_list<std::string> keys) const override { return report_.Good(keys); }
+  void Add(const std::string& key, const std::string& text) override { report_.Add(key, text); }
+  void ExpectMultiple(const Named& number, const Named& divisor) override {
+    troupe::ExpectMultiple(number, divisor, report_);
   }
-}
-
-static void CheckHeads(const Config& config, const ModuleConfig& module, Report& report) {
-  const LlamaConfig& llama = module.llama;
-  const Named heads = At(module, "heads", llama.heads);
-  const Named kv_heads = At(module, "kv_heads", llama.kv_heads);
-  const Named hidden = At(module, "hidden", llama.hidden);
-  const Named tp = TensorParallel(config, module);
-  ExpectMultiple(hidden, heads, report);
-  ExpectMultiple(heads, tp, report);
-  ExpectMultiple(heads, kv_heads, report);
-  if (!report.Good({heads.key, kv_heads.key, hidden.key, tp.key})) return;
-  if (llama.hidden / llama.heads % 2 != 0) {
-    report.Add(hidden.key, "expected an even number for each of the " +
-                               std::to_string(heads.value) +
-                               " heads, which rotary positions turn "
-                               "in pairs, got " +
-                               std::to_string(llama.hidden / llama.heads));
+  Named tp() const override {
+    const ModuleConfig* host = module_.inline_in ? config_.Find(*module_.inline_in) : nullptr;
+    const ModuleConfig& placed = host == nullptr ? module_ : *host;
+    return {troupe::KeyOf(placed, "layout.tp"), placed.layout.tp};
   }
-  if (kv_heads.value % tp.value != 0 && tp.value % kv_heads.value != 0) {
-    report.Add(kv_heads.key, "expected a multiple or a divisor of " + tp.key + " = " +
-                                 std::to_string(tp.value) + ", got " +
-                                 std::to_string(kv_heads.value));
+  std::vector<Source> sources() const override {
+    std::vector<Source> sources;
+    for (const auto& edge : config_.edges) {
+      const ModuleConfig* source = config_.Find(edge.from);
+      if (edge.to != module_.name || source == nullptr) continue;
+      sources.push_back({source->name, &*source->model, HasGoodKeys(*source)});
+    }
+    return sources;
   }
-}
-
-static void CheckVocab(const Config& config, const ModuleConfig& module, Report& report) {
-  const Named vocab = At(module, "vocab", module.llama.vocab);
-  const Named tp = TensorParallel(config, module);
-  if (!report.Good({vocab.key, tp.key})) return;
-  const auto encoders = std::ranges::count(config.modules, ModuleKind::kVit, &ModuleConfig::kind);
-  const bool all_known = std::ranges::all_of(
-      config.modules, [&](const auto& other) { return report.Good({KeyOf(other, "kind")}); });
-  if (vocab.value < tp.value) {
-    report.Add(vocab.key, "expected at least " + tp.key + " = " + std::to_string(tp.value) +
-                              ", got " + std::to_string(vocab.value));
-  } else if (config.data.tokenizer == "bytes" && all_known &&
-             vocab.value < kByteTokens + encoders) {
-    report.Add(vocab.key, "expected at least " + std::to_string(kByteTokens + encoders) +
-                              " (259 of the bytes tokenizer, then a placeholder per encoder), "
-                              "got " +
-                              std::to_string(vocab.value));
+  std::optional<std::int64_t> num_placeholders() const override {
+    std::int64_t count = 0;
+    for (const auto& other : config_.modules) {
+      if (!report_.Good({troupe::KeyOf(other, "kind")})) return std::nullopt;
+      if (other.model->field() != nullptr) ++count;
+    }
+    return count;
   }
-}
+  bool reads_bytes() const override { return config_.data.tokenizer == "bytes"; }
 
-/// An image that does not fit would be cut, and with it every sample that has one.
-static void CheckContext(const Config& config, const ModuleConfig& module, Report& report) {
-  const std::string key = KeyOf(module, "context");
-  for (const auto& edge : config.edges) {
-    const ModuleConfig* source = config.Find(edge.from);
-    if (edge.to != module.name || source == nullptr || source->kind != ModuleKind::kVit) continue;
-    const bool known = report.Good(
-        {key, KeyOf(*source, "image_size"), KeyOf(*source, "kind"), KeyOf(*source, "patch_size")});
-    if (!known || module.llama.context > source->vit.rows_per_image()) continue;
-    report.Add(key, "expected more tokens than the " +
-                        std::to_string(source->vit.rows_per_image()) + " rows of one image of \"" +
-                        source->name + "\", got " + std::to_string(module.llama.context));
+ private:
+  bool HasGoodKeys(const ModuleConfig& module) const {
+    const KindSet kind = Only(module.model.kind());
+    return report_.Good({troupe::KeyOf(module, "kind")}) &&
+           std::ranges::all_of(Keys(), [&](const KeySpec& key) {
+             return key.kinds != kind ||
+                    report_.Good({troupe::KeyOf(module, std::string(key.name))});
+           });
   }
+
+  const Config& config_;
+  const ModuleConfig& module_;
+  Report& report_;
+};
+
+}  // namespace
+
+/// If several modules read a field, each must state which.
+static void CheckHasInput(const ModuleConfig& module, Report& report) {
+  const std::string key = KeyOf(module, "input");
+  if (module.model->field() == nullptr || module.input || !report.Good({key})) return;
+  report.Add(key,
+             "missing, expected { field = \"...\", placeholder = \"...\" }, since there are "
+             "several encoders");
 }
 
-static void CheckLlama(const Config& config, const ModuleConfig& module, Report& report) {
-  CheckHeads(config, module, report);
-  ExpectMultiple(At(module, "mlp_hidden", module.llama.mlp_hidden), TensorParallel(config, module),
-                 report);
-  CheckStages(config, module, module.llama.layers, report);
-  CheckVocab(config, module, report);
-  CheckContext(config, module, report);
-}
-
-/// A word that is part of another one could not be told from it in the text.
+/// A placeholder that is part of another one could not be recognized in the text.
 static void CheckInputs(const Config& config, Report& report) {
   for (const auto& module : config.modules) {
     if (!module.input) continue;
@@ -186,8 +142,10 @@ void CheckModules(const Config& config, Report& report) {
   for (const auto& module : config.modules) {
     CheckRates(config, module, report);
     if (!report.Good({KeyOf(module, "kind")})) continue;
-    if (module.kind == ModuleKind::kVit) CheckVit(config, module, report);
-    if (module.kind == ModuleKind::kLlama) CheckLlama(config, module, report);
+    ConfigModuleCheck check(config, module, report);
+    module.model->Check(check);
+    CheckStages(config, module, report);
+    CheckHasInput(module, report);
   }
   CheckInputs(config, report);
 }

@@ -47,8 +47,8 @@ std::string SizesText(const Layout& layout, const std::string& between) {
   return text.empty() ? "{}" : text;
 }
 
-/// "; dp 3 and dp 2 on the same ranks need ..." where the module has the ranks of a neighbour, and
-/// the two do not fit on as many. On other ranks it has its own layout to correct.
+/// Returns "; dp 3 and dp 2 on the same ranks need ..." if the module has the ranks of a neighbour
+/// and the two do not fit on them. With other ranks, the module's own layout is wrong.
 static std::string ColocatingHint(const Config& config, const ModuleConfig& module) {
   for (const EdgeConfig& edge : config.edges) {
     if (edge.from != module.name && edge.to != module.name) continue;
@@ -118,8 +118,8 @@ static void CheckInline(const Config& config, const ModuleConfig& module, Report
   const bool joined = std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
     return edge.from == module.name && edge.to == host->name;
   });
-  if (host->kind != ModuleKind::kLlama) {
-    report.Add(key, "expected a \"llama\" module, got \"" + host->name + "\"");
+  if (!host->model->computes() || !host->model->takes_rows()) {
+    report.Add(key, "expected a module that takes rows of others, got \"" + host->name + "\"");
   } else if (!joined) {
     report.Add(key, "no edge joins the two, expected an [[edges]] from \"" + module.name +
                         "\" to \"" + host->name + "\"");
@@ -130,7 +130,7 @@ static void CheckEveryRankUsed(const Config& config, Report& report) {
   if (!report.Good({"cluster.ranks", "modules"}) || config.modules.empty()) return;
   std::set<int> used;
   for (const auto& module : config.modules) {
-    // Ranks that could not be read might be the missing ones.
+    // Unreadable ranks might be the missing ones.
     if (!report.Good({KeyOf(module, "ranks"), KeyOf(module, "inline_in")})) return;
     used.insert(module.ranks.begin(), module.ranks.end());
   }

@@ -22,7 +22,7 @@ static void CheckRunName(const Config& config, Report& report) {
 static void CheckMicrobatches(const Config& config, Report& report) {
   const ScheduleConfig& schedule = config.schedule;
   if (!report.Good({"schedule.microbatches"})) return;
-  // Where no encoder is colocated the window has no effect, which is a remark.
+  // If no encoder is colocated, the window has no effect: Remarks reports that.
   const bool windows = std::ranges::any_of(
       config.modules, [&](const auto& module) { return IsColocatedEncoder(config, module); });
   if (windows && report.Good({"schedule.window"}) && schedule.window > schedule.microbatches) {
@@ -32,7 +32,7 @@ static void CheckMicrobatches(const Config& config, Report& report) {
   }
   if (!report.Good({"schedule.micro_batch_size"})) return;
   for (const auto& module : config.modules) {
-    // Each factor is below 2^31 and dp below 2^17, so that only the last product may pass 2^63.
+    // Each factor is below 2^31 and dp below 2^17, so only the last product can exceed 2^63.
     const double batch = static_cast<double>(schedule.micro_batch_size) *
                          static_cast<double>(schedule.microbatches) * module.layout.dp;
     if (batch <= INT32_MAX) continue;
@@ -64,7 +64,7 @@ static void CheckTokenizer(const DataConfig& data, Report& report) {
 
 static void CheckData(const Config& config, Report& report) {
   const auto real = std::ranges::find_if(config.modules, [&](const ModuleConfig& module) {
-    return module.kind != ModuleKind::kSynthetic && report.Good({KeyOf(module, "kind")});
+    return module.model->computes() && report.Good({KeyOf(module, "kind")});
   });
   if (real == config.modules.end()) return;
   CheckTokenizer(config.data, report);

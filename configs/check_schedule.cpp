@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// A line per rank, some ten letters per pass: more is another kind of file.
+/// A schedule has a line per rank and some ten letters per pass; a larger file is not one.
 static constexpr std::size_t kMaxScheduleBytes = 16U << 20U;
 
 void ReadScheduleFile(ScheduleConfig& schedule, Report& report) {
@@ -36,8 +36,8 @@ static bool IsColocated(const Config& config, const EdgeConfig& edge, Report& re
   return !mine.empty() && mine == theirs;
 }
 
-/// The windows of a colocated encoder take turns with the backwards of the one before; a schedule
-/// that wants forwards of a later window first would wait for ever.
+/// The windows of a colocated encoder alternate with the backwards of the window before. A schedule
+/// that runs forwards of a later window first would deadlock.
 static void CheckWindow(const Config& config, const EdgeConfig& edge, Report& report) {
   const ScheduleConfig& schedule = config.schedule;
   if (!report.Good({"schedule.window", "schedule.microbatches"})) return;
@@ -48,7 +48,7 @@ static void CheckWindow(const Config& config, const EdgeConfig& edge, Report& re
                                     ", got " + std::to_string(schedule.window));
 }
 
-/// Microbatches that the first stage of the sink wants before its first backward.
+/// Returns the microbatches that the first stage of the sink takes before its first backward.
 static std::int64_t WantedAhead(const Config& config) {
   const ScheduleConfig& schedule = config.schedule;
   if (schedule.kind == ScheduleKind::kGpipe) return schedule.microbatches;
@@ -90,7 +90,7 @@ void CheckSchedule(const Config& config, Report& report) {
   const bool has_sink = std::ranges::any_of(config.modules, [&](const ModuleConfig& module) {
     return std::ranges::count(config.edges, module.name, &EdgeConfig::from) == 0;
   });
-  if (!has_sink) return;  // said elsewhere
+  if (!has_sink) return;  // CheckGraph reports it
   if (kind == ScheduleKind::kInterleaved) CheckInterleaved(config, report);
   for (const EdgeConfig& edge : config.edges) CheckEdge(config, edge, report);
 }

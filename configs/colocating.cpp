@@ -10,25 +10,19 @@
 namespace troupe {
 namespace {
 
-/// Numbers of ranks that are tried: a hint that needs many more is none.
+/// Limits of the search for a number of ranks. A hint with a larger number would not help.
 constexpr std::int64_t kMostTimes = 8;
 constexpr std::int64_t kMostRanks = 1 << 16;
 
-/// tp and pp of a module on `ranks` ranks with the dp it has, the largest tp that its sizes allow.
+/// Returns a layout of `module` on `ranks` ranks with its dp, and with the largest tp that its
+/// sizes allow.
 std::optional<Layout> LayoutOn(const ModuleConfig& module, int ranks) {
   Layout layout{.dp = module.layout.dp};
   const int rest = ranks / layout.dp;
-  const bool vit = module.kind == ModuleKind::kVit;
-  const std::int64_t layers = vit ? module.vit.built_layers() : module.llama.layers;
-  const std::int64_t heads = vit ? module.vit.heads : module.llama.heads;
-  const std::int64_t wide = vit ? module.vit.mlp_hidden : module.llama.mlp_hidden;
-  const std::int64_t kv_heads = vit ? heads : module.llama.kv_heads;
+  const auto layers = module.model->split_layers();
   for (int tp = rest; tp >= 1; --tp) {
-    if (rest % tp != 0) continue;
-    const bool synthetic = module.kind == ModuleKind::kSynthetic;
-    const bool cuts = heads % tp == 0 && wide % tp == 0 &&
-                      (kv_heads % tp == 0 || (kv_heads > 0 && tp % kv_heads == 0));
-    if (!synthetic && (!cuts || rest / tp > layers)) continue;
+    const bool fits = rest % tp == 0 && module.model->AllowsTp(tp);
+    if (!fits || (layers && rest / tp > layers->number)) continue;
     layout.tp = tp;
     layout.pp = rest / tp;
     return layout;

@@ -91,18 +91,6 @@ void SetChunks(Config& config) {
   }
 }
 
-std::int64_t HiddenSize(const ModuleConfig& module) {
-  switch (module.kind) {
-    case ModuleKind::kVit:
-      return module.vit.hidden;
-    case ModuleKind::kLlama:
-      return module.llama.hidden;
-    case ModuleKind::kSynthetic:
-      return module.synthetic.hidden;
-  }
-  return 0;
-}
-
 Grid GridOf(const Config& config, const ModuleConfig& module) {
   if (!module.inline_in) return {module.layout, module.ranks, module.axis_order};
   const ModuleConfig* host = config.Find(*module.inline_in);

@@ -1,4 +1,4 @@
-// What is wrong with a configuration: all of it at once, each with its place.
+// The errors of a configuration: all of them at once, each with its place.
 #pragma once
 
 #include <stdexcept>
@@ -7,10 +7,10 @@
 
 namespace troupe {
 
-/// One mistake. The text is one line: subject first, what was expected, what came.
+/// One error. The text is one line: subject first, then the expected value, then the actual one.
 struct ConfigError {
   std::string file;
-  int line = 0;  ///< from 1; 0 when the file as a whole is meant
+  int line = 0;  ///< from 1; 0 for the file as a whole
   int column = 0;
   std::string text;
   friend auto operator<=>(const ConfigError&, const ConfigError&) = default;
@@ -19,7 +19,7 @@ struct ConfigError {
 /// "file:line:column: text", or "file: text" when the line is 0.
 std::string ToString(const ConfigError& error);
 
-/// All mistakes of a configuration; what() is one line for each.
+/// All errors of a configuration. what() has one line for each.
 class ConfigErrors : public std::runtime_error {
  public:
   /// Sorts by place and drops repetitions.

@@ -13,14 +13,14 @@ namespace troupe {
 
 namespace {
 
-/// A key of the schema as this configuration would write it, whether or not it does.
+/// A key that this configuration could have, whether or not it is set.
 struct PossibleKey {
   std::string dotted;
   const KeySpec* spec = nullptr;
-  const ModuleConfig* module = nullptr;  ///< whose it is, null where it is no module's
+  const ModuleConfig* module = nullptr;  ///< null if the key is not of a module
 };
 
-/// The dotted names that the table at `path` has here, with the module each is of.
+/// Returns the dotted names of the table at `path` in this configuration, each with its module.
 std::vector<std::pair<std::string, const ModuleConfig*>> NamesOf(const Config& config,
                                                                  const std::string& path) {
   std::vector<std::pair<std::string, const ModuleConfig*>> names;
@@ -56,7 +56,7 @@ std::vector<PossibleKey> PossibleKeys(const Config& config) {
 }
 
 bool IsOfKind(const PossibleKey& key) {
-  return key.module == nullptr || (key.spec->kinds & Only(key.module->kind)) != 0;
+  return key.module == nullptr || (key.spec->kinds & Only(key.module->model.kind())) != 0;
 }
 
 std::string ExplainOne(const std::string& key, const Origin& origin) {
@@ -68,17 +68,16 @@ std::string ExplainOne(const std::string& key, const Origin& origin) {
   return text + "\n";
 }
 
-/// Why nothing holds, and what would do.
+/// Returns the reason why the key has no value, and its legal values.
 std::string ExplainUnset(const PossibleKey& key) {
   std::string text = key.dotted + " is not set; ";
   if (!IsOfKind(key)) {
-    const auto kinds = KindWords();
     std::vector<std::string> owners;
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      if ((key.spec->kinds & Only(static_cast<ModuleKind>(i))) != 0) owners.push_back(kinds[i]);
+    for (const ModuleKind* kind : Kinds()) {
+      if ((key.spec->kinds & Only(*kind)) != 0) owners.emplace_back(kind->word);
     }
     text += "it is of modules of kind " + Alternatives(owners) + ", and this one's is " +
-            Quoted(kinds[static_cast<std::size_t>(key.module->kind)]);
+            Quoted(key.module->model.kind().word);
   } else if (key.spec->placement && key.module != nullptr && key.module->inline_in) {
     text += "the module runs inline in " + Quoted(*key.module->inline_in) + " and has its";
   } else if (key.spec->type == ValueType::kNotSupported) {
@@ -108,11 +107,11 @@ std::string Explain(const LoadedConfig& loaded, const std::string& key) {
   const std::vector<PossibleKey> possible_keys = PossibleKeys(loaded.config);
   const auto exact = std::ranges::find(possible_keys, key, &PossibleKey::dotted);
   if (!text.empty()) {
-    // Of a table the values are asked for; of one key also what it is about.
+    // For a table only the values are printed; for one key also its meaning.
     if (exact != possible_keys.end()) text += "  " + std::string(exact->spec->meaning) + "\n";
     return text;
   }
-  std::string of_others;  // what only modules of another kind have
+  std::string of_others;  // keys that only modules of another kind have
   for (const PossibleKey& possible : possible_keys) {
     if (IsOfKind(possible)) known.push_back(possible.dotted);
     if (!asked(possible.dotted)) continue;

@@ -1,4 +1,4 @@
-// One key's value between TOML and its field: read, checked on its own, printed.
+// Converts the value of one key between TOML and its field: reads it, checks it, prints it.
 #pragma once
 
 #include <optional>
@@ -9,27 +9,27 @@
 
 namespace troupe {
 
-/// Where and why a value is refused: `expected ..., got ...`.
+/// A refused value: its place and the reason, `expected ..., got ...`.
 struct Refusal {
   Place place;
   std::string text;
 };
 
-/// The word of a key of words that `given` may stand for.
+/// The word of a key of type kWord that `given` probably means.
 struct WordMeant {
-  std::string word;       ///< empty: none comes near
-  bool supported = true;  ///< false: `word` is only the nearest there is
+  std::string word;       ///< empty: no word is near
+  bool supported = true;  ///< false: `word` is not the same, only the nearest
 };
 WordMeant MeantWord(const KeySpec& key, const std::string& given);
 
-/// Puts `value` into the field behind `key`; the field keeps its old value when it is refused.
+/// Stores `value` in the field of `key`. A refused value leaves the field unchanged.
 std::optional<Refusal> ReadValue(const KeySpec& key, const TomlValue& value, const Target& target);
 
-/// The field behind `key` as TOML; empty when the field is optional and not set, or when the key
-/// holds nothing (`extends`, what this build does not have, nodes that are no mere count).
+/// Returns the field of `key` as TOML. Empty if the field is optional and not set, or if the key
+/// stores nothing (`extends`, a key that this build does not support, nodes that are not a count).
 std::string PrintValue(const KeySpec& key, const Target& target);
 
-/// As TOML, what holds where nobody writes the key; empty when nothing does.
+/// Returns the default of `key` as TOML; empty if it has none.
 std::string PrintDefault(const KeySpec& key);
 
 }  // namespace troupe

@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// The values as they hold, those that nobody wrote included.
+/// Returns the origins of all values, defaults included.
 static Origins CompleteOrigins(const Config& config, Origins written) {
   for (const auto& table : ResolvedTables(config)) {
     for (const auto& key : table.keys) {

@@ -39,7 +39,7 @@ static bool IsPlacement(const std::string& key) {
   return (spec != nullptr && spec->placement) || (table != nullptr && table->placement);
 }
 
-/// A module runs inline or on ranks of its own: what `over` says clears what `base` said.
+/// A module has inline_in or its own ranks. If `over` has one, clears the other from `base`.
 static void ClearOtherPlacement(TomlValue& base, const TomlValue& over) {
   const auto placed = [](const TomlEntry& entry) { return IsPlacement(entry.key); };
   const bool over_is_placed = std::ranges::any_of(over.entries, placed);
@@ -50,7 +50,7 @@ static void ClearOtherPlacement(TomlValue& base, const TomlValue& over) {
   }
 }
 
-/// The size of a step is written in one of two ways: the one that `over` uses clears the other.
+/// The size of a step has two forms. If `over` has one, clears the other from `base`.
 static void ClearOtherBatch(TomlValue& base, const TomlValue& over) {
   constexpr std::string_view kWays[2] = {"microbatches", "global_batch"};
   for (const int way : {0, 1}) {

@@ -1,4 +1,4 @@
-// How a file lies on the files it extends.
+// Merges a file with the files it extends.
 #pragma once
 
 #include <vector>
@@ -8,16 +8,16 @@
 
 namespace troupe {
 
-/// Lays `over` on `base`, key by key; `over` wins and remembers what it replaced. Lists replace,
-/// [[edges]] merge by (from, to), `layout = {}` replaces as a whole. A module given inline_in loses
-/// its inherited ranks and layout, and the other way round; so do schedule.global_batch and
-/// microbatches.
+/// Merges `over` into `base`, key by key. Values of `over` win and keep the values that they
+/// replace. Lists are replaced, [[edges]] merge by (from, to), `layout = {}` replaces the whole
+/// table. A module given inline_in loses its inherited ranks and layout, and vice versa; likewise
+/// schedule.global_batch and microbatches.
 void Merge(TomlValue& base, TomlValue over);
 
-/// Edges written twice in one file, which merging would hide.
+/// Reports edges that one file has twice, which merging would hide.
 std::vector<ConfigError> RepeatedEdges(const TomlValue& file);
 
-/// "vision.language" of an edge with `from` and `to`, "" when one of them is no string.
+/// Returns "vision.language" for an edge with `from` and `to`, "" if one of them is not a string.
 std::string EdgeName(const TomlValue& edge);
 
 }  // namespace troupe

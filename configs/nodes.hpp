@@ -1,8 +1,8 @@
-// The machines of a job: what the file leaves out, and how they are called in keys.
+// The machines of a job: their defaults, and their names in keys.
 //
-//   cluster.nodes = 2        "n0", "n1", the ranks divided evenly
-//   [[cluster.nodes]]        as written; a node without a name is called n0, n1, ... by its
-//   position nothing                  one node with all ranks
+//   cluster.nodes = 2    "n0", "n1", with the ranks divided evenly
+//   [[cluster.nodes]]    as written; a node without a name is n0, n1, ... by its position
+//   unset                one node with all ranks
 #pragma once
 
 #include <cstddef>
@@ -14,25 +14,26 @@
 
 namespace troupe {
 
-/// Whether `name` may be a node's: lower-case letters, digits, '.', '_' and '-', a letter or digit
-/// first. It is part of process names, of log lines and of file names.
+/// Returns whether `name` is a legal node name: lower-case letters, digits, '.', '_' and '-', a
+/// letter or digit first. It is part of process names, log lines and file names.
 bool IsNodeName(std::string_view name);
 
-/// "n3" of the node at position 3.
+/// Returns "n3" for the node at position 3.
 std::string DefaultNodeName(std::size_t index);
 
-/// "cluster.nodes.NAME.KEY" of the node at `index`; its default name stands for one that is not
-/// legal. Without `key` the table.
+/// Returns "cluster.nodes.NAME.KEY" for the node at `index`, with its default name if `name` is not
+/// legal. Without `key`: the table.
 std::string NodeKey(std::string_view name, std::size_t index, std::string_view key = {});
 
-/// `count` nodes that FillNodes gives their devices.
+/// Returns `count` nodes without devices; FillNodes sets those.
 std::vector<ClusterNode> UnfilledNodes(int count);
 
-/// Gives unfilled nodes their even share of the ranks, when it is a whole number, and makes the one
-/// node of a file that names none.
+/// Divides the ranks evenly among unfilled nodes, if that is possible. Adds the one node of a file
+/// that names none.
 void FillNodes(ClusterConfig& cluster);
 
-/// Whether a mere count says the same: default names, no addresses, the same number of devices.
+/// Returns whether a count is enough to write the nodes: default names, no addresses, the same
+/// number of devices.
 bool AreAlike(const std::vector<ClusterNode>& nodes);
 
 }  // namespace troupe

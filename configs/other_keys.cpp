@@ -10,7 +10,7 @@ namespace troupe {
 
 namespace {
 
-/// Words that all mean one key of ours.
+/// Words that all mean the same key.
 struct Synonyms {
   MeantKey meant;
   std::string_view words;  ///< folded, with one blank between two
@@ -111,7 +111,7 @@ constexpr auto kRunSynonyms = std::to_array<Synonyms>({
     {{"modules.*.layout", ""}, "parallelism parallel"},
 });
 
-/// Keys whose values do not mean in ours what they meant there.
+/// Keys whose values have another meaning in other programs.
 struct Conversion {
   std::string_view words;   ///< as in Synonyms
   std::string_view advice;  ///< a sentence

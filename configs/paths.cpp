@@ -27,7 +27,7 @@ std::string Located(const std::string& path, const Place& stated) {
   return (below ? near : there).string();
 }
 
-/// `change` of the file's part of a tokenizer.
+/// Applies `change` to the file in the name of a tokenizer.
 template <class Change>
 static std::string OfTokenizer(const std::string& tokenizer, Change change) {
   if (!tokenizer.starts_with(kSentencePiece)) return tokenizer;
@@ -54,8 +54,8 @@ std::vector<MissingFile> MissingDataFiles(const Config& config) {
     missing.push_back({key, AbsolutePath(path),
                        refused ? "cannot be read: " + refused.message() : "no such file"});
   };
-  const auto synthetic = [](const auto& module) { return module.kind == ModuleKind::kSynthetic; };
-  if (std::ranges::any_of(config.modules, synthetic)) return missing;
+  const auto computes = [](const auto& module) { return module.model->computes(); };
+  if (!std::ranges::all_of(config.modules, computes)) return missing;
   require("data.train", config.data.train);
   require("data.held_out", config.data.held_out);
   const std::string& tokenizer = config.data.tokenizer;

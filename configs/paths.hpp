@@ -1,5 +1,6 @@
-// One rule for every path in a configuration but run.dir: a relative one starts at the file that
-// states it, one in a --set at the working directory. docs/config.md says so to users.
+// Resolves paths in a configuration, with one rule for all but run.dir: a relative path starts at
+// the file that states it, and in a --set at the working directory. docs/config.md documents the
+// rule.
 #pragma once
 
 #include <string>
@@ -13,21 +14,21 @@ namespace troupe {
 struct KeySpec;
 struct LoadedConfig;
 
-/// `path` as it is opened from the working directory, by where it is stated: relative if it lies
-/// below that, else absolute. Empty stays empty.
+/// Returns `path`, stated at `stated`, as it is opened from the working directory: relative if it
+/// lies below that, else absolute. Empty stays empty.
 std::string Located(const std::string& path, const Place& stated);
 
-/// The same in any working directory.
+/// Returns the same path, valid in any working directory.
 std::string AbsolutePath(const std::string& path);
 
-/// The two above for a value of `data.tokenizer`, whose file stands behind "sentencepiece:".
+/// Like the two above, for a value of `data.tokenizer`: the file follows "sentencepiece:".
 std::string LocatedTokenizer(const std::string& tokenizer, const Place& stated);
 std::string AbsoluteTokenizer(const std::string& tokenizer);
 
-/// Whether the key's value is a path, or holds one: what differs between machines.
+/// Returns whether the key's value is or contains a path. Such values differ between machines.
 bool HoldsPath(const KeySpec& key);
 
-/// A file of [data] that is not there, or that the system does not let us see.
+/// A file of [data] that does not exist or cannot be accessed.
 struct MissingFile {
   std::string key;
   std::string looked_for;  ///< absolute
@@ -35,8 +36,8 @@ struct MissingFile {
 };
 std::vector<MissingFile> MissingDataFiles(const Config& config);
 
-/// Throws ConfigErrors with each of them: its key, the path as written, and where it was looked
-/// for.
+/// Throws ConfigErrors if files of [data] are missing: for each its key, the path as written, and
+/// the path that was tried.
 void RequireDataFiles(const LoadedConfig& loaded);
 
 }  // namespace troupe

@@ -66,6 +66,7 @@ struct Printer {
   requires std::is_enum_v<Enum> std::string operator()(const Enum* field) const {
     return Word(static_cast<std::size_t>(*field));
   }
+  std::string operator()(const Model* field) const { return Quoted(field->kind().word); }
   std::string operator()(const AxisOrder* field) const { return AxesText(*field); }
   std::string operator()(const std::vector<int>* field) const { return Quoted(RanksText(*field)); }
   std::string operator()(const std::vector<std::int64_t>* field) const {
@@ -92,6 +93,9 @@ std::string PrintDefault(const KeySpec& key) {
   ModuleConfig module;
   EdgeConfig edge;
   ClusterNode node;
+  for (const ModuleKind* kind : Kinds()) {
+    if (key.kinds == Only(*kind)) module.model = kind->make();
+  }
   const Target target{&config, &module, &edge, &node};
   FindTable(key.table)->create(target);
   return PrintValue(key, target);

@@ -23,7 +23,7 @@ static std::optional<int> ParseRank(std::string_view text) {
   return whole && rank >= 0 && rank < kMaxRanks ? std::optional(rank) : std::nullopt;
 }
 
-/// Adds the ranks of "5" or "0-2"; empty when it is neither, else the reason.
+/// Adds the ranks of "5" or "0-2". Returns the reason if `part` is neither, else "".
 static std::string AddPart(std::string_view part, std::vector<int>& ranks) {
   const auto dash = part.find('-');
   const auto first = ParseRank(part.substr(0, dash));

@@ -1,4 +1,4 @@
-// Lists of ranks from text: "4-7", "0-2,5". The other way round: layout/ranks_text.hpp.
+// Parses lists of ranks: "4-7", "0-2,5". layout/ranks_text.hpp writes them.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-/// The ranks in `text`, in the order written, or the reason why it is no rank list. Repetitions are
-/// kept: whether they are legal is not a question of spelling.
+/// Returns the ranks in `text` in the order written, or the reason why it is not a rank list. Keeps
+/// repetitions: the caller checks them.
 std::variant<std::vector<int>, std::string> ParseRanks(std::string_view text);
 
 }  // namespace troupe

@@ -14,12 +14,12 @@ namespace troupe {
 namespace fs = std::filesystem;
 
 static constexpr std::size_t kMaxDepth = 8;
-/// A configuration is a page; whatever is larger is another kind of file.
+/// A configuration is about a page; a larger file is probably not one.
 static constexpr std::size_t kMaxFileBytes = 1U << 20U;
 
 namespace {
 
-/// A file under way: its path as the user reads it, and a form that two spellings share.
+/// A file being read: its path as the user sees it, and its canonical form.
 struct OpenFile {
   std::string path;
   fs::path canonical;
@@ -62,7 +62,7 @@ static TomlValue ReadBases(const TomlValue& file, std::vector<OpenFile>& chain,
   return merged;
 }
 
-/// Another version of the format is refused in every file, also where the key is replaced.
+/// Refuses another version of the format in every file, even if an extending file replaces the key.
 static void CheckSchema(const TomlValue& file, std::vector<ConfigError>& errors) {
   const TomlEntry* schema = file.Find("schema");
   if (schema == nullptr) return;

@@ -20,7 +20,8 @@ static std::vector<std::string> Parts(std::string_view dotted) {
   return parts;
 }
 
-/// Whether the key at this dotted path takes a string and nothing else that looks like `kind`.
+/// Returns whether the key at this dotted path takes a string and no other value that looks like
+/// `kind`.
 static bool WantsString(std::string_view dotted, Kind kind) {
   const std::vector<std::string> parts = Parts(dotted);
   if (parts.size() < 2) return false;
@@ -39,7 +40,7 @@ static bool WantsString(std::string_view dotted, Kind kind) {
          key->type == ValueType::kRanks;
 }
 
-/// The value at the end of a chain of one-entry tables.
+/// Returns the value at the end of a chain of one-entry tables.
 static const TomlValue& Leaf(const TomlValue& document) {
   const TomlValue* value = &document;
   while (value->entries.size() == 1 && !value->is_inline) value = &value->entries[0].value;
@@ -54,7 +55,8 @@ static TomlEntry StringEntry(const std::string& key, const std::string& text, co
   return entry;
 }
 
-/// edges.FROM.TO.KEY as the [[edges]] table a file would hold. False when it is written otherwise.
+/// Converts edges.FROM.TO.KEY to the [[edges]] table of a file. Returns false if it has another
+/// form.
 static bool EdgesAsList(TomlValue& document) {
   TomlEntry* edges = document.Find("edges");
   if (edges == nullptr || !edges->value.Is(Kind::kTable)) return edges == nullptr;
@@ -72,15 +74,16 @@ static bool EdgesAsList(TomlValue& document) {
   return true;
 }
 
-/// What follows the first `=`, without the blanks around it.
+/// Returns the text after the first `=`, without blanks at its ends.
 static std::string ValueOf(const std::string& text, std::size_t equals) {
   const auto begin = text.find_first_not_of(" \t", equals + 1);
   if (begin == std::string::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-/// TOML values that are no plain words begin with a quote or a bracket. In all others a # or a quote
-/// stands for itself: comments belong in files. A shell takes the quotes off an empty value.
+/// Returns whether `value` is a plain word. Other TOML values begin with a quote or a bracket. In a
+/// plain word, # and quotes are literal: an argument has no comments. An empty value is plain too,
+/// since a shell removes its quotes.
 static bool IsBare(const std::string& value) {
   constexpr std::string_view kToml = "\"'[{";
   return value.empty() || kToml.find(value.front()) == std::string_view::npos;
@@ -92,7 +95,7 @@ static std::string KeyOf(const std::string& text, std::size_t equals) {
   return key;
 }
 
-/// The places of `value` and all in it become the argument.
+/// Sets the places of `value` and all values in it to the argument.
 static void PlaceAt(TomlValue& value, const Place& argument) {
   value.place = argument;
   for (auto& entry : value.entries) {
@@ -102,14 +105,14 @@ static void PlaceAt(TomlValue& value, const Place& argument) {
   for (auto& item : value.items) PlaceAt(item, argument);
 }
 
-/// Whether `text` is a key such as run.steps.
+/// Returns whether `text` is a key such as run.steps.
 static bool IsKey(const std::string& text) {
   const auto parsed = ParseToml(text + "=0", "");
   const auto* document = std::get_if<TomlValue>(&parsed);
   return document != nullptr && Leaf(*document).Is(Kind::kInteger);
 }
 
-/// What is wrong with a value that begins like TOML and is not valid.
+/// Returns the error of a value that begins like TOML but is not valid.
 static std::string ValueFault(const std::string& value, const ConfigError& error) {
   const bool quote = value.starts_with('"') || value.starts_with('\'');
   const bool closed = value.size() > 1 && value.back() == value.front();
@@ -118,8 +121,8 @@ static std::string ValueFault(const std::string& value, const ConfigError& error
          " to close at the end of the value; leave it out, or put \" around all of the value";
 }
 
-/// Parses as TOML; where a bare value is none, or is more than that or a number to a key of words,
-/// it is a string.
+/// Parses the argument as TOML. A bare value is a string if it is not valid TOML, sets more than
+/// one key, or is a number for a key that takes a word.
 static std::variant<TomlValue, ConfigError> ParseOverride(const std::string& text,
                                                           std::size_t equals) {
   const std::string key = KeyOf(text, equals);
@@ -138,7 +141,8 @@ static std::variant<TomlValue, ConfigError> ParseOverride(const std::string& tex
   return parsed;
 }
 
-/// As an argument is shown: line ends and other control characters would break the message.
+/// Returns the argument as errors show it. Line ends and other control characters would break the
+/// message.
 static std::string InOneLine(const std::string& text) {
   const bool plain = std::ranges::none_of(text, [](unsigned char c) { return c < 0x20; });
   return plain ? text : Quoted(text);
@@ -151,13 +155,13 @@ TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors
     return TomlValue();
   };
   const auto equals = text.find('=');
-  // A second line would set a second key, and its place would not be in line 1.
+  // A second line would set a second key, whose place would not be in line 1.
   const bool one_line = text.find_first_of("\n\r") == std::string::npos;
   if (equals == std::string::npos || !one_line) return refuse("expected KEY=VALUE on one line");
   auto parsed = ParseOverride(text, equals);
   if (const auto* error = std::get_if<ConfigError>(&parsed)) return refuse(error->text);
   auto document = std::get<TomlValue>(std::move(parsed));
-  // A # before the = hides it.
+  // A # before the = comments it out.
   const TomlValue& leaf = Leaf(document);
   if (leaf.Is(Kind::kTable) && !leaf.is_inline) return refuse("expected KEY=VALUE on one line");
   PlaceAt(document, argument);

@@ -17,7 +17,7 @@ namespace troupe {
 
 using Kind = TomlValue::Kind;
 
-/// The kinds that have this key, by our name or that of another program.
+/// Returns the kinds that have this key, under our name or that of another program.
 static KindSet KindsOf(const std::string& name) {
   KindSet kinds = 0;
   const auto add = [&](std::string_view ours) {
@@ -32,29 +32,33 @@ static KindSet KindsOf(const std::string& name) {
   return kinds;
 }
 
-/// What the `kind` of a module's table says in other words or misspelt, else the one kind whose own
-/// keys it has. Nothing when it has none, or keys of several.
-static std::optional<ModuleKind> LikelyKind(const TomlValue& module) {
+/// Returns the kind that the table of a module names in other words or misspelt, else the first kind
+/// that has all of its keys. Returns null if it has no such keys, or if both kinds that read a field
+/// and others have them.
+static const ModuleKind* LikelyKind(const TomlValue& module) {
   const TomlEntry* kind = module.Find("kind");
   if (kind != nullptr && kind->value.Is(TomlValue::Kind::kString)) {
-    const auto words = KindWords();
     const std::string meant = MeantWord(*FindKey("modules.*", "kind"), kind->value.string).word;
-    const auto found = std::ranges::find(words, meant);
-    if (found != words.end()) return static_cast<ModuleKind>(found - words.begin());
+    const auto found = std::ranges::find(Kinds(), meant, &ModuleKind::word);
+    if (found != Kinds().end()) return *found;
   }
   KindSet possible = kEveryKind;
   for (const auto& entry : module.entries) {
     if (const KindSet kinds = KindsOf(entry.key); kinds != 0) possible &= kinds;
   }
-  for (const ModuleKind one : {ModuleKind::kVit, ModuleKind::kLlama, ModuleKind::kSynthetic}) {
-    if (possible == Only(one)) return one;
+  const ModuleKind* likely = nullptr;
+  for (const ModuleKind* one : Kinds()) {
+    if ((possible & Only(*one)) == 0) continue;
+    if (likely == nullptr) likely = one;
+    const bool alike = (one->make()->field() == nullptr) == (likely->make()->field() == nullptr);
+    if (!alike) return nullptr;
   }
-  return std::nullopt;
+  return likely;
 }
 
 namespace {
 
-/// A table being read: what the schema calls it, what the user calls it, and what it fills.
+/// A table being read: its path in the schema, its dotted name, and the structs it fills.
 struct Scope {
   std::string path;    ///< "modules.*.layout"
   std::string dotted;  ///< "modules.vision.layout"
@@ -95,7 +99,7 @@ class TreeReader {
   Origins& origins_;
   ShapingInputs& inputs_;
   Config config_;
-  /// Of a table, by module kind: the unknown key whose answer lists all that may stand there.
+  /// By table and module kind: the unknown key whose error already lists all legal names.
   std::map<std::pair<std::string, KindSet>, std::string> listed_at_;
 };
 
@@ -103,7 +107,7 @@ void TreeReader::ReadTable(const TomlValue& table, const Scope& scope) {
   for (const auto& entry : table.entries) ReadEntry(entry, scope);
   for (const auto& key : Keys()) {
     const bool wanted = key.table == scope.path && key.required && (key.kinds & scope.kinds) != 0;
-    // With the kind unknown every kind's keys would be asked for at once.
+    // If the kind is unknown, keys of every kind would be reported as missing.
     const bool of_kind = key.kinds == kEveryKind || scope.kinds != kEveryKind;
     if (wanted && of_kind && table.Find(key.name) == nullptr) {
       report_.Add(scope.Key(key.name), "missing, expected " + Expected(key));
@@ -118,7 +122,7 @@ void TreeReader::ReadEntry(const TomlEntry& entry, const Scope& scope) {
   if (const KeySpec* key = FindKey(scope.path, entry.key, scope.kinds)) {
     return ReadKey(entry, *key, scope);
   }
-  // A quoted key could otherwise spell a path of the schema, "modules.*.layout" for one.
+  // A quoted key could otherwise equal a path of the schema, such as "modules.*.layout".
   const bool plain = !entry.key.empty() && entry.key.find_first_of(".*") == std::string::npos;
   const std::string path = scope.path.empty() ? entry.key : scope.path + "." + entry.key;
   const TableSpec* table = plain ? FindTable(path) : nullptr;
@@ -191,7 +195,7 @@ void TreeReader::ReadModules(const TomlEntry& modules) {
   for (const auto& entry : modules.value.entries) ReadModule(entry);
 }
 
-/// Names are parts of parameter names, of dotted keys and of file names.
+/// Names become parts of parameter names, dotted keys and file names.
 bool TreeReader::CheckName(const TomlEntry& module) {
   const auto letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -208,18 +212,18 @@ bool TreeReader::CheckName(const TomlEntry& module) {
   return report_.Good({"modules"});
 }
 
-/// The kind decides which keys a module has, so it is read before them. One that is missing or
-/// wrong is reported with the others; the rest of the module is read as what it looks like.
+/// Reads the kind before the other keys, since it decides which keys a module has. Reports a kind
+/// that is missing or wrong, and then reads the module as the kind it resembles most.
 KindSet TreeReader::ReadKind(const TomlEntry& entry, ModuleConfig& module) {
   const TomlEntry* kind = entry.value.Find("kind");
   const KeySpec& key = *FindKey("modules.*", "kind");
   const Target target{&config_, &module, nullptr};
-  if (kind != nullptr && !ReadValue(key, kind->value, target)) return Only(module.kind);
-  const auto likely = LikelyKind(entry.value);
-  if (!likely) return kEveryKind;
-  module.kind = *likely;
+  if (kind != nullptr && !ReadValue(key, kind->value, target)) return Only(module.model.kind());
+  const ModuleKind* const likely = LikelyKind(entry.value);
+  if (likely == nullptr) return kEveryKind;
+  module.model = likely->make();
   report_.TakeAsRead("modules." + entry.key + ".kind");
-  return Only(module.kind);
+  return Only(*likely);
 }
 
 void TreeReader::NoteOrigin(const std::string& dotted, const TomlValue& value) {

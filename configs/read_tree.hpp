@@ -1,4 +1,5 @@
-// The merged TOML document -> Config, by the schema. Relations between keys are checks.hpp's.
+// Reads the merged TOML document into a Config, by the schema. checks.hpp checks relations between
+// keys.
 #pragma once
 
 #include <map>
@@ -11,12 +12,12 @@
 
 namespace troupe {
 
-/// Where a key's value comes from.
+/// The origin of a key's value.
 struct Origin {
-  Place place;                     ///< file empty: nobody wrote it, the default holds
+  Place place;                     ///< file empty: not written, the value is the default
   std::string value;               ///< as TOML
-  std::string written = {};        ///< the same as the user put it; empty for a default
-  std::vector<Replaced> replaced;  ///< what it overrode, oldest first
+  std::string written = {};        ///< as the user wrote it; empty for a default
+  std::vector<Replaced> replaced;  ///< values that it overrode, oldest first
 };
 
 /// By dotted key: "modules.vision.layout.dp", "edges.vision.language.credits".
@@ -24,7 +25,7 @@ using Origins = std::map<std::string, Origin>;
 
 struct ShapingInputs;
 
-/// Reads every key that is right; what is unknown, missing or malformed goes to `report`.
+/// Reads every correct key. Reports unknown, missing and malformed keys to `report`.
 Config ReadTree(const TomlValue& tree, Report& report, Origins& origins, ShapingInputs& inputs);
 
 }  // namespace troupe

@@ -33,10 +33,9 @@ static Refused RefuseRange(const KeySpec& key, const TomlValue& value, double nu
   return Refuse(key, value);
 }
 
-/// The whole number that `value` is, if it is one: also 1e4 and 10000.0, which TOML takes for
-/// numbers with a point.
+/// Returns `value` if it is a whole number. Accepts 1e4 and 10000.0, which are floats in TOML.
 static std::optional<std::int64_t> WholeNumber(const TomlValue& value) {
-  constexpr double kExact = 9'007'199'254'740'992.0;  // 2^53: up to here all are doubles
+  constexpr double kExact = 9'007'199'254'740'992.0;  // 2^53: whole numbers up to it are exact
   if (value.Is(Kind::kInteger)) return value.integer;
   const bool whole = value.Is(Kind::kFloat) && std::trunc(value.number) == value.number &&
                      std::abs(value.number) <= kExact;
@@ -69,7 +68,7 @@ static Refused ReadNumber(const KeySpec& key, const TomlValue& value, const Slot
 
 static Refused ReadText(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   if (!value.Is(Kind::kString)) return Refuse(key, value);
-  // A path or a name with a NUL would be cut short by the operating system.
+  // The operating system would cut a path or name off at a NUL.
   if (value.string.find('\0') != std::string::npos) return Refuse(key, value);
   std::string text = value.string;
   if (key.type == ValueType::kPath) text = Located(text, value.place);
@@ -115,14 +114,19 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
   if (auto* const* field = std::get_if<std::string*>(&slot)) **field = value.string;
   std::visit(
       [&](const auto& field) {
-        using Field = std::remove_pointer_t<std::remove_cvref_t<decltype(field)>>;
-        if constexpr (std::is_enum_v<Field>) *field = static_cast<Field>(index);
+        using Value = std::remove_pointer_t<std::remove_cvref_t<decltype(field)>>;
+        if constexpr (std::is_enum_v<Value>) *field = static_cast<Value>(index);
+        if constexpr (std::same_as<Value, Model>) {
+          // The value is read again with the other keys, which are in the model by then.
+          const ModuleKind& kind = *Kinds()[static_cast<std::size_t>(index)];
+          if (&field->kind() != &kind) *field = kind.make();
+        }
       },
       slot);
   return {};
 }
 
-/// "; write "0-3" for 4 ranks": a number may be meant as a count, or as the one rank.
+/// Returns "; write "0-3" for 4 ranks": a number may mean a count or the one rank.
 static std::string RanksHint(const TomlValue& value) {
   if (!value.Is(Kind::kInteger) || value.integer < 0 || value.integer >= kMaxRanks) return "";
   const std::string number = std::to_string(value.integer);
@@ -183,8 +187,7 @@ static Refused ReadWindow(const KeySpec& key, const TomlValue& value, const Slot
 
 static constexpr Range kBeta{.low = 0, .high = 1, .below_high = true};
 
-/// "; write [0.9, 0.95]" of two numbers in a string, whatever is around them; else what a list
-/// looks like.
+/// Returns "; write [0.9, 0.95]" if a string contains two numbers, else an example of a list.
 static std::string BetasHint(const TomlValue& value) {
   if (value.Is(Kind::kArray)) return "";
   std::vector<double> numbers;
@@ -237,7 +240,7 @@ static Refused ReadAxes(const KeySpec& key, const TomlValue& value, const Slot& 
   return {};
 }
 
-/// How many devices each has follows from cluster.ranks, which may come later.
+/// The devices of each node follow from cluster.ranks, which may be read later.
 static Refused ReadNodeCount(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   const std::int64_t count = WholeNumber(value).value_or(0);
   if (count < 1) return Refuse(key, value);

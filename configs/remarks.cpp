@@ -9,8 +9,8 @@
 namespace troupe {
 namespace {
 
-/// Keys that only a colocated encoder obeys: windows of microbatches, and what leaves its device
-/// while the other module has it.
+/// Adds keys that only affect colocated encoders: windows of microbatches, and the state that
+/// leaves a device while the other module uses it.
 template <class Add>
 void AddColocatedOnly(const Config& config, Add add) {
   const bool windows = std::ranges::any_of(

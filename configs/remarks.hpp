@@ -1,4 +1,4 @@
-// What a configuration may say and what has no effect as the rest of it stands.
+// Finds keys of a configuration that have no effect, given its other keys.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// One for each such key, at its place.
+/// Returns one remark for each such key, at its place.
 std::vector<ConfigError> Remarks(const Config& config, const Origins& origins);
 
 }  // namespace troupe

@@ -11,7 +11,7 @@ static ResolvedTable Resolve(const TableSpec& spec, const std::string& dotted,
                              const Target& target) {
   ResolvedTable table{&spec, dotted, {}};
   const ModuleConfig* module = target.module;
-  const KindSet kinds = module == nullptr ? kEveryKind : Only(module->kind);
+  const KindSet kinds = module == nullptr ? kEveryKind : Only(module->model.kind());
   const bool is_inline = module != nullptr && module->inline_in;
   for (const auto& key : Keys()) {
     if (key.table != spec.path || (key.kinds & kinds) == 0 || (key.placement && is_inline))
@@ -22,10 +22,10 @@ static ResolvedTable Resolve(const TableSpec& spec, const std::string& dotted,
   return table;
 }
 
-/// The table at `prefix` of the schema and those inside it, for one module or edge.
+/// Adds the table at `prefix` of the schema and its sub-tables, for one module or edge.
 static void ResolveGroup(std::string_view prefix, const std::string& dotted, const Target& target,
                          std::vector<ResolvedTable>& tables) {
-  const KindSet kinds = target.module == nullptr ? kEveryKind : Only(target.module->kind);
+  const KindSet kinds = target.module == nullptr ? kEveryKind : Only(target.module->model.kind());
   for (const auto& spec : Tables()) {
     const bool own = spec.path == prefix;
     const bool inside = ParentOf(spec.path) == prefix;
@@ -36,7 +36,7 @@ static void ResolveGroup(std::string_view prefix, const std::string& dotted, con
 }
 
 std::vector<ResolvedTable> ResolvedTables(const Config& config) {
-  Config copy = config;  // slots are writable, and reading through them needs no second set
+  Config copy = config;  // slots are writable; reading needs no second set of them
   std::vector<ResolvedTable> tables;
   for (const auto& spec : Tables()) {
     if (spec.path == "modules.*") {
@@ -48,7 +48,7 @@ std::vector<ResolvedTable> ResolvedTables(const Config& config) {
         ResolveGroup(spec.path, KeyOf(edge), {&copy, nullptr, &edge}, tables);
       }
     } else if (spec.path == "cluster.nodes.*") {
-      if (AreAlike(copy.cluster.nodes)) continue;  // the count under [cluster] says it all
+      if (AreAlike(copy.cluster.nodes)) continue;  // cluster.nodes holds the count
       for (std::size_t i = 0; i < copy.cluster.nodes.size(); ++i) {
         ClusterNode& node = copy.cluster.nodes[i];
         tables.push_back(Resolve(spec, NodeKey(node.name, i), {&copy, nullptr, nullptr, &node}));
@@ -67,7 +67,7 @@ static std::string Header(const ResolvedTable& table) {
   return "\n[" + table.dotted + "]\n";
 }
 
-/// `layout = { tp = 2, pp = 2 }`: a table inside a module or an edge takes one line.
+/// Writes a table inside a module or an edge on one line: `layout = { tp = 2, pp = 2 }`.
 static std::string InlineTable(const ResolvedTable& table) {
   std::string text;
   for (const auto& key : table.keys) {

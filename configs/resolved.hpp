@@ -21,7 +21,7 @@ struct ResolvedTable {
   std::vector<ResolvedKey> keys;
 };
 
-/// Every table and key that this configuration has a value for.
+/// Returns every table and key that has a value in this configuration.
 std::vector<ResolvedTable> ResolvedTables(const Config& config);
 
 }  // namespace troupe

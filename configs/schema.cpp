@@ -32,7 +32,18 @@ std::span<const KeySpec> Keys() {
   return kKeys;
 }
 
-std::span<const std::string> KindWords() { return FindKey("modules.*", "kind")->words; }
+KindSet Only(const ModuleKind& kind) {
+  const auto kinds = Kinds();
+  return KindSet{1} << (std::ranges::find(kinds, &kind) - kinds.begin());
+}
+
+KindSet KindsWhere(bool (*accept)(const ModelConfig&)) {
+  KindSet set = 0;
+  for (const ModuleKind* kind : Kinds()) {
+    if (accept(*kind->make())) set |= Only(*kind);
+  }
+  return set;
+}
 
 const TableSpec* FindTable(std::string_view path) {
   const auto tables = Tables();
@@ -61,7 +72,7 @@ std::vector<std::string> NamesIn(std::string_view table, KindSet kinds) {
     if (key.table == table && (key.kinds & kinds) != 0) names.emplace_back(key.name);
   }
   for (const auto& sub : Tables()) {
-    // At the top stand the first parts: "modules" has no table of its own in the schema.
+    // At the top the first parts are the names: the schema has no table "modules".
     const std::string_view name =
         table.empty() ? sub.path.substr(0, sub.path.find('.')) : LastOf(sub.path);
     const bool direct = table.empty() ? !name.empty() : ParentOf(sub.path) == table;
@@ -71,7 +82,7 @@ std::vector<std::string> NamesIn(std::string_view table, KindSet kinds) {
   return names;
 }
 
-/// Bounds are whole or short: 0, 1, 65536, 0.5.
+/// Prints a bound, which is whole or short: 0, 1, 65536, 0.5.
 static std::string BoundText(double bound) {
   const auto whole = static_cast<std::int64_t>(bound);
   return static_cast<double>(whole) == bound ? std::to_string(whole) : NumberText(bound);

@@ -3,10 +3,10 @@
 namespace troupe {
 
 static constexpr Range kDevices{1, kMaxRanks};
-/// Times become whole nanoseconds or milliseconds: what is larger is a slip of the pen.
+/// Times are stored as whole nanoseconds or milliseconds. A larger value is a typing error.
 static constexpr Range kTime{.low = 0, .high = 1e6, .above_low = true};
 
-// Machines, what runs there and who watches it decide no number; what a rank is rounds them.
+// These keys do not change numbers, except the backend, which changes their rounding.
 std::vector<KeySpec> ClusterKeys() {
   using enum ValueType;
   using enum KeyRole;

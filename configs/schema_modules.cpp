@@ -2,35 +2,56 @@
 
 namespace troupe {
 
+static std::vector<std::string> KindWords() {
+  std::vector<std::string> words;
+  for (const ModuleKind* kind : Kinds()) words.emplace_back(kind->word);
+  return words;
+}
+
+static KeyEntry KindEntry() {
+  static const std::string kMeaning = [] {
+    std::string text;
+    for (const ModuleKind* kind : Kinds()) {
+      text += (text.empty() ? "\"" : "; \"") + std::string(kind->word) +
+              "\": " + std::string(kind->meaning);
+    }
+    return text + ".";
+  }();
+  KeyEntry entry("kind", &ModuleConfig::model, kRequired, KindWords(), kMeaning.c_str());
+  for (const ModuleKind* kind : Kinds()) {
+    Put(entry, Others{kind->word, kind->other_words});
+    Put(entry, Others{kind->word, kind->similar_words, false});
+  }
+  return entry;
+}
+
 std::vector<KeySpec> ModuleKeys() {
   using enum ValueType;
   using enum KeyRole;
+  const KindSet reads_field =
+      KindsWhere([](const ModelConfig& model) { return model.field() != nullptr; });
+  const KindSet has_layers =
+      KindsWhere([](const ModelConfig& model) { return model.split_layers().has_value(); });
   std::vector<KeySpec> keys;
   Add(keys, {"modules.*"},
       {
-          {"kind", &ModuleConfig::kind, kRequired, Words{"vit", "llama", "synthetic"},
-           Others{"vit",
-                  {"clip", "clip_vision_model", "siglip", "vision_transformer", "image_encoder"}},
-           Others{"llama", {"llm", "llama2", "llama3", "vicuna", "decoder"}},
-           Others{"llama", {"mistral", "qwen2", "gpt", "gpt2"}, false},
-           "\"vit\": CLIP-style vision transformer; \"llama\": Llama-style language model; "
-           "\"synthetic\": computes nothing and takes a stated time, only beside its like."},
+          KindEntry(),
           {"weights", kNotSupported, "\"hf:DIR\" starts from a checkpoint."},
           {"ranks", &ModuleConfig::ranks, kRanks, kSaysWhere, kExecution,
            "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required unless "
            "`inline_in` is given."},
           {"axis_order", &ModuleConfig::axis_order, kAxes, kSaysWhere,
            "Which direction of the layout varies fastest along `ranks`, first to last."},
-          {"inline_in", &ModuleConfig::inline_in, kVitOnly,
+          {"inline_in", &ModuleConfig::inline_in, reads_field,
            "The language model in whose first stage it runs, with that module's layout. Clears "
            "inherited ranks and layout."},
-          {"layers_per_stage", &ModuleConfig::layers_per_stage, kVitOnly | kLlamaOnly, kStages,
-           kSaysWhere, Unit{"layers"},
+          {"layers_per_stage", &ModuleConfig::layers_per_stage, has_layers, kStages, kSaysWhere,
+           Unit{"layers"},
            "Layers of each pipeline stage; of a \"vit\" the layers up to feature_layer are "
            "counted."},
           {"frozen", &ModuleConfig::frozen, "Whether its parameters stay as they are."},
-          {"recompute", &ModuleConfig::recompute, kVitOnly | kLlamaOnly,
-           Words{"none", "attention", "full"}, kExecution,
+          {"recompute", &ModuleConfig::recompute, has_layers, Words{"none", "attention", "full"},
+           kExecution,
            "What of each layer is computed again in its backward instead of being kept: "
            "\"attention\" the scores, \"full\" all but its input. The numbers are the same to the "
            "last bit."},

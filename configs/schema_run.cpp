@@ -2,7 +2,7 @@
 
 namespace troupe {
 
-/// Nothing to print where nothing is read.
+/// Returns an unset slot for a key that is read but never printed.
 static Slot GlobalBatchSlot(const Target& target) {
   static std::optional<std::int64_t> none;
   return target.inputs == nullptr ? &none : &target.inputs->global_batch;
@@ -57,10 +57,10 @@ std::vector<KeySpec> RunKeys() {
            "interleaved, 1 for csv."},
           {"file", &ScheduleConfig::file, kPath,
            "csv: the order of every rank, in the grammar of PyTorch's pipelining."},
-          // Where each sample goes is computed before anything starts.
+          // The place of each sample is computed before the job starts.
           {"micro_batch_size", &ScheduleConfig::micro_batch_size, Range{1, 1'000'000},
            Unit{"samples"}, "Samples in one microbatch, for each replica of the language model."},
-          // Schedules are simulated before anything starts.
+          // Schedules are simulated before the job starts.
           {"microbatches", &ScheduleConfig::microbatches, Range{1, 100'000}, Unit{"microbatches"},
            Otherwise{"from `global_batch`, else 1"},
            "Microbatches in one step. The global batch is micro_batch_size * microbatches * dp of "

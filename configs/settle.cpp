@@ -7,28 +7,22 @@
 
 namespace troupe {
 
-/// As Llama's models have it: 4096 and 11008, 5120 and 13824.
-static std::int64_t LlamaMlp(std::int64_t hidden) {
-  constexpr std::int64_t kMultiple = 256;
-  return (8 * hidden / 3 + kMultiple - 1) / kMultiple * kMultiple;
-}
-
 void FillDefaults(Config& config, const Report& report) {
-  const auto encoders = std::ranges::count(config.modules, ModuleKind::kVit, &ModuleConfig::kind);
+  const auto reads_field = [](const ModuleConfig& module) {
+    return module.model->field() != nullptr;
+  };
+  const auto readers = std::ranges::count_if(config.modules, reads_field);
   for (auto& module : config.modules) {
-    const auto left_out = [&](const char* key) { return !report.Knows(KeyOf(module, key)); };
-    if (module.kind == ModuleKind::kVit) {
-      if (left_out("mlp_hidden")) module.vit.mlp_hidden = 4 * module.vit.hidden;
-      if (left_out("input") && encoders == 1) module.input.emplace();
-    } else if (module.kind == ModuleKind::kLlama) {
-      if (left_out("kv_heads")) module.llama.kv_heads = module.llama.heads;
-      if (left_out("mlp_hidden")) module.llama.mlp_hidden = LlamaMlp(module.llama.hidden);
-    }
+    const auto stated = [&](const char* key) { return report.Knows(KeyOf(module, key)); };
+    module.model->FillDefaults(stated);
+    if (readers != 1 || !reads_field(module) || stated("input")) continue;
+    const std::string word(module.model->field()->word());
+    module.input = InputConfig{word, "<" + word + ">"};
   }
 }
 
-/// The module whose replicas a microbatch is for, null where the edges leave none or its replicas
-/// are not known.
+/// Returns the module that defines the microbatch. Null if the edges leave none, or its layout has
+/// errors.
 static const ModuleConfig* KnownSink(const Config& config, const Report& report) {
   const auto sink = std::ranges::find_if(config.modules, [&](const ModuleConfig& module) {
     return std::ranges::count(config.edges, module.name, &EdgeConfig::from) == 0;

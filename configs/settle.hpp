@@ -1,4 +1,4 @@
-// Values that follow from others, once everything that was written is read.
+// Fills values that follow from others, after all written values are read.
 #pragma once
 
 #include "configs/config.hpp"
@@ -7,12 +7,11 @@
 
 namespace troupe {
 
-/// What KeySpec::otherwise says of the keys of modules that nobody wrote, and the input of an
-/// encoder that is the only one.
+/// Fills unset keys of modules as KeySpec::otherwise describes, and the input of the only encoder.
 void FillDefaults(Config& config, const Report& report);
 
-/// The microbatches of `inputs.global_batch`. Reports a batch that they cannot make up, with the
-/// nearest that they can, and one that contradicts the microbatches written beside it.
+/// Sets the microbatches from `inputs.global_batch`. Reports a batch that is not a multiple of a
+/// microbatch, with the nearest that are, and one that contradicts `microbatches`.
 void SettleBatch(Config& config, const ShapingInputs& inputs, Report& report);
 
 }  // namespace troupe

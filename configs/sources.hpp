@@ -1,4 +1,4 @@
-// Where a configuration comes from: a file, the files it extends, the --set arguments.
+// The sources of a configuration: a file, the files it extends, the --set arguments.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace troupe {
 
-/// The file at `path` laid on everything it extends. Files that cannot be read, syntax errors and
-/// cycles are added to `errors`.
+/// Returns the file at `path` merged with all files that it extends. Adds unreadable files, syntax
+/// errors and cycles to `errors`.
 TomlValue ReadFiles(const std::string& path, std::vector<ConfigError>& errors);
 
-/// One `KEY=VALUE` as a document of its own; all its places are the argument. A bare word is a
+/// Parses one `KEY=VALUE` as a separate document. All its places are the argument. A bare word is a
 /// string, with every # and quote in it, and so is an empty value.
 TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors);
 

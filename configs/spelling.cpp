@@ -27,7 +27,7 @@ int EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::string Nearest(std::string_view word, std::span<const std::string> known) {
-  // Keys are short: a longer word is not a misspelling, and the table above is quadratic.
+  // Keys are short, so a longer word is not a misspelling. The edit distance takes quadratic time.
   if (word.size() > 64) return {};
   std::string nearest;
   int least = std::max(2, static_cast<int>(word.size()) / 3) + 1;

@@ -1,4 +1,4 @@
-// The nearest known word to a misspelt one.
+// Finds the known word nearest to a misspelt one.
 #pragma once
 
 #include <span>
@@ -7,14 +7,15 @@
 
 namespace troupe {
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+/// Returns the number of insertions, deletions, replacements and swaps of neighbours that turn `a`
+/// into `b`.
 int EditDistance(std::string_view a, std::string_view b);
 
-/// The word of `known` nearest to `word`, the first of equals; empty when all are too far to be
-/// meant (more than two edits, or more than a third of the word).
+/// Returns the word of `known` nearest to `word`, the first if equal. Empty if all are too far
+/// (more than two edits, or more than a third of the word).
 std::string Nearest(std::string_view word, std::span<const std::string> known);
 
-/// "a", "b" or "c".
+/// Returns "a", "b" or "c".
 std::string Alternatives(std::span<const std::string> words);
 
 }  // namespace troupe

@@ -16,13 +16,13 @@ TextFile ReadTextFile(const std::string& path, std::size_t max_bytes,
                       const std::string& too_large) {
   std::error_code code;
   if (fs::is_directory(path, code)) return {{}, "expected a file, got a directory"};
-  // Opening a pipe would wait for somebody to write into it.
+  // Opening a pipe would block until another process writes into it.
   if (fs::exists(path, code) && !fs::is_regular_file(path, code)) {
-    return {{}, "expected a file, got something that is none"};
+    return {{}, "expected a regular file"};
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return {{}, std::string("cannot be read: ") + std::strerror(errno)};
-  // Piece by piece: what a file says of its size need not be what it gives.
+  // Reads in pieces: a file may have more bytes than its reported size.
   constexpr std::size_t kPiece = std::size_t{1} << 20U;
   std::string text;
   while (file && text.size() <= max_bytes) {

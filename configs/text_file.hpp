@@ -1,4 +1,4 @@
-// Reading a whole file that a user named.
+// Reads a whole file that a user named.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +8,18 @@ namespace troupe {
 
 struct TextFile {
   std::string text;
-  std::string failure;  ///< empty when the file was read
+  std::string failure;  ///< empty if the file was read
 };
 
-/// All of `path`, at most `max_bytes` of it; a directory, a pipe and a larger file are failures,
-/// the last with the text `too_large`.
+/// Reads `path`, at most `max_bytes` of it. Fails for a directory, a pipe and a larger file; the
+/// failure of the last is `too_large`.
 TextFile ReadTextFile(const std::string& path, std::size_t max_bytes, const std::string& too_large);
 
-/// More than any file that is read whole should be: one that is must be refused in no time.
+/// No whole file should be larger. Larger files are refused early.
 inline constexpr std::size_t kMaxWholeFile = std::size_t{64} << 20U;
 
-/// The same for what has no other use for the reason: throws std::runtime_error naming `path` and
-/// why it cannot be read, or what was expected of it.
+/// Like `ReadTextFile`, for callers that do not handle the failure: throws std::runtime_error with
+/// `path` and the reason.
 std::string ReadWholeFile(const std::string& path, std::size_t max_bytes = kMaxWholeFile);
 
 }  // namespace troupe

@@ -27,8 +27,7 @@ static void ConvertTable(const toml::table& table, const std::string& file, Toml
     const Place place = PlaceOf(key.source(), file);
     out.entries.push_back({std::string(key.str()), place, Convert(node, file)});
   }
-  // The parser keeps tables sorted by key; modules are taken in the order in which they are
-  // written.
+  // The parser sorts tables by key, but modules keep the order in which they are written.
   std::ranges::stable_sort(out.entries, {}, [](const TomlEntry& entry) {
     return std::make_tuple(entry.place.line, entry.place.column);
   });
@@ -71,7 +70,7 @@ static TomlValue Convert(const toml::node& node, const std::string& file) {
   return out;
 }
 
-/// The parser's words with ours behind them, since it speaks of what it guessed the value to be.
+/// Returns the parser's text followed by ours. The parser describes only the type that it guessed.
 static std::string SyntaxText(std::string_view description) {
   static constexpr std::string_view kPrefix = "Error while parsing ";
   const bool prefixed = description.starts_with(kPrefix);

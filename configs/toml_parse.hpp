@@ -1,4 +1,4 @@
-// Text -> TomlValue. The only place that knows the TOML parser.
+// Parses text into a TomlValue. Only toml_parse.cpp includes the TOML parser.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// The document in `text`, or what is wrong with its syntax. `file` is the name used in places.
+/// Returns the document in `text`, or its syntax error. `file` is the name used in places.
 std::variant<TomlValue, ConfigError> ParseToml(const std::string& text, const std::string& file);
 
 }  // namespace troupe

@@ -14,10 +14,10 @@ constexpr int kMaxDots = 1000;
 
 struct Character {
   std::uint32_t code = 0;
-  std::size_t num_bytes = 0;  ///< 0 when the bytes are not UTF-8
+  std::size_t num_bytes = 0;  ///< 0 if the bytes are not UTF-8
 };
 
-/// The first character of a text that is not empty.
+/// Returns the first character of a non-empty text.
 Character FirstOf(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) return {byte(0), 1};
@@ -65,7 +65,7 @@ class Scanner {
   char Next() const { return rest_.front(); }
   bool NextIsAscii() const { return static_cast<unsigned char>(Next()) < 0x80; }
 
-  /// Goes past one character; bytes that are none are a fault.
+  /// Advances by one character. Bytes that are not UTF-8 are a fault.
   void Advance() {
     const Character next = FirstOf(rest_);
     if (next.num_bytes == 0) {
@@ -82,7 +82,7 @@ class Scanner {
 
   void Refuse(std::string text) { fault_ = TomlFault{line_, column_, std::move(text)}; }
 
-  /// "EXPECTED, got U+0489".
+  /// Reports "EXPECTED, got U+0489".
   void RefuseNext(const std::string& expected) {
     const Character next = FirstOf(rest_);
     if (next.num_bytes == 0) return Advance();
@@ -99,7 +99,7 @@ class Scanner {
     if (!fault_) Advance();
   }
 
-  /// Dots count from the outermost key on: what is in brackets starts from those before it.
+  /// Counts dots from the outermost key. Inside brackets the count starts from the enclosing key's.
   void CountDots(char c) {
     if (c == '[' || c == '{') outer_dots_.push_back(dots_);
     if (c == ',' || c == '\n') dots_ = outer_dots_.empty() ? 0 : outer_dots_.back();
@@ -112,14 +112,14 @@ class Scanner {
     }
   }
 
-  /// A string that does not end before its line, or the text, does is left to the parser.
+  /// Skips a string. The parser reports a string that is not closed.
   void String(char quote) {
     const std::string three(3, quote);
     const bool multi_line = rest_.starts_with(three);
     for (int i = multi_line ? 3 : 1; i > 0; --i) Advance();
     while (More() && (multi_line || Next() != '\n')) {
       if (multi_line ? rest_.starts_with(three) : Next() == quote) {
-        // Up to two quotes before the closing three belong to the string.
+        // A multi-line string may end in up to two quotes before the closing three.
         for (int i = multi_line ? 5 : 1; i > 0 && More() && Next() == quote; --i) Advance();
         return;
       }
@@ -145,8 +145,8 @@ class Scanner {
   std::string_view rest_;
   int line_ = 1;
   int column_ = 1;
-  int dots_ = 0;                 ///< in the key that is being read and those around it
-  std::vector<int> outer_dots_;  ///< of each open bracket: the dots before it
+  int dots_ = 0;                 ///< in the current key and the keys around it
+  std::vector<int> outer_dots_;  ///< by open bracket: the dots before it
   std::optional<TomlFault> fault_;
 };
 

@@ -1,4 +1,4 @@
-// One pass over a TOML text before the parser: finds what toml++ 3.3.0 must not read.
+// Scans a TOML text before the parser: finds input that toml++ 3.3.0 must not read.
 #pragma once
 
 #include <optional>
@@ -11,17 +11,17 @@ namespace troupe {
 struct TomlFault {
   int line = 0;
   int column = 0;
-  std::string text;  ///< what was expected, what came
+  std::string text;  ///< expected and actual input
 };
 
-/// The first of these in `text`, which may begin with a byte order mark:
+/// Returns the first of these in `text`, which may begin with a byte order mark:
 ///   - bytes that are not UTF-8
 ///   - a control or non-ASCII character outside strings and comments, where TOML 1.0 allows neither
 ///   - a non-ASCII character where a multi-line string goes on after a backslash: valid TOML, but
 ///     the parser's test for white space is undefined for many of them
-///   - a key with more than 1000 dots, its tables in braces included: everything that walks the
-///     tables recurses
-/// All other mistakes are left to the parser.
+///   - a key with more than 1000 dots, its tables in braces included: all code that walks the
+///     tables is recursive
+/// The parser reports all other errors.
 std::optional<TomlFault> FindTomlFault(std::string_view text);
 
 }  // namespace troupe

@@ -51,7 +51,7 @@ std::string NumberText(double value) {
   std::array<char, 32> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
   std::string text(digits.data(), end);
-  // Without a point or an exponent TOML would read an integer.
+  // Without a point or an exponent, TOML reads an integer.
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }

@@ -1,5 +1,5 @@
 // A TOML document as plain data in file order, every key and value with its place. The rest of
-// configs/ works on this, so that the parser is included in one source only.
+// configs/ uses it, so only one source includes the parser.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace troupe {
 
-/// Where something stands; lines and columns count from 1, 0 = the file as a whole.
+/// The place of a key or value. Lines and columns count from 1; 0 = the file as a whole.
 struct Place {
-  std::string file;  ///< of an argument: the argument, `--set run.steps=20`
+  std::string file;  ///< for an argument its text, `--set run.steps=20`
   int line = 0;
   int column = 0;
-  bool argument = false;  ///< on the command line, where nobody counts lines or columns
+  bool argument = false;  ///< on the command line: errors show no line and column
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
@@ -55,16 +55,16 @@ struct TomlEntry {
   TomlValue value;
 };
 
-/// `text` as a TOML string, quoted and escaped.
+/// Returns `text` as a TOML string, quoted and escaped.
 std::string Quoted(std::string_view text);
 
-/// The shortest TOML float that reads back as `value`.
+/// Returns the shortest TOML float that reads back as `value`.
 std::string NumberText(double value);
 
-/// `value` as TOML on one line.
+/// Returns `value` as TOML on one line.
 std::string ToToml(const TomlValue& value);
 
-/// `value` as an error says it: `the string "8"`, `2.5`, `an array`.
+/// Returns `value` as errors describe it: `the string "8"`, `2.5`, `an array`.
 std::string Described(const TomlValue& value);
 
 }  // namespace troupe

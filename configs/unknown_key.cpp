@@ -10,14 +10,13 @@ namespace troupe {
 
 static std::string KindsText(KindSet kinds) {
   std::vector<std::string> words;
-  const auto all = KindWords();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if ((kinds & (1U << i)) != 0) words.push_back(all[i]);
+  for (const ModuleKind* kind : Kinds()) {
+    if ((kinds & Only(*kind)) != 0) words.emplace_back(kind->word);
   }
   return Alternatives(words);
 }
 
-/// The kinds of module that have this key or table; 0 when none has.
+/// Returns the kinds of module that have this key or table; 0 if none has.
 static KindSet KindsWith(std::string_view table, const std::string& name) {
   KindSet kinds = 0;
   for (const auto& key : Keys()) {
@@ -27,7 +26,7 @@ static KindSet KindsWith(std::string_view table, const std::string& name) {
   return sub == nullptr ? kinds : kinds | sub->kinds;
 }
 
-/// "[run] or [optimizer]": the other tables that have this key.
+/// Returns the other tables that have this key: "[run] or [optimizer]".
 static std::string TablesWith(std::string_view table, const std::string& name) {
   std::vector<std::string_view> titles;
   for (const auto& other : Tables()) {
@@ -41,17 +40,17 @@ static std::string TablesWith(std::string_view table, const std::string& name) {
   return text;
 }
 
-/// "learning_rate (in [optimizer])": ours for a word of other programs, or for our own word with
-/// other hyphens or capitals; empty when it is neither.
+/// Returns our name for a word of other programs, or for one of our words with other hyphens or
+/// capitals: "learning_rate (in [optimizer])". Empty if it is neither.
 static std::string OursFor(const TomlEntry& entry, std::string_view table, KindSet kinds) {
   const std::string folded = FoldedKey(entry.key);
   if (folded != entry.key && FindKey(table, folded, kinds) != nullptr) return Quoted(folded);
   std::vector<MeantKey> meant = MeantBy(entry.key);
-  // A table is meant by a table, and a key by whatever is none.
+  // A table can only mean a table, and any other value only a key.
   std::erase_if(meant, [&](const MeantKey& key) {
     return key.key.empty() != entry.value.Is(TomlValue::Kind::kTable);
   });
-  // What is of this very table is not meant to be elsewhere.
+  // Keys of this table take precedence over those of other tables.
   const auto here = [&](const MeantKey& key) { return key.table == table; };
   if (std::ranges::any_of(meant, here)) {
     std::erase_if(meant, [&](const MeantKey& key) { return !here(key); });
@@ -63,8 +62,8 @@ static std::string OursFor(const TomlEntry& entry, std::string_view table, KindS
   return text;
 }
 
-/// "; "vocab" belongs to kind "llama"" of a key that modules of other kinds have, be it by our name
-/// or by that of another program; empty of every other.
+/// Returns "; "vocab" belongs to kind "llama"" for a key that modules of other kinds have, under
+/// our name or that of another program. Else returns "".
 static std::string OtherKind(const std::string& name, std::string_view table, KindSet kinds) {
   if (const KindSet own = KindsWith(table, name); own != 0) {
     return "; it belongs to kind " + KindsText(own);

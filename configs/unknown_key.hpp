@@ -1,4 +1,4 @@
-// What to say about a key that does not belong where it stands.
+// Writes the error for a key that is not legal in its table.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace troupe {
 
 struct UnknownKey {
   std::string text;
-  bool lists_names = false;  ///< the text has every name that may stand there
+  bool lists_names = false;  ///< the text lists every name that is legal there
 };
 
-/// Where it would belong, what other programs mean by it, the nearest valid spelling, or what may
-/// stand there. `kinds` is the kind of the module it stands in. `listed_at`: the key whose answer
-/// has that list already, "" when none has.
+/// Suggests the table that the key belongs to, our name for another program's key, the nearest
+/// legal name, or lists all legal names. `kinds`: the kind of the enclosing module. `listed_at`:
+/// the key whose error already has that list, "" if none has.
 UnknownKey AnswerUnknown(const TomlEntry& entry, std::string_view table, KindSet kinds,
                          const std::string& listed_at);
 

@@ -9,9 +9,9 @@ namespace {
 
 using ByteSpan = std::span<const std::byte>;
 
-/// Places for the matches of one lookup in the library; it does not check that they suffice.
+/// Room for the matches of one lookup in the library, which does not check it.
 constexpr int kMaxMatches = 32;
-/// Unicode's own normalizations make at most 33 bytes of one character.
+/// Unicode's normalizations produce at most 33 bytes from one character.
 constexpr std::size_t kMaxReplacement = 1000;
 
 std::uint32_t WordAt(ByteSpan bytes, std::size_t at) {
@@ -21,21 +21,21 @@ std::uint32_t WordAt(ByteSpan bytes, std::size_t at) {
   return word;
 }
 
-// A unit of the trie. It stands for the byte `label` when it is reached by that byte; the units of
-// the next bytes c are at `base ^ c`, where base = its own index ^ offset. The unit at `base`
-// itself holds the value when `has_leaf`.
+// A unit of the trie. It represents the byte `label` that leads to it. The units of the next bytes
+// c are at `base ^ c`, where base = the unit's index ^ offset. The unit at `base` holds the value
+// if `has_leaf` is set.
 std::uint32_t Label(std::uint32_t unit) { return unit & 0x800000ffU; }
 bool HasLeaf(std::uint32_t unit) { return (unit >> 8U & 1U) != 0; }
 std::uint32_t Offset(std::uint32_t unit) { return unit >> 10U << ((unit & 0x200U) >> 6U); }
 std::uint32_t Value(std::uint32_t unit) { return unit & 0x7fffffffU; }
 
-/// Goes depth first through all bases that a lookup can reach.
+/// Visits depth first all bases that a lookup can reach.
 class TrieWalk {
  public:
   TrieWalk(ByteSpan units, ByteSpan strings)
       : units_(units), strings_(strings), matches_(units.size() / 4, kUnseen) {}
 
-  /// What is wrong, empty when nothing is.
+  /// Returns the problem, or "".
   std::string Run() {
     Enter(Offset(Unit(0)));
     while (problem_.empty() && !path_.empty()) Step();
@@ -48,14 +48,14 @@ class TrieWalk {
 
   struct Visit {
     std::uint32_t base = 0;
-    std::uint32_t byte = 0;  ///< the next to look at, 256 when all were
-    int matches = 0;         ///< the most on any way on from here
+    std::uint32_t byte = 0;  ///< the next to visit; 256 after the last
+    int matches = 0;         ///< maximum over all paths from here
   };
 
   std::uint32_t Unit(std::uint32_t index) const { return WordAt(units_, std::size_t{4} * index); }
 
   void Enter(std::uint32_t base) {
-    // base ^ c is in the same 256 units for every byte c.
+    // base ^ c is within the same 256 units for every byte c.
     if ((base | 0xffU) >= matches_.size()) {
       problem_ = "a step leads out of its trie";
       return;
@@ -75,7 +75,7 @@ class TrieWalk {
     const std::uint32_t unit = Unit(index);
     const std::uint32_t next = index ^ Offset(unit);
     const bool reached = Label(unit) == visit.byte;
-    // A base that is entered comes back here, with its matches counted.
+    // After its matches are counted, an entered base is visited again here.
     if (reached && (next >= matches_.size() || matches_[next] == kUnseen)) return Enter(next);
     if (reached) Follow(visit, next, HasLeaf(unit));
     ++visit.byte;
@@ -105,7 +105,7 @@ class TrieWalk {
 
   ByteSpan units_;
   ByteSpan strings_;
-  std::vector<int> matches_;  ///< of each base: kUnseen, kOpen, or the most on any way on from it
+  std::vector<int> matches_;  ///< by base: kUnseen, kOpen, or the maximum over all paths from it
   std::vector<Visit> path_;
   std::string problem_;
 };

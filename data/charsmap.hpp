@@ -1,8 +1,8 @@
-// The normalization table of a SentencePiece model (precompiled_charsmap): which text becomes
-// which.
+// The normalization table of a SentencePiece model (precompiled_charsmap): maps text to its
+// replacements.
 //   uint32   size of the trie in bytes      little-endian, as are the units
 //   units    the trie: uint32 each, in the layout of Darts-clone
-//   strings  the replacements, each ended by a NUL; values of the trie are places in here
+//   strings  the replacements, each ended by a NUL; the trie's values are offsets into them
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace troupe {
 
-/// What a lookup in `charsmap` could read outside of it; empty when that cannot happen for any
-/// text. Also refused: more matches of one text than the library has places for, loops, and
-/// replacements so long that a text grows out of proportion.
+/// Returns the reason why a lookup in `charsmap` could read outside of it for some text; else "".
+/// Also refuses more matches of one text than the library has room for, loops, and replacements so
+/// long that a text grows out of proportion.
 std::string CharsmapProblem(std::span<const std::byte> charsmap);
 
 }  // namespace troupe

@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 21> kStopWords = {
     "its", "of", "on",  "or",  "the", "there", "to",  "with", "this", "that"};
 
 bool IsWordByte(char c) {
-  // Not std::isalnum: the answer must not depend on the locale.
+  // Not std::isalnum: the result must not depend on the locale.
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          static_cast<unsigned char>(c) >= 0x80;
 }

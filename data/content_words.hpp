@@ -1,5 +1,5 @@
-// Which bytes of an answer belong to words that carry its content, so that accuracy on them can be
-// told from accuracy on "a", "and" and "the".
+// Finds the bytes of an answer that belong to content words, so that accuracy on them can be
+// reported separately from accuracy on "a", "and" and "the".
 #pragma once
 
 #include <cstdint>

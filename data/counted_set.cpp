@@ -5,23 +5,23 @@
 namespace troupe {
 namespace {
 
-/// Throws FaultError for a row that does not fit.
+/// Throws FaultError if the row does not fit.
 void Measure(const LlavaRow& row, const SampleFormat& format, CountedSet& counted) {
   const Sample sample = BuildSample(counted.set, row, format);
   counted.num_labels.back() = sample.num_labels();
   counted.most_tokens = std::max(counted.most_tokens, sample.num_uncut_tokens);
   if (sample.cut()) ++counted.num_cut;
-  const auto empty = [](const std::vector<std::string>& images) { return images.empty(); };
-  if (std::all_of(row.images.begin(), row.images.end(), empty)) ++counted.num_without_images;
+  const auto empty = [](const std::vector<std::string>& files) { return files.empty(); };
+  if (std::all_of(row.files.begin(), row.files.end(), empty)) ++counted.num_without_files;
 }
 
 }  // namespace
 
-CountedSet CountSet(const std::string& file, const SampleFormat& format, ImageDepth depth,
+CountedSet CountSet(const std::string& file, const SampleFormat& format, FileDepth depth,
                     const std::function<void(const DataFault&)>& report) {
   CountedSet counted;
   try {
-    counted.set = ReadLlava(file, format.encoders);
+    counted.set = ReadLlava(file, format.fields);
   } catch (const FaultError& error) {
     counted.set = {file, {}, {error.fault()}};
   }
@@ -40,7 +40,7 @@ CountedSet CountSet(const std::string& file, const SampleFormat& format, ImageDe
     }
   }
   for (; fault != counted.set.faults.cend(); ++fault) report(*fault);
-  counted.images = CheckImages(counted.set, depth, report);
+  counted.files = CheckFiles(counted.set, format, depth, report);
   return counted;
 }
 

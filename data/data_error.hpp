@@ -1,4 +1,4 @@
-// Faults of a data set, as values and as a line each.
+// Faults of a data set, as values and as lines of text.
 #pragma once
 
 #include <cstdint>
@@ -25,25 +25,25 @@ class DataError : public std::runtime_error {
 };
 
 enum class FaultKind : std::uint8_t {
-  kFile,     ///< the list itself: rows after it are not known
+  kFile,     ///< the list: rows after it are unknown
   kRow,      ///< a row that cannot be read
   kContext,  ///< a row that does not fit the configuration
-  kImage     ///< a file that a row names
+  kItem      ///< a file that a row names
 };
 
 struct DataFault {
   FaultKind kind = FaultKind::kRow;
-  std::int64_t row = -1;  ///< place in the list, from 0; of kFile the first that is not known
+  std::int64_t row = -1;  ///< place in the list, from 0; kFile: the first unknown row
   std::string id;         ///< of the row; may be empty
-  std::string reason;     ///< one line; of kImage it begins with the path
-  std::int64_t line = 0;  ///< of the row in a file with one row a line, from 1; 0: unknown
+  std::string reason;     ///< one line; kItem: begins with the path
+  std::int64_t line = 0;  ///< in a file with one row a line, from 1; 0: unknown
 };
 
-/// `FILE: row 3 (id "a7")`, the start of every error about a row; `FILE:12: row 3 (id "a7")` where
-/// its line is known.
+/// Returns the start of every error about a row: `FILE: row 3 (id "a7")`, or with a known line
+/// `FILE:12: row 3 (id "a7")`.
 std::string RowName(const std::string& file, std::int64_t row, const std::string& id,
                     std::int64_t line);
-/// `FILE: row 3 (id "a7"): reason`, one line.
+/// Returns `FILE: row 3 (id "a7"): reason`, one line.
 std::string FaultLine(const std::string& file, const DataFault& fault);
 
 /// One fault of `file`.

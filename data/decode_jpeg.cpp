@@ -9,13 +9,13 @@
 namespace troupe {
 namespace {
 
-/// More scans than any encoder writes: each costs a pass over all pixels, whatever its bytes.
+/// More scans than any encoder writes. Each costs a pass over all pixels, whatever its size.
 constexpr int kMaxScans = 200;
 
-/// Where libjpeg's errors end up. It knows no exceptions, so an error jumps back to DecodeRows,
-/// whose frame holds nothing with a destructor.
+/// Receives libjpeg's errors. libjpeg is not exception-safe, so an error jumps back to DecodeRows,
+/// whose frame holds no object with a destructor.
 struct Failure {
-  jpeg_error_mgr base;  // first: libjpeg hands out a pointer to it
+  jpeg_error_mgr base;  // first, since libjpeg passes a pointer to it
   std::jmp_buf back;
   std::array<char, JMSG_LENGTH_MAX> text;
 };
@@ -32,8 +32,8 @@ Failure& FailureOf(j_common_ptr codec) { return *reinterpret_cast<Failure*>(code
   std::longjmp(FailureOf(codec).back, 1);
 }
 
-/// libjpeg fills in what a damaged file lacks and calls it a warning; a picture that is partly made
-/// up is not to be trained on.
+/// libjpeg fills in the missing parts of a damaged file and reports a warning. An image with
+/// invented parts must not be trained on.
 void OnMessage(j_common_ptr codec, int level) {
   if (level >= 0) return;
   switch (codec->err->msg_code) {
@@ -52,7 +52,8 @@ void OnProgress(j_common_ptr codec) {
   if (decoder->input_scan_number > kMaxScans) JumpWith(codec, "more than 200 scans");
 }
 
-/// libjpeg's handle and what it points to; destroying one that was never created is legal.
+/// libjpeg's handle and the objects it points to. Destroying a handle that was never created is
+/// legal.
 struct Decoder {
   jpeg_decompress_struct codec = {};
   jpeg_progress_mgr progress = {};
@@ -69,7 +70,7 @@ struct Decoder {
   ~Decoder() { jpeg_destroy_decompress(&codec); }
 };
 
-/// Up to the first pixel. Jumps where the header is wrong.
+/// Reads up to the first pixel. Jumps if the header is malformed.
 ImageFacts ReadHeader(std::span<const std::uint8_t> bytes, Decoder& whole) {
   jpeg_decompress_struct& decoder = whole.codec;
   jpeg_create_decompress(&decoder);
@@ -84,21 +85,21 @@ ImageFacts ReadHeader(std::span<const std::uint8_t> bytes, Decoder& whole) {
   return {ImageFormat::kJpeg, static_cast<int>(width), static_cast<int>(height)};
 }
 
-/// Fills `facts`; false with a reason in the failure.
+/// Fills `facts`. Returns false with a reason in the failure.
 bool DecodeHeader(std::span<const std::uint8_t> bytes, Decoder& whole, ImageFacts& facts) {
   if (setjmp(whole.failure.back) != 0) return false;
   facts = ReadHeader(bytes, whole);
   return true;
 }
 
-/// a * b / 255, rounded, as Pillow's MULDIV255 does it.
+/// Returns a * b / 255, rounded like Pillow's MULDIV255.
 int MultiplyBytes(int a, int b) {
   const int product = a * b + 128;
   return ((product >> 8) + product) >> 8;
 }
 
-/// Cyan, magenta, yellow and black to RGB. Files hold 255 - ink: Adobe's way, which Pillow takes
-/// every file with four components to follow, with Adobe's marker or without.
+/// Converts cyan, magenta, yellow and black to RGB. Files hold 255 - ink, Adobe's convention. Like
+/// Pillow, assumes it for every file with four components, with or without Adobe's marker.
 void InksToRgb(std::span<const std::uint8_t> inks, std::uint8_t* rgb) {
   for (std::size_t i = 0; i < inks.size(); i += 4) {
     const int light = inks[i + 3];
@@ -109,14 +110,14 @@ void InksToRgb(std::span<const std::uint8_t> inks, std::uint8_t* rgb) {
   }
 }
 
-/// Fills `image`; false with a reason in the failure. `inks` has room for a row of CMYK.
+/// Fills `image`. Returns false with a reason in the failure. `inks` has room for a row of CMYK.
 bool DecodeRows(std::span<const std::uint8_t> bytes, Decoder& whole, Image& image,
                 std::vector<std::uint8_t>& inks) {
   if (setjmp(whole.failure.back) != 0) return false;
   ReadHeader(bytes, whole);
   jpeg_decompress_struct& decoder = whole.codec;
   const bool ink = decoder.num_components == 4;
-  decoder.out_color_space = ink ? JCS_CMYK : JCS_RGB;  // libjpeg makes CMYK of YCCK
+  decoder.out_color_space = ink ? JCS_CMYK : JCS_RGB;  // libjpeg converts YCCK to CMYK
   jpeg_start_decompress(&decoder);
   image.width = static_cast<int>(decoder.output_width);
   image.height = static_cast<int>(decoder.output_height);
@@ -149,7 +150,7 @@ ImageFacts JpegFacts(std::span<const std::uint8_t> bytes) {
 Image DecodeJpeg(std::span<const std::uint8_t> bytes) {
   Decoder decoder;
   Image image;
-  std::vector<std::uint8_t> inks;  // here: a jump would skip its destructor in DecodeRows
+  std::vector<std::uint8_t> inks;  // declared here: a jump would skip its destructor in DecodeRows
   if (!DecodeRows(bytes, decoder, image, inks)) throw Unusable(decoder);
   return image;
 }

@@ -15,8 +15,8 @@ struct Source {
   std::array<char, 128> failure = {};
 };
 
-/// libpng knows no exceptions: an error jumps back to DecodeRows, whose frame holds nothing with a
-/// destructor.
+/// Reports an error of libpng, which is not exception-safe: jumps back to DecodeRows, whose frame
+/// holds no object with a destructor.
 [[noreturn]] void Jump(png_structp png, png_const_charp text) {
   auto* source = static_cast<Source*>(png_get_error_ptr(png));
   std::snprintf(source->failure.data(), source->failure.size(), "%s", text);
@@ -48,8 +48,8 @@ struct Reader {
   ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-/// 8-bit RGB as Pillow's convert("RGB") gives it: alpha is dropped, not composed; 16 bits lose
-/// their lower byte; gAMA and the other colour chunks have no effect.
+/// Converts to 8-bit RGB like Pillow's convert("RGB"): drops alpha without composing, and the lower
+/// byte of 16 bits. gAMA and the other colour chunks have no effect.
 void RequestRgb(png_structp png) {
   png_set_palette_to_rgb(png);
   png_set_expand_gray_1_2_4_to_8(png);
@@ -59,7 +59,7 @@ void RequestRgb(png_structp png) {
   png_set_interlace_handling(png);
 }
 
-/// Up to the first pixel. Jumps where the header is wrong.
+/// Reads up to the first pixel. Jumps if the header is malformed.
 ImageFacts ReadHeader(Reader& reader) {
   png_read_info(reader.png, reader.info);
   const std::int64_t width = png_get_image_width(reader.png, reader.info);
@@ -68,14 +68,14 @@ ImageFacts ReadHeader(Reader& reader) {
   return {ImageFormat::kPng, static_cast<int>(width), static_cast<int>(height)};
 }
 
-/// Fills `facts`; false with a reason in the source of `reader`.
+/// Fills `facts`. Returns false with a reason in the source of `reader`.
 bool DecodeHeader(Reader& reader, ImageFacts& facts) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   facts = ReadHeader(reader);
   return true;
 }
 
-/// Fills `image`; false with a reason in the source of `reader`.
+/// Fills `image`. Returns false with a reason in the source of `reader`.
 bool DecodeRows(Reader& reader, Image& image, std::vector<png_bytep>& rows) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   const ImageFacts facts = ReadHeader(reader);
@@ -111,7 +111,7 @@ Image DecodePng(std::span<const std::uint8_t> bytes) {
   Source source{bytes};
   Reader reader(source);
   Image image;
-  std::vector<png_bytep> rows;  // here: a jump would skip its destructor in DecodeRows
+  std::vector<png_bytep> rows;  // declared here: a jump would skip its destructor in DecodeRows
   if (!DecodeRows(reader, image, rows)) throw Unusable(source);
   return image;
 }

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-/// So much of it is shown: enough that two files differ.
+/// Number of hexadecimal digits to show, enough to distinguish files.
 constexpr std::size_t kShownDigits = 16;
 
 std::string DigestOf(const std::string& path) {

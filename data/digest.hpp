@@ -1,4 +1,4 @@
-// Whether the processes of a job read the same data, without moving it.
+// Compares the data of the processes of a job without moving it.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace troupe {
 
-/// The SHA-256 of the lists and the tokenizer that `config` names, one "key = value" a line:
-/// "data.train (contents) = sha256 9f86d081884c7d65". Images are not opened. A file that cannot be
-/// read has no line: whoever opens it says why.
+/// Returns the SHA-256 of the lists and the tokenizer that `config` names, one "key = value" a
+/// line: "data.train (contents) = sha256 9f86d081884c7d65". Does not open images. A file that
+/// cannot be read has no line: the code that opens it reports the error.
 std::string DataDigests(const Config& config);
 
 }  // namespace troupe

@@ -16,7 +16,8 @@ struct Rotation {
 constexpr std::array<Rotation, kNumTilts> kTilts = {
     {{984, -282}, {1014, -143}, {1024, 0}, {1014, 143}, {984, 282}}};
 
-/// Whether the point (x, y) from the shape's centre, in its own directions, is inside.
+/// Returns whether the point (x, y), relative to the shape's centre and in its rotated axes, is
+/// inside.
 bool Covers(ShapeKind kind, std::int64_t x, std::int64_t y, std::int64_t radius) {
   switch (kind) {
     case ShapeKind::kCircle:
@@ -26,7 +27,8 @@ bool Covers(ShapeKind kind, std::int64_t x, std::int64_t y, std::int64_t radius)
       return std::abs(x) <= half && std::abs(y) <= half;
     }
     case ShapeKind::kTriangle:
-      // Apex at the top, as wide as high: |x| grows by half of what y does.
+      // The apex is at the top, and the width equals the height: |x| grows by half of the growth of
+      // y.
       return y <= radius * 7 / 8 && 2 * std::abs(x) <= y + radius;
     case ShapeKind::kCross: {
       const std::int64_t arm = radius * 5 / 16;

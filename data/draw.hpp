@@ -1,4 +1,4 @@
-// Anti-aliased shapes in integer arithmetic, so that every machine draws the same pixels.
+// Draws anti-aliased shapes in integer arithmetic, so that every machine draws the same pixels.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// Side of the picture plane that scenes are described on; independent of the pixels drawn.
+/// Side of the picture plane on which scenes are described, independent of the number of pixels.
 inline constexpr int kPlane = 4096;
 
 enum class ShapeKind : std::uint8_t { kCircle, kSquare, kTriangle, kCross };
@@ -23,12 +23,12 @@ struct Shape2d {
   Colour colour = {};
   int x = 0;  ///< centre
   int y = 0;
-  int radius = 0;  ///< of the circle around it, more or less
+  int radius = 0;  ///< of the circle around it, approximately
   int tilt = 0;    ///< index into a table of small rotations, [0, kNumTilts)
 };
 inline constexpr int kNumTilts = 5;
 
-/// Shapes, later ones in front, on a background that runs from one colour (top) to another.
+/// Shapes on a background whose colour runs from top to bottom. Later shapes are in front.
 struct Scene {
   Colour top = {};
   Colour bottom = {};
@@ -42,7 +42,7 @@ struct View {
   int side = kPlane;
 };
 
-/// `size` x `size` pixels of what `view` shows, with 4 x 4 samples per pixel.
+/// Draws `view` as `size` x `size` pixels, with 4 x 4 samples per pixel.
 Image Draw(const Scene& scene, const View& view, int size);
 
 }  // namespace troupe

@@ -3,7 +3,7 @@
 namespace troupe {
 namespace {
 
-/// Faults that are printed; `troupe data check` prints all.
+/// Number of faults to print. `troupe data check` prints all.
 constexpr std::size_t kShown = 5;
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "data/image.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -15,10 +14,6 @@
 namespace troupe {
 namespace {
 
-// Of OpenAI's CLIP, by channel.
-constexpr std::array<double, 3> kClipMean = {0.48145466, 0.4578275, 0.40821073};
-constexpr std::array<double, 3> kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
-
 /// libpng's handle; png_image_free is idempotent.
 struct PngFile {
   png_image image = {};
@@ -28,11 +23,11 @@ struct PngFile {
   ~PngFile() { png_image_free(&image); }
 };
 
-/// A header that is longer is read with the whole file.
+/// A longer header is read with the whole file.
 constexpr std::uintmax_t kHeaderBytes = 4096;
 
-/// Throws ImageError unless `file` is a regular file of a usable size, which is returned: opening a
-/// pipe or a device could wait for ever.
+/// Returns the size of `file`. Throws ImageError unless it is a regular file of a usable size,
+/// since opening a pipe or a device could block forever.
 std::uintmax_t SizeOf(const std::string& file) {
   std::error_code failure;
   const auto status = std::filesystem::status(file, failure);
@@ -65,11 +60,11 @@ ImageFacts FactsOf(std::span<const std::uint8_t> bytes) {
   return FormatOf(bytes) == ImageFormat::kJpeg ? JpegFacts(bytes) : PngFacts(bytes);
 }
 
-/// The first bytes suffice unless long metadata precede the size.
+/// Reads the first bytes only, unless long metadata precede the size.
 ImageFacts ReadFacts(const std::string& file, std::uintmax_t size) {
   if (size > kHeaderBytes) {
     const std::vector<std::uint8_t> start = ReadBytes(file, kHeaderBytes);
-    static_cast<void>(FormatOf(start));  // its error is final
+    static_cast<void>(FormatOf(start));  // an error of the format is final
     try {
       return FactsOf(start);
     } catch (const ImageError&) {
@@ -78,9 +73,9 @@ ImageFacts ReadFacts(const std::string& file, std::uintmax_t size) {
   return FactsOf(ReadBytes(file, size));
 }
 
-/// Puts the file's name in front of the errors of `action`.
+/// Prefixes errors of `action` with the file's name.
 template <class Action>
-auto Named(const std::string& file, Action action) {
+auto WithName(const std::string& file, Action action) {
   try {
     return action();
   } catch (const ImageError& error) {
@@ -95,11 +90,11 @@ Image DecodeImage(std::span<const std::uint8_t> bytes) {
 }
 
 Image ReadImage(const std::string& file) {
-  return Named(file, [&] { return DecodeImage(ReadBytes(file, SizeOf(file))); });
+  return WithName(file, [&] { return DecodeImage(ReadBytes(file, SizeOf(file))); });
 }
 
 ImageFacts CheckImage(const std::string& file, bool decode) {
-  return Named(file, [&] {
+  return WithName(file, [&] {
     const std::uintmax_t size = SizeOf(file);
     if (!decode) return ReadFacts(file, size);
     const std::vector<std::uint8_t> bytes = ReadBytes(file, size);
@@ -125,7 +120,8 @@ void WritePng(const std::string& file, const Image& image) {
   }
 }
 
-void ToClipPixels(const Image& image, std::int64_t size, std::span<float> output) {
+void ToPixels(const Image& image, std::int64_t size, const ImageField::Normalisation& normalisation,
+              std::span<float> output) {
   const std::vector<std::uint8_t> cropped = ResizeAndCrop(image, static_cast<int>(size));
   const auto num_pixels = static_cast<std::size_t>(size * size);
   if (output.size() != 3 * num_pixels) {
@@ -135,8 +131,8 @@ void ToClipPixels(const Image& image, std::int64_t size, std::span<float> output
   for (std::size_t channel = 0; channel < 3; ++channel) {
     for (std::size_t i = 0; i < num_pixels; ++i) {
       const double value = cropped[3 * i + channel] / 255.0;
-      output[channel * num_pixels + i] =
-          static_cast<float>((value - kClipMean[channel]) / kClipDeviation[channel]);
+      output[channel * num_pixels + i] = static_cast<float>((value - normalisation.mean[channel]) /
+                                                            normalisation.deviation[channel]);
     }
   }
 }

@@ -1,4 +1,4 @@
-// JPEG and PNG files to pixels, and pixels to what a CLIP-style encoder takes.
+// Decodes JPEG and PNG files to pixels, and preprocesses pixels for encoders.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "kinds/field.hpp"
+
 namespace troupe {
 
-/// An image that cannot be used; one line.
+/// An image that cannot be used; the text is one line.
 struct ImageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -29,31 +31,32 @@ struct Image {
 enum class ImageFormat : std::uint8_t { kJpeg, kPng };
 inline constexpr int kNumImageFormats = 2;
 
-/// The facts that a file's header holds.
+/// Facts from a file's header.
 struct ImageFacts {
   ImageFormat format = ImageFormat::kJpeg;
   int width = 0;
   int height = 0;
 };
 
-/// Decodes a JPEG or PNG, which their first bytes distinguish, to the pixels of Pillow's
-/// convert("RGB"): alpha is dropped, CMYK is converted, gamma, colour profiles and EXIF orientation
-/// have no effect. Throws ImageError, also for a file that is cut short.
+/// Decodes a JPEG or PNG, distinguished by their first bytes, to the pixels of Pillow's
+/// convert("RGB"): drops alpha, converts CMYK, and ignores gamma, colour profiles and EXIF
+/// orientation. Throws ImageError, also for a truncated file.
 Image DecodeImage(std::span<const std::uint8_t> bytes);
 
 /// Like `DecodeImage`, for a file; errors begin with its name.
 Image ReadImage(const std::string& file);
 
-/// Checks a file's type, size, first bytes and header; with `decode`, that all of it decodes.
-/// Errors begin with the file's name.
+/// Checks a file's type, size, first bytes and header; with `decode` also that the whole file
+/// decodes. Errors begin with the file's name.
 ImageFacts CheckImage(const std::string& file, bool decode);
 
-/// Throws ImageError: an image without pixels, or a file that cannot be written.
+/// Throws ImageError for an image without pixels, or a file that cannot be written.
 void WritePng(const std::string& file, const Image& image);
 
 /// CLIP's preprocessing: bicubic resize of the shorter side to `size`, centre crop, division by
-/// 255, CLIP's mean and standard deviation.
+/// 255, normalisation.
 ///   output   [3, size, size] float32
-void ToClipPixels(const Image& image, std::int64_t size, std::span<float> output);
+void ToPixels(const Image& image, std::int64_t size, const ImageField::Normalisation& normalisation,
+              std::span<float> output);
 
 }  // namespace troupe

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// What stands at byte `at` of every file of a format.
+/// The bytes at offset `at` in every file of a format.
 struct Magic {
   std::string_view name;
   std::size_t at = 0;

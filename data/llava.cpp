@@ -12,12 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-/// A row is {"conversations": [{"from": ...}]}: anything much deeper is not a data set.
+/// A row is {"conversations": [{"from": ...}]}. A much deeper file is not a data set.
 constexpr int kMaxDepth = 16;
 
 constexpr const char* kTooDeep = "nested too deeply";
 
-/// The parser's words without the library's tag in front.
+/// Returns the parser's error text without the library's tag.
 std::string ParserText(const json::exception& error) {
   const std::string text = error.what();
   const std::size_t tag_end = text.find("] ");
@@ -26,12 +26,11 @@ std::string ParserText(const json::exception& error) {
 
 class SetReader {
  public:
-  SetReader(const std::string& file, const std::vector<InputConfig>& encoders)
-      : encoders_(encoders) {
+  SetReader(const std::string& file, const std::vector<RowField>& fields) : fields_(fields) {
     set_.file = file;
   }
 
-  /// Rows are taken out while the file is parsed, so that only one of them is ever held as JSON.
+  /// Takes rows out while the file is parsed, so only one row is held as JSON at a time.
   LlavaSet ReadList(std::istream& stream) && {
     const auto take_row = [this](int depth, json::parse_event_t event, json& value) {
       if (depth > kMaxDepth) throw std::runtime_error(kTooDeep);
@@ -85,7 +84,7 @@ class SetReader {
     row.index = std::ssize(set_.rows);
     row.line = line_;
     try {
-      ReadRow(value, encoders_, row);
+      ReadRow(value, fields_, row);
       set_.rows.push_back(std::move(row));
     } catch (const std::runtime_error& error) {
       AddUnusable(error.what(), row.id);
@@ -95,16 +94,16 @@ class SetReader {
   void AddUnusable(const std::string& reason, const std::string& id = "") {
     AddFault(FaultKind::kRow, id, reason);
     set_.rows.push_back({std::ssize(set_.rows), id, {}, {}, false, line_});
-    set_.rows.back().images.resize(encoders_.size());
+    set_.rows.back().files.resize(fields_.size());
   }
 
   void AddFault(FaultKind kind, const std::string& id, const std::string& reason) {
     set_.faults.push_back({kind, std::ssize(set_.rows), id, reason, line_});
   }
 
-  const std::vector<InputConfig>& encoders_;
+  const std::vector<RowField>& fields_;
   LlavaSet set_;
-  std::int64_t line_ = 0;  ///< that is being read; 0 in a list
+  std::int64_t line_ = 0;  ///< line being read; 0 in a list
 };
 
 }  // namespace
@@ -120,35 +119,35 @@ std::string FaultLine(const std::string& file, const DataFault& fault) {
   return RowName(file, fault.row, fault.id, fault.line) + ": " + fault.reason;
 }
 
-std::string LlavaSet::PathOf(const std::string& image) const {
-  return (std::filesystem::path(file).parent_path() / image).string();
+std::string LlavaSet::PathOf(const std::string& name) const {
+  return (std::filesystem::path(file).parent_path() / name).string();
 }
 
 std::vector<TextPiece> SplitAtPlaceholders(std::string_view text,
-                                           const std::vector<InputConfig>& encoders) {
+                                           const std::vector<RowField>& fields) {
   std::vector<TextPiece> pieces;
   while (!text.empty()) {
     std::size_t first = std::string_view::npos;
-    int encoder = -1;
+    int field = -1;
     std::size_t length = 0;
-    for (std::size_t i = 0; i < encoders.size(); ++i) {
-      const std::string& placeholder = encoders[i].placeholder;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const std::string& placeholder = fields[i].placeholder;
       const std::size_t at = placeholder.empty() ? text.npos : text.find(placeholder);
       if (at == text.npos || at > first || (at == first && placeholder.size() <= length)) continue;
       first = at;
-      encoder = static_cast<int>(i);
+      field = static_cast<int>(i);
       length = placeholder.size();
     }
     if (first != 0) pieces.push_back({text.substr(0, first), -1});
-    if (encoder < 0) break;
-    pieces.push_back({text.substr(first, length), encoder});
+    if (field < 0) break;
+    pieces.push_back({text.substr(first, length), field});
     text.remove_prefix(first + length);
   }
   return pieces;
 }
 
-LlavaSet ReadLlava(const std::string& file, const std::vector<InputConfig>& encoders) {
-  // The type first: opening a pipe would wait until another process writes into it.
+LlavaSet ReadLlava(const std::string& file, const std::vector<RowField>& fields) {
+  // Checks the type first: opening a pipe would block until another process writes into it.
   const auto refuse = [&](const std::string& reason) {
     throw FaultError(file, {FaultKind::kFile, 0, "", reason});
   };
@@ -162,7 +161,7 @@ LlavaSet ReadLlava(const std::string& file, const std::vector<InputConfig>& enco
   }
   std::ifstream stream(file, std::ios::binary);
   if (!stream) refuse(std::string("cannot be read: ") + std::strerror(errno));
-  SetReader reader(file, encoders);
+  SetReader reader(file, fields);
   const bool lines = std::filesystem::path(file).extension() == ".jsonl";
   return lines ? std::move(reader).ReadLines(stream) : std::move(reader).ReadList(stream);
 }

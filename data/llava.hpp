@@ -1,5 +1,5 @@
-// A data set in LLaVA's form: a list of rows beside the image files, as one JSON list or, in a file
-// named *.jsonl, one row a line. docs/data.md describes the rows.
+// Reads a data set in LLaVA's form: a list of rows next to the files that they name. The list is
+// JSON, or one row a line in a file named *.jsonl. docs/data.md describes the rows.
 #pragma once
 
 #include <string>
@@ -12,34 +12,33 @@
 
 namespace troupe {
 
-/// One data set; the image files are not opened.
+/// One data set. Does not open the files that its rows name.
 struct LlavaSet {
   std::string file;
-  std::vector<LlavaRow> rows;          ///< those with a fault too, so that places stay
+  std::vector<LlavaRow> rows;          ///< includes rows with a fault, so that places stay
   std::vector<DataFault> faults = {};  ///< in the order of the rows
 
-  /// Path of an image of this set as it can be opened.
-  std::string PathOf(const std::string& image) const;
-  /// As RowName.
+  /// Returns the path at which a file that a row names can be opened.
+  std::string PathOf(const std::string& name) const;
+  /// Like RowName.
   std::string NameOf(const LlavaRow& row) const {
     return RowName(file, row.index, row.id, row.line);
   }
 };
 
-/// Reads `file`, all of its rows, whatever some of them hold. `encoders` say which fields hold
-/// images, and which word in the text stands for one; every field is a path, a list of paths or
-/// absent, and has as many files as the text has placeholders. Throws FaultError for a file that
-/// cannot be opened.
-LlavaSet ReadLlava(const std::string& file, const std::vector<InputConfig>& encoders);
+/// Reads all rows of `file`, including those with faults. In a row, each of `fields` is a path, a
+/// list of paths or absent, and has as many files as the text has placeholders. Throws FaultError
+/// if `file` cannot be opened.
+LlavaSet ReadLlava(const std::string& file, const std::vector<RowField>& fields);
 
-/// A piece of a turn: text, or the place of an image.
+/// A part of a turn: text, or the place of an item.
 struct TextPiece {
-  std::string_view text;  ///< of a placeholder: the placeholder
-  int encoder = -1;       ///< -1: text
+  std::string_view text;  ///< for a placeholder: the placeholder
+  int field = -1;         ///< -1: text
 };
 
-/// Cuts `text` at the encoders' placeholders, the longest first where two begin at one place.
+/// Splits `text` at the placeholders of `fields`. If two begin at one place, the longer one counts.
 std::vector<TextPiece> SplitAtPlaceholders(std::string_view text,
-                                           const std::vector<InputConfig>& encoders);
+                                           const std::vector<RowField>& fields);
 
 }  // namespace troupe

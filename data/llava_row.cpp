@@ -17,21 +17,23 @@ std::string Describe(const json& value) {
   return value.is_null() ? "null" : std::string("a value of type ") + value.type_name();
 }
 
-/// Why `image` may not be opened, or nothing. A list must not name files outside its folder, since
-/// lists are copied from strangers; links inside it are the user's own and are followed.
-std::string PathFault(const std::string& image) {
-  const std::filesystem::path path(image);
-  const char* const advice = ": images lie below the list's folder; a link to theirs may lie there";
-  if (image.empty()) return "expected a path, got an empty one";
-  if (image.find('\0') != std::string::npos) return "a path with a zero byte is not allowed";
-  if (image.find("://") != std::string::npos || image.rfind("data:", 0) == 0) {
-    return "expected a path, got the URL " + JsonText(image.substr(0, 80)) + ": download it first";
+/// Returns the reason why `file` must not be opened, or "". `word` names its contents. A list must
+/// not name files outside its folder, since lists are copied from strangers. Links inside the
+/// folder are the user's and are followed.
+std::string PathFault(const std::string& file, const std::string& word) {
+  const std::filesystem::path path(file);
+  const std::string advice =
+      ": " + word + "s lie below the list's folder; a link to theirs may lie there";
+  if (file.empty()) return "expected a path, got an empty one";
+  if (file.find('\0') != std::string::npos) return "a path with a zero byte is not allowed";
+  if (file.find("://") != std::string::npos || file.rfind("data:", 0) == 0) {
+    return "expected a path, got the URL " + JsonText(file.substr(0, 80)) + ": download it first";
   }
   if (path.is_absolute()) {
-    return "expected a relative path, got the absolute one " + JsonText(image) + advice;
+    return "expected a relative path, got the absolute one " + JsonText(file) + advice;
   }
   if (std::find(path.begin(), path.end(), "..") != path.end()) {
-    return "a path with \"..\" is not allowed: " + JsonText(image) + advice;
+    return "a path with \"..\" is not allowed: " + JsonText(file) + advice;
   }
   return {};
 }
@@ -63,8 +65,8 @@ class Members {
 
 class RowReader {
  public:
-  RowReader(const json& value, const std::vector<InputConfig>& encoders)
-      : value_(value), encoders_(encoders) {}
+  RowReader(const json& value, const std::vector<RowField>& fields)
+      : value_(value), fields_(fields), part_files_(fields.size()) {}
 
   std::string Id() const {
     const auto id = value_.find("id");
@@ -87,24 +89,24 @@ class RowReader {
     ReadList(conversations ? "conversations" : "messages");
   }
 
-  std::vector<std::vector<std::string>> Images() const {
-    std::vector<std::size_t> num_placeholders(encoders_.size());
+  std::vector<std::vector<std::string>> Files() const {
+    std::vector<std::size_t> num_placeholders(fields_.size());
     for (const Turn& turn : turns) {
-      for (const TextPiece& piece : SplitAtPlaceholders(turn.text, encoders_)) {
-        if (piece.encoder >= 0) ++num_placeholders[static_cast<std::size_t>(piece.encoder)];
+      for (const TextPiece& piece : SplitAtPlaceholders(turn.text, fields_)) {
+        if (piece.field >= 0) ++num_placeholders[static_cast<std::size_t>(piece.field)];
       }
     }
-    std::vector<std::vector<std::string>> images;
-    for (std::size_t i = 0; i < encoders_.size(); ++i) {
-      images.push_back(FilesOf(encoders_[i].field));
-      if (images[i].size() == num_placeholders[i]) continue;
-      throw std::runtime_error(encoders_[i].field +
+    std::vector<std::vector<std::string>> files = part_files_;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      AddFilesOf(fields_[i], files[i]);
+      if (files[i].size() == num_placeholders[i]) continue;
+      throw std::runtime_error(fields_[i].field +
                                ": the number of files and of placeholders must be the same, got " +
-                               std::to_string(images[i].size()) + " in the field and " +
+                               std::to_string(files[i].size()) + " in the field and " +
                                std::to_string(num_placeholders[i]) + " times " +
-                               JsonText(encoders_[i].placeholder) + " in the text");
+                               JsonText(fields_[i].placeholder) + " in the text");
     }
-    return images;
+    return files;
   }
 
   std::vector<Turn> turns;
@@ -146,7 +148,7 @@ class RowReader {
     }
   }
 
-  /// The text of a list of parts; the paths of its images are noted.
+  /// Returns the text of a list of parts, and collects the paths of its images.
   std::string PartsText(const json& parts, const Members& turn) {
     std::string text;
     for (const json& part : parts) {
@@ -156,8 +158,9 @@ class RowReader {
       if (type == "text") {
         text += members.Text("text");
       } else if (type == "image" || type == "image_url") {
-        text += OnlyEncoder("a part of type \"" + type + "\"").placeholder;
-        AddPartImage(members);
+        const std::size_t field = OnlyField("a part of type \"" + type + "\"", /*images=*/true);
+        text += fields_[field].placeholder;
+        AddPartImage(members, part_files_[field]);
       } else {
         turn.Fail("content: expected parts of type \"text\", \"image\" or \"image_url\", got " +
                   JsonText(type));
@@ -166,79 +169,91 @@ class RowReader {
     return text;
   }
 
-  /// {"image": PATH}, {"image_url": {"url": PATH}}; without either the row's field has the path.
-  void AddPartImage(const Members& part) {
+  /// Accepts {"image": PATH} and {"image_url": {"url": PATH}}. Without either, the row's field has
+  /// the path.
+  static void AddPartImage(const Members& part, std::vector<std::string>& images) {
     if (const json* url = part.Find("image_url"); url != nullptr && url->is_object()) {
-      part_images_.push_back(CheckedPath("image_url", Members(*url, "image_url: ").Text("url")));
+      images.push_back(CheckedPath("image_url", Members(*url, "image_url: ").Text("url"), "image"));
       return;
     }
     for (const char* key : {"image_url", "image", "path"}) {
       if (part.Find(key) == nullptr) continue;
-      part_images_.push_back(CheckedPath(key, part.Text(key)));
+      images.push_back(CheckedPath(key, part.Text(key), "image"));
       return;
     }
   }
 
   void ReadCaption() {
-    const InputConfig& encoder = OnlyEncoder("\"caption\"");
+    const RowField& field = fields_[OnlyField("\"caption\"", /*images=*/false)];
     const std::string& caption = Members(value_, "").Text("caption");
-    turns = {{false, encoder.placeholder}, {true, caption}};
+    turns = {{false, field.placeholder}, {true, caption}};
   }
 
-  /// `what` does not say which encoder its image is for.
-  const InputConfig& OnlyEncoder(const std::string& what) const {
-    if (encoders_.size() == 1) return encoders_.front();
-    throw std::runtime_error(what + " needs a model with one encoder, this one has " +
-                             std::to_string(encoders_.size()) +
+  /// Returns the index of the only field; with `images`, of the only field of images. `what` is a
+  /// row form that does not name the field of its file.
+  std::size_t OnlyField(const std::string& what, bool images) const {
+    const auto candidate = [&](const RowField& field) { return !images || field.word == "image"; };
+    const auto count = std::count_if(fields_.begin(), fields_.end(), candidate);
+    if (count == 1) {
+      return static_cast<std::size_t>(std::find_if(fields_.begin(), fields_.end(), candidate) -
+                                      fields_.begin());
+    }
+    throw std::runtime_error(what + " needs a model with one encoder" +
+                             (count == std::ssize(fields_) ? "" : " of images") +
+                             ", this one has " + std::to_string(count) +
                              ": use \"conversations\" with a placeholder per encoder");
   }
 
-  static std::string CheckedPath(const std::string& field, const std::string& path) {
-    const std::string fault = PathFault(path);
+  static std::string CheckedPath(const std::string& field, const std::string& path,
+                                 const std::string& word) {
+    const std::string fault = PathFault(path, word);
     if (!fault.empty()) throw std::runtime_error(field + ": " + fault);
     return path;
   }
 
-  std::vector<std::string> FilesOf(const std::string& field) const {
-    const auto found = value_.find(field);
-    if (found == value_.end() || found->is_null()) return part_images_;
-    std::vector<std::string> files = part_images_;
+  void AddFilesOf(const RowField& field, std::vector<std::string>& files) const {
+    const auto found = value_.find(field.field);
+    if (found == value_.end() || found->is_null()) return;
     const auto add = [&](const json& file) {
       if (!file.is_string()) {
-        throw std::runtime_error(field + ": expected a path or a list of paths, got " +
+        throw std::runtime_error(field.field + ": expected a path or a list of paths, got " +
                                  Describe(file));
       }
-      files.push_back(CheckedPath(field, file.get_ref<const std::string&>()));
+      files.push_back(CheckedPath(field.field, file.get_ref<const std::string&>(), field.word));
     };
     if (found->is_array()) {
       std::for_each(found->begin(), found->end(), add);
     } else {
       add(*found);
     }
-    return files;
   }
 
   const json& value_;
-  const std::vector<InputConfig>& encoders_;
-  std::vector<std::string> part_images_;  ///< of parts in "messages", in their order
+  const std::vector<RowField>& fields_;
+  /// By field: files of parts in "messages", in their order.
+  std::vector<std::vector<std::string>> part_files_;
 };
 
 }  // namespace
 
+std::string RowField::WithArticle() const {
+  return (std::string("aeiou").find(word.front()) == std::string::npos ? "a " : "an ") + word;
+}
+
 std::string JsonText(std::string_view text) {
-  // Dumping escapes newlines and control characters.
+  // The dump escapes newlines and control characters.
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-void ReadRow(const json& value, const std::vector<InputConfig>& encoders, LlavaRow& row) {
+void ReadRow(const json& value, const std::vector<RowField>& fields, LlavaRow& row) {
   if (!value.is_object()) {
     throw std::runtime_error("expected an object like {id, image, conversations}, got " +
                              Describe(value));
   }
-  RowReader reader(value, encoders);
+  RowReader reader(value, fields);
   row.id = reader.Id();
   reader.ReadTurns();
-  row.images = reader.Images();
+  row.files = reader.Files();
   row.turns = std::move(reader.turns);
 }
 

@@ -1,4 +1,4 @@
-// One row of a data set: from JSON to turns and image paths.
+// One row of a data set: converts JSON to turns and paths of files.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,16 @@
 #include <vector>
 
 #include "configs/config.hpp"
+#include "data/data_error.hpp"
 
 namespace troupe {
+
+/// A field of rows that a module reads: its name, its placeholder, and the word for its items.
+struct RowField : InputConfig {
+  std::string word = "image";  ///< Field::word()
+
+  std::string WithArticle() const;  ///< "an image"
+};
 
 /// One turn of a conversation.
 struct Turn {
@@ -21,19 +29,23 @@ struct Turn {
 struct LlavaRow {
   std::int64_t index = 0;  ///< place in the file, from 0
   std::string id;          ///< may be empty
-  /// By encoder, then in the order of its placeholders: paths relative to the list's folder.
-  std::vector<std::vector<std::string>> images;
+  /// By field, in the order of its placeholders: paths relative to the list's folder.
+  std::vector<std::vector<std::string>> files;
   std::vector<Turn> turns;
   bool usable = true;     ///< false: the row has a fault and holds nothing
   std::int64_t line = 0;  ///< in a file with one row a line, from 1; else 0
+
+  DataFault Fault(FaultKind kind, const std::string& reason) const {
+    return {kind, index, id, reason, line};
+  }
 };
 
-/// Fills `row` from one of three forms, which docs/data.md describes: "conversations", "messages"
-/// or "caption". The id is filled even if the rest cannot be. Throws std::runtime_error with the
-/// reason alone.
-void ReadRow(const nlohmann::json& value, const std::vector<InputConfig>& encoders, LlavaRow& row);
+/// Fills `row` from one of the three forms in docs/data.md: "conversations", "messages" or
+/// "caption". Fills the id even if the rest cannot be read. Throws std::runtime_error with only the
+/// reason.
+void ReadRow(const nlohmann::json& value, const std::vector<RowField>& fields, LlavaRow& row);
 
-/// `text` as a JSON string: an error that quotes it stays one line.
+/// Returns `text` as a JSON string, so that an error that quotes it stays one line.
 std::string JsonText(std::string_view text);
 
 }  // namespace troupe

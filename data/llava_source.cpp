@@ -1,11 +1,11 @@
 #include "data/llava_source.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
-#include "data/image.hpp"
 #include "data/sample_order.hpp"
-#include "modules/unit_samples.hpp"
+#include "plan/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -20,12 +20,12 @@ void CheckIndex(const std::string& module, const char* what, std::int64_t value,
 
 }  // namespace
 
-LlavaSource::LlavaSource(const Config& config, ImageDepth images, FaultPolicy policy)
+LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy policy)
     : config_(config), encoders_(DataEncoders(config_)), owned_(FormatOf(config_)) {
   FaultTally faults(policy);
-  train_ = CountSet(config_.data.train, format_, images, faults.For(config_.data.train));
+  train_ = CountSet(config_.data.train, format_, files, faults.For(config_.data.train));
   if (!config_.data.held_out.empty()) {
-    held_out_ = CountSet(config_.data.held_out, format_, images, faults.For(config_.data.held_out));
+    held_out_ = CountSet(config_.data.held_out, format_, files, faults.For(config_.data.held_out));
   }
   faults.Require();
   if (train_.set.rows.empty()) {
@@ -53,7 +53,7 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
   const ModuleConfig* found = config_.Find(module);
   if (found == nullptr) throw std::invalid_argument(module + ": no such module");
   CheckIndex(module, "replica", dp, GridOf(config_, *found).layout().dp);
-  if (found->kind == ModuleKind::kLlama) {
+  if (found->model->text()) {
     return std::make_shared<const Inputs>(LanguageInputs(*found, dp, round, unit));
   }
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
@@ -98,7 +98,7 @@ Inputs LlavaSource::LoadWhole(const Round& round) {
   FillText(samples, owned_.tokenizer->pad(), inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     AddEdge(samples, i, inputs);
-    inputs.images[encoders_[i]->name] = LoadImages(SetOf(round).set, samples, i);
+    inputs.fields[encoders_[i]->name] = LoadItems(SetOf(round).set, samples, i);
   }
   return inputs;
 }
@@ -165,7 +165,7 @@ Inputs LlavaSource::LanguageInputs(const ModuleConfig& module, int dp, const Rou
     if (!joined) continue;
     AddEdge(samples, i, inputs);
     if (encoder.inline_in != module.name) continue;
-    inputs.images[encoder.name] = LoadImages(SetOf(round).set, samples, i);
+    inputs.fields[encoder.name] = LoadItems(SetOf(round).set, samples, i);
   }
   return inputs;
 }
@@ -175,7 +175,7 @@ Inputs LlavaSource::EncoderInputs(std::size_t encoder, int dp, const Round& roun
   const Samples samples = SamplesOf(*encoders_[encoder], dp, round, unit);
   Inputs inputs;
   inputs.table = EncoderRows(samples, encoder);
-  inputs.images[encoders_[encoder]->name] = LoadImages(SetOf(round).set, samples, encoder);
+  inputs.fields[encoders_[encoder]->name] = LoadItems(SetOf(round).set, samples, encoder);
   return inputs;
 }
 
@@ -200,29 +200,37 @@ void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& i
   inputs.expected[name] = EncoderRows(samples, encoder);
 }
 
-Buffer LlavaSource::LoadImages(const LlavaSet& set, const Samples& samples,
-                               std::size_t encoder) const {
-  const std::int64_t size = encoders_[encoder]->vit.image_size;
-  std::int64_t num_images = 0;
-  for (const NumberedSample& each : samples) {
-    if (each.sample.row != nullptr) num_images += std::ssize(each.sample.row->images[encoder]);
-  }
-  Buffer images = Buffer::Allocate({num_images, 3, size, size}, DType::kFloat32);
-  const auto image_numbers = static_cast<std::size_t>(3 * size * size);
-  auto* next = images.as<float>();
-  for (const NumberedSample& each : samples) {
-    if (each.sample.row == nullptr) continue;
-    for (const std::string& image : each.sample.row->images[encoder]) {
-      try {
-        ToClipPixels(ReadImage(set.PathOf(image)), size, {next, image_numbers});
-      } catch (const ImageError& error) {
-        const LlavaRow& row = *each.sample.row;
-        throw FaultError(set.file, {FaultKind::kImage, row.index, row.id, error.what(), row.line});
+FieldItems LlavaSource::LoadItems(const LlavaSet& set, const Samples& samples,
+                                  std::size_t encoder) const {
+  const ItemFormat& format = format_.items[encoder];
+  const auto for_each = [&](const auto& action) {
+    for (const NumberedSample& each : samples) {
+      const LlavaRow* const row = each.sample.row;
+      if (row == nullptr) continue;
+      for (const std::string& file : row->files[encoder]) {
+        try {
+          action(set.PathOf(file));
+        } catch (const std::runtime_error& error) {
+          throw FaultError(set.file, row->Fault(FaultKind::kItem, error.what()));
+        }
       }
-      next += image_numbers;
     }
-  }
-  return images;
+  };
+  FieldItems items;
+  for_each([&](const std::string& file) {
+    items.lengths.push_back(format.preprocessor->LengthOf(file));
+  });
+  Shape shape = {std::accumulate(items.lengths.begin(), items.lengths.end(), std::int64_t{0})};
+  shape.insert(shape.end(), format.row_shape.begin(), format.row_shape.end());
+  items.values = Buffer::Allocate(std::move(shape), DType::kFloat32);
+  auto length = items.lengths.begin();
+  auto* next = items.values.as<float>();
+  for_each([&](const std::string& file) {
+    const auto size = static_cast<std::size_t>(*length++ * NumElements(format.row_shape));
+    format.preprocessor->Read(file, {next, size});
+    next += size;
+  });
+  return items;
 }
 
 }  // namespace troupe

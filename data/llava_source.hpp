@@ -1,11 +1,10 @@
-// The inputs of every module of a run, cut the way each module's own layout asks for.
+// The inputs of every module of a run, sharded by the module's layout.
 //
-// Sample k of a training round of step s, k in [0, global batch), is the row at place
-// s * global_batch + k of the endless shuffled order; sample k of an evaluation round is row k of
-// the held-out file, and empty beyond its end. A row that is skipped (data.on_error) is replaced by
-// the next one of the file that is used, in the held-out file by nothing. Microbatch u holds
-// samples [u * N, (u + 1) * N). Which rows a step sees therefore depends on the seed and the global
-// batch, never on a layout.
+// Sample k of a training round of step s, k in [0, global batch), is the row at place s *
+// global_batch + k of the endless shuffled order. Sample k of an evaluation round is row k of the
+// held-out file, and empty beyond its end. In training, the next used row of the file replaces a
+// skipped row (data.on_error); in an evaluation no row does. Microbatch u holds samples [u * N, (u
+// + 1) * N). The rows of a step thus depend on the seed and the global batch, never on a layout.
 #pragma once
 
 #include <cstddef>
@@ -31,38 +30,39 @@ namespace troupe {
 /// Thread-safe.
 class LlavaSource : public InputSource, public SampleNames {
  public:
-  /// Reads both lists, checks every row, and every image to the depth of `images`. Throws
-  /// DataError that names the first few faults, unless `policy` skips their rows, or where no row
-  /// is left.
-  explicit LlavaSource(const Config& config, ImageDepth images = ImageDepth::kNone,
+  /// Reads both lists, checks every row, and every file to the depth of `files`. Throws DataError
+  /// with the first few faults unless `policy` skips their rows, and if no row is left.
+  explicit LlavaSource(const Config& config, FileDepth files = FileDepth::kNone,
                        FaultPolicy policy = {});
   LlavaSource(const LlavaSource&) = delete;
   LlavaSource& operator=(const LlavaSource&) = delete;
 
-  /// A language model's unit is a microbatch; an encoder's too, or a window of them when it is
-  /// colocated. Sample numbers: place in the microbatch, m * N + n in a window.
+  /// The unit of a language model is a microbatch. The unit of an encoder is a microbatch, or a
+  /// window of them if it is colocated. Sample numbers are places in the microbatch, m * N + n in a
+  /// window.
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override;
   std::int64_t CountValidTokens(const Round& round) override;
   std::vector<std::string> NamesOf(const std::string& module, int dp, const Round& round,
                                    std::int64_t unit) const override;
 
-  /// The whole round as one unsharded batch, with the images and positions of every encoder:
-  /// what the reference of `troupe verify` computes on. Sample numbers are k.
+  /// Returns the whole round as one unsharded batch, with the items and positions of every encoder,
+  /// for the reference of `troupe verify`. Sample numbers are k.
   Inputs LoadWhole(const Round& round);
 
-  /// Samples of the round whose row is skipped: another row takes their place in training, nothing
-  /// does in an evaluation.
+  /// Returns the number of the round's samples whose row is skipped. In training another row
+  /// replaces each of them; in an evaluation none does.
   std::int64_t CountSkipped(const Round& round) const;
-  /// "3, 8 of data.train, none of data.held_out": the rows that data.on_error skips.
+  /// Returns the rows that data.on_error skips: "3, 8 of data.train, none of data.held_out".
   std::string SkippedText() const;
-  /// A line for each of the first few skipped rows, and one that counts them; empty for none.
+  /// Returns a line for each of the first few skipped rows, and one with the number of all.
+  /// Empty if none is skipped.
   const std::vector<std::string>& skipped_lines() const { return skipped_lines_; }
 
   std::int64_t train_size() const { return std::ssize(train_.set.rows); }
-  /// Training rows that are not skipped.
+  /// Returns the number of training rows that are not skipped.
   std::int64_t num_used_rows() const { return train_size() - train_.skipped.count(); }
-  /// Training rows that are longer than the context and lose their end.
+  /// Returns the number of training rows that are longer than the context and lose their end.
   std::int64_t num_cut_rows() const { return train_.num_cut; }
   std::int64_t held_out_size() const { return std::ssize(held_out_.set.rows); }
   const Tokenizer& tokenizer() const { return *owned_.tokenizer; }
@@ -70,16 +70,17 @@ class LlavaSource : public InputSource, public SampleNames {
  private:
   using Samples = std::vector<NumberedSample>;
 
-  /// Throws DataError where no row of `counted` is left, or none has an answer.
+  /// Throws DataError if no row of `counted` is left, or none has an answer.
   void RequireAnswers(const CountedSet& counted) const;
 
   const CountedSet& SetOf(const Round& round) const { return round.train ? train_ : held_out_; }
-  /// Row of sample k as the order has it, -1 beyond the end of the held-out file.
+  /// Returns the row of sample k in the order, -1 beyond the end of the held-out file.
   std::int64_t DrawnRow(const Round& round, std::int64_t k) const;
-  /// The row that is used for sample k, -1 for none.
+  /// Returns the row that is used for sample k, -1 for none.
   std::int64_t RowOf(const Round& round, std::int64_t k) const;
   Sample BuildOne(const Round& round, std::int64_t k) const;
-  /// Samples `interval` of the round's part that begins at sample `first`, numbered from there.
+  /// Returns samples `interval` of the round's part that begins at sample `first`, numbered from
+  /// there.
   Samples BuildInterval(const Round& round, std::int64_t first, Interval interval) const;
 
   Inputs LanguageInputs(const ModuleConfig& module, int dp, const Round& round,
@@ -87,10 +88,10 @@ class LlavaSource : public InputSource, public SampleNames {
   Inputs EncoderInputs(std::size_t encoder, int dp, const Round& round, std::int64_t unit) const;
   Samples SamplesOf(const ModuleConfig& module, int dp, const Round& round,
                     std::int64_t unit) const;
-  /// Positions and expected rows of one encoder for the text already in `inputs`.
+  /// Adds positions and expected rows of one encoder for the text already in `inputs`.
   void AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const;
-  /// [n, 3, S, S], in (sample, image) order.
-  Buffer LoadImages(const LlavaSet& set, const Samples& samples, std::size_t encoder) const;
+  /// Returns items in (sample, item) order.
+  FieldItems LoadItems(const LlavaSet& set, const Samples& samples, std::size_t encoder) const;
 
   Config config_;
   std::vector<const ModuleConfig*> encoders_;  ///< in the order of the config file

@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-constexpr int kWeightBits = 22;  // of Pillow: 32 less 8 for a pixel less 2 for overshoot
+constexpr int kWeightBits = 22;  // of Pillow: 32 - 8 for a pixel - 2 for overshoot
 constexpr double kSupport = 2.0;
 constexpr std::size_t kChannels = 3;
 
@@ -24,13 +24,13 @@ struct Taps {
   std::vector<std::int32_t> weights;
 };
 
-/// Of output pixel `place`, where `scale` input pixels become one.
+/// Returns the taps of output pixel `place`, where `scale` input pixels become one.
 Taps TapsOf(std::int64_t place, std::int64_t length, double scale) {
   const double stretch = std::max(scale, 1.0);
   const double support = kSupport * stretch;
   const double centre = (static_cast<double>(place) + 0.5) * scale;
   const double step = 1.0 / stretch;
-  // Truncated, as there: below zero the maximum follows anyway.
+  // Truncates as Pillow does. Below zero, the maximum follows anyway.
   const auto low = static_cast<std::int64_t>(centre - support + 0.5);
   const auto high = static_cast<std::int64_t>(centre + support + 0.5);
   Taps taps{std::max<std::int64_t>(low, 0), {}};
@@ -47,8 +47,8 @@ Taps TapsOf(std::int64_t place, std::int64_t length, double scale) {
   return taps;
 }
 
-/// The `size` output pixels in the middle of a side that becomes `resized` long. Only these are
-/// computed: a long thin image never becomes a huge one on the way.
+/// Returns the taps of the middle `size` output pixels of a side that becomes `resized` long.
+/// Computes only these, so a long thin image does not need a huge intermediate image.
 std::vector<Taps> MiddleTaps(std::int64_t length, std::int64_t resized, int size) {
   const double scale = static_cast<double>(length) / static_cast<double>(resized);
   const std::int64_t begin = (resized - size) / 2;
@@ -57,7 +57,7 @@ std::vector<Taps> MiddleTaps(std::int64_t length, std::int64_t resized, int size
   return taps;
 }
 
-/// A sum of pixels that are `stride` bytes apart.
+/// Returns a weighted sum of pixels that are `stride` bytes apart.
 std::uint8_t WeightedSum(const std::uint8_t* pixel, std::size_t stride,
                          const std::vector<std::int32_t>& weights) {
   std::int32_t sum = 1 << (kWeightBits - 1);

@@ -7,28 +7,37 @@
 namespace troupe {
 namespace {
 
-/// Collects tokens together with what is known about each as a label.
+/// Collects tokens together with the properties of each as a label.
 class SampleWriter {
  public:
-  explicit SampleWriter(const SampleFormat& format) : format_(format) {
-    sample_.positions.resize(format.encoders.size());
+  SampleWriter(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format)
+      : set_(set), row_(row), format_(format), num_items_(format.fields.size()) {
+    sample_.row = &row;
+    sample_.positions.resize(format.fields.size());
     Add(format.tokenizer->bos(), false, false);
   }
 
   void AddTurn(const Turn& turn) {
     const std::string text = turn.answer ? turn.text : turn.text + "\n";
-    for (const TextPiece& piece : SplitAtPlaceholders(text, format_.encoders)) {
-      if (piece.encoder < 0) {
+    for (const TextPiece& piece : SplitAtPlaceholders(text, format_.fields)) {
+      if (piece.field < 0) {
         AddText(piece.text, turn.answer);
       } else {
-        AddImage(static_cast<std::size_t>(piece.encoder));
+        AddItem(static_cast<std::size_t>(piece.field));
       }
     }
     if (turn.answer) Add(format_.tokenizer->eos(), true, false);
   }
 
-  /// The labels follow from the tokens that are left: the last one has no next token.
+  /// Derives the labels from the tokens that are left. The last token has no next token.
   Sample Finish() && {
+    if (last_item_end_ > format_.context) {
+      throw FaultError(set_.file,
+                       row_.Fault(FaultKind::kContext,
+                                  "the context of " + std::to_string(format_.context) +
+                                      " tokens would cut " + last_field_->WithArticle() +
+                                      ", its last row is token " + std::to_string(last_item_end_)));
+    }
     const std::size_t num_kept =
         std::min(sample_.tokens.size(), static_cast<std::size_t>(format_.context));
     sample_.num_uncut_tokens = std::ssize(sample_.tokens);
@@ -43,9 +52,6 @@ class SampleWriter {
     return std::move(sample_);
   }
 
-  /// Tokens up to and with the last row of an image.
-  std::int64_t num_tokens_to_last_image() const { return last_image_end_; }
-
  private:
   void AddText(std::string_view text, bool answer) {
     const std::vector<std::uint8_t> content = ContentBytes(text);
@@ -56,13 +62,24 @@ class SampleWriter {
     }
   }
 
-  void AddImage(std::size_t encoder) {
+  void AddItem(std::size_t encoder) {
     const std::int64_t id = format_.tokenizer->placeholder(static_cast<int>(encoder));
-    for (std::int64_t row = 0; row < format_.rows_per_image[encoder]; ++row) {
+    const std::int64_t num_rows =
+        NumRows(encoder, row_.files.at(encoder).at(num_items_[encoder]++));
+    for (std::int64_t row = 0; row < num_rows; ++row) {
       sample_.positions[encoder].push_back(std::ssize(sample_.tokens));
       Add(id, false, false);
     }
-    last_image_end_ = std::ssize(sample_.tokens);
+    last_field_ = &format_.fields[encoder];
+    last_item_end_ = std::ssize(sample_.tokens);
+  }
+
+  std::int64_t NumRows(std::size_t encoder, const std::string& file) const {
+    try {
+      return format_.items[encoder].num_rows(set_.PathOf(file));
+    } catch (const std::runtime_error& error) {
+      throw FaultError(set_.file, row_.Fault(FaultKind::kItem, error.what()));
+    }
   }
 
   void Add(std::int64_t id, bool answer, bool content) {
@@ -71,11 +88,15 @@ class SampleWriter {
     content_.push_back(content);
   }
 
+  const LlavaSet& set_;
+  const LlavaRow& row_;
   const SampleFormat& format_;
+  std::vector<std::size_t> num_items_;  ///< by encoder: items so far
   Sample sample_;
   std::vector<std::uint8_t> answer_;
   std::vector<std::uint8_t> content_;
-  std::int64_t last_image_end_ = 0;
+  const RowField* last_field_ = nullptr;
+  std::int64_t last_item_end_ = 0;  ///< tokens up to and including the last row of an item
 };
 
 }  // namespace
@@ -85,25 +106,16 @@ std::int64_t Sample::num_labels() const {
 }
 
 Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format) {
-  SampleWriter writer(format);
+  SampleWriter writer(set, row, format);
   for (const Turn& turn : row.turns) writer.AddTurn(turn);
-  if (writer.num_tokens_to_last_image() > format.context) {
-    throw FaultError(set.file, {FaultKind::kContext, row.index, row.id,
-                                "the context of " + std::to_string(format.context) +
-                                    " tokens would cut an image, its last row is token " +
-                                    std::to_string(writer.num_tokens_to_last_image()),
-                                row.line});
-  }
-  Sample sample = std::move(writer).Finish();
-  sample.row = &row;
-  return sample;
+  return std::move(writer).Finish();
 }
 
 Sample EmptySample(const SampleFormat& format) {
   return {.tokens = {format.tokenizer->pad()},
           .labels = {kNoLabel},
           .content = {0},
-          .positions = std::vector<std::vector<std::int64_t>>(format.encoders.size())};
+          .positions = std::vector<std::vector<std::int64_t>>(format.fields.size())};
 }
 
 }  // namespace troupe

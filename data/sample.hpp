@@ -2,49 +2,59 @@
 //
 //   <bos> human text \n  answer <eos> human text \n  answer <eos> ...
 //
-// Every placeholder in the text becomes rows_per_image copies of its encoder's placeholder token;
-// the encoder's rows replace their embeddings.
+// Every placeholder in the text becomes one placeholder token of its encoder per row that the
+// encoder emits for the item. Those rows replace the embeddings of the tokens.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "configs/config.hpp"
 #include "data/llava.hpp"
+#include "data/preprocessor.hpp"
 #include "data/tokenizer.hpp"
 
 namespace troupe {
 
 inline constexpr std::int64_t kNoLabel = -100;
 
-/// What turns rows into samples.
-struct SampleFormat {
-  const Tokenizer* tokenizer = nullptr;
-  std::vector<InputConfig> encoders;         ///< in the order of the config file
-  std::vector<std::int64_t> rows_per_image;  ///< by encoder
-  std::int64_t context = 0;                  ///< tokens a sample may have
+/// How the files of a field become items.
+struct ItemFormat {
+  /// Returns the number of rows that the encoder emits for the item in a file.
+  std::function<std::int64_t(const std::string& file)> num_rows;
+  std::shared_ptr<const Preprocessor> preprocessor = nullptr;
+  Shape row_shape = {};  ///< Field::row_shape()
 };
 
-/// T tokens.
+/// The settings that convert rows to samples.
+struct SampleFormat {
+  const Tokenizer* tokenizer = nullptr;
+  std::vector<RowField> fields;   ///< by encoder, in the order of the config file
+  std::vector<ItemFormat> items;  ///< by encoder
+  std::int64_t context = 0;       ///< maximum number of tokens in a sample
+};
+
+/// A sample of T tokens.
 struct Sample {
   std::vector<std::int64_t> tokens;   ///< [T]
   std::vector<std::int64_t> labels;   ///< [T]: the next token where that is part of an answer (its
                                       ///< eos included), else kNoLabel
   std::vector<std::uint8_t> content;  ///< [T]: the label is part of a content word
   std::vector<std::vector<std::int64_t>> positions;  ///< by encoder: where its rows go, in order
-  std::int64_t num_uncut_tokens = 0;  ///< before its end was cut off to fit the context
-  const LlavaRow* row = nullptr;      ///< where it comes from; null for an empty sample
+  std::int64_t num_uncut_tokens = 0;                 ///< before its end was cut to fit the context
+  const LlavaRow* row = nullptr;                     ///< null for an empty sample
 
   std::int64_t num_labels() const;  ///< labels that are not kNoLabel
   bool cut() const { return num_uncut_tokens > std::ssize(tokens); }
 };
 
-/// Text beyond the context is cut off; throws FaultError when part of an image would be. `row` must
-/// outlive the sample.
+/// Cuts off text beyond the context. Throws FaultError if that would cut an item, or if the length
+/// of a file cannot be read. `row` must outlive the sample.
 Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format);
 
-/// A sample that only fills a place: one pad token, no image, no label.
+/// Returns a padding sample: one pad token, no item, no label.
 Sample EmptySample(const SampleFormat& format);
 
 }  // namespace troupe

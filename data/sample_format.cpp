@@ -8,19 +8,24 @@
 namespace troupe {
 namespace {
 
-/// Two language models share one text, so that the valid tokens of a round are one number: the
-/// shorter context cuts for both.
+ItemFormat ItemsOf(const Field& field) {
+  return {nullptr, MakePreprocessor(field), field.row_shape()};
+}
+
+/// Two language models share one text, cut to the shorter context, so that a round has one number
+/// of valid tokens.
 std::int64_t ContextOf(const Config& config, const OwnedFormat& owned) {
   std::int64_t context = std::numeric_limits<std::int64_t>::max();
   for (const ModuleConfig& module : config.modules) {
-    if (module.kind != ModuleKind::kLlama) continue;
-    context = std::min(context, module.llama.context);
-    if (module.llama.vocab >= owned.tokenizer->size()) continue;
+    const std::optional<TextInput> text = module.model->text();
+    if (!text) continue;
+    context = std::min(context, text->context);
+    if (text->vocab >= owned.tokenizer->size()) continue;
     throw DataError("modules." + module.name + ".vocab: expected at least " +
                     std::to_string(owned.tokenizer->size()) + " for tokenizer \"" +
                     config.data.tokenizer + "\" with " +
-                    std::to_string(owned.format.encoders.size()) + " placeholders, got " +
-                    std::to_string(module.llama.vocab));
+                    std::to_string(owned.format.fields.size()) + " placeholders, got " +
+                    std::to_string(text->vocab));
   }
   return context;
 }
@@ -30,7 +35,7 @@ std::int64_t ContextOf(const Config& config, const OwnedFormat& owned) {
 std::vector<const ModuleConfig*> DataEncoders(const Config& config) {
   std::vector<const ModuleConfig*> encoders;
   for (const ModuleConfig& module : config.modules) {
-    if (module.kind == ModuleKind::kVit && module.input) encoders.push_back(&module);
+    if (module.model->field() && module.input) encoders.push_back(&module);
   }
   return encoders;
 }
@@ -38,14 +43,18 @@ std::vector<const ModuleConfig*> DataEncoders(const Config& config) {
 OwnedFormat FormatOf(const Config& config) {
   OwnedFormat owned;
   for (const ModuleConfig* encoder : DataEncoders(config)) {
-    owned.format.encoders.push_back(*encoder->input);
-    owned.format.rows_per_image.push_back(encoder->vit.rows_per_image());
+    const std::unique_ptr<const Field> field = encoder->model->field();
+    owned.format.fields.push_back({*encoder->input, std::string(field->word())});
+    ItemFormat& items = owned.format.items.emplace_back(ItemsOf(*field));
+    items.num_rows = [model = encoder->model, files = items.preprocessor](const std::string& file) {
+      return model->RowsOf(files->LengthOf(file));
+    };
   }
   try {
-    const int num_encoders = static_cast<int>(owned.format.encoders.size());
+    const int num_encoders = static_cast<int>(owned.format.fields.size());
     owned.tokenizer = MakeTokenizer(config.data.tokenizer, num_encoders);
   } catch (const std::runtime_error& error) {
-    throw DataError(error.what());  // a tokenizer's file that cannot be read is bad data, too
+    throw DataError(error.what());  // an unreadable tokenizer file is also a data error
   }
   owned.format.tokenizer = owned.tokenizer.get();
   owned.format.context = ContextOf(config, owned);
@@ -54,8 +63,9 @@ OwnedFormat FormatOf(const Config& config) {
 
 OwnedFormat PlainFormat() {
   OwnedFormat owned;
-  owned.format.encoders.push_back(InputConfig{});
-  owned.format.rows_per_image.push_back(0);
+  owned.format.fields.emplace_back();
+  owned.format.items.push_back(ItemsOf(ImageField(1, {})));
+  owned.format.items[0].num_rows = [](const std::string&) { return 0; };
   owned.tokenizer = MakeTokenizer("bytes", 1);
   owned.format.tokenizer = owned.tokenizer.get();
   owned.format.context = std::numeric_limits<std::int64_t>::max();

@@ -1,4 +1,4 @@
-// The form in which the modules of a configuration take their samples.
+// The form in which the modules of a configuration read samples.
 #pragma once
 
 #include <memory>
@@ -10,19 +10,19 @@
 
 namespace troupe {
 
-/// The encoders that read data, in the order of the config file.
+/// Returns the modules that read a field, in the order of the config file.
 std::vector<const ModuleConfig*> DataEncoders(const Config& config);
 
 struct OwnedFormat {
   std::unique_ptr<const Tokenizer> tokenizer;
-  SampleFormat format;  ///< with that tokenizer
+  SampleFormat format;  ///< refers to that tokenizer
 };
 
-/// Throws DataError where a vocabulary is too small for the tokenizer, or its file is not usable.
+/// Throws DataError if a vocabulary is too small for the tokenizer, or its file cannot be used.
 OwnedFormat FormatOf(const Config& config);
 
-/// For a list that is read without a configuration: one encoder of the field "image", placeholder
-/// "<image>", and a context that nothing exceeds.
+/// Returns a format for lists read without a configuration: images in the field "image",
+/// placeholder "<image>", no rows, and a context that no sample exceeds.
 OwnedFormat PlainFormat();
 
 }  // namespace troupe

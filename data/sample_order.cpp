@@ -37,7 +37,8 @@ std::int64_t SampleOrder(std::uint64_t seed, std::int64_t epoch, std::int64_t in
   const int half_bits = (static_cast<int>(std::bit_width(limit - 1)) + 1) / 2;
   const std::uint64_t key = MixBits(MixBits(seed) ^ static_cast<std::uint64_t>(epoch));
   auto value = static_cast<std::uint64_t>(index);
-  // The cycle of `index` comes back to it, so it meets a value below `size`; at most 3 in 4 miss.
+  // The cycle of `index` returns to it, so it contains a value below `size`. At most 3 of 4 values
+  // are not below it.
   do {
     value = Permute(value, half_bits, key);
   } while (value >= limit);

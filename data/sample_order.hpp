@@ -1,12 +1,12 @@
-// The order in which rows are drawn, without a shuffled list: any process can compute any place of
-// it, so nothing about the order is stored in a checkpoint or sent between processes.
+// The order in which rows are drawn, without a shuffled list. Any process can compute any place of
+// it, so the order is neither stored in a checkpoint nor sent between processes.
 #pragma once
 
 #include <cstdint>
 
 namespace troupe {
 
-/// The row at place `index` of epoch `epoch`: for every (seed, epoch, size) a bijection of
+/// Returns the row at place `index` of epoch `epoch`: for every (seed, epoch, size) a bijection of
 /// [0, size). Throws std::invalid_argument for an index outside [0, size).
 ///   source   a keyed Feistel network over the next power of four, cycle walking
 ///            (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002)

@@ -24,11 +24,11 @@ constexpr std::uint32_t kPieceTextField = 1;  // of SentencePiece
 constexpr std::uint32_t kPieceTypeField = 3;
 constexpr std::uint32_t kUserDefined = 4;  // a SentencePiece.Type
 
-/// The library's trie builder recurses once for each byte of a piece: 400,000 end a process.
+/// The library's trie builder recurses once for each byte of a piece, and crashes at 400,000.
 /// Trainers make pieces of up to 512 characters.
 constexpr std::size_t kMaxPieceBytes = 4096;
-/// Places for the matches of one lookup of user-defined pieces in the library; it does not check
-/// that they suffice.
+/// Room for the matches of one lookup of user-defined pieces in the library, which does not check
+/// it.
 constexpr std::size_t kMaxNested = 64;
 
 constexpr const char* kUnreadable = "could not read it as one";
@@ -42,17 +42,17 @@ struct Field {
   ByteSpan bytes;           ///< of a kBytes
 };
 
-/// The fields of one protocol buffer message, in order. Groups are taken for damage.
+/// The fields of one protocol buffer message, in order. Groups count as damage.
 class Fields {
  public:
   explicit Fields(ByteSpan message) : rest_(message) {}
 
-  /// The next field; none at the end and from the first damage on.
+  /// Returns the next field; none at the end or after the first damage.
   std::optional<Field> Next() {
     if (rest_.empty() || damaged_) return std::nullopt;
     const std::uint64_t tag = TakeVarint();
     Field field{static_cast<std::uint32_t>(tag >> 3U), static_cast<Wire>(tag & 7U), 0, {}};
-    // The library keeps 32 bits of a tag: a larger one would be another field to it.
+    // The library keeps 32 bits of a tag and would read a larger one as another field.
     damaged_ = damaged_ || tag > UINT32_MAX || field.number == 0;
     switch (field.wire) {
       case Wire::kVarint:
@@ -114,7 +114,7 @@ std::string ProblemOfNormalizer(ByteSpan spec) {
   return fields.damaged() ? kUnreadable : "";
 }
 
-/// Checks one piece and adds it to `user_defined` when it is one of those.
+/// Checks one piece. Adds it to `user_defined` if it is user-defined.
 std::string ProblemOfPiece(ByteSpan piece, std::vector<std::string_view>& user_defined) {
   Fields fields(piece);
   std::string_view text;
@@ -135,11 +135,11 @@ std::string ProblemOfPiece(ByteSpan piece, std::vector<std::string_view>& user_d
   return fields.damaged() ? kUnreadable : "";
 }
 
-/// Whether more than kMaxNested of `pieces` are beginnings of one of them.
+/// Returns whether more than kMaxNested of `pieces` are prefixes of one of them.
 bool NestTooDeep(std::vector<std::string_view> pieces) {
   std::ranges::sort(pieces);
   pieces.erase(std::unique(pieces.begin(), pieces.end()), pieces.end());
-  std::vector<std::string_view> beginnings;  // each that of the next
+  std::vector<std::string_view> beginnings;  // each a prefix of the next
   for (const std::string_view piece : pieces) {
     while (!beginnings.empty() && !piece.starts_with(beginnings.back())) beginnings.pop_back();
     beginnings.push_back(piece);

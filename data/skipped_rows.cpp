@@ -13,7 +13,7 @@ SkippedRows::SkippedRows(std::set<std::int64_t> rows, std::int64_t size) {
   }
   std::int64_t first_used = 0;
   while (rows.contains(first_used)) ++first_used;
-  // Backwards, so that the row after each one is settled.
+  // Runs backwards, so that the row after each one is already resolved.
   for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
     substitutes_[*row] = *row + 1 == size ? first_used : Substitute(*row + 1);
   }

@@ -18,16 +18,16 @@
 namespace troupe {
 namespace {
 
-// Keys stand in the order in which a reader wants them.
+// Keeps keys in the order that is easiest to read.
 using Json = nlohmann::ordered_json;
 
 struct NamedColour {
   std::string_view name;
   Colour value;
-  std::array<std::string_view, 2> things;  ///< of that colour, for the rows without an image
+  std::array<std::string_view, 2> things;  ///< things of that colour, for the rows without an image
 };
 
-// Far from each other and from the dark backgrounds.
+// Colours far from each other and from the dark backgrounds.
 constexpr std::array<NamedColour, 6> kColours = {{
     {"red", {225, 35, 40}, {"blood", "a tomato"}},
     {"green", {40, 185, 65}, {"grass", "a frog"}},
@@ -46,7 +46,7 @@ struct NamedShape {
 
 int Scaled(int percent) { return kPlane * percent / 100; }
 
-/// Draws one row's choices. Every row has a stream of its own, so that a set with more rows begins
+/// Draws one row's choices. Every row has a separate random stream, so a set with more rows begins
 /// with the rows of the smaller one.
 class RowArtist {
  public:
@@ -73,7 +73,7 @@ class RowArtist {
     return {shape, "a " + std::string(colour.name) + " " + std::string(kShapeNames[kind])};
   }
 
-  /// Large, anywhere it is whole.
+  /// Returns a large shape at a random place, completely inside the picture.
   NamedShape OneShape() {
     const int radius = Between(Scaled(24), Scaled(36));
     const int margin = radius * 5 / 4;
@@ -83,7 +83,7 @@ class RowArtist {
     return ShapeAt(x, y, radius, AnyColour());
   }
 
-  /// Two in different colours, one clearly left of the other.
+  /// Returns two shapes of different colours, one clearly left of the other.
   std::pair<NamedShape, NamedShape> TwoShapes() {
     const NamedColour& left = AnyColour();
     const NamedColour* right = &AnyColour();
@@ -171,7 +171,7 @@ class SetWriter {
     Add(Row(Json(), "What colour is " + thing + "?", std::string(colour.name)));
   }
 
-  /// A row whose two-encoder version asks, every second time, about a close-up of `shape`.
+  /// Adds a row. Every second time, its two-encoder version asks about a close-up of `shape`.
   void AddWithDetail(RowArtist& artist, const Scene& scene, const NamedShape& shape,
                      const std::string& image, const std::string& caption) {
     const Json row = Row(image, "<image>\nWhat is here?", caption);
@@ -207,7 +207,7 @@ class SetWriter {
     return path;
   }
 
-  /// One row a line, so that a change of a row is a change of a line.
+  /// Writes one row a line, so that a changed row is a changed line.
   void Save(const std::string& name, const Json& rows) const {
     const std::string path = (std::filesystem::path(options_.folder) / name).string();
     std::ofstream stream(path, std::ios::binary);

@@ -1,4 +1,5 @@
-// Coloured shapes with captions: a data set a small model learns in minutes, drawn from a seed.
+// Writes a data set of coloured shapes with captions, from a seed. A small model learns it in
+// minutes.
 //
 // Four kinds of rows: one image of one shape, one image of two shapes (named left to right), two
 // images of one shape each, and a question about a colour without an image. For models with two
@@ -20,9 +21,9 @@ struct SynthOptions {
 };
 
 /// Writes train.json, held_out.json, train_two.json, held_out_two.json and the folders images/ and
-/// details/ into `folder`, over what is there under these names. The same options give the same
-/// rows and pixels on every machine. Throws std::runtime_error naming what cannot be written,
-/// std::invalid_argument for options out of range.
+/// details/ into `folder`, and replaces files of the same names. The same options give the same
+/// rows and pixels on every machine. Throws std::runtime_error with the path that cannot be
+/// written, std::invalid_argument for options out of range.
 void WriteShapes(const SynthOptions& options);
 
 }  // namespace troupe

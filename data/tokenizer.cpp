@@ -45,7 +45,7 @@ class ByteTokenizer : public Tokenizer {
   int num_encoders_;
 };
 
-/// The bytes of a model that the library can read safely.
+/// Returns the bytes of a model that the library can read safely.
 std::string ReadModel(const std::string& file) {
   const auto refuse = [&](const std::string& problem) {
     throw std::runtime_error(file + ": expected a sentencepiece model, " + problem);
@@ -58,9 +58,9 @@ std::string ReadModel(const std::string& file) {
   return model;
 }
 
-/// libsentencepiece carries protocol buffers of its own, under the same names as the newer ones
-/// that libtorch brings: linked into one program, each would run the other's code. So it is opened
-/// on demand, with its symbols bound among themselves (data/sentencepiece/).
+/// libsentencepiece contains protocol buffers with the symbol names of the newer ones in libtorch.
+/// Linked into one program, each would run the other's code. So the library is opened on demand,
+/// and its symbols are bound among themselves (data/sentencepiece/).
 std::unique_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int num_encoders) {
 #ifdef TROUPE_SANITIZED
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;  // sanitizers refuse deep binding
@@ -68,7 +68,7 @@ std::unique_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int 
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
   void* library = dlopen("libtroupe_sentencepiece.so", kFlags);
-  // Sanitizers open libraries in the program's stead and then do not know its search path.
+  // Sanitizers open libraries themselves and do not use the program's search path.
   if (library == nullptr)
     library = dlopen(TROUPE_BUILD_FOLDER "/libtroupe_sentencepiece.so", kFlags);
   if (library == nullptr) throw std::runtime_error(std::string("sentencepiece: ") + dlerror());

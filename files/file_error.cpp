@@ -54,9 +54,9 @@ void MakeFolders(const std::string& path) {
 
 bool IsThere(const std::string& path) {
   std::error_code error;
-  const bool there = std::filesystem::exists(path, error);
+  const bool exists = std::filesystem::exists(path, error);
   if (error) throw FileError(path, "read", error);
-  return there;
+  return exists;
 }
 
 }  // namespace troupe

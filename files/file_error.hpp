@@ -1,5 +1,5 @@
-// What the system refuses, as one line: the path, what could not be done, the system's reason, and
-// what to do about it.
+// An error of the file system as one line: the path, the action that failed, the system's reason,
+// and the next step.
 #pragma once
 
 #include <stdexcept>
@@ -11,7 +11,7 @@ namespace troupe {
 /// "runs/a: cannot create: Permission denied; change its permissions or choose another place".
 class FileError : public std::runtime_error {
  public:
-  /// `error` is an errno. `next_step` is what to do; empty: what the reason suggests, if anything.
+  /// `error` is an errno. An empty `next_step` is replaced by the usual one for that errno, if any.
   FileError(const std::string& path, const std::string& action, int error,
             const std::string& next_step = "");
   FileError(const std::string& path, const std::string& action, const std::error_code& error,
@@ -22,7 +22,7 @@ class FileError : public std::runtime_error {
 /// Makes the folder `path`, and those above it that are missing. Throws FileError.
 void MakeFolders(const std::string& path);
 
-/// Whether anything is at `path`. Throws FileError where the system does not say.
+/// Whether `path` exists. Throws FileError if the system cannot tell.
 bool IsThere(const std::string& path);
 
 }  // namespace troupe

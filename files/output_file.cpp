@@ -12,7 +12,7 @@
 namespace troupe {
 
 int CreateFile(const std::string& path) {
-  unlink(path.c_str());  // what is left of an earlier run, or somebody's link
+  unlink(path.c_str());  // left by an earlier run, or another user's link
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file < 0) throw FileError(path, "create", errno);
   return file;
@@ -48,7 +48,7 @@ void OutputFile::Sync() {
 }
 
 void OutputFile::Close() {
-  // The descriptor is gone whatever close says: closing again could hit somebody else's file.
+  // close() releases the descriptor even on failure: closing again could hit another thread's file.
   const int file = std::exchange(file_, -1);
   if (file >= 0 && close(file) != 0) throw FileError(path_, "close", errno);
 }
@@ -65,7 +65,7 @@ void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>
     unlink(temporary.c_str());
     throw;
   }
-  // A rename is on the disk only once its directory is.
+  // A rename is on the disk only after its directory has been flushed.
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   SyncDirectory(parent.empty() ? "." : parent.string());
 }
@@ -81,7 +81,7 @@ void SyncDirectory(const std::string& directory) {
   if (file < 0) throw FileError(directory, "open", errno);
   const int error = fsync(file) == 0 ? 0 : errno;
   close(file);
-  // EINVAL: this file system has no such operation on directories, so there is nothing to wait for.
+  // EINVAL: this file system cannot flush directories.
   if (error != 0 && error != EINVAL) throw FileError(directory, "flush", error);
 }
 

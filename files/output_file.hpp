@@ -1,6 +1,6 @@
-// Every file of a run directory is made here. They are whole or not there: every write, flush and
-// close is checked, and a file takes its name only once its bytes are on the disk. No link is
-// followed there: others may be able to write where a run is.
+// Creates every file of a run directory. A file is complete or absent: every write, flush and close
+// is checked, and a file gets its name only once its bytes are on the disk. Links are not followed,
+// since other users may be able to write to the directory.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace troupe {
 
-/// Creates `path` for reading and writing in the place of whatever file or link has that name.
-/// Returns its descriptor. Throws FileError.
+/// Creates `path` for reading and writing, replacing any file or link of that name. Returns its
+/// descriptor. Throws FileError.
 int CreateFile(const std::string& path);
 
 enum class FileOpening {
-  kNew,     ///< in the place of whatever file or link has the name
-  kAppend,  ///< at the end of the file, which may be there; not through a link
-  kInPlace  ///< into whatever has the name: a file, which is emptied, a pipe, or what a link names
+  kNew,     ///< replaces any file or link of that name
+  kAppend,  ///< appends to the file, which may exist; does not follow a link
+  kInPlace  ///< truncates a file; follows a link; opens a pipe or a device
 };
 
 /// A file being written. Every failure throws FileError (files/file_error.hpp), e.g.
@@ -29,7 +29,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void Write(std::span<const std::byte> bytes);
-  /// Blocks until what was written is on the disk.
+  /// Blocks until everything written so far is on the disk.
   void Sync();
   /// The destructor closes too, but swallows the error.
   void Close();
@@ -39,15 +39,15 @@ class OutputFile {
   int file_ = -1;
 };
 
-/// Writes `path` as a whole: `write` fills PATH.tmp, which is flushed to the disk and then renamed
-/// to `path`. When anything fails the old `path` is untouched, PATH.tmp is removed, and the error
-/// is thrown: what `write` threw, else FileError.
+/// Writes `path` atomically: `write` fills PATH.tmp, which is flushed to the disk and then renamed
+/// to `path`. On any failure `path` keeps its old content and PATH.tmp is removed. Throws
+/// FileError, or the exception that `write` threw.
 void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>& write);
 
-/// Writes what a user has named, which may be a pipe or a device. Throws FileError.
+/// Writes to a path given by the user, which may be a pipe or a device. Throws FileError.
 void WriteInPlace(const std::string& path, const std::string& text);
 
-/// Blocks until the names in `directory` are on the disk. Throws FileError.
+/// Blocks until the directory's entries are on the disk. Throws FileError.
 void SyncDirectory(const std::string& directory);
 
 }  // namespace troupe

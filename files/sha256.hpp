@@ -1,5 +1,4 @@
-// SHA-256 of bytes that come piece by piece: what tells a damaged file from the one that was
-// written.
+// SHA-256 of data that arrives in pieces. Tells a damaged file from the original.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +8,7 @@
 
 namespace troupe {
 
-/// FIPS 180-4, by OpenSSL. Every call throws std::runtime_error when the library refuses.
+/// FIPS 180-4, computed by OpenSSL. Every call throws std::runtime_error if the library fails.
 class Sha256 {
  public:
   Sha256();
@@ -18,7 +17,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void Update(std::span<const std::byte> bytes);
-  /// 64 digits, 0-9 and a-f, of all bytes so far. Called once, last.
+  /// The digest of all bytes so far as 64 digits, 0-9 and a-f. Call it once, last.
   std::string Hex();
 
  private:
@@ -26,10 +25,10 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-/// Of one text.
+/// The digest of one text.
 std::string Sha256Of(const std::string& text);
 
-/// Whether `text` is what Hex gives.
+/// Whether `text` has the form of Hex()'s result.
 bool IsSha256(const std::string& text);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Every call of the CUDA runtime goes through here: a failure says which call, and in CUDA's words.
+// Checks every call of the CUDA runtime. An error names the call and CUDA's error text.
 #pragma once
 
 #include <stdexcept>
@@ -13,12 +13,12 @@ struct CudaError : std::runtime_error {
 };
 
 /// "cudaMalloc(&data, bytes): cudaErrorMemoryAllocation (out of memory)".
-std::string Words(const char* call, cudaError_t code);
+std::string ErrorText(const char* call, cudaError_t code);
 
-/// Throws CudaError with these words.
+/// Throws CudaError with ErrorText.
 void Check(cudaError_t code, const char* call);
 
-/// For destructors: says it on standard error and goes on.
+/// For destructors: prints the error on standard error and continues.
 void Report(cudaError_t code, const char* call) noexcept;
 
 }  // namespace troupe::gpu

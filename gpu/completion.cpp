@@ -19,17 +19,17 @@ struct Completions::State {
   std::mutex mutex;
   std::condition_variable changed;
   bool ended = false;
-  std::deque<Ticket*> open;  // in their order
-  // Told by the watcher: kept, since the driver may still know them.
+  std::deque<Ticket*> open;  // oldest first
+  // Completed by the watcher. Kept, since the driver may still refer to them.
   std::vector<std::unique_ptr<Ticket>> abandoned;
 
-  /// Whoever gets true tells.
+  /// True for exactly one caller, which then calls `done`.
   bool Take(Ticket* ticket) {
     const std::lock_guard lock(mutex);
     return std::erase(open, ticket) == 1;
   }
 
-  void TellAll(const std::string& error) {
+  void FailAll(const std::string& error) {
     for (;;) {
       std::function<void(const std::string&)> done;
       {
@@ -52,7 +52,7 @@ Completions::Completions(int device)
 
 Completions::~Completions() {
   const cudaError_t code = cudaStreamSynchronize(stream_.get());
-  if (code != cudaSuccess) state_->TellAll(Words("cudaStreamSynchronize", code));
+  if (code != cudaSuccess) state_->FailAll(ErrorText("cudaStreamSynchronize", code));
   {
     const std::lock_guard lock(state_->mutex);
     state_->ended = true;
@@ -64,8 +64,8 @@ Completions::~Completions() {
   abandoned.swap(state_->abandoned);
 }
 
-void Completions::Tell(const Stream& behind, std::function<void(const std::string&)> done) {
-  event_.Record(behind);
+void Completions::Notify(const Stream& stream, std::function<void(const std::string&)> done) {
+  event_.Record(stream);
   stream_.Wait(event_);
   auto ticket = std::make_unique<Ticket>(state_, std::move(done));
   {
@@ -74,13 +74,13 @@ void Completions::Tell(const Stream& behind, std::function<void(const std::strin
   }
   const auto call = [](void* mine) {
     auto* const given = static_cast<Ticket*>(mine);
-    if (!given->state->Take(given)) return;  // the watcher was faster, and keeps it
+    if (!given->state->Take(given)) return;  // the watcher was faster and keeps it
     const std::unique_ptr<Ticket> owned(given);
     owned->done({});
   };
   const cudaError_t code = cudaLaunchHostFunc(stream_.get(), call, ticket.get());
   if (code != cudaSuccess && state_->Take(ticket.get())) Check(code, "cudaLaunchHostFunc");
-  static_cast<void>(ticket.release());  // of the driver, or abandoned
+  static_cast<void>(ticket.release());  // owned by the driver, or abandoned
   state_->changed.notify_all();
 }
 
@@ -91,11 +91,11 @@ void Completions::Watch() {
   for (;;) {
     state_->changed.wait(lock, [this] { return state_->ended || !state_->open.empty(); });
     if (state_->ended) return;
-    if (state_->changed.wait_for(lock, kLook, [this] { return state_->ended; })) return;
+    if (state_->changed.wait_for(lock, kPollInterval, [this] { return state_->ended; })) return;
     lock.unlock();
     const cudaError_t code = cudaStreamQuery(stream_.get());
     if (code != cudaSuccess && code != cudaErrorNotReady)
-      state_->TellAll(Words("a look at a stream", code));
+      state_->FailAll(ErrorText("cudaStreamQuery", code));
     lock.lock();
   }
 }

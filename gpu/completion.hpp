@@ -1,9 +1,9 @@
-// Tells the host when work on a stream is done, and does not hold that stream up meanwhile: what
-// is told runs on a stream of its own, behind an event.
+// Calls back on the host when work on a stream is done, without delaying that stream: callbacks run
+// on a separate stream, after an event.
 //
-// A host function of CUDA is not called after a failure of the device, and a stage that is never
-// told would wait for ever. So while something is to be told, a thread asks the device every
-// kLook whether it has failed; then that thread tells.
+// CUDA does not call host functions after a device has failed, and a stage without its callback
+// would wait for ever. So while a callback is outstanding, a thread queries the device every
+// kPollInterval. After a failure that thread calls the callbacks.
 #pragma once
 
 #include <chrono>
@@ -16,22 +16,24 @@
 
 namespace troupe::gpu {
 
-/// For one thread at a time.
+/// Not thread-safe.
 class Completions {
  public:
-  static constexpr std::chrono::milliseconds kLook{100};
+  static constexpr std::chrono::milliseconds kPollInterval{100};
 
   explicit Completions(int device);
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
-  /// Blocks until all has been told.
+  /// Blocks until every callback has run.
   ~Completions();
 
-  /// Calls `done` exactly once: with "" when all that is queued on `behind` so far has run, or with
-  /// CUDA's words when the device has failed. In the order of the calls, on a thread of the driver
-  /// or of this object: it must not call CUDA, wait or throw. Throws CudaError, `done` uncalled.
-  void Tell(const Stream& behind, std::function<void(const std::string& error)> done);
-  /// Blocks until all has been told. Throws CudaError for a failed device, which may be told later.
+  /// Calls `done` exactly once: with "" after all work queued on `stream` so far, or with CUDA's
+  /// error text after the device has failed. Callbacks run in the order of the calls, on a thread
+  /// of the driver or of this object: they must not call CUDA, wait or throw. If this throws
+  /// CudaError, `done` is not called.
+  void Notify(const Stream& stream, std::function<void(const std::string& error)> done);
+  /// Blocks until every callback has run. Throws CudaError if the device has failed; callbacks may
+  /// then still follow.
   void Drain() const;
 
  private:

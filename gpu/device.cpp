@@ -13,7 +13,7 @@ int NumDevices() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code == cudaErrorNoDevice || code == cudaErrorInsufficientDriver) {
-    static_cast<void>(cudaGetLastError());  // it is not one: nobody else shall find it
+    static_cast<void>(cudaGetLastError());  // not an error for later calls to find
     return 0;
   }
   Check(code, "cudaGetDeviceCount");
@@ -36,14 +36,14 @@ DeviceId IdOf(int device) {
   return id;
 }
 
-/// A bit for each device that a guard was on.
+/// One bit per device that has had a guard.
 static std::atomic<std::uint64_t> used_devices = 0;
 
 static std::uint64_t BitOf(int device) { return std::uint64_t{1} << (device & 63); }
 
 DeviceGuard::DeviceGuard(int device) {
   TROUPE_CUDA(cudaGetDevice(&before_));
-  // In every case: CUDA before 12 prepares a device only when it is first used.
+  // Always set: before CUDA 12, a device is initialised only on first use.
   TROUPE_CUDA(cudaSetDevice(device));
   changed_ = device != before_;
   used_devices.fetch_or(BitOf(device), std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// The devices of this machine, and which of them a thread talks to.
+// The devices of this machine, and the current device of a thread.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace troupe::gpu {
 
-/// 0 where there is none, or no driver. Throws CudaError for a driver that is there and fails.
+/// 0 without a device or driver. Throws CudaError if the driver fails.
 int NumDevices();
 
 struct DeviceFacts {
@@ -18,19 +18,18 @@ struct DeviceFacts {
   int multiprocessors = 0;
 };
 
-/// Throws CudaError for a device that is not there.
+/// Throws CudaError for an unknown device.
 DeviceFacts FactsOf(int device);
 
-/// Names a device beyond this process and its numbers: no two have the same, nor do the parts that
-/// one is cut into.
+/// Identifies a device, or a MIG partition of one, across processes.
 using DeviceId = std::array<char, 16>;
-/// Throws CudaError for a device that is not there.
+/// Throws CudaError for an unknown device.
 DeviceId IdOf(int device);
 
-/// The calling thread talks to `device` while this lives. CUDA keeps that per thread, so every
-/// handler that touches a device begins with one. What the thread talked to before it talks to
-/// again, unless no guard of this process was ever on that: a thread begins on device 0, and to set
-/// a device takes hundreds of MiB of its memory.
+/// Makes `device` the calling thread's current device while this lives. CUDA keeps the current
+/// device per thread, so every handler that uses a device starts with a guard. The destructor
+/// restores the previous device, unless this process has never used it: every thread starts on
+/// device 0, and selecting a device takes hundreds of MiB of its memory.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);

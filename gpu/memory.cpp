@@ -24,7 +24,7 @@ MemoryPool::MemoryPool(int device) : device_(device) {
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = device;
   TROUPE_CUDA(cudaMemPoolCreate(&pool_, &properties));
-  // Without this, whatever is free at a synchronisation goes back to the device.
+  // Otherwise every synchronisation returns free memory to the device.
   std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
   TROUPE_CUDA(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
 }
@@ -47,7 +47,7 @@ MemoryUse MemoryPool::Use() const {
 }
 
 void MemoryPool::ResetPeak() {
-  std::uint64_t zero = 0;  // the only value it takes
+  std::uint64_t zero = 0;  // the only value CUDA accepts
   TROUPE_CUDA(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &zero));
 }
 

@@ -1,4 +1,4 @@
-// Memory of a device, in the order of a stream, and host memory that copies can overlap with.
+// Device memory allocated in stream order, and pinned host memory.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace troupe::gpu {
 class Stream;
 
 struct MemoryUse {
-  std::size_t in_use_bytes = 0;    ///< what is allocated now
-  std::size_t reserved_bytes = 0;  ///< what the pool holds of the device
-  std::size_t peak_bytes = 0;      ///< most in use since the last ResetPeak
+  std::size_t in_use_bytes = 0;    ///< allocated now
+  std::size_t reserved_bytes = 0;  ///< reserved by the pool
+  std::size_t peak_bytes = 0;      ///< maximum in use since the last ResetPeak
 };
 
-/// Memory of one device that is kept for reuse. Allocations and releases take their turn in a
-/// stream, so neither waits for the device. Thread-safe.
+/// A pool of one device's memory. Allocations and releases are ordered by a stream, so neither
+/// waits for the device. Thread-safe.
 class MemoryPool {
  public:
   explicit MemoryPool(int device);
@@ -26,9 +26,9 @@ class MemoryPool {
   ~MemoryPool();
 
   int device() const { return device_; }
-  /// `bytes` that may be used by what is queued on `stream` from now on; the last owner to go
-  /// releases them behind what is queued then. `stream` must outlive them. Throws CudaError when
-  /// the device has no more.
+  /// Allocates memory for work queued on `stream` from now on. The last owner's release takes
+  /// effect after the work queued by then. `stream` must outlive the memory. Throws CudaError if
+  /// the device is out of memory.
   std::shared_ptr<void> Allocate(std::size_t bytes, const Stream& stream);
   MemoryUse Use() const;
   void ResetPeak();
@@ -38,8 +38,8 @@ class MemoryPool {
   cudaMemPool_t pool_ = nullptr;
 };
 
-/// Memory of `device` beside any pool, for what lives as long as the job: its release waits for the
-/// device. Throws CudaError.
+/// Device memory outside any pool, for data that lives as long as the job: its release waits for
+/// the device. Throws CudaError.
 std::shared_ptr<void> AllocateOnDevice(int device, std::size_t bytes);
 
 /// Page-locked host memory. Throws CudaError.

@@ -1,13 +1,12 @@
-// Ranges that NVIDIA's tools show on the time line of a thread. Without such a tool, or without
-// CUDA, they cost next to nothing.
+// Ranges on a thread's timeline in NVIDIA's tools. Almost free without such a tool or without CUDA.
 #pragma once
 
 #include <string>
 
 namespace troupe::gpu {
 
-/// What the calling thread does while this lives: "vision.s0/microbatch 3/forward". Ranges of a
-/// thread lie within each other.
+/// The calling thread's activity while this lives: "vision.s0/microbatch 3/forward". The ranges of
+/// a thread must nest.
 class Range {
  public:
 #ifdef TROUPE_HAS_CUDA

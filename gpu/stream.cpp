@@ -30,7 +30,7 @@ void Stream::Wait(const Event& event) const {
 
 void Stream::OnOutcome(std::function<void(const std::string& error)> done) const {
   if (completions_ == nullptr) completions_ = std::make_unique<Completions>(device_);
-  completions_->Tell(*this, std::move(done));
+  completions_->Notify(*this, std::move(done));
 }
 
 void Stream::OnDone(std::function<void()> done) const {

@@ -1,4 +1,4 @@
-// Streams, and the events that order them.
+// Streams and the events that order them.
 #pragma once
 
 #include <functional>
@@ -18,37 +18,37 @@ class Stream {
   explicit Stream(int device);
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&&) = delete;
-  /// Blocks until all that OnOutcome and OnDone promised is told, and for nothing else.
+  /// Blocks until every callback of OnOutcome and OnDone has run, and for nothing else.
   ~Stream();
 
   int device() const { return device_; }
   cudaStream_t get() const { return stream_; }  ///< borrowed
 
-  /// What is queued from now on waits for `event`; the calling thread does not. An event that was
-  /// never recorded is not waited for.
+  /// Work queued from now on waits for `event`; the calling thread does not. An event that was
+  /// never recorded is ignored.
   void Wait(const Event& event) const;
-  /// Calls `done` when all that is queued so far has run, with "", or when the device has failed,
-  /// with CUDA's words. Called exactly once, in the order of the calls, on a thread of the driver:
-  /// it must not call CUDA, wait or throw, it may send a message, and `done` must not hold the last
-  /// handle to memory of a device, whose release calls CUDA. What is queued after this does
-  /// not wait for it. For one thread at a time; it costs a second stream and a thread that sleeps.
-  /// Throws CudaError for a device that has failed before, `done` uncalled.
+  /// Calls `done` with "" after all work queued so far, or with CUDA's error text if the device has
+  /// failed. Exactly once, in the order of the calls, on a thread of the driver. `done` must not
+  /// call CUDA, wait or throw; it may send a message. It must not hold the last handle to device
+  /// memory, whose release calls CUDA. Work queued after this call does not wait for `done`. Not
+  /// thread-safe. The first call creates a second stream and a sleeping thread. Throws CudaError if
+  /// the device has failed before; `done` is then not called.
   void OnOutcome(std::function<void(const std::string& error)> done) const;
-  /// The same for who does not ask how it went: a later call says it.
+  /// Like OnOutcome, but ignores errors; a later call reports them.
   void OnDone(std::function<void()> done) const;
-  /// Blocks until all that is queued has run and been told. For the end of a job and for tests.
+  /// Blocks until all queued work and callbacks are done. For the end of a job and for tests.
   void Synchronize() const;
 
  private:
   int device_ = 0;
   cudaStream_t stream_ = nullptr;
-  mutable std::unique_ptr<Completions> completions_;  // made when it is first asked for
+  mutable std::unique_ptr<Completions> completions_;  // created on first use
 };
 
-/// A stream that somebody else owns.
+/// A non-owning view of a stream.
 class StreamView {
  public:
-  StreamView(const Stream& stream) : stream_(stream.get()) {}  // as std::string_view of a string
+  StreamView(const Stream& stream) : stream_(stream.get()) {}  // like std::string_view of a string
   explicit StreamView(cudaStream_t stream) : stream_(stream) {}
   cudaStream_t get() const { return stream_; }
 
@@ -56,10 +56,10 @@ class StreamView {
   cudaStream_t stream_;
 };
 
-/// A place in a stream. Move-only.
+/// A point in a stream. Move-only.
 class Event {
  public:
-  enum class Timed { kNo, kYes };  ///< kYes: MillisecondsSince may ask it, and it costs more
+  enum class Timed { kNo, kYes };  ///< kYes: for MillisecondsSince; costs more
 
   explicit Event(int device, Timed timed = Timed::kNo);
   Event(Event&& other) noexcept;
@@ -68,10 +68,10 @@ class Event {
 
   cudaEvent_t get() const { return event_; }  ///< borrowed
 
-  /// Here, behind all that is queued on `stream`.
+  /// After all work queued on `stream` so far.
   void Record(const Stream& stream) { Record(stream.get()); }
-  void Record(cudaStream_t stream);  ///< of the event's device
-  /// Between two timed events that have passed.
+  void Record(cudaStream_t stream);  ///< a stream of the event's device
+  /// Between two timed events that have completed.
   float MillisecondsSince(const Event& earlier) const;
 
  private:

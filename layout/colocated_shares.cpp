@@ -51,8 +51,8 @@ std::optional<std::vector<Link>> Path(const Units& forest, int from, int to, int
   return std::nullopt;
 }
 
-/// Adds a link; where that closes a cycle, moves units along it until one of its links has none.
-/// Sums by language and by encoder replica stay what they are.
+/// Adds a link. If that closes a cycle, moves units along the cycle until one of its links has
+/// none. The sums by language replica and by encoder replica do not change.
 void Add(Units& forest, Link link, std::int64_t units) {
   const auto path = Path(forest, link.language, link.encoder);
   std::int64_t moved = path ? units : 0;
@@ -80,7 +80,7 @@ Units ForestOf(const Grid& encoder, const Grid& language) {
   return forest;
 }
 
-/// Appends, or lengthens the last interval when it ends where this one begins.
+/// Appends `interval`, or extends the last interval if it ends where `interval` begins.
 void Join(std::vector<Interval>& intervals, Interval interval) {
   if (interval.empty()) return;
   if (!intervals.empty() && intervals.back().end == interval.begin) {
@@ -138,9 +138,9 @@ void ColocatedShares::PlaceRest(const Units& forest, int encoder, int first, int
 }
 
 Assignment ColocatedShares::Microbatch(std::int64_t num_samples, std::int64_t microbatch) const {
-  // Positions and lengths are in parts of a sample: line_ of them are one.
+  // Positions and lengths are in units of 1 / line_ of a sample.
   std::vector<std::int64_t> ends;
-  std::vector<Interval> parts;  // what is left of each language replica's samples
+  std::vector<Interval> parts;  // each language replica's samples not assigned yet
   for (int l = 0; l < num_languages_; ++l) parts.push_back(PartOf(num_samples, num_languages_, l));
   std::vector<std::vector<Interval>> held(static_cast<std::size_t>(num_encoders_));
   for (const Component& component : components_) {

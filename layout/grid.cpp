@@ -69,8 +69,8 @@ void CheckRanks(const std::vector<int>& ranks) {
   }
 }
 
-/// The product of the sizes must be the number of ranks; sizes come from outside, so it may be far
-/// beyond what an int holds.
+/// The product of the sizes must be the number of ranks. Sizes are user input, so the product may
+/// exceed an int.
 void CheckCount(const Layout& layout, std::size_t num_ranks) {
   std::string factors;
   std::uint64_t product = 1;

@@ -1,4 +1,4 @@
-// Which rank computes which piece of a module: layout + ordered rank list -> coordinates.
+// Which rank computes which part of a module: layout + ordered rank list -> coordinates.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// A layout that cannot be laid out. The text is one line, subject first.
+/// An impossible layout. The text is one line, subject first.
 struct LayoutError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -16,8 +16,8 @@ struct LayoutError : std::runtime_error {
 /// A direction of a grid.
 enum class Axis { kTensor, kContext, kData, kPipeline };
 
-/// Which axis varies fastest along a module's rank list, first to last. One named constant: with
-/// the default, a pipeline stage is a contiguous block of ranks (Megatron-Bridge's order too).
+/// The axes in the order in which they vary along a module's rank list, fastest first. With the
+/// default, a pipeline stage is a contiguous block of ranks (Megatron-Bridge's order, too).
 using AxisOrder = std::array<Axis, 4>;
 inline constexpr AxisOrder kDefaultAxisOrder = {Axis::kTensor, Axis::kContext, Axis::kData,
                                                 Axis::kPipeline};
@@ -25,7 +25,7 @@ inline constexpr AxisOrder kDefaultAxisOrder = {Axis::kTensor, Axis::kContext, A
 /// "tp", "cp", "dp", "pp".
 std::string ToString(Axis axis);
 
-/// The parallel sizes of one module. `ep` re-divides tp*cp*dp for experts and multiplies no ranks.
+/// The parallel sizes of one module. `ep` divides tp*cp*dp for experts and adds no ranks.
 struct Layout {
   int tp = 1;
   int cp = 1;
@@ -41,7 +41,7 @@ struct Layout {
 /// "tp2 pp2": only the sizes above 1, "1 rank" when there is none.
 std::string ToString(const Layout& layout);
 
-/// Where a rank stands in its module's grid.
+/// The position of a rank in its module's grid.
 struct Coordinates {
   int tp = 0;
   int cp = 0;
@@ -65,12 +65,12 @@ class Grid {
   bool Contains(int rank) const;
   /// Throws LayoutError for coordinates outside the layout.
   int RankAt(const Coordinates& at) const;
-  /// Throws LayoutError for a rank that is not of this grid.
+  /// Throws LayoutError for a rank outside this grid.
   Coordinates CoordinatesOf(int rank) const;
 
-  /// The tp x cp ranks of stage `pp` of replica `dp`, tp fastest: what runs one pass together.
+  /// The tp x cp ranks of stage `pp` of replica `dp`, tp fastest: they run one pass together.
   std::vector<int> StageRanks(int pp, int dp) const;
-  /// The rank at tp = cp = 0 of that stage and replica: it speaks for the shard at a boundary.
+  /// The rank at tp = cp = 0 of that stage and replica. It represents the shard at a boundary.
   int Leader(int pp, int dp) const;
 
  private:

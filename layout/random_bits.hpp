@@ -1,5 +1,5 @@
-// Random numbers that are the same with every compiler and standard library, unlike those of
-// <random>'s distributions.
+// Random numbers that are the same with every compiler and standard library, unlike the
+// distributions of <random>.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace troupe {
 /// The step between the states of SplitMix64: 2^64 over the golden ratio, odd.
 inline constexpr std::uint64_t kMixStep = 0x9e3779b97f4a7c15ULL;
 
-/// A bijection of 64-bit numbers under which neighbours have nothing in common.
+/// A bijection of 64-bit numbers that decorrelates neighbouring values.
 ///   source   SplitMix64's finaliser (Steele, Lea and Flood, 2014)
 constexpr std::uint64_t MixBits(std::uint64_t x) {
   x += kMixStep;
@@ -18,7 +18,7 @@ constexpr std::uint64_t MixBits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// A stream of numbers. Keys are to be mixed (MixBits) where they may be neighbours.
+/// A stream of numbers. Mix keys (MixBits) that may be neighbours.
 class RandomBits {
  public:
   explicit constexpr RandomBits(std::uint64_t key) : state_(key) {}

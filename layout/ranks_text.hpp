@@ -5,8 +5,7 @@
 
 namespace troupe {
 
-/// "4-7", "0-2,5": the shortest text that ParseRanks (configs/rank_list.hpp) turns back into
-/// `ranks`.
+/// "4-7", "0-2,5": the shortest text that ParseRanks (configs/rank_list.hpp) parses to `ranks`.
 std::string RanksText(std::span<const int> ranks);
 
 /// "8 ranks on 2 cores".

@@ -10,7 +10,7 @@ namespace troupe {
 
 namespace {
 
-constexpr int kNobody = -1;
+constexpr int kNoShard = -1;
 
 void Append(std::vector<Interval>& intervals, Interval interval) {
   if (!interval.empty()) intervals.push_back(interval);
@@ -20,10 +20,10 @@ Interval Shift(Interval interval, std::int64_t by) {
   return {.begin = interval.begin + by, .end = interval.end + by};
 }
 
-/// Where the rows of one sample lie on one side of a boundary.
+/// Where the rows of one sample are on one side of a boundary.
 struct Place {
-  int shard = kNobody;
-  std::int64_t row = 0;  ///< of the sample's first row in the shard
+  int shard = kNoShard;
+  std::int64_t row = 0;  ///< the sample's first row in the shard
 };
 
 /// One side of a boundary, by sample and by shard.
@@ -33,7 +33,7 @@ struct Side {
 };
 
 void Put(Place& place, Place at, std::int64_t sample, const char* side) {
-  if (place.shard != kNobody) {
+  if (place.shard != kNoShard) {
     throw LayoutError("sample " + std::to_string(sample) + " is held by " + side + " shards " +
                       std::to_string(place.shard) + " and " + std::to_string(at.shard) +
                       ", expected one");
@@ -68,7 +68,7 @@ Side MakeSide(std::span<const std::int64_t> rows_per_sample, const Assignment& a
     result.rows.push_back(row);
   }
   for (std::size_t n = 0; n < result.places.size(); ++n) {
-    if (result.places[n].shard == kNobody) {
+    if (result.places[n].shard == kNoShard) {
       throw LayoutError("sample " + std::to_string(n) + " is held by no " + side + " shard");
     }
   }
@@ -84,8 +84,8 @@ void CheckRows(std::span<const std::int64_t> rows_per_sample) {
   }
 }
 
-/// Whether `next` goes on where `last` ends, on both sides: then one message carries both. In the
-/// destination it does as long as the shard is the same, because transfers are made in its order.
+/// Whether `next` starts where `last` ends, on both sides, so that one message carries both. In the
+/// destination it does if the shard is the same, because transfers are made in its order.
 bool Continues(const Transfer& last, const Transfer& next) {
   return last.source == next.source && last.destination == next.destination &&
          last.samples.end == next.samples.begin && last.source_rows.end == next.source_rows.begin;
@@ -118,7 +118,7 @@ Interval PartOf(std::int64_t count, int parts, int index) {
     throw LayoutError("part " + std::to_string(index) + " of " + std::to_string(parts) + " of " +
                       std::to_string(count) + " items does not exist");
   }
-  // Not index * count / parts, which overflows for large counts: the quotient and the rest apart.
+  // Not index * count / parts, which overflows for large counts: quotient and remainder separately.
   const auto cut = [count, parts](std::int64_t i) {
     return i * (count / parts) + i * (count % parts) / parts;
   };
@@ -131,7 +131,7 @@ Assignment EvenAssignment(std::int64_t num_samples, int parts) {
 
 Assignment WindowAssignment(std::int64_t num_samples, int window, int parts) {
   CheckWindow(window);
-  PartOf(num_samples, parts, 0);  // refuses sizes that cannot be cut
+  PartOf(num_samples, parts, 0);  // throws if the sizes are invalid
   Assignment assignment(static_cast<std::size_t>(parts));
   for (int shard = 0; shard < parts; ++shard) {
     const Interval part = PartOf(num_samples, parts, shard);

@@ -1,5 +1,5 @@
 // Which rows of a boundary tensor go from which source shard to which destination shard.
-// Everything here is arithmetic on sample numbers and row counts; nothing is ever scaled.
+// Everything here is arithmetic on sample numbers and row counts; no value is scaled.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-/// The part the two share; empty, at the later begin, when there is none.
+/// The common part of both. If there is none, an empty interval at the later begin.
 Interval Intersect(const Interval& a, const Interval& b);
 
 /// Part `index` of `count` items cut into `parts` as evenly as order allows:
@@ -28,17 +28,17 @@ Interval Intersect(const Interval& a, const Interval& b);
 /// does not exist.
 Interval PartOf(std::int64_t count, int parts, int index);
 
-/// The samples each shard holds, as disjoint intervals in the order in which their rows lie in the
-/// shard's tensor. assignment[shard] may be empty; the functions here list no empty interval.
+/// The samples each shard holds, as disjoint intervals in the order of their rows in the shard's
+/// tensor. assignment[shard] may be empty; the functions here return no empty interval.
 using Assignment = std::vector<std::vector<Interval>>;
 
-/// PartOf for every shard of one microbatch: what a module of dp = `parts` holds of `num_samples`.
+/// PartOf for every shard: how a module of dp = `parts` splits the `num_samples` of a microbatch.
 Assignment EvenAssignment(std::int64_t num_samples, int parts);
 
-/// The same for `window` microbatches of `num_samples` each, laid one behind the other: shard s
-/// holds its part of microbatch 0, then of microbatch 1, ...; sample n of microbatch m has number
-/// m * num_samples + n. One interval per microbatch, none when the part is empty. Throws
-/// LayoutError for a window or parts below 1.
+/// The same for `window` microbatches of `num_samples` each, concatenated: shard s holds its part
+/// of microbatch 0, then of microbatch 1, ... Sample n of microbatch m has number m * num_samples +
+/// n. One interval per microbatch, none if the part is empty. Throws LayoutError if `window` or
+/// `parts` is below 1.
 Assignment WindowAssignment(std::int64_t num_samples, int window, int parts);
 
 /// Rows [source_rows) of shard `source` are rows [destination_rows) of shard `destination`; both
@@ -60,17 +60,19 @@ struct Route {
 };
 
 /// The route between two assignments of the same samples. `rows_per_sample[n]` is the row count of
-/// sample n, zero included; neighbouring samples that stay neighbours share one transfer.
-/// A transfer without rows is left out.
+/// sample n and may be zero. Samples that are neighbours on both sides share one transfer. A
+/// transfer without rows is left out.
+///
 /// Even assignments of dp a -> b make at most a + b - gcd(a, b) transfers: the cuts of both sides,
-/// of which gcd(a, b) coincide. There are exactly as many when the number of samples is a multiple
-/// of a and of b and no sample is empty; fewer when rounding moves two cuts to the same sample.
-/// Throws LayoutError when a sample is held by no shard or by two on either side, is unknown, or
-/// has a negative row count.
+/// of which gcd(a, b) coincide. There are exactly as many if the number of samples is a multiple of
+/// a and of b and no sample is empty; fewer if rounding moves two cuts to the same sample.
+///
+/// Throws LayoutError if a sample is held by no shard or by two on either side, is unknown, or has
+/// a negative row count.
 Route MakeRoute(std::span<const std::int64_t> rows_per_sample, const Assignment& source,
                 const Assignment& destination);
 
-/// The way back of the gradient: sources and destinations exchanged, nothing recomputed.
+/// The route of the gradient: sources and destinations exchanged, nothing recomputed.
 Route Inverse(const Route& route);
 
 }  // namespace troupe

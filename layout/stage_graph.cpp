@@ -55,8 +55,8 @@ void CheckEdges(const std::vector<ModuleNode>& modules, const std::vector<Module
 }
 
 /// The names along a cycle, from its first module in the given order back to it. `waiting` are the
-/// modules on cycles or downstream of one: each has a predecessor among them, so walking upstream
-/// must come back to where it has been.
+/// modules on cycles or downstream of one. Each has a predecessor among them, so walking upstream
+/// must reach a visited module again.
 std::string CyclePath(const std::vector<ModuleNode>& modules, const std::vector<ModuleEdge>& edges,
                       const std::vector<bool>& waiting) {
   std::vector<int> walk;
@@ -75,10 +75,11 @@ std::string CyclePath(const std::vector<ModuleNode>& modules, const std::vector<
   return path + modules[At(cycle.front())].name;
 }
 
-/// Modules so that every edge points forward; of those that could come next, the first as given.
+/// Sorts the modules so that every edge points forward. Among candidates the first given goes
+/// first.
 std::vector<int> OrderModules(const std::vector<ModuleNode>& modules,
                               const std::vector<ModuleEdge>& edges) {
-  std::vector<int> missing(modules.size(), 0);  // edges whose source has not come yet
+  std::vector<int> missing(modules.size(), 0);  // incoming edges whose source is not placed yet
   std::vector<std::vector<int>> next(modules.size());
   for (const ModuleEdge& edge : edges) {
     ++missing[At(edge.to)];
@@ -155,7 +156,7 @@ void StageGraph::MeasureDistances() {
     int& distance = sink_distances_[At(*stage)];
     int& limit = limits_[At(*stage)];
     // All successors first, credits after: the tightest edge holds even if it leads to a short
-    // branch, because a forward delivers to all of them.
+    // branch, because a forward sends to all successors.
     for (const int out : stages_[At(*stage)].out) {
       distance = std::max(distance, 1 + sink_distances_[At(links_[At(out)].to)]);
       limit = std::max(limit, 1 + limits_[At(links_[At(out)].to)]);

@@ -1,4 +1,4 @@
-// The pipeline stages of all modules as one graph: what must wait for what.
+// The pipeline stages of all modules as one graph of dependencies.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct ModuleNode {
   int pp = 1;
 };
 
-/// An edge between modules, by index into the modules. `credits` bounds the microbatches under way.
+/// An edge between modules, by module index. `credits` bounds the microbatches in flight.
 struct ModuleEdge {
   int from = 0;
   int to = 0;
@@ -30,7 +30,7 @@ struct StageNode {
   std::vector<int> out;  ///< indexes of outgoing StageLinks
 };
 
-/// What runs between two stages: a hop inside a module, or a boundary (edge >= 0).
+/// A connection of two stages: inside a module, or a boundary (edge >= 0).
 struct StageLink {
   int from = 0;   ///< stage index
   int to = 0;     ///< stage index
@@ -57,18 +57,18 @@ class StageGraph {
   bool IsSource(int stage) const { return stages_[static_cast<std::size_t>(stage)].in.empty(); }
   bool IsSink(int stage) const { return stages_[static_cast<std::size_t>(stage)].out.empty(); }
 
-  /// Stages on the longest path from `stage` to a sink, itself not counted: 0 at a sink. It is the
-  /// distance to the sink that decides the warm-up, never the distance from a source: a short
-  /// branch must not warm up as if it were long.
+  /// Stages on the longest path from `stage` to a sink, excluding itself: 0 at a sink. The warm-up
+  /// depends on the distance to the sink, not from a source: a short branch must not warm up like a
+  /// long one.
   int SinkDistance(int stage) const { return sink_distances_[static_cast<std::size_t>(stage)]; }
 
-  /// Forwards that may await their backward at `stage`: SinkDistance + 1, or less where the credits
-  /// of a boundary on the way say so. 1 at a sink; else one more than the largest limit among the
-  /// successors, but no more than the credits of any boundary edge that leaves this stage.
+  /// Forwards that may await their backward at `stage`: SinkDistance + 1, or fewer if the credits
+  /// of a boundary on the way are fewer. 1 at a sink; otherwise one more than the largest limit of
+  /// a successor, but at most the credits of any boundary edge that leaves this stage.
   int InFlightLimit(int stage) const { return limits_[static_cast<std::size_t>(stage)]; }
 
-  /// Stages in an order in which every link points forward; modules that could stand in either
-  /// order stand as given.
+  /// Stages in an order in which every link points forward. Modules without a fixed order keep the
+  /// given one.
   const std::vector<int>& TopologicalOrder() const { return order_; }
 
  private:

@@ -1,4 +1,4 @@
-// A pipeline stage as people name it: a module, and which of its stages.
+// A pipeline stage: a module and the stage's number in it.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// Small pieces of sentences, and numbers as people read them, for all folders.
+// Formats numbers and parts of sentences for people; used by all folders.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// What printf would print, at most 511 characters of it.
+/// printf's output, cut to 511 characters.
 [[gnu::format(printf, 1, 2)]] std::string Formatted(const char* format, ...);
 
 /// "1 check", "2 checks".

@@ -1,4 +1,4 @@
-// What devices are told to run. A device runs commands in the order given and never decides.
+// The commands of devices. A device runs them in the order given and never decides.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/fields.hpp"
-#include "messages/waits.hpp"
+#include "messages/request_words.hpp"
 #include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
 #include "trace/unit_place.hpp"
@@ -20,14 +20,15 @@
 namespace troupe {
 
 // Every command names the stage whose shard on this device it is for (its index in the StageGraph)
-// and the round it belongs to; every answer says how long the device was busy.
+// and the round it belongs to; every answer holds the time that the device was busy.
 
 struct RunForward {
+  static constexpr RequestWords kWords{nullptr, "forward", RequestUnit::kMicrobatch};
   int stage = 0;
   std::int64_t round = 0;
   ForwardPass pass;
   UnitPlace place = {};                   ///< of the unit, for errors, as in all commands
-  std::vector<std::string> samples = {};  ///< their ids, for errors; empty: not known
+  std::vector<std::string> samples = {};  ///< their ids, for errors; empty: unknown
 };
 inline auto Fields(RunForward& x) { return std::tie(x.stage, x.round, x.pass, x.place, x.samples); }
 struct ForwardDone {
@@ -37,6 +38,7 @@ struct ForwardDone {
 inline auto Fields(ForwardDone& x) { return std::tie(x.busy_ns, x.result); }
 
 struct RunBackward {
+  static constexpr RequestWords kWords{nullptr, "backward", RequestUnit::kMicrobatch};
   int stage = 0;
   std::int64_t round = 0;
   BackwardPass pass;
@@ -52,8 +54,9 @@ struct BackwardDone {
 };
 inline auto Fields(BackwardDone& x) { return std::tie(x.busy_ns, x.result); }
 
-/// The rest of a backward whose pass said `split_weights`.
+/// The rest of a backward whose pass has `split_weights`.
 struct RunBackwardWeights {
+  static constexpr RequestWords kWords{nullptr, "weight gradients", RequestUnit::kMicrobatch};
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;
@@ -65,8 +68,9 @@ struct BackwardWeightsDone {
 };
 inline auto Fields(BackwardWeightsDone& x) { return std::tie(x.busy_ns); }
 
-/// Sum the gradients over whoever holds the same parameters. Collective.
+/// Sum the gradients over all ranks that hold the same parameters. Collective.
 struct ReduceGradients {
+  static constexpr RequestWords kWords{nullptr, "gradient reduction", RequestUnit::kRound};
   int stage = 0;
   std::int64_t round = 0;
   UnitPlace place = {};
@@ -79,6 +83,7 @@ struct GradientsReduced {
 inline auto Fields(GradientsReduced& x) { return std::tie(x.busy_ns, x.result); }
 
 struct UpdateParameters {
+  static constexpr RequestWords kWords{nullptr, "parameter update", RequestUnit::kRound};
   int stage = 0;
   std::int64_t round = 0;
   UpdateStep step;
@@ -91,12 +96,13 @@ inline auto Fields(ParametersUpdated& x) { return std::tie(x.busy_ns); }
 
 /// Move rows among the ranks of a colocated group. Collective over the whole group.
 struct RunExchange {
-  int stage = 0;  ///< the encoder's last: for the trace
+  static constexpr RequestWords kWords{nullptr, "row exchange", RequestUnit::kWindow};
+  int stage = 0;  ///< the encoder's last one, for the trace
   int group = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;
   std::shared_ptr<const ExchangePlan> plan;
-  std::vector<Buffer> rows;  ///< this rank's rows, in pieces laid one behind the other
+  std::vector<Buffer> rows;  ///< this rank's rows, in consecutive pieces
 };
 inline auto Fields(RunExchange& x) {
   return std::tie(x.stage, x.group, x.round, x.unit, x.plan, x.rows);
@@ -107,9 +113,11 @@ struct ExchangeDone {
 };
 inline auto Fields(ExchangeDone& x) { return std::tie(x.busy_ns, x.rows); }
 
-/// Let the state leave the device while nothing of the shard runs; see StageProgram::Offload. The
-/// answer comes when it has left; other commands are run meanwhile.
+/// Copy the state from the device while nothing of the shard runs; see StageProgram::Offload.
+/// Answered when it has left; other commands run in the meantime.
 struct OffloadState {
+  static constexpr RequestWords kWords{nullptr, "offload of the encoder's state",
+                                       RequestUnit::kWindow};
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;  ///< window whose forward it follows
@@ -118,8 +126,10 @@ inline auto Fields(OffloadState& x) { return std::tie(x.stage, x.round, x.unit);
 struct StateOffloaded {};
 inline auto Fields(StateOffloaded&) { return std::tie(); }
 
-/// Bring it back. The answer comes when the shard's backward can run.
+/// Copy it back. Answered when the shard's backward can run.
 struct RestoreState {
+  static constexpr RequestWords kWords{nullptr, "restore of the encoder's state",
+                                       RequestUnit::kWindow};
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;
@@ -129,8 +139,9 @@ inline auto Fields(RestoreState& x) { return std::tie(x.stage, x.round, x.unit, 
 struct StateRestored {};
 inline auto Fields(StateRestored&) { return std::tie(); }
 
-/// Hand out the tensors of one shard. They are the live memory: look, do not keep.
+/// Return the tensors of one shard. They are the live memory: read them, do not keep them.
 struct Inspect {
+  static constexpr RequestWords kWords{nullptr, "inspection of the tensors", RequestUnit::kNone};
   int stage = 0;
   TensorKind kind = TensorKind::kParameter;
 };
@@ -142,26 +153,28 @@ inline auto Fields(Inspected& x) { return std::tie(x.pieces); }
 
 /// Write the shard's parameters and optimizer state into `folder`, or read them from there.
 struct SaveShard {
+  static constexpr RequestWords kWords{nullptr, "saving", RequestUnit::kNone};
   int stage = 0;
   std::string folder;
   std::int64_t step = 0;    ///< optimizer steps done
-  std::int64_t round = -1;  ///< the one that begins afterwards: it waits for this
+  std::int64_t round = -1;  ///< the next one, which begins after this
 };
 inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder, x.step, x.round); }
 struct LoadShard {
+  static constexpr RequestWords kWords{nullptr, "loading", RequestUnit::kNone};
   int stage = 0;
   std::string folder;
 };
 inline auto Fields(LoadShard& x) { return std::tie(x.stage, x.folder); }
 struct ShardStored {
-  std::string sha256;  ///< of the file that was written, in hex; empty where one was read
+  std::string sha256;  ///< of the written file, in hex; empty for LoadShard
 };
 inline auto Fields(ShardStored& x) { return std::tie(x.sha256); }
 
-/// Of a device to itself: the oldest command on a lane of its queue has run.
+/// From a device to itself: the oldest command on a lane of its queue has run.
 struct WorkEnded {
   Lane lane = Lane::kCompute;
-  std::string error;  ///< in the device's words; empty: it has not failed
+  std::string error;  ///< the underlying error; empty: it has not failed
 };
 inline auto Fields(WorkEnded& x) { return std::tie(x.lane, x.error); }
 
@@ -178,7 +191,7 @@ using Device =
                      caf::replies_to<SaveShard>::with<ShardStored>,
                      caf::replies_to<LoadShard>::with<ShardStored>, caf::reacts_to<WorkEnded>>;
 
-/// From a device's copies to itself: those of move `number` have run. Stays in its process.
+/// From a device to itself: the copies of move `number` have run. Stays in its process.
 struct StateMoved {
   std::int64_t number = 0;
   WorkTimes times;
@@ -190,7 +203,7 @@ inline auto Fields(StateMoved& x) {
 /// The same command to several ranks, as one decision.
 template <class Command>
 struct ToSet {
-  std::vector<std::pair<int, Command>> parts;  ///< rank, what it runs
+  std::vector<std::pair<int, Command>> parts;  ///< rank, its command
 };
 template <class Command>
 auto Fields(ToSet<Command>& x) {
@@ -219,7 +232,6 @@ using LockStep =
                      caf::replies_to<ToSet<RestoreState>>::with<FromSet<StateRestored>>,
                      caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>,
                      caf::replies_to<ToSet<SaveShard>>::with<FromSet<ShardStored>>,
-                     caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardStored>>,
-                     caf::replies_to<ReportWaits>::with<Waits>>;
+                     caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardStored>>>;
 
 }  // namespace troupe

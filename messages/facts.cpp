@@ -13,12 +13,13 @@
 #include <caf/error.hpp>
 #include <caf/type_erased_tuple.hpp>
 
-#include "messages/node.hpp"
+#include "messages/list.hpp"
+#include "messages/request.hpp"
 
 namespace troupe {
 namespace {
 
-// Bytes of the tensors in whatever a message is made of, by way of what travels of it.
+// Total bytes of the tensors that a message's fields refer to.
 std::int64_t Bytes(const Buffer& buffer) {
   return buffer.defined() ? static_cast<std::int64_t>(buffer.num_bytes()) : 0;
 }
@@ -56,35 +57,7 @@ std::int64_t Bytes(const T& value) {
   }
 }
 
-template <class T>
-std::int64_t UnitOf(const T& x) {
-  if constexpr (requires { x.unit; }) {
-    return x.unit;
-  } else if constexpr (requires { x.microbatch; }) {
-    return x.microbatch;
-  } else if constexpr (requires { x.pass.unit; }) {
-    return x.pass.unit;
-  } else if constexpr (requires { x.parts.front().second; }) {
-    return x.parts.empty() ? -1 : UnitOf(x.parts.front().second);
-  } else {
-    return -1;
-  }
-}
-
-template <class T>
-std::int64_t RoundOf(const T& x) {
-  if constexpr (requires { x.round.number; }) {
-    return x.round.number;
-  } else if constexpr (requires { x.round + 1; }) {
-    return x.round;
-  } else if constexpr (requires { x.parts.front().second; }) {
-    return x.parts.empty() ? -1 : RoundOf(x.parts.front().second);
-  } else {
-    return -1;
-  }
-}
-
-/// Who begins a round says what it is; so does who has its parameters updated.
+/// The step of a message, if it holds a round or an update step.
 template <class T>
 std::int64_t StepOf(const T& x) {
   if constexpr (requires { x.round.step; }) {
@@ -100,16 +73,6 @@ std::int64_t StepOf(const T& x) {
 
 template <class T, class... Ts>
 inline constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
-
-/// A message to or from a set of devices is what it is of each.
-template <class T>
-struct OfSet {
-  using Each = T;
-};
-template <class T>
-struct OfSet<ToSet<T>> : OfSet<T> {};
-template <class T>
-struct OfSet<FromSet<T>> : OfSet<T> {};
 
 template <class Message>
 constexpr MessageRole RoleOf() {
@@ -175,26 +138,9 @@ struct Types {
     const bool error = std::is_same_v<T, caf::error>;
     names.push_back(error ? "error" : NameOfType(typeid(typename OfSet<T>::Each)));
   }
-  template <class... Ts>
-  void AddAll() {
-    (Add<Ts>(), ...);
-  }
-
   Types() {
-    AddAll<caf::error, Activation, Gradient, Slice, GradientSlice, ShardArrived, SliceArrived>();
-    AddAll<ToSet<RunForward>, FromSet<ForwardDone>, ToSet<RunBackward>, FromSet<BackwardDone>,
-           ToSet<RunBackwardWeights>, FromSet<BackwardWeightsDone>, ToSet<ReduceGradients>,
-           FromSet<GradientsReduced>, ToSet<UpdateParameters>, FromSet<ParametersUpdated>,
-           ToSet<RunExchange>, FromSet<ExchangeDone>, ToSet<OffloadState>, FromSet<StateOffloaded>,
-           ToSet<RestoreState>, FromSet<StateRestored>, ToSet<Inspect>, FromSet<Inspected>,
-           ToSet<SaveShard>, ToSet<LoadShard>, FromSet<ShardStored>>();
-    AddAll<RunForward, ForwardDone, RunBackward, BackwardDone, RunBackwardWeights,
-           BackwardWeightsDone, ReduceGradients, GradientsReduced, UpdateParameters,
-           ParametersUpdated, RunExchange, ExchangeDone, OffloadState, StateOffloaded, RestoreState,
-           StateRestored, StateMoved, Inspect, Inspected, SaveShard, LoadShard, ShardStored>();
-    AddAll<RoundBegin, StageReport, Input, InputTaken, BackwardsDone, Updated, UpdateRound,
-           SquaredNorm, ApplyUpdate, UpdateDone>();
-    AddAll<RunJob, JobDone, JobFailed, StopSoon>();
+    Add<caf::error>();
+    decltype(WorkMessages() + OwnMessages())::ForEach([this]<class Message>() { Add<Message>(); });
   }
 };
 

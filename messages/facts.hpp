@@ -1,5 +1,5 @@
-// What a trace says of a message beside who sent it to whom: found in the message itself, so that
-// nobody who sends or handles one has to say it.
+// The facts about a message that a trace records besides its sender and receiver. They are read
+// from the message itself, so no sender or handler has to supply them.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,12 @@ class type_erased_tuple;
 namespace troupe {
 
 struct MessageFacts {
-  std::int64_t unit = -1;   ///< microbatch or window; -1: of none
-  std::int64_t round = -1;  ///< -1: of none, or it does not say
-  std::int64_t bytes = 0;   ///< of the tensors that it names
-  std::int64_t step = -1;   ///< training step that its round is, from 1; 0: an evaluation; -1: it
-                            ///< does not say
+  std::int64_t unit = -1;   ///< microbatch or window; -1: of no unit
+  std::int64_t round = -1;  ///< -1: of no round, or unknown
+  std::int64_t bytes = 0;   ///< of the tensors that it refers to
+  std::int64_t step = -1;   ///< training step of its round, from 1; 0: an evaluation; -1: unknown
   MessageRole role = MessageRole::kOther;
-  bool asked = false;  ///< it brings bytes of another process that were asked for
+  bool asked = false;  ///< it delivers bytes that were requested from another process
 };
 
 /// A kind of message that is traced.
@@ -31,14 +30,13 @@ struct MessageType {
   MessageFacts (*facts)(const caf::type_erased_tuple& content) = nullptr;
 };
 
-/// Null: not one that is traced. Traced are those that actors work by, and errors; not those that
-/// watch over them.
+/// Null: it is not traced. WorkMessages, OwnMessages and errors are traced; NodeMessages are not.
 const MessageType* FindMessageType(const std::type_info& type);
 /// "Activation", "RunForward", by number. A message to one device and the same to a set of them
 /// have one name.
 std::vector<std::string> MessageTypeNames();
 
-/// The same by type; that of the C++ type where it is not traced, "a message" of null.
+/// The same by type; the C++ type's name if it is not traced, "a message" for null.
 std::string MessageName(const std::type_info* type);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// What travels of the structs that messages are made of (messages/wire.hpp).
+// The fields of the structs in messages that travel between processes (messages/wire.hpp).
 #pragma once
 
 #include <tuple>
@@ -15,8 +15,9 @@ inline auto Fields(Failure& x) { return std::tie(x.kind, x.text, x.actors); }
 inline auto Fields(UnitPlace& x) { return std::tie(x.step, x.number, x.window); }
 inline auto Fields(Interval& x) { return std::tie(x.begin, x.end); }
 inline auto Fields(RowTable& x) { return std::tie(x.samples, x.rows); }
+inline auto Fields(FieldItems& x) { return std::tie(x.values, x.lengths); }
 inline auto Fields(Inputs& x) {
-  return std::tie(x.table, x.num_tokens, x.tokens, x.labels, x.content, x.images, x.positions,
+  return std::tie(x.table, x.num_tokens, x.tokens, x.labels, x.content, x.fields, x.positions,
                   x.expected);
 }
 inline auto Fields(LossSums& x) {

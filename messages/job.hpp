@@ -1,4 +1,4 @@
-// How a job starts and ends, seen from outside.
+// Messages that start and end a job.
 #pragma once
 
 #include <tuple>
@@ -7,7 +7,6 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/fields.hpp"
-#include "messages/waits.hpp"
 #include "messages/wire.hpp"
 
 namespace troupe {
@@ -26,12 +25,11 @@ struct JobFailed {
 };
 inline auto Fields(JobFailed& x) { return std::tie(x.failure); }
 
-/// Somebody asked the job to end early: finish the rounds that have begun, then no more.
+/// End the job early: complete the rounds that have begun, begin no more.
 struct StopSoon {};
 inline auto Fields(StopSoon&) { return std::tie(); }
 
-using Director =
-    caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>,
-                     caf::reacts_to<StopSoon>, caf::replies_to<ReportWaits>::with<Waits>>;
+using Director = caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>,
+                                  caf::reacts_to<StopSoon>>;
 
 }  // namespace troupe

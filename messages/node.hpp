@@ -1,6 +1,6 @@
-// What a Node is asked: to make the actors of its process, to watch over them, to end them. Every
-// process has the same JobPlan, so a request names what to make by its numbers there and brings
-// only the handles of those it will speak to.
+// Messages to a Node: create the actors of its process, watch them, end them. Every process has the
+// same JobPlan, so a request names an actor by its numbers there and carries only the handles of
+// the actors that it will send to.
 #pragma once
 
 #include <cstddef>
@@ -24,25 +24,25 @@
 
 namespace troupe {
 
-/// The answer to every request for one actor. Its interface is the one that was asked for.
+/// The answer to every request for one actor; cast it to the requested interface.
 struct Spawned {
   caf::actor actor;
 };
 inline auto Fields(Spawned& x) { return std::tie(x.actor); }
 
-/// From one Node to another, once they are connected: who I am, and where my tensors are sent.
-/// Answered with the same about the other.
+/// From one Node to another, once they are connected: the sender and the address of its tensors.
+/// Answered with the same about the receiver.
 struct Introduce {
   int process = 0;
   caf::actor node;                        ///< a Node
   std::vector<std::byte> tensor_address;  ///< of the data plane
-  bool sees_run_directory = true;         ///< process 0's, under the same path
+  bool sees_run_directory = true;         ///< that of process 0, under the same path
 };
 inline auto Fields(Introduce& x) {
   return std::tie(x.process, x.node, x.tensor_address, x.sees_run_directory);
 }
 
-/// From the process to its Node: tell me when all Nodes are known.
+/// From the process to its Node. Answered when all Nodes have introduced themselves.
 struct AwaitNodes {};
 inline auto Fields(AwaitNodes&) { return std::tie(); }
 struct NodesKnown {
@@ -58,12 +58,12 @@ struct DevicesSpawned {
 };
 inline auto Fields(DevicesSpawned& x) { return std::tie(x.devices); }
 
-/// Of a set of ranks, or of the passes of one replica of a stage.
+/// For a set of ranks, or for the passes of one replica of a stage.
 struct SpawnLockStep {
   int set = -1;  ///< JobPlan's number; -1: of a replica
   int stage = -1;
   int dp = -1;
-  std::map<int, Device> devices;  ///< by rank: all of the set
+  std::map<int, Device> devices;  ///< of the set, by rank
 };
 inline auto Fields(SpawnLockStep& x) { return std::tie(x.set, x.stage, x.dp, x.devices); }
 
@@ -73,25 +73,21 @@ struct SpawnUpdate {
 };
 inline auto Fields(SpawnUpdate& x) { return std::tie(x.update, x.devices); }
 
-/// Where a stage's output goes.
-struct OutgoingLink {
+/// The receiver of an outgoing link of a stage.
+struct LinkTarget {
   Downstream to;
-  int link = 0;      ///< the receiver's number for it
-  std::string name;  ///< the receiver's, for those who ask what a stage waits for
+  int link = 0;  ///< the receiver's number for it
 };
-inline auto Fields(OutgoingLink& x) { return std::tie(x.to, x.link, x.name); }
+inline auto Fields(LinkTarget& x) { return std::tie(x.to, x.link); }
 
 struct SpawnStage {
   int stage = 0;
   int dp = 0;
   LockStep devices;
-  std::string lock_step;  ///< what that is called
-  std::vector<OutgoingLink> out;
+  std::vector<LinkTarget> out;
   Update update;  ///< invalid when the stage has no trainable parameters
 };
-inline auto Fields(SpawnStage& x) {
-  return std::tie(x.stage, x.dp, x.devices, x.lock_step, x.out, x.update);
-}
+inline auto Fields(SpawnStage& x) { return std::tie(x.stage, x.dp, x.devices, x.out, x.update); }
 
 struct SpawnDestinationLeader {
   int link = 0;  ///< index in StageGraph::links
@@ -114,48 +110,42 @@ struct SpawnPhase {
 };
 inline auto Fields(SpawnPhase& x) { return std::tie(x.link, x.devices, x.stages); }
 
-struct FedStage {
-  Stage to;
-  std::string name;
-};
-inline auto Fields(FedStage& x) { return std::tie(x.to, x.name); }
 struct SpawnFeed {
   int module = 0;  ///< index in JobPlan::modules
   int dp = 0;
-  std::vector<FedStage> stages;
+  std::vector<Stage> stages;
 };
 inline auto Fields(SpawnFeed& x) { return std::tie(x.module, x.dp, x.stages); }
 
-/// The job is over, successfully or not: end all actors of the process. Answered when they have
-/// ended.
+/// The job is over: end all actors of the process. Answered when they have ended.
 struct EndActors {
-  Failure failure;
+  Failure failure;  ///< of the job; empty: it succeeded
 };
 inline auto Fields(EndActors& x) { return std::tie(x.failure); }
 struct ActorsEnded {};
 inline auto Fields(ActorsEnded&) { return std::tie(); }
 
-/// From the watch of the same process: this one will not answer any more.
+/// From the watch of the same process: `process` is lost and will not answer.
 struct PeerLost {
   int process = 0;
 };
 inline auto Fields(PeerLost& x) { return std::tie(x.process); }
 
-/// From the watchdog of process 0: nothing has moved anywhere for so long.
+/// From the watchdog of process 0: no process has made progress for so long.
 struct Stalled {
   std::int64_t since_ns = 0;
 };
 inline auto Fields(Stalled& x) { return std::tie(x.since_ns); }
 
-/// Somebody wants to know what everybody waits for: write it beside the traces.
+/// Write the wait lists of all actors next to the traces.
 struct TellWaits {};
 inline auto Fields(TellWaits&) { return std::tie(); }
 
-/// A Node tells itself: nobody has ended the failed job for us in time.
+/// From a Node to itself: process 0 has not ended the failed job in time.
 struct GiveUp {};
 inline auto Fields(GiveUp&) { return std::tie(); }
 
-/// One process of the job. RunJob goes to every Node, from its own process; the answer comes when
+/// One process of the job. RunJob goes to every Node, from its own process; it is answered when
 /// the job is over and all actors of the process have ended.
 using Node = caf::typed_actor<
     caf::replies_to<Introduce>::with<Introduce>, caf::replies_to<AwaitNodes>::with<NodesKnown>,

@@ -1,5 +1,5 @@
-// How a round of microbatches begins and ends: Director to stages, feeds, updates and phases.
-// Every report is the answer to a request, so nobody below the Director needs its handle.
+// Messages that begin and end a round of microbatches: Director to stages, feeds, updates and
+// phases. Every report is the answer to a request, so no actor needs the handle of the Director.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@
 namespace troupe {
 
 struct RoundBegin {
+  static constexpr RequestWords kWords{"beginning of the round", "report", RequestUnit::kRound};
   Round round;
 };
 inline auto Fields(RoundBegin& x) { return std::tie(x.round); }
 
-/// A stage's answer to RoundBegin, once its last unit of the round is behind it.
+/// A stage's answer to RoundBegin, once its last unit of the round is retired.
 struct StageReport {
   std::int64_t round = 0;
   std::int64_t busy_ns = 0;  ///< summed over the stage's shards
@@ -30,12 +31,13 @@ struct StageReport {
 };
 inline auto Fields(StageReport& x) { return std::tie(x.round, x.busy_ns, x.loss); }
 
-/// Inputs of one unit, from the Feed. The answer says that the unit's forward has run, which is
-/// the Feed's leave to bring another.
+/// Inputs of one unit, from the Feed. Answered when the unit's forward has run; then the Feed may
+/// send another.
 struct Input {
+  static constexpr RequestWords kWords{"input", "taking of the input", RequestUnit::kMicrobatch};
   std::int64_t unit = 0;
   std::shared_ptr<const Inputs> data;
-  std::vector<std::string> samples = {};  ///< their ids, for errors; empty: not known
+  std::vector<std::string> samples = {};  ///< their ids, for errors; empty: unknown
 };
 inline auto Fields(Input& x) { return std::tie(x.unit, x.data, x.samples); }
 struct InputTaken {
@@ -43,7 +45,8 @@ struct InputTaken {
 };
 inline auto Fields(InputTaken& x) { return std::tie(x.unit); }
 
-/// The bytes of one shard of an activation or gradient are in this process (a stage tells itself).
+/// From a stage to itself: the bytes of one shard of an activation or gradient have arrived in this
+/// process.
 struct ShardArrived {
   bool gradient = false;
   int link = 0;  ///< incoming for an activation, outgoing for a gradient
@@ -56,7 +59,7 @@ inline auto Fields(ShardArrived& x) {
   return std::tie(x.gradient, x.link, x.unit, x.shard, x.buffer, x.asked);
 }
 
-/// In virtual time: all that happens at this instant has been heard, decide (a stage tells itself).
+/// From a stage to itself, in virtual time: all messages of this instant are handled; decide.
 struct DecideNow {};
 inline auto Fields(DecideNow&) { return std::tie(); }
 
@@ -64,17 +67,18 @@ using Stage = Downstream::extend<caf::replies_to<RoundBegin>::with<StageReport>,
                                  caf::replies_to<Input>::with<InputTaken>,
                                  caf::reacts_to<ShardArrived>, caf::reacts_to<DecideNow>>;
 
-using Feed =
-    caf::typed_actor<caf::reacts_to<RoundBegin>, caf::replies_to<ReportWaits>::with<Waits>>;
+using Feed = caf::typed_actor<caf::reacts_to<RoundBegin>>;
 using Phase = Downstream::extend<caf::reacts_to<RoundBegin>>;
 
-/// From a stage replica to its Update: my last backward of `round` is done. The answer comes when
+/// From replica `dp` of `stage` to its Update: its last backward of `round` is done. Answered when
 /// the parameters have stepped.
 struct BackwardsDone {
+  static constexpr RequestWords kWords{"last backward", "parameter update", RequestUnit::kRound};
   std::int64_t round = 0;
-  std::string stage;  ///< the replica's actor, "stage language.s0 dp1"
+  int stage = 0;  ///< index in the StageGraph
+  int dp = 0;
 };
-inline auto Fields(BackwardsDone& x) { return std::tie(x.round, x.stage); }
+inline auto Fields(BackwardsDone& x) { return std::tie(x.round, x.stage, x.dp); }
 struct Updated {
   std::int64_t round = 0;
 };
@@ -83,10 +87,12 @@ inline auto Fields(Updated& x) { return std::tie(x.round); }
 /// From the Director to an Update: this round ends in an optimizer step. Answered with this
 /// update's share of the squared gradient norm once every replica's gradients are summed.
 struct UpdateRound {
+  static constexpr RequestWords kWords{"beginning of the update", "gradient norm",
+                                       RequestUnit::kRound};
   std::int64_t round = 0;
   UpdateStep step;
   bool wait = false;  ///< do not step before ApplyUpdate: the coefficient is not known yet
-  int place = 0;      ///< of this Update in ApplyUpdate::squared_norms
+  int place = 0;      ///< index of this Update in ApplyUpdate::squared_norms
 };
 inline auto Fields(UpdateRound& x) { return std::tie(x.round, x.step, x.wait, x.place); }
 struct SquaredNorm {
@@ -95,12 +101,13 @@ struct SquaredNorm {
 };
 inline auto Fields(SquaredNorm& x) { return std::tie(x.round, x.value); }
 
-/// From the Director: what the other Updates have answered. It does not wait for the receiver's own
-/// answer, so that the last Update to finish finds this there. Answered when the parameters have
-/// stepped. Sent (and answered) also when the step did not wait.
+/// From the Director: the answers of the other Updates. It does not wait for the receiver's own
+/// answer, so that the last Update to finish need not wait for this. Answered when the parameters
+/// have stepped. Sent (and answered) also when the step did not wait.
 struct ApplyUpdate {
+  static constexpr RequestWords kWords{"clip coefficient", "parameter update", RequestUnit::kRound};
   std::int64_t round = 0;
-  std::vector<double> squared_norms;  ///< by update; the receiver puts in its own
+  std::vector<double> squared_norms;  ///< by update; the receiver fills in its own
   double clip_norm = 0.0;             ///< 0: no clipping
 };
 inline auto Fields(ApplyUpdate& x) { return std::tie(x.round, x.squared_norms, x.clip_norm); }
@@ -110,8 +117,8 @@ struct UpdateDone {
 };
 inline auto Fields(UpdateDone& x) { return std::tie(x.round, x.busy_ns); }
 
-using Update = caf::typed_actor<
-    caf::replies_to<BackwardsDone>::with<Updated>, caf::replies_to<UpdateRound>::with<SquaredNorm>,
-    caf::replies_to<ApplyUpdate>::with<UpdateDone>, caf::replies_to<ReportWaits>::with<Waits>>;
+using Update = caf::typed_actor<caf::replies_to<BackwardsDone>::with<Updated>,
+                                caf::replies_to<UpdateRound>::with<SquaredNorm>,
+                                caf::replies_to<ApplyUpdate>::with<UpdateDone>>;
 
 }  // namespace troupe

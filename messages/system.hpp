@@ -1,4 +1,4 @@
-// The actor system of one process: CAF's, which knows our messages and where tensors are kept.
+// The configuration of a process's actor system: CAF's, with our messages and the tensor store.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 namespace troupe {
 
 struct SystemConfig : caf::actor_system_config {
-  /// `spans_processes`: load CAF's network module. It listens nowhere by itself; connections are
-  /// handed to it (actors/connections.hpp).
+  /// `spans_processes`: load CAF's network module. It does not listen; it is given connections
+  /// (actors/connections.hpp).
   SystemConfig(std::shared_ptr<TensorStore> tensor_store, bool spans_processes);
 
   std::shared_ptr<TensorStore> tensors;

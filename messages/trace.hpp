@@ -1,4 +1,4 @@
-// How the processes of a job come to note their messages (actors/message_trace.hpp).
+// The message by which the processes of a job begin to record messages (actors/message_trace.hpp).
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace troupe {
 
-/// From process 0, before any other actor is made: note messages and work from now on.
+/// From process 0, before any other actor is created: record messages and work from now on.
 struct OpenTrace {
-  std::string folder;  ///< where the file goes; empty: in memory only
+  std::string folder;  ///< of the file; empty: in memory only
 };
 inline auto Fields(OpenTrace& x) { return std::tie(x.folder); }
 struct TraceOpened {
-  std::string error;  ///< empty, or why there is no file
+  std::string error;  ///< why there is no file, or empty
 };
 inline auto Fields(TraceOpened& x) { return std::tie(x.error); }
 

@@ -1,10 +1,10 @@
-// How a message becomes bytes when its receiver lives in another process.
+// Serializes a message whose receiver is in another process.
 //
-// A message is a struct with a free function Fields(message), a std::tie of everything that
-// travels. Floating-point numbers travel as their bits (CAF 0.17.6 garbles NaN and infinity, and an
+// A message is a struct with a free function Fields(message), a std::tie of the members that
+// travel. Floating-point numbers travel as their bits (CAF 0.17.6 garbles NaN and infinity, and an
 // infinity stops its network thread for good). A Buffer travels as a reference to bytes that stay
-// where they are (transport/tensor_store.hpp). In one process nothing of this runs: messages are
-// delivered as they are.
+// in their process (transport/tensor_store.hpp). Inside one process messages are delivered without
+// serialization.
 #pragma once
 
 #include <bit>
@@ -29,7 +29,7 @@
 
 namespace troupe {
 
-/// A struct that can travel: Fields(x) gives references to its members.
+/// A struct that can travel: Fields(x) returns references to its members.
 template <class T>
 concept Travels = requires(T& x) {
   Fields(x);
@@ -42,11 +42,11 @@ TensorStore& StoreOf(caf::execution_unit* context);
 
 caf::error Broken(const char* what);
 
-/// No container of a genuine message is longer.
+/// The longest container of a valid message.
 constexpr std::uint64_t kLongest = std::uint64_t{1} << 28;
 
 template <class F>
-inline constexpr bool kWrites = F::reads_state;  // CAF's words: a serializer reads our state
+inline constexpr bool kWrites = F::reads_state;  // CAF's term: a serializer reads our state
 
 template <class T>
 inline constexpr bool kIsVector = false;
@@ -106,7 +106,7 @@ caf::error CrossVector(F& f, std::vector<E>& values) {
     return size > 0 ? f.apply_raw(size, values.data()) : caf::error();
   } else {
     for (std::uint64_t i = 0; i < size; ++i) {
-      if constexpr (!kWrites<F>) values.emplace_back();  // grows as far as the bytes really go
+      if constexpr (!kWrites<F>) values.emplace_back();  // grows only as far as there are bytes
       if (auto error = Cross(f, values[i])) return error;
     }
     return {};
@@ -209,7 +209,7 @@ caf::error Cross(F& f, T& value) {
 
 }  // namespace wire
 
-/// What CAF calls. Printing inspectors (void results) print nothing.
+/// Called by CAF. Printing inspectors (void results) print nothing.
 template <class F, Travels T>
 typename F::result_type inspect(F& f, T& message) {
   if constexpr (!std::is_void_v<typename F::result_type>) return wire::Cross(f, message);

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "trace/actor_id.hpp"
 #include "transport/group.hpp"
-#include "transport/wait.hpp"
 
 namespace troupe {
 namespace {
@@ -62,7 +62,7 @@ class ModuleShards {
     std::vector<std::string> devices;
     for (const Coordinates& at : members) {
       homes.push_back(processes_.HomeOf(RankOf(at)));
-      devices.push_back(DeviceName(RankOf(at)));
+      devices.push_back(ToString(DeviceActor(RankOf(at))));
     }
     const ProcessId self = plane_ == nullptr ? 0 : plane_->self();
     if (std::find(homes.begin(), homes.end(), self) == homes.end()) return;
@@ -135,8 +135,7 @@ int HighestRank(const Config& config) {
 }  // namespace
 
 int KeyValueSharing(const ModuleConfig& module) {
-  if (module.kind != ModuleKind::kLlama) return 1;
-  const auto kv_heads = static_cast<int>(module.llama.kv_heads);
+  const auto kv_heads = static_cast<int>(module.model->shared_kv_heads());
   const int tp = module.layout.tp;
   return tp > kv_heads && kv_heads > 0 && tp % kv_heads == 0 ? tp / kv_heads : 1;
 }

@@ -10,10 +10,10 @@
 #include <tuple>
 #include <vector>
 
-#include "cluster/process_plan.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/work_queue.hpp"
+#include "plan/process_plan.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
 #include "transport/data_plane.hpp"
@@ -21,7 +21,7 @@
 
 namespace troupe {
 
-/// One shard's views of its groups; a group of one where there is nobody to talk to.
+/// The views that one shard has of its groups; a shard without peers has a group of one.
 struct ShardGroups {
   std::unique_ptr<Communicator> tensor;     ///< the tp ranks of its stage and replica
   std::unique_ptr<Communicator> data;       ///< the replicas of its stage and tp rank
@@ -29,8 +29,7 @@ struct ShardGroups {
   std::unique_ptr<Communicator> tied;       ///< with a tied head: [first stage, last stage]
 };
 
-/// Puts something in front of a rank's view of a group: what its device does collectives with, on
-/// `lane` of its queue.
+/// Wraps a rank's view of a group so that its device runs the collectives, on `lane` of its queue.
 using DeviceGroupMaker = std::function<std::unique_ptr<Communicator>(
     int rank, std::unique_ptr<Communicator> host, const GroupNames& names, Lane lane)>;
 
@@ -45,7 +44,7 @@ class GroupTable {
   /// All ranks in this process.
   GroupTable(const Config& config, const std::shared_ptr<AbortSignal>& abort);
 
-  /// Replaces all views of a rank by what `make` makes of them. Every rank of the job calls it
+  /// Replaces all views of a rank by the results of `make`. Every rank of the job calls it
   /// once, on its own thread and before it takes any: groups come in one order that is the same in
   /// all of the job, so `make` may wait for the other members.
   void OnDevice(int rank, const DeviceGroupMaker& make);

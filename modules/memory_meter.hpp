@@ -19,15 +19,15 @@ class MemoryMeter {
   MemoryMeter(const MemoryMeter&) = delete;
   MemoryMeter& operator=(const MemoryMeter&) = delete;
   virtual ~MemoryMeter() = default;
-  /// Of the memory that `rank` computes in, whoever shares it; zeros: not known. Thread-safe.
-  /// Devices ask after every piece of work, so a microsecond is much.
+  /// The use of the memory that `rank` computes in, including the ranks that share it; zeros if
+  /// unknown. Thread-safe. Devices call it after every piece of work, so a microsecond is much.
   virtual MemoryUse UseOf(int rank) = 0;
 };
 
-/// Of a backend that computes in the process's own memory: its resident bytes, as the kernel counts
-/// them, without those that stand for memory beside a device (modules/side_memory.hpp), whichever
-/// the rank. They are looked up at most every kEveryNs, so passes that take no time do not pay for
-/// it; between two looks the answer is that of the last one.
+/// For a backend that computes in the process's own memory: its resident bytes, as the kernel
+/// counts them, without offloaded state (modules/side_memory.hpp), the same for every rank. They
+/// are read at most every kEveryNs, so that short passes do not pay for it; in between, the last
+/// value is returned.
 class ResidentMemory : public MemoryMeter {
  public:
   /// A look takes 0.9 us where it was measured: 0.4% of that time.

@@ -1,4 +1,4 @@
-// Memory beside a device's: the host's, where state lies that has left its device.
+// Host memory that holds state which has left its device.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// Bytes of this process that only stand for memory beside a device. Where the host computes it is
-/// its own device, so the kernel counts them with the rest; MemoryMeter takes them off again.
+/// Bytes of this process that hold state offloaded from a device. If the host computes, it is its
+/// own device, so the kernel counts these bytes with the rest; MemoryMeter subtracts them.
 inline std::atomic<std::int64_t>& SideMemoryBytes() {
   static std::atomic<std::int64_t> bytes = 0;
   return bytes;

@@ -10,22 +10,10 @@
 #include <vector>
 
 #include "modules/work_queue.hpp"
+#include "plan/shard_address.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
-
-/// Which shard of the job: one rank's piece of one pipeline stage of one module.
-struct ShardAddress {
-  std::string module;
-  int pp = 0;  ///< stage of the module; on the ranks with pp = this % layout.pp
-  int dp = 0;
-  int tp = 0;
-  int cp = 0;
-  int rank = 0;  ///< the device it lives on
-};
-
-/// "vision.s0 dp1 rank 5".
-std::string ToString(const ShardAddress& shard);
 
 /// Which samples the rows of a tensor belong to, in row order. Travels with every activation, so
 /// that a row that arrives in the wrong place is noticed before it is trained on.
@@ -36,15 +24,22 @@ struct RowTable {
   friend bool operator==(const RowTable&, const RowTable&) = default;
 };
 
-/// What a Feed brings for one unit of work of one data-parallel shard. Only what the module reads
-/// is filled. B samples, T tokens (the longest of them; the rest is padding), n images.
+/// The items of a field in a batch, contiguous along dimension 0 (kinds/field.hpp).
+struct FieldItems {
+  Buffer values;  ///< float32: images [n, 3, S, S], sound [sum of lengths, bins]
+  std::vector<std::int64_t> lengths;  ///< of each item along dimension 0; 1 for an image
+};
+
+/// The data of one unit of work for one data-parallel shard, as a Feed sends it. Only the fields
+/// that the module reads are filled. B samples, T tokens (the longest of them; the rest is
+/// padding).
 struct Inputs {
   RowTable table;                            ///< the samples, and the rows each gives to the output
   std::int64_t num_tokens = 0;               ///< text and image tokens of the samples, no padding
   Buffer tokens;                             ///< [B, T] int64
   Buffer labels;                             ///< [B, T] int64: the next token, -100 = no loss there
   Buffer content;                            ///< [B, T] uint8: the label is part of a content word
-  std::map<std::string, Buffer> images;      ///< by encoder: [n, 3, S, S] float32, normalised
+  std::map<std::string, FieldItems> fields;  ///< by module that reads a field
   std::map<std::string, Buffer> positions;   ///< by source module: [rows] int64, b * T + t
   std::map<std::string, RowTable> expected;  ///< by source module: the rows that must arrive
 };
@@ -111,11 +106,11 @@ struct TensorPiece {
   Shape global_shape;
   std::vector<std::int64_t> offsets;  ///< of the piece in the whole, one per dimension
   Buffer value;
-  bool owner = true;  ///< false when another shard holds the same piece and speaks for it
+  bool owner = true;  ///< false if another shard holds the same piece and reports it
 };
 
-/// Told once when a shard's state has moved, with when the copies ran, or why they did not; on any
-/// thread, and without waiting there.
+/// Called once when the state of a shard has moved, with the times of the copies or their error. It
+/// runs on any thread and must not wait there.
 using StateMovedCallback = std::function<void(const WorkTimes&)>;
 
 enum class TensorKind { kParameter, kGradient, kFirstMoment, kSecondMoment };
@@ -123,25 +118,25 @@ enum class TensorKind { kParameter, kGradient, kFirstMoment, kSecondMoment };
 class StageProgram {
  public:
   virtual ~StageProgram() = default;
-  /// Throws on wrong input; the text says what was expected and what came.
+  /// Throws on wrong input; the error names the expected and the actual input.
   virtual ForwardResult Forward(const ForwardPass& pass) = 0;
   /// Adds to the gradients of this shard's parameters.
   virtual BackwardResult Backward(const BackwardPass& pass) = 0;
-  /// The rest of a Backward that was told to split: adds to the gradients of the weights. Nothing,
-  /// where a program does all of it in Backward.
+  /// The rest of a split Backward: adds to the gradients of the weights. Does nothing in programs
+  /// that compute them in Backward.
   virtual void BackwardWeights(std::int64_t unit) { static_cast<void>(unit); }
-  /// Between a forward and its backward: begins to copy what ModuleConfig::offload says of the
-  /// state to memory beside the device, which is free for others once `done` has been called.
-  /// Returns when the copies are queued, not when they have run. Until the state is back, nothing
-  /// else may be called that needs it. `done` is not called if this throws. At once, where nothing
-  /// is to leave.
+  /// Called between a forward and its backward: begins to copy the part of the state that
+  /// ModuleConfig::offload names to host memory. Its device memory is free once `done` has been
+  /// called. Returns when the copies are queued, not when they have run. Until the state is back,
+  /// no function that needs it may be called. `done` is not called if this throws; it is called at
+  /// once if no state leaves.
   virtual void Offload(StateMovedCallback done);
-  /// Begins to bring back what has left, after `done` of its Offload; `done` is called when a
-  /// backward can run. The moments are needed by Update only: they stay away unless `moments`, and
-  /// come behind the rest then; whoever needs them waits for them.
+  /// Begins to copy the state back, after `done` of its Offload; `done` is called when a backward
+  /// can run. Only Update needs the moments: they stay away unless `moments`, and otherwise come
+  /// after the rest; functions that need them wait for them.
   virtual void Restore(bool moments, StateMovedCallback done);
-  /// Sums the gradients over replicas (and whoever else holds the same parameter), in place. On a
-  /// queue this goes on Lane::kCollectives, when all backwards are known to be done.
+  /// Sums the gradients over replicas and other holders of the same parameter, in place. On a queue
+  /// it runs on Lane::kCollectives, after all backwards are known to be done.
   virtual ReducedGradients ReduceGradients() = 0;
   /// Steps the optimizer and clears the gradients.
   virtual void Update(const UpdateStep& step) = 0;

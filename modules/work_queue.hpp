@@ -12,10 +12,10 @@
 
 namespace troupe {
 
-/// Lanes run beside each other; what is on one of them runs in the order in which it was queued.
+/// Lanes run concurrently. Work on one lane runs in the order in which it was queued.
 enum class Lane : std::uint8_t {
   kCompute,
-  kCollectives,  ///< sums of gradients, beside what other modules of the rank compute
+  kCollectives,  ///< sums of gradients, concurrent with passes of the rank's other modules
 };
 inline constexpr std::size_t kNumLanes = 2;
 
@@ -23,32 +23,31 @@ inline constexpr std::size_t kNumLanes = 2;
 struct WorkTimes {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::string error;  ///< in the device's words, where work that tells its times has failed
+  std::string error;  ///< of the device, if work that reports its times has failed
 };
 
-/// One per rank; used on that rank's thread only. What Here and Allocate give may be used by what
-/// is queued on their lane after them, and elsewhere when that has run: nothing of another lane may
-/// be used before its `done`.
+/// One per rank; used on that rank's thread only. Work that is queued later on the same lane may
+/// use the results of Here and Allocate. Other lanes may use them only after the `done` of that
+/// work.
 class WorkQueue : public RowMemory {
  public:
-  /// First on the rank's thread: what it queues from now on comes here, on kCompute unless a piece
-  /// says otherwise.
+  /// Called first on the rank's thread: work that it queues from now on goes to this queue, on
+  /// kCompute unless a piece names another lane.
   virtual void BindThread() = 0;
 
-  /// A piece of work begins here, on `lane` with all that is queued and asked for up to its End.
-  /// `name` is what the device's own tools show:
-  /// "vision.s0/microbatch 3/forward".
+  /// A piece of work begins here: everything that is queued up to its End, on `lane`. Tools of the
+  /// device show it as `name`: "vision.s0/microbatch 3/forward".
   virtual void Begin(const std::string& name, Lane lane) = 0;
-  /// It ends here. `done` is called once, when all of it has run (with "") or the device has failed
-  /// (in its words), on a thread that must not wait nor queue work: it sends a message. Empty:
-  /// nobody asks, since queueing it has failed halfway.
+  /// The piece ends here. `done` is called once, with "" when all of it has run, or with the error
+  /// of the device. Its thread must neither wait nor queue work: it sends a message. `done` is
+  /// empty if queueing has failed halfway.
   virtual void End(std::function<void(const std::string& error)> done) = 0;
-  /// When the oldest piece of a lane ran that is done and has not been asked for. Once for each
-  /// `done`.
+  /// Returns the times of the oldest finished piece of a lane that have not been taken yet. Called
+  /// once for each `done`.
   virtual WorkTimes TakeTimes(Lane lane) = 0;
 
-  /// Blocks until all that is queued has run; throws what a device that failed says. For what the
-  /// host reads itself: checkpoints, inspections.
+  /// Blocks until all queued work has run; throws the error of a device that failed. Needed before
+  /// the host reads tensors itself: checkpoints, inspections.
   virtual void Synchronize() = 0;
 };
 

@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-/// Passes everything on to another program. Whoever watches or disturbs one overrides what it is
-/// about.
+/// Forwards every call to another program. Classes that observe or disturb a program override the
+/// calls that concern them.
 class WrappedProgram : public StageProgram {
  public:
   explicit WrappedProgram(std::unique_ptr<StageProgram> inner) : program(std::move(inner)) {}

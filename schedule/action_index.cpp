@@ -40,11 +40,11 @@ void ActionIndex::AddRow(std::size_t row) {
                  std::to_string(home);
       return;
     }
-    if (action.unit < 0) continue;  // sharding may come and go
+    if (action.unit < 0) continue;  // sharding may repeat
     const auto [entry, added] =
         places_.emplace(KeyOf(action.kind, action.stage, action.unit), here);
     if (added) continue;
-    problem_ = Where(here) + " again, first in " + Behind(entry->second);
+    problem_ = Where(here) + " again, first in " + Describe(entry->second);
     return;
   }
 }
@@ -63,7 +63,7 @@ void ActionIndex::LinkStages() {
 
 void ActionIndex::FindMissing() {
   if (units_ == 0) problem_ = "expected passes such as 0F0, got none";
-  // Ends at the first that is missing, so it takes no longer than there are actions.
+  // Stops at the first missing action, so it takes time linear in the number of actions.
   for (int stage = 0; stage < stages_; ++stage) {
     for (std::int64_t unit = 0; unit < units_ && problem_.empty(); ++unit) FindMissing(stage, unit);
     if (!problem_.empty()) return;
@@ -81,9 +81,10 @@ void ActionIndex::FindMissing(int stage, std::int64_t unit) {
     problem_ =
         "incomplete: no row has " + text(ActionKind::kBackward) + " or " + text(ActionKind::kInput);
   } else if (whole && (input || weight)) {
-    problem_ = Where(input ? *input : *weight) + ", but " + Behind(*whole) + " is the whole of it";
+    problem_ =
+        Where(input ? *input : *weight) + ", but " + Describe(*whole) + " is the whole of it";
   } else if (input && !weight) {
-    problem_ = "incomplete: no row has " + text(ActionKind::kWeight) + ", and " + Behind(*input) +
+    problem_ = "incomplete: no row has " + text(ActionKind::kWeight) + ", and " + Describe(*input) +
                " is only a part";
   }
 }
@@ -93,7 +94,7 @@ std::string ActionIndex::Where(const Place& place) const {
          ToString(At(place));
 }
 
-std::string ActionIndex::Behind(const Place& place) const {
+std::string ActionIndex::Describe(const Place& place) const {
   return ToString(At(place)) + " (row " + std::to_string(place.row) + " column " +
          std::to_string(At(place).column) + ")";
 }
@@ -104,13 +105,14 @@ std::optional<Place> ActionIndex::Find(ActionKind kind, int stage, std::int64_t 
   return found->second;
 }
 
-/// What gives the gradient of the stage's input: its backward, or that part of it.
+/// The pass that computes the gradient of the stage's input: its backward, or that part of it.
 std::optional<Place> ActionIndex::FindBackward(int stage, std::int64_t unit) const {
   const auto whole = Find(ActionKind::kBackward, stage, unit);
   return whole ? whole : Find(ActionKind::kInput, stage, unit);
 }
 
-/// The passes of the stages before (after) that a forward (backward) needs, or what receives them.
+/// Adds the passes of the previous (next) stages that a forward (backward) needs, or their
+/// receives.
 void ActionIndex::NeedFrom(const Place& place, bool forward, Needs& needs) const {
   const Action& action = At(place);
   const auto& neighbours = forward ? before_ : after_;
@@ -129,14 +131,14 @@ void ActionIndex::NeedFrom(const Place& place, bool forward, Needs& needs) const
   }
 }
 
-/// The sends of other rows that a receive needs.
+/// Adds the sends of other rows that a receive needs.
 void ActionIndex::NeedSent(const Place& place, bool forward, Needs& needs) const {
   const Action& action = At(place);
   const auto& neighbours = forward ? before_ : after_;
   const auto found = neighbours.find(action.stage);
   const ActionKind send = forward ? ActionKind::kSendForward : ActionKind::kSendBackward;
   if (found == neighbours.end()) {
-    needs.lacking = Where(place) + ", but nobody would send it";
+    needs.lacking = Where(place) + ", but no stage sends it";
     return;
   }
   for (const int other : found->second) {

@@ -1,4 +1,4 @@
-// Where every action of a table stands, and what must be over before it.
+// Indexes the actions of a table: the place of each, and the actions that must end before it.
 #pragma once
 
 #include <cstddef>
@@ -20,22 +20,22 @@ class ActionIndex {
     std::size_t index = 0;  ///< into the row's actions
   };
 
-  /// `table` must outlive it. problem() says what is wrong: an action given twice, a stage on two
-  /// rows, passes that no row has.
+  /// `table` must outlive it. problem() returns the first fault: an action given twice, a stage on
+  /// two rows, passes missing from all rows; empty: none.
   explicit ActionIndex(const ActionTable& table);
   const std::string& problem() const { return problem_; }
 
   int num_stages() const { return stages_; }
   std::int64_t num_units() const { return units_; }
   const Action& At(const Place& place) const { return table_.rows[place.row][place.index]; }
-  std::string Where(const Place& place) const;   ///< "row 2 column 14: 3B5"
-  std::string Behind(const Place& place) const;  ///< "3B5 (row 2 column 14)"
+  std::string Where(const Place& place) const;     ///< "row 2 column 14: 3B5"
+  std::string Describe(const Place& place) const;  ///< "3B5 (row 2 column 14)"
 
   struct Needs {
     std::vector<Place> places;
-    std::string lacking;  ///< "row 1 column 3: 3F5 without 3RECV_F5"; empty: nothing
+    std::string lacking;  ///< "row 1 column 3: 3F5 without 3RECV_F5"; empty: none
   };
-  /// What the action needs. Where the file says what is sent and received, that is part of it.
+  /// The actions that must end before this one, including sends and receives if the file has any.
   Needs NeedsOf(const Place& place) const;
 
  private:
@@ -52,7 +52,7 @@ class ActionIndex {
   std::string problem_;
   int stages_ = 0;
   std::int64_t units_ = 0;
-  bool communicates_ = false;        ///< what crosses ranks is written down
+  bool communicates_ = false;        ///< the file has sends and receives
   std::map<int, std::size_t> home_;  ///< by stage: its row
   std::map<int, std::vector<int>> before_;
   std::map<int, std::vector<int>> after_;

@@ -37,7 +37,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-/// At most 40 characters of what came from outside, without anything a terminal would act on.
+/// At most 40 characters of untrusted text, without control characters.
 std::string Quoted(std::string_view text) {
   std::string shown(text.substr(0, 40));
   std::ranges::replace_if(
@@ -45,7 +45,7 @@ std::string Quoted(std::string_view text) {
   return "\"" + shown + (text.size() > 40 ? "...\"" : "\"");
 }
 
-/// The number that `text` begins with, which is taken away.
+/// Removes the number at the beginning of `text` and returns it.
 std::optional<std::int64_t> TakeNumber(std::string_view& text, std::int64_t largest) {
   std::int64_t number = 0;
   const std::string_view digits = text.substr(0, text.find_first_not_of(kDigits));
@@ -66,10 +66,10 @@ Action ParseAction(std::string_view text, int column) {
   const std::string_view word = rest.substr(0, rest.find_first_of(kDigits));
   rest.remove_prefix(word.size());
   const auto found = std::ranges::find(kWords, word, &Word::text);
-  if (found == kWords.end()) Refuse("F, B, I, W, SEND_F, ... behind the stage, as in 0F3", text);
+  if (found == kWords.end()) Refuse("F, B, I, W, SEND_F, ... after the stage, as in 0F3", text);
   Action action{found->kind, static_cast<int>(*stage), -1, column};
   if (OfWholeStage(action.kind)) {
-    if (!rest.empty()) Refuse("nothing behind " + std::string(word), text);
+    if (!rest.empty()) Refuse("nothing after " + std::string(word), text);
     return action;
   }
   const auto unit = TakeNumber(rest, kMaxUnit);
@@ -126,7 +126,7 @@ void ParseLinks(std::string_view text, ActionTable& table) {
   }
 }
 
-/// Comments that say something are read, all others skipped.
+/// Reads comments with names or links, and ignores all others.
 void ParseComment(std::string_view line, ActionTable& table) {
   std::string_view text = Trimmed(line.substr(1));
   if (text.starts_with("links ")) return ParseLinks(text.substr(6), table);

@@ -3,13 +3,13 @@
 //
 //   0F3   forward of microbatch 3 on stage 0            0B3   backward, inputs and weights
 //   0I3   the inputs' part of a backward                0W3   the weights' part
-//   0SEND_F3 0RECV_F3 0SEND_B3 0RECV_B3                 what crosses to another rank
-//   0UNSHARD 0RESHARD 0REDUCE_GRAD                      of a stage as a whole
-//   (0F1;1B0)OVERLAP_F_B                                several in one slot
+//   0SEND_F3 0RECV_F3 0SEND_B3 0RECV_B3                 transfers to and from another rank
+//   0UNSHARD 0RESHARD 0REDUCE_GRAD                      actions on a whole stage
+//   (0F1;1B0)OVERLAP_F_B                                several actions in one slot
 //   (blank)                                             a bubble
 //
-// Ours besides: lines that begin with # are comments; "# stage 0 = vision.s0" names a stage, and
-// "# links 0>2 1>2" says which stages feed which where they are not one chain.
+// Our extensions: lines that begin with # are comments; "# stage 0 = vision.s0" names a stage, and
+// "# links 0>2 1>2" lists the links between stages that are not one chain.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ bool Computes(ActionKind kind);
 struct Action {
   ActionKind kind = ActionKind::kForward;
   int stage = 0;
-  std::int64_t unit = -1;  ///< microbatch; -1: of the stage as a whole
+  std::int64_t unit = -1;  ///< microbatch; -1: the whole stage
   int column = 0;          ///< cell of its row, from 0, blanks counted
   friend bool operator==(const Action&, const Action&) = default;
 };
@@ -53,16 +53,16 @@ std::string ToString(const Action& action);  ///< "3SEND_F5"
 
 struct ActionTable {
   std::vector<std::vector<Action>> rows;   ///< by rank
-  std::map<int, std::string> names;        ///< by stage, where the file says
+  std::map<int, std::string> names;        ///< by stage, if the file names it
   std::vector<std::pair<int, int>> links;  ///< from, to; empty: each stage feeds the next
 
-  /// "stage 3", or "language.s1" where it has a name.
+  /// "language.s1", or "stage 3" without a name.
   std::string NameOf(int stage) const;
-  /// What the names have before their last dot, by the alphabet: "language", "vision".
+  /// The names up to their last dot, sorted: "language", "vision".
   std::vector<std::string> NamedModules() const;
 };
 
-/// Stages, microbatches and ranks beyond these are refused: files come from outside.
+/// Larger numbers in files are refused.
 inline constexpr int kMaxStage = 65'535;
 inline constexpr std::int64_t kMaxUnit = 1'000'000;
 
@@ -70,7 +70,7 @@ inline constexpr std::int64_t kMaxUnit = 1'000'000;
 /// from 0: a row is a rank.
 ActionTable ParseActionTable(std::string_view text);
 
-/// What ParseActionTable reads: the names and links as comments, then a line per row.
+/// The text that ParseActionTable reads: names and links as comments, then a line per row.
 std::string ToCsv(const ActionTable& table);
 
 }  // namespace troupe

@@ -19,7 +19,7 @@ std::vector<DeviceOrder> ParseCsvOrders(const std::string& text) {
   for (const auto& row : table.rows) {
     DeviceOrder& order = orders.emplace_back();
     for (const Action& action : row) {
-      if (!Computes(action.kind)) continue;  // what moves tensors, stages do of themselves
+      if (!Computes(action.kind)) continue;  // stages move tensors automatically
       const PassKind kind = action.kind == ActionKind::kForward  ? PassKind::kForward
                             : action.kind == ActionKind::kWeight ? PassKind::kWeight
                                                                  : PassKind::kBackward;

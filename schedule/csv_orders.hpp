@@ -1,7 +1,6 @@
-// Orders of ranks from a table of actions (action_table.hpp, the grammar of PyTorch's pipelining):
-// its passes; what is sent, received and sharded, stages do of themselves.
-//
-// docs/schedules.md has the whole story.
+// Reads orders of ranks from a table of actions (action_table.hpp, the grammar of PyTorch's
+// pipelining). Uses only its passes; stages send, receive and shard automatically. See
+// docs/schedules.md.
 #pragma once
 
 #include <string>
@@ -11,12 +10,12 @@
 
 namespace troupe {
 
-/// By rank. Where a stage has I or W anywhere, its B are written as their two parts, so that its
-/// backwards are split throughout. Throws std::invalid_argument: as ParseActionTable. Whether
-/// anybody can follow the orders is WhyNoOrders's question.
+/// By rank. If a stage has I or W anywhere, its B become I and W, so that all its backwards are
+/// split. Throws std::invalid_argument like ParseActionTable. WhyNoOrders checks the orders
+/// themselves.
 std::vector<DeviceOrder> ParseCsvOrders(const std::string& text);
 
-/// The same as text, a row each, without blanks: what ParseCsvOrders reads.
+/// The text that ParseCsvOrders reads: one row per order, without blanks.
 std::string ToCsv(const std::vector<DeviceOrder>& orders);
 
 }  // namespace troupe

@@ -89,7 +89,7 @@ std::string ToText(const Drawing& drawing, int width) {
   last.replace(columns - std::min(columns, end.size()), end.size(), end);
   text += std::string(name_width + 2, ' ') + last + "  bubble\n";
   text += std::string(name_width + 2, ' ') +
-          "- forward  = backward  ~ weights, each behind its microbatch\n";
+          "- forward  = backward  ~ weights, each after its microbatch\n";
   const bool chunks = std::ranges::any_of(drawing.rows, [](const DrawnRow& row) {
     return std::ranges::any_of(row.passes, [](const DrawnPass& p) { return p.chunk > 0; });
   });

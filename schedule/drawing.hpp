@@ -1,4 +1,4 @@
-// A simulated schedule as a picture: a row per device, time to the right.
+// Draws a simulated schedule: a row per device, time to the right.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace troupe {
 
 struct DrawnPass {
   int stage = 0;  ///< index in the StageGraph
-  int chunk = 0;  ///< place of the stage among those of its device
+  int chunk = 0;  ///< index of the stage among those of its device
   TimedPass timed;
 };
 
 struct DrawnRow {
-  std::string name;               ///< "vision.s0"; "language.s0,s2" where stages share a device
+  std::string name;               ///< "vision.s0"; "language.s0,s2" if stages share a device
   std::vector<DrawnPass> passes;  ///< by begin
-  double bubble = 0.0;            ///< share of the makespan in which nothing runs
-  std::int64_t warmup_ns = 0;     ///< when its first backward begins
+  double bubble = 0.0;            ///< idle share of the makespan
+  std::int64_t warmup_ns = 0;     ///< begin of its first backward
 };
 
 struct Drawing {
@@ -34,16 +34,17 @@ struct Drawing {
 Drawing DrawingOf(const StageGraph& graph, const Schedule& schedule, const Simulation& simulation,
                   std::string title);
 
-/// At most `width` characters a line, names included, as long as that leaves each device 20.
-/// Forwards are their microbatch and "-", backwards "=", weights "~"; "." and ":" in every second
-/// stage of a device. A microbatch of two digits needs a pass of two characters.
+/// At most `width` characters a line, names included, but at least 20 for each device. A pass is
+/// its microbatch followed by "-" for forwards, "=" for backwards, "~" for weights; "." and ":"
+/// replace the first two in every second stage of a device. A microbatch of two digits needs a pass
+/// of two characters.
 std::string ToText(const Drawing& drawing, int width = 110);
 
-/// One file without links: hover over a pass for its times.
+/// One self-contained file; hovering over a pass shows its times.
 std::string ToSvg(const Drawing& drawing);
 
-/// The order of every device as a table. Everything that a cell needs is in an earlier column;
-/// blank cells are bubbles if all passes took equally long.
+/// The order of every device as a table. All needs of a cell are in earlier columns;
+/// blank cells are the bubbles of equally long passes.
 ActionTable ToTable(const Drawing& drawing, const StageGraph& graph);
 
 }  // namespace troupe

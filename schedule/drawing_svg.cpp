@@ -138,7 +138,7 @@ class SvgWriter {
         Formatted("<text x=\"%.1f\" y=\"%.1f\">ms</text>\n", left_ + kPlot + 6.0, bottom + 18.0);
     text_ += Formatted(
         "<text x=\"%.1f\" y=\"%.1f\">F forward (light), B backward (full), W weights "
-        "(grey); grey behind them: warm-up; one hue for each microbatch</text>\n",
+        "(grey); grey background: warm-up; one hue for each microbatch</text>\n",
         left_, bottom + 40.0);
   }
 

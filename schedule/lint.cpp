@@ -16,7 +16,7 @@ std::int64_t CostOf(ActionKind kind) {
   return kind == ActionKind::kBackward ? 2 : 1;
 }
 
-/// Runs a table, every row as far as it goes.
+/// Runs a table, every row as far as possible.
 class TableRun {
  public:
   using Cost = std::int64_t (*)(ActionKind);
@@ -30,7 +30,7 @@ class TableRun {
     waiting_.resize(rows_.size());
   }
 
-  /// Empty, or why some row cannot go on.
+  /// The reason why a row cannot continue; empty: all rows have ended.
   std::string Run() {
     for (std::size_t row = 0; row < rows_.size(); ++row) runnable_.push_back(row);
     while (!runnable_.empty() && problem_.empty()) {
@@ -57,34 +57,34 @@ class TableRun {
 
   struct Row {
     const std::vector<Action>* actions = nullptr;
-    std::size_t next = 0;           ///< the action it stands at
-    std::vector<Place> needs = {};  ///< of that action
-    std::size_t met = 0;            ///< of them, over
-    bool asked = false;             ///< `needs` are those of `next`
-    std::int64_t begin = 0;         ///< of that action, as far as known
-    std::int64_t end = 0;           ///< of all before it
+    std::size_t next = 0;           ///< the current action
+    std::vector<Place> needs = {};  ///< of the current action
+    std::size_t met = 0;            ///< number of needs that have ended
+    bool has_needs = false;         ///< `needs` belongs to `next`
+    std::int64_t begin = 0;         ///< lower bound for the current action
+    std::int64_t end = 0;           ///< end of the previous actions
   };
 
-  /// Runs what `row` can run.
+  /// Runs all actions of a row that can run.
   void Advance(std::size_t number) {
     Row& row = rows_[number];
     for (; row.next < row.actions->size(); ++row.next) {
       const Place here{number, row.next};
-      if (!row.asked) {
+      if (!row.has_needs) {
         ActionIndex::Needs needs = index_.NeedsOf(here);
         problem_ = needs.lacking;
         if (!problem_.empty()) return;
         row.needs = std::move(needs.places);
         row.met = 0;
         row.begin = row.end;
-        row.asked = true;
+        row.has_needs = true;
       }
       for (; row.met < row.needs.size(); ++row.met) {
         const Place& need = row.needs[row.met];
         if (EndOf(need) == kNotOver) return Wait(here, need);
         row.begin = std::max(row.begin, EndOf(need));
       }
-      row.asked = false;
+      row.has_needs = false;
       row.end = row.begin + cost_(index_.At(here).kind);
       Complete(here, row.end);
     }
@@ -106,8 +106,8 @@ class TableRun {
     waiting_[here.row].erase(woken);
   }
 
-  /// Every row that stands still waits for one further on in a row that stands still, too: going
-  /// from one to the next must come back to where it has been.
+  /// Every blocked row waits for a later action of another blocked row, so following the waits must
+  /// return to a row already seen.
   std::string Circle(std::size_t row) const {
     std::set<std::size_t> been;
     while (been.insert(row).second) row = rows_[row].needs[rows_[row].met].row;
@@ -119,7 +119,7 @@ class TableRun {
       const Place& awaited = rows_[row].needs[rows_[row].met];
       if (shown < kShown) {
         text += (shown == 0 ? "" : ", ") + index_.Where({row, rows_[row].next}) + " waits for " +
-                index_.Behind(awaited);
+                index_.Describe(awaited);
       }
       ++shown;
       row = awaited.row;
@@ -137,7 +137,7 @@ class TableRun {
   std::string problem_;
 };
 
-/// Most microbatches that each row keeps. Empty, or where it keeps more than it may.
+/// Computes the most microbatches that each row keeps. Returns the first excess; empty: none.
 std::string CountActivations(const ActionTable& table, const ActionIndex& index,
                              std::int64_t max_activations, TableFacts& facts) {
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
@@ -149,7 +149,7 @@ std::string CountActivations(const ActionTable& table, const ActionIndex& index,
       if (kind == ActionKind::kBackward || kind == ActionKind::kWeight) --kept;
       peak = std::max(peak, kept);
       if (max_activations <= 0 || kept <= max_activations) continue;
-      return index.Where({row, i}) + " is kept beside " + std::to_string(kept - 1) +
+      return index.Where({row, i}) + " is kept with " + std::to_string(kept - 1) +
              " others, expected at most " + std::to_string(max_activations) + " in all";
     }
     facts.peak_activations.push_back(peak);

@@ -1,7 +1,7 @@
-// What is wrong with a table of actions: where it would deadlock, what is missing, what it keeps.
+// Checks a table of actions for deadlocks, missing actions and too many kept activations.
 //
-// Costs are units: F 1, I 1, W 1, B 2; what is sent, received and sharded takes no time, actions of
-// one cell run one after the other. A send never waits, a receive waits for it.
+// Costs are units: F 1, I 1, W 1, B 2. Sending, receiving and sharding take no time. Actions of one
+// cell run one after the other. A send never waits; a receive waits for its send.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace troupe {
 
-/// What a table that can run is.
+/// Properties of a table that can run.
 struct TableFacts {
   int ranks = 0;
   int stages = 0;
   std::int64_t microbatches = 0;
   std::int64_t makespan = 0;                   ///< in units
-  double bubble = 0.0;                         ///< share of all ranks' time in which nothing runs
+  double bubble = 0.0;                         ///< idle share of all ranks' time
   std::vector<std::int64_t> peak_activations;  ///< by rank: microbatches kept, summed over stages
 };
 
 struct LintResult {
   std::string problem;  ///< one line, "row 2 column 14: 3B5 before 3F5"; empty: it can run
-  TableFacts facts;     ///< when it can run
+  TableFacts facts;     ///< if it can run
 };
 
-/// `max_activations` per rank; 0 = any. Takes time in proportion to the number of actions.
+/// `max_activations` per rank; 0: no limit. Takes time linear in the number of actions.
 LintResult Lint(const ActionTable& table, std::int64_t max_activations = 0);
 
-/// Gives every action the first column behind all that it needs, one slot for each pass. Returns
-/// the problem and leaves the table as it is where there is one.
+/// Moves every action to the first column after all its needs, one slot for each pass. If there is
+/// a problem, returns it and leaves the table unchanged.
 std::string AlignColumns(ActionTable& table);
 
 }  // namespace troupe

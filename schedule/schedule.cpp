@@ -11,7 +11,7 @@ std::string Where(std::size_t device, const StagePass& at) {
          std::to_string(at.stage);
 }
 
-/// Empty, or why `pass` may not be the next of a stage whose passes so far are in `c`.
+/// The reason why `pass` may not follow the passes counted in `c`; empty: it may.
 std::string WhyNotNext(const StageCounters& c, const Pass& pass) {
   const std::int64_t next = pass.kind == PassKind::kForward    ? c.forwards
                             : pass.kind == PassKind::kBackward ? c.backwards

@@ -1,9 +1,9 @@
-// A whole schedule: the rule of every stage, which stages share a device, and the orders of devices
-// that have one.
+// A whole schedule: the rule of every stage, the stages that share a device, and the orders of
+// devices.
 //
-// Stages of one device (the virtual stages of an interleaved pipeline) decide each for itself; the
-// device then runs what they ask for in the order they ask, or, if it has an order, in that order,
-// which holds a command back until its turn.
+// Stages of one device (the virtual stages of an interleaved pipeline) decide independently. A
+// device runs their passes in the order of the commands. If it has an order, it holds each command
+// back until its turn.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,23 @@ struct StagePass {
   friend bool operator==(const StagePass&, const StagePass&) = default;
 };
 
-/// What one device runs in every round, units counted from the round's first.
+/// The passes of one device in every round, units counted from the round's first.
 using DeviceOrder = std::vector<StagePass>;
 
 struct Schedule {
   std::vector<StageRule> rules = {};     ///< by stage
-  std::vector<bool> runs_backward = {};  ///< by stage; empty = all do
-  std::vector<int> devices = {};         ///< by stage, from 0; empty = every stage has its own
-  std::vector<DeviceOrder> orders = {};  ///< by device; empty = there are none; so may one be
-  /// In simulations: how long a tensor takes over each link, in either direction; empty = no time.
+  std::vector<bool> runs_backward = {};  ///< by stage; empty: all do
+  std::vector<int> devices = {};         ///< by stage, from 0; empty: one device per stage
+  std::vector<DeviceOrder> orders = {};  ///< by device; empty, or an empty entry: no order
+  /// In simulations: transit time over each link, in either direction; empty: no time.
   std::vector<std::int64_t> link_ns = {};
 };
 
-/// 1f1b on every stage, a device each. `limits` by stage.
+/// 1f1b with one device per stage. `limits` by stage.
 Schedule OneForwardOneBackward(const std::vector<std::int64_t>& limits);
 
-/// zb-h1 of the stages of one module with `limits`: the largest is what each may keep.
+/// zb-h1 for the stages of one module with `limits`: each stage may keep as many units as the
+/// largest limit.
 std::vector<StageRule> ZbH1Rules(const std::vector<std::int64_t>& limits);
 
 /// Interleaved 1F1B of arXiv:2104.04473, as Megatron-LM runs it: `pp` devices with `chunks` stages
@@ -46,11 +47,12 @@ std::vector<StageRule> ZbH1Rules(const std::vector<std::int64_t>& limits);
 /// Throws std::invalid_argument: `microbatches` not a multiple of `pp`, anything below 1.
 std::vector<DeviceOrder> InterleavedOrders(int pp, int chunks, std::int64_t microbatches);
 
-/// The part of `order` that is `stage`'s, as a rule.
+/// The passes of `stage` in `order`, as a rule.
 StageRule OrderedRule(const DeviceOrder& order, int stage);
 
-/// Empty, or why `orders` are none of `pp` devices with stage k of `stages` on device k % pp and
-/// `microbatches` units: a pass on the wrong device, missing, given twice or out of turn.
+/// Returns why `orders` are not valid orders for one round of `microbatches` units, with stage k of
+/// `stages` on device k % orders.size(): a pass on the wrong device, missing, given twice or out of
+/// turn. Empty if they are valid.
 std::string WhyNoOrders(const std::vector<DeviceOrder>& orders, int stages,
                         std::int64_t microbatches);
 

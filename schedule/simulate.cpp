@@ -12,25 +12,25 @@
 namespace troupe {
 namespace {
 
-/// A pass that is running, and when it ends; or a tensor on its way, and when it is there.
+/// The end of a running pass, or the arrival of a tensor in transit.
 struct Ending {
   std::int64_t at_ns = 0;
   int stage = 0;
   Pass pass;
-  int link = -1;        ///< that the tensor comes over; -1: it is a pass
-  bool answer = false;  ///< a gradient that comes back
+  int link = -1;        ///< the link of the tensor; -1: a pass
+  bool answer = false;  ///< the tensor is a gradient
 };
 
 struct Later {
   bool operator()(const Ending& a, const Ending& b) const { return a.at_ns > b.at_ns; }
 };
 
-/// What one device has been told and has not begun.
+/// The commands that one device has received and not begun.
 struct DeviceQueue {
   bool busy = false;
   std::deque<StagePass> commands;
-  const DeviceOrder* order = nullptr;  ///< null: as they come
-  std::size_t turn = 0;                ///< place in the order
+  const DeviceOrder* order = nullptr;  ///< null: first in, first out
+  std::size_t turn = 0;                ///< position in the order
 };
 
 class Simulator {
@@ -86,7 +86,7 @@ class Simulator {
     return schedule_.runs_backward.empty() || schedule_.runs_backward[At(stage)];
   }
 
-  /// Lets every stage that learned something decide, and every device begin what it may.
+  /// Lets every affected stage decide, and every device begin its next command.
   void DecideAll(std::int64_t now_ns) {
     std::set<int> devices;
     for (const int stage : std::exchange(touched_, {})) {
@@ -147,7 +147,7 @@ class Simulator {
     touched_.insert(next);
   }
 
-  /// Something goes over the link, now or in the time that it takes.
+  /// Sends a tensor over the link; it arrives now, or after the link's time.
   void Send(int link, bool answer, std::int64_t now_ns) {
     const std::int64_t takes_ns = schedule_.link_ns.empty() ? 0 : schedule_.link_ns[At(link)];
     if (takes_ns > 0) {
@@ -191,7 +191,7 @@ class Simulator {
       const StageCounters& c = counters_[At(stage)];
       const StageRule& rule = schedule_.rules[At(stage)];
       if (c.busy || AllStarted(c, rule)) continue;
-      // Ask the rule what it would run if everything were there.
+      // Evaluate the rule as if all inputs had arrived.
       StageCounters all = c;
       all.activations = all.gradients = c.horizon;
       const auto next = NextPass(all, rule);
@@ -209,10 +209,10 @@ class Simulator {
   const Schedule& schedule_;
   const PassDuration& duration_;
   std::vector<StageCounters> counters_;
-  std::vector<std::int64_t> arrived_;   ///< by link: activations that came over it
-  std::vector<std::int64_t> answered_;  ///< by link: gradients that came back over it
+  std::vector<std::int64_t> arrived_;   ///< by link: activations received
+  std::vector<std::int64_t> answered_;  ///< by link: gradients returned
   std::vector<DeviceQueue> queues_;     ///< by device
-  std::set<int> touched_;               ///< stages that learned something since they decided
+  std::set<int> touched_;               ///< stages affected by events since their last decision
   std::priority_queue<Ending, std::vector<Ending>, Later> running_;
   Simulation result_;
 };
@@ -228,7 +228,7 @@ void Check(const StageGraph& graph, const Schedule& schedule, std::int64_t micro
   ExpectPerStage(schedule.rules.size(), stages, "limits");
   if (!schedule.devices.empty()) ExpectPerStage(schedule.devices.size(), stages, "devices");
   if (!schedule.runs_backward.empty()) {
-    ExpectPerStage(schedule.runs_backward.size(), stages, "answers whether a stage runs backward");
+    ExpectPerStage(schedule.runs_backward.size(), stages, "entries in runs_backward");
   }
   for (const StageRule& rule : schedule.rules) {
     if (rule.limit >= 1) continue;
@@ -282,7 +282,7 @@ std::int64_t PeakInFlight(const Simulation& simulation, int stage) {
   const PassKind last = split ? PassKind::kWeight : PassKind::kBackward;
   std::int64_t kept = 0;
   std::int64_t peak = 0;
-  for (const TimedPass& timed : passes) {  // one at a time, so that the order says it all
+  for (const TimedPass& timed : passes) {  // one at a time, so their order suffices
     if (timed.pass.kind == PassKind::kForward) peak = std::max(peak, ++kept);
     if (timed.pass.kind == last) --kept;
   }

@@ -32,7 +32,7 @@ Choice NextGpipe(const StageCounters& c) {
 
 Choice NextZbH1(const StageCounters& c, const StageRule& rule) {
   if (!rule.splits_backward) return Next1F1B(c, rule.limit);
-  // Never by what happens to be there: see the header.
+  // The order must not depend on arrivals; see the header.
   const std::int64_t owed = c.backwards - c.weights;
   if (owed > rule.weight_limit - rule.limit) return Weights(c);
   if (c.forwards < c.horizon && c.forwards - c.backwards < rule.limit) {

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Runs what the documentation tells a reader to run: every command in a ```sh block of README.md
-# and docs/*.md, each file in a copy of the checkout of its own.
+# Runs the commands of the documentation: every command in a ```sh block of README.md
+# and docs/*.md, each file in a separate copy of the checkout.
 #   tools/check_docs.sh BUILD_FOLDER [FILE...]
-#
-# - A command must exit with 0, or with N where its line ends in "# exit N".
-# - An ```output block right behind an ```sh block is what that block prints, both streams together;
-#   "..." in it stands for anything.
+# - A command must exit with 0, or with N if its line ends in "# exit N".
+# - An ```output block right after an ```sh block is the expected output of that block, both streams
+#   together; "..." in it matches anything.
 # - Lines that begin with make, git or cd troupe are skipped: they build, and CI runs them itself.
-# - "port=N" sets port to a port that is free, so that checks do not meet on one machine.
-# - A comment from "<!-- sh" to "-->" is an sh block that readers do not see: what stands in for a
-#   launcher, say.
+# - "port=N" sets port to a free port, so that concurrent checks on one machine do not collide.
+# - A comment from "<!-- sh" to "-->" is an sh block that readers do not see, for example an emulated
+#   launcher.
 # One command per line (a backslash at its end joins the next); blocks of a file share one shell.
 set -u
 
@@ -58,18 +57,18 @@ block == "output" { expected = expected $0 "\n" }
 block == "" && !/^ *$/ { after_sh = 0 }
 AWK
 
-# What the scripts call. Descriptor 3 is the reader's terminal; the commands write into a file.
+# Functions that the scripts call. Descriptor 3 is the terminal; the commands write into a file.
 cat > "$scratch/verbs.sh" <<'SH'
 failures=0
 fail() { printf 'FAILED %s:%s: %s\n' "$doc" "$1" "$2" >&3; failures=$((failures + 1)); }
 begin_block() { exec > "$output" 2>&1; }
 end_block() { exec >&3 2>&3; }
-announce() { began=$SECONDS; told=$2; }
+announce() { began=$SECONDS; command=$2; }
 judge() {
   if [ "$3" -eq "$2" ]; then
-    printf '%3d s  %s:%s  %s\n' $((SECONDS - began)) "$doc" "$1" "$told" >&3
+    printf '%3d s  %s:%s  %s\n' $((SECONDS - began)) "$doc" "$1" "$command" >&3
   else
-    fail "$1" "expected exit code $2, got $3: $told"
+    fail "$1" "expected exit code $2, got $3: $command"
     sed 's/^/    /' "$output" >&3
   fi
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Code that reads traces knows actors, stages and messages by their types (trace/actor_id.hpp,
-# MessageRole): it cuts no name apart. Prints the lines that do, exits 1.
+# Checks that code for traces identifies actors, stages and messages by their types
+# (trace/actor_id.hpp, MessageRole) and does not parse names. Prints lines that do and exits with 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

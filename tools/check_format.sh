@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails where a tracked source differs from .clang-format, with the places. Exit code 77 (skipped)
-# without clang-format 14: other versions format otherwise.
+# Fails if a tracked source differs from .clang-format, and prints the places. Exit code 77 (skipped)
+# without clang-format 14, since other versions format differently.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 format=$(command -v clang-format-14 || command -v clang-format || true)

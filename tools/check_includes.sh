@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Every folder includes only itself and the folders above it in docs/architecture.md; libtorch stays
-# in modules/torch/, NCCL in transport/nccl/, CAF in messages/, actors/ and the command line. Prints
-# what does not, exits 1.
+# Checks that every folder includes only itself and the folders above it in docs/architecture.md, and
+# that libtorch stays in modules/torch/, NCCL in transport/nccl/, CAF in messages/, actors/, app/ and
+# cli/. Prints violations and exits with 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-order=(files layout configs schedule trace gpu transport cluster modules messages actors data checkpoint cli)
+order=(files layout kinds configs schedule trace plan gpu transport cluster modules messages actors data checkpoint app cli)
 declare -A place
 for i in "${!order[@]}"; do place[${order[$i]}]=$i; done
 
@@ -15,16 +15,16 @@ complain() { echo "$1"; bad=1; }
 for folder in "${order[@]}"; do
   while IFS=: read -r file line text; do
     target=$(sed -E 's/.*"([a-z_]+)\/.*/\1/' <<<"$text")
-    [ -n "${place[$target]:-}" ] || { complain "$file:$line: includes $target/, which is no layer"; continue; }
+    [ -n "${place[$target]:-}" ] || { complain "$file:$line: includes $target/, which is not a layer"; continue; }
     [ "${place[$target]}" -le "${place[$folder]}" ] ||
       complain "$file:$line: $folder/ includes $target/, which is below it"
   done < <(grep -rnE '^#include "[a-z_]+/' "$folder" --include='*.hpp' --include='*.cpp' || true)
 done
 
-# configs know nothing of what comes after them, and these know nothing of each other; but analyses
-# of traces ask the rule what it would have run.
+# configs/ includes no later folder, and these folders do not include each other. Exception: analyses
+# of traces call the stage rule.
 for pair in schedule:configs trace:configs transport:configs \
-            transport:schedule transport:trace checkpoint:data; do
+            transport:schedule transport:trace transport:plan checkpoint:data; do
   from=${pair%%:*}
   to=${pair##*:}
   while IFS=: read -r file line _; do
@@ -42,6 +42,6 @@ done < <(grep -rnE '^#include *[<"]nccl' "${order[@]}" --include='*.hpp' --inclu
          grep -v '^transport/nccl/' || true)
 while IFS=: read -r file line _; do
   complain "$file:$line: CAF in a layer that must not know it"
-done < <(grep -rnE '^#include *[<"]caf/' layout configs schedule trace transport cluster modules data checkpoint \
+done < <(grep -rnE '^#include *[<"]caf/' layout kinds configs schedule trace plan transport cluster modules data checkpoint \
          --include='*.hpp' --include='*.cpp' || true)
 exit $bad

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building and testing need and that are missing; does nothing
-# (and asks for no rights) when all are there.
+# Installs missing Debian packages for building and testing. Does nothing, and needs no privileges,
+# if all are installed.
 set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache mold                # the build
   libcaf-dev                                       # actors
   libucx-dev ucx-utils pkg-config                  # tensors between processes
-  libssl-dev                                       # who may join a job
+  libssl-dev                                       # run keys and TLS
   libtorch-dev libopenblas0-pthread                # tensors; the reference BLAS is 25 times slower
   libtomlplusplus-dev libcli11-dev nlohmann-json3-dev  # configuration, command line, JSON
-  libsqlite3-dev                                   # questions to traces
+  libsqlite3-dev                                   # queries on traces
   libjpeg62-turbo-dev libpng-dev                   # images
   libsentencepiece-dev                             # tokenizers
   catch2 libbenchmark-dev iproute2                 # tests and benchmarks

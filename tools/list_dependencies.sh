@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints docs/dependencies.md: what tools/install_packages.sh installs, with the versions and licences that dpkg
-# knows on this machine. --check: fails when that page lists other packages or licences; versions may differ.
+# Prints docs/dependencies.md: the packages of tools/install_packages.sh, with their versions and licences from dpkg
+# on this machine. --check: fails if that page lists other packages or licences; versions may differ.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

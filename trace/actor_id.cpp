@@ -6,10 +6,11 @@
 namespace troupe {
 namespace {
 
-/// A file may hold any number: no job has a million actors of a kind.
+/// Rejects larger numbers in a file: no job has a million actors of a kind.
 constexpr int kMostOfAKind = 1 << 20;
 
-/// Takes a number and the blank after it off `text`. False: it does not begin with these.
+/// Removes a number and the blank after it from `text`. Returns false if it does not begin with
+/// them.
 bool TakeField(std::string_view& text, int& number) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);

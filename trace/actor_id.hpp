@@ -1,4 +1,4 @@
-// Who an actor is, as code knows it. Its name follows from this and is for people.
+// The identity of an actor, for code. Its name follows from it and is for people.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@ namespace troupe {
 
 /// The values are in trace files.
 enum class ActorKind : std::uint8_t {
-  kOther = 0,  ///< none of these, or a file does not say which
+  kOther = 0,  ///< none of these, or unknown
   kDirector,
-  kNode,      ///< of a process; its messages are not traced
+  kNode,      ///< one per process; its messages are not traced
   kStage,     ///< one replica of a pipeline stage
   kLeader,    ///< one replica's end of an edge between modules on disjoint ranks
-  kPhase,     ///< of an edge between modules that share ranks
+  kPhase,     ///< an edge between modules that share ranks
   kFeed,      ///< reads the data of one replica of a module
-  kUpdate,    ///< of the stages that are updated together; `stage` is the first
-  kLockStep,  ///< of a set of ranks, or of the passes of one replica of a stage
+  kUpdate,    ///< the stages that are updated together; `stage` is the first
+  kLockStep,  ///< a set of ranks, or the passes of one replica of a stage
   kDevice,
 };
 inline constexpr std::uint8_t kNumActorKinds = 10;
 
 enum class EdgeEnd : std::uint8_t { kNone = 0, kSource, kDestination };
 
-/// Numbers are -1 where the kind has none.
+/// A number is -1 if the kind does not use it.
 struct ActorId {
   ActorKind kind = ActorKind::kOther;
-  EdgeEnd end = EdgeEnd::kNone;  ///< of a leader
-  int stage = -1;                ///< StageGraph's number; of a feed the first of its module
+  EdgeEnd end = EdgeEnd::kNone;  ///< kLeader
+  int stage = -1;                ///< StageGraph's number; kFeed: the first of its module
   int replica = -1;
-  int rank = -1;  ///< of a device
-  int set = -1;   ///< of a lock step: the set of ranks; -1: it is of one replica of `stage`
-  int link = -1;  ///< of a leader or a phase: StageGraph's number
-  /// In its name: the stage, module, edge or process; of kOther all of the name.
+  int rank = -1;  ///< kDevice
+  int set = -1;   ///< kLockStep: the set of ranks; -1: one replica of `stage`
+  int link = -1;  ///< kLeader, kPhase: StageGraph's number
+  /// The stage, module, edge or process in its name; kOther: the whole name.
   std::string of = {};
 
   friend bool operator==(const ActorId&, const ActorId&) = default;
@@ -50,12 +50,12 @@ inline const char* ToString(EdgeEnd end) {
 /// "lock step of vision.s0 dp1", "device 3".
 std::string ToString(const ActorId& id);
 
-// Those that need no more than a number.
+// Actors that a number identifies.
 inline ActorId DirectorActor() { return {.kind = ActorKind::kDirector}; }
 inline ActorId LockStepActor(int set) { return {.kind = ActorKind::kLockStep, .set = set}; }
 inline ActorId DeviceActor(int rank) { return {.kind = ActorKind::kDevice, .rank = rank}; }
 
-// Lines of the names in trace files (trace/recorder.hpp), without their letter and number. A number
+// Name lines of trace files (trace/recorder.hpp), without their letter and number. A number
 // out of range is read as -1, an unknown kind as kOther.
 
 /// "KIND END STAGE REPLICA RANK SET LINK OF".

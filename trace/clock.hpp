@@ -1,4 +1,4 @@
-// The clock of everything that is recorded: steady, in nanoseconds.
+// The clock of all recorded times: steady, in nanoseconds.
 #pragma once
 
 #include <chrono>

@@ -10,8 +10,8 @@
 namespace troupe {
 namespace {
 
-/// The second number of "ON_CORE WAITED TIMES", in ns. The first is behind by up to a tick while
-/// the thread runs, so the time on a core is asked of its clock.
+/// The second number of "ON_CORE WAITED TIMES", in ns. The first lags by up to a tick while
+/// the thread runs, so the thread's CPU clock supplies the time on a core.
 std::int64_t WaitedIn(std::string_view schedstat) {
   const std::size_t blank = schedstat.find(' ');
   if (blank == std::string_view::npos) return CoreTime::kUnknown;

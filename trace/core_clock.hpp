@@ -1,11 +1,11 @@
-// Reads how long the calling thread has been on a core, and how long it has waited for one.
+// Measures how long the calling thread has run on a core, and how long it has waited for one.
 #pragma once
 
 #include "trace/core_time.hpp"
 
 namespace troupe {
 
-/// Of the thread on which Open was called; used on that thread only.
+/// Measures the thread that called Open; used on that thread only.
 class CoreClock {
  public:
   CoreClock() = default;
@@ -13,14 +13,14 @@ class CoreClock {
   CoreClock& operator=(const CoreClock&) = delete;
   ~CoreClock();
 
-  /// A clock that is not open knows nothing. Where the kernel does not count waits for a core
-  /// (/proc/thread-self/schedstat is not there), only the time on a core is known.
+  /// A clock that is not open reads unknown times. Without /proc/thread-self/schedstat only the
+  /// time on a core is known.
   void Open();
   bool is_open() const { return open_; }
 
-  /// Since the thread began; two system calls, 1.4 us.
+  /// Times since the thread began; two system calls, 1.4 us.
   CoreTime Read() const;
-  /// Since `before`, which is an earlier Read.
+  /// Times since `before`, an earlier Read.
   CoreTime Since(const CoreTime& before) const;
 
  private:

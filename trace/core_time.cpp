@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-// Older records hold zeros in these places: 0 means "not known", and 0 ns is written as 1.
+// Older records hold zeros in these places: 0 means unknown, and 0 ns is written as 1.
 constexpr std::int64_t kMostNs = std::int64_t{1} << 60;
 
 std::uint64_t Written(std::int64_t ns) {

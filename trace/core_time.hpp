@@ -1,5 +1,4 @@
-// How long the thread that did a piece of work was on a core, and how long it wanted one, and where
-// its record holds that.
+// The time that a piece of work spent on a core and waiting for one, and its place in a record.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +7,8 @@
 
 namespace troupe {
 
-/// As the kernel counts it for one thread. What is left of a piece's time the thread slept: it
-/// waited for other ranks in a collective, for bytes, or for a disk.
+/// As the kernel counts it for one thread. For the rest of the work's duration the thread slept:
+/// it waited for other ranks in a collective, for bytes, or for a disk.
 struct CoreTime {
   static constexpr std::int64_t kUnknown = -1;
 
@@ -24,7 +23,7 @@ struct CoreTime {
 /// Writes it into a record of work.
 void SetCoreTime(TraceRecord& record, const CoreTime& time);
 
-/// What a record of work holds.
+/// Reads it from a record of work.
 CoreTime CoreTimeOf(const TraceRecord& record);
 
 }  // namespace troupe

@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-/// Global, since a signal's handler finds nothing else. A free one begins at 0.
+/// Global, because a signal handler cannot reach anything else. A free entry begins at 0.
 struct Guarded {
   std::atomic<std::uintptr_t> begin = 0;
   std::atomic<std::size_t> size = 0;
@@ -24,7 +24,7 @@ std::uintptr_t AddressOf(const std::byte* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-/// All pages of a mapping are replaced at once: half a file is worth nothing.
+/// Replaces all pages of a mapping at once: half a file is useless.
 bool Replace(Guarded& guarded) {
   void* const begin = reinterpret_cast<void*>(guarded.begin.load());
   any_lost = true;
@@ -42,7 +42,7 @@ void OnBusError(int number, siginfo_t* info, void*) {
     errno = kept;
     return;
   }
-  std::signal(number, SIG_DFL);  // a bus error like any other: met again, it ends the process
+  std::signal(number, SIG_DFL);  // not a guarded page: the repeated fault ends the process
 }
 
 void HandleBusErrors() {

@@ -1,16 +1,16 @@
-// Mapped files that another program cuts short: a touch of what is no longer there raises SIGBUS,
-// which would end the process. Guarded pages become ordinary memory instead.
+// Survives the truncation of mapped files by other programs. Access to a truncated page raises
+// SIGBUS, which would end the process; a guarded page becomes ordinary memory instead.
 #pragma once
 
 #include <cstddef>
 
 namespace troupe {
 
-/// Thread-safe, as are all here. Beyond 64 at a time, pages are not guarded.
+/// Guards at most 64 mappings at a time, and ignores more. All functions here are thread-safe.
 void GuardPages(std::byte* begin, std::size_t size);
-/// Before they are unmapped.
+/// Call it before the pages are unmapped.
 void UnguardPages(const std::byte* begin);
-/// Whether any pages of this process have become ordinary memory since it began.
+/// Whether any guarded pages of this process have become ordinary memory since it began.
 bool AnyPagesLost();
 
 }  // namespace troupe

@@ -19,7 +19,7 @@ namespace {
 }
 
 int Create(const std::string& path, std::size_t size) {
-  // Whoever reads the file of an earlier run goes on reading that.
+  // Readers of an earlier run's file keep that file.
   const int file = CreateFile(path);
   const int error = posix_fallocate(file, 0, static_cast<off_t>(size));
   if (error != 0) {

@@ -1,5 +1,5 @@
-// Memory that lives in a file: what is written there is in the file at once, also when the process
-// is killed the next moment.
+// Memory backed by a file: a write is in the file at once, even if the process is killed right
+// after it.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ namespace troupe {
 
 class MappedMemory {
  public:
-  /// Creates or replaces `path` with `size` zero bytes, all of them reserved on the disk, so that
-  /// no write can fail later. An empty path: memory without a file. Throws std::runtime_error
+  /// Creates or replaces `path` with `size` zero bytes and reserves them on the disk, so that
+  /// no later write can fail. An empty path means memory without a file. Throws std::runtime_error
   /// naming path and reason.
   MappedMemory(const std::string& path, std::size_t size);
-  /// What is in a file, to be read only: sees what others write there meanwhile. Throws likewise.
+  /// Maps a file for reading; later writes by other processes are visible. Throws likewise.
   static MappedMemory Open(const std::string& path);
   MappedMemory(MappedMemory&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}

@@ -1,4 +1,4 @@
-// Why a message was sent, when, and for which round, where its own record does not say.
+// Finds the cause, the time and the round of messages whose own records lack them.
 #include <algorithm>
 
 #include "layout/at.hpp"
@@ -13,7 +13,7 @@ class Causes {
     IndexHandlings();
   }
 
-  /// A message from another process says who sent it, not in which handling.
+  /// A message from another process names its sender, but not the handler run that sent it.
   void ResolveCauses() {
     for (std::size_t i = 0; i < records_.messages.size(); ++i) {
       const TraceRecord& record = records_.messages[i];
@@ -43,12 +43,12 @@ class Causes {
       if (sent_ns == 0 && message.cause >= 0) {
         sent_ns = trace_.messages[At(message.cause)].end_ns;
       }
-      // Clocks agree to a few microseconds only: nothing arrives before it was sent.
+      // Clocks agree only to a few microseconds. No message arrives before it is sent.
       if (sent_ns > 0) message.sent_ns = std::min(sent_ns, record.arrived_ns);
     }
   }
 
-  /// Answers often say less than the question did.
+  /// Answers often hold less than the request did.
   void FillFromRequests() {
     for (std::size_t i = 0; i < records_.messages.size(); ++i) {
       const TraceRecord& record = records_.messages[i];
@@ -62,7 +62,7 @@ class Causes {
     }
   }
 
-  /// Boundary messages know their unit only; the work on it knows the round.
+  /// Boundary messages hold only their unit; the work on it holds the round.
   void FillFromWork() {
     std::unordered_map<std::int64_t, std::int64_t> rounds;
     for (const TraceRecord& record : records_.work) {
@@ -79,7 +79,7 @@ class Causes {
   }
 
  private:
-  /// Who handled what when, by actor, and who sent which requests from there.
+  /// Indexes by actor the messages it handled, in time order, and the requests sent from them.
   void IndexHandlings() {
     for (std::size_t i = 0; i < records_.messages.size(); ++i) {
       const TraceRecord& record = records_.messages[i];
@@ -99,7 +99,7 @@ class Causes {
     }
   }
 
-  /// The handling in which `actor` sent its request `number`; -1: not known.
+  /// The handled message from which `actor` sent its request `number`; -1: unknown.
   int SenderOfRequest(ActorNumber actor, std::uint64_t number) const {
     const auto found = senders_.find(actor);
     if (found == senders_.end()) return -1;
@@ -112,7 +112,7 @@ class Causes {
     return *at;
   }
 
-  /// The last handling of `actor` that had begun by then; -1: not known.
+  /// The last message whose handler `actor` had begun by then; -1: unknown.
   int HandlingAt(ActorNumber actor, std::int64_t at_ns) const {
     const auto found = handlings_.find(actor);
     if (found == handlings_.end()) return -1;

@@ -10,7 +10,7 @@ namespace {
 /// The link between two stages.
 using Hops = std::map<std::pair<int, int>, int>;
 
-/// Of a leader or a phase: its link; -1: it has none that is in the trace.
+/// The link of a leader or a phase; -1: the trace does not have it.
 int LinkOf(const RunTrace& trace, const ActorId& id) {
   const bool at_boundary = id.kind == ActorKind::kLeader || id.kind == ActorKind::kPhase;
   return at_boundary && id.link < std::ssize(trace.links) ? id.link : -1;

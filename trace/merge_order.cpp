@@ -8,8 +8,8 @@
 namespace troupe {
 namespace {
 
-/// The earliest time of anything. What was sent first need not have it: the clocks of two hosts are
-/// fitted, and a damaged record may claim any time.
+/// The earliest time in the trace. The first message sent need not have it: the clocks of two hosts
+/// are fitted, and a damaged record may hold any time.
 std::int64_t EarliestOf(const RunTrace& trace) {
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
   for (const TraceMessage& message : trace.messages) {

@@ -1,4 +1,4 @@
-// The parts of MergeTraces. Each decides one thing about what all processes have noted.
+// The parts of MergeTraces. Each derives one fact from the records of all processes.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace troupe {
 
-/// What all processes still hold. Rings that are full have lost different times: what only some of
-/// them know would read as waits that never were.
+/// The time span that all processes still hold. Full rings have lost different spans; records of
+/// only some processes would look like waits that never happened.
 struct Window {
   std::int64_t begin_ns = 0;
-  std::int64_t last_cut_round = -1;  ///< work of it began before that
+  std::int64_t last_cut_round = -1;  ///< the last round with work before begin_ns
 
   bool Holds(const TraceRecord& record) const;
 };
 
 Window WholeWindow(const std::vector<TraceFile>& files);
 
-/// Sender, receiver and number, by which the sender counts.
+/// Sender, receiver, and the sender's number for the request.
 using RequestKey = std::tuple<ActorNumber, ActorNumber, std::uint64_t>;
 
 /// The records of all processes, on the clock of process 0.
@@ -30,19 +30,19 @@ struct MergedRecords {
   std::vector<TraceRecord> messages;             ///< as RunTrace::messages
   std::unordered_map<std::uint64_t, int> by_id;  ///< index into `messages`
   std::vector<TraceRecord> work;
-  std::map<RequestKey, TraceRecord> answered;  ///< that an answer has left for another process
+  std::map<RequestKey, TraceRecord> answered;  ///< RecordKind::kAnswered
 };
 
-/// Sets the cause of every message, also of those from other processes, which do not say in which
-/// handling they were sent, and when these were sent; then the round and unit of those that say
-/// less than the question or the work they are about.
+/// Sets the cause of every message. For messages from other processes, whose records lack it, also
+/// sets the time at which they were sent. Then completes rounds and units from the request that a
+/// message answers, or from the work it caused.
 void ResolveCauses(const MergedRecords& records, RunTrace& trace);
 
-/// Sets the link that every message crosses, by its two actors.
+/// Sets the link that every message crosses, from its two actors.
 void SetLinks(RunTrace& trace);
 
-/// Sorts messages by sent_ns and work by begin_ns, indices following, and counts all times from the
-/// first of them.
+/// Sorts messages by sent_ns and work by begin_ns, updates all indices, and subtracts the earliest
+/// time from all times.
 void SortByTime(RunTrace& trace);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Puts together what several processes have noted: on one clock, with causes across processes.
+// Merges the records of several processes: on one clock, with causes across processes.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-/// A file may say anything: nobody has a million cores, or stages.
+/// Rejects larger numbers in a file: no job has a million cores or stages.
 constexpr std::int64_t kMostEntries = 1 << 20;
 
 std::int64_t TakeNumber(std::string_view& text) {
@@ -21,13 +21,13 @@ std::int64_t TakeNumber(std::string_view& text) {
   return error == std::errc() ? number : -1;
 }
 
-/// 0 for what is not a number of cores.
+/// Returns 0 for a malformed number.
 int CoresIn(std::string_view text) {
   const std::int64_t cores = TakeNumber(text);
   return cores > 0 && cores <= kMostEntries ? static_cast<int>(cores) : 0;
 }
 
-/// Makes `list[index]` be there; null if nobody has so many.
+/// Extends `list` to hold `index` and returns the entry; null for an implausible index.
 template <class T>
 T* EntryAt(std::vector<T>& list, std::int64_t index) {
   if (index < 0 || index >= kMostEntries) return nullptr;
@@ -35,10 +35,10 @@ T* EntryAt(std::vector<T>& list, std::int64_t index) {
   return &list[static_cast<std::size_t>(index)];
 }
 
-/// Puts the files of all processes together.
+/// Merges the files of all processes.
 class Merger {
  public:
-  /// Of all files, before the records of any: messages name actors of other processes.
+  /// Runs on all files before any record is read: messages name actors of other processes.
   void AddNames(const TraceFile& file) {
     const int process = static_cast<int>(trace_.processes.size());
     TraceProcess& added = trace_.processes.emplace_back();

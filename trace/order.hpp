@@ -1,4 +1,4 @@
-// In which order a stage ran its passes, as text: what a schedule is compared by.
+// The order in which a stage ran its passes, as text, for comparing schedules.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What one device ran of one stage in one round.
+/// The passes of one stage that one device ran in one round.
 struct PassOrder {
   std::int32_t stage = 0;
   std::int32_t dp = 0;
@@ -19,10 +19,9 @@ struct PassOrder {
   friend bool operator==(const PassOrder&, const PassOrder&) = default;
 };
 
-/// The forwards, backwards and weight passes of `round` by begin time (those that begin together
-/// stay as given), one entry per stage, replica and rank, in that order. Units count from the
-/// smallest one that any device of the stage ran in the round, so every round of a schedule reads
-/// the same.
+/// The forwards, backwards and weight passes of `round` by begin time (equal times keep the given
+/// order), one entry per stage, replica and rank, in that order. Units count from the smallest one
+/// that any device of the stage ran in the round, so every round of a schedule has the same text.
 std::vector<PassOrder> PassOrders(std::span<const PassRecord> records, std::int64_t round);
 
 }  // namespace troupe

@@ -1,34 +1,34 @@
-// What a device ran, and when, as analyses see it (trace/record.hpp is how it lies in a file).
+// The work of a device, as analyses see it (trace/record.hpp has its layout in a file).
 #pragma once
 
 #include <cstdint>
 
 namespace troupe {
 
-/// What kind of work a device did. Never 0, so that a record of zeros (a block that a crash left
-/// unwritten) is known not to be one.
+/// The kind of a device's work. Never 0, so that a record of zeros (a block that a crash left
+/// unwritten) is recognised as empty.
 enum class WorkKind : std::uint8_t {
   kForward = 1,
   kBackward = 2,
   kReduce = 3,      ///< gradients summed over replicas
   kUpdate = 4,      ///< optimizer step
   kExchange = 5,    ///< boundary rows exchanged within a colocated group
-  kWeight = 6,      ///< the weights' part of a backward that was split
-  kOffload = 7,     ///< state of an encoder copied off its device, beside what that computes
-  kRestore = 8,     ///< and back
+  kWeight = 6,      ///< the weights' part of a split backward
+  kOffload = 7,     ///< an encoder's state copied off its device, concurrently with other work
+  kRestore = 8,     ///< the same state copied back
   kCheckpoint = 9,  ///< a shard of a checkpoint written, before the round that it delays
 };
 
 inline constexpr std::uint8_t kNumWorkKinds = 9;
 
-/// Copies run beside a device's other work, everything else one after the other; but sums of
-/// gradients may run beside what other modules of the rank compute.
+/// Copies run concurrently with a device's other work. All other work is sequential, except that
+/// sums of gradients may run concurrently with other modules of the rank.
 constexpr bool IsCopy(WorkKind kind) {
   return kind == WorkKind::kOffload || kind == WorkKind::kRestore;
 }
 
-/// "F", "B", "W", "reduce", "update", "exchange", "offload", "restore", "checkpoint"; "?" for a
-/// value that is none of them.
+/// "F", "B", "W", "reduce", "update", "exchange", "offload", "restore", "checkpoint"; "?" for any
+/// other value.
 constexpr const char* ToString(WorkKind kind) {
   switch (kind) {
     case WorkKind::kForward:
@@ -55,8 +55,8 @@ constexpr const char* ToString(WorkKind kind) {
 
 /// One piece of work of one device.
 struct PassRecord {
-  /// Microbatch or window, counted from the start of the run; of a checkpoint the training step
-  /// that it is of, from 1.
+  /// Microbatch or window, counted from the start of the run; for a checkpoint its training step,
+  /// from 1.
   std::int64_t unit = 0;
   std::int64_t round = 0;     ///< training step or evaluation, counted from the start of the run
   std::int64_t begin_ns = 0;  ///< steady clock of the process that owns the device

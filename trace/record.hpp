@@ -1,8 +1,9 @@
-// What a process notes of every message and of every piece of work of a device: the one record that
-// rings, trace files and analyses share. docs/traces.md has the layout of the file.
+// The record of a message or of a device's work, shared by rings, trace files and analyses.
+// trace/recorder.hpp has the layout of the file.
 //
-// A message's record is written when it is sent, and completed when its handler begins and ends:
-// what is in a mailbox, and which handler runs, can be read at any time, and after a crash.
+// A message's record is written when it is sent, and completed when its handler begins and ends.
+// So a reader sees the contents of mailboxes and the running handlers at any time, also after a
+// crash.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,16 @@ namespace troupe {
 
 enum class RecordKind : std::uint8_t {
   kMessage = 1,
-  kWork = 2,  ///< of a device: `cause` is the message whose handling it was
-  /// An answer left for an actor of another process: `sender`, `receiver`, `request` and `cause`
-  /// say which. Requests need no record where they leave: their sender's handling says which it
-  /// sent.
+  kWork = 2,  ///< of a device; `cause` is the message whose handler ran it
+  /// An answer left for an actor of another process. `sender`, `receiver`, `request` and `cause`
+  /// identify it. Requests need no such record: the record of the handler that sent them has their
+  /// numbers.
   kAnswered = 3,
 };
 
-/// What a message is to the one that waits for it.
+/// The meaning of a message for the actor that waits for it.
 enum class MessageRole : std::uint8_t {
-  kOther = 0,  ///< nothing of these, or an older trace, which does not say
+  kOther = 0,  ///< none of these, or unknown (an older trace)
   kActivation,
   kGradient,
   kInput,
@@ -30,7 +31,7 @@ enum class MessageRole : std::uint8_t {
   kWeightsDone,
   kReplicaDone,  ///< a replica has run its last backward of the step
   kGradientsReduced,
-  kNorm,  ///< of all gradients, on its way to the Director or back
+  kNorm,  ///< of gradients, sent to the Director or back
   kUpdated,
   kStepBegin,
   kStepEnd,
@@ -40,48 +41,47 @@ enum class MessageRole : std::uint8_t {
 };
 inline constexpr std::uint8_t kNumMessageRoles = 16;
 
-/// Numbers of actors are unique in the job: the process in the upper 12 bits, 0 = nobody known.
+/// Unique in the job: the process is in the upper 12 bits. 0: unknown.
 using ActorNumber = std::uint32_t;
 inline constexpr int kActorBits = 20;
 
 struct TraceRecord {
-  std::uint64_t number = 0;  ///< place among all that the process ever noted, from 1; 0: never used
-  std::uint64_t id = 0;      ///< of the message: process + 1 in the upper 16 bits, then `number`
-  std::uint64_t cause = 0;  ///< id of the message whose handling sent it; 0: none, or not known yet
-  std::int64_t sent_ns = 0;     ///< steady clock of the process that notes it, as are all times
-  std::int64_t arrived_ns = 0;  ///< in the mailbox; in one process the time at which it was sent
+  std::uint64_t number = 0;  ///< sequence number within the process, from 1; 0: never used
+  std::uint64_t id = 0;      ///< messages: process + 1 in the upper 16 bits, then `number`
+  std::uint64_t cause = 0;   ///< id of the message whose handler sent it; 0: none, or not yet known
+  std::int64_t sent_ns = 0;  ///< like all times on the steady clock of the recording process
+  std::int64_t arrived_ns = 0;  ///< in the mailbox; within a process equal to sent_ns
   std::int64_t begin_ns = 0;    ///< of its handler, or of the work; 0: not yet
   std::int64_t end_ns = 0;      ///< 0: not yet
-  std::int64_t unit = -1;  ///< microbatch or window, counted from the start of the run; -1: none;
-                           ///< of work as PassRecord::unit
-  /// Of the tensors it names. Of work: its time on a core (trace/core_time.hpp).
+  /// Microbatch or window, counted from the start of the run; -1: none. Work: PassRecord::unit.
+  std::int64_t unit = -1;
+  /// Bytes of its tensors. Work: its time on a core (trace/core_time.hpp).
   std::int64_t bytes = 0;
-  /// Number that the sender gave its request, or that this answers; 0 for what is neither. Of work:
+  /// The sender's number of this request, or of the request that this answers; 0: neither. Work:
   /// its time without a core (trace/core_time.hpp).
   std::uint64_t request = 0;
-  /// Requests that its handling sent: (first_request, last_request]. Of work, which sends none, the
-  /// KiB reserved when it ended and the most that were in use until then (trace/work_memory.hpp).
+  /// Requests sent by its handler: (first_request, last_request]. Work sends none: the KiB
+  /// reserved at its end, and the peak in use so far (trace/work_memory.hpp).
   std::uint32_t first_request = 0;
   std::uint32_t last_request = 0;
   ActorNumber sender = 0;
   ActorNumber receiver = 0;
   std::int32_t round = -1;    ///< training step or evaluation, counted from the start; -1: none
-  std::int32_t stage = -1;    ///< of work: StageGraph's number
-  std::int16_t dp = -1;       ///< of work: replica
-  std::int16_t rank = -1;     ///< of work: device
-  std::uint16_t type = 0;     ///< of the message: index into the file's type names
-  std::int16_t credits = -1;  ///< that the edge has left after this message; -1: no edge
-  std::uint16_t mailbox = 0;  ///< messages that waited in the mailbox before it
+  std::int32_t stage = -1;    ///< work: StageGraph's number
+  std::int16_t dp = -1;       ///< work: replica
+  std::int16_t rank = -1;     ///< work: device
+  std::uint16_t type = 0;     ///< messages: index into the file's type names
+  std::int16_t credits = -1;  ///< remaining on the edge after this message; -1: no edge
+  std::uint16_t mailbox = 0;  ///< messages in the mailbox before it
   RecordKind kind = RecordKind::kMessage;
-  std::uint8_t work = 0;    ///< WorkKind, of work
-  std::uint8_t answer = 0;  ///< 1: of the message: it is the answer to `request`
-  std::uint8_t gpu = 0;     ///< of work: 1 + the GPU whose memory it says; 0: its process's own
-  MessageRole role = MessageRole::kOther;  ///< of the message
-  std::uint8_t asked = 0;  ///< of the message: 1: the bytes that it brings were asked for
-  /// Of a message that says which training step its round is: that step, from 1; 0: it says that
-  /// the round is an evaluation; -1: it does not say.
+  std::uint8_t work = 0;    ///< work: WorkKind
+  std::uint8_t answer = 0;  ///< messages: 1 if it answers `request`
+  std::uint8_t gpu = 0;     ///< work: 1 + the GPU of its memory values; 0: the process's memory
+  MessageRole role = MessageRole::kOther;  ///< messages
+  std::uint8_t asked = 0;  ///< messages: 1 if the receiver had to request its tensor bytes
+  /// Messages: the training step of the round, from 1; 0: the round is an evaluation; -1: unknown.
   std::int32_t step = -1;
-  std::uint32_t memory_kib = 0;  ///< of work: in use when it ended; 0: not known
+  std::uint32_t memory_kib = 0;  ///< work: in use at its end; 0: unknown
 
   friend bool operator==(const TraceRecord&, const TraceRecord&) = default;
 };

@@ -16,12 +16,13 @@
 namespace troupe {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "trace files are written as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "trace files hold records as they are in memory");
 
 constexpr std::string_view kMagic = "TRPTRACE";
 constexpr std::size_t kHeaderBytes = 4096;
 constexpr std::size_t kNotedAt = 56;
-/// In the place of a record's number.
+/// Replaces the number of a record that is being written.
 constexpr std::uint64_t kBeingWritten = ~std::uint64_t{0};
 constexpr std::size_t kWords = sizeof(TraceRecord) / sizeof(std::uint64_t);
 using Words = std::array<std::uint64_t, kWords>;
@@ -50,7 +51,7 @@ std::string HostName() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
-/// Copies a record that may be written meanwhile: nothing if it is.
+/// Copies a record; returns nothing if it is being written at the same time.
 bool Copy(std::byte* slot, TraceRecord& record) {
   const auto number = AtomicAt<std::uint64_t>(slot).load(std::memory_order_acquire);
   if (number == 0 || number == kBeingWritten) return false;
@@ -101,7 +102,7 @@ bool IsNear(const TraceRecord& record, std::int64_t middle_ns) {
   return false;
 }
 
-/// Removes the records whose times lie far from those of most; returns how many.
+/// Removes records whose times are far from the median; returns their number.
 std::size_t RemoveFar(std::vector<TraceRecord>& records) {
   if (records.empty()) return 0;
   std::vector<std::int64_t> times;
@@ -133,7 +134,7 @@ TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
     Fail(path, "not a trace file");
   }
   const auto get = [&]<class T>(std::size_t at, T) {
-    // Others may be writing: the counters of a live file change.
+    // The counters of a live file change while it is read.
     return AtomicAt<T>(bytes.data() + at).load(std::memory_order_relaxed);
   };
   const auto expect = [&](const char* what, std::uint32_t got, std::uint32_t expected) {
@@ -165,7 +166,7 @@ TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
     file.names.push_back(ParseName(names.substr(at, end - at)));
     at = end + 1;
   }
-  // A file that was cut short loses its end; every slot says by itself what it holds.
+  // A truncated file lacks its end. Every slot identifies its own record.
   const std::uint64_t held = std::min(file.capacity, file.noted);
   const std::size_t slots =
       std::min<std::size_t>(held, (bytes.size() - records_at) / sizeof(TraceRecord));
@@ -194,7 +195,8 @@ Recorder::Recorder(const RecorderOptions& options)
       prefix_(static_cast<std::uint64_t>(options.process + 1) << 48),
       names_at_(kHeaderBytes),
       records_at_(kHeaderBytes + Pages(options.names_bytes)) {
-  if (capacity_ == 0) throw std::invalid_argument("trace: room for 0 records, expected at least 1");
+  if (capacity_ == 0)
+    throw std::invalid_argument("trace: capacity of 0 records, expected at least 1");
   const auto put = [&](std::size_t at, const auto& value) {
     std::memcpy(memory_.data() + at, &value, sizeof(value));
   };
@@ -227,7 +229,7 @@ Recorder::Recorder(const RecorderOptions& options)
   for (std::size_t t = 0; t < options.types.size(); ++t) {
     AddName("T " + std::to_string(t) + " " + options.types[t]);
   }
-  // Last, so that who reads the file sees a whole header or none.
+  // Written last, so that a reader sees a complete header or none.
   std::memcpy(memory_.data(), kMagic.data(), kMagic.size());
 }
 
@@ -260,7 +262,8 @@ std::uint64_t Recorder::Note(TraceRecord record) {
   record.id = IdOf(number);
   const auto words = std::bit_cast<Words>(record);
   std::byte* const slot = Slot(number);
-  // A thread that slept for a whole ring finds its slot taken: the newer record stays.
+  // A thread that slept while the whole ring was written finds its slot taken. The newer record
+  // stays.
   auto owner = AtomicAt<std::uint64_t>(slot);
   std::uint64_t before = owner.load(std::memory_order_acquire);
   if (before == kBeingWritten || before > number ||
@@ -274,8 +277,8 @@ std::uint64_t Recorder::Note(TraceRecord record) {
   return number;
 }
 
-// A slot that is taken over between the look and the write would get a time that is not its own.
-// That needs a whole ring of messages within nanoseconds.
+// If the slot is reused between the check and the write, the newer record gets a wrong time. That
+// needs a whole ring of messages within nanoseconds.
 void Recorder::Begin(std::uint64_t number, std::int64_t at_ns) {
   std::byte* const slot = Slot(number);
   if (AtomicAt<std::uint64_t>(slot).load(std::memory_order_acquire) != number) return;

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-/// The name of the process, by its file.
+/// The name of the process, from its file.
 std::string ProcessIn(const TraceFile& file) {
   const auto name = std::ranges::find(file.names, 'P', &TraceName::kind);
   return name == file.names.end() ? "process " + std::to_string(file.process) : name->text;
@@ -17,7 +17,7 @@ bool HasOwnName(const NamedTraceFile& one) {
   return one.name == ProcessIn(one.file) + kTraceExtension;
 }
 
-/// Lines of the names that every process of a job writes alike.
+/// Name lines that are the same in every process of a job.
 std::vector<std::string> AgreedIn(const TraceFile& file, char kind) {
   std::vector<std::string> lines;
   for (const TraceName& name : file.names) {
@@ -26,7 +26,7 @@ std::vector<std::string> AgreedIn(const TraceFile& file, char kind) {
   return lines;
 }
 
-/// What the job of `file` has that that of `other` has not; empty: they agree.
+/// The first kind of names in which the jobs of `file` and `other` differ; empty: they agree.
 std::string DifferenceOf(const TraceFile& file, const TraceFile& other) {
   if (file.processes != other.processes) return "processes";
   const std::pair<char, const char*> kinds[] = {
@@ -42,7 +42,7 @@ struct Span {
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
 };
 
-/// Of its records, on the clock of process 0.
+/// The time span of its records, on the clock of process 0.
 Span SpanOf(const TraceFile& file) {
   Span span;
   for (const TraceRecord& record : file.records) {
@@ -53,15 +53,15 @@ Span SpanOf(const TraceFile& file) {
   return span;
 }
 
-/// Why `file` is of another run than `first`; empty: it may be of the same.
+/// The reason why `file` belongs to another run than `first`; empty: it may belong to the same.
 std::string WhyForeign(const TraceFile& file, const TraceFile& first) {
   const std::string difference = DifferenceOf(file, first);
   if (!difference.empty()) return "its job has other " + difference;
   const Span own = SpanOf(file);
   const Span its = SpanOf(first);
   if (file.records.empty() || first.records.empty()) return "";
-  if (own.last_ns < its.first_ns) return "it had ended before the other began";
-  if (own.first_ns > its.last_ns) return "it began when the other had ended";
+  if (own.last_ns < its.first_ns) return "it ended before the other began";
+  if (own.first_ns > its.last_ns) return "it began after the other ended";
   return "";
 }
 
@@ -76,19 +76,19 @@ RunFiles ChooseRunFiles(std::vector<NamedTraceFile> all) {
   RunFiles chosen;
   std::vector<const NamedTraceFile*> kept;
   for (const NamedTraceFile& one : all) {
-    const auto skip = [&](const NamedTraceFile& other, const std::string& why) {
-      chosen.skipped.push_back(one.name + " is left out beside " + other.name + ": " + why);
+    const auto skip = [&](const std::string& why) {
+      chosen.skipped.push_back(one.name + " is left out: " + why);
     };
     if (!kept.empty() && kept.back()->file.process == one.file.process) {
-      skip(*kept.back(),
-           "both are of process " + std::to_string(one.file.process) + ", " + ProcessIn(one.file));
+      skip(kept.back()->name + " is also of process " + std::to_string(one.file.process) + ", " +
+           ProcessIn(one.file));
       continue;
     }
     const std::string why = kept.empty() ? "" : WhyForeign(one.file, kept.front()->file);
     if (why.empty()) {
       kept.push_back(&one);
     } else {
-      skip(*kept.front(), "it is of another run, " + why);
+      skip("it belongs to another run than " + kept.front()->name + ": " + why);
     }
   }
   for (const NamedTraceFile* one : kept) chosen.files.push_back(one->file);

@@ -1,4 +1,4 @@
-// Which of the files in a trace folder are of its run: one for each process, all of one job.
+// Selects the files in a trace folder that belong to its run: one per process, all of one job.
 #pragma once
 
 #include <string>
@@ -15,21 +15,21 @@ struct NamedTraceFile {
 
 struct RunFiles {
   std::vector<TraceFile> files;      ///< by process
-  std::vector<std::string> skipped;  ///< a line for each that is left out: which, and beside which
+  std::vector<std::string> skipped;  ///< a line for each file left out, with the reason
 };
 
-/// Files carry the number of their process and what all processes of their job agree on (names,
-/// stages, links, types), but no name of the run. So these are left out:
-///   - of two files of one process, that which is not called as its process is ("n0.trace"), or the
-///     later by name: a copy, or the file of another run
-///   - a file whose job has other processes, stages, links or types than the one with the lowest
-///     process has
-///   - a file whose records all lie before or behind all of that one's, on its clock: processes of
-///     one job work at one time
+/// A file holds the number of its process and the facts that all processes of its job share
+/// (names, stages, links, types), but not the name of its run. So these files are left out:
+///   - of two files of one process, the one that is not named after its process ("n0.trace"), or
+///     the later by name: a copy, or the file of another run
+///   - a file whose job has other processes, stages, links or types than the file of the lowest
+///     process
+///   - a file whose records all precede or all follow those of that file: processes of one job run
+///     at the same time
 RunFiles ChooseRunFiles(std::vector<NamedTraceFile> all);
 
-/// Those of a run's last start; files that cannot be read are among the skipped. Throws
-/// std::runtime_error naming path and reason where none is left.
+/// The files of a run's last start. Unreadable files are among the skipped. Throws
+/// std::runtime_error naming path and reason if no file is left.
 RunFiles ReadRunFiles(const std::string& run_directory);
 
 }  // namespace troupe

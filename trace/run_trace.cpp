@@ -59,7 +59,7 @@ RunFiles ReadRunFiles(const std::string& run_directory) {
     try {
       files.push_back({path.filename().string(), ReadTraceFile(path.string())});
     } catch (const std::runtime_error& e) {
-      // The others still tell what they know; its process is told as missing.
+      // The other files remain useful; this process is reported as missing.
       unreadable.push_back(e.what());
     }
   }

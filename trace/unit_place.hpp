@@ -1,5 +1,4 @@
-// Which step a microbatch belongs to, and which of the step's microbatches it is: what people
-// number by.
+// The step of a microbatch, and its number within the step, as people count them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +6,7 @@
 
 namespace troupe {
 
-/// A microbatch, or a window of them where the module works in windows, in its step.
+/// A microbatch in its step, or a window if the module works in windows.
 struct UnitPlace {
   static constexpr std::int64_t kUnknown = -1;
   static constexpr std::int64_t kEvaluation = 0;
@@ -19,10 +18,10 @@ struct UnitPlace {
   friend bool operator==(const UnitPlace&, const UnitPlace&) = default;
 };
 
-/// "step 39 mb 1", "step 39 window 0", "evaluation mb 2", "mb 1" of an unknown step, "step 39" of
-/// what is of no microbatch; empty where nothing is known.
+/// "step 39 mb 1", "step 39 window 0", "evaluation mb 2", "mb 1" for an unknown step, "step 39"
+/// without a microbatch; empty if nothing is known.
 std::string ToString(const UnitPlace& place);
-/// The same after the name of something: " (step 39 mb 1)", or empty.
+/// " (step 39 mb 1)", or empty.
 std::string InParentheses(const UnitPlace& place);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// What a piece of work of a device says about memory, and where in its record that lies.
+// The memory values of a device's work, and their places in its record.
 #pragma once
 
 #include <cstdint>
@@ -7,28 +7,28 @@
 
 namespace troupe {
 
-/// Of the memory that a rank computes in, when a piece of its work ended. 0: not known.
+/// The memory that a rank computes in, at the end of a piece of work. 0: unknown.
 struct WorkMemory {
   static constexpr int kOfProcess = -1;
 
   std::int64_t in_use_bytes = 0;
   std::int64_t reserved_bytes = 0;  ///< in use, or kept by the process for reuse
   std::int64_t peak_bytes = 0;      ///< most in use since the process began
-  /// The GPU whose it is, as its process counts, shared by all ranks on it; kOfProcess: the
-  /// process's own.
+      /// The GPU, as its process counts, shared by all ranks on it; kOfProcess: the process's
+      /// memory.
   int gpu = kOfProcess;
 
   bool on_gpu() const { return gpu != kOfProcess; }
-  /// Something is said. What is in use may be 0, of a GPU that keeps memory for reuse only.
+  /// in_use_bytes may be 0 on a GPU that only keeps memory for reuse.
   bool known() const { return in_use_bytes > 0 || reserved_bytes > 0 || peak_bytes > 0; }
 
   friend bool operator==(const WorkMemory&, const WorkMemory&) = default;
 };
 
-/// Writes it into a record of work, in KiB: rounded down, and not more than 4 TiB.
+/// Writes it into a record of work, in KiB: rounded down, at most 4 TiB.
 void SetMemory(TraceRecord& record, const WorkMemory& memory);
 
-/// What a record of work says.
+/// Reads it from a record of work.
 WorkMemory MemoryOf(const TraceRecord& record);
 
 }  // namespace troupe

@@ -7,11 +7,11 @@
 namespace troupe {
 
 struct AbortSignal::State {
-  std::mutex mutex;  // orders those who raise
+  std::mutex mutex;  // orders concurrent calls of Raise
   Failure failure;   // written once, before `raised`
   std::atomic<bool> raised = false;
-  // Calls each subscriber once, and lets one that goes away wait for its call in progress, unless
-  // it goes away inside that call.
+  // Calls each subscriber once. A subscriber that is destroyed waits for its call in progress,
+  // unless it is destroyed inside that call.
   std::stop_source stop;
 };
 

@@ -1,4 +1,4 @@
-// Ends every wait of a job at once. The first failure wins; every wait reports it.
+// Ends every wait of a job at once. The first failure wins, and every wait reports it.
 #pragma once
 
 #include <condition_variable>
@@ -13,12 +13,12 @@
 
 namespace troupe {
 
-/// Thrown out of a wait that a failure elsewhere has ended. Never the root cause.
+/// Thrown by a wait that a failure elsewhere has ended. Never the root cause.
 struct Aborted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Thread-safe. One per job; everything that can block registers here.
+/// Thread-safe. One per job. Every wait registers here.
 class AbortSignal {
  public:
   AbortSignal();
@@ -27,12 +27,12 @@ class AbortSignal {
   bool raised() const;
   /// Empty until raised.
   Failure failure() const;
-  /// Its text.
+  /// The text of failure().
   std::string cause() const;
   /// Throws Aborted with the cause when raised.
   void ThrowIfRaised() const;
-  /// `wake` is called when the signal is raised, at once if it already is. It must not throw or
-  /// call back into this object. The result unsubscribes when destroyed.
+  /// Calls `wake` when the signal is raised, or at once if it already is. `wake` must not throw or
+  /// call this object. Destroying the result unsubscribes.
   [[nodiscard]] std::shared_ptr<void> Subscribe(OnFailure wake);
 
  private:

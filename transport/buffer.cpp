@@ -15,13 +15,12 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// From this size on memory comes in huge pages where the system lends them: large blocks are fresh
+// Memory of at least this size uses huge pages if the system offers them. Large blocks come fresh
 // from the kernel every time, and touching them page by page takes longer than filling them.
 constexpr std::size_t kLargeBytes = std::size_t{4} << 20;
 constexpr std::align_val_t kLargeAlignment{std::size_t{2} << 20};
 
-// What a tensor without elements points to when its owner has no memory for it, so that it counts
-// as defined.
+// The data() of a tensor without elements whose owner has no memory, so that it counts as defined.
 alignas(64) std::byte no_elements[64];
 
 std::size_t CheckedNumBytes(const Shape& shape, DType dtype) {
@@ -44,7 +43,7 @@ std::shared_ptr<void> AllocateLarge(std::size_t num_bytes) {
   std::shared_ptr<void> owner(::operator new(num_bytes, kLargeAlignment),
                               [](void* data) { ::operator delete(data, kLargeAlignment); });
 #ifdef MADV_HUGEPAGE
-  madvise(owner.get(), num_bytes, MADV_HUGEPAGE);  // a wish: small pages are right, too
+  madvise(owner.get(), num_bytes, MADV_HUGEPAGE);  // a hint: small pages work, too
 #endif
   return owner;
 }
@@ -114,21 +113,6 @@ std::string ToString(DType dtype) {
       return "bfloat16";
   }
   throw std::invalid_argument("dtype: unknown value " + std::to_string(static_cast<int>(dtype)));
-}
-
-std::int64_t NumElements(const Shape& shape) {
-  // First, since the other sizes may be as large as they like beside a zero.
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
-
-std::string ToString(const Shape& shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(shape[i]);
-  }
-  return text + "]";
 }
 
 Buffer Buffer::Allocate(Shape shape, DType dtype) {

@@ -1,4 +1,4 @@
-// A tensor's bytes, shared by reference count. Nothing here knows what computes on them.
+// A tensor's bytes, shared by reference count. Independent of the code that computes on them.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "layout/shape.hpp"
+
 namespace troupe {
 
 enum class DType : std::uint8_t { kFloat32, kFloat64, kInt64, kInt32, kUInt8, kBFloat16 };
@@ -15,18 +17,12 @@ enum class DType : std::uint8_t { kFloat32, kFloat64, kInt64, kInt32, kUInt8, kB
 std::size_t SizeOf(DType dtype);    ///< bytes of one element
 std::string ToString(DType dtype);  ///< "float32"
 
-/// Outermost first; {} is a scalar.
-using Shape = std::vector<std::int64_t>;
-
-std::int64_t NumElements(const Shape& shape);
-std::string ToString(const Shape& shape);  ///< "[16, 64]"
-
 /// A contiguous tensor: a handle that is cheap to copy. The bytes live as long as the last handle
-/// or view. Who receives a handle must not write through it unless it allocated it. Whoever names a
-/// tensor in a message says with it that its bytes are complete, on a device as on the host.
+/// or view. The receiver of a handle must not write through it, unless it allocated the memory. A
+/// message may name a tensor only once its bytes are complete, on a device as on the host.
 class Buffer {
  public:
-  /// The device() of memory that the host reads and writes.
+  /// The device() of host memory.
   static constexpr int kHost = -1;
 
   Buffer() = default;  ///< no tensor: defined() is false
@@ -35,29 +31,29 @@ class Buffer {
   static Buffer Allocate(Shape shape, DType dtype);
   static Buffer Zeros(Shape shape, DType dtype);
   static Buffer AllocateBytes(std::size_t num_bytes);  ///< (num_bytes,) of kUInt8
-  /// Memory that `owner` keeps alive; the last handle to go releases `owner`, on its thread.
-  /// `device` is where the memory is: kHost, or the number of a GPU of this process.
+  /// Memory that `owner` keeps alive. The last handle releases `owner`, on its thread. `device` is
+  /// the memory's location: kHost or the number of a GPU of this process.
   static Buffer Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype,
                      int device = kHost);
   /// Host memory that outlives every handle to it, as (num_bytes,) of kUInt8.
   static Buffer WrapBytes(std::byte* data, std::size_t num_bytes);
-  /// Rows in pieces one behind the other, of which some are on devices: data() is null until the
-  /// device that needs them has laid them together, in the order of its own work. Row shape and
-  /// dtype of all are the same; device() is that of the first which is not on the host.
+  /// A list of row chunks, some in device memory. data() is null until the device that needs the
+  /// rows has gathered them, in the order of its own work. All chunks have the same row shape and
+  /// dtype. device() is that of the first chunk in device memory.
   static Buffer InParts(std::vector<Buffer> parts);
 
   /// A handle to bytes of another process: shape and dtype are known, data() is null until
-  /// TensorStore::Fetch brings them. `owner` is what the store keeps of it.
+  /// TensorStore::Fetch has fetched them. `owner` is the store's record of them.
   static Buffer Remote(std::shared_ptr<void> owner, std::int64_t offset, Shape shape, DType dtype);
 
   bool defined() const { return data_ != nullptr || remote_ || parts_; }
-  /// Whether the bytes are in this process (or there is no tensor at all).
+  /// Whether the bytes are in this process. True for an undefined buffer.
   bool local() const { return !remote_; }
-  /// Of a handle that is not local: bytes from the start of what its owner names.
+  /// For a handle that is not local: offset in bytes within the allocation of its owner.
   std::int64_t remote_offset() const { return remote_offset_; }
   int device() const { return device_; }
   bool on_host() const { return device_ == kHost; }
-  /// Of InParts: its pieces, at least one; else empty.
+  /// The chunks of InParts, at least one; empty for other buffers.
   std::span<const Buffer> parts() const;
   std::byte* data() const { return data_; }
   template <class T>
@@ -91,14 +87,13 @@ class Buffer {
   std::shared_ptr<const std::vector<Buffer>> parts_;
 };
 
-/// Bytes [offset, offset + num_bytes) of `buffer`, as [num_bytes] uint8 that share them: where it
-/// is, and in parts if it is. Throws std::out_of_range.
+/// Bytes [offset, offset + num_bytes) of `buffer`, as a [num_bytes] uint8 view in the same memory,
+/// in parts if `buffer` is. Throws std::out_of_range.
 Buffer BytesOf(const Buffer& buffer, std::size_t offset, std::size_t num_bytes);
 
-/// Buffers of equal row shape laid one behind the other: a view of the first when it is the only
-/// one with rows or when all are neighbours in one allocation, else a copy, or Buffer::InParts
-/// where some are on devices. Throws std::invalid_argument when row shapes or dtypes differ or
-/// `parts` is empty.
+/// Concatenates buffers of equal row shape. Returns a view if only one has rows or if all are
+/// contiguous in one allocation; otherwise a copy, or Buffer::InParts if some are on devices.
+/// Throws std::invalid_argument if row shapes or dtypes differ or if `parts` is empty.
 Buffer ConcatenateRows(const std::vector<Buffer>& parts);
 
 }  // namespace troupe

@@ -1,14 +1,14 @@
 // Collectives among the ranks of one group. In one process they run among rank threads; NCCL and
-// the cross-process group stand behind the same interface.
+// the cross-process group have the same interface.
 //
 // Every member calls the same operations in the same order. Calls block until the caller's part is
-// complete, sum in rank order (so all members get the same bits, in every run), sleep while they
-// wait, and throw Aborted when the job's AbortSignal is raised or a member is gone. Input and
-// output may be the same memory only where said.
+// complete. They sum in rank order, so all members get the same bits in every run. They sleep while
+// they wait, and throw Aborted when the job's AbortSignal is raised or a member is gone. Input and
+// output may overlap only where stated.
 //
 // In one process an operation completes on every member or throws on every member: Aborted;
-// std::invalid_argument when a member's arguments are illegal; std::logic_error, naming both calls,
-// when two members call different things.
+// std::invalid_argument if a member's arguments are illegal; std::logic_error, naming both calls,
+// if the calls of two members differ.
 #pragma once
 
 #include <cstdint>
@@ -33,28 +33,28 @@ class Communicator {
   virtual int size() const = 0;
 
   virtual void Barrier() = 0;
-  /// Copies `num_bytes` at the root's `data` into everybody's `data`.
+  /// Copies `num_bytes` from the root's `data` to every member's `data`.
   virtual void Broadcast(void* data, std::size_t num_bytes, int root) = 0;
   /// In place: `data` [count] becomes the reduction over all members.
   virtual void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) = 0;
-  /// `output` [size * num_bytes] gets everybody's `input` [num_bytes] in rank order. `input` may be
-  /// its own place in `output`.
+  /// `output` [size * num_bytes] receives every member's `input` [num_bytes] in rank order. `input`
+  /// may be its own position in `output`.
   virtual void AllGather(const void* input, std::size_t num_bytes, void* output) = 0;
-  /// `output` [count] gets element range [rank*count, (rank+1)*count) of the reduction of
-  /// everybody's `input` [size * count].
+  /// `output` [count] receives elements [rank*count, (rank+1)*count) of the reduction of every
+  /// member's `input` [size * count].
   virtual void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
                              void* output) = 0;
-  /// Piece p of `input` (send_bytes[p] long, pieces packed in rank order) goes to member p; what
-  /// member p sent lands packed in rank order in `output`. receive_bytes[p] must be what p sends
-  /// to this member: a difference throws std::invalid_argument. Zero is legal.
+  /// Piece p of `input` (send_bytes[p] long, pieces packed in rank order) goes to member p. The
+  /// pieces from all members arrive in `output`, packed in rank order. receive_bytes[p] must be the
+  /// size that p sends to this member; a difference throws std::invalid_argument. Zero is legal.
   virtual void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
                         std::span<const std::size_t> receive_bytes) = 0;
 };
 
-/// Makes the communicators of all members of one group inside this process.
-/// Result[i] is the view of member i. A group of one is legal and never waits. `abort` may be null.
-/// Where `names` says so, it tells who waits for whom.
-/// Throws std::invalid_argument for a size below 1. Destroying a member ends the waits of others.
+/// Makes the communicators of all members of one group inside this process. Result[i] is the view
+/// of member i. A group of one is legal and never waits. `abort` may be null. Reports waits to
+/// `names.waits` if that is set. Throws std::invalid_argument for a size below 1. Destroying a
+/// member ends the waits of the others.
 std::vector<std::unique_ptr<Communicator>> MakeLocalGroup(int size,
                                                           std::shared_ptr<AbortSignal> abort,
                                                           GroupNames names = {});

@@ -1,12 +1,12 @@
 // Point-to-point between the processes of a job: bytes from one process to another.
 //
-// A process is a number, [0, n), the same for everybody. A label matches a send with its receive;
-// it is unique per (from, to) while either is open. Receives are posted into memory of the exact
-// size, so nothing is buffered beyond what the transport below keeps for a message that is early.
+// Processes have numbers in [0, n), the same everywhere. A label matches a send with its receive;
+// it is unique per (from, to) while either is open. Receives are posted with memory of the exact
+// size, so nothing is buffered except early messages, by the transport.
 //
-// Callbacks run on the plane's own thread: they must be short, must not throw and normally post one
-// message or wake one thread. They may call the plane. When the job's AbortSignal is raised, every
-// open receive fails with its cause; open sends are dropped, their callback uncalled.
+// Callbacks run on the plane's own thread. They must be short and must not throw; normally they
+// post one message or wake one thread. They may call the plane. When the job's AbortSignal is
+// raised, every open receive fails with its cause, and open sends are dropped without a callback.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,19 @@
 #include <functional>
 #include <string>
 
+#include "layout/process_id.hpp"
 #include "transport/buffer.hpp"
 #include "transport/failure.hpp"
 
 namespace troupe {
 
-/// Number of a process in the job, [0, n).
-using ProcessId = int;
-
-/// What a message on the data plane is called.
+/// The name of a message on the data plane.
 struct Label {
-  std::uint64_t stream = 0;    ///< who talks: e.g. StreamOf("tensor language.s0 dp1")
-  std::uint64_t sequence = 0;  ///< the how manieth, as both ends count
+  std::uint64_t stream = 0;    ///< of the sender's stream: e.g. StreamOf("tensor language.s0 dp1")
+  std::uint64_t sequence = 0;  ///< sequence number, counted by both ends
 };
 
-/// A stream's number from its name: the same in every process (FNV-1a).
+/// The number of a stream with this name: the same in every process (FNV-1a).
 std::uint64_t StreamOf(const std::string& name);
 
 class DataPlane {
@@ -38,8 +36,8 @@ class DataPlane {
   virtual ProcessId self() const = 0;
   virtual int num_processes() const = 0;
 
-  /// Sends the bytes of `buffer`, which must not be written before `sent` is called. To oneself is
-  /// an error. `sent` may be empty.
+  /// Sends the bytes of `buffer`, which must not be written before `sent` is called. Throws if `to`
+  /// is this process. `sent` may be empty.
   virtual void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) = 0;
 
   /// Receives exactly destination.num_bytes(). `what` names the message in errors ("edge

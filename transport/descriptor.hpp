@@ -1,4 +1,4 @@
-// A file descriptor with an owner.
+// Owns a file descriptor.
 #pragma once
 
 #include <unistd.h>
@@ -18,7 +18,7 @@ class Descriptor {
   ~Descriptor() { Close(); }
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  /// The caller closes it from now on.
+  /// Passes ownership to the caller.
   int Release() { return std::exchange(fd_, -1); }
   void Close() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));

@@ -1,4 +1,4 @@
-// Why a job or a transfer failed: a kind for code, a line for people.
+// Why a job or a transfer failed: a kind for code, a line of text for people.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace troupe {
 
 enum class FailureKind : std::uint8_t {
   kError,    ///< an error in the job: a pass, its data, a broken protocol
-  kLost,     ///< a process, a machine or a connection is gone: the job may be started again
-  kCheck,    ///< bytes arrived that are not the expected ones
+  kLost,     ///< a process, a machine or a connection is gone; the job may be restarted
+  kCheck,    ///< received bytes failed their check
   kStall,    ///< no message has moved in the job for too long
   kDamaged,  ///< the checkpoint to resume from is damaged; an older one may be sound
 };
@@ -31,10 +31,10 @@ struct Failure {
 
   FailureKind kind = FailureKind::kError;
   std::string text;                 ///< one line; empty: no failure
-  std::vector<std::string> actors;  ///< names of those whose doings explain it, if known
+  std::vector<std::string> actors;  ///< names of the actors whose activity explains it, if known
 };
 
-/// Thrown where an error has a kind that others decide by.
+/// An error whose kind callers depend on.
 struct FailureError : std::runtime_error {
   FailureError(const std::string& line, FailureKind of) : std::runtime_error(line), kind(of) {}
   const FailureKind kind;

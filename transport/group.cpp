@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-// So that a pair of members is a part of an operation.
+// So that a pair of members fits into the part of a sequence number.
 constexpr std::size_t kMaxMembers = 4096;
 static_assert(kMaxMembers * kMaxMembers <= kMaxParts);
 
@@ -37,9 +37,9 @@ std::vector<std::unique_ptr<Communicator>> MakeGroup(
   if (plane == nullptr && parties.size() > 1)
     throw std::invalid_argument("group " + name + ": expected a data plane between its " +
                                 std::to_string(parties.size()) + " processes, got none");
-  const ProcessId here = plane != nullptr ? plane->self() : homes.front();
+  const ProcessId self = plane != nullptr ? plane->self() : homes.front();
   const auto own = std::find_if(parties.begin(), parties.end(),
-                                [&](const Party& party) { return party.process == here; });
+                                [&](const Party& party) { return party.process == self; });
   if (own == parties.end()) return std::vector<std::unique_ptr<Communicator>>(homes.size());
   GroupNames group_names{waits, name, std::move(names)};
   if (parties.size() == 1) {

@@ -1,5 +1,5 @@
-// What the members of groups wait for right now, readable from outside: a watchdog and the search
-// for whom a job hangs on look at it when nothing moves.
+// The current waits of group members, readable from outside. The watchdog and the search for the
+// root of a stall read them when nothing moves.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@
 
 namespace troupe {
 
-/// Thread-safe. One per process; must outlive the groups that write into it.
+/// Thread-safe. One per process; must outlive the groups that use it.
 class GroupWaits {
  public:
   using Token = std::uint64_t;
 
-  /// Something that knows by itself who waits in it, so that a wait costs its members nothing.
+  /// Lists waiting members on request, so that a wait costs its members nothing.
   class Source {
    public:
     virtual ~Source() = default;
-    /// Adds a line for every member that waits. Thread-safe; must not call back.
+    /// Adds an entry for every waiting member. Thread-safe; must not call back.
     virtual void AddWaits(std::vector<ActorWaits>& all) const = 0;
   };
 
-  /// `process_names[p]` is what process p is called ("n1"); those without one are "process P".
+  /// `process_names[p]` is the name of process p ("n1"); the default is "process P".
   explicit GroupWaits(std::vector<std::string> process_names = {});
 
   void Add(const Source* source);
   void Remove(const Source* source);
-  /// A wait begins.
+  /// Records the beginning of a wait.
   Token Begin(ActorWaits wait);
   void End(Token token);
-  /// One entry per member that waits.
+  /// One entry per waiting member.
   std::vector<ActorWaits> List() const;
 
   std::string NameOf(ProcessId process) const;
@@ -49,16 +49,16 @@ class GroupWaits {
   std::set<const Source*> sources_;
 };
 
-/// What a group is called where its waits are told.
+/// The names of a group and its members in reported waits.
 struct GroupNames {
-  GroupWaits* waits = nullptr;       ///< null: they are not told
+  GroupWaits* waits = nullptr;       ///< null: waits are not reported
   std::string group;                 ///< "tensor language.s0"
-  std::vector<std::string> members;  ///< "device 3"; those without a name are "member I"
+  std::vector<std::string> members;  ///< "device 3"; the default is "member I"
 
   std::string MemberName(int member) const;
 };
 
-/// One wait, for as long as this object lives.
+/// Records one wait for the lifetime of this object.
 class WaitNote {
  public:
   WaitNote(GroupWaits& waits, ActorWaits wait)

@@ -1,4 +1,4 @@
-// The collectives of a local group, as each member's thread carries out its part of them.
+// The collectives of a local group. Each member's thread performs its part.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -32,15 +32,15 @@ class LocalCommunicator final : public Communicator {
                 std::span<const std::size_t> receive_bytes) override;
 
  private:
-  /// This member's slot for its next call, emptied.
+  /// Returns this member's cleared slot for its next call.
   LocalCall& Begin(LocalOperation operation, std::int64_t count);
-  /// Begin for the operations that reduce; an illegal count is recorded as the call's error.
+  /// Begin for the operations that reduce; an illegal count becomes the call's error.
   LocalCall& BeginReduction(LocalOperation operation, std::int64_t count, DType dtype, ReduceOp op);
-  /// Lets peers read `num_bytes` of `input`, from a copy if they are few.
+  /// Lets peers read `num_bytes` of `input`; copies them first if they are few.
   void Offer(LocalCall& call, const void* input, std::size_t num_bytes);
-  /// Waits for the calls of all members, which stay valid until End and one call longer.
+  /// Waits for the calls of all members. They stay valid until End and during one more call.
   void Enter();
-  /// Waits for those who use this member's memory.
+  /// Waits for the members that use this member's memory.
   void End();
   const LocalCall& Peer(int rank) const {
     return group_->calls(turn_)[static_cast<std::size_t>(rank)];
@@ -52,7 +52,7 @@ class LocalCommunicator final : public Communicator {
   const std::shared_ptr<LocalGroup> group_;
   const int rank_;
   int turn_ = 0;         // the set of slots in use
-  bool direct_ = false;  // somebody's memory is in use
+  bool direct_ = false;  // members use each other's memory
   std::vector<const std::byte*> sources_;
 };
 
@@ -136,9 +136,9 @@ void LocalCommunicator::AllReduce(void* data, std::int64_t count, DType dtype, R
   End();
 }
 
-// Each member alone touches its slice of everybody's data, so it may write sums over the addends
-// as soon as it has read them, and no further meeting separates the scattered sums from the
-// gathered result.
+// Each member reduces one slice of all members' data. No other member touches that slice, so the
+// sums may overwrite the addends as soon as these are read, and no further barrier separates the
+// scattered sums from the gathered result.
 void LocalCommunicator::ReduceSliceInPlace(std::int64_t count, DType dtype, ReduceOp op) {
   if (size() == 1) return;
   const std::size_t num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);

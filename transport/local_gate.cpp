@@ -8,7 +8,7 @@ bool LocalGate::Enter() {
   if ((before & kClosed) != 0) return false;
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < size_) return Wait(before, true);
   arrived_.store(0, std::memory_order_relaxed);
-  // Fails if the gate was closed meanwhile: then those who wait have given up, or will.
+  // Fails if the gate was closed meanwhile: the waiting members have given up or will.
   if (!phase_.compare_exchange_strong(before, before + kOnePhase, std::memory_order_acq_rel))
     return false;
   phase_.notify_all();

@@ -88,10 +88,10 @@ void LocalGroup::AddWaits(std::vector<ActorWaits>& all) const {
     if (!place.waits.load(std::memory_order_acquire)) continue;
     ActorWaits& waiting = all.emplace_back();
     waiting.who = names_.MemberName(member);
-    const std::string what =
+    const std::string operation =
         Name(place.operation.load(std::memory_order_relaxed)) + (" of " + names_.group);
     for (const int other : missing) {
-      waiting.waits.push_back({what, "", 0, names_.MemberName(other), false});
+      waiting.waits.push_back({operation, "", 0, names_.MemberName(other)});
     }
   }
 }
@@ -121,7 +121,7 @@ void LocalGroup::Depart(int rank) {
 }
 
 void LocalGroup::ThrowClosed() {
-  // Members that an abort has ended leave, too: their departure is never the cause.
+  // Members ended by an abort leave as well: their departure is never the cause.
   abort_->ThrowIfRaised();
   const std::lock_guard lock(mutex_);
   throw Aborted(departure_);

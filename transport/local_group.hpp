@@ -1,13 +1,13 @@
-// What the members of a local group share: a gate and the calls they publish at it.
+// The shared state of a local group: a gate and the calls that members publish there.
 //
 // An operation: every member publishes its call in its slot and enters the gate. Then all read all
-// slots and come to one verdict, so an operation completes on every member or throws on every
-// member. Small inputs are copied into the slot first, and the operation ends there. Larger ones
-// are read (and for the all-reduce written) where they lie, and a second meeting keeps everybody
-// until nobody needs anybody's memory.
+// slots and reach the same verdict, so an operation completes on every member or throws on every
+// member. Small inputs are copied into the slot before, and the operation ends here. Larger inputs
+// are read in place (and written, by an all-reduce), and a second barrier holds every member until
+// none needs another's memory.
 //
-// There are two sets of slots, used in turn: a member that publishes again in a set has passed the
-// gate once more since, so all others have finished with what it published there before.
+// There are two sets of slots, used alternately. A member that publishes in a set again has passed
+// the gate once more since, so all others have finished with its earlier call in that set.
 #pragma once
 
 #include <array>
@@ -36,22 +36,22 @@ enum class LocalOperation : std::uint8_t {
   kAllToAll
 };
 
-/// What one member asks for. The first group of fields must be the same on all members.
+/// One member's call. The first group of fields must be the same on all members.
 struct alignas(64) LocalCall {
   LocalOperation operation = LocalOperation::kBarrier;
   DType dtype = DType::kUInt8;
   ReduceOp op = ReduceOp::kSum;
   int root = 0;
-  std::int64_t count = 0;  ///< as in the call: elements, or bytes where there is no dtype
+  std::int64_t count = 0;  ///< as in the call: elements, or bytes if there is no dtype
 
   const std::byte* input = nullptr;     ///< for peers to read: staged, or the member's own memory
   std::byte* in_place = nullptr;        ///< for peers to write
   bool direct = false;                  ///< peers use the member's own memory
-  std::string error;                    ///< why this member's arguments are illegal, else empty
+  std::string error;                    ///< why this member's arguments are illegal, or empty
   std::vector<std::size_t> send_bytes;  ///< of an all-to-all, one per member
   std::vector<std::size_t> receive_bytes;  ///< likewise
 
-  /// Whether both ask for the same operation on the same amount of data.
+  /// Whether both are the same operation on the same amount of data.
   bool Matches(const LocalCall& other) const;
 };
 
@@ -67,23 +67,23 @@ class LocalGroup final : private GroupWaits::Source {
   int size() const { return size_; }
   /// The slots of all members in one of the two sets.
   std::vector<LocalCall>& calls(int turn) { return calls_[static_cast<std::size_t>(turn)]; }
-  /// Where member `rank` may stage kStagedBytes for its call in set `turn`.
+  /// The kStagedBytes of staging memory of member `rank` for its call in set `turn`.
   std::byte* staging(int turn, int rank) const;
 
   /// Member `rank` waits until every member has published in set `turn`. Throws Aborted;
-  /// std::invalid_argument and std::logic_error, the same on all members, when a call is illegal or
+  /// std::invalid_argument and std::logic_error, the same on all members, if a call is illegal or
   /// calls do not match.
   void Enter(int turn, int rank);
   /// Waits until every member is done with the memory of the others.
   void Leave() { gate_.Meet(); }
-  /// Member `rank` will make no more calls.
+  /// Member `rank` makes no more calls.
   void Depart(int rank);
 
-  /// The largest input that is copied into the slot rather than read where it lies.
+  /// Larger inputs are read in place instead of being copied into the slot.
   static constexpr std::size_t kStagedBytes = 8192;
 
  private:
-  /// What a member waits in; for others to look at while it does.
+  /// The current wait of a member, readable by other threads.
   struct alignas(64) Place {
     std::atomic<bool> waits = false;
     std::atomic<LocalOperation> operation = LocalOperation::kBarrier;
@@ -103,7 +103,7 @@ class LocalGroup final : private GroupWaits::Source {
   Buffer staging_;  // [2, size, kStagedBytes]
   std::shared_ptr<AbortSignal> abort_;
   std::mutex mutex_;
-  std::string departure_;               // who left first; guarded by mutex_
+  std::string departure_;               // the first member that left; guarded by mutex_
   std::shared_ptr<void> subscription_;  // last: its callback uses the gate
 };
 

@@ -9,11 +9,11 @@
 namespace troupe {
 namespace {
 
-// A wait that lasts longer is worth being told to those who watch; most never cost the text.
+// Longer waits are reported. Most waits are shorter and never pay for the text.
 constexpr std::chrono::milliseconds kShortWait{200};
 
-// How long a plane may take to fail its receives after the signal. One that takes longer has lost
-// its thread, and waiting for it would only hide why the job ends.
+// The time limit of Drain. A plane that takes longer has lost its thread, and a longer wait would
+// only hide the cause of the job's end.
 constexpr std::chrono::seconds kDrainTime{10};
 
 }  // namespace
@@ -58,7 +58,7 @@ void OpenMessages::ReceiveExpected(Batch batch, int from, Label label, const Buf
   Post(batch, from, label, destination, [this, index = num_expected_++, destination, expected] {
     if (std::memcmp(destination.data(), expected.data(), expected.num_bytes()) == 0) return;
     const std::lock_guard lock(mutex_);
-    if (!other_) other_ = index;
+    if (!unexpected_index_) unexpected_index_ = index;
   });
 }
 
@@ -94,7 +94,7 @@ void OpenMessages::SendThenReceive(Batch batch, int peer, Label sent, Label rece
     Post(batch, peer, received, Buffer::WrapBytes(memory, num_bytes));
     return;
   }
-  // The receive that follows is reserved, so the send need not be counted.
+  // The receive is reserved already, so the send need not be counted.
   group_->plane->Send(group_->home(peer), sent, Buffer::WrapBytes(memory, num_bytes),
                       [self = shared_from_this(), batch, peer, received, memory, num_bytes] {
                         self->Post(batch, peer, received, Buffer::WrapBytes(memory, num_bytes));
@@ -103,23 +103,23 @@ void OpenMessages::SendThenReceive(Batch batch, int peer, Label sent, Label rece
 
 void OpenMessages::Post(Batch batch, int from, Label label, const Buffer& destination,
                         std::function<void()> check) {
-  std::string what;
+  std::string message;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     ++num_posted_;
-    what = operation_ + ", message from " + group_->Describe(from);
+    message = operation_ + ", message from " + group_->Describe(from);
   }
   try {
     group_->plane->Receive(
-        group_->home(from), label, destination, std::move(what),
+        group_->home(from), label, destination, std::move(message),
         [self = shared_from_this(), batch, from, check = std::move(check)] {
           if (check) check();
           self->Arrived(batch, from);
         },
         [self = shared_from_this()](const Failure& failure) { self->Failed(failure.text); });
   } catch (const std::exception& error) {
-    Failed(error.what());  // this may be the plane's own thread, which nothing must leave
+    Failed(error.what());  // no exception may reach the plane's thread
   }
 }
 
@@ -146,23 +146,25 @@ void OpenMessages::Failed(const std::string& error) {
 template <class Ready>
 void OpenMessages::WaitUntil(Ready ready) {
   std::unique_lock lock(mutex_);
-  over_ = [this, ready] { return ready() || other_ || !error_.empty() || group_->abort->raised(); };
-  // Told only when it lasts: most waits do not, and words cost more than they do.
+  over_ = [this, ready] {
+    return ready() || unexpected_index_ || !error_.empty() || group_->abort->raised();
+  };
+  // Only long waits are reported: most are short, and the text would cost more than the wait.
   if (!changed_.wait_for(lock, kShortWait, over_)) {
     if (group_->names.waits == nullptr) changed_.wait(lock, over_);
     std::unique_ptr<WaitNote> note;
     while (!over_()) {
-      // The new one before the old one goes: somebody may look in between.
+      // The new note exists before the old one is destroyed, so that readers always see one.
       note = std::make_unique<WaitNote>(*group_->names.waits, DescribeWait());
       changed_.wait_for(lock, kShortWait, over_);
     }
   }
   over_ = nullptr;
-  const std::optional<std::size_t> other = other_;
+  const std::optional<std::size_t> unexpected_index = unexpected_index_;
   const std::string error = error_;
   const bool arrived = ready();
   lock.unlock();
-  if (other) unexpected_(*other);
+  if (unexpected_index) unexpected_(*unexpected_index);
   if (arrived) return;
   group_->abort->ThrowIfRaised();
   throw std::runtime_error(error);
@@ -179,8 +181,8 @@ void OpenMessages::WaitForAll() {
 ActorWaits OpenMessages::DescribeWait() const {
   ActorWaits waiting;
   waiting.who = group_->names.MemberName(member_);
-  const auto add = [&](const std::string& what, int member) {
-    waiting.waits.push_back({what, "", 0, group_->names.MemberName(member), false});
+  const auto add = [&](const std::string& name, int member) {
+    waiting.waits.push_back({name, "", 0, group_->names.MemberName(member)});
   };
   for (int member = 0; member < group_->size(); ++member) {
     if (open_receives_[static_cast<std::size_t>(member)] > 0) add(operation_, member);
@@ -188,7 +190,7 @@ ActorWaits OpenMessages::DescribeWait() const {
   if (!waiting.waits.empty()) return waiting;
   for (int member = 0; member < group_->size(); ++member) {
     if (open_sends_[static_cast<std::size_t>(member)] > 0) {
-      add("taking of its message in " + operation_, member);
+      add("receipt of its message in " + operation_, member);
     }
   }
   return waiting;

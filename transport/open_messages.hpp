@@ -1,10 +1,9 @@
-// The messages that one member of a spanning group has open on the data plane, and its sleep until
-// they have arrived.
+// The open messages of one member of a spanning group on the data plane, and its waits for them.
 //
-// Receives are counted in batches, which are what the member waits for. A receive is reserved in
-// its batch as soon as it is known and posted when its memory is free. After a failure nothing more
-// is posted, and the plane fails what is (once the job's signal is raised): Drain waits for that,
-// so that nothing is written into the caller's memory later.
+// The member waits for receives in batches. A receive is reserved in its batch as soon as it is
+// known, and posted when its memory is free. After a failure nothing more is posted, and the plane
+// fails the posted receives (once the job's signal is raised). Drain waits for that, so that the
+// caller's memory is not written later.
 #pragma once
 
 #include <condition_variable>
@@ -22,42 +21,43 @@
 
 namespace troupe {
 
-/// For one member's thread, except Wake. Callbacks of the plane share its ownership.
+/// For one member's thread, except Wake. The plane's callbacks share ownership.
 class OpenMessages : public std::enable_shared_from_this<OpenMessages> {
  public:
   using Batch = std::size_t;
 
-  /// `unexpected` must throw: waits call it, on the member's thread, when a message to
-  /// ReceiveExpected has other bytes. It says which of these messages, counted from Begin on.
+  /// `unexpected` must throw. Waits call it on the member's thread when a message of
+  /// ReceiveExpected has other bytes. Its argument is the index of that message, counted from
+  /// Begin.
   OpenMessages(std::shared_ptr<const SpanningGroup> group, int member,
                std::function<void(std::size_t)> unexpected);
 
-  /// Begins an operation: "all-reduce 52". Nothing may be open.
+  /// Starts an operation, such as "all-reduce 52". Nothing may be open.
   void Begin(const std::string& operation);
   Batch NewBatch();
 
-  /// Receives destination.num_bytes() from the process of member `from`; nothing if that is 0.
+  /// Receives destination.num_bytes() from the process of member `from`; no-op for 0 bytes.
   void Receive(Batch batch, int from, Label label, const Buffer& destination);
-  /// Receives what should be the bytes of `expected`.
+  /// Receives a message that must have the bytes of `expected`.
   void ReceiveExpected(Batch batch, int from, Label label, const Buffer& destination,
                        const Buffer& expected);
-  /// Sends `num_bytes` at `data`; nothing if that is 0. Up to kCopiedBytes are copied, and the
-  /// memory is free on return; else not before WaitForAll has returned.
+  /// Sends `num_bytes` at `data`; no-op for 0 bytes. Messages of at most kCopiedBytes are copied,
+  /// and their memory is free on return; that of others only after WaitForAll.
   void Send(int to, Label label, const std::byte* data, std::size_t num_bytes);
-  /// Sends from `memory`, and receives into it as soon as it is free.
+  /// Sends `memory`, and receives into it as soon as it is free.
   void SendThenReceive(Batch batch, int peer, Label sent, Label received, std::byte* memory,
                        std::size_t num_bytes);
 
-  /// Waits until all receives of a batch have arrived. Waits throw Aborted when the job's signal is
-  /// raised, and std::runtime_error with the plane's words when it fails without.
+  /// Waits for all receives of a batch. All waits throw Aborted if the job's signal is raised, and
+  /// std::runtime_error with the plane's error text if the plane fails otherwise.
   void Wait(Batch batch);
-  /// Waits for all receives and for the memory of all sends.
+  /// Waits for all receives and until the memory of all sends is free.
   void WaitForAll();
 
-  /// After a failure and with the signal raised: waits until the plane has let go of all memory it
-  /// would write to.
+  /// After a failure, with the signal raised: waits until the plane no longer writes to the memory
+  /// of any receive.
   void Drain();
-  /// Has the wait in progress look at the signal. Thread-safe.
+  /// Makes the wait in progress check the signal. Thread-safe.
   void Wake();
 
   static constexpr std::size_t kCopiedBytes = 8192;
@@ -69,7 +69,7 @@ class OpenMessages : public std::enable_shared_from_this<OpenMessages> {
   void Post(Batch batch, int from, Label label, const Buffer& destination,
             std::function<void()> check = {});
   void Arrived(Batch batch, int from);
-  /// Wakes the member if its wait is over. With mutex_ held.
+  /// Wakes the member if its wait is over. Requires mutex_.
   void WakeIfOver();
   void Failed(const std::string& error);
   ActorWaits DescribeWait() const;
@@ -82,17 +82,17 @@ class OpenMessages : public std::enable_shared_from_this<OpenMessages> {
   std::condition_variable changed_;
   // Guarded by mutex_:
   std::string operation_;
-  std::vector<int> open_;           // receives reserved and not arrived, by batch
-  std::vector<int> open_receives_;  // the same by member
-  std::vector<int> open_sends_;     // sends whose memory is in use, by member
-  int num_receives_ = 0;            // sums of these
+  std::vector<int> open_;           // by batch: receives reserved and not arrived
+  std::vector<int> open_receives_;  // the same, by member
+  std::vector<int> open_sends_;     // by member: sends whose memory is in use
+  int num_receives_ = 0;            // sum of open_receives_
   int num_sends_ = 0;
-  int num_posted_ = 0;                // receives the plane may write for
-  std::size_t num_expected_ = 0;      // receives of ReceiveExpected since Begin
-  std::optional<std::size_t> other_;  // the first of them that got other bytes
-  bool closed_ = false;               // nothing more is posted
-  std::string error_;                 // of the first receive that failed
-  std::function<bool()> over_;        // of the wait in progress
+  int num_posted_ = 0;                           // receives the plane may still write
+  std::size_t num_expected_ = 0;                 // number of ReceiveExpected since Begin
+  std::optional<std::size_t> unexpected_index_;  // of the first with other bytes
+  bool closed_ = false;                          // post nothing more
+  std::string error_;                            // of the first failed receive
+  std::function<bool()> over_;                   // end condition of the wait in progress
 };
 
 }  // namespace troupe

@@ -1,7 +1,6 @@
-// A data plane that reports a failed connection a moment later. Its process is usually gone, and
-// the watch of processes names that cause better within the moment: if the job is aborted
-// meanwhile, the transfer fails with the cause of the abort. Slices that fail their check fail at
-// once.
+// A data plane that delays reports of failed connections. The peer process is usually gone, and the
+// watch of processes soon reports that cause more precisely. If the job is aborted meanwhile, the
+// transfer fails with the abort's cause. A slice that fails its check is reported at once.
 #pragma once
 
 #include <chrono>
@@ -15,7 +14,7 @@ namespace troupe {
 
 class PatientPlane final : public PlaneInFront {
  public:
-  /// `plane` and `carrier` as of PlaneInFront; failures are reported `patience` later.
+  /// `plane` and `carrier` as for PlaneInFront. Failures are reported `patience` later.
   PatientPlane(DataPlane& plane, TensorCarrier& carrier, std::shared_ptr<AbortSignal> abort,
                std::chrono::milliseconds patience);
 
@@ -25,7 +24,7 @@ class PatientPlane final : public PlaneInFront {
             std::string what, std::function<void()> received, OnFailure failed) override;
 
  private:
-  OnFailure Patient(OnFailure failed);
+  OnFailure Delayed(OnFailure failed);
 
   std::shared_ptr<AbortSignal> abort_;
   std::chrono::milliseconds patience_;

@@ -6,7 +6,7 @@
 namespace troupe {
 
 std::string DescribeTransports(const Plane& plane, const std::vector<std::string>& names) {
-  std::vector<std::pair<std::string, std::string>> kinds;  // transport, who
+  std::vector<std::pair<std::string, std::string>> kinds;  // transport, peers
   for (ProcessId peer = 0; peer < plane.num_processes(); ++peer) {
     const std::string transport = plane.transport(peer);
     if (peer == plane.self() || transport.empty()) continue;
@@ -17,8 +17,8 @@ std::string DescribeTransports(const Plane& plane, const std::vector<std::string
   }
   if (kinds.size() == 1) return kinds.front().first;
   std::string text;
-  for (const auto& [transport, who] : kinds)
-    text += (text.empty() ? "" : ", ") + transport + " (" + who + ")";
+  for (const auto& [transport, peers] : kinds)
+    text += (text.empty() ? "" : ", ") + transport + " (" + peers + ")";
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Two planes as one: some peers are reached by the first, the others by the second.
+// Combines two planes: the first reaches some peers, the second the others.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@ namespace troupe {
 
 class PlaneByPeer final : public Plane {
  public:
-  /// `by_second`: by process, who is the second's. What the first knows as its address() is that of
-  /// both; the second must do without addresses.
+  /// `by_second`: by process, whether the second plane reaches it. The address() of both is the
+  /// first's; the second must work without addresses.
   PlaneByPeer(std::unique_ptr<Plane> first, std::unique_ptr<Plane> second,
               std::vector<bool> by_second);
 
@@ -34,7 +34,7 @@ class PlaneByPeer final : public Plane {
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override;
 
  private:
-  /// The plane of `peer`; the first for a number that is not a process, which it refuses.
+  /// The plane of `peer`. For an unknown process the first plane, which reports the error.
   Plane& Of(ProcessId peer) const;
 
   const std::unique_ptr<Plane> first_;

@@ -6,22 +6,22 @@
 namespace troupe {
 namespace {
 
-void CheckBuffer(const Buffer& buffer, bool reads_device_memory, const char* what) {
+void CheckBuffer(const Buffer& buffer, bool reads_device_memory, const char* call) {
   if (buffer.defined() && !buffer.on_host() && (!reads_device_memory || !buffer.parts().empty()))
     throw std::invalid_argument(
-        std::string("data plane: ") + what + ": expected memory of the host" +
+        std::string("data plane: ") + call + ": expected memory of the host" +
         (reads_device_memory ? " or of a device, as a whole" : "") + ", got memory of device " +
         std::to_string(buffer.device()) + (buffer.parts().empty() ? "" : ", in parts"));
   if (!buffer.defined() || !buffer.local())
-    throw std::invalid_argument(std::string("data plane: ") + what +
+    throw std::invalid_argument(std::string("data plane: ") + call +
                                 ": expected memory of this process, got " +
-                                (buffer.defined() ? "a handle to another's" : "none"));
+                                (buffer.defined() ? "a handle to another process's" : "none"));
 }
 
-void CheckLabel(const Label& label, const char* what) {
+void CheckLabel(const Label& label, const char* call) {
   if (label.stream == kPullStream)
-    throw std::invalid_argument(std::string("data plane: ") + what +
-                                ": expected a stream of the caller's, got the reserved one");
+    throw std::invalid_argument(std::string("data plane: ") + call +
+                                ": expected another stream than the reserved one");
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ void PlaneDoor::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buf
 }
 
 void PlaneDoor::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {
-  // A reference may name any process: its receiver has learned that from Pull.
+  // A reference may name any process; its receiver has learned from Pull if that fails.
   if (home < 0 || home >= num_processes_ || home == self_ || !connected_) return;
   pump_->Post([engine = engine_, home, key, weight] { engine->Return(home, key, weight); });
 }

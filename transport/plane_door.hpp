@@ -1,5 +1,4 @@
-// The calls of a plane up to its thread: arguments are checked on the caller's thread, then the
-// engine acts on its own.
+// The calls of a plane on the caller's thread: checks arguments, then posts to the engine's thread.
 #pragma once
 
 #include <atomic>
@@ -22,10 +21,10 @@ class PlaneDoor : public Plane {
   PlaneStats stats() const final;
   void Leave() final;
 
-  /// Throws std::invalid_argument (a process that is not another one of the job, a buffer that is
-  /// not here or on a device that the plane does not read, a stream that is reserved),
-  /// std::logic_error before Connect. After an abort, after Close, and to a process that has
-  /// failed, a send is dropped, `sent` uncalled.
+  /// Throws std::invalid_argument for a `to` that is not another process of the job, a buffer that
+  /// is not in this process or is on a device that the plane cannot read, or a reserved stream;
+  /// std::logic_error before Connect. Drops the message, without calling `sent`, after an abort,
+  /// after Close, or if `to` has failed.
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) final;
   /// Throws like Send.
   void Receive(ProcessId from, Label label, Buffer destination, std::string what,
@@ -37,13 +36,13 @@ class PlaneDoor : public Plane {
  protected:
   /// Throws std::invalid_argument for a self outside the names.
   PlaneDoor(const PlaneSettings& settings, std::shared_ptr<PlaneCounters> counters);
-  /// Once, in the constructor of the plane. Both live until its Close() has ended the pump's
-  /// thread; the pump answers those who still post for as long as the plane lives.
+  /// Call it once, in the plane's constructor. Both must live until Close() has ended the pump's
+  /// thread; the pump rejects later posts for as long as the plane lives.
   void Open(Pump& pump, PlaneEngine& engine);
-  /// Aborts the engine, on the pump's thread, when `signal` is raised and for as long as the result
-  /// lives. Null without a signal.
+  /// Aborts the engine, on the pump's thread, when `signal` is raised during the lifetime of the
+  /// result. Null without a signal.
   std::shared_ptr<void> AbortWith(AbortSignal* signal) const;
-  /// "n1: data plane: ERROR", of an error that ended the pump's thread.
+  /// "n1: data plane: ERROR", for an error that ended the pump's thread.
   static std::string CauseOf(const PlaneSettings& settings, const std::string& error);
   void CheckAddresses(std::size_t count) const;
   void Connected() { connected_ = true; }

@@ -6,14 +6,14 @@
 
 namespace troupe {
 
-/// A pull while its slices arrive.
+/// A pull whose slices are arriving.
 struct PlaneEngine::Slices {
   std::uint64_t key = 0;
   std::int64_t offset = 0;
   Reception whole;
-  std::size_t asked = 0;  // bytes, from the front
+  std::size_t requested = 0;  // bytes, from the front
   int open = 0;
-  Failure failure;  // the first
+  Failure failure;  // the first one
 };
 
 PlaneEngine::PlaneEngine(const PlaneSettings& settings, Pump& pump,
@@ -33,12 +33,12 @@ void PlaneEngine::Pull(std::uint64_t key, std::int64_t offset, Reception recepti
 void PlaneEngine::PullNext(const std::shared_ptr<Slices>& slices) {
   const Buffer& whole = slices->whole.destination;
   while (slices->failure.empty() && slices->open < kSlicesInFlight &&
-         slices->asked < whole.num_bytes()) {
-    const std::size_t size = std::min(kSliceBytes, whole.num_bytes() - slices->asked);
-    const auto offset = slices->offset + static_cast<std::int64_t>(slices->asked);
+         slices->requested < whole.num_bytes()) {
+    const std::size_t size = std::min(kSliceBytes, whole.num_bytes() - slices->requested);
+    const auto offset = slices->offset + static_cast<std::int64_t>(slices->requested);
     Reception slice{slices->whole.from,
                     {},
-                    BytesOf(whole, slices->asked, size),
+                    BytesOf(whole, slices->requested, size),
                     slices->whole.what,
                     [this, slices] {
                       --slices->open;
@@ -49,15 +49,15 @@ void PlaneEngine::PullNext(const std::shared_ptr<Slices>& slices) {
                       if (slices->failure.empty()) slices->failure = failure;
                       PullNext(slices);
                     }};
-    slices->asked += size;
+    slices->requested += size;
     ++slices->open;
     PullSlice(slices->key, offset, std::move(slice));
   }
-  // Not before the last open slice has ended: then the memory is not written any more.
+  // Only after the last open slice has ended: until then the memory may still be written.
   if (slices->open > 0) return;
   const auto received = std::exchange(slices->whole.received, nullptr);
   const auto failed = std::exchange(slices->whole.failed, nullptr);
-  if (received == nullptr) return;  // already called, by a slice that was refused on the spot
+  if (received == nullptr) return;  // already called by a slice that was refused at once
   if (slices->failure.empty()) {
     received();
   } else {
@@ -71,7 +71,7 @@ void PlaneEngine::PullSlice(std::uint64_t key, std::int64_t offset, Reception re
                             ++pull_counter_};
   reception.label = {kPullStream, request.number};
   Receive(std::move(reception));
-  AskForSlice(request, home);
+  RequestSlice(request, home);
 }
 
 void PlaneEngine::HandlePull(const PullRequest& request) {
@@ -80,7 +80,7 @@ void PlaneEngine::HandlePull(const PullRequest& request) {
       return Answer(request, settings_.store->Pinned(request.key, request.offset,
                                                      static_cast<std::int64_t>(request.num_bytes)));
     } catch (const std::out_of_range&) {
-      // The receiver reports it: it knows what the tensor was for.
+      // The receiver reports the error, since it knows the tensor's purpose.
     }
   }
   Refuse(request);
@@ -91,13 +91,14 @@ void PlaneEngine::Answer(const PullRequest& request, Buffer bytes) {
   if (bytes.on_host() || (reads_device_memory_ && bytes.parts().empty()))
     return Send(request.from, label, std::move(bytes), nullptr);
   if (!settings_.to_host) return Refuse(request);
-  settings_.to_host(std::move(bytes), [this, request, label](Buffer here,
-                                                             const std::string& error) {
-    pump_.Post([this, request, label, here = std::move(here), failed = !error.empty()]() mutable {
-      if (failed) return Refuse(request);
-      Send(request.from, label, std::move(here), nullptr);
-    });
-  });
+  settings_.to_host(std::move(bytes),
+                    [this, request, label](Buffer on_host, const std::string& error) {
+                      pump_.Post([this, request, label, on_host = std::move(on_host),
+                                  failed = !error.empty()]() mutable {
+                        if (failed) return Refuse(request);
+                        Send(request.from, label, std::move(on_host), nullptr);
+                      });
+                    });
 }
 
 void PlaneEngine::HandleReturn(ProcessId from, std::uint64_t key, std::uint64_t weight) {
@@ -105,9 +106,10 @@ void PlaneEngine::HandleReturn(ProcessId from, std::uint64_t key, std::uint64_t 
   try {
     settings_.store->TakeBack(key, weight);
   } catch (const std::out_of_range& error) {
-    // Whatever it does next cannot be trusted. Not inside a callback: this closes its connection.
+    // The peer can no longer be trusted. Posted, since PeerFailed closes the connection and must
+    // not run inside its callback.
     pump_.Post([this, from, reason = std::string(error.what())] {
-      PeerFailed(from, {"it returned what it did not have: " + reason, FailureKind::kLost});
+      PeerFailed(from, {"it returned weight it did not have: " + reason, FailureKind::kLost});
     });
   }
 }
@@ -116,11 +118,11 @@ std::string RefusalText(const std::string& what, const std::string& peer,
                         const PullRequest& request) {
   return what + ": " + peer + " does not have " + std::to_string(request.num_bytes) +
          " bytes at byte " + std::to_string(request.offset) + " of tensor " +
-         std::to_string(request.key) + " (it has let go of it, or the reference is wrong)";
+         std::to_string(request.key) + " (it has released it, or the reference is wrong)";
 }
 
-Failure PlaneEngine::WhyNot(const std::string& peer, const Failure& failure,
-                            const Reception& reception) const {
+Failure PlaneEngine::ReceiveError(const std::string& peer, const Failure& failure,
+                                  const Reception& reception) const {
   if (!abort_cause_.empty()) return abort_cause_;
   if (closing_) return reception.what + ": the data plane of this process is closed";
   if (failure.empty()) return {};
@@ -131,7 +133,7 @@ const std::string& PlaneEngine::NameOf(ProcessId process) const {
   return settings_.names[static_cast<std::size_t>(process)];
 }
 
-void PlaneEngine::TellFailure(ProcessId process, const std::string& reason) const {
+void PlaneEngine::ReportFailure(ProcessId process, const std::string& reason) const {
   const bool expected = leaving_ || closing_ || !abort_cause_.empty();
   if (!expected && settings_.peer_failed) settings_.peer_failed(process, reason);
 }

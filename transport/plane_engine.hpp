@@ -1,6 +1,5 @@
-// What the engines of all planes do alike: pulls in slices, answers to the pulls of others, weights
-// that return, and the reasons why nothing can be received. An engine runs on one thread, the one
-// of its pump.
+// The common part of all planes' engines: pulls in slices, answers to the pulls of others, returned
+// weights, and the errors of receives. An engine runs on one thread, its pump's.
 #pragma once
 
 #include <atomic>
@@ -16,10 +15,10 @@
 
 namespace troupe {
 
-/// The stream of pulled tensors: sequence = the receiver's own count.
+/// The stream of pulled tensors. Sequence numbers are counted by the receiver.
 inline constexpr std::uint64_t kPullStream = 0x70756c6c70756c6c;
 
-/// Of a plane, readable by every thread.
+/// The counters of a plane, readable by every thread.
 struct PlaneCounters {
   std::atomic<std::uint64_t> bytes_sent = 0, bytes_received = 0;
   std::atomic<std::uint64_t> messages_sent = 0, messages_received = 0;
@@ -28,7 +27,7 @@ struct PlaneCounters {
   std::atomic<std::uint64_t> strangers = 0;
 };
 
-/// A receive, as DataPlane::Receive has it.
+/// A receive with the arguments of DataPlane::Receive.
 struct Reception {
   ProcessId from = 0;
   Label label;
@@ -38,8 +37,8 @@ struct Reception {
   OnFailure failed;
 };
 
-/// A request for bytes [offset, offset + num_bytes) of allocation `key`, to be sent as message
-/// `number` of kPullStream.
+/// A request to send bytes [offset, offset + num_bytes) of allocation `key` as message `number` of
+/// kPullStream.
 struct PullRequest {
   ProcessId from = 0;
   std::uint64_t key = 0;
@@ -48,15 +47,15 @@ struct PullRequest {
   std::uint64_t number = 0;
 };
 
-/// What the receive of a refused pull fails with.
+/// The error of a refused pull.
 std::string RefusalText(const std::string& what, const std::string& peer,
                         const PullRequest& request);
 
 class PlaneEngine {
  public:
-  /// A pull is cut into slices, so that other messages move meanwhile.
+  /// Pulls are cut into slices, so that other messages can move in between.
   static constexpr std::size_t kSliceBytes = std::size_t{4} << 20;
-  static constexpr int kSlicesInFlight = 4;  ///< of one pull
+  static constexpr int kSlicesInFlight = 4;  ///< per pull
 
   PlaneEngine(const PlaneSettings& settings, Pump& pump, std::shared_ptr<PlaneCounters> counters);
   PlaneEngine(const PlaneEngine&) = delete;
@@ -66,28 +65,29 @@ class PlaneEngine {
   virtual void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) = 0;
   virtual void Receive(Reception reception) = 0;
   virtual void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) = 0;
-  /// Every open receive fails with `cause`, and so does every later one.
+  /// Fails every open receive with `cause`, and every later one.
   virtual void Abort(const Failure& cause) = 0;
-  /// `reception.label` is not used.
+  /// Ignores `reception.label`.
   void Pull(std::uint64_t key, std::int64_t offset, Reception reception);
   /// Connections that fail from now on have closed in order.
   void Leave() { leaving_ = true; }
-  /// Before anything is sent: whether the plane reads memory of devices.
+  /// Sets whether the plane reads device memory. Before the first send.
   void ReadsDeviceMemory(bool reads) { reads_device_memory_ = reads; }
 
  protected:
-  virtual void AskForSlice(const PullRequest& request, ProcessId home) = 0;
+  virtual void RequestSlice(const PullRequest& request, ProcessId home) = 0;
   virtual void Refuse(const PullRequest& request) = 0;
   virtual void PeerFailed(ProcessId process, const Failure& reason) = 0;
 
-  /// Sends what a peer has asked for, or refuses.
+  /// Sends the bytes that a peer has requested, or refuses.
   void HandlePull(const PullRequest& request);
   void HandleReturn(ProcessId from, std::uint64_t key, std::uint64_t weight);
-  /// Why nothing can be received from `peer`, whose connection has failed with `failure`, or empty.
-  Failure WhyNot(const std::string& peer, const Failure& failure, const Reception& reception) const;
+  /// Why a receive from `peer` must fail, or empty. `failure` is that of the peer's connection.
+  Failure ReceiveError(const std::string& peer, const Failure& failure,
+                       const Reception& reception) const;
   const std::string& NameOf(ProcessId process) const;
-  /// To the owner, unless the failure was to be expected.
-  void TellFailure(ProcessId process, const std::string& reason) const;
+  /// Reports to the owner, unless the failure was expected.
+  void ReportFailure(ProcessId process, const std::string& reason) const;
 
   const PlaneSettings settings_;
   Pump& pump_;

@@ -1,5 +1,5 @@
-// A plane in front of another: whoever holds it sends, receives and pulls through it, and it does
-// so through the one behind. Both are a DataPlane and the TensorCarrier of the same processes.
+// A base class for planes that wrap another plane. Both are a DataPlane and the TensorCarrier of
+// the same processes.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace troupe {
 
-/// Passes everything on as it is; what a plane does otherwise it overrides.
+/// Forwards every call unchanged; subclasses override some.
 class PlaneInFront : public DataPlane, public TensorCarrier {
  public:
-  /// `plane` and `carrier` are one object behind two interfaces; it must outlive this one.
+  /// `plane` and `carrier` are two interfaces of one object, which must outlive this one.
   PlaneInFront(DataPlane& plane, TensorCarrier& carrier) : plane_(plane), carrier_(carrier) {}
 
   ProcessId self() const override { return plane_.self(); }

@@ -16,15 +16,15 @@ bool Pump::Post(Command command) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return false;
   commands_.push_back(std::move(command));
-  // After the push, so that no wake-up is lost; under the lock, so that the worker is still there.
-  // One signal is enough for all that is taken at once, and the thread itself looks before it
+  // After the push, so that no wake-up is lost; under the lock, so that the worker still exists.
+  // One signal is enough for all commands taken together, and the thread itself checks before it
   // sleeps.
   if (commands_.size() == 1 && !OnThread()) worker_.Signal();
   return true;
 }
 
 void Pump::Stop() {
-  if (!thread_.joinable()) return;  // the worker may be gone
+  if (!thread_.joinable()) return;  // the worker may already be destroyed
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -63,7 +63,7 @@ void Pump::Loop() {
       if (stopping_) return;
     }
     if (spin_.count() > 0 && Clock::now() - last < spin_) continue;
-    // A signal or an event before this makes it fail, one after it ends the sleep.
+    // An earlier signal or event makes Arm fail; a later one ends the sleep.
     if (!worker_.Arm()) continue;
     Sleep(descriptor, until);
   }
@@ -87,7 +87,7 @@ void Pump::Sleep(int descriptor, std::optional<Clock::time_point> until) {
     timeout_ms = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
   }
   pollfd event{descriptor, POLLIN, 0};
-  ::poll(&event, 1, timeout_ms);  // a worker's own timers end it, too
+  ::poll(&event, 1, timeout_ms);  // timers of the worker also end it
 }
 
 }  // namespace troupe

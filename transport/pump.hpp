@@ -1,5 +1,5 @@
-// The one thread of a plane: it runs commands, lets the plane's worker progress, and sleeps when
-// there is nothing to do.
+// The single thread of a plane. Runs commands, lets the plane's worker progress, and sleeps when
+// idle.
 #pragma once
 
 #include <atomic>
@@ -13,17 +13,17 @@
 
 namespace troupe {
 
-/// What a pump drives. All calls are its thread's, but for Signal.
+/// The worker that a pump drives. Only the pump's thread calls it, except Signal.
 class PumpWorker {
  public:
   virtual ~PumpWorker() = default;
-  /// Does what can be done at once. Whether anything happened.
+  /// Makes as much progress as possible without waiting. Returns whether anything happened.
   virtual bool Progress() = 0;
-  /// A descriptor that becomes readable when an armed worker has something to do.
+  /// A descriptor that becomes readable when an armed worker has work.
   virtual int EventDescriptor() const = 0;
-  /// False: there is something to do right now.
+  /// Prepares for a wait. False: there is work right now.
   virtual bool Arm() = 0;
-  /// Thread-safe: the next or current wait for the descriptor ends.
+  /// Ends the next or current wait for the descriptor. Thread-safe.
   virtual void Signal() = 0;
 };
 
@@ -32,26 +32,26 @@ class Pump {
   using Clock = std::chrono::steady_clock;
   using Command = std::function<void()>;
 
-  /// What the thread calls, besides commands.
+  /// Callbacks on the pump's thread.
   struct Hooks {
-    /// After every round; a time before which it wants to be called again, if there is one.
+    /// Called after every round. Returns the latest time of its next call, if any.
     std::function<std::optional<Clock::time_point>()> after_round;
     /// The worker or a command threw: the thread is about to end.
     std::function<void(const std::string& error)> died;
   };
 
-  /// `spin`: how long to look for work before going to sleep. The worker must outlive this object.
+  /// `spin`: time to poll before sleeping. The worker must outlive this object.
   Pump(PumpWorker& worker, std::chrono::microseconds spin) : worker_(worker), spin_(spin) {}
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
   ~Pump() { Stop(); }
 
-  /// Once; what is posted before waits for it.
+  /// Starts the thread. Call it once; commands posted before wait for it.
   void Start(Hooks hooks);
   /// Runs `command` on the thread, in order, never inside this call. False: the thread has ended,
-  /// or will end without it. Thread-safe.
+  /// or will end without running it. Thread-safe.
   bool Post(Command command);
-  /// Runs what has been posted, then ends the thread. Not to be called on it.
+  /// Runs all posted commands, then ends the thread. Must not be called on that thread.
   void Stop();
   bool OnThread() const { return std::this_thread::get_id() == id_; }
 

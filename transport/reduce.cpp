@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-// Elements whose partial results stay in the first-level cache while all inputs are added.
+// Partial results of this many elements stay in the first-level cache while all inputs are added.
 constexpr std::int64_t kBlock = 1024;
 
 struct Sum {
@@ -69,7 +69,7 @@ void ReduceBy(std::span<const std::byte* const> inputs, std::int64_t count, Redu
   }
 }
 
-/// As floats, and rounded once at the end: a sum of many small numbers survives.
+/// Computes in float and rounds once at the end, so that a sum of many small numbers survives.
 template <class Op>
 void ReduceRounded(std::span<const std::byte* const> inputs, std::int64_t count,
                    std::byte* output) {

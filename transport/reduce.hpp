@@ -10,24 +10,25 @@
 
 namespace troupe {
 
-/// Sums are taken in pieces of this size, which stay in the first-level cache until they have been
-/// copied to those who want them.
+/// Sums are computed in pieces of this size, which stay in the first-level cache until they have
+/// been copied to their destinations.
 inline constexpr std::size_t kReduceBlockBytes = 4096;
-/// Slices begin on cache lines where the data does, so that no two members write the same line.
+/// Slices begin on cache lines if the data does, so that no two members write the same line.
 inline constexpr std::size_t kCacheLineBytes = 64;
 
-/// output[i] = inputs[0][i] op inputs[1][i] op ..., from left to right for every i < count, so
-/// that equal inputs give equal bits however the elements are cut up; bfloat16 as floats, rounded
-/// once at the end. A NaN stays a NaN under kMax; integer sums wrap around.
+/// output[i] = inputs[0][i] op inputs[1][i] op ..., from left to right for every i < count. So
+/// equal inputs give equal bits, however the elements are cut. bfloat16 is summed as float and
+/// rounded once at the end. A NaN stays a NaN under kMax; integer sums wrap around.
 ///   inputs  one pointer per member, at least one, each to `count` elements of `dtype`
 ///   output  `count` elements that overlap no input
 void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType dtype, ReduceOp op,
             std::byte* output);
 
-/// The type in which sums of `dtype` are passed on between partial reductions, so that only the
-/// last result is rounded: float32 for bfloat16, else `dtype` itself.
+/// The type of partial sums of `dtype`, so that only the final result is rounded: float32 for
+/// bfloat16, otherwise `dtype` itself.
 DType PartialType(DType dtype, ReduceOp op);
-/// `count` elements of `dtype` as PartialType(dtype, kSum), and back, rounded; copies otherwise.
+/// Convert `count` elements from `dtype` to PartialType(dtype, kSum) and back with rounding. A copy
+/// if the two are equal.
 void ToPartial(const std::byte* values, std::int64_t count, DType dtype, std::byte* partial);
 void FromPartial(const std::byte* partial, std::int64_t count, DType dtype, std::byte* values);
 

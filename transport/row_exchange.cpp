@@ -24,13 +24,13 @@ void CheckParts(const ExchangePlan& plan, const std::vector<Buffer>& parts) {
   }
 }
 
-/// What a collective is given. No rows on a device have no memory there: data() is then a place of
-/// the host's, from which a group would take it for a call on memory of the host.
+/// The pointer to pass to a collective. Zero rows on a device have no device memory: their data()
+/// is a host address, which a group would take for a call on host memory.
 std::byte* MemoryOf(const Buffer& rows) {
   return rows.on_host() || rows.num_bytes() > 0 ? rows.data() : nullptr;
 }
 
-/// Every row stays: the moves of this member, as views of its own rows.
+/// Applies the moves of this member as views of its own rows. Every row stays on its rank.
 Buffer Rearranged(const ExchangePlan& plan, int self, const Buffer& rows, RowMemory& memory) {
   std::vector<Buffer> pieces;
   for (const RowMove& move : plan.moves) {
@@ -75,7 +75,7 @@ Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan, const std::ve
   Buffer arrived = memory.Allocate(WithRows(rows_out, plan.row_shape), plan.dtype);
   group.AllToAll(MemoryOf(packed), send_bytes, MemoryOf(arrived), receive_bytes);
 
-  // Pieces lie by source now, each source's in destination order; put them where they belong.
+  // Pieces are now ordered by source, each source's in destination order; restore the plan's order.
   std::vector<std::size_t> next(members);
   for (std::size_t p = 1; p < members; ++p) next[p] = next[p - 1] + receive_bytes[p - 1];
   std::vector<Buffer> pieces;

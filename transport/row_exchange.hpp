@@ -1,4 +1,4 @@
-// Rows that change ranks inside one group: the colocated boundary's way of carrying a route.
+// Moves rows between the ranks of one group: carries the route of a colocated boundary.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,21 @@ struct RowMove {
   Interval destination_rows;
 };
 
-/// What every member of a group does in one exchange; the same object on all of them.
+/// One exchange of a group; the same plan on all members.
 struct ExchangePlan {
   std::vector<RowMove> moves;          ///< ordered by destination, then by row there
-  std::vector<std::int64_t> rows_out;  ///< rows each member ends up with
+  std::vector<std::int64_t> rows_out;  ///< rows each member has afterwards
   Shape row_shape;                     ///< of one row, without the outermost dimension
   DType dtype = DType::kFloat32;
 
-  /// No row leaves its rank: then nobody waits for anybody.
+  /// No row leaves its rank, so no member waits for another.
   bool local() const;
 };
 
-/// The rows this member ends up with, in `memory`. Rows that stay are views where they are all
-/// there is (see ConcatenateRows), the rest is copied once on each side. Collective over `group`
-/// unless plan.local(). Throws Aborted, std::invalid_argument (a part of the wrong shape or dtype).
+/// Returns this member's rows after the exchange, in `memory`. Rows that stay are views if there
+/// are no others (see ConcatenateRows); otherwise all are copied once on each side. Collective over
+/// `group` unless plan.local(). Throws Aborted, std::invalid_argument (a part of the wrong shape or
+/// dtype).
 Buffer ExchangeRows(Communicator& group, const ExchangePlan& plan, const std::vector<Buffer>& rows,
                     RowMemory& memory);
 

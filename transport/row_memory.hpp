@@ -1,4 +1,4 @@
-// Where rows are laid together: the host's memory, or a device's in the order of its work.
+// The memory in which rows are gathered: the host's, or a device's in the order of its work.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// Of one rank; used on its thread.
+/// Of one rank; used on its thread only.
 class RowMemory {
  public:
   RowMemory() = default;
@@ -15,14 +15,14 @@ class RowMemory {
   RowMemory& operator=(const RowMemory&) = delete;
   virtual ~RowMemory() = default;
 
-  /// Uninitialised, for what is done from now on.
+  /// Uninitialised memory, for operations that start after this call.
   virtual Buffer Allocate(Shape shape, DType dtype) = 0;
-  /// The same rows in one piece in this memory: themselves where they are that already, else a
-  /// copy. Of an undefined buffer, an undefined one.
+  /// The same rows as one contiguous buffer in this memory: `rows` itself if it is one, otherwise a
+  /// copy. Undefined for an undefined buffer.
   virtual Buffer Here(const Buffer& rows) = 0;
 };
 
-/// Buffers on the host are always in one piece.
+/// Buffers on the host are always contiguous.
 class HostRowMemory final : public RowMemory {
  public:
   Buffer Allocate(Shape shape, DType dtype) override {

@@ -1,8 +1,9 @@
 // One member's view of a group that spans processes.
 //
-// Members of one process meet in their local group first (who are alone there skip that), their
-// leader talks to the other leaders, and then the local group shares what came of it. No message is
-// open on the plane while a member is in the local group, so a local failure leaves none behind.
+// The members of one process meet in their local group first; a member alone in its process skips
+// that. Their leader communicates with the other leaders, and then the local group shares the
+// result. No message is open on the plane while a member is in the local group, so a local failure
+// leaves none open.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -32,7 +33,7 @@ GroupCall ReductionOf(LocalOperation operation, std::int64_t count, DType dtype,
 
 class SpanningCommunicator final : public Communicator {
  public:
-  /// `local` is the view of this member in the group of its process, null if it is alone there.
+  /// `local` is this member's view of its process's group, null if it is the only member there.
   SpanningCommunicator(std::shared_ptr<const SpanningGroup> group, int rank,
                        std::unique_ptr<Communicator> local)
       : group_(std::move(group)),
@@ -54,15 +55,15 @@ class SpanningCommunicator final : public Communicator {
                 std::span<const std::size_t> receive_bytes) override;
 
  private:
-  /// Carries out one operation: `body`, after the members of this process have agreed on `call`.
-  /// `error` says why this member's arguments are illegal, if they are.
+  /// Performs one operation: runs `body` after the members of this process have agreed on `call`.
+  /// `error` is not empty if this member's arguments are illegal.
   template <class Body>
   void Perform(const GroupCall& call, const std::string& error, Body body);
   /// Throws std::logic_error on all members of this process if their calls differ.
   void AgreeLocally(const GroupCall& call);
   template <class Body>
   void Locally(Body body);
-  /// Whether sums are taken in two parts: within processes, then between them.
+  /// Whether sums are taken in two steps: within processes, then between them.
   bool InParts() const { return group_->parties.size() < group_->homes.size(); }
   /// The sum over all members, on the leaders.
   void AllReduceAs(std::byte* data, std::int64_t count, DType dtype, ReduceOp op);
@@ -78,9 +79,9 @@ class SpanningCommunicator final : public Communicator {
   const bool leads_;
   const std::unique_ptr<Communicator> local_;
   SpanningExchange exchange_;
-  std::uint64_t number_ = 0;  // of the operation in progress, from 1 on
-  GroupCall call_;            // that operation
-  Buffer sums_;               // of it; here, since after a failure messages are still open on it
+  std::uint64_t number_ = 0;  // of the operation in progress, from 1
+  GroupCall call_;            // the operation in progress
+  Buffer sums_;               // a member, since messages may still use it after a failure
 };
 
 template <class Body>
@@ -99,7 +100,7 @@ void SpanningCommunicator::Perform(const GroupCall& call, const std::string& err
     exchange_.Drain();
     throw;
   } catch (const std::exception& failure) {
-    // The others wait for this member, and the plane's memory is free only after an abort.
+    // The other members wait for this one, and the plane releases the memory only after an abort.
     group_->abort->Raise(failure.what());
     exchange_.Drain();
     throw;
@@ -152,7 +153,7 @@ void SpanningCommunicator::Broadcast(void* data, std::size_t num_bytes, int root
       exchange_.Broadcast(static_cast<std::byte*>(data), num_bytes,
                           static_cast<std::size_t>(party - group_->parties.begin()));
     if (leader_lacks) {
-      // So that nobody in this process returns before the others may, too.
+      // Keeps members of this process from returning before the other processes allow it.
       Locally([](Communicator& local) { local.Barrier(); });
     } else {
       share(0);
@@ -231,7 +232,7 @@ void SpanningCommunicator::ReduceScatterDirectly(const std::byte* input, std::si
 
 void SpanningCommunicator::ReduceScatterByParty(const std::byte* input, const GroupCall& call,
                                                 std::byte* output) {
-  // The rows of each party together, so that its slice is one piece however its members are mixed.
+  // Groups the rows by party, so that a party's slice is contiguous however its members are mixed.
   const DType partial = PartialType(call.dtype, call.op);
   const auto count = static_cast<std::size_t>(call.count);
   const std::size_t num_bytes = count * SizeOf(partial);

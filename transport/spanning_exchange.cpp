@@ -73,12 +73,12 @@ void SpanningExchange::ThrowDifference(std::size_t index) const {
     throw std::logic_error(group_->Prefix() + (member_ < peer.member ? own : other) + ", " +
                            (member_ < peer.member ? other : own));
   }
-  const bool comes = theirs.send_bytes != peer.mine.receive_bytes;
+  const bool incoming = theirs.send_bytes != peer.mine.receive_bytes;
   throw std::invalid_argument(
-      group_->Prefix() + "all-to-all: " + Member(comes ? peer.member : member_) + " sends " +
-      std::to_string(comes ? theirs.send_bytes : peer.mine.send_bytes) + " bytes to " +
-      Member(comes ? member_ : peer.member) + ", which expects " +
-      std::to_string(comes ? peer.mine.receive_bytes : theirs.receive_bytes));
+      group_->Prefix() + "all-to-all: " + Member(incoming ? peer.member : member_) + " sends " +
+      std::to_string(incoming ? theirs.send_bytes : peer.mine.send_bytes) + " bytes to " +
+      Member(incoming ? member_ : peer.member) + ", which expects " +
+      std::to_string(incoming ? peer.mine.receive_bytes : theirs.receive_bytes));
 }
 
 void SpanningExchange::Barrier() {

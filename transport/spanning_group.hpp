@@ -1,8 +1,8 @@
-// A group whose members live in several processes: who lives where, and what the members in this
-// process share. Constant once made.
+// A group whose members live in several processes: the homes of the members and the state shared by
+// the members of this process. Immutable.
 //
-// The members of one process are a party. They meet in a local group; the lowest of them, their
-// leader, speaks for them to the other leaders. Parties are ordered by their leaders.
+// The members of one process are a party. They meet in a local group. The lowest of them, the
+// leader, represents them among the leaders. Parties are ordered by their leaders.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ struct SpanningGroup {
   std::string name;
   std::vector<ProcessId> homes;
   std::vector<Party> parties;
-  std::size_t self = 0;      ///< this process's place among the parties
-  std::uint64_t stream = 0;  ///< of the descriptions of calls; data streams derive from it
+  std::size_t self = 0;      ///< index of this process's party
+  std::uint64_t stream = 0;  ///< of the exchanged calls; streams of data derive from it
   DataPlane* plane = nullptr;
   std::shared_ptr<AbortSignal> abort;
   GroupNames names;
@@ -53,7 +53,7 @@ struct SpanningGroup {
   std::string Describe(int member) const;
 };
 
-/// The views of the members of this process, which has at least one; others are null.
+/// The views of this process's members, at least one; null for other members.
 std::vector<std::unique_ptr<Communicator>> MakeSpanningGroup(
     std::shared_ptr<const SpanningGroup> group);
 

@@ -23,7 +23,7 @@ void CheckPiece(const SpanningGroup& group, int from, std::size_t sent, int to,
                                 std::to_string(to) + ", which expects " + std::to_string(expected));
 }
 
-/// `sends` and `receives` are this member's sizes towards the members of its process.
+/// `sends` and `receives` are this member's sizes for the members of its process.
 void CheckPieces(const SpanningGroup& group, Communicator& local, Sizes sends, Sizes receives) {
   const std::vector<int>& mates = group.own().members;
   const std::size_t num_mates = mates.size();
@@ -57,7 +57,7 @@ void ExchangePieces(const SpanningGroup& group, Communicator& local, const std::
     receives.push_back(receive_bytes[static_cast<std::size_t>(mate)]);
   }
   CheckPieces(group, local, sends, receives);
-  // Packed, because pieces for members in other processes lie between them.
+  // Packed, since pieces for members in other processes are in between.
   const Buffer outgoing = Buffer::AllocateBytes(Total(sends));
   std::byte* packed = outgoing.data();
   for (std::size_t i = 0; i < mates.size(); packed += sends[i++])

@@ -1,5 +1,5 @@
-// The reductions of the exchange between processes: every party sums its slice, and for an
-// all-reduce gives the sums away. Together that is the volume of a ring, without its hops.
+// The reductions between processes: every party sums its slice and, for an all-reduce, sends the
+// sums to the others. The volume is that of a ring, without its hops.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -36,7 +36,7 @@ std::vector<ByteRange> CutIntoLines(std::size_t num_bytes, std::size_t num_parts
   return parts;
 }
 
-/// The segments of this party's slice, as they come in.
+/// The arriving segments of this party's slice.
 class SpanningExchange::Segments {
  public:
   Segments(SpanningExchange& exchange, std::size_t slice_bytes)
@@ -56,13 +56,13 @@ class SpanningExchange::Segments {
     const std::size_t begin = segment * kSegmentBytes;
     return {begin, std::min(slice_bytes_, begin + kSegmentBytes)};
   }
-  /// Where party `party`'s part of a segment arrives.
+  /// The staging memory for party `party`'s part of a segment.
   std::byte* place(std::size_t segment, std::size_t party) const {
     const std::size_t slot = segment % kWindow * exchange_.num_parties() + party;
     return exchange_.staging_.data() + slot * room_;
   }
   void Wait(std::size_t segment) { exchange_.messages_->Wait(batches_[segment]); }
-  /// The staging of a segment is free: receives a later one there.
+  /// Frees the staging memory of a segment and posts the receive of a later one there.
   void Release(std::size_t segment) {
     if (segment + kWindow < count_) Post(segment + kWindow);
   }
@@ -85,7 +85,7 @@ class SpanningExchange::Segments {
   SpanningExchange& exchange_;
   const std::size_t slice_bytes_;
   const std::size_t count_;
-  const std::size_t room_;                    // bytes in staging for one party's part of a segment
+  const std::size_t room_;                    // bytes of staging for one party's part of a segment
   std::vector<OpenMessages::Batch> batches_;  // by segment
 };
 
@@ -139,7 +139,7 @@ void SpanningExchange::ReduceSlices(const Reduction& reduction) {
       const std::size_t num_bytes = std::min(kSegmentBytes, slice.end - begin);
       const Label addend = DataLabel(segment * kNumPhases + kAddend);
       if (reduction.share) {
-        // `input` is the caller's data, and the sums of this segment come back to where it was.
+        // `input` is the caller's data; the sums of this segment are received into the same place.
         messages_->SendThenReceive(shared, leader(party), addend,
                                    DataLabel(segment * kNumPhases + kSum),
                                    const_cast<std::byte*>(reduction.input) + begin, num_bytes);

@@ -1,4 +1,4 @@
-// How buffers become references in messages, and references handles.
+// Converts buffers to references in messages, and references to handles.
 #include <algorithm>
 #include <new>
 #include <stdexcept>
@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-/// What a reference that leaves home carries. Halved once per process that passes it on.
+/// The weight of a reference that leaves home. Halved once per process that passes it on.
 constexpr std::uint64_t kWholeWeight = std::uint64_t{1} << 48;
 
 std::string Describe(const TensorReference& reference) {
@@ -23,16 +23,16 @@ std::string Describe(const TensorReference& reference) {
   throw std::invalid_argument(Describe(reference) + ": " + why);
 }
 
-/// A handle without owner: checks shape and dtype, and counts the bytes.
+/// A handle without owner: checks shape and dtype and provides the size in bytes.
 Buffer Outline(const TensorReference& reference) {
   try {
     return Buffer::Remote(nullptr, 0, reference.shape, reference.dtype);
   } catch (const std::bad_alloc&) {
-    Refuse(reference, "it has more bytes than memory can");
+    Refuse(reference, "it has more bytes than memory can hold");
   }
 }
 
-/// What `reference` names of a buffer in parts, which are whole rows.
+/// The rows of a buffer in parts that `reference` names; a part consists of whole rows.
 Buffer RowsAt(const Buffer& whole, const TensorReference& reference) {
   const auto row_bytes = static_cast<std::int64_t>(whole.row_bytes());
   const std::int64_t first = reference.offset / row_bytes;
@@ -71,7 +71,7 @@ bool TensorStore::Asks(const Buffer& buffer) const {
   return share != nullptr && (share->pushed == 0 || share->num_bytes != buffer.num_bytes());
 }
 
-/// A reference to what `handle` names of the buffer, whose bytes are sent right away.
+/// A reference to the part of the buffer that `handle` names; sends its bytes at once.
 TensorReference TensorStore::ReferPushed(const Buffer& handle) {
   const auto& pushing = std::get<State::Pushing>(State::OwnerOf(handle));
   const Buffer bytes =
@@ -111,7 +111,7 @@ TensorReference TensorStore::Refer(const Buffer& buffer) {
   reference.home = share.home;
   reference.key = share.key;
   reference.offset = buffer.remote_offset();
-  // The handle keeps the larger half, so it never has none.
+  // The handle keeps the larger half, so its weight never becomes 0.
   std::uint64_t weight = share.weight;
   do {
     if (weight < 2)
@@ -128,8 +128,8 @@ Buffer TensorStore::Resolve(const TensorReference& reference) {
   if (reference.home < 0) Refuse(reference, "expected a process");
   const std::size_t num_bytes = Outline(reference).num_bytes();
   if (num_bytes == 0) {
-    if (reference.pushed != 0) Refuse(reference, "expected nothing pushed of no bytes");
-    if (reference.weight != 0) Refuse(reference, "expected no weight for no bytes");
+    if (reference.pushed != 0) Refuse(reference, "expected no pushed message for 0 bytes");
+    if (reference.weight != 0) Refuse(reference, "expected no weight for 0 bytes");
     return Buffer::Allocate(reference.shape, reference.dtype);
   }
   if (reference.weight < 1 || reference.weight > kWholeWeight)
@@ -140,7 +140,7 @@ Buffer TensorStore::Resolve(const TensorReference& reference) {
 
   std::unique_lock lock(state_->mutex);
   if (reference.home != state_->self) {
-    if (state_->alone) Refuse(reference, "this process is alone");
+    if (state_->alone) Refuse(reference, "this is the only process");
     lock.unlock();
     const auto owner = std::make_shared<State::Owner>(std::in_place_type<State::Share>, state_,
                                                       reference, num_bytes);

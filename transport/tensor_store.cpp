@@ -23,7 +23,7 @@ bool TensorStore::State::WithCarrier(const std::function<void(TensorCarrier&)>& 
     user = carrier;
     ++num_calls;
   }
-  struct Ended {  // also where the carrier refuses by throwing
+  struct Ended {  // also runs if the carrier throws
     State& state;
     ~Ended() {
       const std::lock_guard lock(state.mutex);
@@ -42,8 +42,8 @@ Buffer TensorStore::State::Allocate(const Buffer& handle, int device) const {
     memory = device_memory;
   }
   if (!memory)
-    throw std::logic_error("tensor store: expected to be told how memory of device " +
-                           std::to_string(device) + " is allocated");
+    throw std::logic_error("tensor store: expected AllocateOnDevices before a fetch to device " +
+                           std::to_string(device));
   return memory(handle.shape(), handle.dtype(), device);
 }
 
@@ -71,7 +71,7 @@ const Buffer& TensorStore::State::Find(std::uint64_t key, std::int64_t offset,
   if (found == pins.end())
     throw std::out_of_range(TensorName(key) +
                             ": expected one that is still referred to, got a number "
-                            "that was never given out or is back already");
+                            "that was never issued or has been returned");
   const std::size_t size = found->second.buffer.num_bytes();
   if (offset < 0 || num_bytes > size || static_cast<std::size_t>(offset) > size - num_bytes)
     throw std::out_of_range(TensorName(key) + ": expected a part of its " + std::to_string(size) +
@@ -121,10 +121,10 @@ void TensorStore::Detach() {
   state_->calls_ended.wait(lock, [this] { return state_->num_calls == 0; });
 }
 
-void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<void(Buffer)> here,
+void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<void(Buffer)> fetched,
                         OnFailure failed, int device) {
   if (buffer.local()) {
-    here(buffer);
+    fetched(buffer);
     return;
   }
   Buffer destination;
@@ -137,15 +137,15 @@ void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<vo
     return;
   }
   if (destination.num_bytes() == 0) {
-    here(destination);
+    fetched(destination);
     return;
   }
   auto& share = std::get<State::Share>(State::OwnerOf(buffer));
   const bool whole = share.num_bytes == buffer.num_bytes();
   const std::uint64_t pushed = whole ? share.pushed.exchange(0) : 0;
   const bool carried = state_->WithCarrier([&](TensorCarrier& carrier) {
-    // The handle stays until the bytes are here, so its home cannot let go of them meanwhile.
-    auto received = [buffer, destination, here = std::move(here)] { here(destination); };
+    // The handle lives until the bytes have arrived, so its home cannot release them before.
+    auto received = [buffer, destination, fetched = std::move(fetched)] { fetched(destination); };
     if (pushed != 0) {
       state_->plane->Receive(share.home, LabelOfPushed(pushed), destination, what,
                              std::move(received), failed);
@@ -163,7 +163,7 @@ void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<vo
 
 Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what, int device) {
   if (buffer.local()) return buffer;
-  // Outlives this call, since the carrier may answer after an abort has ended it.
+  // Outlives this call, since the carrier may call back after an abort has ended it.
   struct Wait {
     std::mutex mutex;
     std::condition_variable changed;
@@ -182,7 +182,8 @@ Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what, int 
   const std::shared_ptr<void> subscription =
       state_->abort->Subscribe([end](const Failure&) { end([](Wait& it) { it.aborted = true; }); });
   Fetch(
-      buffer, what, [end](Buffer here) { end([&](Wait& it) { it.result = std::move(here); }); },
+      buffer, what,
+      [end](Buffer fetched) { end([&](Wait& it) { it.result = std::move(fetched); }); },
       [end](const Failure& failure) { end([&](Wait& it) { it.error = failure.text; }); }, device);
   std::unique_lock lock(wait->mutex);
   wait->changed.wait(lock, [&] { return wait->aborted || wait->result || wait->error; });
@@ -201,7 +202,7 @@ Buffer TensorStore::Pinned(std::uint64_t key, std::int64_t offset, std::int64_t 
 }
 
 void TensorStore::TakeBack(std::uint64_t key, std::uint64_t weight) {
-  Buffer released;  // dropped after the lock: its owner may be anybody's
+  Buffer released;  // destroyed after unlocking: its owner may run any code
   const std::lock_guard lock(state_->mutex);
   released = state_->Subtract(key, weight);
 }

@@ -1,16 +1,17 @@
-// How tensors cross processes: a message carries a reference, the bytes move when they are fetched.
+// Moves tensors between processes: a message carries a reference, and the bytes move when they are
+// fetched.
 //
-//   Refer    a buffer that leaves in a message: it stays here, pinned, until everybody who got the
-//            reference has let go of it
-//   Resolve  the reference on the other side: a handle that is not local(); at home the buffer
-//            itself, so that a handle which went around comes back as what it was
-//   Fetch    the bytes of such a handle into memory of this process
-//   Push     a buffer whose receiver is known and will fetch all of it: the bytes leave with the
-//            message that names it, so that the Fetch there does not ask for them
+//   Refer    makes a reference to a buffer for a message. The buffer stays pinned here until every
+//            receiver of the reference has released it
+//   Resolve  turns a reference into a handle that is not local(). At home it returns the buffer
+//            itself, so that a handle that went around is local again
+//   Fetch    copies the bytes of such a handle into memory of this process
+//   Push     for a buffer whose receiver is known and will fetch all of it: the bytes leave with
+//            the message that names it, so that Fetch need not request them
 //
-// References are counted by weight: a reference that is passed on gives half of its weight away,
-// one that is dropped returns its weight to its home, which lets go when all of it is back. So no
-// message is needed to pass a reference on, and none can be late.
+// References are counted by weight: a reference that is passed on gives away half of its weight. A
+// dropped reference returns its weight to its home, which releases the buffer when all weight is
+// back. So passing a reference on needs no message, and no message can be late.
 #pragma once
 
 #include <cstdint>
@@ -25,75 +26,76 @@
 
 namespace troupe {
 
-/// A buffer as it travels in a message.
+/// A buffer in wire format.
 struct TensorReference {
-  ProcessId home = -1;       ///< who holds the bytes; -1 = an undefined buffer
+  ProcessId home = -1;       ///< the process that has the bytes; -1 = an undefined buffer
   std::uint64_t key = 0;     ///< names the allocation at home
   std::uint64_t weight = 0;  ///< this reference's share of it
   std::int64_t offset = 0;   ///< bytes from the allocation's first referred byte
   Shape shape;
   DType dtype = DType::kFloat32;
-  std::uint64_t pushed = 0;  ///< the bytes follow, as its home's message of this number; 0: ask
+  std::uint64_t pushed = 0;  ///< sequence number of the home's message with the bytes; 0: pull them
 };
 
-/// What a store needs of the processes it talks to. The UCX plane is one.
+/// A store's connection to the other processes. The data planes implement it.
 class TensorCarrier {
  public:
   virtual ~TensorCarrier() = default;
   virtual ProcessId self() const = 0;
-  /// Brings `destination.num_bytes()` bytes from `offset` of allocation `key` at `home`. Callbacks
-  /// as in DataPlane::Receive.
+  /// Copies `destination.num_bytes()` bytes from `offset` of allocation `key` at `home`. Callbacks
+  /// as for DataPlane::Receive.
   virtual void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
                     std::string what, std::function<void()> received, OnFailure failed) = 0;
   /// Returns weight to `home`. Never waits, never throws.
   virtual void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) = 0;
 };
 
-/// Uninitialised memory of a device of this process, which anybody may use at once. May throw.
+/// Returns uninitialised memory of a device of this process, ready for use by any stream. May
+/// throw.
 using DeviceMemory = std::function<Buffer(Shape shape, DType dtype, int device)>;
 
-/// Thread-safe. One per process; a process that is alone has one without a carrier.
+/// Thread-safe. One per process; in a job of one process it has no carrier.
 class TensorStore {
  public:
   explicit TensorStore(std::shared_ptr<AbortSignal> abort);
   ~TensorStore();
 
-  /// Set once, before the first reference leaves. The carrier must outlive all remote handles or
-  /// be Detach()ed first. `plane`, of the same processes, lives as long and moves what is pushed;
-  /// null: everything is pulled.
+  /// Call it once, before the first reference leaves. The carrier must outlive all remote handles,
+  /// unless Detach() is called first. `plane` connects the same processes, lives as long and moves
+  /// pushed tensors; null: everything is pulled.
   void Attach(TensorCarrier* carrier, DataPlane* plane = nullptr);
-  /// How tensors that are fetched onto a device get their memory; before the first of them.
+  /// Sets the allocator for fetches to devices. Before the first of these.
   void AllocateOnDevices(DeviceMemory memory);
-  /// From now on returned weights go nowhere and fetches fail: the job has ended.
+  /// The job has ended: drops returned weights and fails fetches from now on.
   void Detach();
 
-  /// A handle for a message to `to`, which fetches all of the buffer: its bytes leave when the
-  /// message is written. `buffer` itself where there is nothing to send (it has no bytes, `to` is
-  /// this process) and where it is pulled as ever (it lives elsewhere, or in parts).
+  /// A handle for a message to `to`, which fetches all of the buffer: the bytes leave when the
+  /// message is serialised. Returns `buffer` itself if there is nothing to send (no bytes, or `to`
+  /// is this process) or if it must be pulled (it is remote or in parts).
   Buffer Push(const Buffer& buffer, ProcessId to);
-  /// Whether a Fetch has to ask for the bytes: two ways between processes instead of none.
+  /// Whether a Fetch must request the bytes, which costs a round trip between processes.
   bool Asks(const Buffer& buffer) const;
 
   TensorReference Refer(const Buffer& buffer);
-  /// Throws std::invalid_argument for a reference that says impossible things.
+  /// Throws std::invalid_argument for an invalid reference.
   Buffer Resolve(const TensorReference& reference);
 
-  /// Calls `here` with a local buffer: at once, on this thread, with `buffer` itself if it is local
-  /// or undefined, wherever in this process it is; else later, on the carrier's thread, with memory
-  /// of `device`. A device without memory for it is a failure in its words. Throws std::logic_error
-  /// for a device when nobody has said how to allocate there.
-  void Fetch(const Buffer& buffer, std::string what, std::function<void(Buffer)> here,
+  /// Calls `fetched` with a local buffer. If `buffer` is local or undefined, calls it at once, on
+  /// this thread, with `buffer` itself, wherever in this process it is. Otherwise later, on the
+  /// carrier's thread, with memory of `device`. If the device is out of memory, calls `failed` with
+  /// its error text. Throws std::logic_error for a device before AllocateOnDevices.
+  void Fetch(const Buffer& buffer, std::string what, std::function<void(Buffer)> fetched,
              OnFailure failed, int device = Buffer::kHost);
-  /// The same, waiting. Throws Aborted when the job's signal is raised meanwhile, and
-  /// std::runtime_error with the plane's words.
+  /// Like Fetch, but blocks. Throws Aborted if the job's signal is raised meanwhile, and
+  /// std::runtime_error with the plane's error text.
   Buffer FetchNow(const Buffer& buffer, const std::string& what, int device = Buffer::kHost);
 
-  /// For the carrier, on behalf of another process: on a device if the tensor is, and in parts if
-  /// it is. Throws std::out_of_range naming the key.
+  /// For the carrier, on behalf of another process: the pinned bytes, on a device or in parts if
+  /// the tensor is. Throws std::out_of_range naming the key.
   Buffer Pinned(std::uint64_t key, std::int64_t offset, std::int64_t num_bytes) const;
   void TakeBack(std::uint64_t key, std::uint64_t weight);
 
-  /// Allocations that others still refer to. 0 after an orderly end.
+  /// Allocations that other processes still refer to. 0 after an orderly end.
   std::size_t num_pinned() const;
 
  private:

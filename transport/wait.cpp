@@ -11,14 +11,4 @@ std::string WithoutArticle(const Wait& wait) {
   return text;
 }
 
-std::string OnRanks(const std::string& what, const std::vector<int>& ranks) {
-  std::string text = what + (ranks.size() == 1 ? " on device " : " on devices ");
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return text;
-}
-
-std::string DeviceName(int rank) { return "device " + std::to_string(rank); }
-
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// What actors wait for and what they owe, in words that can be matched with each other: out of all
-// of it follows whom a job hangs on (actors/wait_root.hpp).
+// What actors wait for and what they owe. The root of a stall follows from the lists of all actors
+// (actors/wait_root.hpp). Texts are for people; code matches a wait and a debt by request number.
 #pragma once
 
 #include <compare>
@@ -9,43 +9,49 @@
 
 namespace troupe {
 
-/// Something somebody waits for.
+/// Identifies an actor without its name, which only the actor's own process knows.
+struct ActorKey {
+  int process = -1;  ///< -1: none
+  std::uint64_t actor = 0;
+
+  auto operator<=>(const ActorKey&) const = default;
+};
+
+/// Something an actor waits for.
 struct Wait {
-  std::string what;         ///< "gradient"
-  std::string unit;         ///< "microbatch", "round"; empty: it has no number
-  std::int64_t number = 0;  ///< of the unit
-  std::string whom;         ///< "stage vision.s0 dp1"; empty: there is nobody to name
-  bool asked = false;       ///< it is the answer to a request of ours, so `whom` must owe it
-  std::string answer = {};  ///< it is a request that we will answer with this; empty: it is not
+  std::string what;           ///< "gradient"
+  std::string unit;           ///< "microbatch", "round"; empty: it has no number
+  std::int64_t number = 0;    ///< of the unit
+  std::string whom;           ///< the awaited actor, "stage vision.s0 dp1"; empty: no actor
+  std::uint64_t request = 0;  ///< the request that `whom` must answer; 0: none was sent
+  std::string message = {};   ///< "Activation": type of that request, or of the expected one
+  bool on_its_way = false;    ///< `whom` has done its part: the bytes are in flight
+  ActorKey key = {};          ///< identifies `whom`
 
   auto operator<=>(const Wait&) const = default;
 };
 
-/// The answer to a request that has come and is not answered yet.
+/// A request that has arrived and is unanswered.
 struct Owed {
-  std::string what;
-  std::int64_t number = 0;
-  std::string to;  ///< who asked; empty: not known
+  std::string to;             ///< its sender
+  std::uint64_t request = 0;  ///< its number, counted by the sender
+  ActorKey key = {};          ///< identifies `to`
 
   auto operator<=>(const Owed&) const = default;
 };
 
 struct ActorWaits {
   std::string who;
-  std::string node;   ///< the process it lives in; empty: there is one
-  bool busy = false;  ///< in a handler: what it waits for and owes is not known
+  std::string node;   ///< its process; empty: there is only one
+  bool busy = false;  ///< in a handler: its waits and debts are unknown
   std::vector<Wait> waits;
   std::vector<Owed> owes;
+  ActorKey key = {};  ///< identifies `who`
 };
 
 /// "the gradient of microbatch 3 from stage vision.s0 dp1".
 std::string ToString(const Wait& wait);
-/// The same without "the", for what is not there: "no gradient of microbatch 3 from ...".
+/// The same without "the", for a missing item: "no gradient of microbatch 3 from ...".
 std::string WithoutArticle(const Wait& wait);
-
-/// "forward on devices 1, 2": what the devices of one shard are asked for together.
-std::string OnRanks(const std::string& what, const std::vector<int>& ranks);
-/// The name of a device as an actor.
-std::string DeviceName(int rank);
 
 }  // namespace troupe

@@ -79,7 +79,7 @@ struct WireKey::Contexts {
   }
 
   void Absorb(std::span<const std::byte> bytes) {
-    // Lengths are int there. A multiple of the block keeps the fast path.
+    // OpenSSL takes int lengths. A multiple of the block size keeps its fast path.
     constexpr std::size_t kStep = std::size_t{1} << 30;
     for (std::size_t at = 0; at < bytes.size(); at += kStep) {
       int ignored = 0;
@@ -89,7 +89,7 @@ struct WireKey::Contexts {
     }
   }
 
-  DerivedKey tag_key;  // the first half is used
+  DerivedKey tag_key;  // only the first half is used
   std::unique_ptr<EVP_MAC_CTX, FreeMac> tag;
   std::unique_ptr<EVP_CIPHER_CTX, FreeCipher> mac;
 };

@@ -12,9 +12,10 @@ namespace {
 
 /// Libraries, stacks and heaps of one process before it holds a single parameter.
 constexpr std::uint64_t kProcessBytes = std::uint64_t{256} << 20;
-/// What UCX takes of /dev/shm for a worker.
+/// Bytes of /dev/shm that UCX takes for a worker.
 constexpr std::uint64_t kWorkerBytes = 4'300'000;
-/// Control, heartbeat and tensor connections to one other process; and what a process opens anyway.
+/// Control, heartbeat and tensor connections to one other process; and files that every process
+/// opens.
 constexpr std::uint64_t kDescriptorsPerPeer = 5;
 constexpr std::uint64_t kOwnDescriptors = 64;
 
@@ -24,11 +25,12 @@ std::string AddressText(const NodeFacts& node) {
 
 Finding CheckOwnName(const NodeFacts& node) {
   return Fails("names",
-               node.name + " is " + AddressText(node) + ", which is no address of this machine",
-               "say --node of the node this is, or correct cluster.nodes");
+               node.name + " is " + AddressText(node) + ", which is not an address of this machine",
+               "pass the --node of this machine, or correct cluster.nodes");
 }
 
-/// "127.0.1.1" behind the machine's own name in /etc/hosts: fine here, useless to the others.
+/// Whether a name resolves to loopback, as the machine's own name does with "127.0.1.1" in
+/// /etc/hosts: other machines cannot reach that.
 bool HidesBehindLoopback(const NodeFacts& node, const std::vector<NodeFacts>& nodes) {
   if (!IsLoopback(node.resolved)) return false;
   return std::ranges::any_of(nodes, [](const NodeFacts& other) {
@@ -103,11 +105,11 @@ Finding CheckCma(std::optional<int> ptrace_scope, const std::string& error, bool
 
 Finding CheckClock(const ClockFacts& facts) {
   if (!facts.error.empty()) {
-    return Warns("clock", "the kernel does not say whether it is synchronised: " + facts.error,
+    return Warns("clock", "the kernel does not report whether it is synchronised: " + facts.error,
                  "check with timedatectl; logs and traces of several machines need it");
   }
   if (facts.synchronised) return Well("clock", "synchronised");
-  return Warns("clock", "not synchronised, says the kernel",
+  return Warns("clock", "the kernel reports it as not synchronised",
                "start chrony or systemd-timesyncd: times in logs of several machines need it");
 }
 
@@ -127,10 +129,9 @@ Findings CheckNames(const std::vector<NodeFacts>& nodes, std::optional<int> self
     } else if (self == static_cast<int>(i) && !node.here()) {
       findings.push_back(CheckOwnName(node));
     } else if (HidesBehindLoopback(node, nodes)) {
-      findings.push_back(Fails("names",
-                               node.name + " is " + AddressText(node) +
-                                   " here: others would not reach what listens there",
-                               "give it its network address in /etc/hosts or in cluster.nodes"));
+      findings.push_back(Fails(
+          "names", node.name + " is " + AddressText(node) + " here: other machines cannot reach it",
+          "give it its network address in /etc/hosts or in cluster.nodes"));
     } else {
       known += (known.empty() ? "" : ", ") + node.name + " is " + node.resolved;
       if (node.here()) known += " (here, " + node.interface;
@@ -139,10 +140,11 @@ Findings CheckNames(const std::vector<NodeFacts>& nodes, std::optional<int> self
     }
   }
   if (num_without > 0) {
-    known += (known.empty() ? "" : "; ") + std::to_string(num_without) +
-             (num_without == 1 ? " node without" : " nodes without") +
-             " an address in cluster.nodes: --join, cluster.join or the launcher tells where node "
-             "0 is";
+    known +=
+        (known.empty() ? "" : "; ") + std::to_string(num_without) +
+        (num_without == 1 ? " node without" : " nodes without") +
+        " an address in cluster.nodes: --join, cluster.join or the launcher gives that of node "
+        "0";
   }
   if (!known.empty()) findings.push_back(Well("names", known));
   return findings;
@@ -151,14 +153,16 @@ Findings CheckNames(const std::vector<NodeFacts>& nodes, std::optional<int> self
 Finding CheckJoinPort(const std::string& address, const std::string& error) {
   if (error.empty()) return Well("ports", address + " is free");
   return Fails("ports", error,
-               "end what listens there, or choose another port with --join or cluster.join");
+               "end the program that listens there, or choose another port with --join or "
+               "cluster.join");
 }
 
 Finding CheckPortRange(const std::string& range, int free, int needed) {
   const std::string line = "transport.port_range " + range + ": " + std::to_string(free) +
                            " free, " + std::to_string(needed) + " needed";
   if (free >= needed) return Well("ports", line);
-  return Fails("ports", line, "choose a wider transport.port_range, or end what listens there");
+  return Fails("ports", line,
+               "choose a wider transport.port_range, or end programs that listen there");
 }
 
 Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus) {
@@ -184,7 +188,7 @@ Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& 
   const std::string missing = MissingGpus(cluster, ranks, found);
   if (missing.empty()) return {};
   return {Fails("gpu", "as CUDA counts them: " + missing,
-                "look whether CUDA_VISIBLE_DEVICES hides some, and whether the driver is new "
+                "check whether CUDA_VISIBLE_DEVICES hides some, and whether the driver is new "
                 "enough (docs/errors.md, GPUs)")};
 }
 
@@ -197,7 +201,7 @@ Finding CheckDevices(const std::vector<std::string>& devices, Backend backend, i
     return Well("gpu", line + "; backend " + ToString(backend) +
                            (devices.empty() ? " needs" : " uses") + " none");
   }
-  if (!missing.empty()) return Fails("gpu", missing, "rebuild as docs/gpu.md says");
+  if (!missing.empty()) return Fails("gpu", missing, "rebuild as docs/gpu.md describes");
   if (static_cast<int>(devices.size()) >= needed) return Well("gpu", line);
   return Fails("gpu", line + "; the ranks of a node need " + std::to_string(needed),
                "let more ranks share one with cluster.ranks_per_gpu, or use fewer");

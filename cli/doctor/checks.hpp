@@ -1,5 +1,5 @@
-// What `troupe doctor` finds, and how it judges what it has read: pure, so that every verdict can
-// be had without the machine that deserves it. facts.hpp reads, machine.hpp combines.
+// Findings of `troupe doctor`, and the checks that judge facts. The checks are pure, so that tests
+// can produce every verdict on any machine. facts.hpp reads the facts, machine.hpp combines them.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace troupe {
 
 enum class Verdict : std::uint8_t {
   kOk,
-  kWarning,  ///< the job would run, slower or with less to rely on
+  kWarning,  ///< the job would run, but slower or less reliably
   kFailure   ///< the job would fail
 };
 
 struct Finding {
-  std::string name;  ///< what was looked at: "ports"
+  std::string name;  ///< the subject: "ports"
   Verdict verdict = Verdict::kOk;
   std::string line;    ///< one line
-  std::string advice;  ///< one line, what to do about it; empty where `line` says so or all is well
+  std::string advice;  ///< one line with the next step; empty if `line` has it or all is well
 };
 using Findings = std::vector<Finding>;
 
@@ -31,11 +31,11 @@ Finding Warns(std::string name, std::string line, std::string advice);
 Finding Fails(std::string name, std::string line, std::string advice);
 
 bool AnyFailure(const Findings& findings);
-/// One aligned line each, failures last, warnings before them, advice below its line; then a line
-/// that counts them.
+/// One aligned line per finding, warnings after the rest and failures last, each with its advice
+/// below; then a line that counts them.
 std::string FindingsTable(Findings findings);
 
-/// Bytes a run leaves behind on one machine: weights, and the checkpoints that are kept.
+/// Bytes that a run writes on one machine: weights, and the checkpoints that are kept.
 struct DiskNeed {
   std::uint64_t weights = 0;
   std::uint64_t checkpoint = 0;  ///< of one
@@ -47,45 +47,45 @@ struct MemoryFacts {
   std::uint64_t available = 0;              ///< MemAvailable, bytes
   std::optional<std::uint64_t> group_left;  ///< to the control group's limit, if it has one
 };
-/// `estimate`: of all ranks here, bytes, without what the `processes` take themselves.
+/// `estimate`: bytes of all ranks here, without those that the `processes` need themselves.
 Finding CheckMemory(std::uint64_t estimate, int processes, const MemoryFacts& facts);
 
 Finding CheckCores(int ranks, int cores);
 /// `limit`: open files that a process may have; `processes`: of the whole job.
 Finding CheckDescriptors(std::uint64_t limit, int processes);
 
-/// `free`: of /dev/shm, bytes; nothing if there is none. `processes`: of this machine.
+/// `free`: bytes free in /dev/shm, nothing if there is none. `processes`: of this machine.
 Finding CheckSharedMemory(std::optional<std::uint64_t> free, int processes);
-/// `ptrace_scope`: kernel.yama.ptrace_scope, nothing where the kernel has no Yama. `error`: what
-/// the kernel says of reading a process's memory, empty when it allows it. `privileged`: may trace
-/// whatever the scope says.
+/// `ptrace_scope`: kernel.yama.ptrace_scope, nothing if the kernel has no Yama. `error`: the
+/// kernel's error on reading a process's memory, empty if it allows it. `privileged`: may trace
+/// with any scope.
 Finding CheckCma(std::optional<int> ptrace_scope, const std::string& error, bool privileged);
 
 struct ClockFacts {
   bool synchronised = false;
-  std::string error;  ///< why it is not known; else empty
+  std::string error;  ///< why the state is not known; else empty
 };
 Finding CheckClock(const ClockFacts& facts);
 
-/// A node's address as this machine sees it.
+/// A node's address as this machine resolves it.
 struct NodeFacts {
   std::string name;
   std::string address;    ///< as configured; empty: the launcher knows
   std::string resolved;   ///< the first address in digits; empty when it does not resolve
-  std::string error;      ///< then the resolver's words
-  std::string interface;  ///< the one here that has it; empty: another machine's
+  std::string error;      ///< then the resolver's error
+  std::string interface;  ///< the interface here that has the address; empty: another machine's
   int mtu = 0;            ///< of that interface; 0 = not known
   bool here() const { return !interface.empty(); }
 };
-/// `self`: position of the node that this machine is known to be, or nothing.
+/// `self`: index of this machine's node, nothing if it is not known.
 Findings CheckNames(const std::vector<NodeFacts>& nodes, std::optional<int> self);
 
 /// `error`: why process 0 could not listen there, empty if it could.
 Finding CheckJoinPort(const std::string& address, const std::string& error);
-/// `free` ports of `range` of the `needed` ones, one a process.
+/// `free`: free ports of `range`. `needed`: one per process.
 Finding CheckPortRange(const std::string& range, int free, int needed);
 
-/// What the ranks on a GPU need, about, and what it has.
+/// The estimated need of the ranks on a GPU, and its memory.
 struct GpuMemory {
   int gpu = 0;
   std::string name;
@@ -93,27 +93,27 @@ struct GpuMemory {
   std::uint64_t need = 0;
   std::uint64_t all = 0;
 };
-/// The fullest, in proportion; nothing for none.
+/// Judges the fullest GPU, in proportion. No finding without GPUs.
 Findings CheckGpuMemory(const std::vector<GpuMemory>& gpus);
 
-/// `devices`: of NVIDIA, by name.
-/// `needed` GPUs on this machine for backend "cuda", and what the build lacks for it ("": nothing).
+/// `devices`: names of the NVIDIA devices. `needed`: GPUs on this machine for backend "cuda".
+/// `missing`: the parts that the build lacks for it, or "".
 Finding CheckDevices(const std::vector<std::string>& devices, Backend backend, int needed,
                      const std::string& missing);
-/// The driver may show this process fewer GPUs than the machine has: `found`, of which backend
-/// "cuda" needs those of `ranks`. Nothing where they suffice.
+/// The driver may show this process only `found` GPUs, fewer than the machine has. No finding if
+/// they suffice for `ranks`.
 Findings CheckVisibleGpus(const ClusterConfig& cluster, const std::vector<int>& ranks, int found);
 
-/// Between the first process and one other.
+/// The path between the first process and one other.
 struct PathFacts {
   std::string node;
   double round_trip_s = 0.0;       ///< the median
-  double best_round_trip_s = 0.0;  ///< how far the clocks are apart is known to half of it
+  double best_round_trip_s = 0.0;  ///< the clocks' difference is known to half of it
   double clock_ahead_s = 0.0;      ///< the other's wall clock before the first's
-  int mtu_there = 0;               ///< of the path to it, as each end knows it; 0 = not known
+  int mtu_there = 0;               ///< of the path to it, as each end reports it; 0 = not known
   int mtu_back = 0;
 };
-/// `suspect_after_s`: silence after which a process is suspected.
+/// `suspect_after_s`: time without heartbeats after which a process is suspected.
 Finding CheckPath(const PathFacts& facts, double suspect_after_s);
 Finding CheckClockDifference(const PathFacts& facts);
 
@@ -122,14 +122,14 @@ struct TransferFacts {
   std::uint64_t bytes = 0;
   double there_s = 0.0;
   double back_s = 0.0;
-  bool intact = true;     ///< what arrived is what was sent
+  bool intact = true;     ///< the received bytes equal the sent ones
   std::string transport;  ///< "sysv + cma", "tcp/eth0"; empty: not known
 };
 Finding CheckTransfer(const TransferFacts& facts);
 
 Finding CheckMeeting(const JoinProblem& problem);
 
-/// Whether `node` saw what the first process wrote into the run directory, and could write there.
+/// Whether `node` saw the first process's file in the run directory, and could write there.
 Finding CheckSharedDirectory(const std::string& node, const std::string& directory,
                              const std::string& error, bool writes_checkpoints);
 

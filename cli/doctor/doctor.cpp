@@ -8,19 +8,22 @@
 #include <stdexcept>
 #include <utility>
 
-#include "actors/job_plan.hpp"
-#include "cli/cluster_run.hpp"
+#include "app/cluster_run.hpp"
+#include "app/handed_config.hpp"
+#include "app/launcher.hpp"
+#include "app/meeting_options.hpp"
+#include "app/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/doctor/facts.hpp"
 #include "cli/doctor/machine.hpp"
 #include "cli/doctor/meeting.hpp"
 #include "cli/doctor/node.hpp"
-#include "cli/launcher.hpp"
-#include "cli/meeting_options.hpp"
+#include "cli/shared_arguments.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
 #include "configs/config_error.hpp"
 #include "configs/loader.hpp"
+#include "plan/job_plan.hpp"
 
 namespace troupe {
 namespace {
@@ -31,7 +34,7 @@ struct DoctorArguments {
   int local = 0;  ///< processes to start here
 };
 
-/// Doctors meet doctors only: whoever starts to train meanwhile is refused by name.
+/// A doctor joins only other doctors: the join refuses a process that trains, by name.
 std::string DoctorBuild() { return "doctor of " + VersionText(); }
 
 int Print(const Findings& findings) {
@@ -39,7 +42,7 @@ int Print(const Findings& findings) {
   return AnyFailure(findings) ? kExitNotMet : kExitDone;
 }
 
-/// One for each mistake: file, line and column are in it, and what was expected.
+/// Returns a finding for each mistake, with file, line and column.
 Findings OfConfiguration(const ConfigErrors& errors) {
   Findings findings;
   for (const ConfigError& error : errors.errors()) {
@@ -68,24 +71,28 @@ int DoctorThisMachine(const DoctorArguments& arguments, const Config& config,
   return Print(findings);
 }
 
-/// One process each, as `train` would start them.
-int StartAll(const ConfigArguments& config, const ProcessPlan& plan,
-             const std::vector<PlannedProcess>& mine, const MemberArguments& member) {
+/// Starts one doctor for each process, as `train` would.
+int StartAll(const std::string& path, const std::string& resolved_toml, const ProcessPlan& plan,
+             const std::vector<PlannedProcess>& mine, MemberArguments member) {
+  const HandedConfig config(resolved_toml);
+  member.config_descriptor = config.descriptor();
   std::vector<ChildProcess> children;
   for (const PlannedProcess& process : mine) {
-    children.push_back(ChildOf("doctor", config, member, plan, process));
+    children.push_back(ChildOf("doctor", path, member, plan, process));
   }
   Interrupt interrupt;
   const int exit_code = RunChildren(children, interrupt).exit_code;
-  return interrupt.signal() != 0 ? 128 + interrupt.signal() : exit_code;
+  return interrupt.signal() != 0 ? ExitCodeOfSignal(interrupt.signal()) : exit_code;
 }
 
-int DoctorLocal(const DoctorArguments& arguments, const ProcessPlan& plan) {
+int DoctorLocal(const DoctorArguments& arguments, const LoadedConfig& loaded,
+                const ProcessPlan& plan) {
   const Meeting meeting;
-  return StartAll(arguments.config, plan, plan.processes(), LocalMember(meeting, arguments.local));
+  return StartAll(arguments.config.path, loaded.resolved_toml, plan, plan.processes(),
+                  LocalMember(meeting, arguments.local));
 }
 
-/// What the process finds on its machine, if it is the one that looks: the first of its node.
+/// Returns the findings about this machine in the first process of each node, none in the others.
 Findings OwnFindings(const DoctorArguments& arguments, const Config& config,
                      const ProcessPlan& plan, ProcessId self, const Address& seed) {
   const int node = plan.processes()[static_cast<std::size_t>(self)].node;
@@ -102,7 +109,7 @@ Findings OwnFindings(const DoctorArguments& arguments, const Config& config,
     findings.push_back(Well("config", arguments.config.path + ": " + RanksText(part, plan)));
   }
   Config seen = config;
-  if (local) seen.cluster.nodes.clear();  // they are all here, whatever they are called
+  if (local) seen.cluster.nodes.clear();  // all processes are on this machine
   std::ranges::move(CheckMachine(local ? seen : config, part), std::back_inserter(findings));
   return findings;
 }
@@ -127,20 +134,22 @@ int DoctorAsMember(const DoctorArguments& arguments, const Config& config, const
   JoinOptions join = JoinOptionsOf(config, plan, self, seed, arguments.member);
   join.self.build = DoctorBuild();
   join.tls = tls.get();
-  // Absolute, as the job's own processes are told it: the nodes may be started anywhere.
+  // Absolute, as in a job: nodes may be started in different directories.
   if (self == 0) join.run_directory = std::filesystem::absolute(config.run.dir).string();
   DoctorOutcome outcome =
       MeetAndMeasure({config, plan, self, *key, std::move(join), std::move(own)});
   if (self == 0) return Print(outcome.findings);
-  // Beside the first process's table, which has them, they would be there twice.
-  const bool seen = outcome.told && arguments.member.local_processes > 0;
+  // On this machine the first process's table has them already.
+  const bool seen = outcome.reported && arguments.member.local_processes > 0;
   std::erase_if(outcome.findings,
                 [](const Finding& finding) { return finding.verdict != Verdict::kFailure; });
   if (!outcome.findings.empty() && !seen) Print(outcome.findings);
   return outcome.fails ? kExitNotMet : kExitDone;
 }
 
-int DoctorNode(const DoctorArguments& arguments, const Config& config, const Variables& variables) {
+int DoctorNode(const DoctorArguments& arguments, const LoadedConfig& loaded,
+               const Variables& variables) {
+  const Config& config = loaded.config;
   const ProcessPlan plan = PlanOf(arguments.member, config.cluster);
   if (plan.num_processes() == 1) return DoctorThisMachine(arguments, config, variables);
   const NodeChoice choice = ChooseNode(variables, arguments.member.node, plan);
@@ -150,14 +159,16 @@ int DoctorNode(const DoctorArguments& arguments, const Config& config, const Var
   }
   MemberArguments member = arguments.member;
   member.join = ToString(seed);
-  return StartAll(arguments.config, plan, plan.OfNode(choice.node), member);
+  return StartAll(arguments.config.path, loaded.resolved_toml, plan, plan.OfNode(choice.node),
+                  member);
 }
 
 int Doctor(DoctorArguments arguments) {
   const Variables variables = SettleMember(arguments.member);
-  Config config;
+  LoadedConfig loaded;
+  const Config& config = loaded.config;
   try {
-    config = LoadConfig(arguments.config.path, arguments.config.overrides).config;
+    loaded = LoadConfigOf(arguments.config, arguments.member.config_descriptor);
     static_cast<void>(JobPlan(config));
   } catch (const ConfigErrors& e) {
     return Print(OfConfiguration(e));
@@ -165,10 +176,10 @@ int Doctor(DoctorArguments arguments) {
     return Print({Fails("config", e.what(), "")});
   }
   if (arguments.local > 1) {
-    return DoctorLocal(arguments, LocalPlan(config.cluster, arguments.local));
+    return DoctorLocal(arguments, loaded, LocalPlan(config.cluster, arguments.local));
   }
   if (arguments.member.join || arguments.member.local_processes > 0) {
-    return DoctorNode(arguments, config, variables);
+    return DoctorNode(arguments, loaded, variables);
   }
   return DoctorThisMachine(arguments, config, variables);
 }
@@ -178,13 +189,13 @@ int Doctor(DoctorArguments arguments) {
 void AddDoctor(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
       "doctor",
-      "Say what would fail before a job starts; trains nothing and leaves nothing behind.\n"
-      "Of this machine: configuration, data, disk, memory, cores, limits, clock, GPUs, names,\n"
-      "ports, run key, transports. With --join, the same command on every node at once (or\n"
-      "--local K here): the processes meet as they would to train, compare versions,\n"
+      "Find what would fail before a job starts; trains nothing and leaves nothing behind.\n"
+      "Checks this machine: configuration, data, disk, memory, cores, limits, clock, GPUs,\n"
+      "names, ports, run key, transports. With --join, the same command on every node at once\n"
+      "(or --local K here), the processes also meet as they would to train, compare versions,\n"
       "configurations, clocks and the run directory, and measure the network between the first\n"
-      "and each other. The first prints what all have found, the others what fails with them.\n"
-      "One line per check, failures last, with what to do about each.\n"
+      "and each other. The first prints all findings, the others their own failures.\n"
+      "One line per check, failures last, each with the next step.\n"
       "Exit code: 0 nothing would fail (there may be warnings), 2 wrong arguments, 4 something\n"
       "would fail.");
   auto arguments = std::make_shared<DoctorArguments>();
@@ -193,8 +204,8 @@ void AddDoctor(CLI::App& app, Command& command) {
                                  "meet in K processes of this machine instead of on nodes");
   local->type_name("K")->check(CLI::Range(1, 256));
   verb->add_option("--node", arguments->member.node,
-                   "which of how many this is, counted from 0: 1/4 (default: the launcher's\n"
-                   "variables, as for `troupe node`; where they say nothing, and without --join,\n"
+                   "number of this node and of all nodes, counted from 0: 1/4 (default: the\n"
+                   "launcher's variables, as for `troupe node`; without them and without --join\n"
                    "it is guessed, with a warning)")
       ->type_name("I/N")
       ->excludes(local);
@@ -202,7 +213,7 @@ void AddDoctor(CLI::App& app, Command& command) {
       ->type_name("HOST:PORT")
       ->excludes(local);
   AddMemberArguments(*verb, arguments->member);
-  verb->callback([&command, arguments] { command = [arguments] { return Doctor(*arguments); }; });
+  SetCommand(*verb, command, [arguments] { return Doctor(*arguments); });
 }
 
 }  // namespace troupe

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "cluster/text.hpp"
+#include "files/usable_cores.hpp"
 #include "transport/descriptor.hpp"
 
 namespace troupe {
@@ -26,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first number in a file; nothing if there is none ("max").
+/// Returns the first number in a file, nothing if there is none ("max").
 std::optional<std::uint64_t> NumberIn(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t number = 0;
@@ -34,30 +35,16 @@ std::optional<std::uint64_t> NumberIn(const std::string& path) {
   return std::nullopt;
 }
 
-/// Where control groups of version 2 keep this process's files; in a container often the root.
-std::vector<std::string> GroupFolders() {
-  std::vector<std::string> folders;
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("0::", 0) != 0) continue;
-    for (fs::path path = line.substr(3); path.has_relative_path(); path = path.parent_path()) {
-      folders.push_back("/sys/fs/cgroup" + path.string());
-    }
-  }
-  folders.push_back("/sys/fs/cgroup");
-  return folders;
-}
-
-/// Bytes between what a group uses and what it may use.
+/// Bytes that a control group may still allocate.
 std::optional<std::uint64_t> LeftIn(const std::string& limit_file, const std::string& used_file) {
   const auto limit = NumberIn(limit_file);
   const auto used = NumberIn(used_file);
-  // Version 1 says "no limit" with a number near 2^63.
+  // Version 1 writes a number near 2^63 for "no limit".
   if (!limit || !used || *limit > std::uint64_t{1} << 60) return std::nullopt;
   return *limit > *used ? *limit - *used : 0;
 }
 
-/// What create_directories would make on the way to `directory`, deepest first.
+/// The folders that create_directories would make for `directory`, deepest first.
 std::vector<fs::path> MissingFolders(fs::path directory) {
   std::vector<fs::path> missing;
   std::error_code ignored;
@@ -119,29 +106,12 @@ MemoryFacts ReadMemory() {
   const auto keep_least = [&](std::optional<std::uint64_t> left) {
     if (left && (!facts.group_left || *left < *facts.group_left)) facts.group_left = left;
   };
-  for (const std::string& folder : GroupFolders()) {
+  for (const std::string& folder : ControlGroupFolders()) {
     keep_least(LeftIn(folder + "/memory.max", folder + "/memory.current"));
   }
   keep_least(LeftIn("/sys/fs/cgroup/memory/memory.limit_in_bytes",
                     "/sys/fs/cgroup/memory/memory.usage_in_bytes"));
   return facts;
-}
-
-int UsableCores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  int count = sched_getaffinity(0, sizeof cores, &cores) == 0
-                  ? CPU_COUNT(&cores)
-                  : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  for (const std::string& folder : GroupFolders()) {
-    std::ifstream file(folder + "/cpu.max");
-    double quota = 0.0;
-    double period = 0.0;
-    if (file >> quota >> period && period > 0.0) {
-      count = std::min(count, static_cast<int>(std::ceil(quota / period)));
-    }
-  }
-  return std::max(count, 1);
 }
 
 std::optional<int> PtraceScope() {

@@ -5,12 +5,12 @@
 #include <memory>
 #include <utility>
 
+#include "app/meeting_options.hpp"
+#include "app/tensor_plane.hpp"
 #include "cli/doctor/parts.hpp"
 #include "cli/doctor/shared.hpp"
 #include "cli/doctor/talk.hpp"
 #include "cli/doctor/transfer.hpp"
-#include "cli/meeting_options.hpp"
-#include "cli/tensor_plane.hpp"
 
 namespace troupe {
 namespace {
@@ -30,8 +30,8 @@ struct Other {
   std::string name;
   const Peer* peer = nullptr;
   Socket* socket = nullptr;        ///< its control connection
-  std::vector<std::byte> address;  ///< of its plane; empty: it has none
-  bool connected = true;           ///< its plane
+  std::vector<std::byte> address;  ///< of its data plane; empty: it has none
+  bool connected = true;           ///< its data plane is
   bool lost = false;
 };
 
@@ -54,7 +54,7 @@ class First {
 
   DoctorOutcome Run() {
     OpenPlane();
-    ForEach([this](Other& other) { HearReport(other); });
+    ForEach([this](Other& other) { ReceiveReport(other); });
     LookAndConnect();
     ForEach([this](Other& other) { Measure(other); });
     End();
@@ -63,7 +63,7 @@ class First {
   }
 
  private:
-  /// With everybody who is still there; who fails to answer is lost.
+  /// Calls `function` for every process that is not lost. One that fails to answer is lost.
   template <class Function>
   void ForEach(Function function) {
     for (Other& other : others_) {
@@ -73,7 +73,7 @@ class First {
       } catch (const std::exception& e) {
         other.lost = true;
         findings_.push_back(Fails("meeting", "lost " + other.name + ": " + e.what(),
-                                  "it ended, or stopped answering: look at what it says there"));
+                                  "it ended, or stopped answering: see its output"));
       }
     }
   }
@@ -89,8 +89,8 @@ class First {
     }
   }
 
-  void HearReport(Other& other) {
-    const auto bytes = HearKind(*other.socket, Talk::kReport, In(kAnswerTime));
+  void ReceiveReport(Other& other) {
+    const auto bytes = ReceiveKind(*other.socket, Talk::kReport, In(kAnswerTime));
     ByteReader reader(bytes);
     std::ptrdiff_t num_well = 0;
     for (Finding& finding : ReadFindings(reader)) {
@@ -103,13 +103,13 @@ class First {
     }
     if (num_well > 0) {
       findings_.push_back(
-          Well("machine", other.name + ": " + std::to_string(num_well) + " checks of its own"));
+          Well("machine", other.name + ": " + std::to_string(num_well) + " checks passed"));
     }
     const auto address = reader.Raw(reader.U32());
     other.address.assign(address.begin(), address.end());
   }
 
-  /// Of all planes by process; none when one is missing: planes connect all or nothing.
+  /// The addresses of all planes by process. Empty if one is missing: planes connect all or none.
   std::vector<std::vector<std::byte>> Addresses() const {
     if (!end_) return {};
     std::vector<std::vector<std::byte>> addresses = {end_->address()};
@@ -128,7 +128,7 @@ class First {
     try {
       token = std::make_unique<SharedToken>(joined_.roster.run_directory, name);
     } catch (const std::runtime_error&) {
-      // Why it cannot be written is among this machine's findings.
+      // The findings about this machine have the reason.
     }
     const auto addresses = Addresses();
     ByteWriter writer;
@@ -139,9 +139,9 @@ class First {
       writer.Raw(address);
     }
     const auto look = writer.Take();
-    ForEach([&](Other& other) { Say(*other.socket, Talk::kLook, look, In(kAnswerTime)); });
+    ForEach([&](Other& other) { Send(*other.socket, Talk::kLook, look, In(kAnswerTime)); });
     connected_ = !addresses.empty() && Connect(addresses);
-    ForEach([&](Other& other) { HearLooked(other, token != nullptr); });
+    ForEach([&](Other& other) { ReceiveLooked(other, token != nullptr); });
   }
 
   bool Connect(const std::vector<std::vector<std::byte>>& addresses) {
@@ -156,8 +156,8 @@ class First {
     }
   }
 
-  void HearLooked(Other& other, bool looked) {
-    const auto bytes = HearKind(*other.socket, Talk::kLooked, In(kAnswerTime));
+  void ReceiveLooked(Other& other, bool looked) {
+    const auto bytes = ReceiveKind(*other.socket, Talk::kLooked, In(kAnswerTime));
     ByteReader reader(bytes);
     const std::string directory = reader.Text();
     const std::string connecting = reader.Text();
@@ -187,8 +187,8 @@ class First {
       throw;
     } catch (const std::runtime_error& e) {
       findings_.push_back(Fails("tensors", other.name + ": " + e.what(),
-                                "is a firewall between them? transport.port_range and "
-                                "transport.net_devices say what must pass"));
+                                "is there a firewall between them? It must pass "
+                                "transport.port_range on transport.net_devices"));
     }
   }
 
@@ -199,8 +199,8 @@ class First {
     for (int ping = 0; ping < kPings; ++ping) {
       const double wall = static_cast<double>(WallClockNs()) * 1e-9;
       const auto begin = Clock::now();
-      Say(*other.socket, Talk::kPing, {}, In(kAnswerTime));
-      const auto bytes = HearKind(*other.socket, Talk::kPong, In(kAnswerTime));
+      Send(*other.socket, Talk::kPing, {}, In(kAnswerTime));
+      const auto bytes = ReceiveKind(*other.socket, Talk::kPong, In(kAnswerTime));
       const double time = Since(begin);
       ByteReader reader(bytes);
       const double theirs = static_cast<double>(reader.I64()) * 1e-9;
@@ -217,8 +217,8 @@ class First {
     return facts;
   }
 
-  /// The best time of each way. A try that takes as long as kLongTransfer_s is the last: that is no
-  /// moment in which a processor was busy.
+  /// Returns the best time in each direction. Stops after a try that takes kLongTransfer_s: a slow
+  /// network is not a busy processor.
   TransferFacts BestTransfer(Other& other) {
     TransferFacts best = Transfer(other, kMeasuredBytes);
     for (int tries = 1; tries < kTransferTries && best.there_s + best.back_s < kLongTransfer_s;
@@ -231,7 +231,7 @@ class First {
     return best;
   }
 
-  /// Throws std::runtime_error when something did not arrive.
+  /// Throws std::runtime_error if a message did not arrive.
   TransferFacts Transfer(Other& other, std::int64_t num_bytes) {
     TransferFacts facts;
     facts.node = other.name;
@@ -240,19 +240,19 @@ class First {
     ByteWriter take;
     take.I64(num_bytes);
     const auto size = take.Take();
-    Say(*other.socket, Talk::kTake, size, In(kAnswerTime));
-    static_cast<void>(HearKind(*other.socket, Talk::kReady, In(kAnswerTime)));
+    Send(*other.socket, Talk::kTake, size, In(kAnswerTime));
+    static_cast<void>(ReceiveKind(*other.socket, Talk::kReady, In(kAnswerTime)));
     auto begin = Clock::now();
     end_->Send(other.process, num_bytes);
-    const auto got = HearKind(*other.socket, Talk::kGot, In(kTransferTime + kAnswerTime));
+    const auto got = ReceiveKind(*other.socket, Talk::kGot, In(kTransferTime + kAnswerTime));
     facts.there_s = Since(begin);
-    const auto checked = HearKind(*other.socket, Talk::kChecked, In(kAnswerTime));
+    const auto checked = ReceiveKind(*other.socket, Talk::kChecked, In(kAnswerTime));
     const std::string error = ByteReader(got).Text();
     if (!error.empty()) throw std::runtime_error(error);
 
     end_->Post(other.process, num_bytes);
     begin = Clock::now();
-    Say(*other.socket, Talk::kGive, size, In(kAnswerTime));
+    Send(*other.socket, Talk::kGive, size, In(kAnswerTime));
     end_->Await();
     facts.back_s = Since(begin);
     facts.intact = ByteReader(checked).U8() == 1 && end_->Intact(other.process);
@@ -266,18 +266,18 @@ class First {
                                                                     member_.config.transport)));
     }
     if (end_) end_->Leave();
-    const auto say = [&](Talk kind) {
+    const auto send = [&](Talk kind) {
       ForEach([&](Other& other) {
         ByteWriter writer;
         writer.U8(AnyFailure(findings_) ? 1 : 0);
-        Say(*other.socket, kind, writer.Take(), In(kAnswerTime));
+        Send(*other.socket, kind, writer.Take(), In(kAnswerTime));
       });
     };
-    say(Talk::kEnd);
+    send(Talk::kEnd);
     ForEach([](Other& other) {
-      static_cast<void>(HearKind(*other.socket, Talk::kLeft, In(kAnswerTime)));
+      static_cast<void>(ReceiveKind(*other.socket, Talk::kLeft, In(kAnswerTime)));
     });
-    say(Talk::kBye);
+    send(Talk::kBye);
   }
 
   const DoctorMember& member_;

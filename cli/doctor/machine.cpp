@@ -6,25 +6,28 @@
 #include <stdexcept>
 #include <utility>
 
-#include "actors/job_plan.hpp"
+#include "app/meeting_options.hpp"
+#include "app/preflight.hpp"
+#include "app/run_job.hpp"
+#include "app/tensor_plane.hpp"
+#include "app/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/doctor/facts.hpp"
-#include "cli/meeting_options.hpp"
-#include "cli/memory_needs.hpp"
-#include "cli/preflight.hpp"
-#include "cli/run_job.hpp"
-#include "cli/tensor_plane.hpp"
 #include "cluster/descriptors.hpp"
 #include "cluster/run_key.hpp"
 #include "configs/remarks.hpp"
 #include "data/llava_source.hpp"
+#include "files/usable_cores.hpp"
 #include "modules/device/backend.hpp"
+#include "modules/torch/compute.hpp"
+#include "plan/job_plan.hpp"
+#include "plan/memory_needs.hpp"
 #include "transport/ucx/plane.hpp"
 
 namespace troupe {
 namespace {
 
-/// What a run leaves there.
+/// The bytes that a run writes to the disk.
 DiskNeed DiskNeedOf(const JobPlan& plan, const std::vector<StageNeed>& stages) {
   DiskNeed disk;
   for (const StageNeed& stage : stages) {
@@ -36,7 +39,7 @@ DiskNeed DiskNeedOf(const JobPlan& plan, const std::vector<StageNeed>& stages) {
   return disk;
 }
 
-/// Bytes of the host for all ranks that would run here.
+/// Bytes of host memory for all ranks that would run here.
 std::uint64_t MemoryHere(const std::map<int, std::size_t>& ranks, const MachinePart& part) {
   std::uint64_t memory = 0;
   for (const PlannedProcess& process : part.processes) {
@@ -47,7 +50,7 @@ std::uint64_t MemoryHere(const std::map<int, std::size_t>& ranks, const MachineP
   return memory;
 }
 
-/// A finding per fault that is shown, the advice below the last.
+/// One finding per fault, with the advice after the last.
 Findings DataFaults(const DataError& error) {
   Findings findings;
   for (const std::string& line : error.lines()) findings.push_back(Fails("data", line, ""));
@@ -95,7 +98,7 @@ Finding CheckThreads(int ranks) {
                              (ranks == 1 ? " rank" : " ranks"));
 }
 
-/// What only `troupe node` needs: of a job of one node, one process of its own does without.
+/// Something that only `troupe node` needs: a warning for a job of one node, which can run without.
 Finding Missing(const MachinePart& part, std::string name, std::string line, std::string advice) {
   const bool needed = part.num_nodes > 1 || part.meets;
   return {std::move(name), needed ? Verdict::kFailure : Verdict::kWarning, std::move(line),
@@ -103,24 +106,23 @@ Finding Missing(const MachinePart& part, std::string name, std::string line, std
 }
 
 Finding CheckKey(const MachinePart& part) {
-  if (part.key_inherited) return Well("key", "made for these processes");
+  if (part.key_inherited) return Well("key", "generated for these processes");
   const std::string& path = part.key_file;
   if (path.empty()) {
     return Missing(part, "key", "no run key given: a job of several processes needs one",
-                   "make it with `troupe key FILE`, copy it to every node, then say --key-file "
+                   "make one with `troupe key FILE`, copy it to every node, then pass --key-file "
                    "FILE or set TROUPE_KEY_FILE");
   }
   try {
     static_cast<void>(RunKey::ReadFile(path));
   } catch (const std::runtime_error& e) {
     return Fails("key", e.what(),
-                 "a key that only you can read: `troupe key FILE` makes one, "
-                 "chmod 600 FILE makes a copy so");
+                 "only you may read a key: make one with `troupe key FILE`, or chmod 600 a copy");
   }
   return Well("key", path);
 }
 
-/// Nothing where there are no files and none are needed.
+/// No finding if there are no files and none are needed.
 Findings CheckTls(const ClusterConfig& cluster, const std::optional<Address>& join) {
   const std::string files =
       cluster.tls_ca + ", " + cluster.tls_certificate + " and " + cluster.tls_key;
@@ -132,7 +134,7 @@ Findings CheckTls(const ClusterConfig& cluster, const std::optional<Address>& jo
     static_cast<void>(TlsContext({cluster.tls_ca, cluster.tls_certificate, cluster.tls_key}));
     return {Well("tls", files + " fit together" + (join ? "; this join address needs none" : ""))};
   } catch (const JoinError&) {
-    return {};  // a name that nobody knows is told where names are looked at
+    return {};  // the check of names reports a name that does not resolve
   } catch (const std::runtime_error& e) {
     return {Fails("tls", e.what(), "correct cluster.tls, tls_ca, tls_certificate or tls_key")};
   }
@@ -156,13 +158,13 @@ Findings CheckTransport(const Config& config, const MachinePart& part) {
   return {Well("transport", line)};
 }
 
-/// Of the tensors; nothing where the configuration leaves them to the system.
+/// The ports for tensors. No finding if the configuration leaves them to the system.
 Findings CheckTensorPorts(const std::string& range, int processes) {
   if (range.empty()) return {};
   return {CheckPortRange(range, FreePorts(range, processes), processes)};
 }
 
-/// Nothing where another node has it, and where the meeting tries it.
+/// The join port. No finding if another node has it, or the meeting tries it.
 Findings CheckJoin(const MachinePart& part) {
   if (part.meets) return {};
   if (!part.join) {
@@ -174,7 +176,8 @@ Findings CheckJoin(const MachinePart& part) {
   return {CheckJoinPort(ToString(*part.join), TryListening(part.join->host, part.join->port))};
 }
 
-/// By GPU of this machine that ranks compute on. None where there are too few, which is said.
+/// The need of each GPU of this machine that ranks use. Empty if there are too few GPUs, which is
+/// reported.
 std::vector<GpuMemory> GpuMemoryHere(const Config& config, const std::vector<StageNeed>& stages,
                                      const MachinePart& part) {
   if (config.cluster.backend != Backend::kCuda) return {};
@@ -201,7 +204,7 @@ std::vector<GpuMemory> GpuMemoryHere(const Config& config, const std::vector<Sta
   return all;
 }
 
-/// What backend "cuda" would find, where this build can ask and the machine has GPUs enough.
+/// Checks for backend "cuda", if this build can query GPUs and the machine has enough of them.
 Findings VisibleGpus(const Config& config, const MachinePart& part, const Finding& devices) {
   const Backend backend = config.cluster.backend;
   if (backend != Backend::kCuda || devices.verdict == Verdict::kFailure ||
@@ -215,7 +218,7 @@ Findings VisibleGpus(const Config& config, const MachinePart& part, const Findin
   return CheckVisibleGpus(config.cluster, ranks, static_cast<int>(GpusHere().size()));
 }
 
-/// What only a job of several processes needs.
+/// Checks that only a job of several processes needs.
 void CheckCluster(const Config& config, const MachinePart& part, Findings& findings) {
   std::vector<NodeFacts> nodes;
   for (const ClusterNode& node : config.cluster.nodes) nodes.push_back(LookUp(node));
@@ -233,7 +236,7 @@ void CheckCluster(const Config& config, const MachinePart& part, Findings& findi
   if (here > 1 && (tls == "auto" || tls.find("cma") != std::string::npos)) {
     findings.push_back(CheckCma(PtraceScope(), TryReadingProcess(), MayTrace()));
   }
-  // Without a port it could not be opened, which the line about ports has said.
+  // Without a free port UCX could not be opened; the finding about ports reports that.
   if (!part.meets && !AnyFailure(ports)) {
     std::ranges::move(CheckTransport(config, part), back_inserter(findings));
   }
@@ -249,7 +252,7 @@ int MachinePart::num_ranks() const {
 
 Findings CheckMachine(const Config& config, const MachinePart& part) {
   const JobPlan plan(config);
-  const std::vector<StageNeed> stages = StageNeeds(plan);
+  const std::vector<StageNeed> stages = StageNeeds(plan, AttentionHere());
   const int ranks = part.num_ranks();
   Findings findings;
   findings.push_back(Well("versions", VersionText() + ", UCX " + UcxVersion()));
@@ -257,7 +260,7 @@ Findings CheckMachine(const Config& config, const MachinePart& part) {
     findings.push_back(Warns("config", remark.text, "it does no harm; leave it out"));
   }
   std::ranges::move(CheckData(config), back_inserter(findings));
-  // Where the nodes meet, one of them makes it and the others look for it.
+  // If the nodes meet, the first makes the run directory and the others look for it.
   if (part.first || !part.meets)
     findings.push_back(CheckRunDirectory(config, DiskNeedOf(plan, stages)));
   findings.push_back(CheckMemory(MemoryHere(HostNeeds(config, stages), part),

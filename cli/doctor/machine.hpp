@@ -1,4 +1,4 @@
-// What would fail on this machine alone: everything that can be tried before the nodes meet.
+// Finds failures to be expected on this machine: runs all checks that do not need the other nodes.
 #pragma once
 
 #include <optional>
@@ -6,29 +6,28 @@
 #include <vector>
 
 #include "cli/doctor/checks.hpp"
-#include "cluster/process_plan.hpp"
 #include "cluster/socket.hpp"
 #include "configs/config.hpp"
+#include "plan/process_plan.hpp"
 
 namespace troupe {
 
-/// The part of a job that this machine would have.
+/// The part of a job that would run on this machine.
 struct MachinePart {
-  std::vector<PlannedProcess> processes;  ///< that would run here, never empty
-  std::optional<int> node;                ///< its number, when it is known
+  std::vector<PlannedProcess> processes;  ///< never empty
+  std::optional<int> node;                ///< its number, if known
   int num_processes = 1;                  ///< of the whole job
   int num_nodes = 1;                      ///< likewise
-  bool first = true;                      ///< process 0 would be here
-  bool meets = false;                     ///< the nodes meet afterwards, which tries the rest
+  bool first = true;                      ///< process 0 would run here
+  bool meets = false;                     ///< the nodes meet afterwards and try the rest
   std::string key_file;                   ///< empty: none given
-  bool key_inherited = false;             ///< from the process that started this one
-  std::optional<Address> join;            ///< where process 0 listens, if anybody says
-  std::string no_join;                    ///< else why not
+  bool key_inherited = false;             ///< from the launcher
+  std::optional<Address> join;            ///< where process 0 listens, if known
+  std::string no_join;                    ///< else why it is not known
   int num_ranks() const;
 };
 
-/// Tries and reads all of it; makes nothing that stays. Takes as long as opening the data and
-/// resolving the names does.
+/// Runs all checks and leaves no files. Blocks while it opens the data and resolves names.
 Findings CheckMachine(const Config& config, const MachinePart& part);
 
 }  // namespace troupe

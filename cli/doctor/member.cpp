@@ -3,12 +3,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/meeting_options.hpp"
+#include "app/tensor_plane.hpp"
 #include "cli/doctor/parts.hpp"
 #include "cli/doctor/shared.hpp"
 #include "cli/doctor/talk.hpp"
 #include "cli/doctor/transfer.hpp"
-#include "cli/meeting_options.hpp"
-#include "cli/tensor_plane.hpp"
 
 namespace troupe {
 namespace {
@@ -26,16 +26,15 @@ class Member {
       Report();
       while (!ended_) Answer(Hear(first_, In(Patience())));
     } catch (const std::exception& e) {
-      outcome_.findings.push_back(Fails("meeting",
-                                        "lost the first process: " + std::string(e.what()),
-                                        "look at what it says there"));
+      outcome_.findings.push_back(
+          Fails("meeting", "lost the first process: " + std::string(e.what()), "see its output"));
     }
     outcome_.fails = outcome_.fails || AnyFailure(outcome_.findings);
     return std::move(outcome_);
   }
 
  private:
-  /// The first process measures the others before or after this one, each there and back.
+  /// Longest silence: the first process may measure all other processes first, in both directions.
   std::chrono::seconds Patience() const {
     return 2 * kAnswerTime +
            2 * kTransferTime * (1 + kTransferTries) * static_cast<int>(joined_.peers.size());
@@ -56,8 +55,8 @@ class Member {
     WriteFindings(writer, outcome_.findings);
     writer.U32(static_cast<std::uint32_t>(address.size()));
     writer.Raw(address);
-    Say(first_, Talk::kReport, writer.Take(), In(kAnswerTime));
-    outcome_.told = true;
+    Send(first_, Talk::kReport, writer.Take(), In(kAnswerTime));
+    outcome_.reported = true;
   }
 
   void Answer(const TalkMessage& message) {
@@ -96,19 +95,19 @@ class Member {
       error = e.what();
     }
     writer.Text(error);
-    Say(first_, Talk::kLooked, writer.Take(), In(kAnswerTime));
+    Send(first_, Talk::kLooked, writer.Take(), In(kAnswerTime));
   }
 
   void Pong() {
     ByteWriter writer;
     writer.I64(WallClockNs());
     writer.I32(PathMtu(joined_.peers.front()));
-    Say(first_, Talk::kPong, writer.Take(), In(kAnswerTime));
+    Send(first_, Talk::kPong, writer.Take(), In(kAnswerTime));
   }
 
   void Take(std::int64_t num_bytes) {
     end_->Post(0, num_bytes);
-    Say(first_, Talk::kReady, {}, In(kAnswerTime));
+    Send(first_, Talk::kReady, {}, In(kAnswerTime));
     ByteWriter got;
     std::string error;
     try {
@@ -117,18 +116,18 @@ class Member {
       error = e.what();
     }
     got.Text(error);
-    Say(first_, Talk::kGot, got.Take(), In(kAnswerTime));
+    Send(first_, Talk::kGot, got.Take(), In(kAnswerTime));
     ByteWriter checked;
     checked.U8(error.empty() && end_->Intact(0) ? 1 : 0);
-    Say(first_, Talk::kChecked, checked.Take(), In(kAnswerTime));
+    Send(first_, Talk::kChecked, checked.Take(), In(kAnswerTime));
   }
 
   void End(bool fails) {
     outcome_.fails = fails;
     ended_ = true;
     if (end_) end_->Leave();
-    Say(first_, Talk::kLeft, {}, In(kAnswerTime));
-    static_cast<void>(HearKind(first_, Talk::kBye, In(Patience())));
+    Send(first_, Talk::kLeft, {}, In(kAnswerTime));
+    static_cast<void>(ReceiveKind(first_, Talk::kBye, In(Patience())));
   }
 
   const DoctorMember& member_;

@@ -1,4 +1,4 @@
-// Of facts.hpp what is about the network.
+// The facts of facts.hpp about the network.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -23,7 +23,7 @@ std::string InDigits(const ResolvedAddress& address) {
   return error == 0 ? text.data() : "";
 }
 
-/// 0 when the system does not say.
+/// 0 if the system does not report it.
 int MtuOf(const std::string& interface) {
   const Socket any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -32,7 +32,7 @@ int MtuOf(const std::string& interface) {
   return ioctl(any.fd(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
 }
 
-/// All of 127.0.0.0/8 is here, though no interface lists more than one of it.
+/// All of 127.0.0.0/8 is local, although interfaces list only one address of it.
 std::string InterfaceHere(const std::string& digits) {
   return IsLoopback(digits) ? "lo" : InterfaceOf(digits);
 }

@@ -9,9 +9,9 @@
 namespace troupe {
 namespace {
 
-/// ChooseNode()'s words where nothing says which node this is, to tell that from sources that
-/// contradict each other: only the second is an error whoever starts the job.
-std::string NothingSays(const ProcessPlan& plan) {
+/// ChooseNode()'s message if no source gives the node. Separates that from sources that contradict
+/// each other, which are an error in any case.
+std::string NoSourceText(const ProcessPlan& plan) {
   try {
     static_cast<void>(ChooseNode({}, std::nullopt, plan));
   } catch (const LaunchError& e) {
@@ -34,8 +34,8 @@ Finding Guessed(std::optional<int> node, const ProcessPlan& plan, const ClusterC
                               ? "; guessed " + cluster.nodes[static_cast<std::size_t>(*node)].name +
                                     ", whose address in cluster.nodes is this machine's"
                               : "; checked as the one with most ranks";
-  return Warns("node", "nothing says which of " + plan.Names() + " this is" + how,
-               "`troupe node` does not guess: give it --node I/N, unless a launcher tells it");
+  return Warns("node", "not known which of " + plan.Names() + " this is" + how,
+               "`troupe node` does not guess: pass --node I/N, unless a launcher sets it");
 }
 
 std::string NamesOf(const std::vector<PlannedProcess>& processes) {
@@ -56,7 +56,7 @@ NodeHere FindNode(const Variables& variables, const std::optional<std::string>& 
   } catch (const LaunchError& e) {
     if (node_argument) throw;
     const std::optional<int> node = NodeByAddress(cluster);
-    if (e.what() != NothingSays(plan)) return {node, {Fails("node", e.what(), "")}};
+    if (e.what() != NoSourceText(plan)) return {node, {Fails("node", e.what(), "")}};
     return {node, {Guessed(node, plan, cluster)}};
   }
 }
@@ -67,7 +67,7 @@ MachinePart PartOfNode(const ProcessPlan& plan, std::optional<int> node) {
   part.num_nodes = plan.num_nodes();
   part.node = node;
   part.processes = plan.OfNode(node.value_or(0));
-  // Not known: the node with most ranks, which needs most.
+  // An unknown node: take the one with most ranks, which needs most.
   for (int other = 0; !node && other < plan.num_nodes(); ++other) {
     MachinePart candidate;
     candidate.processes = plan.OfNode(other);

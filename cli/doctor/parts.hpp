@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// How long an answer that needs no network but the connection itself may take.
+/// Time for an answer that needs no network except the connection itself.
 inline constexpr std::chrono::seconds kAnswerTime{30};
 
 DoctorOutcome MeasureAsFirst(const DoctorMember& member, Joined joined);

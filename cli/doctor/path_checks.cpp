@@ -1,4 +1,4 @@
-// Of checks.hpp what is about two processes, and the table.
+// The checks of checks.hpp about two processes, and the table.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,21 +9,22 @@
 namespace troupe {
 namespace {
 
-/// Half of what one gigabit can: below, moving tensors takes longer than computing them.
+/// Half of one gigabit: below, moving tensors takes longer than computing them.
 constexpr double kSlowBytesPerSecond = 60e6;
 constexpr double kClocksApart_s = 1.0;
 
-/// A problem that names both sides and what they differ in needs no advice.
+/// A problem that names both sides and their difference needs no advice.
 std::string AdviceOn(JoinFault fault) {
   switch (fault) {
     case JoinFault::kOther:
       return "";
     case JoinFault::kRunKey:
-      return "give every node a copy of the same key file, and every job a port of its own";
+      return "give every node a copy of the same key file, and every job a separate port";
     case JoinFault::kBuild:
       return "the same verb of the same build must run on every node";
     case JoinFault::kListen:
-      return "end what listens there, or choose an address of this machine and a free port: --join "
+      return "end the program that listens there, or choose an address of this machine and a free "
+             "port: --join "
              "for node 0, --address for the others";
     case JoinFault::kAbsent:
       return "run the same command on every node within cluster.join_timeout_s, each with its own "
@@ -47,7 +48,7 @@ std::string RateText(std::uint64_t bytes, double seconds) {
   return rate < 1e9 ? Formatted("%.0f MB/s", rate / 1e6) : Formatted("%.1f GB/s", rate / 1e9);
 }
 
-/// Whether bytes stay in this machine: shared memory, or TCP that leaves through no interface.
+/// Whether bytes stay on this machine: shared memory, or TCP over loopback.
 bool StaysHere(const std::string& transport) {
   for (const char* local : {"sysv", "posix", "cma", "tcp/lo"}) {
     if (transport.find(local) != std::string::npos) return true;
@@ -58,12 +59,12 @@ bool StaysHere(const std::string& transport) {
 std::string SlowAdvice(const std::string& transport) {
   if (StaysHere(transport)) {
     return "slow for " + transport +
-           ", which stays in this machine: its processors or its memory "
-           "are busy with something else";
+           ", which stays on this machine: its processors or its memory are busy with other "
+           "programs";
   }
   return "less than half of a 1 Gbit/s link: is " + (transport.empty() ? "it" : transport) +
-         " the right interface (transport.net_devices, cluster.nodes), and does nothing else use "
-         "it?";
+         " the right interface (transport.net_devices, cluster.nodes), and is it free of other "
+         "traffic?";
 }
 
 const char* Word(Verdict verdict) {

@@ -26,7 +26,7 @@ bool Holds(const std::string& path, const std::string& text) {
   return file >> found && found == text;
 }
 
-/// The outermost folder on the way to `path` that is not there; empty if all are.
+/// The outermost missing folder of `path`; empty if all exist.
 fs::path FirstMissing(fs::path path) {
   fs::path missing;
   std::error_code ignored;
@@ -52,7 +52,7 @@ SharedToken::SharedToken(const std::string& directory, const std::string& name)
 SharedToken::~SharedToken() {
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
-  // Of the folders that were made for it those that are still empty.
+  // Removes the folders that were made, as far as they are empty.
   for (fs::path path = fs::path(folder_).parent_path();
        path.string().size() >= made_.size() && !made_.empty(); path = path.parent_path()) {
     if (!fs::remove(path, ignored)) break;
@@ -63,7 +63,7 @@ std::string LookForToken(const std::string& directory, const std::string& name,
                          const std::string& mark) {
   const std::string folder = directory + "/" + name;
   for (int look = 1; !Holds(folder + "/token", name); ++look) {
-    if (look == kLooks) return "what the first process wrote there is not there";
+    if (look == kLooks) return "the file that the first process wrote there is missing";
     std::this_thread::sleep_for(kLookAgain);
   }
   return Write(folder + "/" + mark, mark) ? "" : folder + "/" + mark + ": cannot be written";

@@ -1,16 +1,16 @@
-// Whether the processes of a job see one run directory: process 0 leaves a token there, the others
-// look for it and leave a mark beside it.
+// Checks that the processes of a job share one run directory: process 0 writes a token there, the
+// others look for it and write a mark next to it.
 #pragma once
 
 #include <string>
 
 namespace troupe {
 
-/// A folder in the run directory with a token in it; goes with this object, and the run directory
-/// too if it was made for it.
+/// A folder with a token in the run directory. The destructor removes it, and the run directory if
+/// it was made for it.
 class SharedToken {
  public:
-  /// `name`: of the folder. Throws std::runtime_error naming the path and the system's words.
+  /// `name`: of the folder. Throws std::runtime_error with the path and the system's error.
   SharedToken(const std::string& directory, const std::string& name);
   SharedToken(const SharedToken&) = delete;
   SharedToken& operator=(const SharedToken&) = delete;
@@ -18,11 +18,11 @@ class SharedToken {
 
  private:
   std::string folder_;
-  std::string made_;  ///< the outermost folder that was not there
+  std::string made_;  ///< the outermost folder that was missing
 };
 
-/// Looks for the token and writes the file `mark` beside it. Returns what is wrong, empty when
-/// nothing is. A network file system gets two seconds to show it.
+/// Looks for the token and writes the file `mark` next to it. Returns the error, or "". Waits two
+/// seconds for a network file system to show the token.
 std::string LookForToken(const std::string& directory, const std::string& name,
                          const std::string& mark);
 

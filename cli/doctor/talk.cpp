@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// Addresses of many planes and findings fit; a length beyond is no length.
+/// Fits the addresses of many planes and their findings; longer lengths are malformed.
 static constexpr std::uint32_t kLongest = 1 << 24;
 
 Deadline In(std::chrono::seconds time) { return std::chrono::steady_clock::now() + time; }
@@ -21,7 +21,7 @@ std::int64_t WallClockNs() {
       .count();
 }
 
-void Say(Socket& socket, Talk kind, std::vector<std::byte> content, Deadline deadline) {
+void Send(Socket& socket, Talk kind, std::vector<std::byte> content, Deadline deadline) {
   ByteWriter writer;
   writer.U32(static_cast<std::uint32_t>(content.size() + 1));
   writer.U8(static_cast<std::uint8_t>(kind));
@@ -41,13 +41,13 @@ TalkMessage Hear(Socket& socket, Deadline deadline) {
   socket.Read(bytes, deadline);
   const auto kind = std::to_integer<std::uint8_t>(bytes.front());
   if (kind > static_cast<std::uint8_t>(Talk::kBye)) {
-    throw WireError("got a message of kind " + std::to_string(kind) + ", which there is not");
+    throw WireError("got a message of the unknown kind " + std::to_string(kind));
   }
   bytes.erase(bytes.begin());
   return {static_cast<Talk>(kind), std::move(bytes)};
 }
 
-std::vector<std::byte> HearKind(Socket& socket, Talk kind, Deadline deadline) {
+std::vector<std::byte> ReceiveKind(Socket& socket, Talk kind, Deadline deadline) {
   TalkMessage message = Hear(socket, deadline);
   if (message.kind == kind) return std::move(message.content);
   throw WireError("expected message " + std::to_string(static_cast<int>(kind)) + ", got " +
@@ -80,7 +80,7 @@ Findings ReadFindings(ByteReader& reader) {
 }
 
 int PathMtu(const Peer& peer) {
-  // With TLS the connection itself is below what one reads and writes.
+  // With TLS the socket is below the stream that is read and written.
   const Socket& socket = peer.heartbeat_wire ? peer.heartbeat_wire : peer.heartbeat;
   int mtu = 0;
   socklen_t length = sizeof mtu;

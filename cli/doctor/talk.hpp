@@ -1,9 +1,10 @@
-// What two processes of `troupe doctor` say to each other over the control connection that Join()
-// made for them: process 0 asks, the others answer.
+// Messages between two processes of `troupe doctor`, over the control connection of Join(). Process
+// 0 sends requests, the others answer:
 //
+//   sender  message    contents and answer
 //   member  kReport    findings, address of its data plane (empty: it has none)
 //   first   kLook      name of a file in the run directory, addresses of all planes (or none)
-//   member  kLooked    what was wrong with the file, what was wrong with connecting; empty texts
+//   member  kLooked    error of the file, error of connecting ("" if none)
 //   first   kPing      kPong: wall clock in ns, MTU of the path
 //   first   kTake      bytes: kReady once a receive is posted, kGot when it is there, kChecked
 //   first   kGive      bytes: comes as a message of the data plane
@@ -48,20 +49,20 @@ struct TalkMessage {
 
 /// `time` from now.
 Deadline In(std::chrono::seconds time);
-/// Of the clock that hosts may set apart.
+/// The wall clock, which may differ between hosts.
 std::int64_t WallClockNs();
 
 /// Throws SocketError.
-void Say(Socket& socket, Talk kind, std::vector<std::byte> content, Deadline deadline);
-/// Throws SocketError, WireError for what is too long to be one.
+void Send(Socket& socket, Talk kind, std::vector<std::byte> content, Deadline deadline);
+/// Throws SocketError, and WireError for a message that is too long or of an unknown kind.
 TalkMessage Hear(Socket& socket, Deadline deadline);
 /// Throws WireError when it is another one.
-std::vector<std::byte> HearKind(Socket& socket, Talk kind, Deadline deadline);
+std::vector<std::byte> ReceiveKind(Socket& socket, Talk kind, Deadline deadline);
 
 void WriteFindings(ByteWriter& writer, const Findings& findings);
 Findings ReadFindings(ByteReader& reader);
 
-/// As the kernel knows it for the connection to `peer`; 0 when it does not say.
+/// The MTU of the connection to `peer`, as the kernel reports it; 0 if it does not.
 int PathMtu(const Peer& peer);
 
 }  // namespace troupe

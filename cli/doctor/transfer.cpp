@@ -8,13 +8,13 @@ namespace {
 
 const char* const kStream = "doctor";
 
-/// Another one at every place and for every sender.
+/// A byte that differs by place and sender.
 std::uint64_t Word(ProcessId sender, std::int64_t place) {
   return (static_cast<std::uint64_t>(place) + 1) * 0x9e3779b97f4a7c15u +
          static_cast<std::uint64_t>(sender);
 }
 
-Buffer Words(std::int64_t num_bytes) {
+Buffer WordBuffer(std::int64_t num_bytes) {
   return Buffer::Allocate({num_bytes / static_cast<std::int64_t>(sizeof(std::uint64_t))},
                           DType::kInt64);
 }
@@ -22,7 +22,7 @@ Buffer Words(std::int64_t num_bytes) {
 }  // namespace
 
 TransferEnd::TransferEnd(std::unique_ptr<Plane> plane)
-    : plane_(std::move(plane)), self_(plane_->self()), outgoing_(Words(kMeasuredBytes)) {
+    : plane_(std::move(plane)), self_(plane_->self()), outgoing_(WordBuffer(kMeasuredBytes)) {
   auto* words = outgoing_.as<std::uint64_t>();
   for (std::int64_t i = 0; i < outgoing_.num_elements(); ++i) words[i] = Word(self_, i);
 }
@@ -35,7 +35,7 @@ void TransferEnd::Send(ProcessId to, std::int64_t num_bytes) {
 
 void TransferEnd::Post(ProcessId from, std::int64_t num_bytes) {
   if (num_bytes > kMeasuredBytes) throw std::invalid_argument("more bytes than there will be");
-  incoming_ = Words(num_bytes);
+  incoming_ = WordBuffer(num_bytes);
   const auto promise = std::make_shared<std::promise<std::string>>();
   arrival_ = promise->get_future();
   plane_->Receive(

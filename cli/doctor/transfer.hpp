@@ -1,4 +1,4 @@
-// One process's end of the tensors that `troupe doctor` sends to measure a connection.
+// One process's end of the transfers by which `troupe doctor` measures a connection.
 #pragma once
 
 #include <chrono>
@@ -15,15 +15,15 @@
 
 namespace troupe {
 
-/// Bytes measured, and those that open a connection before.
+/// Bytes of a measured transfer, and of the one before that opens the connection.
 inline constexpr std::int64_t kMeasuredBytes = 64 << 20;
 inline constexpr std::int64_t kOpeningBytes = 64 << 10;
-/// Of them: what else the processors do in one of them makes that one slower, never faster.
+/// Number of transfers, of which the fastest counts: other programs only slow a transfer down.
 inline constexpr int kTransferTries = 3;
-/// A transfer that takes longer is given up.
+/// A transfer that takes longer fails.
 inline constexpr std::chrono::seconds kTransferTime{60};
 
-/// One thread, the owner's. Closes its plane when it goes.
+/// Used by one thread. The destructor closes the plane.
 class TransferEnd {
  public:
   /// Throws std::bad_alloc.
@@ -36,17 +36,18 @@ class TransferEnd {
   }
   const Plane& plane() const { return *plane_; }
 
-  /// Sends `num_bytes` known ones. Throws std::invalid_argument for more than kMeasuredBytes.
+  /// Sends `num_bytes` of a known pattern. Throws std::invalid_argument for more than
+  /// kMeasuredBytes.
   void Send(ProcessId to, std::int64_t num_bytes);
-  /// From now on the next message of `from` is received.
+  /// Posts a receive for the next message of `from`.
   void Post(ProcessId from, std::int64_t num_bytes);
-  /// Waits for what was posted, kTransferTime at most. Throws std::runtime_error with the reason
-  /// when it does not come.
+  /// Waits for the posted receive, at most kTransferTime. Throws std::runtime_error with the reason
+  /// if it fails.
   void Await();
-  /// Whether what came last is what `from` sends.
+  /// Returns whether the last received bytes are the pattern of `from`.
   bool Intact(ProcessId from) const;
 
-  /// Others are about to close, too.
+  /// The other processes are about to close, too.
   void Leave() { plane_->Leave(); }
 
  private:
@@ -56,7 +57,7 @@ class TransferEnd {
   std::map<ProcessId, std::uint64_t> num_posted_;
   Buffer outgoing_;
   Buffer incoming_;
-  std::future<std::string> arrival_;  ///< the error, or nothing
+  std::future<std::string> arrival_;  ///< the error, or ""
 };
 
 }  // namespace troupe

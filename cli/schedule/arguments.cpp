@@ -31,7 +31,7 @@ std::vector<std::string> Pieces(const std::string& text) {
   }
 }
 
-/// Nothing: it is no whole number from 1 to `most`.
+/// Returns nothing if `text` is not a whole number from 1 to `most`.
 std::optional<std::int64_t> NumberUpTo(std::int64_t most, const std::string& text) {
   std::int64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -40,8 +40,7 @@ std::optional<std::int64_t> NumberUpTo(std::int64_t most, const std::string& tex
   return number;
 }
 
-/// Stages per rank of a table of actions; 1 where it cannot be followed, which the loader tells
-/// better.
+/// Stages per rank of a table of actions; 1 if it is malformed, which the loader reports.
 int ChunksIn(const std::string& text) {
   try {
     const ActionTable table = ParseActionTable(text);
@@ -86,7 +85,7 @@ std::vector<std::string> KindsOf(const std::string& flag, const std::vector<std:
   std::vector<std::string> kinds;
   for (const std::string& value : values) {
     for (const std::string& kind : Pieces(value)) {
-      if (kind.empty()) Refuse(flag, "a kind before and behind each comma", value);
+      if (kind.empty()) Refuse(flag, "a kind before and after each comma", value);
       OverridesOf(kind, flag);
       kinds.push_back(kind);
     }

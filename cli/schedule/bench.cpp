@@ -9,7 +9,8 @@
 #include <stdexcept>
 #include <sys/resource.h>
 
-#include "cli/find_run.hpp"
+#include "app/find_run.hpp"
+#include "app/version.hpp"
 #include "cli/schedule/arguments.hpp"
 #include "cli/schedule/bench_table.hpp"
 #include "cli/schedule/timed_rounds.hpp"
@@ -36,7 +37,7 @@ struct BenchArguments {
   std::string json;
 };
 
-/// One repetition of one kind: a warm-up step and one that counts.
+/// Runs one repetition of one kind: a warm-up step and a measured one.
 void MeasureOnce(BenchEntry& entry) {
   const Candidate& candidate = entry.candidate;
   const JobPlan& plan = *candidate.plan;
@@ -77,10 +78,10 @@ BenchEntry Open(const BenchArguments& arguments, const std::string& kind, std::i
   return entry;
 }
 
-/// What to compare: what was asked for, or every kind there is, the configuration's own ("") first.
+/// Returns the kinds to compare: those of --kinds, or the configuration's own ("") and all others.
 std::vector<std::string> KindsToCompare(const BenchArguments& arguments) {
   if (!arguments.kinds.empty()) return KindsOf("--kinds", arguments.kinds);
-  // Throws what is wrong with the configuration, whatever the kind.
+  // Reports errors of the configuration that do not depend on the kind.
   const Candidate own = LoadCandidate(arguments.config, "", 0);
   std::vector<std::string> kinds = {""};
   for (const char* kind : {"1f1b", "gpipe", "interleaved:2", "zb-h1"}) {
@@ -117,7 +118,7 @@ Opened OpenAll(const BenchArguments& arguments) {
   return opened;
 }
 
-/// Says first what it is about to do, and as soon as it can for how long.
+/// Prints its plan first, and the remaining time after the first turn.
 void MeasureAll(const BenchArguments& arguments, const std::string& source,
                 std::vector<BenchEntry>& entries) {
   double stated_seconds = 0.0;
@@ -128,11 +129,11 @@ void MeasureAll(const BenchArguments& arguments, const std::string& source,
   }
   std::fprintf(stderr, "running %s in turn, %d times: a warm-up step and one that counts",
                names.c_str(), arguments.reps);
-  // Estimates are good for proportions only; what is stated is slept.
+  // Estimates are good for proportions only; stated durations are slept.
   if (source == "as stated") std::fprintf(stderr, "; at least %.0f s", stated_seconds);
   std::fprintf(stderr, "\n");
   const auto begin = std::chrono::steady_clock::now();
-  // One of each in turn, so that what else the machine does meets all of them alike.
+  // One of each in turn, so that other load of the machine affects all alike.
   for (int rep = 0; rep < arguments.reps; ++rep) {
     for (BenchEntry& entry : entries) MeasureOnce(entry);
     if (rep > 0 || arguments.reps == 1) continue;
@@ -142,8 +143,8 @@ void MeasureAll(const BenchArguments& arguments, const std::string& source,
   }
 }
 
-/// Before hours of measuring, not behind them. What the file holds stays; a pipe, whose reader
-/// would take this for all, is not opened.
+/// Checks that `path` can be written before hours of measuring. Keeps the content of the file. Does
+/// not open a pipe, whose reader would see its end.
 void RefuseWhatCannotBeWritten(const std::string& path) {
   std::error_code ignored;
   const auto there = std::filesystem::status(path, ignored);
@@ -195,11 +196,10 @@ void AddBench(CLI::App& app, Command& command) {
       "Exit code: 0 compared, 1 a run failed, 2 bad configuration.");
   auto arguments = std::make_shared<BenchArguments>();
   AddConfigArguments(*verb, arguments->config);
-  verb->add_option(
-          "--kinds", arguments->kinds,
-          "1f1b, gpipe, zb-h1, interleaved[:CHUNKS], csv:FILE, with commas between; the\n"
-          "first is what others are compared with. Default: the configuration's own, then\n"
-          "1f1b, gpipe, interleaved:2 and zb-h1")
+  verb->add_option("--kinds", arguments->kinds,
+                   "1f1b, gpipe, zb-h1, interleaved[:CHUNKS], csv:FILE, with commas between;\n"
+                   "others are compared with the first. Default: the configuration's own, then\n"
+                   "1f1b, gpipe, interleaved:2 and zb-h1")
       ->allow_extra_args(false);
   verb->add_option("--microbatches", arguments->microbatches,
                    "per step, 1 to 100000; several with commas")
@@ -209,9 +209,9 @@ void AddBench(CLI::App& app, Command& command) {
   auto* measure =
       verb->add_flag("--measure", arguments->measure,
                      "run the job in this process, each kind in turn: --reps times a warm-up step\n"
-                     "and one that counts; says how long it will take after the first turn");
+                     "and a measured one; prints the remaining time after the first turn");
   verb->add_option("--reps", arguments->reps,
-                   "with --measure: steps of each kind that count; default 7. The 95% interval of\n"
+                   "with --measure: measured steps of each kind; default 7. The 95% interval of\n"
                    "the median needs at least 6")
       ->check(CLI::Range(1, 1000))
       ->needs(measure);
@@ -219,7 +219,7 @@ void AddBench(CLI::App& app, Command& command) {
       verb->add_flag("--virtual", arguments->in_virtual_time,
                      "also run the actors of all ranks here, on one thread and a simulated\n"
                      "clock: any number of ranks, in seconds");
-  verb->add_option("--steps", arguments->steps, "with --virtual: steps; the last one is told")
+  verb->add_option("--steps", arguments->steps, "with --virtual: steps; the last one is reported")
       ->check(CLI::Range(1, 1000))
       ->needs(in_virtual_time);
   simulate->excludes(measure);
@@ -229,20 +229,21 @@ void AddBench(CLI::App& app, Command& command) {
       ->transform(FindRun)
       ->excludes(measure);
   verb->add_option("--scale", arguments->scales,
-                   "what if a module took another time: vision=0.5; may be repeated")
+                   "multiply a module's durations: vision=0.5; may be repeated")
       ->type_name("MODULE=FACTOR")
       ->allow_extra_args(false)
       ->excludes(measure);
-  verb->add_option("--what-if", arguments->what_ifs,
-                   "what if an edge took another time, in either direction:\n"
-                   "'edge:vision->language=2x' (of what --durations says), =300us, =1.5ms; may be\n"
-                   "repeated. Not with --virtual, where messages take no time")
+  verb->add_option(
+          "--what-if", arguments->what_ifs,
+          "change the time of an edge, in both directions:\n"
+          "'edge:vision->language=2x' (of its time in --durations), =300us, =1.5ms; may be\n"
+          "repeated. Not with --virtual, where messages take no time")
       ->type_name("CHANGE")
       ->allow_extra_args(false)
       ->excludes(measure)
       ->excludes(in_virtual_time);
   verb->add_option("--json", arguments->json, "also write every sample to this file");
-  verb->callback([&command, arguments] { command = [arguments] { return Bench(*arguments); }; });
+  SetCommand(*verb, command, [arguments] { return Bench(*arguments); });
 }
 
 }  // namespace troupe

@@ -22,7 +22,7 @@ std::string Peaks(const std::vector<std::int64_t>& peaks) {
   return text + (peaks.size() > kShown ? " .." : "");
 }
 
-/// Share of `base` that `step` saves; nothing where steps take no time, as with --scale M=0.
+/// Share of `base` that `step` saves; 0 if steps take no time, as with --scale M=0.
 double GainOver(double base, double step) { return base == step ? 0.0 : 1.0 - step / base; }
 
 std::string StepText(const BenchEntry& entry) {
@@ -72,7 +72,7 @@ std::string Verdict(const BenchEntry& entry, const BenchEntry& baseline) {
   }
   const std::string text =
       Percent(std::abs(gain)) + (gain > 0 ? " faster than " : " slower than ") + other + caution;
-  // A reason only where it is one.
+  // The bubble is given as the reason only if it explains the difference.
   const bool explained = (entry.bubble() < baseline.bubble()) == (gain > 0);
   return explained ? text + ": " + bubbles : text + ", though " + bubbles;
 }

@@ -1,4 +1,4 @@
-// What `troupe bench schedules` prints: a row for each kind and number of microbatches, with a
+// The table of `troupe bench schedules`: a row for each kind and number of microbatches, with a
 // verdict.
 #pragma once
 
@@ -23,7 +23,7 @@ struct BenchEntry {
   std::optional<VirtualRow> virtually = {};
 
   double step() const { return step_ms.empty() ? simulated.step_ms : MedianOf(step_ms).median; }
-  /// 0 where steps take no time, as with --scale M=0.
+  /// 0 if steps take no time, as with --scale M=0.
   double samples_per_second() const {
     return step() > 0.0 ? 1e3 * static_cast<double>(candidate.global_batch()) / step() : 0.0;
   }
@@ -31,20 +31,20 @@ struct BenchEntry {
 };
 
 /// "4.8% faster than 1f1b: the bubble is 3.2% instead of 8.1%". Measured steps whose intervals
-/// overlap differ by noise; without intervals it says that there are none.
+/// overlap differ by noise; without intervals a difference may be noise.
 std::string Verdict(const BenchEntry& entry, const BenchEntry& baseline);
 
-/// "measured, median of 7 with its 95% interval"; of too few, that there is none.
+/// "measured, median of 7 with its 95% interval", or that there are too few for an interval.
 std::string MeasuredTitle(int repetitions);
 
 /// The table: one line per entry, compared with the first of its number of microbatches.
 std::string TextOf(const std::vector<BenchEntry>& entries);
 
-/// "global batches differ: 32 with 4 microbatches, 64 with 8: compare samples/s, not steps"; empty
-/// where they do not. A line.
+/// A line "global batches differ: 32 with 4 microbatches, 64 with 8: compare samples/s, not steps";
+/// empty if they do not.
 std::string BatchesText(const std::vector<BenchEntry>& entries);
 
-/// Every sample.
+/// All samples of an entry.
 nlohmann::json JsonOf(const BenchEntry& entry);
 
 /// A kind, or several for the same reason, that cannot run on this configuration.
@@ -54,7 +54,7 @@ struct Refusal {
 };
 /// Adds `kind` to `refusals`. `what` may have several lines.
 void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind, const std::string& what);
-/// The same, without overrides that nobody typed.
+/// Like the above, without overrides that the user did not type.
 void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind,
                 const ConfigErrors& errors);
 /// A line for each.

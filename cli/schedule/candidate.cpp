@@ -22,7 +22,7 @@ Candidate LoadCandidate(const ConfigArguments& arguments, const std::string& kin
     if (edge.placement == Placement::kDisjoint) continue;
     throw LayoutError("edge " + edge.name +
                       ": its modules share ranks and run in phases, which no pipeline schedule "
-                      "describes; expected modules on ranks of their own");
+                      "describes; expected modules on separate ranks");
   }
   return candidate;
 }

@@ -10,20 +10,19 @@
 namespace troupe {
 namespace {
 
-/// What shapes are made for: a row of one value for each sample. Stages, rules and gradients are those
-/// of the plan.
+/// Modules whose rows are one value for each sample. Stages, rules and gradients stay.
 Config WithSmallRows(Config config) {
-  for (ModuleConfig& module : config.modules) {
-    module.synthetic.hidden = 1;
-    module.synthetic.rows_per_sample = 1;
-  }
+  SyntheticConfig small;
+  small.hidden = 1;
+  small.rows_per_sample = 1;
+  for (ModuleConfig& module : config.modules) module.model = small;
   return config;
 }
 
 }  // namespace
 
 Interval95 MedianOf(std::vector<double> samples) {
-  if (samples.empty()) throw std::invalid_argument("a median of nothing");
+  if (samples.empty()) throw std::invalid_argument("the median of no samples");
   std::ranges::sort(samples);
   const std::size_t n = samples.size();
   // The true median is outside [k-th, (n+1-k)-th] with 2 P(Binomial(n, 1/2) < k).
@@ -67,7 +66,7 @@ std::optional<double> IdealBubble(const Candidate& candidate) {
   const Config& config = candidate.plan->config();
   const ScheduleKind kind = config.schedule.kind;
   if (kind == ScheduleKind::kCsv) return std::nullopt;
-  // With fewer microbatches than devices zb-h1 has no weights to fill the whole of it with.
+  // With fewer microbatches than devices zb-h1 has too few weight passes to fill the bubble.
   if (kind == ScheduleKind::kZbH1 && candidate.microbatches() < DevicesInPath(*candidate.plan)) {
     return std::nullopt;
   }
@@ -100,7 +99,7 @@ SimulatedRow SimulateRow(const Candidate& candidate, const StageTimes& times) {
   if (!simulation.blocked.empty()) {
     const BlockedStage& first = simulation.blocked.front();
     throw LayoutError(candidate.kind + ": " + plan.graph().StageName(first.stage) + " cannot run " +
-                      ToString(first.next) + " for want of " + first.lacks);
+                      ToString(first.next) + ", missing " + first.lacks);
   }
   SimulatedRow row;
   row.step_ms = static_cast<double>(simulation.makespan_ns) * 1e-6;

@@ -82,8 +82,8 @@ void AddScheduleLint(CLI::App& verb, Command& command) {
       "lint",
       "Check a schedule in the grammar of PyTorch's pipelining: a row per rank, cells such as\n"
       "0F3, 0B3, 0I3, 0W3, 0SEND_F3, (0F1;1B0)OVERLAP_F_B; an empty cell is a bubble. Rows and\n"
-      "columns count from 0. Says in one line where it deadlocks, what it lacks or where it\n"
-      "keeps too much, or what it is. Exit code: 0 it can run, 2 it cannot.");
+      "columns count from 0. Prints one line: where it deadlocks, lacks a pass or keeps too\n"
+      "many activations, or its size and cost. Exit code: 0 it can run, 2 it cannot.");
   auto arguments = std::make_shared<LintArguments>();
   lint->add_option("FILE", arguments->file, "the schedule")->required();
   lint->add_option("CONFIG", arguments->config,
@@ -91,7 +91,7 @@ void AddScheduleLint(CLI::App& verb, Command& command) {
   lint->add_option("--max-activations", arguments->max_activations,
                    "microbatches that a rank may keep at one time, all its stages together")
       ->check(CLI::Range(1, 1'000'000));
-  lint->callback([&command, arguments] { command = [arguments] { return Lint(*arguments); }; });
+  SetCommand(*lint, command, [arguments] { return Lint(*arguments); });
 }
 
 void AddSchedule(CLI::App& app, Command& command) {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "cli/find_run.hpp"
+#include "app/find_run.hpp"
 #include "cli/schedule/arguments.hpp"
 #include "cli/schedule/compare.hpp"
 #include "cli/schedule/verbs.hpp"
@@ -63,8 +63,8 @@ void AddScheduleShow(CLI::App& verb, Command& command) {
       "show",
       "Draw the schedule of a configuration, by simulation; starts nothing.\n"
       "A row per device, each microbatch a colour; F forward, B backward, W the weights' part\n"
-      "of a split backward. Behind each row the share of the step in which its ranks compute\n"
-      "nothing, in the title that of all ranks together: the bubble.\n"
+      "of a split backward. Each row ends with its bubble, the share of the step in which its\n"
+      "ranks compute nothing; the title has that of all ranks.\n"
       "Exit code: 0 drawn, 1 the file cannot be written, 2 bad configuration.");
   auto arguments = std::make_shared<ShowArguments>();
   AddConfigArguments(*show, arguments->config);
@@ -86,7 +86,7 @@ void AddScheduleShow(CLI::App& verb, Command& command) {
   show->add_option("--file", arguments->file, "write there instead of printing");
   show->add_option("--width", arguments->width, "of text, in characters; default 110")
       ->check(CLI::Range(40, 2000));
-  show->callback([&command, arguments] { command = [arguments] { return Show(*arguments); }; });
+  SetCommand(*show, command, [arguments] { return Show(*arguments); });
 }
 
 }  // namespace troupe

@@ -8,11 +8,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/run_directory.hpp"
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
-#include "modules/model_flops.hpp"
-#include "modules/unit_samples.hpp"
+#include "plan/model_flops.hpp"
+#include "plan/unit_samples.hpp"
 #include "trace/analyze/link_time.hpp"
 #include "trace/analyze/median.hpp"
 #include "trace/run_trace.hpp"
@@ -30,7 +31,7 @@ std::string Differs(const std::string& module, const char* before, const char* a
          std::to_string(here) + " here";
 }
 
-/// What a replica of it works on in one microbatch.
+/// Samples of a replica of `module` in one microbatch.
 std::int64_t SamplesOf(const Config& config, const ModuleConfig& module) {
   return config.samples_per_microbatch() / module.layout.dp;
 }
@@ -45,8 +46,8 @@ std::string WhyOtherTimes(const Config& run, const ModuleConfig& there, const Co
                   SamplesOf(wanted, here));
   }
   if (!why.empty()) return why;
-  if (there.kind != here.kind) return name + " is of another kind there";
-  if (there.vit != here.vit || there.llama != here.llama) {
+  if (&there.model.kind() != &here.model.kind()) return name + " is of another kind there";
+  if (here.model->computes() && there.model != here.model) {
     return name + " has other sizes there";
   }
   if (there.layers_per_stage != here.layers_per_stage) {
@@ -58,8 +59,8 @@ std::string WhyOtherTimes(const Config& run, const ModuleConfig& there, const Co
 }
 
 /// Why passes of `wanted` take other times than those of `run`: "language has tp 2 there, 4 here".
-/// Empty: nothing that decides about a pass differs. Replicas, microbatches per step, the kind of
-/// the schedule and what is stated of synthetic modules may: measured times are asked for.
+/// Empty if nothing differs that affects a pass. Replicas, microbatches per step, the kind of the
+/// schedule and stated durations may differ: measured times were requested.
 std::string WhyOtherTimes(const Config& run, const Config& wanted) {
   for (const ModuleConfig& here : wanted.modules) {
     const ModuleConfig* const there = run.Find(here.name);
@@ -72,24 +73,23 @@ std::string WhyOtherTimes(const Config& run, const Config& wanted) {
 
 std::int64_t Ns(double ms) { return static_cast<std::int64_t>(std::llround(ms * 1e6)); }
 
-/// What the largest replica of the module works on in a microbatch: full samples, all of whose
-/// tokens have a label, and one image per sample and encoder.
+/// The work of the module's largest replica in a microbatch: full samples, all of whose tokens have
+/// a label, and one image per sample and encoder.
 StepShape MicrobatchOf(const Config& config, const ModuleConfig& module) {
   StepShape shape;
   shape.samples = MostSamplesOfUnit(config, module, config.schedule.microbatches);
-  shape.tokens = module.llama.context;
+  shape.tokens = module.model->text() ? module.model->text()->context : 0;
   shape.labels = shape.samples * shape.tokens;
-  for (const ModuleConfig& encoder : config.modules) shape.images[encoder.name] = shape.samples;
+  for (const ModuleConfig& encoder : config.modules) shape.items[encoder.name] = shape.samples;
   return shape;
 }
 
 StagePassTimes TimeOf(const Config& config, const ModuleConfig& module, int pp) {
-  if (module.kind == ModuleKind::kSynthetic) {
+  if (const auto stated = module.model->stated_times()) {
     // Stated for the stages of a plain pipeline; virtual ones share that.
-    const SyntheticConfig& synthetic = module.synthetic;
     const double share = 1.0 / module.chunks;
-    return {Ns(synthetic.forward_ms * share), Ns(synthetic.backward_ms * share),
-            Ns(synthetic.backward_ms * share * synthetic.weight_share)};
+    return {Ns(stated->forward_ms * share), Ns(stated->backward_ms * share),
+            Ns(stated->backward_ms * share * stated->weight_share)};
   }
   const PassFlops flops = StageFlops(config, module.name, pp, MicrobatchOf(config, module));
   const double flops_per_ms = kFlopsPerSecond * 1e-3 * module.layout.tp;
@@ -101,9 +101,9 @@ std::int64_t MedianIfAny(std::vector<std::int64_t> samples) {
   return samples.empty() ? -1 : Median(std::move(samples));
 }
 
-/// Durations are known by stage: module and number, which many models have.
+/// Durations are known by module and stage number only, which may match in another model.
 void RequireSameModel(const Candidate& candidate, const std::string& run_directory) {
-  const std::string path = run_directory + "/resolved.toml";
+  const std::string path = ResolvedFile(run_directory);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return;  // a trace without its run
   const std::string why = WhyOtherTimes(LoadConfig(path).config, candidate.plan->config());
@@ -162,7 +162,7 @@ StageTimes TimesOf(const Candidate& candidate) {
   StageTimes times{"as stated", {}, {}};
   for (const StagePlan& stage : plan.stages()) {
     const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
-    if (module.kind != ModuleKind::kSynthetic) {
+    if (module.model->computes()) {
       times.source = "from the number of multiplications at 10 GFLOP/s per rank";
     }
     times.stages.push_back(TimeOf(plan.config(), module, stage.pp));
@@ -197,7 +197,7 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
     const bool backs = candidate.plan->stages()[static_cast<std::size_t>(stage)].runs_backward;
     if (forward < 0 || (backs && found[WorkKind::kBackward].empty())) {
       throw LayoutError(run_directory + ": expected training passes of " + graph.StageName(stage) +
-                        ", got none; a schedule with other stages needs a run of its own");
+                        ", got none; a schedule with other stages needs a separate run");
     }
     const std::int64_t backward = Median(found[WorkKind::kBackward]);
     guessed = guessed ||
@@ -251,7 +251,7 @@ void ChangeEdges(StageTimes& times, const Candidate& candidate,
       const std::int64_t ns = Changed(change.substr(equals + 1), times.link_ns[l]);
       if (ns < 0) refuse(expected);
       if (!measured && change.back() == 'x') {
-        refuse("how long the edge takes is known from --durations RUN only; or say a time, =300us");
+        refuse("the time of the edge is known from --durations RUN only; or give a time, =300us");
       }
       times.link_ns[l] = ns;
     }

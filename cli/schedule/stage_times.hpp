@@ -1,4 +1,4 @@
-// How long the passes of every stage take: stated, measured, or estimated.
+// Durations of the passes of every stage: stated, measured, or estimated.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// In ns. A backward that is split takes `backward - weight`, its weights `weight`.
+/// Times in ns. A split backward takes `backward - weight`, its weights `weight`.
 struct StagePassTimes {
   std::int64_t forward_ns = 0;
   std::int64_t backward_ns = 0;
@@ -20,7 +20,7 @@ struct StagePassTimes {
 };
 
 struct StageTimes {
-  std::string source;  ///< where they are from, in words
+  std::string source;  ///< of the durations, for the title
   std::vector<StagePassTimes> stages;
   std::vector<std::int64_t> link_ns = {};  ///< by link of the graph; empty: messages take no time
 
@@ -30,18 +30,18 @@ struct StageTimes {
   WorkTime AsWorkTime(const Schedule& schedule) const;
 };
 
-/// Synthetic modules: as stated. Others: from the number of multiplications at 10 GFLOP/s per rank, of
-/// everything that runs on the stage, inline encoders included, and in backwards of what they compute
-/// gradients for (StageFlops). Good for proportions, not for seconds.
+/// Returns stated durations for synthetic modules, and estimates for others: the multiplications of
+/// all modules on the stage, inline encoders included, and of the gradients that its backward
+/// computes (StageFlops), at 10 GFLOP/s per rank. Good for proportions, not for seconds.
 StageTimes TimesOf(const Candidate& candidate);
 
-/// Medians of what RUN's trace holds, by stage; times of links as LinkTime has them.
-/// Throws LaunchError: no directory; std::runtime_error: no trace; LayoutError: a run of another
-/// model (WhyOtherTimes), a stage without training passes in it; and what LoadConfig throws.
+/// Returns medians of the passes in RUN's trace, by stage, and times of links (LinkTime). Throws
+/// LaunchError without a directory, std::runtime_error without a trace, LayoutError for a run of
+/// another model (WhyOtherTimes) or a stage without training passes, and as LoadConfig does.
 StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory);
 
-/// As the options of a verb say: of `run_directory`, those of TimesOf if it is empty; then scaled.
-/// Throws what TimesFromRun and Scale do.
+/// Returns the times for the options of a verb: of `run_directory`, or of TimesOf if it is empty,
+/// then scaled. Throws as TimesFromRun and Scale do.
 StageTimes TimesFor(const Candidate& candidate, const std::string& run_directory,
                     const std::vector<std::string>& scales);
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cli/run_job.hpp"
+#include "app/run_job.hpp"
 #include "modules/wrapped_program.hpp"
 #include "trace/analyze/median.hpp"
 #include "trace/clock.hpp"
@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-/// What one shard ran in this round. Its device notes, the Director takes it between rounds.
+/// The work of one shard in this round. Its device appends; the Director takes it between rounds.
 struct ShardPasses {
   int stage = 0;
   std::vector<TimedPass> passes;

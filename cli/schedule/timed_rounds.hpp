@@ -1,12 +1,12 @@
-// A configuration run as `troupe train` runs it, for the times of its steps and passes only.
+// Runs a configuration as `troupe train` does, to time its steps and passes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "actors/job_plan.hpp"
 #include "cli/schedule/stage_times.hpp"
+#include "plan/job_plan.hpp"
 #include "schedule/simulate.hpp"
 
 namespace troupe {
@@ -15,14 +15,14 @@ namespace troupe {
 struct TimedRound {
   double seconds = 0.0;
   double other_seconds = 0.0;  ///< in reductions and updates, summed over ranks
-  /// What ran, by stage of the graph; of each rank in order, one rank behind the other. Units count
-  /// from 0 where they are microbatches.
+  /// The passes by stage of the graph: in order for each rank, one rank after the other. Units that
+  /// are microbatches count from 0.
   std::vector<std::vector<TimedPass>> stages;
 };
 
-/// Runs `rounds` + 1 training rounds, one after the other, and gives all but the first, in which
-/// programs are made and memory is touched for the first time. Throws std::runtime_error with the
-/// cause when the job fails.
+/// Runs `rounds` + 1 training rounds, one after the other, and returns all but the first, in which
+/// programs are made and memory is first touched. Throws std::runtime_error with the cause if the
+/// job fails.
 std::vector<TimedRound> RunTimedRounds(const std::shared_ptr<const JobPlan>& plan, int rounds,
                                        std::int64_t microbatches);
 
@@ -32,7 +32,7 @@ struct MeasuredStep {
   std::vector<StagePassTimes> stages;  ///< medians over replicas, ranks and microbatches
 };
 
-/// The same for steps of the plan's own number of microbatches.
+/// Like the above, for steps with the plan's number of microbatches.
 std::vector<MeasuredStep> RunSteps(const std::shared_ptr<const JobPlan>& plan, int steps);
 
 }  // namespace troupe

@@ -19,8 +19,8 @@ void AddTraceCritical(CLI::App& trace, Command& command) {
   auto* verb = AddRunVerb(
       trace, "critical",
       "Follow the end of a step back to its beginning: through the work that ended last,\n"
-      "the message that started it, the handler that sent that, and so on. What is on\n"
-      "this path makes the step as long as it is; its pieces add up to the step. Shares:\n"
+      "the message that started it, the handler that sent that, and so on. This path\n"
+      "determines the length of the step; its pieces add up to the step. Shares:\n"
       "compute (devices), boundary (leaders, and rows on their way), queueing (in\n"
       "mailboxes), messages (all other actors, and ways between them), checkpoint (where one\n"
       "was written before the step's first pass).",
@@ -33,7 +33,7 @@ void AddTraceCritical(CLI::App& trace, Command& command) {
       ->capture_default_str();
   SetAction(*verb, command, [arguments] {
     const OpenedTrace run(arguments->run);
-    std::cout << WhatIsMissing(run.trace);
+    std::cout << DescribeGaps(run.trace);
     const StepSpan& span = StepOrLast(run.steps, arguments->step);
     std::cout << Format(CriticalPathOf(run.index, span), run.index,
                         std::llround(arguments->fold_ms * 1e6));

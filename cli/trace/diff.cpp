@@ -8,16 +8,16 @@
 #include <iostream>
 #include <stdexcept>
 
-#include "cli/find_run.hpp"
-#include "cli/progress.hpp"
-#include "cli/run_facts.hpp"
+#include "app/find_run.hpp"
+#include "app/progress.hpp"
+#include "app/run_facts.hpp"
 #include "cli/trace/trace.hpp"
 #include "trace/analyze/summary.hpp"
 
 namespace troupe {
 namespace {
 
-/// One of the two runs, and how fast it was.
+/// One of the two runs, and its speed.
 struct Side {
   explicit Side(const std::string& directory)
       : run(directory),
@@ -25,7 +25,7 @@ struct Side {
         rates(RatesOf(directory, metrics)),
         summary(Summarize(run.index, run.steps.all(), 0)) {}
 
-  /// Of the time of all ranks, that their work had no core; negative: not known.
+  /// Share of the time of all ranks in which their work had no core; negative: not known.
   double WithoutCore() const {
     const auto all_ns = static_cast<double>((summary.end_ns - summary.begin_ns) * summary.ranks);
     const std::int64_t ns = summary.cores.without_core_ns;
@@ -38,13 +38,13 @@ struct Side {
   Summary summary;
 };
 
-/// Layouts say more than the keys that they are made of, which are left out then.
+/// Whether the table of layouts covers a key, which is then omitted.
 bool IsOfLayout(const std::string& key) {
   return key == "cluster.ranks" || key.ends_with(".ranks") ||
          key.find(".layout.") != std::string::npos || key == "schedule.global_batch";
 }
 
-/// What is different about the two runs, as tables of before and after.
+/// The differences between the configurations, as a table of before and after.
 std::string Differences(const Side& before, const Side& after) {
   Table table{{"what differs", "before", "after"}, {}};
   const auto a = FactsOf(before.run.directory, {});
@@ -110,7 +110,8 @@ std::string Difference(double before, double after) {
   return text.data();
 }
 
-/// The losses of the last step and the last evaluation that both runs have; empty without any.
+/// The losses of the last step and the last evaluation that both runs have; empty if there are
+/// none.
 std::string Losses(const Side& before, const Side& after) {
   Table table{{"loss", "before", "after", "difference"}, {}};
   const auto add = [&](const std::string& key, const std::string& name) {
@@ -125,7 +126,7 @@ std::string Losses(const Side& before, const Side& after) {
   return table.rows.empty() ? "" : ToText(table) + '\n';
 }
 
-/// Samples a second where both runs say them, since batches may differ; else steps a second.
+/// Samples per second if both runs record them, since batches may differ; else steps per second.
 std::string Verdict(const Side& before, const Side& after, const Diff& diff) {
   double a = before.rates.samples_per_second;
   double b = after.rates.samples_per_second;
@@ -161,19 +162,20 @@ void AddTraceDiff(CLI::App& trace, Command& command) {
   auto arguments = std::make_shared<Arguments>();
   auto* verb = AddRunVerb(
       trace, "diff",
-      "Compare two runs: which keys of their configurations differ, how fast each was, their\n"
-      "losses, a verdict, and where the extra milliseconds of a step went: what the critical\n"
-      "path has more of (adds up to the difference of the steps), which work and which messages\n"
-      "take longer, and which stage waits longer for what. Medians over steps.",
+      "Compare two runs: the keys of their configurations that differ, their speeds and losses,\n"
+      "a verdict, and where the extra milliseconds of a step went: the parts of the critical\n"
+      "path that grew (they add up to the difference of the steps), the work and the messages\n"
+      "that take longer, and the stages that wait longer. Medians over steps.",
       arguments->before);
-  verb->add_option("RUN_B", arguments->after, "the other run directory: the slower one, say")
+  verb->add_option("RUN_B", arguments->after,
+                   "the other run directory, for example of a slower run")
       ->required()
       ->transform(FindRun);
   SetAction(*verb, command, [arguments] {
     const Side before(arguments->before);
     const Side after(arguments->after);
     const Diff diff = Compare(before.run.index, before.run.steps, after.run.index, after.run.steps);
-    std::cout << WhatIsMissing(before.run.trace) << WhatIsMissing(after.run.trace)
+    std::cout << DescribeGaps(before.run.trace) << DescribeGaps(after.run.trace)
               << "before: " << before.run.directory << "\nafter:  " << after.run.directory << "\n\n"
               << Differences(before, after) << '\n'
               << Speeds(before, after, diff) << '\n'

@@ -2,7 +2,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "cli/report.hpp"
+#include "app/report.hpp"
 #include "cli/trace/trace.hpp"
 #include "trace/analyze/summary.hpp"
 #include "trace/export/exporters.hpp"
@@ -34,7 +34,7 @@ std::string ContentOf(const OpenedTrace& run, const Timeline& timeline, const st
   return std::move(content).str();
 }
 
-/// What became of every message of the stretch.
+/// Counts the messages of the window by their outcome.
 std::string Account(const Timeline& timeline, const std::string& steps) {
   std::string reasons;
   const auto add = [&](std::int64_t count, const char* reason) {
@@ -85,7 +85,7 @@ int Export(const ExportArguments& arguments) {
               << " where the trace does: the handler had not returned\n";
   }
   std::cout << Account(timeline, arguments.steps);
-  std::cout << WhatIsMissing(run.trace);
+  std::cout << DescribeGaps(run.trace);
   return kExitDone;
 }
 
@@ -95,10 +95,10 @@ void AddTraceExport(CLI::App& trace, Command& command) {
   auto arguments = std::make_shared<ExportArguments>();
   auto* verb = AddRunVerb(
       trace, "export",
-      "Write a timeline: what every device ran, what every actor handled, an arrow for every\n"
-      "message, memory, microbatches in flight and credits. perfetto and chrome are for\n"
-      "ui.perfetto.dev (Open trace file); html is a page that needs nothing else, with the\n"
-      "curves of training below the timeline (troupe report puts them first).",
+      "Write a timeline: the work of every device, the handlers of every actor, an arrow for\n"
+      "every message, memory, microbatches in flight and credits. perfetto and chrome are for\n"
+      "ui.perfetto.dev (Open trace file); html is a self-contained page, with the training\n"
+      "curves below the timeline (troupe report puts them first).",
       arguments->run);
   AddSteps(*verb, arguments->steps);
   AddChoice(*verb, "--format", {"perfetto", "chrome", "html"}, arguments->format);

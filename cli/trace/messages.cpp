@@ -19,10 +19,10 @@ void AddTraceMessages(CLI::App& trace, Command& command) {
       trace, "messages",
       "List messages by the time at which they were sent (ms since the trace began), with\n"
       "the time on the way, in the mailbox, and in the handler; `cause` is the message\n"
-      "whose handling sent it. A time that is not there has not come.",
+      "whose handling sent it. A missing time is of an event that has not happened.",
       arguments->run);
   verb->add_option("--actor", arguments->filter.actor,
-                   "only from or to actors whose name has this in it, as language.s1")
+                   "only from or to actors whose name contains this, as language.s1")
       ->type_name("A");
   AddStep(*verb, arguments->step, "only of this training step");
   verb->add_option("--type", arguments->filter.type, "only of this type, as Activation")

@@ -17,15 +17,15 @@ void AddTraceOrder(CLI::App& trace, Command& command) {
   auto arguments = std::make_shared<Arguments>();
   auto* verb = AddRunVerb(
       trace, "order",
-      "Say what each stage ran in a step (F forward, B backward of a microbatch of the\n"
-      "step), beside what its rule would run if messages took no time, for passes as\n"
-      "long as those of the step are on average. Differences are marked. The last line says\n"
-      "how long a simulation of the step takes with the durations it had.",
+      "Print the passes of each stage in a step (F forward, B backward of a microbatch of\n"
+      "the step), next to the order that its rule gives if messages take no time and passes\n"
+      "last as long as in the step on average. Differences are marked. The last line has the\n"
+      "simulated time of the step with its measured durations.",
       arguments->run);
   AddStep(*verb, arguments->step, "training step (default: the last that has ended)");
   SetAction(*verb, command, [arguments] {
     const OpenedTrace run(arguments->run);
-    std::cout << WhatIsMissing(run.trace);
+    std::cout << DescribeGaps(run.trace);
     const StepSpan& span = StepOrLast(run.steps, arguments->step);
     const RuleInputs rule = RuleOfRun(run);
     const OrderComparison comparison = CompareOrders(run.index, span.round, rule);

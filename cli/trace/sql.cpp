@@ -6,26 +6,27 @@
 #include <iostream>
 #include <utility>
 
-#include "cli/interrupt.hpp"
-#include "cli/run_job.hpp"
+#include "app/exit_code.hpp"
+#include "app/interrupt.hpp"
+#include "app/run_job.hpp"
 #include "cli/trace/trace.hpp"
 
 namespace troupe {
 namespace {
 
-/// Says once that a query takes long, and asks at every look whether Ctrl-C has come.
+/// Reports once that a query takes long, and checks for Ctrl-C.
 class Patience {
  public:
   Patience() {
     interrupt_.OnSignal([asked = false](int signal) mutable {
-      // SQLite may be inside of something that it does not leave to be asked.
-      if (signal != SIGUSR1 && std::exchange(asked, true)) QuickExit(128 + signal);
+      // SQLite may be in an operation that it does not interrupt.
+      if (signal != SIGUSR1 && std::exchange(asked, true)) QuickExit(ExitCodeOfSignal(signal));
     });
   }
   bool IsOver() {
     const auto now = std::chrono::steady_clock::now();
-    if (!told_ && now - begin_ > std::chrono::seconds(2)) {
-      told_ = true;
+    if (!reported_ && now - begin_ > std::chrono::seconds(2)) {
+      reported_ = true;
       std::cerr << "troupe trace sql: still working; Ctrl-C ends it\n" << std::flush;
     }
     return interrupt_.signal() != 0;
@@ -35,7 +36,7 @@ class Patience {
  private:
   Interrupt interrupt_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 int Answer(const TraceDatabase& database, const std::string& query, std::int64_t limit,
@@ -46,7 +47,7 @@ int Answer(const TraceDatabase& database, const std::string& query, std::int64_t
     answer = database.Ask(query, {limit, [&] { return patience.IsOver(); }});
   } catch (const QueryStopped&) {
     std::cerr << "troupe trace sql: interrupted\n";
-    return 128 + patience.signal();
+    return ExitCodeOfSignal(patience.signal());
   }
   std::cout << Write(answer.table, format);
   if (answer.left_out > 0) {
@@ -70,8 +71,8 @@ void AddTraceSql(CLI::App& trace, Command& command) {
   auto arguments = std::make_shared<Arguments>();
   auto* verb = AddRunVerb(
       trace, "sql",
-      "Answer a SELECT in SQLite's words, over tables of messages, work, actors, stages,\n"
-      "edges, steps and processes. Without a query: the tables and what their columns are.\n"
+      "Run a SELECT of SQLite over tables of messages, work, actors, stages, edges, steps and\n"
+      "processes. Without a query: print the tables and their columns.\n"
       "Ctrl-C ends a query that takes too long (exit code 130).",
       arguments->run);
   verb->add_option("QUERY", arguments->query, "\"select type, count(*) from messages group by 1\"");

@@ -17,10 +17,9 @@ void AddTraceSummary(CLI::App& trace, Command& command) {
   auto* verb = AddRunVerb(
       trace, "summary",
       "Print where the time went: per stage and replica how long its devices were busy\n"
-      "(computing, or ready to and without a core), ran something else, waited and for what,\n"
-      "and how long they computed nothing (bubble); the time of checkpoints; the memory of\n"
-      "each rank's GPU; per edge the messages, bytes and time in mailboxes; the longest waits;\n"
-      "what the trace lacks.",
+      "(computing, or ready to and without a core), did other work, waited, by cause, and\n"
+      "computed nothing (bubble); the time of checkpoints; the memory of each rank's GPU; per\n"
+      "edge the messages, bytes and time in mailboxes; the longest waits; gaps of the trace.",
       arguments->run);
   AddSteps(*verb, arguments->steps);
   verb->add_flag("--actors", arguments->actors,

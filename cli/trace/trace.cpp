@@ -5,7 +5,7 @@
 #include <iostream>
 #include <stdexcept>
 
-#include "cli/find_run.hpp"
+#include "app/find_run.hpp"
 
 namespace troupe {
 
@@ -15,25 +15,23 @@ CLI::App* AddRunVerb(CLI::App& trace, const std::string& name, const std::string
       name, help + "\nExit code: 0 done, 1 the trace cannot be read, 2 wrong arguments.");
   verb->add_option(
           "RUN", run,
-          "run directory: what `troupe train` has left in runs/; runs/latest, or NAME for\n"
-          "the newest runs/NAME-TIME")
+          "run directory, which `troupe train` makes in runs/; runs/latest, or NAME for the\n"
+          "newest runs/NAME-TIME")
       ->required()
       ->transform(FindRun);
   return verb;
 }
 
 void SetAction(CLI::App& verb, Command& command, std::function<int()> action) {
-  verb.callback([&command, &verb, action = std::move(action)] {
-    command = [name = verb.get_name(), action] {
-      try {
-        return action();
-      } catch (const std::invalid_argument& e) {
-        std::cerr << "troupe trace " << name << ": " << e.what() << '\n';
-      } catch (const std::out_of_range& e) {
-        std::cerr << "troupe trace " << name << ": " << e.what() << '\n';
-      }
-      return static_cast<int>(kExitBadInput);
-    };
+  SetCommand(verb, command, [name = verb.get_name(), action = std::move(action)] {
+    try {
+      return action();
+    } catch (const std::invalid_argument& e) {
+      std::cerr << "troupe trace " << name << ": " << e.what() << '\n';
+    } catch (const std::out_of_range& e) {
+      std::cerr << "troupe trace " << name << ": " << e.what() << '\n';
+    }
+    return static_cast<int>(kExitBadInput);
   });
 }
 
@@ -76,7 +74,7 @@ std::string Write(const Table& table, const std::string& format) {
 void AddTrace(CLI::App& app, Command& command) {
   auto* trace = app.add_subcommand(
       "trace",
-      "Say what a run did, message by message: where its time went, and why.\n"
+      "Analyze a run message by message: where its time went, and why.\n"
       "Works while it runs, and after a crash. Steps count from 1, as the console\n"
       "prints them; microbatches from 0, from the start of the run.\n"
       "Exit code: 0 done, 1 the trace cannot be read, 2 wrong arguments.");

@@ -19,7 +19,7 @@ std::string ArticleAnd(const Json& json) {
   return (type == "object" || type == "array" ? "an " : "a ") + type;
 }
 
-/// A member of one object of the file, `where` in words for errors: "actor 3, wait 0".
+/// The members of one object of the file; `where` is its place for errors: "actor 3, wait 0".
 class Members {
  public:
   Members(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
@@ -30,7 +30,7 @@ class Members {
     if (!json_.contains(key)) Fail("there is no \"" + std::string(key) + "\"");
     return Text(key);
   }
-  /// Empty where there is none, as are the next two.
+  /// Returns "" if the member is missing; the next three likewise.
   std::string Text(const char* key) const {
     const Json* const value = Find(key, "a string", &Json::is_string);
     return value == nullptr ? "" : value->get<std::string>();
@@ -39,11 +39,15 @@ class Members {
     const Json* const value = Find(key, "a whole number", &Json::is_number_integer);
     return value == nullptr ? 0 : value->get<std::int64_t>();
   }
+  std::uint64_t Count(const char* key) const {
+    const Json* const value = Find(key, "a count", &Json::is_number_unsigned);
+    return value == nullptr ? 0 : value->get<std::uint64_t>();
+  }
   bool Truth(const char* key) const {
     const Json* const value = Find(key, "a boolean", &Json::is_boolean);
     return value != nullptr && value->get<bool>();
   }
-  /// What `each` makes of the elements of a list.
+  /// Calls `each` for the elements of a list.
   template <class Each>
   void ForEach(const char* key, const char* name, Each each) const {
     const Json* const list = Find(key, "an array", &Json::is_array);
@@ -77,10 +81,11 @@ ActorWaits ActorOf(const Members& members) {
   actor.busy = members.Truth("busy");
   members.ForEach("waits", "wait", [&](const Members& wait) {
     actor.waits.push_back({wait.NeededText("what"), wait.Text("unit"), wait.Number("number"),
-                           wait.Text("whom"), wait.Truth("asked"), wait.Text("answer")});
+                           wait.Text("whom"), wait.Count("request"), wait.Text("message"),
+                           wait.Truth("on_its_way")});
   });
   members.ForEach("owes", "debt", [&](const Members& owed) {
-    actor.owes.push_back({owed.NeededText("what"), owed.Number("number"), owed.Text("to")});
+    actor.owes.push_back({owed.NeededText("to"), owed.Count("request")});
   });
   return actor;
 }
@@ -94,14 +99,14 @@ std::vector<ActorWaits> ParseWaits(const std::string& text) {
   } catch (const Json::parse_error& e) {
     const bool cut = e.byte > text.size();
     throw std::invalid_argument(text.empty() ? "expected JSON, the file is empty"
-                                : cut
-                                    ? "expected JSON, it ends in the middle"
-                                    : "expected JSON, byte " + std::to_string(e.byte) + " is none");
+                                : cut        ? "expected JSON, it ends in the middle"
+                                             : "expected JSON, byte " + std::to_string(e.byte) +
+                                            " is malformed");
   }
   if (!all.is_array()) {
-    throw std::invalid_argument("expected an array of who waits for what, got " + ArticleAnd(all));
+    throw std::invalid_argument("expected an array of waits, got " + ArticleAnd(all));
   }
-  if (all.empty()) throw std::invalid_argument("expected who waits for what, nobody is in it");
+  if (all.empty()) throw std::invalid_argument("expected waits, got an empty array");
   std::vector<ActorWaits> actors;
   for (std::size_t i = 0; i < all.size(); ++i) {
     actors.push_back(ActorOf(Members(all[i], "actor " + std::to_string(i))));

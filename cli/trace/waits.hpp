@@ -1,4 +1,4 @@
-// What actors waited for, from the files that a stall or a question leaves beside the traces.
+// Reads the waits of actors from the files that a stall or SIGUSR1 writes next to the traces.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-/// What ToJson(actors) has written (actors/waits_file.hpp). Throws std::invalid_argument saying in
-/// one line where the text is not that: no JSON, another type than expected, nobody in it.
+/// Parses the output of ToJson(actors) (actors/waits_file.hpp). Throws std::invalid_argument with
+/// one line about the first fault: malformed JSON, a wrong type, no actors.
 std::vector<ActorWaits> ParseWaits(const std::string& text);
 
 struct WaitsFile {
@@ -20,8 +20,8 @@ struct WaitsFile {
       problem;  ///< one line, path first: why there are no `actors`; empty: nothing is wrong
 };
 
-/// The file `name` beside the traces of the run's last start. Throws std::runtime_error when there
-/// is no such directory.
+/// Reads the file `name` next to the traces of the run's last start. Throws std::runtime_error if
+/// there is no such directory.
 WaitsFile ReadWaits(const std::string& run_directory, const std::string& name);
 
 }  // namespace troupe

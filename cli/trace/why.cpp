@@ -10,6 +10,7 @@
 #include "actors/names.hpp"
 #include "actors/wait_root.hpp"
 #include "actors/waits_file.hpp"
+#include "app/run_directory.hpp"
 #include "cli/trace/trace.hpp"
 #include "cli/trace/waits.hpp"
 #include "trace/analyze/messages.hpp"
@@ -40,7 +41,7 @@ std::string PlaceIn(const Places& places, const Wait& wait) {
   return place.empty() ? "" : " (" + place + ')';
 }
 
-/// The chain of waits from `who` on, to an actor that waits for none or comes again.
+/// The chain of waits from an actor to one that does not wait or repeats.
 std::string ChainFrom(const Places& places, const std::vector<ActorWaits>& all, std::string who) {
   std::string text;
   std::set<std::string> seen;
@@ -51,22 +52,22 @@ std::string ChainFrom(const Places& places, const std::vector<ActorWaits>& all, 
             ToString(wait) + PlaceIn(places, wait) + '\n';
     who = wait.whom;
   }
-  if (seen.count(who) > 0) text += "... and so on: they wait in a circle\n";
+  if (seen.count(who) > 0) text += "... and so on: the waits form a cycle\n";
   return text;
 }
 
-/// What the actors with these names did last.
+/// Prints the last handlers and passes of the actors with these names.
 void PrintDoings(const OpenedTrace& run, const Usual& usual,
                  const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const auto& actors = run.trace.actors;
     const auto found = std::ranges::find(actors, name, &TraceActor::name);
     if (found == actors.end()) continue;
-    std::cout << LastDoings(run.index, usual, static_cast<int>(found - actors.begin()));
+    std::cout << LastActivity(run.index, usual, static_cast<int>(found - actors.begin()));
   }
 }
 
-/// `event` is when they waited: "the run stalled".
+/// `event` is the time of the waits: "the run stalled".
 void PrintWaits(const OpenedTrace& run, const Usual& usual, const std::string& event,
                 const std::vector<ActorWaits>& waits, const std::string& from) {
   std::string who = from;
@@ -80,12 +81,12 @@ void PrintWaits(const OpenedTrace& run, const Usual& usual, const std::string& e
   }
   const WaitRoot root =
       RootOf(waits, [&](const Wait& wait) { return PlaceIn(run.index.places(), wait); });
-  std::cout << event << "; who waited for whom:\n\n"
+  std::cout << event << "; the chain of waits:\n\n"
             << ChainFrom(run.index.places(), waits, who) << "\nroot: " << root.text << "\n\n";
   PrintDoings(run, usual, root.actors);
 }
 
-/// The file, with what is wrong with it said: the trace can still be asked.
+/// Reads the file, and reports its faults: the trace can still be analyzed.
 WaitsFile UsableWaits(const std::string& run_directory, const std::string& name) {
   WaitsFile file = ReadWaits(run_directory, name);
   if (!file.problem.empty()) {
@@ -94,17 +95,17 @@ WaitsFile UsableWaits(const std::string& run_directory, const std::string& name)
   return file;
 }
 
-/// They are the last thing that a training writes.
+/// Whether the training ended: it writes the weights last.
 bool HasWeights(const std::string& run_directory) {
   const std::filesystem::path trace = NewestTraceFolder(run_directory);
   std::error_code unknown;
-  return std::filesystem::exists(trace.parent_path() / "weights.safetensors", unknown);
+  return std::filesystem::exists(trace.parent_path() / kWeightsFile, unknown);
 }
 
 int ExplainRun(const WhyArguments& arguments) {
   const OpenedTrace run(arguments.run);
   const Usual usual(run.index);
-  std::cout << WhatIsMissing(run.trace);
+  std::cout << DescribeGaps(run.trace);
   const WaitsFile stalled = UsableWaits(arguments.run, kWaitsFile);
   if (!stalled.actors.empty() && arguments.step == 0) {
     PrintWaits(run, usual, "the run stalled", stalled.actors, arguments.actor);
@@ -116,7 +117,7 @@ int ExplainRun(const WhyArguments& arguments) {
     const std::string open = Format(FindStall(run.index, usual), run.index);
     if (!open.empty()) std::cout << "when the trace ended:\n" << open << '\n';
     const WaitsFile asked = UsableWaits(arguments.run, kWaitsAskedFile);
-    // It is no longer of interest once the run has ended well.
+    // Irrelevant once the run has ended well.
     const bool over = cause.empty() && open.empty() && HasWeights(arguments.run);
     if (!asked.actors.empty() && !over) {
       PrintWaits(run, usual, "when it was last asked by SIGUSR1", asked.actors, arguments.actor);
@@ -138,16 +139,17 @@ void AddTraceWhy(CLI::App& trace, Command& command) {
   auto arguments = std::make_shared<WhyArguments>();
   auto* verb = AddRunVerb(
       trace, "why",
-      "Explain a wait down to its root: what the message that ended it had been waiting\n"
-      "for, who was busy with what for how long, and how long that usually takes. Of a run\n"
-      "that stalled: who waited for whom, and what the one at the end did last.",
+      "Explain a wait down to its root: the chain of messages before the one that ended it,\n"
+      "the actors that were busy, with which work and for how long, and how long that usually\n"
+      "takes. Of a run that stalled: the chain of waits, and the last work of the actor at its\n"
+      "end.",
       arguments->run);
   verb->add_option("--actor", arguments->actor,
-                   "whose longest wait (part of a name, as language.s1); default: the device "
-                   "that waited for what took longest beyond its usual time")
+                   "actor whose longest wait to explain (part of a name, as language.s1); default: "
+                   "the device whose wait exceeded its usual time most")
       ->type_name("A");
   AddStep(*verb, arguments->step,
-          "in which training step (default: the stall; else the step that took longest)");
+          "training step (default: the stall; else the step that took longest)");
   SetAction(*verb, command, [arguments] { return ExplainRun(*arguments); });
 }
 

@@ -1,5 +1,5 @@
 // The tokenizer of SentencePiece models, as a library that is opened on demand; data/tokenizer.cpp
-// says why it is not linked.
+// has the reason.
 #include <sentencepiece_processor.h>
 #include <stdexcept>
 
@@ -23,7 +23,7 @@ class SentencePieceTokenizer : public Tokenizer {
     first_placeholder_ = model_.GetPieceSize() + (model_.pad_id() >= 0 ? 0 : 1);
   }
 
-  /// The library throws, too, for models that it cannot build its tables from.
+  /// The library also throws, for models from which it cannot build its tables.
   bool Load(std::string_view model) {
     try {
       return model_.LoadFromSerializedProto({model.data(), model.size()}).ok();
@@ -66,8 +66,8 @@ class SentencePieceTokenizer : public Tokenizer {
 }  // namespace
 }  // namespace troupe
 
-/// `file` is the name used in errors, `model` what it holds: bytes that ProblemOf
-/// (data/sentencepiece_model.hpp) has passed. Throws what MakeTokenizer throws; the caller owns the
+/// `file` is the name used in errors, `model` its contents, which ProblemOf
+/// (data/sentencepiece_model.hpp) has accepted. Throws like MakeTokenizer. The caller owns the
 /// result.
 extern "C" const troupe::Tokenizer* TroupeMakeSentencePiece(const char* file, const char* model,
                                                             std::size_t size, int num_encoders) {

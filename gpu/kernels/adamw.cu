@@ -15,7 +15,8 @@ __device__ float Updated(const AdamWFactors<float>& f, float gradient, float val
   return f.keep * value - f.rate * first / (sqrtf(second) * f.root + f.epsilon);
 }
 
-// The first `vectors` groups of kWidth elements are read as one, where all pointers allow it.
+// Loads the first `vectors` groups of kWidth elements as one, if the alignment of all pointers
+// allows it.
 template <bool kRounds>
 __global__ void Update(AdamWFactors<float> f, std::int64_t count, std::int64_t vectors,
                        const float* __restrict__ gradient, float* __restrict__ value,
@@ -56,7 +57,7 @@ void ApplyAdamW(StreamView stream, const AdamWStep& step, std::int64_t count, co
       reinterpret_cast<std::uintptr_t>(gradient) | reinterpret_cast<std::uintptr_t>(value) |
       reinterpret_cast<std::uintptr_t>(first) | reinterpret_cast<std::uintptr_t>(second) |
       2 * reinterpret_cast<std::uintptr_t>(rounded);
-  // Parts of flat tensors begin wherever the parameter before them ends.
+  // A part of a flat tensor starts where the parameter before it ends, so it may be unaligned.
   const std::int64_t vectors = places % sizeof(float4) == 0 ? count / kWidth : 0;
   const std::int64_t items = vectors > 0 ? vectors : count;
   Launch(rounded != nullptr ? Update<true> : Update<false>, BlocksFor(items), kThreads, stream,

@@ -1,11 +1,11 @@
-// AdamW in one pass over memory. The plain loop; gpu/kernels/device.hpp has the same on a stream.
+// AdamW in one pass over memory: the plain loop. The device version is in gpu/kernels/device.hpp.
 #pragma once
 
 #include <cstdint>
 
 namespace troupe {
 
-/// One update of some elements that share their settings.
+/// One update of elements that share their settings.
 struct AdamWStep {
   double learning_rate = 0.0;
   double weight_decay = 0.0;  ///< decoupled: values shrink by learning_rate * weight_decay
@@ -16,11 +16,11 @@ struct AdamWStep {
   std::int64_t step = 1;        ///< 1 at the first update: corrects the bias of the moments
 };
 
-/// What is the same for every element of an update, in the precision it is made in.
+/// The factors common to all elements of an update, in its precision.
 template <class T>
 struct AdamWFactors {
   T scale, beta1, beta2, rest1, rest2, epsilon;
-  T keep;  ///< what weight decay leaves
+  T keep;  ///< factor of the weight decay
   T rate;  ///< learning rate, corrected for the bias of the first moment
   T root;  ///< corrects the bias of the second moment's root
 

@@ -1,4 +1,4 @@
-// The upper half of a float: what it keeps of one, and the float that it stands for.
+// bfloat16: the upper half of a float.
 #pragma once
 
 #include <bit>
@@ -6,12 +6,12 @@
 
 namespace troupe {
 
-/// 1 sign, 8 exponent and 7 fraction bits. For computing it is a float; only memory holds it.
+/// 1 sign, 8 exponent and 7 fraction bits. A storage format; arithmetic uses float.
 struct BFloat16 {
   std::uint16_t bits = 0;
 
   BFloat16() = default;
-  /// To the nearest, ties to even, as devices and libtorch round. A NaN stays one.
+  /// Rounds to nearest, ties to even, as devices and libtorch do. A NaN stays a NaN.
   explicit BFloat16(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
     const bool nan = (word & 0x7fffffffU) > 0x7f800000U;

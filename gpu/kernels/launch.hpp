@@ -1,5 +1,5 @@
-// How the kernels start: on a stream of a device, or, where a test compiles them for the host, as
-// threads that it plays (tests/gpu/simt).
+// Launches the kernels on a device's stream. Tests that compile the kernels for the host run them
+// as emulated threads (tests/gpu/simt).
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace troupe::gpu {
 
-constexpr int kThreads = 256;  ///< of a block
-/// Enough blocks to fill a large device several times over; the rest are turns of a loop.
+constexpr int kThreads = 256;  ///< per block
+/// Enough blocks to fill a large device several times over; each loops over the remaining work.
 constexpr std::int64_t kMaxBlocks = 1 << 14;
 
 constexpr std::int64_t CeilOf(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Blocks of kThreads for a thread per item, at least one.
+/// Blocks of kThreads for one thread per item; at least one.
 inline unsigned BlocksFor(std::int64_t items) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(CeilOf(items, kThreads), 1, kMaxBlocks));
 }

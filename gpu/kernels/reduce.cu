@@ -10,12 +10,12 @@ __device__ T Combined(T a, T b) {
   if constexpr (kReduction == Reduction::kSum) {
     return static_cast<T>(a + b);
   } else {
-    return (a < b || b != b) ? b : a;  // a NaN stays one
+    return (a < b || b != b) ? b : a;  // a NaN stays a NaN
   }
 }
 
-/// From the first input to the last, as the plain loop: an output may be an input, since a thread
-/// reads all of an element before it writes it.
+/// From the first input to the last, like the plain loop. An output may be an input, since a thread
+/// reads all inputs of an element before it writes.
 template <class Kind, Reduction kReduction>
 __global__ void ReduceAll(Operands operands, std::int64_t count) {
   using Stored = typename Kind::Stored;

@@ -9,20 +9,19 @@ namespace troupe::gpu {
 namespace {
 
 constexpr int kWarp = 32;
-/// Blocks that go over the rows in turns when weights have a gradient: each leaves a sum of its
-/// own.
+/// Blocks that loop over the rows when the weights have a gradient. Each writes a separate sum.
 constexpr std::int64_t kSums = SpareOfRmsNorm(1);
-/// Threads of the last sum: columns by parts of the blocks' sums.
+/// Threads of AddSums: columns by parts of the blocks' sums.
 constexpr unsigned kColumns = 32;
 constexpr unsigned kParts = 8;
 
-/// Neighbouring numbers, read and written as one.
+/// Neighbouring elements, loaded and stored as one.
 template <class Kind, int kCount>
 struct alignas(sizeof(typename Kind::Stored) * kCount) Pack {
   typename Kind::Stored stored[kCount];
 };
 
-/// Weights of pack `i`, which begins at a multiple of 16 bytes if it is of several.
+/// The weights of pack `i`. A pack of several elements is aligned to 16 bytes.
 template <int kCount>
 struct Weights {
   float values[kCount];
@@ -42,7 +41,8 @@ struct Weights {
   }
 };
 
-/// The sum of all threads' values, for each of them. `warps` [kThreads / kWarp] is the block's.
+/// Sums `value` over all threads of a block and returns it to each. `warps` [kThreads / kWarp] is
+/// shared memory.
 __device__ float SumOverBlock(float value, float* warps) {
   for (int other = kWarp / 2; other > 0; other /= 2) {
     value += __shfl_xor_sync(0xffffffffU, value, other);
@@ -51,11 +51,11 @@ __device__ float SumOverBlock(float value, float* warps) {
   __syncthreads();
   float sum = 0.0F;
   for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) sum += warps[warp];
-  __syncthreads();  // `warps` is for the next row
+  __syncthreads();  // `warps` is reused for the next row
   return sum;
 }
 
-/// A block per row, in turns.
+/// One block per row, in a loop.
 template <class Kind, int kCount>
 __global__ void NormRows(const Pack<Kind, kCount>* __restrict__ x, const float* __restrict__ weight,
                          std::int64_t num_rows, std::int64_t hidden, float epsilon,
@@ -86,7 +86,7 @@ __global__ void NormRows(const Pack<Kind, kCount>* __restrict__ x, const float* 
   }
 }
 
-/// The same, back. With kWeights the block's part of the weights' gradient goes to
+/// The gradient of NormRows. With kWeights, the block's part of the weights' gradient goes to
 /// sums[blockIdx.x]; a thread has the same columns in every row.
 template <class Kind, int kCount, bool kWeights>
 __global__ void NormGradient(const Pack<Kind, kCount>* __restrict__ y_gradient,
@@ -96,8 +96,7 @@ __global__ void NormGradient(const Pack<Kind, kCount>* __restrict__ y_gradient,
                              Pack<Kind, kCount>* __restrict__ x_gradient,
                              float* __restrict__ sums) {
   __shared__ float warps[kThreads / kWarp];
-  __shared__ float columns[kWeights ? kMostHidden : 1];  // [kCount, packs]: no two threads of a
-                                                         // warp share a bank
+  __shared__ float columns[kWeights ? kMostHidden : 1];  // [kCount, packs]: free of bank conflicts
   const std::int64_t packs = hidden / kCount;
   if constexpr (kWeights) {
     for (std::int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
@@ -139,7 +138,7 @@ __global__ void NormGradient(const Pack<Kind, kCount>* __restrict__ y_gradient,
   }
 }
 
-/// Adds the blocks' sums to the gradient, kColumns columns in a block.
+/// Adds the blocks' sums to the gradient; a block handles kColumns columns.
 __global__ void AddSums(const float* __restrict__ sums, std::int64_t num_sums, std::int64_t hidden,
                         float* __restrict__ weight_gradient) {
   __shared__ float parts[kParts][kColumns];
@@ -155,13 +154,14 @@ __global__ void AddSums(const float* __restrict__ sums, std::int64_t num_sums, s
   weight_gradient[column] += sum;
 }
 
-/// Threads for a row of `packs`: whole warps, no more than have something to do.
+/// Threads for a row of `packs`: whole warps, at most kThreads, none idle throughout.
 unsigned ThreadsFor(std::int64_t packs) {
   return static_cast<unsigned>(
       std::clamp<std::int64_t>(CeilOf(packs, kWarp) * kWarp, kWarp, kThreads));
 }
 
-/// Calls `run(Kind(), std::integral_constant<int, count>())`: 16 bytes at once where all allow it.
+/// Calls `run(Kind(), std::integral_constant<int, count>())` with 16 bytes per pack if alignment
+/// allows.
 template <class Run>
 void WithPacks(Row row, std::int64_t hidden, std::uintptr_t places, const Run& run) {
   constexpr int kBytes = 16;

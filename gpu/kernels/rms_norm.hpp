@@ -1,4 +1,5 @@
-// The norm of a row by its root mean square: plain loops, and the same on a stream.
+// Root-mean-square norm of rows: the plain loops. The device versions are in
+// gpu/kernels/device.hpp.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ template <class T>
 void RmsNormRows(const T* x, const T* weight, std::int64_t num_rows, std::int64_t hidden,
                  double epsilon, T* y, T* rstd);
 
-/// Gradients of the above: writes x_gradient [M, H], adds to weight_gradient [H] unless it is null.
+/// The gradients: writes x_gradient [M, H], adds to weight_gradient [H] unless it is null.
 template <class T>
 void RmsNormGradient(const T* y_gradient, const T* x, const T* weight, const T* rstd,
                      std::int64_t num_rows, std::int64_t hidden, T* x_gradient, T* weight_gradient);

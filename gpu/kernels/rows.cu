@@ -7,13 +7,13 @@
 namespace troupe::gpu {
 namespace {
 
-/// Rows that have as many fill a device by themselves.
+/// This many blocks fill a device.
 constexpr std::int64_t kEnoughBlocks = 2048;
 
 enum class Move { kGather, kScatter, kTake };
 
 /// A block's threads are rows by words of a row: neighbours in a row are neighbours in a warp, on
-/// both sides, and nobody divides.
+/// both sides, and no thread divides.
 template <class Word, Move kMove>
 __global__ void MoveRows(const Word* source, const std::int64_t* __restrict__ index,
                          std::int64_t num_rows, std::int64_t words_per_row, Word* destination) {
@@ -22,15 +22,15 @@ __global__ void MoveRows(const Word* source, const std::int64_t* __restrict__ in
   const std::int64_t first_word = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        row < num_rows; row += rows_at_once) {
-    const std::int64_t here = row * words_per_row;
-    const std::int64_t there = index[row] * words_per_row;
+    const std::int64_t packed = row * words_per_row;
+    const std::int64_t indexed = index[row] * words_per_row;
     for (std::int64_t i = first_word; i < words_per_row; i += words_at_once) {
       if constexpr (kMove == Move::kScatter) {
-        destination[there + i] = source[here + i];
+        destination[indexed + i] = source[packed + i];
       } else {
-        destination[here + i] = source[there + i];
+        destination[packed + i] = source[indexed + i];
       }
-      if constexpr (kMove == Move::kTake) const_cast<Word*>(source)[there + i] = Word{};
+      if constexpr (kMove == Move::kTake) const_cast<Word*>(source)[indexed + i] = Word{};
     }
   }
 }
@@ -42,7 +42,7 @@ void MoveAs(StreamView stream, const std::byte* source, const std::int64_t* inde
   unsigned width = 1;
   while (width < kThreads && width < words_per_row) width *= 2;
   const dim3 threads(width, kThreads / width);
-  // Blocks share a row only where there are too few rows for all.
+  // Blocks share a row only if there are too few rows for all blocks.
   const std::int64_t rows = std::min(CeilOf(num_rows, threads.y), kMaxBlocks);
   const std::int64_t along = std::min(CeilOf(words_per_row, width), CeilOf(kEnoughBlocks, rows));
   const dim3 blocks(static_cast<unsigned>(rows),
@@ -51,8 +51,8 @@ void MoveAs(StreamView stream, const std::byte* source, const std::int64_t* inde
          index, num_rows, words_per_row, reinterpret_cast<Word*>(destination));
 }
 
-/// Calls `move(Word{})` for the widest word that everything in `all` is a multiple of, or'ed
-/// together: places and sizes in bytes.
+/// Calls `move(Word{})` with the widest word that divides `all`, the bitwise or of addresses and
+/// sizes in bytes.
 template <class MoveWords>
 void InWidestWords(std::uintptr_t all, const MoveWords& move) {
   if (all % sizeof(uint4) == 0) {
@@ -67,7 +67,7 @@ void InWidestWords(std::uintptr_t all, const MoveWords& move) {
 template <Move kMove>
 void MoveBytes(StreamView stream, const std::byte* source, const std::int64_t* index,
                std::int64_t num_rows, std::size_t row_bytes, std::byte* destination) {
-  if (num_rows == 0 || row_bytes == 0) return;  // a grid of nothing is an error
+  if (num_rows == 0 || row_bytes == 0) return;  // an empty grid is an error
   const auto all = reinterpret_cast<std::uintptr_t>(source) |
                    reinterpret_cast<std::uintptr_t>(destination) | row_bytes;
   InWidestWords(all, [&](auto word) {
@@ -75,7 +75,7 @@ void MoveBytes(StreamView stream, const std::byte* source, const std::int64_t* i
   });
 }
 
-/// Blocks are slices by parts of the longest.
+/// Blocks are slices by parts of the longest slice.
 template <class Word>
 __global__ void CopySlices(const __grid_constant__ Slices slices) {
   const auto* const from = reinterpret_cast<const Word*>(slices.from[blockIdx.y]);
@@ -88,7 +88,7 @@ __global__ void CopySlices(const __grid_constant__ Slices slices) {
   }
 }
 
-/// A warp per row.
+/// One warp per row.
 __global__ void ChecksumRows(const std::uint32_t* __restrict__ rows, std::int64_t num_rows,
                              std::int64_t words_per_row, std::uint64_t* __restrict__ sums) {
   const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (blockDim.x / 32);

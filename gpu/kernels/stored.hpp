@@ -1,11 +1,11 @@
-// How device code keeps numbers in memory and which it computes with.
+// Element types of device code: the type in memory and the type of arithmetic.
 #pragma once
 
 #include <cstdint>
 
 namespace troupe::gpu {
 
-/// Memory holds Stored, sums are made in Value.
+/// Memory holds Stored; arithmetic uses Value.
 template <class T>
 struct Plain {
   using Stored = T;
@@ -21,7 +21,7 @@ struct Rounded {
   static __device__ Value Load(Stored stored) {
     return __uint_as_float(static_cast<unsigned>(stored) << 16U);
   }
-  /// As BFloat16 rounds, with its NaN.
+  /// Rounds like BFloat16, including its NaN.
   static __device__ Stored Round(Value value) {
     const unsigned word = __float_as_uint(value);
     if ((word & 0x7fffffffU) > 0x7f800000U) return 0x7fc0U;

@@ -1,12 +1,12 @@
-// Sums of floats that fill vector registers.
+// Sums of floats in vector registers.
 #pragma once
 
 #include <cstdint>
 
 namespace troupe {
 
-/// Sum over i of f(i), in eight interleaved lanes that the compiler can keep in vector registers:
-/// it must not reorder a plain sum of floats by itself.
+/// Sum over i of f(i), in eight interleaved lanes that the compiler can keep in vector registers.
+/// It may not reorder a plain sum of floats by itself.
 template <class T, class F>
 T SumLanes(std::int64_t count, F f) {
   constexpr std::int64_t kLanes = 8;

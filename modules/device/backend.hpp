@@ -27,7 +27,7 @@ class DeviceBackend {
   /// On the rank's own thread, after its queue; groups in one order in all of the job.
   virtual std::unique_ptr<Communicator> MakeGroup(int rank, std::unique_ptr<Communicator> host,
                                                   const GroupNames& names, Lane lane) = 0;
-  /// Memory of a GPU that anybody may use at once, for what comes from other processes.
+  /// GPU memory that may be used at once, for tensors from other processes.
   virtual DeviceMemory memory() = 0;
 };
 
@@ -36,45 +36,45 @@ class DeviceBackend {
 class DeviceTransport {
  public:
   virtual ~DeviceTransport() = default;
-  /// What the plane needs for those who pull.
+  /// Copies tensors to the host for the processes that pull them from the plane.
   virtual std::function<void(Buffer bytes, BroughtToHost done)> ToHost() = 0;
-  /// Stands in front of a plane, one object behind two interfaces, from now on. Once. Returns a
-  /// line for the start of a run.
+  /// Wraps `plane` and `carrier`, which are one object, from now on. Called once. Returns a line
+  /// for the start of a run.
   virtual std::string StandBefore(DataPlane& plane, TensorCarrier& carrier,
                                   bool reads_device_memory) = 0;
   virtual DataPlane& plane() = 0;
   virtual TensorCarrier& carrier() = 0;
 };
 
-/// Of backend "cuda". With transport.verify = "payload" what it copies between host and GPUs is
-/// checked. `abort` is raised when a copy of what others wait for fails. Throws as MakeCudaBackend.
+/// The transport of backend "cuda". With transport.verify = "payload" it checks its copies between
+/// host and GPUs. It raises `abort` if a copy fails that other actors wait for. Throws as
+/// MakeCudaBackend.
 std::shared_ptr<DeviceTransport> MakeCudaTransport(const Config& config,
                                                    std::shared_ptr<AbortSignal> abort);
 
-/// Why this build cannot run `backend`, as a sentence that says what it lacks; empty when it can.
-/// Whether there is a device is not asked.
+/// Returns why this build cannot run `backend`, or an empty text. Does not look for a device.
 std::string MissingFor(Backend backend);
 
 struct GpuFacts {
   std::string name;  ///< "NVIDIA H100 80GB HBM3"
   std::size_t memory_bytes = 0;
 };
-/// The GPUs that this process may use, in their order; none where the build cannot use any. Throws
-/// std::runtime_error in the driver's words.
+/// The GPUs that this process may use, in their order; none if the build cannot use any. Throws
+/// std::runtime_error with the driver's message.
 std::vector<GpuFacts> GpusHere();
 
-/// Gets a line to tell the user: "GPU 0  NVIDIA H100 80GB HBM3, 79.1 GiB: ranks 0-1 share it",
-/// and once for each group how its collectives go. On any thread; empty: nobody is told.
+/// Prints a line for the user: "GPU 0  NVIDIA H100 80GB HBM3, 79.1 GiB: ranks 0-1 share it", and
+/// once for each group the path of its collectives. Called on any thread; may be empty.
 using SayLine = std::function<void(const std::string& line)>;
 
-/// Of backend "cuda", for the ranks of process `self`. Throws std::runtime_error naming what is
-/// missing: a build for GPUs, a driver, or GPUs for all ranks.
+/// The backend "cuda" for the ranks of process `self`. Throws std::runtime_error that names the
+/// missing part: a build for GPUs, a driver, or GPUs for all ranks.
 std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::vector<int>& ranks,
                                                ProcessId self, std::shared_ptr<AbortSignal> abort,
                                                SayLine say);
 
-/// What the ranks of the configuration's backend use: of a GPU what libtorch's allocator has of it,
-/// else the process's resident bytes.
+/// Measures the memory that ranks use: on a GPU the memory of libtorch's allocator, else the
+/// resident bytes of the process.
 std::shared_ptr<MemoryMeter> MakeMemoryMeter(const Config& config);
 
 }  // namespace troupe

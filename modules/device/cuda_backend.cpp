@@ -122,7 +122,7 @@ class StagedTransport final : public DeviceTransport {
         staging_(verify == TransportVerify::kPayload ? CheckCopies::kYes : CheckCopies::kNo) {}
 
   std::function<void(Buffer bytes, BroughtToHost done)> ToHost() override {
-    return BringToHost(staging_, abort_);
+    return MakeToHost(staging_, abort_);
   }
   std::string StandBefore(DataPlane& plane, TensorCarrier& carrier,
                           bool reads_device_memory) override {

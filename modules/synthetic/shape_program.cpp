@@ -44,7 +44,7 @@ void ShapeProgram::Update(const UpdateStep&) {
 ProgramFactory MakeShapePrograms(const Config& config) {
   // Every device gets a copy of the factory, not of the configuration.
   return [shared = std::make_shared<const Config>(config)](const ShardAddress& shard) {
-    return std::make_unique<ShapeProgram>(shared->Find(shard.module)->synthetic,
+    return std::make_unique<ShapeProgram>(shared->Find(shard.module)->model->row_width(),
                                           SyntheticShapeOf(*shared, shard));
   };
 }

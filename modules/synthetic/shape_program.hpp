@@ -11,8 +11,8 @@ namespace troupe {
 
 class ShapeProgram : public StageProgram {
  public:
-  ShapeProgram(const SyntheticConfig& config, SyntheticShape shape)
-      : hidden_(config.hidden), shape_(std::move(shape)) {}
+  ShapeProgram(std::int64_t hidden, SyntheticShape shape)
+      : hidden_(hidden), shape_(std::move(shape)) {}
 
   ForwardResult Forward(const ForwardPass& pass) override;
   BackwardResult Backward(const BackwardPass& pass) override;
@@ -23,7 +23,7 @@ class ShapeProgram : public StageProgram {
   std::size_t state_bytes() const override { return 0; }
 
  private:
-  /// [rows, hidden] zeros. All units share them: nobody writes into what has been sent.
+  /// [rows, hidden] zeros, shared by all units: sent tensors are never written to.
   const Buffer& Zeros(std::int64_t rows);
 
   std::int64_t hidden_;
@@ -32,7 +32,7 @@ class ShapeProgram : public StageProgram {
   std::map<std::int64_t, std::vector<std::int64_t>> in_flight_;  ///< rows by incoming link, by unit
 };
 
-/// Programs of the modules of `config`, as wide as its `synthetic` says, whatever their kind.
+/// Programs of the modules of `config`, as wide as their rows, whatever their kind.
 ProgramFactory MakeShapePrograms(const Config& config);
 
 }  // namespace troupe

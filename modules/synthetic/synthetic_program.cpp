@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "modules/freezing.hpp"
-#include "modules/parameters.hpp"
 #include "modules/tensor_pieces.hpp"
-#include "modules/unit_samples.hpp"
+#include "plan/freezing.hpp"
+#include "plan/parameters.hpp"
+#include "plan/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -198,7 +198,7 @@ std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, i
        SamplesOfUnit(config_, config, dp, round.microbatches, unit).samples) {
     for (auto sample = held.begin; sample < held.end; ++sample) {
       inputs->table.samples.push_back(sample);
-      inputs->table.rows.push_back(config.synthetic.rows_per_sample);
+      inputs->table.rows.push_back(config.model->rows_per_item());
     }
   }
   return inputs;
@@ -233,7 +233,8 @@ ProgramFactory MakeSyntheticPrograms(
   const auto shared = std::make_shared<const Config>(config);
   return [shared, replicas](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
     const ModuleConfig& module = *shared->Find(shard.module);
-    SyntheticConfig times = module.synthetic;  // stated for the stages of a plain pipeline
+    SyntheticConfig times =
+        module.As<SyntheticConfig>();  // stated for the stages of a plain pipeline
     times.forward_ms /= module.chunks;
     times.backward_ms /= module.chunks;
     return std::make_unique<SyntheticProgram>(shard, times, SyntheticShapeOf(*shared, shard),

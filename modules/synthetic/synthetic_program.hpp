@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "configs/config.hpp"
+#include "kinds/synthetic.hpp"
 #include "modules/stage_program.hpp"
 #include "transport/communicator.hpp"
 

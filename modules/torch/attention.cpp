@@ -44,7 +44,7 @@ double ScaleOf(const AttentionPlan& plan, Part part) {
 }
 
 /// Rows to heads [sequences * kv_heads, heads per kv head * length, head_dim]: the query heads that
-/// share a key head lie behind each other, so one product serves them and nothing is repeated.
+/// share a key head are contiguous, so one product serves them and nothing is repeated.
 at::Tensor Gather(const at::Tensor& rows, const AttentionPlan& plan, const HeadColumns& columns,
                   Part part) {
   at::Tensor heads = at::empty(

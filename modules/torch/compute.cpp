@@ -39,7 +39,9 @@ std::string BetterCoreType() {
 
 }  // namespace
 
-bool HasFusedAttention() { return kHasFusedAttention; }
+AttentionKeeps AttentionHere() {
+  return kHasFusedAttention ? AttentionKeeps::kNothing : AttentionKeeps::kWeights;
+}
 
 void RestartWithBestKernels(char* const argv[]) {
   const std::string core = BetterCoreType();

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "plan/memory_estimate.hpp"
+
 namespace troupe {
 
 /// What computes in this process.
@@ -11,9 +13,9 @@ struct Compute {
   std::string warning;      ///< one line when it will be slow, else empty
 };
 
-/// Whether this libtorch has attention in one kernel, which keeps no weights; used on GPUs, and for
-/// bfloat16 everywhere.
-bool HasFusedAttention();
+/// What attention keeps with this libtorch, on GPUs and for bfloat16 everywhere: nothing where one
+/// kernel computes it.
+AttentionKeeps AttentionHere();
 
 /// One thread per rank everywhere: ranks are the parallelism, and thread counts change the bits of
 /// sums. The first statement of main(), before any tensor and any other thread.

@@ -1,4 +1,4 @@
-// Copies between a device's memory and memory beside it, which run beside what the device computes.
+// Copies between device and host memory that run concurrently with the device's passes.
 #pragma once
 
 #include <functional>
@@ -21,14 +21,14 @@ class CopyLane {
   CopyLane() = default;
   CopyLane(const CopyLane&) = delete;
   CopyLane& operator=(const CopyLane&) = delete;
-  /// What runs is waited for, what has not begun is dropped.
+  /// Waits for the copy that runs; drops copies that have not begun.
   virtual ~CopyLane() = default;
 
   /// Memory for a copy of `tensor`, of its size and type: on a GPU the host's, pinned.
   virtual at::Tensor Beside(const at::Tensor& tensor) = 0;
-  /// Queues `copies`, all between contiguous tensors of one size, behind whatever the rank's thread
-  /// has queued on its device so far. `release` lets go of what they read: it is called when they
-  /// have run, or at once where the owner of that memory keeps it until then (a pool that knows
+  /// Queues `copies`, all between contiguous tensors of one size, after the work that the rank's
+  /// thread has queued on its device so far. `release` releases the memory that they read: it is
+  /// called when they have run, or at once if a pool keeps that memory until then (one that knows
   /// streams). `done` is called after both, once, on a thread that must not wait.
   virtual void Queue(std::vector<LaneCopy> copies, std::function<void()> release,
                      StateMovedCallback done) = 0;
@@ -36,11 +36,11 @@ class CopyLane {
   virtual void Wait() = 0;
 };
 
-/// Between two places of the host's memory, on a thread of its own.
+/// Copies within host memory, on a separate thread.
 std::unique_ptr<CopyLane> MakeHostCopyLane();
 
-/// Between a GPU and pinned memory of the host, on a stream of its own. Throws std::logic_error where
-/// libtorch knows no GPUs.
+/// Copies between a GPU and pinned host memory, on a separate stream. Throws std::logic_error if
+/// libtorch was built without CUDA.
 std::unique_ptr<CopyLane> MakeDeviceCopyLane(int device);
 
 }  // namespace troupe

@@ -21,7 +21,7 @@ class DeferWeights {
   DeferWeights& operator=(const DeferWeights&) = delete;
 };
 
-/// Runs `work` at once, or puts it off where somebody on this thread collects it.
+/// Runs `work` at once, or defers it if a DeferWeights exists on this thread.
 void RunOrDefer(std::function<void()> work);
 
 }  // namespace troupe

@@ -5,16 +5,16 @@
 #include <tuple>
 #include <utility>
 
-#include "modules/layer_split.hpp"
 #include "modules/torch/activations.hpp"
 #include "modules/torch/recompute.hpp"
 #include "modules/torch/rms_norm.hpp"
+#include "plan/layer_split.hpp"
 
 namespace troupe {
 
 Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group)
     : name_(module.name),
-      config_(module.llama),
+      config_(module.As<LlamaConfig>()),
       recompute_(module.recompute),
       numerics_(store.numerics()),
       group_(std::move(group)) {

@@ -1,18 +1,29 @@
-// A language model's part on one shard.
+// The language model of kinds/llama.hpp: its layers (llama.cpp), its stages (llama_body.cpp) and its
+// part of the reference (llama_reference.cpp).
 #pragma once
 
 #include <optional>
 #include <torch/types.h>
 #include <vector>
 
-#include "configs/config.hpp"
+#include "kinds/llama.hpp"
 #include "modules/torch/attention.hpp"
 #include "modules/torch/linear.hpp"
 #include "modules/torch/numerics.hpp"
-#include "modules/torch/parameter_store.hpp"
+#include "modules/torch/torch_kind.hpp"
 #include "modules/torch/vocabulary.hpp"
 
 namespace troupe {
+
+extern const TorchKind kTorchLlama;
+
+namespace reference {
+
+void AddLlama(const ModuleConfig& module, const Maker& make);
+at::Tensor LlamaLogits(const at::Tensor& tokens, const std::vector<Insertion>& insertions,
+                       const ModuleConfig& module, const Parameters& w);
+
+}  // namespace reference
 
 /// Llama: RMSNorm, rotary embedding, grouped queries, SwiGLU, causal. B samples of T tokens, H
 /// hidden; rows are [B * T, H]. Padding stands at the end of a sample, so causality hides it.

@@ -3,11 +3,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "modules/torch/encoder_body.hpp"
 #include "modules/torch/llama.hpp"
 #include "modules/torch/placed_rows.hpp"
 #include "modules/torch/projector.hpp"
-#include "modules/torch/stage_body.hpp"
-#include "modules/torch/vit.hpp"
+#include "modules/torch/tensors.hpp"
 
 namespace troupe {
 namespace {
@@ -16,8 +16,8 @@ constexpr std::int64_t kNoLabel = -100;
 
 /// One edge into the language model: where its rows come from and what happens to them here.
 struct Source {
-  ModuleConfig encoder;
-  std::optional<Vit> vit;              ///< when the encoder runs inline
+  ModuleConfig module;
+  std::unique_ptr<Encoder> encoder;    ///< when it runs inline
   std::optional<Projector> projector;  ///< when it runs here
   std::size_t input = 0;               ///< otherwise its place among the incoming links
 };
@@ -55,10 +55,10 @@ class LlamaBody : public StageBody {
     for (const EdgeConfig& edge : config.edges) {
       if (edge.to != name_) continue;
       Source& source = sources_.emplace_back();
-      source.encoder = FindModule(config, edge.from);
-      const bool is_inline = source.encoder.inline_in.has_value();
+      source.module = FindModule(config, edge.from);
+      const bool is_inline = source.module.inline_in.has_value();
       if (is_inline) {
-        source.vit.emplace(source.encoder, 0, store, group);
+        source.encoder = TorchKindOf(source.module).make_encoder(source.module, 0, store, group);
       } else {
         source.input = num_inputs++;
       }
@@ -70,9 +70,11 @@ class LlamaBody : public StageBody {
 
   at::Tensor RowsOf(const Source& source, const std::vector<at::Tensor>& inputs,
                     const Inputs& data) const {
-    at::Tensor rows = source.vit ? source.vit->Features(source.vit->RunLayers(
-                                       source.vit->Embed(ImagesOf(data, source.encoder))))
-                                 : inputs.at(source.input);
+    const auto& encoder = source.encoder;
+    at::Tensor rows =
+        encoder
+            ? encoder->Features(encoder->RunLayers(encoder->Embed(ItemsOf(data, source.module))))
+            : inputs.at(source.input);
     return source.projector ? source.projector->Forward(rows) : rows;
   }
 
@@ -104,7 +106,7 @@ class LlamaBody : public StageBody {
     const at::Tensor tokens = AsTensor(data.tokens, DType::kInt64, 2, name_ + ": tokens");
     at::Tensor rows = llama_.EmbedTokens(tokens);
     for (const Source& source : sources_) {
-      rows = Place(rows, RowsOf(source, inputs, data), source.encoder.name, data);
+      rows = Place(rows, RowsOf(source, inputs, data), source.module.name, data);
     }
     return {rows, tokens.size(0), tokens.size(1)};
   }
@@ -174,11 +176,18 @@ class LlamaBody : public StageBody {
   std::vector<Source> sources_;  ///< in the order of config.edges
 };
 
-}  // namespace
-
 std::unique_ptr<StageBody> MakeLlamaBody(const Config& config, const ModuleConfig& module, int pp,
                                          const ParameterStore& store, const TensorGroupPtr& group) {
   return std::make_unique<LlamaBody>(config, module, pp, store, group);
 }
+
+}  // namespace
+
+const TorchKind kTorchLlama = {.kind = &kLlama,
+                               .make_encoder = nullptr,
+                               .make_body = MakeLlamaBody,
+                               .reference = {.add_parameters = reference::AddLlama,
+                                             .encode = nullptr,
+                                             .logits = reference::LlamaLogits}};
 
 }  // namespace troupe

@@ -17,7 +17,7 @@ void TakeMemory(const at::Tensor& tensor) {
   storage.set_data_ptr(storage.allocator()->allocate(storage.nbytes()));
 }
 
-const char* ToString(StateUse use) {
+const char* WordFor(StateUse use) {
   switch (use) {
     case StateUse::kForward:
       return "parameters";
@@ -105,7 +105,7 @@ void OffloadedState::Require(StateUse use, const char* action) const {
   if (!lane_) return;
   RequirePlace(Place::kHere, action);
   if (!IsHere(use)) {
-    throw std::logic_error(who_ + ": " + action + ": expected its " + ToString(use) +
+    throw std::logic_error(who_ + ": " + action + ": expected its " + WordFor(use) +
                            " to be here, they are away from its device");
   }
   if (use == StateUse::kUpdate) lane_->Wait();

@@ -15,13 +15,13 @@
 
 namespace troupe {
 
-/// Flat tensors whose memory is let go and taken again. Views of them (parameters, what graphs have
-/// saved) stay what they are: they share the storage, which has no memory meanwhile and gets other
-/// memory with the same contents. All calls on the rank's thread.
+/// Flat tensors whose memory is released and allocated again. Views of them (parameters, tensors
+/// saved by graphs) stay valid: they share the storage, which has no memory meanwhile and then gets
+/// other memory with the same contents. All calls are made on the rank's thread.
 ///
 ///   here -Leave-> leaving -> away -Return-> returning -> here
 ///
-/// What has not changed since it was last copied out is not copied again.
+/// Tensors that have not changed since they were last copied out are not copied again.
 class OffloadedState {
  public:
   /// kNone: nothing ever leaves, and only Require and MarkChanged may be called. `who` begins the
@@ -31,15 +31,15 @@ class OffloadedState {
 
   /// Whether anything ever does.
   bool leaves() const { return lane_ != nullptr; }
-  /// Throws std::logic_error unless all is here that is to leave; what an earlier Return left away
-  /// may be away.
+  /// Throws std::logic_error unless all tensors that leave are on the device; those that an earlier
+  /// Return left away may be away.
   void Leave(StateMovedCallback done);
-  /// Throws std::logic_error unless it is away. What only the update needs comes behind the rest,
-  /// or stays away.
+  /// Throws std::logic_error unless the state is away. Tensors that only the update needs come
+  /// after the rest, or stay away.
   void Return(bool all, StateMovedCallback done);
 
-  /// `action` is about to use this, in any way: throws std::logic_error if it is away. Waits for
-  /// what comes behind.
+  /// Called before `action` uses the state: throws std::logic_error if it is away. Waits for
+  /// tensors that are still on their way.
   void Require(StateUse use, const char* action) const;
   /// `use` has been written to.
   void MarkChanged(StateUse use);

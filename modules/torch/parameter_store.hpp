@@ -8,21 +8,22 @@
 #include <vector>
 
 #include "modules/groups.hpp"
-#include "modules/parameters.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/torch/flat_optimizer.hpp"
 #include "modules/torch/flat_state.hpp"
 #include "modules/torch/numerics.hpp"
+#include "plan/parameters.hpp"
 
 namespace troupe {
 
-/// Four flat tensors (values, gradients, two moments) in the type of the state, the last three of
-/// what trains only, and where products are of a shorter type a fifth: the values rounded to it.
-/// Parameters are views of them: one collective reduces all gradients, and parameters that lie
-/// behind each other can be multiplied by as one matrix.
+/// Four flat tensors (values, gradients, two moments) in the type of the state; the last three hold
+/// trainable parameters only. If products use a shorter type, a fifth holds the values rounded to
+/// it. Parameters are views of them: one collective reduces all gradients, and contiguous
+/// parameters can be multiplied by as one matrix.
 class ParameterStore {
  public:
-  /// Values are slices of what (seed, name) says, whatever the layout and the device.
+  /// The initial values of a parameter follow from (seed, name), in every layout and on every
+  /// device.
   ParameterStore(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
                  const Layout& layout, std::uint64_t seed, const Numerics& numerics);
 
@@ -46,12 +47,12 @@ class ParameterStore {
   ReducedGradients ReduceGradients(const ShardGroups& groups);
   /// One AdamW step of everything that trains, then clears the gradients.
   void Update(const Config& config, const UpdateStep& step);
-  /// Of the host's memory views of what is live: read them before the next pass writes. Of a
-  /// device's memory copies on the host, for which this waits.
+  /// On the host: views of the live tensors, to be read before the next pass writes. On a device:
+  /// copies in host memory, for which this waits.
   std::vector<TensorPiece> Pieces(TensorKind kind) const;
   /// See StageProgram::SetTensors; `who` begins the texts of errors.
   void SetPieces(const std::string& who, TensorKind kind, const std::vector<TensorPiece>& pieces);
-  /// All that is kept, each in memory of its own.
+  /// All flat tensors, each in separate memory.
   std::vector<FlatState> Flats() const;
   std::size_t num_bytes() const;
   const Numerics& numerics() const { return numerics_; }

@@ -86,7 +86,7 @@ struct SplitFunction : torch::autograd::Function<SplitFunction> {
 /// softmax(q k^T / sqrt(D)) v of q [S, heads, L, D] and k, v [S, kv_heads, L, D], step by step.
 at::Tensor Composed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const AttentionPlan& plan) {
-  // The query heads of a key head lie behind each other: one product serves them.
+  // The query heads of a key head are contiguous: one product serves them.
   const std::int64_t shared = plan.heads / plan.kv_heads;
   const at::ScalarType type = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor queries =

@@ -1,29 +1,28 @@
 #include "modules/torch/programs.hpp"
 
 #include <stdexcept>
+#include <string>
 #include <utility>
 
-#include "modules/parameters.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/numerics.hpp"
+#include "modules/torch/torch_kind.hpp"
 #include "modules/torch/torch_stage.hpp"
 #include "modules/torch/versions.hpp"
+#include "plan/parameters.hpp"
 
 namespace troupe {
 namespace {
 
-/// The graphs that these programs can be parts of: vision transformers into language models.
 void CheckModule(const Config& config, const ShardAddress& shard) {
-  const ModuleKind kind = FindModule(config, shard.module).kind;
-  if (kind == ModuleKind::kSynthetic) {
-    throw std::invalid_argument(ToString(shard) +
-                                ": expected a vit or llama module, got a synthetic one");
-  }
-  if (kind == ModuleKind::kVit && !IncomingEdges(config, shard.module).empty()) {
-    throw std::invalid_argument(ToString(shard) + ": expected no edge into a vit module");
-  }
-  if (kind == ModuleKind::kLlama && !OutgoingEdges(config, shard.module).empty()) {
-    throw std::invalid_argument(ToString(shard) + ": expected no edge out of a llama module");
+  TorchKindOf(FindModule(config, shard.module));
+  for (const EdgeConfig& edge : config.edges) {
+    if (edge.from != shard.module && edge.to != shard.module) continue;
+    const std::string why =
+        FindModule(config, edge.to).model->WhyNotFrom(*FindModule(config, edge.from).model);
+    if (why.empty()) continue;
+    throw std::invalid_argument(ToString(shard) + ": edge " + edge.from + " -> " + edge.to + ": " +
+                                edge.to + " " + why);
   }
 }
 

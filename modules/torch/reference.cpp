@@ -13,8 +13,7 @@
 #include <utility>
 
 #include "modules/learning_rate.hpp"
-#include "modules/torch/reference_model.hpp"
-#include "modules/torch/reference_parameters.hpp"
+#include "modules/torch/torch_kind.hpp"
 
 namespace troupe {
 namespace {
@@ -166,16 +165,20 @@ struct Reference::State {
 };
 
 Tensor Reference::State::EncodeRows(const ModuleConfig& encoder, const Inputs& whole) const {
-  const Tensor images = Read(whole.images, encoder.name, DType::kFloat32, 4, "images");
-  const std::int64_t size = encoder.vit.image_size;
-  if (images.size(1) != 3 || images.size(2) != size || images.size(3) != size) {
-    Refuse("images of " + encoder.name + ": expected [n, 3, " + std::to_string(size) + ", " +
-           std::to_string(size) + "], got " + ToString(images.sizes().vec()));
+  const auto field = encoder.model->field();
+  const Shape row_shape = field->row_shape();
+  const std::string what = std::string(field->word()) + " of " + encoder.name;
+  const auto found = whole.fields.find(encoder.name);
+  const FieldItems items = found == whole.fields.end() ? FieldItems() : found->second;
+  const Tensor values = Read(items.values, DType::kFloat32, 1 + row_shape.size(), what);
+  if (values.sizes().slice(1) != at::IntArrayRef(row_shape)) {
+    Refuse(what + ": expected [n, " + ToString(row_shape).substr(1) + ", got " +
+           ToString(values.sizes().vec()));
   }
   const at::ScalarType dtype = reference::TypeOf(config.run.precision);
-  if (images.size(0) == 0) return at::zeros({0, encoder.vit.hidden}, dtype);
-  return reference::Vit(reference::RoundedTo(config.run.precision, images).to(dtype), encoder,
-                        parameters);
+  if (values.size(0) == 0) return at::zeros({0, encoder.model->row_width()}, dtype);
+  const Tensor rounded = reference::RoundedTo(config.run.precision, values).to(dtype);
+  return TorchKindOf(encoder).reference.encode({rounded, items.lengths}, encoder, parameters);
 }
 
 Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
@@ -193,8 +196,9 @@ Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
   }
   Tensor total = at::zeros({}, reference::TypeOf(config.run.precision));
   for (const ModuleConfig& module : config.modules) {
-    if (module.kind != ModuleKind::kLlama) continue;
-    CheckRange(tokens, module.llama.vocab, "tokens");
+    const auto make_logits = TorchKindOf(module).reference.logits;
+    if (make_logits == nullptr) continue;
+    CheckRange(tokens, module.model->text().value().vocab, "tokens");
     std::vector<Insertion> insertions;
     for (const EdgeConfig& edge : config.edges) {
       if (edge.to != module.name) continue;
@@ -203,7 +207,7 @@ Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
           MakeInsertion(edge.through ? reference::Project(rows, edge, parameters) : rows, whole,
                         edge, tokens.numel()));
     }
-    const Tensor logits = reference::Llama(tokens, insertions, module, parameters);
+    const Tensor logits = make_logits(tokens, insertions, module, parameters);
     total = total + CrossEntropy(logits, labels, content, sums);
   }
   return total;

@@ -1,6 +1,7 @@
 // The proof side of `troupe verify`: the whole model in one place, trained by plain autograd.
-// No layout, no actors, no transport. It shares the config structs and the initial values with the
-// sharded programs and nothing else, so that a mistake there has no second home here.
+// No layout, no actors, no transport. It shares the config structs, what kinds/ says of sizes and
+// the initial values with the sharded programs and nothing else, so that a mistake there has no
+// second home here.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,20 @@
 
 namespace troupe {
 
-/// The whole model of a Config (vision transformers, projectors, language models) and its AdamW
-/// state, in the run's precision. Where that is bfloat16: in float64, from images and parameters
-/// that are rounded to bfloat16 as the run's are, so that the two differ by what the run rounds
-/// after that and by nothing else. Used on one thread.
+/// The whole model of a Config (encoders, projectors, language models) and its AdamW state, in the
+/// run's precision. Where that is bfloat16: in float64, from items and parameters that are rounded
+/// to bfloat16 as the run's are, so that the two differ by what the run rounds after that and by
+/// nothing else. Used on one thread.
 class Reference {
  public:
-  /// Throws std::invalid_argument for a module that is neither vit nor llama, or an edge that does
-  /// not lead from a vit to a llama, or sizes that do not fit together.
+  /// Throws std::invalid_argument for a module that does not compute, or an edge that does not lead
+  /// from an encoder to a language model, or sizes that do not fit together.
   explicit Reference(const Config& config);
   ~Reference();
   Reference(Reference&&) noexcept;
   Reference& operator=(Reference&&) noexcept;
 
-  /// One training step on the global batch `whole`: B samples, every encoder's images and positions
+  /// One training step on the global batch `whole`: B samples, every encoder's items and positions
   /// filled. The gradients are those of the summed loss times `loss_scale` (1 / valid tokens);
   /// `step` counts from 0. Several language models add their losses and counts.
   /// Throws std::invalid_argument for inputs that are missing or do not fit together.

@@ -1,18 +1,34 @@
-// What the reference computes, as functions of its parameters.
-// Only the reference's own files include this: it brings libtorch.
-// B samples, T tokens, n images, S pixels, H hidden, V vocabulary.
+// What the reference computes with: plain functions of its parameters, which the reference's parts of
+// the kinds put together. Only files of the reference use them.
+// n images or samples, T rows or tokens of each, H hidden, D = H / heads.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <torch/types.h>
-#include <vector>
 
 #include "configs/config.hpp"
+#include "kinds/encoder_layers.hpp"
 #include "modules/torch/reference_parameters.hpp"
 
 namespace troupe::reference {
 
-/// images [n, 3, S, S] -> rows [n * rows_per_image, H], image by image.
-at::Tensor Vit(const at::Tensor& images, const ModuleConfig& module, const Parameters& w);
+/// With a bias where there is a parameter `name`.bias.
+at::Tensor Linear(const at::Tensor& x, const Parameters& w, const std::string& name);
+at::Tensor LayerNorm(const at::Tensor& x, const Parameters& w, const std::string& name,
+                     double epsilon);
+
+/// [n, T, heads * D] -> [n, heads, T, D]
+at::Tensor SplitHeads(const at::Tensor& x, std::int64_t heads);
+
+/// q, k, v [n, heads, T, D] -> [n, T, heads * D]; a masked pair of positions has no weight.
+at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                  const at::Tensor& masked);
+
+/// The layer of Maker::EncoderLayer on x [n, T, H]; `activation` is that inside the MLP.
+at::Tensor EncoderLayer(const at::Tensor& x, const EncoderSizes& sizes, double epsilon,
+                        at::Tensor (*activation)(const at::Tensor&), const Parameters& w,
+                        const std::string& prefix);
 
 /// rows [r, H of the source] -> [r, H of the destination]
 at::Tensor Project(const at::Tensor& rows, const EdgeConfig& edge, const Parameters& w);
@@ -22,9 +38,5 @@ struct Insertion {
   at::Tensor rows;
   at::Tensor positions;
 };
-
-/// tokens [B, T] -> logits [B * T, V]
-at::Tensor Llama(const at::Tensor& tokens, const std::vector<Insertion>& insertions,
-                 const ModuleConfig& module, const Parameters& w);
 
 }  // namespace troupe::reference

@@ -1,12 +1,14 @@
-// The reference's parameters: what they are called, how they start, and what belongs to each.
-// Only the reference's own files include this: it brings libtorch.
+// The parameters of the reference: names, initial values, optimizer state.
+// Only files of the reference use them.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <torch/types.h>
 
 #include "configs/config.hpp"
+#include "kinds/encoder_layers.hpp"
 
 namespace troupe::reference {
 
@@ -27,11 +29,37 @@ struct Parameter {
 /// By name; the order of the names is the order of everything that runs over all parameters.
 using Parameters = std::map<std::string, Parameter>;
 
+/// Adds parameters of one module or projector. The name is that of the parameter; where a function
+/// adds several, it is what their names begin with.
+struct Maker {
+  std::uint64_t seed;
+  Precision precision;
+  bool frozen;
+  OptimizerOverride rates;
+  Parameters& parameters;
+
+  /// `kept_exact`: a run in bfloat16 computes with the value as it is kept, in float32.
+  void Add(const std::string& name, const at::Tensor& value, bool kept_exact = false) const;
+  /// Random values, which follow from the seed and the name.
+  void Normal(const std::string& name, at::IntArrayRef shape, double std) const;
+  /// Of standard deviation 1 / sqrt(last dimension).
+  void Embedding(const std::string& name, at::IntArrayRef shape) const;
+  /// NAME.weight of ones, and NAME.bias of zeros; a norm that has no bias is kept exact.
+  void Norm(const std::string& name, std::int64_t hidden, bool bias) const;
+  /// NAME.weight [out, in] and, if asked for, NAME.bias of zeros. `branches`: the residual branches
+  /// whose sum the output ends in, 1 for none.
+  void Linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias,
+              std::int64_t branches = 1) const;
+  /// PREFIX.layer_norm1, .self_attn.q_proj to .out_proj, .layer_norm2, .mlp.fc1 and .fc2.
+  void EncoderLayer(const std::string& prefix, const EncoderSizes& sizes) const;
+};
+
 /// All parameters of the model with their initial values. Throws std::invalid_argument as the
 /// constructor of Reference says.
 Parameters MakeParameters(const Config& config);
 
-/// The modules at the two ends of an edge.
+/// The modules at the two ends of an edge. Throw std::invalid_argument unless the one is an encoder
+/// and the other a language model.
 const ModuleConfig& Source(const Config& config, const EdgeConfig& edge);
 const ModuleConfig& Destination(const Config& config, const EdgeConfig& edge);
 

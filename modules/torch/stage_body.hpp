@@ -1,14 +1,12 @@
 // What a shard computes between its links, without the bookkeeping of passes.
 #pragma once
 
-#include <memory>
+#include <stdexcept>
+#include <string>
 #include <torch/types.h>
 #include <vector>
 
-#include "configs/config.hpp"
 #include "modules/stage_program.hpp"
-#include "modules/torch/parameter_store.hpp"
-#include "modules/torch/tensor_group.hpp"
 
 namespace troupe {
 
@@ -29,16 +27,10 @@ class StageBody {
   virtual BodyResult Forward(const std::vector<at::Tensor>& inputs, const Inputs* data) = 0;
 };
 
-/// Stage `pp` of a module of that kind; `store` must outlive it.
-std::unique_ptr<StageBody> MakeVitBody(const Config& config, const ModuleConfig& module, int pp,
-                                       const ParameterStore& store, const TensorGroupPtr& group);
-std::unique_ptr<StageBody> MakeLlamaBody(const Config& config, const ModuleConfig& module, int pp,
-                                         const ParameterStore& store, const TensorGroupPtr& group);
-
-/// The images [n, 3, S, S] in host memory that `data` has for an encoder; n = 0 when it has none.
-at::Tensor ImagesOf(const Inputs& data, const ModuleConfig& encoder);
-
-/// `data`, or std::invalid_argument that says which stage expected some.
-const Inputs& RequireData(const Inputs* data, const std::string& module);
+/// Returns `data`. Throws std::invalid_argument that names the stage if there is none.
+inline const Inputs& RequireData(const Inputs* data, const std::string& module) {
+  if (!data) throw std::invalid_argument(module + ": expected input data, got none");
+  return *data;
+}
 
 }  // namespace troupe

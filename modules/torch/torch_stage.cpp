@@ -8,9 +8,10 @@
 #include <torch/csrc/autograd/variable.h>
 #include <utility>
 
-#include "modules/freezing.hpp"
+#include "modules/torch/encoder_body.hpp"
 #include "modules/torch/late_results.hpp"
 #include "modules/torch/tensors.hpp"
+#include "plan/freezing.hpp"
 
 namespace troupe {
 namespace {
@@ -38,8 +39,8 @@ std::vector<char> InputsThatNeedGradients(const Config& config, const ShardAddre
 std::unique_ptr<StageBody> MakeBody(const Config& config, const ShardAddress& shard,
                                     const ParameterStore& store, const TensorGroupPtr& group) {
   const ModuleConfig& module = FindModule(config, shard.module);
-  return module.kind == ModuleKind::kVit ? MakeVitBody(config, module, shard.pp, store, group)
-                                         : MakeLlamaBody(config, module, shard.pp, store, group);
+  const BodyMaker make = TorchKindOf(module).make_body;
+  return (make ? make : MakeEncoderBody)(config, module, shard.pp, store, group);
 }
 
 std::unique_ptr<CopyLane> MakeLane(const at::Device& device) {
@@ -80,7 +81,7 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
       offloaded_(MakeOffloaded(name_, FindModule(*config_, shard.module).offload, store_)),
       body_(MakeBody(*config_, shard, store_, tensor_group_)) {
   const ModuleConfig& module = FindModule(*config_, shard.module);
-  has_loss_ = module.kind == ModuleKind::kLlama && shard.pp + 1 == module.num_stages();
+  has_loss_ = !module.model->emits_rows() && shard.pp + 1 == module.num_stages();
 }
 
 void TorchStage::Offload(StateMovedCallback done) {

@@ -1,4 +1,4 @@
-// The stage program of one vit or llama shard: passes in flight, gradients, the optimizer.
+// The stage program of one shard: passes in flight, gradients, the optimizer.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "modules/torch/offload.hpp"
 #include "modules/torch/parameter_store.hpp"
 #include "modules/torch/stage_body.hpp"
+#include "modules/torch/tensor_group.hpp"
 
 namespace troupe {
 

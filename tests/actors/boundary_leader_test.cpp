@@ -6,6 +6,8 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <catch2/catch.hpp>
 
+#include "tests/actors/probes.hpp"
+
 namespace troupe {
 namespace {
 
@@ -29,7 +31,7 @@ namespace {
 using FakeStage = Downstream::extend<caf::reacts_to<Reply>>;
 struct FakeStageState {
   static constexpr const char* name = "fake_stage";
-  std::deque<caf::typed_response_promise<Gradient>> askers;
+  std::deque<Promise<Gradient>> askers;
   std::size_t answered = 0;
 };
 struct Inbox {
@@ -57,8 +59,7 @@ FakeStage::behavior_type RunFakeStage(ActorPointer<FakeStage, FakeStageState> se
         const Activation& got = inbox->activations[self->state.answered++];
         self->state.askers.front().deliver(reply.none ? Gradient{got.unit, {}} : NegativeOf(got));
         self->state.askers.pop_front();
-      },
-      [](const ReportWaits&) { return Waits{}; }};
+      }};
 }
 
 /// A source stage that sends when told and keeps the answers.
@@ -102,7 +103,6 @@ class EdgeFixture {
                                      source,
                                      destination,
                                      stage,
-                                     "stage",
                                      Buffer::kHost,
                                      tensors_,
                                      abort,
@@ -110,17 +110,11 @@ class EdgeFixture {
       leaders[d] = Keep(system_.spawn(RunDestinationLeader, std::move(config)));
     }
     for (int s = 0; s < a; ++s) {
-      SourceLeaderConfig config{"e",
-                                s,
-                                credits,
-                                source,
-                                destination,
-                                leaders,
-                                "stage",
-                                Buffer::kHost,
-                                tensors_,
-                                abort,
-                                std::vector<ProcessId>(static_cast<std::size_t>(b))};
+      SourceLeaderConfig config{"e",           s,
+                                credits,       source,
+                                destination,   leaders,
+                                Buffer::kHost, tensors_,
+                                abort,         std::vector<ProcessId>(static_cast<std::size_t>(b))};
       auto leader = Keep(system_.spawn(RunSourceLeader, std::move(config)));
       outboxes.push_back(std::make_shared<Outbox>());
       emitters_.push_back(Keep(system_.spawn(RunEmitter, Downstream(leader), outboxes.back())));
@@ -183,10 +177,66 @@ class EdgeFixture {
   Assignment source_;
 };
 
+/// One leader of the edge "e", with probes in the place of its stage and of two leaders at the other
+/// end. A microbatch has four samples.
+class LeaderFixture : public ActorFixture {
+ public:
+  /// Of the only source replica.
+  void OpenSource(int credits) {
+    SourceLeaderConfig config;
+    config.edge = "e";
+    config.credits = credits;
+    config.source = EvenAssignment(4, 1);
+    config.destination = EvenAssignment(4, 2);
+    config.peers = {{0, peers[0]->As<DestinationLeader>()}, {1, peers[1]->As<DestinationLeader>()}};
+    config.tensors = tensors;
+    config.abort = abort;
+    config.peer_homes = {0, 0};
+    source = Spawn(RunSourceLeader, std::move(config));
+  }
+  /// Of the only destination replica.
+  void OpenDestination() {
+    DestinationLeaderConfig config;
+    config.edge = "e";
+    config.link = 7;
+    config.source = EvenAssignment(4, 2);
+    config.destination = EvenAssignment(4, 1);
+    config.stage = stage.As<Downstream>();
+    config.tensors = tensors;
+    config.abort = abort;
+    config.peer_homes = {0, 0};
+    destination = Spawn(RunDestinationLeader, std::move(config));
+  }
+  /// Four samples of one row each, 10 * m + n.
+  auto Activate(std::int64_t m) {
+    const auto first = static_cast<double>(10 * m);
+    const auto rows = std::make_shared<RowTable>(RowTable{{0, 1, 2, 3}, {1, 1, 1, 1}});
+    return Ask<Gradient>(
+        source,
+        Activation{m, 0, {RowsOf({first, first + 1, first + 2, first + 3})}, rows, {2, m, false}});
+  }
+  /// The answer to the oldest slice that a peer has, or to the one `place` after it.
+  void GiveSlice(std::size_t peer, std::int64_t m, const std::vector<double>& values,
+                 std::size_t place = 0) {
+    Give<Slice>(*peers[peer], GradientSlice{m, RowsOf(values)}, place);
+  }
+  auto GiveRows(int from, std::int64_t m, Buffer rows) {
+    const auto first = 2 * from;
+    const auto table = std::make_shared<RowTable>(RowTable{{first, first + 1}, {1, 1}});
+    return Ask<GradientSlice>(destination, Slice{m, from, std::move(rows), table, {2, m, false}});
+  }
+
+  std::shared_ptr<TensorStore> tensors = std::make_shared<TensorStore>(abort);
+  std::vector<Probe*> peers = {&AddProbe("leader 0"), &AddProbe("leader 1")};
+  Probe& stage = AddProbe("stage");
+  SourceLeader source;
+  DestinationLeader destination;
+};
+
 }  // namespace
 
 TEST_CASE_METHOD(EdgeFixture, "3 replicas feed 2: rows arrive in sample order and go back home",
-                 "[actors]") {
+                 "[actors][leader]") {
   Open(3, 2, 6);
   const std::vector<std::int64_t> rows = {2, 0, 1, 3, 0, 1};
   Send(0, rows);
@@ -206,7 +256,7 @@ TEST_CASE_METHOD(EdgeFixture, "3 replicas feed 2: rows arrive in sample order an
 }
 
 TEST_CASE_METHOD(EdgeFixture, "rows that come from one source are handed on without a copy",
-                 "[actors]") {
+                 "[actors][leader]") {
   Open(1, 2, 2);
   Send(0, {3, 2});
   const Buffer& first = inboxes[0]->activations[0].shards[0];
@@ -215,7 +265,7 @@ TEST_CASE_METHOD(EdgeFixture, "rows that come from one source are handed on with
 }
 
 TEST_CASE_METHOD(EdgeFixture, "credits bound the microbatches under way and all come back",
-                 "[actors]") {
+                 "[actors][leader]") {
   Open(2, 1, 2, 2);
   for (std::int64_t m = 0; m < 5; ++m) Send(m, {1, 1});
   CHECK(inboxes[0]->activations.size() == 2);
@@ -229,7 +279,7 @@ TEST_CASE_METHOD(EdgeFixture, "credits bound the microbatches under way and all 
 
 TEST_CASE_METHOD(EdgeFixture,
                  "microbatches are delivered in order even when a later one has no rows",
-                 "[actors]") {
+                 "[actors][leader]") {
   Open(2, 1, 2);
   SendFrom(0, 0, {0, 2});
   SendFrom(0, 1, {0, 0});
@@ -244,7 +294,7 @@ TEST_CASE_METHOD(EdgeFixture,
   CHECK(inboxes[0]->activations[1].shards[0].num_rows() == 0);
 }
 
-TEST_CASE_METHOD(EdgeFixture, "no gradient is an answer too", "[actors]") {
+TEST_CASE_METHOD(EdgeFixture, "no gradient is an answer too", "[actors][leader]") {
   Open(2, 1, 2);
   Send(0, {1, 1});
   Answer(0, true);
@@ -252,13 +302,84 @@ TEST_CASE_METHOD(EdgeFixture, "no gradient is an answer too", "[actors]") {
   CHECK(outboxes[1]->gradients[0].shards.empty());
 }
 
-TEST_CASE_METHOD(EdgeFixture, "rows of somebody else's sample stop the job by name", "[actors]") {
+TEST_CASE_METHOD(EdgeFixture, "rows of another replica's sample stop the job by name",
+                 "[actors][leader]") {
   Open(2, 1, 4);
   SendFrom(1, 0, {1, 1, 1, 1}, 1);  // says it holds samples 3 and 4
   Deliver();
   CHECK(abort->cause() ==
         "edge e source 1, microbatch 0 (step 2 mb 0): expected sample 2 at place 0, got sample 3");
   REQUIRE(outboxes[1]->errors.size() == 1);
+}
+
+TEST_CASE_METHOD(LeaderFixture, "gradients go back to the stage in the order of the microbatches",
+                 "[actors][leader]") {
+  OpenSource(2);
+  const auto first = Activate(0);
+  const auto second = Activate(1);
+  CHECK(ValuesOf(peers[1]->Received<Slice>()[1].buffer) == std::vector<double>{12, 13});
+  GiveSlice(0, 0, {-1, -2});
+  GiveSlice(0, 1, {-11, -12});
+  GiveSlice(1, 1, {-13, -14}, 1);  // that of microbatch 0 is on its way
+  CHECK(second->pending());
+  GiveSlice(1, 0, {-3, -4});
+  CHECK(ValuesOf(first->answers.at(0).shards) ==
+        std::vector<std::vector<double>>{{-1, -2, -3, -4}});
+  CHECK(second->answers.size() == 1);
+}
+
+TEST_CASE_METHOD(LeaderFixture, "a slice that is refused fails every activation at the source",
+                 "[actors][leader]") {
+  OpenSource(1);
+  const auto under_way = Activate(0);
+  const auto waiting = Activate(1);  // for the credit
+  CHECK(peers[0]->Count<Slice>() == 1);
+  Refuse<Slice>(*peers[1], "language.s0: no memory");
+  const std::vector<std::string> expected = {"language.s0: no memory"};
+  CHECK(under_way->errors == expected);
+  CHECK(waiting->errors == expected);
+  CHECK(abort->cause() == expected[0]);
+}
+
+TEST_CASE_METHOD(LeaderFixture, "a failed stage fails the slices of all its microbatches",
+                 "[actors][leader]") {
+  OpenDestination();
+  const auto left = GiveRows(0, 0, RowsOf({1, 2}));
+  const auto right = GiveRows(1, 0, RowsOf({3, 4}));
+  const auto incomplete = GiveRows(1, 1, RowsOf({13, 14}));
+  CHECK(stage.Oldest<Activation>().link == 7);
+  Refuse<Activation>(stage, "language.s0: no memory");
+  const std::vector<std::string> expected = {"language.s0: no memory"};
+  for (const auto& slice : {left, right, incomplete}) CHECK(slice->errors == expected);
+  CHECK(abort->cause() == expected[0]);
+}
+
+TEST_CASE_METHOD(LeaderFixture, "rows of another process count when their bytes are here",
+                 "[actors][leader]") {
+  FarTensors far(tensors);
+  SECTION("on the way there") {
+    OpenDestination();
+    GiveRows(0, 0, far.Name({1, 2}));
+    GiveRows(1, 0, RowsOf({3, 4}));
+    CHECK(far.Open() == std::vector<std::string>{"edge e, microbatch 0 (step 2 mb 0)"});
+    CHECK(stage.Count<Activation>() == 0);
+    far.Arrive();
+    Deliver();
+    CHECK(ValuesOf(stage.Oldest<Activation>().shards) ==
+          std::vector<std::vector<double>>{{1, 2, 3, 4}});
+  }
+  SECTION("on the way back") {
+    OpenSource(1);
+    const auto asked = Activate(0);
+    Give<Slice>(*peers[0], GradientSlice{0, far.Name({-1, -2})});
+    GiveSlice(1, 0, {-3, -4});
+    CHECK(far.Open() == std::vector<std::string>{"edge e, gradient of microbatch 0 (step 2 mb 0)"});
+    CHECK(asked->pending());
+    far.Arrive();
+    Deliver();
+    CHECK(ValuesOf(asked->answers.at(0).shards) ==
+          std::vector<std::vector<double>>{{-1, -2, -3, -4}});
+  }
 }
 
 }  // namespace troupe

@@ -10,16 +10,6 @@
 namespace troupe {
 namespace {
 
-/// Two replicas of an encoder and a language model: three shards.
-Config TwoModules() {
-  Layout two;
-  two.dp = 2;
-  Config config =
-      SyntheticConfigOf({{"vision", two}, {"language", Layout()}}, {{"vision", "language"}});
-  config.schedule.micro_batch_size = 2;
-  return config;
-}
-
 /// A job that writes a checkpoint after every second of its steps.
 class CheckpointFixture : public JobFixture {
  public:

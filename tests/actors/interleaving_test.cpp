@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "kinds/synthetic.hpp"
 #include "tests/actors/job_fixture.hpp"
 
 namespace troupe {
@@ -25,7 +26,7 @@ Config TwoEncoders() {
   config.schedule.micro_batch_size = 3;
   config.edges[0].credits = 3;
   config.edges[1].credits = 2;
-  config.modules[1].synthetic.rows_per_sample = 2;
+  config.modules[1].As<SyntheticConfig>().rows_per_sample = 2;
   return config;
 }
 

@@ -15,6 +15,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include "actors/node_actor.hpp"
+#include "kinds/synthetic.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
 #include "schedule/stage_rule.hpp"
 #include "tests/actors/hand_queue.hpp"
@@ -26,12 +27,11 @@ namespace troupe {
 inline ModuleConfig SyntheticModule(const std::string& name, Layout layout, int first_rank) {
   ModuleConfig module;
   module.name = name;
-  module.kind = ModuleKind::kSynthetic;
   module.layout = layout;
   for (int r = 0; r < layout.num_ranks(); ++r) module.ranks.push_back(first_rank + r);
-  module.synthetic.forward_ms = 0;
-  module.synthetic.backward_ms = 0;
-  module.synthetic.hidden = 2;
+  module.As<SyntheticConfig>().forward_ms = 0;
+  module.As<SyntheticConfig>().backward_ms = 0;
+  module.As<SyntheticConfig>().hidden = 2;
   return module;
 }
 
@@ -53,6 +53,17 @@ inline Config SyntheticConfigOf(const std::vector<std::pair<std::string, Layout>
     config.edges.push_back(edge);
   }
   config.optimizer.clip_norm = 0.0;
+  return config;
+}
+
+/// Two replicas of an encoder and a language model: three shards, whose gradients are clipped.
+inline Config TwoModules() {
+  Layout two;
+  two.dp = 2;
+  Config config =
+      SyntheticConfigOf({{"vision", two}, {"language", Layout()}}, {{"vision", "language"}});
+  config.schedule.micro_batch_size = 2;
+  config.optimizer.clip_norm = 1.0;
   return config;
 }
 

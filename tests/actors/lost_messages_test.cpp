@@ -226,8 +226,7 @@ TEST_CASE("a message that is lost while an encoder's state moves is named", "[ac
                     lost},
                {"device 1@StateMoved@2",
                 "lock step 0 waits for the restore of the encoder's state of window 0 from device "
-                "1" +
-                    lost},
+                "1, which owes it and waits for nothing"},
                {"lock step 0@RestoreState@2",
                 "phase vision>language waits for the restore of the encoder's state on devices 0, "
                 "1 of window 1 from lock step 0" +

@@ -10,16 +10,6 @@
 namespace troupe {
 namespace {
 
-Config TwoModules() {
-  Layout two;
-  two.dp = 2;
-  Config config =
-      SyntheticConfigOf({{"vision", two}, {"language", Layout()}}, {{"vision", "language"}});
-  config.schedule.micro_batch_size = 2;
-  config.optimizer.clip_norm = 1.0;
-  return config;
-}
-
 const std::string& TypeOf(const RunTrace& trace, const TraceMessage& message) {
   return trace.types[static_cast<std::size_t>(message.type)];
 }

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "kinds/synthetic.hpp"
 #include "tests/actors/offload_fixture.hpp"
 
 namespace troupe {
@@ -144,7 +145,7 @@ TEST_CASE("offloading changes no gradient", "[actors][threads]") {
   const auto gradients = [](Offload what) {
     Config config = OffloadingConfig(LayoutOf(1, 2, 2), LayoutOf(2, 2, 1));
     config.modules[0].offload = what;
-    config.modules[0].synthetic.rows_per_sample = 3;
+    config.modules[0].As<SyntheticConfig>().rows_per_sample = 3;
     config.schedule.micro_batch_size = 4;
     config.schedule.window = 2;
     const Offloaded run(config, TrainingRounds(2, 5));

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "kinds/synthetic.hpp"
 #include "tests/actors/job_fixture.hpp"
 
 namespace troupe {
@@ -26,7 +27,7 @@ Config TwoEncoders() {
       {{"encoder1", "language"}, {"encoder2", "language"}});
   config.schedule.micro_batch_size = 3;
   config.schedule.microbatches = 5;
-  config.modules[1].synthetic.rows_per_sample = 2;
+  config.modules[1].As<SyntheticConfig>().rows_per_sample = 2;
   return config;
 }
 

@@ -184,7 +184,7 @@ TEST_CASE_METHOD(JobFixture, "a frozen encoder has no part in the orders and hol
   CHECK(Order("vision.s0").find("W3") != std::string::npos);
 }
 
-TEST_CASE("a schedule that nobody can follow is refused before anything starts", "[actors]") {
+TEST_CASE("a schedule that deadlocks is refused before anything starts", "[actors]") {
   Config config = Scheduled(Chain(2), "csv", 2);
   config.schedule.file = "orders.csv";
   const auto refused = [&](const std::string& text, const std::string& why) {
@@ -192,8 +192,8 @@ TEST_CASE("a schedule that nobody can follow is refused before anything starts",
     CHECK_THROWS_WITH(JobPlan(config), why);
   };
   refused("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n",
-          "orders.csv: nobody can follow it: language.s0 cannot run B0 for want of its gradient; "
-          "language.s1 cannot run F1 for want of its activation");
+          "orders.csv: deadlock: language.s0 cannot run B0, missing its gradient; "
+          "language.s1 cannot run F1, missing its activation");
   refused("0F0,0B0,0F1,0B1\n",
           "orders.csv: expected a row for each of the 2 pipeline ranks of language, got 1");
   refused("0F0,0B0,0F1,0B1\n2F0,1B0,1F1,1B1\n",

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "kinds/synthetic.hpp"
 #include "modules/wrapped_program.hpp"
 
 namespace troupe {
@@ -38,7 +39,7 @@ TEST_CASE("every layout of a colocated edge gives the gradients of one rank", "[
   const bool queues = GENERATE(false, true);
   const auto gradients = [queues](Config config) {
     config.schedule.micro_batch_size = 8 / config.modules[1].layout.dp;
-    for (ModuleConfig& module : config.modules) module.synthetic.rows_per_sample = 3;
+    for (ModuleConfig& module : config.modules) module.As<SyntheticConfig>().rows_per_sample = 3;
     ThreadedJob job;
     job.queues = queues;
     job.inspect = true;

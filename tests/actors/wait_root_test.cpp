@@ -6,11 +6,14 @@
 namespace troupe {
 namespace {
 
-Wait Asked(const std::string& what, std::int64_t number, const std::string& whom) {
-  return {what, "microbatch", number, whom, true};
+/// The number of a request is that of its microbatch here, and 100 more.
+Wait Asked(const std::string& what, std::int64_t number, const std::string& whom,
+           const std::string& message = "") {
+  return {what, "microbatch", number, whom, static_cast<std::uint64_t>(100 + number), message};
 }
-Wait Expected(const std::string& what, std::int64_t number, const std::string& whom) {
-  return {what, "microbatch", number, whom, false, "gradient"};
+Wait Expected(const std::string& what, std::int64_t number, const std::string& whom,
+              const std::string& message = "") {
+  return {what, "microbatch", number, whom, 0, message};
 }
 
 }  // namespace
@@ -18,15 +21,11 @@ Wait Expected(const std::string& what, std::int64_t number, const std::string& w
 TEST_CASE("a request that its receiver still waits for is lost", "[actors]") {
   CHECK(
       RootOf({{"director", "n0", false, {Asked("report", 3, "stage b")}, {}},
-              {"stage b",
-               "n0",
-               false,
-               {Expected("activation", 8, "leader")},
-               {{"report", 3, "director"}}},
-              {"leader", "n0", false, {Expected("slice", 8, "source 1")}, {}},
-              {"source 0", "n1", false, {Asked("gradient", 8, "leader")}, {}},
-              {"source 1", "n1", false, {Asked("gradient", 8, "leader")}, {}},
-              {"leader", "", false, {}, {{"gradient", 8, "source 0"}}}}) ==
+              {"stage b", "n0", false, {Expected("activation", 8, "leader")}, {{"director", 103}}},
+              {"leader", "n0", false, {Expected("slice", 8, "source 1", "Slice")}, {}},
+              {"source 0", "n1", false, {Asked("gradient", 8, "leader", "Slice")}, {}},
+              {"source 1", "n1", false, {Asked("gradient", 8, "leader", "Slice")}, {}},
+              {"leader", "", false, {}, {{"source 0", 108}}}}) ==
       WaitRoot{
           "leader on n0 waits for the slice of microbatch 8 from source 1 on n1, which has sent it "
           "and waits for the gradient: the message is lost",
@@ -35,7 +34,7 @@ TEST_CASE("a request that its receiver still waits for is lost", "[actors]") {
 
 TEST_CASE("an answer that nobody owes is lost", "[actors]") {
   CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b"), Asked("gradient", 3, "b")}, {}},
-                {"b", "", false, {Expected("activation", 4, "a")}, {{"gradient", 3, "a"}}}}) ==
+                {"b", "", false, {Expected("activation", 4, "a")}, {{"a", 103}}}}) ==
         WaitRoot{"a waits for the gradient of microbatch 2 from b, which does not owe it: a "
                  "message between "
                  "them is lost",
@@ -49,19 +48,44 @@ TEST_CASE("who is busy, or does not speak, may owe anything", "[actors]") {
         WaitRoot{"a waits for the gradient of microbatch 2 from b", {"b", "a"}});
 }
 
-TEST_CASE("the root is who waits for what no actor gives, or for who waits for nobody",
-          "[actors]") {
+TEST_CASE(
+    "the root waits for a message that no actor sends, or for an actor that waits for no other",
+    "[actors]") {
   const std::vector<ActorWaits> chain = {{"c", "", false, {Expected("activation", 0, "b")}, {}},
                                          {"b", "", false, {Expected("activation", 0, "a")}, {}},
                                          {"a", "", false, {Expected("input", 0, "feed")}, {}},
                                          {"feed", "", false, {}, {}}};
   CHECK(RootOf(chain) ==
-        WaitRoot{"a waits for the input of microbatch 0 from feed, which waits for nobody",
+        WaitRoot{"a waits for the input of microbatch 0 from feed, which waits for no actor",
                  {"feed", "a"}});
   auto fetching = chain;
-  fetching[1].waits = {Expected("bytes of the activation from a", 0, "")};
+  fetching[1].waits = {Expected("bytes of the activation", 0, "a")};
+  fetching[1].waits[0].on_its_way = true;
   CHECK(RootOf(fetching) ==
-        WaitRoot{"b waits for the bytes of the activation from a of microbatch 0", {"b"}});
+        WaitRoot{"b waits for the bytes of the activation of microbatch 0 from a", {"a", "b"}});
+}
+
+TEST_CASE("an actor that owes the answer and waits for nothing is the root", "[actors]") {
+  CHECK(RootOf({{"a", "", false, {Asked("forward", 2, "b")}, {}},
+                {"b", "", false, {}, {{"a", 102}}}}) ==
+        WaitRoot{
+            "a waits for the forward of microbatch 2 from b, which owes it and waits for nothing",
+            {"b", "a"}});
+}
+
+TEST_CASE("a device that waits in a collective may owe anything", "[actors]") {
+  CHECK(
+      RootOf({{"lock",
+               "",
+               false,
+               {Asked("forward", 2, "device 4"), Asked("forward", 2, "device 5")},
+               {}},
+              {"device 4", "", false, {{"all-reduce", "", 0, "device 5"}}, {}},
+              {"device 4", "", true, {}, {}},
+              {"device 5", "", false, {}, {}}}) ==
+      WaitRoot{"lock waits for the forward of microbatch 2 from device 5, which does not owe it: a "
+               "message between them is lost",
+               {"device 5", "lock"}});
 }
 
 TEST_CASE("the root says where its microbatch is in its step", "[actors]") {
@@ -74,7 +98,7 @@ TEST_CASE("the root says where its microbatch is in its step", "[actors]") {
 
 TEST_CASE("a job has moved if anybody waits for something else", "[actors]") {
   const ActorWaits a{"a", "", false, {Asked("gradient", 2, "b"), Asked("gradient", 3, "b")}, {}};
-  const ActorWaits b{"b", "", false, {Expected("activation", 4, "a")}, {{"gradient", 2, "a"}}};
+  const ActorWaits b{"b", "", false, {Expected("activation", 4, "a")}, {{"a", 102}}};
   ActorWaits turned = a;
   std::swap(turned.waits[0], turned.waits[1]);
   CHECK(SameWaits({a, b}, {b, turned}));

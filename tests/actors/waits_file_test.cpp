@@ -9,24 +9,24 @@ TEST_CASE("waits and debts are written by their names", "[actors]") {
   const ActorWaits a{"stage a",
                      "n1",
                      true,
-                     {{"gradient", "microbatch", 3, "stage b", true, "x"}},
-                     {{"report", 2, "director"}}};
+                     {{"gradient", "microbatch", 3, "stage b", 7, "Activation", true}},
+                     {{"director", 2}}};
   CHECK(ToJson({a}) == R"([
  {
   "busy": true,
   "node": "n1",
   "owes": [
    {
-    "number": 2,
-    "to": "director",
-    "what": "report"
+    "request": 2,
+    "to": "director"
    }
   ],
   "waits": [
    {
-    "answer": "x",
-    "asked": true,
+    "message": "Activation",
     "number": 3,
+    "on_its_way": true,
+    "request": 7,
     "unit": "microbatch",
     "what": "gradient",
     "whom": "stage b"

@@ -7,7 +7,8 @@
 #include <caf/binary_serializer.hpp>
 #include <catch2/catch.hpp>
 
-#include "messages/node.hpp"
+#include "messages/facts.hpp"
+#include "messages/list.hpp"
 #include "messages/system.hpp"
 
 namespace troupe {
@@ -54,6 +55,18 @@ TEST_CASE_METHOD(WireFixture, "numbers travel bit for bit, those that are none i
   }
 }
 
+TEST_CASE_METHOD(WireFixture, "every message that may cross processes is written and read",
+                 "[messages]") {
+  const auto check = [this]<class Message>() {
+    Message read;
+    const std::vector<char> bytes = Write(Message{});
+    INFO(MessageName(&typeid(Message)));
+    CHECK(!Read(bytes, read));
+    CHECK(Write(read) == bytes);
+  };
+  decltype(WorkMessages() + NodeMessages())::ForEach(check);
+}
+
 TEST_CASE_METHOD(WireFixture, "a buffer travels as a reference and comes home as itself",
                  "[messages]") {
   const Buffer whole = Buffer::Zeros({6, 2}, DType::kFloat32);
@@ -78,7 +91,7 @@ TEST_CASE_METHOD(WireFixture, "commands for a set travel with everything in them
   auto data = std::make_shared<Inputs>();
   data->num_tokens = 12;
   data->tokens = Buffer::Zeros({2, 6}, DType::kInt64);
-  data->images["vision"] = Buffer::Zeros({1, 3, 4, 4}, DType::kFloat32);
+  data->fields["vision"] = {Buffer::Zeros({3, 4, 4}, DType::kFloat32), {2, 1}};
   data->expected["vision"] = {{0, 1}, {4, 0}};
   ToSet<RunForward> set;
   set.parts.emplace_back(5, RunForward{2, 9, {17, true, 0.25, {data->tokens}, data}});
@@ -90,7 +103,8 @@ TEST_CASE_METHOD(WireFixture, "commands for a set travel with everything in them
   CHECK(run.pass.unit == 17);
   CHECK(run.pass.loss_scale == 0.25);
   CHECK(run.pass.inputs.at(0).data() == data->tokens.data());
-  CHECK(run.pass.data->images.at("vision").data() == data->images["vision"].data());
+  CHECK(run.pass.data->fields.at("vision").values.data() == data->fields["vision"].values.data());
+  CHECK(run.pass.data->fields.at("vision").lengths == std::vector<std::int64_t>{2, 1});
   CHECK(run.pass.data->expected.at("vision") == data->expected["vision"]);
 }
 

@@ -83,7 +83,7 @@ const std::vector<Hostile> kHostile = {
     {R"({"format":"troupe-sharded-2","format":"troupe-sharded-2"})",
      "manifest has the key \"format\" twice"},
     {R"({"format":"troupe-sharded-2","step":1,"config":"","files":[{}],"sha256":"","more":1})",
-     "has not just format, step, config, files and sha256"},
+     "must have exactly the keys format, step, config, files and sha256"},
     {R"({"format":"troupe-sharded-2","step":1e999,"config":"","files":[{}],"sha256":""})",
      "manifest holds a number that is too large"},
     {R"({"format":"troupe-sharded-2","step":1.0,"config":"","files":[{}],"sha256":""})",

@@ -137,7 +137,7 @@ TEST_CASE(
   CHECK_THAT(skipped_with(8, "not JSON"), StartsWith(path + ": header does not begin with '{': "));
   CHECK_THAT(skipped_with(9, "not JSON"), StartsWith(path + ": header is not valid JSON at "));
   CHECK_THAT(skipped_with(whole.find(R"("step":"140")"), R"("step":"139")"),
-             StartsWith(path + R"(: its header says step "139", expected "140")"));
+             StartsWith(path + R"(: its header has step "139", expected "140")"));
   fs::resize_file(path, 100);
   CHECK_THAT(skipped_with(whole.size() - 1, "12"), StartsWith(path + ": "));
   WriteBytes(path, whole);

@@ -62,7 +62,7 @@ const std::vector<Hostile> kEntries = {
     {Entry(R"("dtype":"F32","data_offsets":[0,8])"), "tensor \"x\" has no shape"},
     {Entry(R"("dtype":"F32","shape":[2])"), "tensor \"x\" has no data_offsets"},
     {Entry(R"("dtype":"F32","shape":[2],"data_offsets":[0,8],"z":0)"),
-     "has keys besides dtype, shape and data_offsets"},
+     "has keys other than dtype, shape and data_offsets"},
     {With("32", "[2]", "[0,8]"), "dtype is not a string"},
     {With("\"F33\"", "[2]", "[0,8]"), "has unknown dtype \"F33\""},
     {With("\"a\\nb\\u001b\"", "[2]", "[0,8]"), R"(has unknown dtype "a\nb\u001b")"},

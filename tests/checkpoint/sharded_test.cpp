@@ -123,7 +123,7 @@ TEST_CASE("shards without a manifest are not read", "[checkpoint]") {
   for (const ShardAddress& shard : kShards) {
     WriteShard(FakeProgram(shard, 2, true), shard, folder, 120);
   }
-  CHECK(ErrorOf(folder) == folder + ": no manifest.json: no complete checkpoint");
+  CHECK(ErrorOf(folder) == folder + ": no manifest.json: not a complete checkpoint");
 }
 
 TEST_CASE("a file that is gone or has another size is named", "[checkpoint]") {
@@ -216,7 +216,7 @@ TEST_CASE("a file with a part that was never written, or of another step or shar
   }
   SECTION("another step") {
     WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], folder, 118);
-    CHECK(ErrorOf(folder) == path + ": its header says step \"118\", expected \"120\"" + remove);
+    CHECK(ErrorOf(folder) == path + ": its header has step \"118\", expected \"120\"" + remove);
     CHECK(ErrorOf(folder, kShards[2]) == ErrorOf(folder));
   }
   SECTION("another shard, of the same size") {
@@ -224,7 +224,7 @@ TEST_CASE("a file with a part that was never written, or of another step or shar
     std::filesystem::copy_file(folder + "/" + ShardFileName(kShards[2]), other,
                                std::filesystem::copy_options::overwrite_existing);
     CHECK(ErrorOf(folder, kShards[3]) == other +
-                                             ": its header says shard \"m.s0-dp1-cp0-tp0\", "
+                                             ": its header has shard \"m.s0-dp1-cp0-tp0\", "
                                              "expected \"m.s0-dp1-cp0-tp1\"" +
                                              remove);
   }

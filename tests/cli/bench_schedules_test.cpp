@@ -142,7 +142,7 @@ TEST_CASE("what is no kind or no number is refused with its flag and its text", 
   for (const char* bad : {"", ",", "1f1b,", ",1f1b", "1f1b,,gpipe"}) {
     CHECK_THROWS_WITH(
         KindsOf("--kinds", {bad}),
-        "--kinds: expected a kind before and behind each comma, got \"" + std::string(bad) + "\"");
+        "--kinds: expected a kind before and after each comma, got \"" + std::string(bad) + "\"");
   }
   for (const char* bad : {"", "0,8", "8,,", "-1", "8 ", "x", "1.5", "100001"}) {
     CHECK_THROWS_WITH(CountsOf("--microbatches", {bad}),
@@ -166,7 +166,7 @@ TEST_CASE("a schedule that is no file is refused before it is read", "[cli]") {
   REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);  // nobody will ever write into it
   for (const std::string& path : {std::string("/dev/zero"), fifo}) {
     CHECK(RefusalOf({"--kinds", "1f1b,csv:" + path}) ==
-          "troupe: --kinds: " + path + ": expected a file, got something that is none");
+          "troupe: --kinds: " + path + ": expected a regular file");
     CHECK(RefusalOf({"--durations", path}) ==
           "troupe: --durations: expected a run directory, got \"" + path + "\"");
   }

@@ -5,9 +5,9 @@
 #include <catch2/catch.hpp>
 
 #include "actors/director_actor.hpp"
+#include "app/find_run.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
-#include "cli/find_run.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
 

@@ -229,7 +229,7 @@ TEST_CASE("check says of state that is offloaded whether it saves anything", "[c
                       "modules.vision.offload_ahead=" + ahead})
         .out;
   };
-  CHECK_THAT(with("0"), Contains("on each of its ranks, to memory beside them\nwith that ") &&
+  CHECK_THAT(with("0"), Contains("on each of its ranks, to host memory\nwith that ") &&
                             !Contains("nothing is saved"));
   CHECK_THAT(with("50"), Contains("with that still ") && Contains("so nothing is saved\n"));
 }

@@ -168,7 +168,7 @@ TEST_CASE("a checkpoint whose header is damaged is passed over for the one befor
   }
   SECTION("the shard of another step") {
     fs::copy_file(run.ShardOf(2), run.ShardOf(4), fs::copy_options::overwrite_existing);
-    damage = run.ShardOf(4) + ": its header says step \"2\", expected \"4\"";
+    damage = run.ShardOf(4) + ": its header has step \"2\", expected \"4\"";
   }
   const Outcome resumed = run.Resume(6);
   INFO(resumed.out << resumed.err);

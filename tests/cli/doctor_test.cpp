@@ -257,7 +257,7 @@ TEST_CASE("a token is seen in a shared directory only, and leaves nothing behind
     const SharedToken token(folder / "a/b", ".doctor-1");
     CHECK(LookForToken(folder / "a/b", ".doctor-1", "p1") == "");
     CHECK(std::filesystem::exists(folder / "a/b/.doctor-1/p1"));
-    CHECK_THAT(LookForToken(folder / "elsewhere", ".doctor-1", "p1"), Contains("not there"));
+    CHECK_THAT(LookForToken(folder / "elsewhere", ".doctor-1", "p1"), Contains("is missing"));
   }
   CHECK(!std::filesystem::exists(folder / "a"));
   std::filesystem::create_directory(folder / "kept");
@@ -293,7 +293,7 @@ TEST_CASE("what troupe node refuses is a failure: no key, nobody says where node
   const TwoNodes two;
   CHECK(Examine(two.Arguments("1/2")).exit_code == 0);
   RequireOnlyFailure(Examine(two.Arguments("1/2", "")), "ports",
-                     "nothing says where process 0 listens");
+                     "the address of process 0 is not given");
   const Outcome no_key = Examine(
       {"--set", "cluster.nodes=2", "--set", "cluster.join=127.0.0.1:7420", "--node", "1/2"});
   RequireOnlyFailure(no_key, "key", "no run key given");
@@ -309,9 +309,9 @@ TEST_CASE("the doctor guesses which node this is only where nothing says it, and
                       "[[cluster.nodes]]\naddress = \"127.0.0.1\"\ndevices = 4\n");
   const Outcome guessed = RunTroupe({"doctor", file, "--key-file", two.key()});
   CHECK_THAT(LineOf(guessed, "warning", "node"),
-             Contains("nothing says which of n0, n1 this is; guessed n1, whose address in "
+             Contains("not known which of n0, n1 this is; guessed n1, whose address in "
                       "cluster.nodes is this machine's\n") &&
-                 Contains("-> `troupe node` does not guess: give it --node I/N"));
+                 Contains("-> `troupe node` does not guess: pass --node I/N"));
   CHECK_THAT(guessed.out, Contains("8 ranks in 2 processes (n0, n1); here: 4 ranks, in n1\n"));
   CHECK(RunTroupe({"node", file, "--key-file", two.key()}).exit_code == 2);
   const Outcome said = RunTroupe({"doctor", file, "--key-file", two.key(), "--node", "1/2"});

@@ -1,5 +1,5 @@
 // The shorter names of a run directory.
-#include "cli/find_run.hpp"
+#include "app/find_run.hpp"
 
 #include <filesystem>
 

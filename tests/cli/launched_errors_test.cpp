@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/progress.hpp"
+#include "app/progress.hpp"
 #include "tests/cli/run_folder.hpp"
 
 namespace troupe {
@@ -38,7 +38,7 @@ double SecondsOf(const std::string& run) {
 
 }  // namespace
 
-TEST_CASE("processes are not restarted when nobody reads their output", "[cli]") {
+TEST_CASE("processes are not restarted when their output is closed", "[cli]") {
   const RunFolder folder;
   ProcessOptions options;
   options.stop_reading_at = "step 1/";
@@ -47,7 +47,7 @@ TEST_CASE("processes are not restarted when nobody reads their output", "[cli]")
   INFO(outcome.err);
   CHECK(outcome.exit_code == 1);
   REQUIRE(!LinesOf(outcome.err).empty());
-  CHECK(LinesOf(outcome.err).back() == "troupe: nobody reads the output of n0 any more");
+  CHECK(LinesOf(outcome.err).back() == "troupe: the output of n0 was closed by its reader");
   CHECK_THAT(outcome.err, !Contains("restarting"));
 }
 

@@ -141,6 +141,7 @@ void Listen(Descriptor& out, Descriptor& err, pid_t child, ProcessOptions option
       std::this_thread::sleep_for(kNextRequest);
       kill(child, SIGINT);
     }
+    if (Happens(options.call_at, outcome.out)) options.call();
     if (Happens(options.kill_child_at, outcome.out)) kill(YoungestChildOf(child), SIGKILL);
     if (Happens(options.stop_reading_at, outcome.out)) {
       out.Close();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,9 @@ struct ProcessOptions {
   std::string interrupt_again_at;  ///< complaints: Ctrl-C once more, 0.6 s later
   std::string stop_reading_at;     ///< output: its reader is gone
   std::string kill_child_at;       ///< output: its youngest child is killed
-  std::string working_directory;   ///< empty = the test's own
+  std::string call_at;             ///< output: `call` is called
+  std::function<void()> call;
+  std::string working_directory;  ///< empty = the test's own
 };
 
 struct Outcome {

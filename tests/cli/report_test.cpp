@@ -6,8 +6,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/run_facts.hpp"
-#include "cli/run_metrics.hpp"
+#include "app/run_facts.hpp"
+#include "app/run_metrics.hpp"
 #include "tests/cli/run_folder.hpp"
 #include "tests/data/scratch_folder.hpp"
 #include "trace/analyze/table.hpp"

@@ -1,6 +1,6 @@
 // A run that was interrupted resumes where its checkpoint was saved, with the numbers of one that
 // was not.
-#include "cli/resume.hpp"
+#include "app/resume.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -8,8 +8,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/find_run.hpp"
-#include "cli/run_directory.hpp"
+#include "app/find_run.hpp"
+#include "app/run_directory.hpp"
 #include "configs/loader.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"

@@ -5,8 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/cli/process.hpp"
-#include "tests/data/scratch_folder.hpp"
+#include "tests/cli/run_folder.hpp"
 
 namespace troupe {
 namespace {
@@ -87,6 +86,31 @@ TEST_CASE("where no sum changes its order, processes do not change a bit", "[cli
   REQUIRE(weights.size() == 3);
   CHECK(weights[0] == weights[1]);
   CHECK(weights[0] == weights[2]);
+}
+
+TEST_CASE("a job keeps the configuration it was started with when its file changes", "[cli]") {
+  const RunFolder folder;
+  const std::string config = folder / "run.toml";
+  // A key without effect, for a warning that names the file.
+  std::ofstream(config) << "extends = [\""
+                        << std::filesystem::absolute("configs/shapes.toml").string()
+                        << "\"]\n[run]\ntf32 = true\n";
+  auto arguments = folder.Arguments("train", config, {"run.steps=30", "checkpoint.every=2"});
+  arguments.insert(arguments.end(), {"--local", "2", "--restarts", "1"});
+  ProcessOptions options;
+  // Before the restart, whose processes would read it.
+  options.call_at = "step 1/";
+  options.call = [&] { std::ofstream(config) << "this is no TOML\n"; };
+  options.kill_child_at = "step 5/";
+  const Outcome outcome = RunTroupe(arguments, options);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.find("restarting after step ") != std::string::npos);
+  CHECK(outcome.out.find("step 30/30") != std::string::npos);
+  const std::string remark = "warning: " + config + ":3:8: run.tf32: has no effect";
+  const std::size_t warned = outcome.err.find(remark);
+  REQUIRE(warned != std::string::npos);
+  CHECK(outcome.err.find(remark, warned + 1) == std::string::npos);
 }
 
 }  // namespace troupe

@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/find_run.hpp"
+#include "app/find_run.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
 

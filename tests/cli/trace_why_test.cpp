@@ -139,7 +139,7 @@ TEST_CASE("trace why uses the waits of a stalled run, of its last start", "[cli]
   const std::string run = folder.Runs().at(0);
   REQUIRE(std::filesystem::exists(run + "/trace/waits.json"));
   const std::string first = WhyOf(run);
-  CHECK_THAT(first, Catch::StartsWith("the run stalled; who waited for whom:\n"));
+  CHECK_THAT(first, Catch::StartsWith("the run stalled; the chain of waits:\n"));
   CHECK_THAT(first, Catch::Contains(" microbatch 11 ") && Catch::Contains(" (step 6 mb 1)\n"));
   CHECK_THAT(RootIn(first), Catch::StartsWith("stage language.s1 dp0 waits for the activation of "
                                               "microbatch 11 from stage language.s0 dp0") &&
@@ -166,8 +166,8 @@ TEST_CASE("waits that cannot be read are named, and the trace is asked instead",
   const std::string whole = BytesOf(waits);
   REQUIRE(whole.size() > 200);
   const std::vector<std::pair<std::string, std::string>> trials = {
-      {"[]", "expected who waits for what, nobody is in it"},
-      {"{}", "expected an array of who waits for what, got an object"},
+      {"[]", "expected waits, got an empty array"},
+      {"{}", "expected an array of waits, got an object"},
       {"", "expected JSON, the file is empty"},
       {whole.substr(0, whole.size() / 2), "expected JSON, it ends in the middle"},
       {"[1]", "actor 0: expected an object, got a number"},
@@ -182,7 +182,7 @@ TEST_CASE("waits that cannot be read are named, and the trace is asked instead",
   // What a process was asked for is used as long as nothing better is there.
   std::filesystem::remove(waits);
   std::ofstream(run + "/trace/waits-asked.json", std::ios::binary) << whole;
-  CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1; who waited for whom"));
+  CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1; the chain of waits"));
   std::ofstream(run + "/trace/waits-asked.json", std::ios::binary) << "[[]]";
   CHECK_THAT(WhyOf(run), Catch::Contains("waits-asked.json: actor 0: expected an object, got an "
                                          "array; what follows is from the trace alone\n"));
@@ -196,7 +196,7 @@ TEST_CASE("what a process was asked for is shown until the run has ended well", 
   CHECK_THAT(WhyOf(run), !Catch::Contains("asked by SIGUSR1"));
   // A process that was stopped and resumes leaves nothing open in the trace.
   std::filesystem::remove(run + "/weights.safetensors");
-  CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1; who waited for whom"));
+  CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1; the chain of waits"));
 }
 
 TEST_CASE("the time of a checkpoint is named wherever the time of its step is", "[cli]") {

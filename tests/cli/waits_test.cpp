@@ -26,8 +26,8 @@ std::string WithWait(const std::string& member) {
 
 TEST_CASE("waits are read as they were written", "[cli]") {
   const std::vector<ActorWaits> written = {
-      {"stage a", "n1", true, {{"gradient", "microbatch", 3, "stage b", true, "x"}}, {}},
-      {"stage b", "", false, {}, {{"report", 2, "director"}}}};
+      {"stage a", "n1", true, {{"gradient", "microbatch", 3, "stage b", 7, "Activation"}}, {}},
+      {"stage b", "", false, {}, {{"director", 2}}}};
   const auto read = ParseWaits(ToJson(written));
   CHECK(ToJson(read) == ToJson(written));
   REQUIRE(read.size() == 2);
@@ -36,7 +36,7 @@ TEST_CASE("waits are read as they were written", "[cli]") {
 }
 
 TEST_CASE("waits of another form are refused with their place", "[cli]") {
-  CHECK(Problem("null") == "expected an array of who waits for what, got null");
+  CHECK(Problem("null") == "expected an array of waits, got null");
   CHECK(Problem("[null]") == "actor 0: expected an object, got null");
   CHECK(Problem("[{}]") == "actor 0: there is no \"who\"");
   CHECK(Problem(R"([{"who":"a"},{"who":"b","busy":1}])") ==
@@ -47,15 +47,17 @@ TEST_CASE("waits of another form are refused with their place", "[cli]") {
         "actor 0, debt 0: expected an object, got a string");
   CHECK(Problem(WithWait(R"("number":1.5)")) ==
         "actor 0, wait 1: \"number\": expected a whole number, got a number");
+  CHECK(Problem(WithWait(R"("request":-1)")) ==
+        "actor 0, wait 1: \"request\": expected a count, got a number");
   CHECK(Problem(WithWait(R"("whom":[])")) ==
         "actor 0, wait 1: \"whom\": expected a string, got an array");
-  CHECK(Problem("[{\"who\":\"a\"}] x") == "expected JSON, byte 15 is none");
+  CHECK(Problem("[{\"who\":\"a\"}] x") == "expected JSON, byte 15 is malformed");
   CHECK(Problem(std::string(1 << 20, '[')) == "expected JSON, it ends in the middle");
 }
 
 TEST_CASE("no part of a file of waits and no other byte in it crashes the reader", "[cli]") {
   const std::string whole =
-      ToJson({{"a", "n1", true, {{"g", "m", 3, "b", true, "x"}}, {{"r", 1, "b"}}}});
+      ToJson({{"a", "n1", true, {{"g", "m", 3, "b", 7, "x", true}}, {{"b", 1}}}});
   for (std::size_t i = 0; i < whole.size(); ++i) {
     Problem(whole.substr(0, i));
     for (const char byte : {'\0', '\xff', '"', '9', '{', ']'}) {

@@ -144,7 +144,7 @@ TEST_CASE("with no source a single process is itself, and several are told what 
   CHECK(Chosen({{"SLURM_JOB_ID", "17"}, {"HOSTNAME", "n3"}}, {}, Nodes(1)) == "0/1 from the plan");
   CHECK(Chosen({}) ==
         kFourPlanned +
-            ", and nothing says which of them this is; expected --node I/N, TROUPE_NODE=I/N, or a "
+            ", but the number of this one is not given; expected --node I/N, TROUPE_NODE=I/N, or a "
             "launcher's SLURM_PROCID/SLURM_NTASKS (in a step), "
             "OMPI_COMM_WORLD_RANK/OMPI_COMM_WORLD_SIZE, PMI_RANK/PMI_SIZE, "
             "GROUP_RANK/GROUP_WORLD_SIZE, RANK/WORLD_SIZE or "
@@ -156,7 +156,7 @@ TEST_CASE("Slurm counts inside a step only, since its batch script is no task") 
   batch.erase("SLURM_STEP_ID");
   CHECK(Chosen(batch, "3/4") == "3/4 from --node");
   CHECK(Chosen(batch, {}, Nodes(1)) == "0/1 from the plan");
-  CHECK_THAT(Chosen(batch), Catch::Contains("nothing says which of them this is"));
+  CHECK_THAT(Chosen(batch), Catch::Contains("the number of this one is not given"));
 }
 
 TEST_CASE("a job with a process per device may be launched per process or per node") {

@@ -60,14 +60,14 @@ TEST_CASE("a number that is taken twice is named with both who say it") {
   Hello other = Of(1);
   other.pid = 7;
   CHECK(Mismatch({From(Of(1)), From(other)}) ==
-        "two say that they are process 1: n1 (10.0.0.2, pid 101) and n1 (10.0.0.2, pid 7)");
+        "two processes joined as process 1: n1 (10.0.0.2, pid 101) and n1 (10.0.0.2, pid 7)");
   CHECK(Mismatch({From(Of(0))}) ==
-        "two say that they are process 0: n0 and n0 (10.0.0.1, pid 100)");
+        "two processes joined as process 0: n0 and n0 (10.0.0.1, pid 100)");
 }
 
 TEST_CASE("another number of processes is named before what follows from it") {
   Hello other = Of(3);
   other.num_processes = 4;
   CHECK(Mismatch({From(other)}) == "n3 (10.0.0.4) expects 4 processes, n0 3");
-  CHECK(Mismatch({From(Of(3))}) == "n3 (10.0.0.4) says that it is process 3, expected 0 to 2");
+  CHECK(Mismatch({From(Of(3))}) == "n3 (10.0.0.4) joined as process 3, expected 0 to 2");
 }

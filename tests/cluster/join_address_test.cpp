@@ -59,7 +59,8 @@ TEST_CASE("the first source in the documented order says where to join") {
 
 TEST_CASE("with no source there is an error and no guess") {
   const std::string expected =
-      "nothing says where process 0 listens; expected --join HOST:PORT, TROUPE_JOIN, cluster.join, "
+      "the address of process 0 is not given; expected --join HOST:PORT, TROUPE_JOIN, "
+      "cluster.join, "
       "MASTER_ADDR and MASTER_PORT, SLURM_STEP_NODELIST, SLURM_JOB_NODELIST or the address of the "
       "first of cluster.nodes";
   CHECK(Chosen({}) == expected);

@@ -215,8 +215,8 @@ TEST_CASE("a process with few places meets, if later, and says how many it has")
   meeting.Start(1);
   for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == "");
   CHECK(meeting.said()[0] ==
-        "n0: n0: the limit of open files (ulimit -n), 64, leaves room for 16 connections of "
-        "strangers at a time: more of them can delay the meeting; raise it to 1560");
+        "n0: n0: the limit of open files (ulimit -n), 64, leaves room for 16 unauthenticated "
+        "connections at a time: more of them can delay the meeting; raise it to 1560");
 }
 
 TEST_CASE("the first refusal is said at once, all of them at the end") {

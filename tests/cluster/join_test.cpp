@@ -132,14 +132,14 @@ TEST_CASE("who is missing is named to everybody who is there") {
   meeting.Start(1);
   for (const Outcome& outcome : meeting.Finish())
     CHECK(outcome.error ==
-          "n2, n3.d1 did not join within 0.6 s (" + ToString(meeting.seed()) + " heard of n1)");
+          "n2, n3.d1 did not join within 0.6 s (joined at " + ToString(meeting.seed()) + ": n1)");
 }
 
 TEST_CASE("a process 0 that nobody finds says so, and so does a member that does not find it") {
   Meeting meeting(2, 300ms);
   meeting.Start(0);
   CHECK(meeting.Finish()[0].error ==
-        "n1 did not join within 0.3 s (" + ToString(meeting.seed()) + " heard of nobody)");
+        "n1 did not join within 0.3 s (joined at " + ToString(meeting.seed()) + ": none)");
   Meeting other(2, 300ms);
   const Address address = Socket::Listen({"127.0.0.1", 0}).local_address();
   other.Start(1, [&](JoinOptions& options) { options.seed = address; });
@@ -199,7 +199,7 @@ TEST_CASE("a second process with the same number is refused, and the job goes on
       },
       meeting.key());
   const std::string text =
-      "n1 is here already (127.0.0.1, pid 101): two processes were started as n1";
+      "n1 has already joined (127.0.0.1, pid 101): two processes were started as n1";
   CHECK(too_many.Finish()[0].error == text);
   CHECK(meeting.said() == std::vector<std::string>{
                               "n0: " + text + "; the second one (127.0.0.1, pid 7) was refused"});
@@ -240,7 +240,7 @@ TEST_CASE("a number that is taken twice is an error as long as another is missin
   meeting.Start(1);
   meeting.Start(1, [](JoinOptions& options) { options.self.pid = 7; });
   for (const Outcome& outcome : meeting.Finish())
-    CHECK_THAT(outcome.error, Contains("two say that they are process 1: n1 (127.0.0.1, pid "));
+    CHECK_THAT(outcome.error, Contains("two processes joined as process 1: n1 (127.0.0.1, pid "));
 }
 
 TEST_CASE("another key is told to the one who has it, and does not end the job") {

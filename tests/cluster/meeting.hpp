@@ -59,7 +59,7 @@ class Meeting {
     JoinOptions options = Options(process);
     if (process == 0 && seed_.port == 0) options.seed = {"127.0.0.1", 0};
     if (change) change(options);
-    options.say = [this, name = options.self.name](const std::string& line) {
+    options.print = [this, name = options.self.name](const std::string& line) {
       const std::lock_guard lock(mutex_);
       said_.push_back(name + ": " + line);
     };

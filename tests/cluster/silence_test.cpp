@@ -139,8 +139,8 @@ TEST_CASE("every loss has its own words") {
         "n2: packets come from its host, but ours have not reached it for 4.0 s (network cut in "
         "one direction)");
   CHECK(LargePacketsLine("n2", {"10.0.0.1", 4000}, {"10.0.0.2", 5000}, 1448, kOptions) ==
-        "n2: heartbeats pass, but the connection from 10.0.0.1:4000 to 10.0.0.2:5000 has taken "
-        "nothing for 4.0 s: does the path drop packets with 1448 bytes of data (MTU)?");
+        "n2: heartbeats pass, but the connection from 10.0.0.1:4000 to 10.0.0.2:5000 has "
+        "delivered nothing for 4.0 s: does the path drop packets with 1448 bytes of data (MTU)?");
   CHECK(StoppedLine("n2", kOptions) ==
         "n2: it is stopped: its host answers, but the process has been silent for 4.0 s");
   CHECK(CutOffLine({"n0", "n1", "n3"}) == "n0, n1, n3: none of them answers: this node is cut off");

@@ -136,7 +136,7 @@ TEST_CASE("who shows no certificate, or one that has expired, is refused") {
                       expired ? std::optional(authority.Issue("n2", -60s)) : std::nullopt));
     CHECK_THAT(accepted.get().error,
                Contains("n2 (127.0.0.1): TLS handshake failed: ") &&
-                   Contains(expired ? "its certificate expired" : "it shows no certificate"));
+                   Contains(expired ? "its certificate expired" : "it presented no certificate"));
     CHECK(steady_clock::now() - began < 2s);
   }
 }
@@ -188,8 +188,8 @@ TEST_CASE("who proved another run key on the connection is not the one at its ot
       CHECK(first.problem() == "");
       CHECK(second.problem() == "");
     } else {
-      CHECK_THAT(first.problem(), Contains("n0") && Contains("somebody in between?"));
-      CHECK_THAT(second.problem(), Contains("n2") && Contains("somebody in between?"));
+      CHECK_THAT(first.problem(), Contains("n0") && Contains("man in the middle?"));
+      CHECK_THAT(second.problem(), Contains("n2") && Contains("man in the middle?"));
       CHECK_FALSE(first.lost());
     }
   }

@@ -175,9 +175,9 @@ TEST_CASE("a process that does not speak while its host answers is suspected, th
   // When it goes on, it reads that it has been given up.
   Log other;
   const auto far = WatchOne(0, std::move(wire.far), other);
-  CHECK(other.Wait(1) == std::vector<std::string>{
-                             "killed: n0: it has given this process up, which did not answer for "
-                             "too long (stopped, cut off?)"});
+  CHECK(other.Wait(1) ==
+        std::vector<std::string>{"killed: n0: it gave up on this process, which did not answer for "
+                                 "too long (stopped, cut off?)"});
 }
 
 TEST_CASE("a host that acknowledges nothing has vanished") {
@@ -268,7 +268,7 @@ TEST_CASE("what is no heartbeat, or out of turn, ends the connection") {
     }
     const auto lines = log.Wait(1);
     REQUIRE(lines.size() == 1);
-    CHECK_THAT(lines[0], Contains("killed: n1: it sent what is not a heartbeat (") &&
+    CHECK_THAT(lines[0], Contains("killed: n1: it sent something other than a heartbeat (") &&
                              Contains(out_of_turn ? "expected heartbeat 0, got 1" : "not a"));
   }
 }

@@ -77,9 +77,9 @@ static std::string KeySection() {
     }
     text += RowsOf(
         table, [](KindSet kinds) { return !IsOfOneKind(kinds); }, kEveryKind);
-    for (std::size_t kind = 0; kind < KindWords().size(); ++kind) {
-      text += "\n#### kind = \"" + KindWords()[kind] + "\"\n";
-      text += RowsOf(table, IsOfOneKind, Only(static_cast<ModuleKind>(kind)));
+    for (const ModuleKind* kind : Kinds()) {
+      text += "\n#### kind = \"" + std::string(kind->word) + "\"\n";
+      text += RowsOf(table, IsOfOneKind, Only(*kind));
     }
   }
   return text;

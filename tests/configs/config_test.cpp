@@ -2,6 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "kinds/llama.hpp"
+#include "kinds/synthetic.hpp"
+#include "kinds/vit.hpp"
+
 namespace troupe {
 
 /// a -> b -> c, with a on b's ranks in another order and c elsewhere.
@@ -52,16 +56,21 @@ TEST_CASE("a window is the whole round or at most the round") {
   CHECK(WindowOf(config, 3) == 3);
 }
 
-TEST_CASE("the hidden size is that of the module's kind") {
+TEST_CASE("a module is of one kind at a time, and a value") {
   ModuleConfig module;
-  module.vit.hidden = 3;
-  module.llama.hidden = 5;
-  module.synthetic.hidden = 7;
-  CHECK(HiddenSize(module) == 7);
-  module.kind = ModuleKind::kVit;
-  CHECK(HiddenSize(module) == 3);
-  module.kind = ModuleKind::kLlama;
-  CHECK(HiddenSize(module) == 5);
+  CHECK(&module.model.kind() == &kSynthetic);
+  VitConfig vit;
+  vit.hidden = 3;
+  module.model = vit;
+  CHECK(module.model->row_width() == 3);
+  CHECK_THROWS_AS(module.As<LlamaConfig>(), std::bad_cast);
+  ModuleConfig copy = module;
+  CHECK(copy == module);
+  copy.As<VitConfig>().hidden = 4;
+  CHECK(module.model->row_width() == 3);
+  CHECK(copy != module);
+  copy.model = LlamaConfig();
+  CHECK(copy != module);
 }
 
 }  // namespace troupe

@@ -8,6 +8,8 @@
 #include <catch2/catch.hpp>
 
 #include "configs/checks.hpp"
+#include "kinds/llama.hpp"
+#include "kinds/vit.hpp"
 
 namespace troupe {
 
@@ -85,15 +87,15 @@ TEST_CASE("every value of the example arrives in its field") {
   CHECK(config.modules[0].name == "vision");
   CHECK(config.modules[0].ranks == std::vector{4, 5, 6, 7});
   CHECK(config.modules[0].layout == Layout{.dp = 4});
-  CHECK(config.modules[0].vit.feature_layer == -2);
-  CHECK(config.modules[0].vit.built_layers() == 3);
-  CHECK(config.modules[0].vit.mlp_hidden == 256);
+  CHECK(config.modules[0].As<VitConfig>().feature_layer == -2);
+  CHECK(config.modules[0].As<VitConfig>().built_layers() == 3);
+  CHECK(config.modules[0].As<VitConfig>().mlp_hidden == 256);
   CHECK(config.modules[0].input->placeholder == "<image>");
   CHECK(config.modules[0].optimizer.learning_rate == 1e-3);
   CHECK_FALSE(config.modules[0].optimizer.weight_decay);
   CHECK(config.modules[1].layout == Layout{.tp = 2, .pp = 2});
-  CHECK(config.modules[1].llama.kv_heads == 2);
-  CHECK(config.modules[1].llama.mlp_hidden == 192);
+  CHECK(config.modules[1].As<LlamaConfig>().kv_heads == 2);
+  CHECK(config.modules[1].As<LlamaConfig>().mlp_hidden == 192);
   CHECK(config.modules[1].layers_per_stage.empty());
   REQUIRE(config.edges.size() == 1);
   CHECK(config.edges[0].through->hidden == 128);
@@ -302,7 +304,7 @@ TEST_CASE("a file that cannot be read is named") {
   CHECK(ErrorsOf("configs/nope.toml") ==
         "configs/nope.toml: cannot be read: No such file or directory");
   CHECK(ErrorsOf("configs") == "configs: expected a file, got a directory");
-  CHECK(ErrorsOf("/dev/zero") == "/dev/zero: expected a file, got something that is none");
+  CHECK(ErrorsOf("/dev/zero") == "/dev/zero: expected a regular file");
 }
 
 TEST_CASE("more modules or layers than any model has are refused before they are looked at") {

@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "configs/loader.hpp"
+#include "kinds/llama.hpp"
+#include "kinds/vit.hpp"
 
 namespace troupe {
 
@@ -60,15 +62,16 @@ TEST_CASE(
 
 TEST_CASE("sizes that nobody wrote follow from others") {
   const Config minimal = LoadConfig("configs/minimal.toml").config;
-  CHECK(minimal.modules[0].vit.mlp_hidden == 256);
+  CHECK(minimal.modules[0].As<VitConfig>().mlp_hidden == 256);
   CHECK(minimal.modules[0].input == InputConfig{"image", "<image>"});
-  CHECK(minimal.modules[1].llama.kv_heads == 4);
-  CHECK(minimal.modules[1].llama.mlp_hidden == 256);
+  CHECK(minimal.modules[1].As<LlamaConfig>().kv_heads == 4);
+  CHECK(minimal.modules[1].As<LlamaConfig>().mlp_hidden == 256);
   const auto mlp = [](const std::string& hidden) {
     return LoadConfig("configs/minimal.toml",
                       {"modules.language.hidden=" + hidden, "modules.vision.hidden=" + hidden})
         .config.modules[1]
-        .llama.mlp_hidden;
+        .As<LlamaConfig>()
+        .mlp_hidden;
   };
   CHECK(mlp("4096") == 11008);  // Llama 2 7B
   CHECK(mlp("5120") == 13824);  // Llama 2 13B

@@ -208,17 +208,19 @@ TEST_CASE("an image of the right size is not touched, and extreme ones are resiz
 TEST_CASE("pixels are normalised per channel, channels outermost", "[data]") {
   const Image image{2, 2, {255, 0, 0, 0, 255, 0, 0, 0, 255, 51, 102, 204}};
   std::vector<float> output(12);
-  ToClipPixels(image, 2, output);
+  const ImageField::Normalisation values = {{0.5, 0.25, 0.125}, {0.5, 0.75, 0.25}};
+  ToPixels(image, 2, values, output);
   const auto normal = [](double value, double mean, double deviation) {
     return Approx((value / 255 - mean) / deviation).epsilon(1e-6);
   };
-  CHECK(output[0] == normal(255, 0.48145466, 0.26862954));
-  CHECK(output[3] == normal(51, 0.48145466, 0.26862954));
-  CHECK(output[4 + 1] == normal(255, 0.4578275, 0.26130258));
-  CHECK(output[4 + 3] == normal(102, 0.4578275, 0.26130258));
-  CHECK(output[8 + 2] == normal(255, 0.40821073, 0.27577711));
-  CHECK(output[8 + 3] == normal(204, 0.40821073, 0.27577711));
-  CHECK_THROWS_WITH(ToClipPixels(image, 3, output), "image: expected room for 27 numbers, got 12");
+  CHECK(output[0] == normal(255, 0.5, 0.5));
+  CHECK(output[3] == normal(51, 0.5, 0.5));
+  CHECK(output[4 + 1] == normal(255, 0.25, 0.75));
+  CHECK(output[4 + 3] == normal(102, 0.25, 0.75));
+  CHECK(output[8 + 2] == normal(255, 0.125, 0.25));
+  CHECK(output[8 + 3] == normal(204, 0.125, 0.25));
+  CHECK_THROWS_WITH(ToPixels(image, 3, values, output),
+                    "image: expected room for 27 numbers, got 12");
 }
 
 }  // namespace

@@ -10,11 +10,11 @@
 namespace troupe {
 namespace {
 
-const std::vector<InputConfig> kOneEncoder = {{"image", "<image>"}};
-const std::vector<InputConfig> kTwoEncoders = {{"image", "<image>"}, {"detail", "<detail>"}};
+const std::vector<RowField> kOneEncoder = {{"image", "<image>"}};
+const std::vector<RowField> kTwoEncoders = {{"image", "<image>"}, {"detail", "<detail>"}};
 
 /// The only row of a list; its fault is thrown.
-LlavaRow RowOf(const std::string& row, const std::vector<InputConfig>& encoders = kOneEncoder) {
+LlavaRow RowOf(const std::string& row, const std::vector<RowField>& encoders = kOneEncoder) {
   const ScratchFolder folder;
   const LlavaSet set = ReadLlava(folder.Write("set.json", "[" + row + "]"), encoders);
   if (!set.faults.empty()) throw std::runtime_error(set.faults.front().reason);
@@ -35,7 +35,7 @@ TEST_CASE("messages with text or parts are rows like conversations", "[data]") {
       {"role": "system", "content": "Be short."},
       {"role": "user", "content": "<image>What?"}, {"role": "assistant", "content": "a cat"}]})");
   CHECK(Show(text) == "Q: Be short. | Q: <image>What? | A: a cat");
-  CHECK(text.images[0] == std::vector<std::string>{"a.png"});
+  CHECK(text.files[0] == std::vector<std::string>{"a.png"});
   CHECK(text.id.empty());
 
   const LlavaRow parts = RowOf(R"({"id": 7, "messages": [
@@ -44,18 +44,18 @@ TEST_CASE("messages with text or parts are rows like conversations", "[data]") {
                                    {"type": "image", "image": "b/c.png"}]},
       {"role": "assistant", "content": [{"type": "text", "text": "both"}]}]})");
   CHECK(Show(parts) == "Q: <image> or <image> | A: both");
-  CHECK(parts.images[0] == std::vector<std::string>{"a.png", "b/c.png"});
+  CHECK(parts.files[0] == std::vector<std::string>{"a.png", "b/c.png"});
   CHECK(parts.id == "7");
 
   const LlavaRow apart = RowOf(R"({"image": ["a.png"], "messages": [
       {"role": "user", "content": [{"type": "image"}]}, {"role": "assistant", "content": "yes"}]})");
-  CHECK(apart.images[0] == std::vector<std::string>{"a.png"});
+  CHECK(apart.files[0] == std::vector<std::string>{"a.png"});
 }
 
 TEST_CASE("an image with a caption is a question without words and its answer", "[data]") {
   const LlavaRow row = RowOf(R"({"image": "a.png", "caption": "a cat"})");
   CHECK(Show(row) == "Q: <image> | A: a cat");
-  CHECK(row.images[0] == std::vector<std::string>{"a.png"});
+  CHECK(row.files[0] == std::vector<std::string>{"a.png"});
   CHECK_THROWS_WITH(RowOf(R"({"caption": "a cat"})"),
                     "image: the number of files and of placeholders must be the same, got 0 in the "
                     "field and 1 times \"<image>\" in the text");
@@ -71,6 +71,24 @@ TEST_CASE("what does not say which encoder it is for is refused", "[data]") {
                         {"type": "image", "image": "a.png"}]}]})",
                           kTwoEncoders),
                     "a part of type \"image\"" + advice);
+}
+
+TEST_CASE("image parts are for the one encoder that reads images", "[data]") {
+  const std::vector<RowField> fields = {{"sound", "<sound>", "sound"}, {"image", "<image>"}};
+  const LlavaRow row = RowOf(R"({"sound": "a.wav", "messages": [
+      {"role": "user", "content": [{"type": "text", "text": "<sound>"},
+                                   {"type": "image", "image": "a.png"}]},
+      {"role": "assistant", "content": "a cat"}]})",
+                             fields);
+  CHECK(Show(row) == "Q: <sound><image> | A: a cat");
+  CHECK(row.files == std::vector<std::vector<std::string>>{{"a.wav"}, {"a.png"}});
+  CHECK_THROWS_WITH(
+      RowOf(R"({"messages": [{"role": "user", "content": [{"type": "image"}]}]})", {fields[0]}),
+      "a part of type \"image\" needs a model with one encoder of images, this one "
+      "has 0: use \"conversations\" with a placeholder per encoder");
+  CHECK_THROWS_WITH(RowOf(R"({"sound": "/a.wav", "caption": "a"})", {fields[0]}),
+                    "sound: expected a relative path, got the absolute one \"/a.wav\": sounds lie "
+                    "below the list's folder; a link to theirs may lie there");
 }
 
 TEST_CASE("parts and roles that are not known are refused by name", "[data]") {

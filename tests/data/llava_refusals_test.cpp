@@ -39,8 +39,8 @@ TEST_CASE("rows whose images cannot be used stop a run before its first step, al
   const std::string gone = config.data.train +
                            ": row 10 (id \"r10\"): " + (data.folder() / "10_0.png") +
                            ": no such file";
-  CHECK_THROWS_WITH(LlavaSource(config, ImageDepth::kHeader), gone);
-  CHECK_THROWS_WITH(LlavaSource(config, ImageDepth::kDecode),
+  CHECK_THROWS_WITH(LlavaSource(config, FileDepth::kHeader), gone);
+  CHECK_THROWS_WITH(LlavaSource(config, FileDepth::kDecode),
                     Catch::Contains("row 4 (id \"r4\"): ") && Catch::EndsWith("\n" + gone));
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("skipped rows are replaced by the next one, the same on every replica"
   const DataSet data;
   SpoilImages(data);
   std::filesystem::remove(data.folder() / "13_0.png");  // row 0 of the held-out file
-  LlavaSource source(Disjoint(data), ImageDepth::kDecode, {.skip = true});
+  LlavaSource source(Disjoint(data), FileDepth::kDecode, {.skip = true});
   CHECK(source.SkippedText() == "4, 10 of data.train, 0 of data.held_out");
   REQUIRE(source.skipped_lines().size() == 4);
   CHECK(source.skipped_lines()[3] ==
@@ -73,7 +73,7 @@ TEST_CASE("skipped rows are replaced by the next one, the same on every replica"
       }
       for (const int dp : {0, 1, 2}) {
         const auto inputs = source.Load("vision", dp, TrainRound(step), unit);
-        const auto part = Greys(inputs->images.at("vision"));
+        const auto part = Greys(inputs->fields.at("vision"));
         greys.insert(greys.end(), part.begin(), part.end());
       }
       const std::vector<int> expected(rows.begin() + unit * 4, rows.begin() + unit * 4 + 4);
@@ -89,16 +89,16 @@ TEST_CASE("more rows than data.skip_limit are not skipped", "[data]") {
   const DataSet data;
   SpoilImages(data);
   const Config config = Disjoint(data);
-  CHECK_THROWS_WITH(LlavaSource(config, ImageDepth::kDecode, {.skip = true, .skip_limit = 1}),
+  CHECK_THROWS_WITH(LlavaSource(config, FileDepth::kDecode, {.skip = true, .skip_limit = 1}),
                     Catch::EndsWith("\ndata.skip_limit: more than 1 rows cannot be used; `troupe "
                                     "data check` lists all"));
-  CHECK_NOTHROW(LlavaSource(config, ImageDepth::kDecode, {.skip = true, .skip_limit = 2}));
+  CHECK_NOTHROW(LlavaSource(config, FileDepth::kDecode, {.skip = true, .skip_limit = 2}));
 }
 
 TEST_CASE("a source that cannot be built says why", "[data]") {
   const DataSet data;
   Config config = Disjoint(data);
-  config.modules[1].llama.vocab = 259;
+  config.modules[1].As<LlamaConfig>().vocab = 259;
   CHECK_THROWS_WITH(LlavaSource(config),
                     "modules.language.vocab: expected at least 260 for tokenizer \"bytes\" with 1 "
                     "placeholders, got 259");
@@ -110,7 +110,7 @@ TEST_CASE("a source that cannot be built says why", "[data]") {
   config.data.held_out = "none.json";
   CHECK_THROWS_WITH(LlavaSource(config), "none.json: no such file");
   config = Disjoint(data);
-  config.modules[1].llama.context = 5;
+  config.modules[1].As<LlamaConfig>().context = 5;
   CHECK_THROWS_WITH(LlavaSource(config),
                     Catch::StartsWith(config.data.train +
                                       ": row 1 (id \"r1\"): the context of 5 tokens would cut an "
@@ -126,7 +126,7 @@ TEST_CASE("rows without an answer inside the context are refused or counted", "[
            R"("}, {"from": "gpt", "value": "yes"}]})";
   };
   config.data.held_out.clear();
-  config.modules[1].llama.context = 40;
+  config.modules[1].As<LlamaConfig>().context = 40;
   config.data.train = data.folder().Write("long.json", "[" + row("a", question) + "]");
   CHECK_THROWS_WITH(LlavaSource(config),
                     config.data.train +

@@ -10,6 +10,8 @@
 #include "data/image.hpp"
 #include "data/llava_source.hpp"
 #include "data/sample_order.hpp"
+#include "kinds/llama.hpp"
+#include "kinds/vit.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {
@@ -59,24 +61,26 @@ class DataSet {
 inline ModuleConfig Vit(const std::string& name, std::vector<int> ranks, int dp) {
   ModuleConfig module;
   module.name = name;
-  module.kind = ModuleKind::kVit;
   module.layout.dp = dp;
   module.ranks = std::move(ranks);
   module.input = InputConfig{};
-  module.vit.image_size = kImageSize;
-  module.vit.patch_size = 2;
+  VitConfig vit;
+  vit.image_size = kImageSize;
+  vit.patch_size = 2;
+  module.model = vit;
   return module;
 }
 
 inline ModuleConfig Llama(std::vector<int> ranks, int tp, int dp) {
   ModuleConfig module;
   module.name = "language";
-  module.kind = ModuleKind::kLlama;
   module.layout.tp = tp;
   module.layout.dp = dp;
   module.ranks = std::move(ranks);
-  module.llama.vocab = 262;
-  module.llama.context = 200;
+  LlamaConfig llama;
+  llama.vocab = 262;
+  llama.context = 200;
+  module.model = llama;
   return module;
 }
 
@@ -124,10 +128,10 @@ inline std::vector<int> RowsOfText(const Inputs& inputs) {
 }
 
 /// Grey of every image, as DataSet wrote it.
-inline std::vector<int> Greys(const Buffer& images) {
+inline std::vector<int> Greys(const FieldItems& images) {
   std::vector<int> greys;
-  for (std::int64_t i = 0; i < images.num_rows(); ++i) {
-    const float red = images.as<float>()[i * 3 * kImageSize * kImageSize];
+  for (std::int64_t i = 0; i < images.values.num_rows(); ++i) {
+    const float red = images.values.as<float>()[i * 3 * kImageSize * kImageSize];
     greys.push_back(static_cast<int>(std::lround((red * 0.26862954 + 0.48145466) * 255)));
   }
   return greys;

@@ -24,7 +24,7 @@ TEST_CASE("every language replica gets its part of the microbatch, in order", "[
         const RowTable rows = {{2 * dp, 2 * dp + 1}, RowCounts(expected)};
         CHECK(inputs->expected.at("vision") == rows);
         CHECK(inputs->table.samples == rows.samples);
-        CHECK(inputs->images.empty());
+        CHECK(inputs->fields.empty());
       }
     }
   }
@@ -42,7 +42,7 @@ TEST_CASE("a disjoint encoder gets the images of its own part of the microbatch"
       std::vector<int> rows;
       for (const std::int64_t n : samples) rows.push_back(ExpectedRow(1, microbatch * 4 + n));
       CHECK(inputs->table == RowTable{samples, RowCounts(rows)});
-      CHECK(Greys(inputs->images.at("vision")) == GreysOfRows(rows));
+      CHECK(Greys(inputs->fields.at("vision")) == GreysOfRows(rows));
       CHECK_FALSE(inputs->tokens.defined());
     }
   }
@@ -104,7 +104,7 @@ TEST_CASE("a colocated encoder encodes what its own ranks will read, window by w
       }
       table.rows = RowCounts(rows);
       CHECK(inputs->table == table);
-      CHECK(Greys(inputs->images.at("vision")) == GreysOfRows(rows));
+      CHECK(Greys(inputs->fields.at("vision")) == GreysOfRows(rows));
     }
   }
   CHECK_THROWS_WITH(source.Load("vision", 0, TrainRound(0), 2),
@@ -119,7 +119,7 @@ TEST_CASE("an inline encoder's images come with the language model's text", "[da
   for (int dp = 0; dp < 2; ++dp) {
     const auto inputs = source.Load("language", dp, TrainRound(0), 2);
     const auto rows = RowsOfText(*inputs);
-    CHECK(Greys(inputs->images.at("vision")) == GreysOfRows(rows));
+    CHECK(Greys(inputs->fields.at("vision")) == GreysOfRows(rows));
     CHECK(inputs->expected.at("vision").rows == RowCounts(rows));
     CHECK(inputs->positions.at("vision").num_rows() == inputs->expected.at("vision").num_rows());
   }
@@ -141,7 +141,7 @@ TEST_CASE("the whole round is the microbatches one behind the other", "[data]") 
       }
     }
     CHECK(RowsOfText(whole) == rows);
-    CHECK(Greys(whole.images.at("vision")) == GreysOfRows(rows));
+    CHECK(Greys(whole.fields.at("vision")) == GreysOfRows(rows));
     CHECK(whole.expected.at("vision").rows == RowCounts(rows));
     CHECK(whole.positions.at("vision").num_rows() == whole.expected.at("vision").num_rows());
     CHECK(whole.table.samples.back() == round.microbatches * 4 - 1);
@@ -169,7 +169,7 @@ TEST_CASE("an evaluation reads the held-out file in order, empty beyond its end"
   CHECK(empty->tokens.as<std::int64_t>()[0] == 258);
   CHECK(empty->labels.as<std::int64_t>()[0] == -100);
   CHECK(empty->positions.at("vision").shape() == Shape{0});
-  CHECK(source.Load("vision", 2, EvaluationRound(2), 1)->images.at("vision").shape() ==
+  CHECK(source.Load("vision", 2, EvaluationRound(2), 1)->fields.at("vision").values.shape() ==
         Shape{0, 3, kImageSize, kImageSize});
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("two encoders of one field each get their own placeholders", "[data]")
   Config config = Disjoint(data);
   ModuleConfig detail = Vit("detail", {7}, 1);
   detail.input = InputConfig{"detail", "<detail>"};
-  detail.vit.patch_size = 4;  // one row per image
+  detail.As<VitConfig>().patch_size = 4;  // one row per image
   config.modules.insert(config.modules.begin(), detail);
   config.edges.push_back({"detail", "language", std::nullopt, 4});
   config.data.train = detail_file;
@@ -226,8 +226,8 @@ TEST_CASE("two encoders of one field each get their own placeholders", "[data]")
   CHECK(inputs->positions.at("detail").as<std::int64_t>()[1] == 7);
   CHECK(inputs->positions.at("vision").as<std::int64_t>()[0] == 3);
   const Inputs whole = source.LoadWhole(TrainRound(0));
-  CHECK(Greys(whole.images.at("detail")).size() == 24);
-  CHECK(Greys(whole.images.at("vision")).size() == 12);
+  CHECK(Greys(whole.fields.at("detail")).size() == 24);
+  CHECK(Greys(whole.fields.at("vision")).size() == 12);
 }
 
 TEST_CASE("many threads may load at once", "[data]") {

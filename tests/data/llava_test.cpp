@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-const std::vector<InputConfig> kEncoders = {{"image", "<image>"}, {"detail", "<detail>"}};
+const std::vector<RowField> kEncoders = {{"image", "<image>"}, {"detail", "<detail>"}};
 
 /// A row with the members of `fields` in front of a conversation that asks `question`.
 std::string Row(const std::string& fields, const std::string& question) {
@@ -46,11 +46,11 @@ TEST_CASE("a field may hold a path, a list of paths or nothing", "[data]") {
                            Row(R"("id": "four", "image": null, "detail": [])", "none?") + "]");
   REQUIRE(set.rows.size() == 4);
   using Files = std::vector<std::vector<std::string>>;
-  CHECK(set.rows[0].images == Files{{"a.png"}, {}});
-  CHECK(set.rows[1].images == Files{{"b.png", "c/d.png"}, {"e.png"}});
-  CHECK(set.rows[2].images == Files{{}, {}});
+  CHECK(set.rows[0].files == Files{{"a.png"}, {}});
+  CHECK(set.rows[1].files == Files{{"b.png", "c/d.png"}, {"e.png"}});
+  CHECK(set.rows[2].files == Files{{}, {}});
   CHECK(set.rows[2].id == "3");
-  CHECK(set.rows[3].images == Files{{}, {}});
+  CHECK(set.rows[3].files == Files{{}, {}});
   CHECK(set.rows[3].index == 3);
   CHECK(set.rows[1].turns[0].text == "<image><detail> or <image>?");
   CHECK_FALSE(set.rows[1].turns[0].answer);
@@ -61,7 +61,7 @@ TEST_CASE("image paths are relative to the folder of the JSON file", "[data]") {
   const ScratchFolder folder;
   const LlavaSet set =
       ReadText(folder, "[" + Row(R"("id": "a", "image": "images/b.png")", "<image>") + "]");
-  CHECK(set.PathOf(set.rows[0].images[0][0]) == folder / "images/b.png");
+  CHECK(set.PathOf(set.rows[0].files[0][0]) == folder / "images/b.png");
   CHECK(LlavaSet{"set.json", {}}.PathOf("b.png") == "b.png");
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("placeholders count in questions and answers alike", "[data]") {
   const ScratchFolder folder;
   const LlavaSet set = ReadText(folder, R"([{"id": "a", "image": ["a", "b"], "conversations": [
       {"from": "human", "value": "<image>"}, {"from": "gpt", "value": "<image>"}]}])");
-  CHECK(set.rows[0].images[0].size() == 2);
+  CHECK(set.rows[0].files[0].size() == 2);
 }
 
 TEST_CASE("a number of placeholders that is not the number of files is refused", "[data]") {
@@ -182,10 +182,10 @@ TEST_CASE("an empty list is a set without rows", "[data]") {
 }
 
 TEST_CASE("text is cut at placeholders, the longest one first", "[data]") {
-  const std::vector<InputConfig> encoders = {{"a", "<im"}, {"b", "<img>"}, {"c", "<x>"}};
+  const std::vector<RowField> encoders = {{"a", "<im"}, {"b", "<img>"}, {"c", "<x>"}};
   std::string cut;
   for (const TextPiece& piece : SplitAtPlaceholders("x<x>y <img><im> z<x>", encoders)) {
-    cut += "[" + std::string(piece.text) + " " + std::to_string(piece.encoder) + "]";
+    cut += "[" + std::string(piece.text) + " " + std::to_string(piece.field) + "]";
   }
   CHECK(cut == "[x -1][<x> 2][y  -1][<img> 1][<im 0][> z -1][<x> 2]");
   CHECK(SplitAtPlaceholders("", encoders).empty());

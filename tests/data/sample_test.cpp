@@ -12,14 +12,21 @@ namespace {
 
 const LlavaSet kSet{"set.json", {}};
 
+ItemFormat RowsPerItem(std::int64_t rows) {
+  return {[rows](const std::string&) { return rows; }};
+}
+
 /// Two encoders of 3 and 2 rows per image, bytes as tokens.
 class Builder {
  public:
   explicit Builder(std::int64_t context = 1000) {
-    format_ = {tokenizer_.get(), {{"image", "<image>"}, {"detail", "<d>"}}, {3, 2}, context};
+    format_ = {tokenizer_.get(),
+               {{"image", "<image>"}, {"detail", "<d>"}},
+               {RowsPerItem(3), RowsPerItem(2)},
+               context};
   }
   Sample Build(const std::vector<Turn>& turns) {
-    row_ = {5, "a7", {{}, {}}, turns};
+    row_ = {5, "a7", {{"a.png", "b.png"}, {"c.png"}}, turns};
     return BuildSample(kSet, row_, format_);
   }
   const SampleFormat& format() const { return format_; }

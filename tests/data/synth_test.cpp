@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kRepositorySet = "data/shapes";
 const std::vector<std::string> kJsonFiles = {"train.json", "held_out.json", "train_two.json",
                                              "held_out_two.json"};
-const std::vector<InputConfig> kTwoEncoders = {{"image", "<image>"}, {"detail", "<detail>"}};
+const std::vector<RowField> kTwoEncoders = {{"image", "<image>"}, {"detail", "<detail>"}};
 
 SynthOptions Small(const ScratchFolder& folder) {
   return {.folder = folder.path(), .num_train = 40, .num_held_out = 20, .seed = 3, .size = 16};
@@ -89,7 +89,7 @@ TEST_CASE("a longer set begins with the rows of a shorter one", "[data]") {
   REQUIRE(many.size() == 60);
   for (std::size_t i = 0; i < few.size(); ++i) {
     CHECK(few[i].turns[1].text == many[i].turns[1].text);
-    CHECK(few[i].images == many[i].images);
+    CHECK(few[i].files == many[i].files);
   }
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("the repository's set is small and its images are all used", "[data]")
   std::set<std::string> used;
   for (const char* name : {"/train_two.json", "/held_out_two.json"}) {
     for (const LlavaRow& row : ReadLlava(folder + name, kTwoEncoders).rows) {
-      for (const auto& files : row.images) used.insert(files.begin(), files.end());
+      for (const auto& files : row.files) used.insert(files.begin(), files.end());
     }
   }
   const auto images = ImagesOf(folder);
@@ -129,10 +129,10 @@ TEST_CASE("rows have none, one or two images, and some two-encoder rows a detail
     REQUIRE(one.size() == two.size());
     CHECK(one.size() == (set == "train" ? 600 : 64));
     for (std::size_t i = 0; i < one.size(); ++i) {
-      ++by_images[one[i].images[0].size()];
-      ++by_details[two[i].images[1].size()];
+      ++by_images[one[i].files[0].size()];
+      ++by_details[two[i].files[1].size()];
       CHECK(one[i].id == two[i].id);
-      CHECK(one[i].images[0] == two[i].images[0]);
+      CHECK(one[i].files[0] == two[i].files[0]);
     }
     for (const std::size_t num_images : {0, 1, 2}) {
       INFO(set << ": " << num_images << " images");
@@ -145,7 +145,8 @@ TEST_CASE("rows have none, one or two images, and some two-encoder rows a detail
 
 TEST_CASE("no sample of the repository's set is longer than the configs' context", "[data]") {
   const auto tokenizer = MakeTokenizer("bytes", 2);
-  const SampleFormat format = {tokenizer.get(), kTwoEncoders, {16, 16}, 96};
+  const ItemFormat items = {[](const std::string&) { return 16; }};
+  const SampleFormat format = {tokenizer.get(), kTwoEncoders, {items, items}, 96};
   const std::string folder = kRepositorySet;
   for (const std::string& name : kJsonFiles) {
     auto encoders = kTwoEncoders;
@@ -165,8 +166,8 @@ TEST_CASE("a caption's colours are in its image", "[data]") {
   const LlavaSet set = ReadLlava(std::string(kRepositorySet) + "/held_out.json", {kTwoEncoders[0]});
   int checked = 0;
   for (const LlavaRow& row : set.rows) {
-    if (row.images[0].size() != 1) continue;
-    const Image image = ReadImage(set.PathOf(row.images[0][0]));
+    if (row.files[0].size() != 1) continue;
+    const Image image = ReadImage(set.PathOf(row.files[0][0]));
     for (const auto& [name, value] : colours) {
       int pixels = 0;
       for (std::size_t i = 0; i < image.pixels.size(); i += 3) {

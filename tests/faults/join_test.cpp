@@ -78,7 +78,7 @@ TEST_CASE("processes that cannot meet say why, all of them, and end") {
   different.Start(0);
   different.Start(1, {"run.seed=8"});
 
-  missing.CheckCause(0, "n1 did not join within 5 s (10.77.0.1:7001 heard of nobody)");
+  missing.CheckCause(0, "n1 did not join within 5 s (joined at 10.77.0.1:7001: none)");
   CHECK(missing.job().Runs().empty());
   CHECK(missing.Said(0, "removed " + missing.job().File("runs/shapes-")));
   wrong_host.CheckCause(0, "cannot reach 10.77.0.99:7002 within 5 s: ");

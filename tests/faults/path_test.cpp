@@ -74,8 +74,8 @@ TEST_CASE("a path that drops large packets from the start is named while the job
     // The start of the second program included.
     CHECK(std::chrono::duration<double>(ending.at - started).count() < 30.0);
   };
-  check(second, "n0 (10.77.0.1:7420): nothing that is sent to it arrives there");
-  check(first, "n1 (10.77.0.2): nothing that it sends arrives here");
+  check(second, "n0 (10.77.0.1:7420): nothing sent to it arrives there");
+  check(first, "n1 (10.77.0.2): nothing it sends arrives here");
 }
 
 TEST_CASE("a process that is stopped before the job meets is named by its launcher in seconds") {

@@ -1,15 +1,15 @@
-// The rows of a data set, as a list and as lines, for a model with two encoders.
+// The rows of a data set, as a list and as lines, for a model with encoders of images and of sound.
 #include "data/llava.hpp"
 #include "tests/fuzz/scratch.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe;
-  const std::vector<InputConfig> encoders = {{"image", "<image>"}, {"audio", "<image2>"}};
+  const std::vector<RowField> fields = {{"image", "<image>"}, {"audio", "<image2>", "sound"}};
   for (const char* name : {"rows.json", "rows.jsonl"}) {
-    const LlavaSet set = ReadLlava(fuzz::TheScratch().Write(name, {data, size}), encoders);
+    const LlavaSet set = ReadLlava(fuzz::TheScratch().Write(name, {data, size}), fields);
     for (const LlavaRow& row : set.rows) {
       set.NameOf(row);
-      for (const Turn& turn : row.turns) SplitAtPlaceholders(turn.text, encoders);
+      for (const Turn& turn : row.turns) SplitAtPlaceholders(turn.text, fields);
     }
     for (const DataFault& fault : set.faults)
       fuzz::Require(fault.reason.find('\n') == std::string::npos);

@@ -37,7 +37,7 @@ void ExplainSteps(const TraceIndex& index, const Steps& steps) {
   Format(FindStall(index, usual), index);
   const int actors = std::min<int>(4, static_cast<int>(index.trace().actors.size()));
   for (int actor = -1; actor < actors; ++actor) {
-    if (actor >= 0) LastDoings(index, usual, actor);
+    if (actor >= 0) LastActivity(index, usual, actor);
     for (const StepSpan& span : steps.all()) {
       const auto asked = actor < 0 ? std::vector<int>{} : std::vector<int>{actor};
       Try([&] { Format(ExplainWait(index, usual, span, asked), index, usual); });
@@ -85,7 +85,7 @@ void Analyze(const RunTrace& trace) {
   const TraceIndex index(trace);
   const Steps steps(index);
   if (steps.all().size() > 64) return;
-  WhatIsMissing(trace);
+  DescribeGaps(trace);
   Format(Summarize(index, steps.all()), index, steps);
   ExplainSteps(index, steps);
   CompareWithRule(index, steps);

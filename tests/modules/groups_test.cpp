@@ -6,7 +6,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/modules/small_config.hpp"
+#include "kinds/llama.hpp"
+#include "tests/plan/small_config.hpp"
 
 namespace troupe {
 namespace {
@@ -18,7 +19,7 @@ class Shards {
     Config config = SmallModulesConfig();
     ModuleConfig& language = config.modules[2];
     language.layout = layout;
-    language.llama.tied_head = tied_head;
+    language.As<LlamaConfig>().tied_head = tied_head;
     language.ranks.resize(static_cast<std::size_t>(layout.num_ranks()));
     std::iota(language.ranks.begin(), language.ranks.end(), 1);
     GroupTable table(config, std::make_shared<AbortSignal>());

@@ -77,7 +77,7 @@ TEST_CASE("ten layouts on a device have the gradients and moments of the model o
     worst = proof.worst_gradient;
     worst_name = setup.name();
   }
-  std::cout << "parity on " << (HasDevice() ? "device 0" : "the CPU, for want of a device")
+  std::cout << "parity on " << (HasDevice() ? "device 0" : "the CPU, no device here")
             << ", float32, " << Representatives().size() << " configurations, " << kProofSteps
             << " steps each: worst gradient " << worst << " of its tensor's maximum (" << worst_name
             << ")\n";

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "data/llava_source.hpp"
+#include "kinds/llama.hpp"
+#include "kinds/vit.hpp"
 
 namespace troupe {
 namespace {
@@ -10,7 +12,7 @@ namespace {
 using Features = std::set<std::string>;
 
 void AddSizes(const ModuleConfig& module, Features& features) {
-  const std::string role = module.kind == ModuleKind::kLlama ? "language" : "encoder";
+  const std::string role = module.model->emits_rows() ? "encoder" : "language";
   for (const Axis axis : {Axis::kTensor, Axis::kPipeline, Axis::kData}) {
     features.insert(role + " " + ToString(axis) + " " + std::to_string(module.layout.size(axis)));
   }
@@ -23,12 +25,14 @@ void AddSizes(const ModuleConfig& module, Features& features) {
 
 void AddModule(const Config& config, const ModuleConfig& module, Features& features) {
   if (!module.inline_in) AddSizes(module, features);
-  if (module.vit.class_token) features.insert("class token");
+  const auto* const vit = dynamic_cast<const VitConfig*>(&*module.model);
+  if (vit && vit->class_token) features.insert("class token");
   if (module.recompute == Recompute::kAttention) features.insert("recomputed attention");
   if (module.recompute == Recompute::kFull) features.insert("recomputed layers");
-  if (module.kind != ModuleKind::kLlama) return;
-  if (module.layout.tp > module.llama.kv_heads) features.insert("tp above kv_heads");
-  if (module.llama.tied_head) {
+  const auto* const llama = dynamic_cast<const LlamaConfig*>(&*module.model);
+  if (!llama) return;
+  if (module.layout.tp > llama->kv_heads) features.insert("tp above kv_heads");
+  if (llama->tied_head) {
     features.insert(module.layout.pp > 1 ? "tied head over stages" : "tied head");
   }
   if (config.edges.empty()) features.insert("no encoder");

@@ -10,7 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/verify_observer.hpp"
+#include "app/verify_observer.hpp"
 #include "modules/torch/planted.hpp"
 #include "modules/wrapped_program.hpp"
 #include "tests/parity/proof.hpp"

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <thread>
 
-#include "cli/rounds.hpp"
-#include "cli/run_job.hpp"
-#include "cli/verify_observer.hpp"
+#include "app/rounds.hpp"
+#include "app/run_job.hpp"
+#include "app/verify_observer.hpp"
 #include "configs/loader.hpp"
 #include "modules/groups.hpp"
 #include "modules/torch/compute.hpp"

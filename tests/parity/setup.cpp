@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kinds/llama.hpp"
+#include "kinds/vit.hpp"
 #include "layout/ranks_text.hpp"
 
 namespace troupe {
@@ -14,47 +16,49 @@ constexpr std::int64_t kProjectorHidden = 36;
 ModuleConfig VisionModule() {
   ModuleConfig module;
   module.name = "vision";
-  module.kind = ModuleKind::kVit;
   module.input = InputConfig{"image", "<image>"};
   module.optimizer.learning_rate = 1e-3;
-  module.vit = {.image_size = 16,
-                .patch_size = 8,
-                .hidden = 24,
-                .layers = 3,
-                .heads = 4,
-                .mlp_hidden = 48,
-                .feature_layer = -2};
+  VitConfig vit;
+  vit.image_size = 16;
+  vit.patch_size = 8;
+  vit.hidden = 24;
+  vit.layers = 3;
+  vit.heads = 4;
+  vit.mlp_hidden = 48;
+  vit.feature_layer = -2;
+  module.model = vit;
   return module;
 }
 
 ModuleConfig DetailModule() {
   ModuleConfig module;
   module.name = "detail";
-  module.kind = ModuleKind::kVit;
   module.input = InputConfig{"detail", "<detail>"};
-  module.vit = {.image_size = 24,
-                .patch_size = 8,
-                .hidden = 12,
-                .layers = 2,
-                .heads = 4,
-                .mlp_hidden = 24,
-                .feature_layer = -1};
+  VitConfig vit;
+  vit.image_size = 24;
+  vit.patch_size = 8;
+  vit.hidden = 12;
+  vit.layers = 2;
+  vit.heads = 4;
+  vit.mlp_hidden = 24;
+  module.model = vit;
   return module;
 }
 
 ModuleConfig LanguageModule(Layout layout) {
   ModuleConfig module;
   module.name = "language";
-  module.kind = ModuleKind::kLlama;
   module.layout = layout;
   for (int rank = 0; rank < layout.num_ranks(); ++rank) module.ranks.push_back(rank);
-  module.llama = {.vocab = 261,
-                  .hidden = 24,
-                  .layers = 3,
-                  .heads = 4,
-                  .kv_heads = 2,
-                  .mlp_hidden = 48,
-                  .context = 96};
+  LlamaConfig llama;
+  llama.vocab = 261;
+  llama.hidden = 24;
+  llama.layers = 3;
+  llama.heads = 4;
+  llama.kv_heads = 2;
+  llama.mlp_hidden = 48;
+  llama.context = 96;
+  module.model = llama;
   return module;
 }
 
@@ -164,17 +168,17 @@ Setup& Setup::NoProjector() {
 }
 
 Setup& Setup::ClassToken() {
-  Module("vision").vit.class_token = true;
+  Module("vision").As<VitConfig>().class_token = true;
   return Note("class token");
 }
 
 Setup& Setup::FeatureLayer(std::int64_t layer) {
-  Module("vision").vit.feature_layer = layer;
+  Module("vision").As<VitConfig>().feature_layer = layer;
   return Note("feature layer " + std::to_string(layer));
 }
 
 Setup& Setup::TiedHead() {
-  Module("language").llama.tied_head = true;
+  Module("language").As<LlamaConfig>().tied_head = true;
   return Note("tied head");
 }
 
@@ -184,8 +188,9 @@ Setup& Setup::NoClip() {
 }
 
 Setup& Setup::Layers(const std::string& module, std::int64_t layers) {
-  Module(module).vit.layers = layers;
-  Module(module).llama.layers = layers;
+  ModelConfig* const model = &*Module(module).model;
+  if (auto* const vit = dynamic_cast<VitConfig*>(model)) vit->layers = layers;
+  if (auto* const llama = dynamic_cast<LlamaConfig*>(model)) llama->layers = layers;
   return Note(module + " of " + std::to_string(layers) + " layers");
 }
 
@@ -195,13 +200,14 @@ Setup& Setup::LayersPerStage(const std::string& module, const std::vector<std::i
 }
 
 Setup& Setup::Heads(const std::string& module, std::int64_t heads) {
-  Module(module).vit.heads = heads;
+  Module(module).As<VitConfig>().heads = heads;
   return Note(module + " of " + std::to_string(heads) + " heads");
 }
 
 Setup& Setup::Heads(const std::string& module, std::int64_t heads, std::int64_t kv_heads) {
-  Module(module).llama.heads = heads;
-  Module(module).llama.kv_heads = kv_heads;
+  auto& llama = Module(module).As<LlamaConfig>();
+  llama.heads = heads;
+  llama.kv_heads = kv_heads;
   return Note(module + " of " + std::to_string(heads) + "/" + std::to_string(kv_heads) + " heads");
 }
 
@@ -221,7 +227,7 @@ Setup& Setup::Credits(int credits) {
 }
 
 Setup& Setup::Context(std::int64_t tokens) {
-  Module("language").llama.context = tokens;
+  Module("language").As<LlamaConfig>().context = tokens;
   return Note("context " + std::to_string(tokens));
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("comments are skipped and what shares a cell runs one after the other"
 
 TEST_CASE("what is no CSV of orders is refused with its place", "[schedule]") {
   CHECK_THROWS_WITH(ParseCsvOrders("0F0\n1F0,,1X0\n"),
-                    "row 1 column 2: expected F, B, I, W, SEND_F, ... behind the stage, as in 0F3, "
+                    "row 1 column 2: expected F, B, I, W, SEND_F, ... after the stage, as in 0F3, "
                     "got \"1X0\"");
 }
 

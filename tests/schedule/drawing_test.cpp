@@ -30,7 +30,7 @@ TEST_CASE("a schedule is drawn in characters, a row per device", "[schedule]") {
         "language.s0  0-1-    0===2-1===  2===   25.0%\n"
         "language.s1    0-0===1-1===2-2===       25.0%\n"
         "             0                  12 ms  bubble\n"
-        "             - forward  = backward  ~ weights, each behind its microbatch\n");
+        "             - forward  = backward  ~ weights, each after its microbatch\n");
   CHECK(drawing.rows[0].warmup_ns == 4'000'000);
   for (const DrawnRow& row : drawing.rows) CHECK(row.bubble == Approx(0.25));
 }

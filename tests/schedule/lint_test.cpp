@@ -42,14 +42,14 @@ TEST_CASE("what is no action is refused with its place", "[schedule]") {
       {{"", "expected a row for each rank, got none"},
        {"\n\n", "expected a row for each rank, got none"},
        {"0F0,F1", "row 0 column 1: expected a stage below 65536 first, as in 0F3, got \"F1\""},
-       {"0F0\n0F0,,0X1", "row 1 column 2: expected F, B, I, W, SEND_F, ... behind the stage"},
+       {"0F0\n0F0,,0X1", "row 1 column 2: expected F, B, I, W, SEND_F, ... after the stage"},
        {"0F", "row 0 column 0: expected a microbatch up to 1000000 last, as in 0F3, got \"0F\""},
        {"0F-1", "row 0 column 0: expected F, B, I, W"},
        {"0F1x", "expected a microbatch up to 1000000 last"},
        {"99999999999999999999F0", "expected a stage below 65536"},
        {"65536F0", "expected a stage below 65536"},
        {"0F99999999999999999999", "expected a microbatch up to 1000000"},
-       {"0UNSHARD3", "expected nothing behind UNSHARD"},
+       {"0UNSHARD3", "expected nothing after UNSHARD"},
        {"(0F1;1B0)", "expected (0F1;1B0)OVERLAP_F_B"},
        {"(0F1;", "expected (0F1;1B0)OVERLAP_F_B"},
        {"(;)OVERLAP_F_B", "expected a stage below 65536"},
@@ -84,7 +84,7 @@ TEST_CASE("what is wrong with a table is said in one line", "[schedule]") {
   CHECK(Problem("0F0,0B0\n2F0,2B0") == "incomplete: no row has 1F0");
   CHECK(Problem("0UNSHARD") == "expected passes such as 0F0, got none");
   CHECK(Problem("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1", 1) ==
-        "row 0 column 1: 0F1 is kept beside 1 others, expected at most 1 in all");
+        "row 0 column 1: 0F1 is kept with 1 others, expected at most 1 in all");
 }
 
 TEST_CASE("rows that wait for each other are a deadlock, whoever stands beside it", "[schedule]") {

@@ -55,7 +55,7 @@ void RequireNear(const Outcome& exact, const Outcome& rounded) {
 
 TEST_CASE("bfloat16 gradients are near those of float64 in every layout", "[torch]") {
   Config config = SmallConfig();
-  ModuleOf(config, "language").llama.tied_head = GENERATE(false, true);
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = GENERATE(false, true);
   const Outcome exact = Run(config);
   config.run.precision = Precision::kBFloat16;
   RequireNear(exact, Run(config));

@@ -9,11 +9,11 @@
 #include <stdexcept>
 #include <thread>
 
-#include "modules/freezing.hpp"
 #include "modules/groups.hpp"
-#include "modules/parameters.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/programs.hpp"
+#include "plan/freezing.hpp"
+#include "plan/parameters.hpp"
 
 namespace troupe {
 
@@ -24,26 +24,28 @@ Config SmallConfig() {
   config.cluster.ranks = 2;
   ModuleConfig vision;
   vision.name = "vision";
-  vision.kind = ModuleKind::kVit;
   vision.ranks = {0};
-  vision.vit.image_size = 8;
-  vision.vit.patch_size = 4;
-  vision.vit.hidden = 8;
-  vision.vit.layers = 4;
-  vision.vit.heads = 4;
-  vision.vit.mlp_hidden = 12;
-  vision.vit.feature_layer = -2;
+  VitConfig vit;
+  vit.image_size = 8;
+  vit.patch_size = 4;
+  vit.hidden = 8;
+  vit.layers = 4;
+  vit.heads = 4;
+  vit.mlp_hidden = 12;
+  vit.feature_layer = -2;
+  vision.model = vit;
   ModuleConfig language;
   language.name = "language";
-  language.kind = ModuleKind::kLlama;
   language.ranks = {1};
-  language.llama.vocab = 21;
-  language.llama.hidden = 16;
-  language.llama.layers = 3;
-  language.llama.heads = 4;
-  language.llama.kv_heads = 2;
-  language.llama.mlp_hidden = 12;
-  language.llama.context = 16;
+  LlamaConfig llama;
+  llama.vocab = 21;
+  llama.hidden = 16;
+  llama.layers = 3;
+  llama.heads = 4;
+  llama.kv_heads = 2;
+  llama.mlp_hidden = 12;
+  llama.context = 16;
+  language.model = llama;
   config.modules = {vision, language};
   config.edges = {{.from = "vision", .to = "language", .through = ProjectorConfig{.hidden = 12}}};
   config.optimizer.learning_rate = 1e-2;
@@ -68,7 +70,7 @@ namespace {
 std::vector<const ModuleConfig*> Encoders(const Config& config) {
   std::vector<const ModuleConfig*> encoders;
   for (const ModuleConfig& module : config.modules) {
-    if (module.kind == ModuleKind::kVit) encoders.push_back(&module);
+    if (module.model->field()) encoders.push_back(&module);
   }
   return encoders;
 }
@@ -98,10 +100,11 @@ Inputs MakeInputs(const Config& config, const std::vector<int>& images_per_sampl
   }
   std::int64_t first_position = 0;
   for (const ModuleConfig* encoder : Encoders(config)) {
-    const std::int64_t size = encoder->vit.image_size;
-    const std::int64_t rows = encoder->vit.rows_per_image();
+    const std::int64_t rows = encoder->model->rows_per_item();
     const int count = std::accumulate(images_per_sample.begin(), images_per_sample.end(), 0);
-    Buffer images = Buffer::Allocate({count, 3, size, size}, DType::kFloat32);
+    Shape shape = encoder->model->field()->row_shape();
+    shape.insert(shape.begin(), count);
+    Buffer images = Buffer::Allocate(shape, DType::kFloat32);
     for (std::int64_t i = 0; i < images.num_elements(); ++i) {
       images.as<float>()[i] =
           static_cast<float>(std::sin(0.37 * static_cast<double>(i + first_position) + seed));
@@ -116,7 +119,8 @@ Inputs MakeInputs(const Config& config, const std::vector<int>& images_per_sampl
         positions.push_back(sample * kTokens + first_position + row);
       }
     }
-    inputs.images[encoder->name] = images;
+    inputs.fields[encoder->name] = {images,
+                                    std::vector<std::int64_t>(static_cast<std::size_t>(count), 1)};
     inputs.positions[encoder->name] = IntegerBuffer(positions);
     first_position += 4;
   }
@@ -141,10 +145,11 @@ Inputs Slice(const Config& config, const Inputs& whole, std::size_t begin, std::
         positions.push_back(position - first * kTokens);
       }
     }
-    const std::int64_t rows = encoder->vit.rows_per_image();
+    const std::int64_t rows = encoder->model->rows_per_item();
     const auto count = static_cast<std::int64_t>(positions.size()) / rows;
-    part.images[encoder->name] =
-        whole.images.at(encoder->name).Rows(before / rows, before / rows + count);
+    part.fields[encoder->name] = {
+        whole.fields.at(encoder->name).values.Rows(before / rows, before / rows + count),
+        std::vector<std::int64_t>(static_cast<std::size_t>(count), 1)};
     part.positions[encoder->name] = IntegerBuffer(positions);
   }
   return part;

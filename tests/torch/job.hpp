@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "configs/config.hpp"
+#include "kinds/llama.hpp"
+#include "kinds/vit.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {

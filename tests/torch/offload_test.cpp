@@ -17,8 +17,9 @@ Config OffloadingConfig(Offload what, Precision precision) {
   config.run.precision = precision;
   ModuleConfig& vision = ModuleOf(config, "vision");
   vision.offload = what;
-  vision.vit.hidden = 64;
-  vision.vit.mlp_hidden = 128;
+  auto& vit = vision.As<VitConfig>();
+  vit.hidden = 64;
+  vit.mlp_hidden = 128;
   return config;
 }
 

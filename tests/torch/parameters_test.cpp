@@ -13,7 +13,7 @@ namespace troupe {
 
 TEST_CASE("each value of a large parameter follows from its place, whoever makes it", "[torch]") {
   Config config = SmallConfig();
-  LlamaConfig& llama = ModuleOf(config, "language").llama;
+  auto& llama = ModuleOf(config, "language").As<LlamaConfig>();
   llama.vocab = 300'000;  // times 8 or more: several threads, where there are cores
   Job job(config);
   const std::string name = "language.embed_tokens.weight";
@@ -31,7 +31,7 @@ TEST_CASE("each value of a large parameter follows from its place, whoever makes
 
 TEST_CASE("every element of every parameter has exactly one owner", "[torch]") {
   Config config = SmallConfig();
-  ModuleOf(config, "language").llama.tied_head = true;
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = true;
   SetLayout(config, "vision", {.tp = 2, .pp = 2, .dp = 2});
   SetLayout(config, "language", {.tp = 4, .pp = 2, .dp = 2});
   Job job(config);

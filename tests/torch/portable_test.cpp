@@ -52,8 +52,8 @@ void RequireSame(const Outcome& loops, const Outcome& portable) {
 
 TEST_CASE("operations of the library give what our own loops give", "[torch]") {
   Config config = SmallConfig();
-  ModuleOf(config, "language").llama.tied_head = GENERATE(false, true);
-  ModuleOf(config, "vision").vit.class_token = GENERATE(false, true);
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = GENERATE(false, true);
+  ModuleOf(config, "vision").As<VitConfig>().class_token = GENERATE(false, true);
   RequireSame(Run(config, false), Run(config, true));
 }
 

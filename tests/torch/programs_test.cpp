@@ -2,10 +2,12 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "kinds/synthetic.hpp"
 #include "modules/torch/reference.hpp"
 #include "tests/torch/job.hpp"
 
@@ -58,8 +60,8 @@ void RequireSame(const Outcome& one, const Outcome& other) {
 
 TEST_CASE("a model on one rank per module has the reference's gradients and loss", "[torch]") {
   Config config = SmallConfig();
-  ModuleOf(config, "language").llama.tied_head = GENERATE(false, true);
-  ModuleOf(config, "vision").vit.class_token = GENERATE(false, true);
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = GENERATE(false, true);
+  ModuleOf(config, "vision").As<VitConfig>().class_token = GENERATE(false, true);
   const Inputs inputs = MakeInputs(config, {1, 0, 1, 1}, 1);
   Reference reference(config);
   const LossSums expected = reference.Step(inputs, kScale, 0);
@@ -97,7 +99,7 @@ TEST_CASE("what is computed again has the same bits as what was kept", "[torch]"
 TEST_CASE("every tensor-parallel size has the gradients of one rank", "[torch]") {
   // 21 tokens over 2 and 4 ranks are uneven parts; 2 key/value heads over 4 ranks are shared.
   Config config = SmallConfig();
-  ModuleOf(config, "language").llama.tied_head = GENERATE(false, true);
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = GENERATE(false, true);
   config.edges[0].through->on = GENERATE(ProjectorEnd::kFrom, ProjectorEnd::kTo);
   const Outcome whole = Run(config);
   const int tp = GENERATE(2, 4);
@@ -108,7 +110,7 @@ TEST_CASE("every tensor-parallel size has the gradients of one rank", "[torch]")
 
 TEST_CASE("one key/value head is shared by all four ranks", "[torch]") {
   Config config = SmallConfig();
-  ModuleOf(config, "language").llama.kv_heads = 1;
+  ModuleOf(config, "language").As<LlamaConfig>().kv_heads = 1;
   const Outcome whole = Run(config);
   SetLayout(config, "language", {.tp = 4});
   RequireSame(whole, Run(config));
@@ -116,7 +118,7 @@ TEST_CASE("one key/value head is shared by all four ranks", "[torch]") {
 
 TEST_CASE("every pipeline split has the gradients of one stage", "[torch]") {
   Config config = SmallConfig();
-  ModuleOf(config, "language").llama.tied_head = GENERATE(false, true);
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = GENERATE(false, true);
   const Outcome whole = Run(config);
   SetLayout(config, "vision", {.pp = GENERATE(1, 3)});
   SetLayout(config, "language", {.pp = GENERATE(2, 3)});
@@ -126,7 +128,7 @@ TEST_CASE("every pipeline split has the gradients of one stage", "[torch]") {
 TEST_CASE("tensor, pipeline and data parallelism together have the gradients of one rank",
           "[torch]") {
   Config config = SmallConfig();
-  ModuleOf(config, "language").llama.tied_head = true;
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = true;
   const Outcome whole = Run(config);
   SetLayout(config, "vision", {.tp = 2, .pp = 2, .dp = 2});
   SetLayout(config, "language", {.tp = 4, .pp = 2, .dp = 2});
@@ -147,7 +149,7 @@ TEST_CASE("two encoders put their rows at their own placeholders", "[torch]") {
   Config config = SmallConfig();
   ModuleConfig detail = ModuleOf(config, "vision");
   detail.name = "detail";
-  detail.vit.heads = 2;
+  detail.As<VitConfig>().heads = 2;
   config.modules.insert(config.modules.begin(), detail);
   // Once in the order of the modules and once against it: links follow the edges.
   config.edges.insert(config.edges.begin() + GENERATE(0, 1),
@@ -231,7 +233,7 @@ TEST_CASE("steps in any layout follow the reference", "[torch]") {
   config.optimizer.schedule = "constant";
   config.optimizer.warmup_steps = 0;
   ModuleOf(config, "vision").optimizer.learning_rate = 3e-3;
-  ModuleOf(config, "language").llama.tied_head = true;
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = true;
   Reference reference(config);
   SetLayout(config, "vision", {.tp = 2});
   SetLayout(config, "language", {.tp = 4, .pp = 2});
@@ -397,16 +399,31 @@ TEST_CASE("wrong input is refused in one line that says what was expected and wh
           "language: expected at most 16 tokens of 16 values per sample, got 17 of 16");
   }
   SECTION("images of another size") {
-    inputs.images["vision"] = Buffer::Zeros({1, 3, 8, 4}, DType::kFloat32);
+    inputs.fields["vision"].values = Buffer::Zeros({1, 3, 8, 4}, DType::kFloat32);
     CHECK(ErrorOf([&] {
             job.Program("vision").Forward(
                 {.train = false, .inputs = {}, .data = std::make_shared<const Inputs>(inputs)});
-          }) == "vision: expected images [1, 3, 8, 8], got [1, 3, 8, 4]");
+          }) == "vision: expected image [1, 3, 8, 8], got [1, 3, 8, 4]");
   }
   SECTION("no data") {
     CHECK(ErrorOf([&] {
             job.Program("vision").Forward({.train = false, .inputs = {}, .data = nullptr});
           }) == "vision: expected input data, got none");
+  }
+}
+
+TEST_CASE("modules and edges that no program computes are refused", "[torch]") {
+  Config config = SmallConfig();
+  const auto make = [&config] { const Job job(config); };
+  SECTION("a module that computes nothing") {
+    config.modules[0].model = SyntheticConfig();
+    CHECK(ErrorOf(make) == "vision: expected a module that computes, got a synthetic one");
+  }
+  SECTION("an edge into a module that takes no rows") {
+    std::swap(config.edges[0].from, config.edges[0].to);
+    CHECK(ErrorOf(make) ==
+          "vision.s0 dp0 rank 0: edge language -> vision: vision reads images; expected a module "
+          "that takes rows, such as a \"llama\" module");
   }
 }
 
@@ -462,7 +479,7 @@ TEST_CASE("two runs of one layout have the same bits", "[torch]") {
 TEST_CASE("backwards whose weights follow later have the same bits as whole ones", "[torch]") {
   Config config = SmallConfig();
   config.run.precision = GENERATE(Precision::kFloat32, Precision::kFloat64);
-  ModuleOf(config, "language").llama.tied_head = GENERATE(false, true);
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = GENERATE(false, true);
   SetLayout(config, "vision", {.tp = 2});
   SetLayout(config, "language", {.tp = 2, .pp = 2});
   const Outcome whole = Run(config);

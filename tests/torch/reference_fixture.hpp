@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "configs/config.hpp"
+#include "kinds/llama.hpp"
+#include "kinds/vit.hpp"
 #include "modules/initial_values.hpp"
 #include "modules/stage_program.hpp"
 
@@ -14,29 +16,31 @@ namespace troupe::fixture {
 inline ModuleConfig Encoder(const std::string& name, std::int64_t hidden) {
   ModuleConfig module;
   module.name = name;
-  module.kind = ModuleKind::kVit;
   module.input = InputConfig{name, "<" + name + ">"};
-  module.vit.image_size = 4;
-  module.vit.patch_size = 2;
-  module.vit.hidden = hidden;
-  module.vit.layers = 3;
-  module.vit.heads = 2;
-  module.vit.mlp_hidden = 7;
-  module.vit.feature_layer = -2;
+  VitConfig vit;
+  vit.image_size = 4;
+  vit.patch_size = 2;
+  vit.hidden = hidden;
+  vit.layers = 3;
+  vit.heads = 2;
+  vit.mlp_hidden = 7;
+  vit.feature_layer = -2;
+  module.model = vit;
   return module;
 }
 
 inline ModuleConfig Language(const std::string& name, std::int64_t hidden) {
   ModuleConfig module;
   module.name = name;
-  module.kind = ModuleKind::kLlama;
-  module.llama.vocab = 13;
-  module.llama.hidden = hidden;
-  module.llama.layers = 2;
-  module.llama.heads = 4;
-  module.llama.kv_heads = 2;
-  module.llama.mlp_hidden = 10;
-  module.llama.context = 16;
+  LlamaConfig llama;
+  llama.vocab = 13;
+  llama.hidden = hidden;
+  llama.layers = 2;
+  llama.heads = 4;
+  llama.kv_heads = 2;
+  llama.mlp_hidden = 10;
+  llama.context = 16;
+  module.model = llama;
   return module;
 }
 
@@ -103,7 +107,7 @@ inline Inputs Batch(const Config& config, const ImageCounts& counts) {
   }
   std::vector<std::int64_t> cursor(static_cast<std::size_t>(samples), 1);
   for (const auto& [encoder, of_samples] : counts) {
-    const VitConfig& vit = config.Find(encoder)->vit;
+    const auto& vit = config.Find(encoder)->As<VitConfig>();
     std::vector<std::int64_t> positions;
     std::int64_t images = 0;
     for (std::size_t b = 0; b < of_samples.size(); ++b) {
@@ -114,8 +118,9 @@ inline Inputs Batch(const Config& config, const ImageCounts& counts) {
         }
       }
     }
-    inputs.images[encoder] =
-        Normal({images, 3, vit.image_size, vit.image_size}, DType::kFloat32, encoder);
+    inputs.fields[encoder] = {
+        Normal({images, 3, vit.image_size, vit.image_size}, DType::kFloat32, encoder),
+        std::vector<std::int64_t>(static_cast<std::size_t>(images), 1)};
     Buffer& target = inputs.positions[encoder];
     target = Buffer::Allocate({static_cast<std::int64_t>(positions.size())}, DType::kInt64);
     for (std::size_t i = 0; i < positions.size(); ++i) target.as<std::int64_t>()[i] = positions[i];

@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "kinds/synthetic.hpp"
 #include "modules/torch/compare.hpp"
 #include "tests/torch/reference_fixture.hpp"
 
@@ -89,8 +90,8 @@ TEST_CASE("the reference's loss is that of another implementation with the same 
       {true, true, 91.1706324736177, 2},
   }));
   Config config = Tiny();
-  config.modules[0].vit.class_token = expected.class_token;
-  config.modules[1].llama.tied_head = expected.tied_head;
+  config.modules[0].As<VitConfig>().class_token = expected.class_token;
+  config.modules[1].As<LlamaConfig>().tied_head = expected.tied_head;
   Reference reference(config);
   reference.SetParameters(Perturbed(reference.Tensors(TensorKind::kParameter), 0.2));
   const LossSums sums = reference.Evaluate(Batch(config, {{"vision", {1, 0, 2}}}));
@@ -104,16 +105,16 @@ TEST_CASE("the reference's gradients are the slopes of its loss") {
     CheckGradients(config, Batch(config, {{"vision", {1, 0, 2}}}));
   }
   SECTION("with the class token and a tied head") {
-    config.modules[0].vit.class_token = true;
-    config.modules[1].llama.tied_head = true;
+    config.modules[0].As<VitConfig>().class_token = true;
+    config.modules[1].As<LlamaConfig>().tied_head = true;
     CheckGradients(config, Batch(config, {{"vision", {2, 1}}}));
   }
   SECTION("with all layers of the encoder") {
-    config.modules[0].vit.feature_layer = -1;
+    config.modules[0].As<VitConfig>().feature_layer = -1;
     CheckGradients(config, Batch(config, {{"vision", {1}}}));
   }
   SECTION("with the embeddings alone as the feature") {
-    config.modules[0].vit.feature_layer = 0;
+    config.modules[0].As<VitConfig>().feature_layer = 0;
     CheckGradients(config, Batch(config, {{"vision", {1, 1}}}));
   }
   SECTION("without any image") { CheckGradients(config, Batch(config, {{"vision", {0, 0}}})); }
@@ -342,7 +343,7 @@ TEST_CASE("float32 agrees with float64 within its rounding") {
 
 TEST_CASE("initial values have the stated spread") {
   Config config = Tiny();
-  config.modules[1].llama.vocab = 4000;
+  config.modules[1].As<LlamaConfig>().vocab = 4000;
   const auto parameters = ByName(Reference(config).Tensors(TensorKind::kParameter));
   const Buffer& head = parameters.at("language.lm_head.weight");
   double squares = 0.0;
@@ -413,13 +414,13 @@ TEST_CASE("inputs that do not fit are refused with what was expected and what ca
   Inputs whole = Batch(config, {{"vision", {1, 1}}});
   Reference reference(config);
   SECTION("no images") {
-    whole.images.clear();
-    CHECK_THROWS_WITH(reference.Evaluate(whole), "images of vision: expected a tensor, got none");
+    whole.fields.clear();
+    CHECK_THROWS_WITH(reference.Evaluate(whole), "image of vision: expected a tensor, got none");
   }
   SECTION("images of another size") {
-    whole.images["vision"] = Buffer::Zeros({2, 3, 4, 6}, DType::kFloat32);
+    whole.fields["vision"].values = Buffer::Zeros({2, 3, 4, 6}, DType::kFloat32);
     CHECK_THROWS_WITH(reference.Evaluate(whole),
-                      "images of vision: expected [n, 3, 4, 4], got [2, 3, 4, 6]");
+                      "image of vision: expected [n, 3, 4, 4], got [2, 3, 4, 6]");
   }
   SECTION("too few positions") {
     whole.positions["vision"] = whole.positions["vision"].Rows(0, 7);
@@ -454,12 +455,12 @@ TEST_CASE("inputs that do not fit are refused with what was expected and what ca
 TEST_CASE("a model that is not of encoders and language models has no reference") {
   Config config = Tiny();
   SECTION("a synthetic module") {
-    config.modules[0].kind = ModuleKind::kSynthetic;
+    config.modules[0].model = SyntheticConfig();
     CHECK_THROWS_WITH(Reference(config),
-                      "vision: expected a vit or a llama, got a synthetic module");
+                      "vision: expected a module that computes, got a synthetic one");
   }
   SECTION("heads whose halves cannot be turned against each other") {
-    config.modules[1].llama.hidden = 12;
+    config.modules[1].As<LlamaConfig>().hidden = 12;
     CHECK_THROWS_WITH(Reference(config),
                       "language: expected a hidden size that is a multiple of 2 x 4 heads, got 12");
   }
@@ -471,6 +472,6 @@ TEST_CASE("a model that is not of encoders and language models has no reference"
   }
   SECTION("an edge out of a language model") {
     std::swap(config.edges[0].from, config.edges[0].to);
-    CHECK_THROWS_WITH(Reference(config), "edges: expected from a vit, got \"language\"");
+    CHECK_THROWS_WITH(Reference(config), "edges: expected from an encoder, got \"language\"");
   }
 }

@@ -106,7 +106,7 @@ TEST_CASE("training goes on from a checkpoint as if nothing had happened", "[tor
   // Tied head: the last stage holds the embedding that the first one owns.
   Config config = SmallConfig();
   config.run.precision = GENERATE(Precision::kFloat32, Precision::kFloat64, Precision::kBFloat16);
-  ModuleOf(config, "language").llama.tied_head = true;
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = true;
   SetLayout(config, "vision", {.tp = 2, .dp = 2});
   SetLayout(config, "language", {.tp = 2, .pp = GENERATE(1, 2), .dp = 2});
   RequireSameAfterInterruption(config);

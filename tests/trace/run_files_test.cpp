@@ -65,8 +65,7 @@ TEST_CASE("of two files of one process the one with its name is taken", "[trace]
                       Named("n0.trace", OptionsOf(0), 100, 7), Named("n1.trace", OptionsOf(1))});
   CHECK(ProcessesOf(chosen) == std::vector<std::uint32_t>{0, 1});
   CHECK(chosen.files.at(0).noted == 7);
-  CHECK(chosen.skipped ==
-        Lines{"n0 (1).trace is left out beside n0.trace: both are of process 0, n0"});
+  CHECK(chosen.skipped == Lines{"n0 (1).trace is left out: n0.trace is also of process 0, n0"});
 }
 
 TEST_CASE("a file of a job with other processes, stages, links or types is left out", "[trace]") {
@@ -80,7 +79,7 @@ TEST_CASE("a file of a job with other processes, stages, links or types is left 
     return chosen.skipped.front();
   };
   const std::string head =
-      "n1.trace is left out beside n0.trace: it is of another run, its job has ";
+      "n1.trace is left out: it belongs to another run than n0.trace: its job has ";
   CHECK(skipped([](auto& o) { o.processes.push_back("n2"); }) == head + "other processes");
   CHECK(skipped([](auto& o) { o.processes[0] = "m0"; }) == head + "other processes");
   CHECK(skipped([](auto& o) { o.stages[1].number = 1; }) == head + "other stages");
@@ -95,11 +94,11 @@ TEST_CASE("a file of the same configuration at another time is left out", "[trac
                            Named("n1.trace", OptionsOf(1), begin_ns)})
         .skipped;
   };
-  const std::string head = "n1.trace is left out beside n0.trace: it is of another run, it ";
-  CHECK(skipped(959) == Lines{head + "had ended before the other began"});
+  const std::string head = "n1.trace is left out: it belongs to another run than n0.trace: it ";
+  CHECK(skipped(959) == Lines{head + "ended before the other began"});
   CHECK(skipped(960).empty());
   CHECK(skipped(1040).empty());
-  CHECK(skipped(1041) == Lines{head + "began when the other had ended"});
+  CHECK(skipped(1041) == Lines{head + "began after the other ended"});
 }
 
 TEST_CASE("a copy in the folder of a run changes nothing but what is said", "[trace]") {
@@ -120,9 +119,8 @@ TEST_CASE("a copy in the folder of a run changes nothing but what is said", "[tr
   const RunTrace after = ReadRunTrace(folder.path());
   CHECK(after.messages.size() == 9);
   CHECK(after.processes.size() == 2);
-  CHECK(after.skipped ==
-        Lines{"n1 (1).trace is left out beside n1.trace: both are of process 1, n1",
-              traces + "/notes.trace: not a trace file"});
+  CHECK(after.skipped == Lines{"n1 (1).trace is left out: n1.trace is also of process 1, n1",
+                               traces + "/notes.trace: not a trace file"});
 }
 
 }  // namespace troupe

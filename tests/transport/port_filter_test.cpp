@@ -75,5 +75,5 @@ TEST_CASE("only sockets that have begun to listen since then are filtered") {
 TEST_CASE("a filter of names is refused") {
   Listener listener(AF_INET);
   CHECK_THROWS_WITH(AdmitOnly(listener.socket.get(), {"n0"}),
-                    "filter of a port: expected an address in digits, got \"n0\"");
+                    "port filter: expected a numeric address, got \"n0\"");
 }

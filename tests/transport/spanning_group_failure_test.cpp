@@ -234,7 +234,7 @@ TEST_CASE("a member whose message nobody takes says so, and an abort ends its wa
       stalled = &network;
     };
     const std::string expected =
-        "member 0 waits for the taking of its message in broadcast 1 of g from member 1";
+        "member 0 waits for the receipt of its message in broadcast 1 of g from member 1";
     const auto seen = [&] {
       if (waits == nullptr) return stalled.load()->num_unmatched() == 1;  // the receive of the data
       const std::vector<std::string> texts = TextsOf(*waits);

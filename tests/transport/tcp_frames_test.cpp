@@ -85,7 +85,7 @@ struct Conversation {
     sender.In(receiver.Out());  // ready for the large one
     sender.peer.Send({{1, 1}, Pattern(1000, 1), nullptr});
     sender.peer.Send({{1, 2}, Pattern(600000, 2), nullptr});
-    sender.peer.Ask({0, 77, 5, 100, 1});
+    sender.peer.RequestPull({0, 77, 5, 100, 1});
     sender.peer.Return(78, 3);
     bytes = sender.Out();
   }

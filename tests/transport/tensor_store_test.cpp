@@ -201,7 +201,7 @@ TEST_CASE("a reference that says impossible things is refused") {
   TensorStore alone(nullptr);
   TensorReference foreign = good;
   foreign.home = 1;
-  CHECK_THROWS_WITH(alone.Resolve(foreign), Catch::Contains("this process is alone"));
+  CHECK_THROWS_WITH(alone.Resolve(foreign), Catch::Contains("this is the only process"));
   CHECK(alone.Resolve(alone.Refer(Numbers(1, 1))).local());
 }
 

@@ -217,7 +217,7 @@ TEST_CASE("control messages that are garbage, forged or repeated do nothing but 
   send(message);
   REQUIRE(job.failures.Await(1));
   CHECK_THAT(job.failures.TakeErrors().at(0),
-             Catch::Contains("n1 lost n0: it returned what it did not have: tensor 1"));
+             Catch::Contains("n1 lost n0: it returned weight it did not have: tensor 1"));
 }
 
 TEST_CASE("a window takes every counter once, in nearly any order") {

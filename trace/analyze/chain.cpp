@@ -9,14 +9,14 @@
 namespace troupe {
 namespace {
 
-/// Collects the pieces backwards, clipped to what is asked for.
+/// Collects segments backwards, clipped to the requested span.
 class Walk {
  public:
   Walk(std::int64_t from_ns, std::int64_t until_ns) : from_ns_(from_ns), upper_ns_(until_ns) {}
 
   bool done() const { return upper_ns_ <= from_ns_; }
 
-  /// What lasted from `begin_ns` until where the walk is now.
+  /// Adds a segment from `begin_ns` to the current position, and moves there.
   void Add(Segment piece, std::int64_t begin_ns) {
     piece.begin_ns = std::max(begin_ns, from_ns_);
     piece.end_ns = upper_ns_;
@@ -52,14 +52,14 @@ std::int64_t Look(const std::vector<std::int64_t>& medians, std::size_t key) {
   return key < medians.size() ? medians[key] : 0;
 }
 
-constexpr std::size_t kWorkKinds = 16;  // more than there will be
+constexpr std::size_t kWorkKinds = 16;  // an upper bound
 
 }  // namespace
 
 std::vector<Segment> ChainTo(const TraceIndex& index, int message, std::int64_t from_ns,
                              std::int64_t until_ns) {
   Walk walk(from_ns, until_ns);
-  // Clocks that are joined badly could lead in circles.
+  // Badly aligned clocks could lead in circles.
   std::size_t left = 2 * index.trace().messages.size() + 2;
   for (int at = message; !walk.done() && left > 0; --left) {
     const TraceMessage& m = index.message(at);

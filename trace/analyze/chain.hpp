@@ -1,5 +1,5 @@
-// What a moment in a trace was waiting for, followed backwards: handler, way, handler, way, ... The
-// pieces lie end to end in time, so whatever is added up over them adds up to the whole.
+// Follows a wait backwards through a trace: handler, transit, handler, transit, ... The segments
+// are contiguous in time, so sums over them add up to the whole.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace troupe {
 
 enum class SegmentKind : std::uint8_t {
   kHandler,  ///< `actor` handled `message`, or did `work`
-  kQueue,    ///< `message` lay in the mailbox of `actor`
-  kTransit,  ///< `message` was on its way to `actor`
-  kUnknown,  ///< what came before is not in the trace
+  kQueue,    ///< `message` waited in the mailbox of `actor`
+  kTransit,  ///< `message` was in transit to `actor`
+  kUnknown,  ///< earlier events are not in the trace
 };
 
 struct Segment {
@@ -29,35 +29,35 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-/// From `until_ns`, in or at the beginning of the handling of `message`, back to `from_ns`, oldest
-/// first. A message that had to wait for a device that was working leads to that work; any other
-/// leads to the handling that sent it.
+/// The chain from `until_ns`, during or at the beginning of the handler of `message`, back to
+/// `from_ns`, oldest segment first. A message that waited for a busy device leads to that device's
+/// work; any other leads to the handler that sent it.
 std::vector<Segment> ChainTo(const TraceIndex& index, int message, std::int64_t from_ns,
                              std::int64_t until_ns);
 
-/// How long of the segment the work that it is wanted a core and had none, as far as known.
+/// The time during the segment in which its work was runnable without a core; 0 if unknown.
 std::int64_t WithoutCore(const TraceIndex& index, const Segment& segment);
 
-/// A device writes a shard of a checkpoint, or the answers are gathered, which ends with the
-/// Director making the files a checkpoint.
+/// The segment belongs to a checkpoint: a device writes a shard, or an actor gathers the answers
+/// until the Director commits the checkpoint.
 bool IsOfCheckpoint(const TraceIndex& index, const Segment& segment);
 
-/// How long things usually take in a trace: medians of all that have ended, in ns; 0: none has.
+/// Usual durations in a trace: medians of everything that has ended, in ns; 0: nothing has.
 class Usual {
  public:
   explicit Usual(const TraceIndex& index);
 
-  std::int64_t Work(const PassRecord& pass) const;  ///< of the stage and kind
-  std::int64_t Of(const Segment& segment) const;    ///< a queue is usually empty: 0
-  /// The same for a step: 0 of a checkpoint where most steps have none, however long it takes.
+  std::int64_t Work(const PassRecord& pass) const;  ///< by stage and kind
+  std::int64_t Of(const Segment& segment) const;    ///< 0 for a queue, which is usually empty
+  /// Like Of, but 0 for a checkpoint if most steps have none.
   std::int64_t InStep(const Segment& segment) const;
-  /// "80.0 us" of InStep's number; "none" of a checkpoint where most steps have none.
+  /// InStep as text, "80.0 us"; "none" for a checkpoint if most steps have none.
   std::string TextInStep(const Segment& segment) const;
 
  private:
   bool IsRare(const Segment& segment) const;
-  std::int64_t Handling(int message) const;  ///< of the type by the kind of receiver
-  std::int64_t Transit(int message) const;   ///< of the type, in one process or between two
+  std::int64_t Handling(int message) const;  ///< by type and kind of receiver
+  std::int64_t Transit(int message) const;   ///< by type, within a process or between two
   std::size_t WorkKey(const PassRecord& pass) const;
   std::size_t HandlingKey(int message) const;
   std::size_t TransitKey(int message) const;

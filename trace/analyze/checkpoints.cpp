@@ -9,7 +9,7 @@ namespace troupe {
 
 std::vector<CheckpointTime> CheckpointTimesOf(const TraceIndex& index, std::int64_t begin_ns,
                                               std::int64_t end_ns) {
-  std::map<std::int64_t, CheckpointTime> by_round;  // the one that it delays
+  std::map<std::int64_t, CheckpointTime> by_round;  // the round that the checkpoint delays
   for (int w = 0; w < std::ssize(index.trace().work); ++w) {
     const PassRecord& pass = index.work(w).pass;
     if (pass.kind != WorkKind::kCheckpoint) continue;

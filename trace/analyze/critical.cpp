@@ -22,21 +22,21 @@ std::string Doing(const TraceIndex& index, const Segment& segment) {
       return segment.work >= 0 ? DescribeWork(index, segment.work)
                                : "handles " + DescribeHandling(index, segment.message);
     case SegmentKind::kQueue:
-      return DescribeHandling(index, segment.message) + " lies in its mailbox";
+      return DescribeHandling(index, segment.message) + " waits in its mailbox";
     case SegmentKind::kTransit:
-      return DescribeHandling(index, segment.message) + " is on its way from " +
+      return DescribeHandling(index, segment.message) + " is in transit from " +
              index.ActorName(index.message(segment.message).sender);
     case SegmentKind::kUnknown:
-      return "what came before is not in the trace";
+      return "earlier events are not in the trace";
   }
   return "?";
 }
 
-/// Empty in a run of one process.
+/// Empty for a run of one process.
 std::string TripsText(const CriticalPath& path, const TraceIndex& index) {
   if (index.trace().processes.size() < 2) return "";
   const int trips = TripsOf(path, index);
-  return "; " + std::to_string(trips) + (trips == 1 ? " way" : " ways") + " between processes";
+  return "; " + std::to_string(trips) + (trips == 1 ? " trip" : " trips") + " between processes";
 }
 
 std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
@@ -128,7 +128,8 @@ int TripsOf(const CriticalPath& path, const TraceIndex& index) {
     const int before = path.segments[i - 1].message;
     const int message = path.segments[i].message;
     if (message < 0 || message == before) continue;
-    // What waited for a device follows the work it waited for: its own way did not matter.
+    // A message that waited for a device follows that device's work; its own transit did not
+    // matter.
     if (index.message(message).cause == before) trips += index.TripsOf(message);
   }
   return trips;
@@ -143,7 +144,7 @@ std::map<std::string, std::int64_t> BucketsOf(const TraceIndex& index, const Cri
 }
 
 std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64_t fold_ns) {
-  Table table{{"at ms", "took ms", "share", "who", "what"}, {}};
+  Table table{{"at ms", "took ms", "share", "actor", "activity"}, {}};
   const Usual usual(index);
   const auto& segments = path.segments;
   for (std::size_t i = 0; i < segments.size();) {
@@ -157,7 +158,7 @@ std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64
       if (end - i > 1) {
         share = "";
         who = "...";
-        what = std::to_string(end - i) + " short ones, on to " +
+        what = std::to_string(end - i) + " short steps, up to " +
                index.ActorName(segments[end - 1].actor);
       }
     } else if (segment.kind == SegmentKind::kHandler) {

@@ -16,11 +16,11 @@
 namespace troupe {
 namespace {
 
-using Key = std::pair<std::string, std::string>;  ///< module, what
+using Key = std::pair<std::string, std::string>;  ///< module, quantity
 using Samples = std::map<Key, std::vector<std::int64_t>>;
 using MediansByKey = std::map<Key, std::int64_t>;
 
-/// What stages are called in a comparison.
+/// Names of stages in a comparison.
 class Names {
  public:
   Names(const RunTrace& before, const RunTrace& after) {
@@ -30,12 +30,12 @@ class Names {
       if (found != other.end() && found->second != stages) cut_otherwise_.insert(module);
     }
   }
-  /// "language.s0", or "language" where the two runs have different stages of it.
+  /// "language.s0", or "language" if the two runs cut it into different stages.
   std::string Of(const TraceIndex& index, int stage) const {
     const std::string module = index.ModuleOf(stage);
     return cut_otherwise_.contains(module) ? module : index.StageName(stage);
   }
-  /// Of a link: its own name, unless it joins stages that cannot be compared.
+  /// The name of a link, or of its module if its stages cannot be compared.
   std::string Of(const TraceIndex& index, const TraceLink& link) const {
     const std::string module = index.ModuleOf(link.from);
     return link.boundary || !cut_otherwise_.contains(module) ? link.name : "stages of " + module;
@@ -51,7 +51,7 @@ class Names {
   std::set<std::string> cut_otherwise_;
 };
 
-/// What is compared of one run.
+/// The measurements of one run.
 struct Side {
   std::int64_t step_ns = 0;
   MediansByKey path;
@@ -60,7 +60,7 @@ struct Side {
   MediansByKey waits;
 };
 
-/// Steps in which something did not happen count as 0 when `steps` is not 0.
+/// If `steps` is not 0, steps without a sample count as 0.
 MediansByKey Finish(Samples samples, std::size_t steps = 0) {
   MediansByKey medians;
   for (auto& [what, values] : samples) {
@@ -70,11 +70,11 @@ MediansByKey Finish(Samples samples, std::size_t steps = 0) {
   return medians;
 }
 
-/// Idle time before the work of a step, a device's share of it. `until` is where the last work of
-/// each rank ended.
+/// Adds the idle time before the work of a step, averaged over devices. `until` holds the end of
+/// each rank's last work.
 void AddWaits(const TraceIndex& index, const Names& names, const StepSpan& span,
               std::map<int, std::int64_t>& until, Samples& samples) {
-  std::map<std::pair<Key, std::string>, std::int64_t> waits;  // by stage, then what for
+  std::map<std::pair<Key, std::string>, std::int64_t> waits;  // by stage, then cause
   std::map<Key, std::set<int>> ranks;
   for (const int w : index.WorkIn(span.round)) {
     const TraceWork& work = index.work(w);
@@ -85,8 +85,7 @@ void AddWaits(const TraceIndex& index, const Names& names, const StepSpan& span,
     end_ns = std::max(end_ns, span.begin_ns);
     if (pass.begin_ns > end_ns) {
       const int start = StartOf(index, work);
-      const std::string what =
-          start < 0 ? "something not in the trace" : DescribeWait(index, start);
+      const std::string what = start < 0 ? "an unrecorded event" : DescribeWait(index, start);
       waits[{stage, what}] += pass.begin_ns - end_ns;
     }
     end_ns = std::max(end_ns, pass.end_ns);
@@ -98,7 +97,7 @@ void AddWaits(const TraceIndex& index, const Names& names, const StepSpan& span,
   }
 }
 
-/// Time on the critical path of a step, as BucketsOf has it.
+/// Time on the critical path of a step, by bucket (BucketsOf).
 std::map<Key, std::int64_t> PathOf(const TraceIndex& index, const Names& names,
                                    const StepSpan& span) {
   std::map<Key, std::int64_t> buckets;
@@ -116,7 +115,7 @@ std::map<Key, std::int64_t> PathOf(const TraceIndex& index, const Names& names,
 
 Side Measure(const TraceIndex& index, const Names& names, const Steps& steps) {
   if (steps.all().empty()) {
-    throw std::invalid_argument(index.trace().run + ": there is no training step in the trace");
+    throw std::invalid_argument(index.trace().run + ": the trace has no training step");
   }
   Side side;
   Samples path;
@@ -166,10 +165,10 @@ std::vector<Change> Changes(const MediansByKey& before, const MediansByKey& afte
   return changes;
 }
 
-/// What rounds to 0.000 ms changed by nothing.
+/// Changes that round to 0.000 ms do not count.
 bool Changed(const Change& change) { return std::abs(change.delta_ns()) >= 500; }
 
-/// The changes that are shown: at most `most`, the modules that changed most first.
+/// At most `most` changes to print, the most changed modules first.
 std::vector<Change> Grouped(std::vector<Change> changes, std::size_t most) {
   std::erase_if(changes, [](const Change& change) { return !Changed(change); });
   changes.resize(std::min(changes.size(), most));
@@ -208,7 +207,8 @@ Diff Compare(const TraceIndex& before, const Steps& before_steps, const TraceInd
             Changes(a.work, b.work),
             Changes(a.edges, b.edges),
             Changes(a.waits, b.waits)};
-  Change rest{"", "rest: what the medians of the parts do not add up to", a.step_ns, b.step_ns};
+  Change rest{"", "rest: difference between the step and the sum of the medians", a.step_ns,
+              b.step_ns};
   for (const Change& change : diff.path) {
     rest.before_ns -= change.before_ns;
     rest.after_ns -= change.after_ns;

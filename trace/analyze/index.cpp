@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-const std::string kNobody = "nobody";
+const std::string kUnknownActor = "unknown actor";
 const std::string kUnknownType = "?";
 
 const ActorId kNoActor;
@@ -40,8 +40,8 @@ TraceIndex::TraceIndex(const RunTrace& trace)
     end_ns_ = std::max({end_ns_, m.arrived_ns, m.begin_ns, m.end_ns});
     round_of_[i] = m.round;
     if (m.round < 0 && work_of_[i] >= 0) round_of_[i] = work(work_of_[i]).pass.round;
-    // A cause was sent before its effects, so it is known already; clocks that are joined badly
-    // can only cost the answer.
+    // A cause was sent before its effects, so its round is already known. With badly aligned clocks
+    // the round stays unknown.
     if (round_of_[i] < 0 && m.cause >= 0) round_of_[i] = round_of_[At(m.cause)];
     if (m.begin_ns >= 0 && m.receiver >= 0) ++handled_at_[At(m.receiver) + 1];
   }
@@ -108,7 +108,7 @@ const std::string& TraceIndex::TypeName(int i) const {
 }
 
 const std::string& TraceIndex::ActorName(int actor) const {
-  if (actor < 0 || At(actor) >= trace_->actors.size()) return kNobody;
+  if (actor < 0 || At(actor) >= trace_->actors.size()) return kUnknownActor;
   return trace_->actors[At(actor)].name;
 }
 

@@ -32,7 +32,7 @@ class Ways {
   static bool Brings(const TraceMessage& m) {
     return m.role == MessageRole::kActivation && m.unit >= 0 && m.begin_ns >= 0 && m.sent_ns > 0;
   }
-  /// What a leader gets from the leaders at the other end; elsewhere activations travel whole.
+  /// A leader receives slices from the leaders at the other end; other activations travel whole.
   bool IsSlice(const TraceMessage& m) const {
     return m.receiver >= 0 && trace_.actors[At(m.receiver)].id.end == EdgeEnd::kDestination;
   }

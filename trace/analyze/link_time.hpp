@@ -1,4 +1,4 @@
-// How long a tensor takes from one stage to the next.
+// The transit time of a tensor from one stage to the next.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace troupe {
 
-/// The median over replicas and microbatches of the time that an activation is on its way from
-/// stage `from` to stage `to`, in ns. Nothing: none is in the trace.
+/// The median over replicas and microbatches of the time that an activation is in transit from
+/// stage `from` to stage `to`, in ns. Empty if the trace has none.
 ///
-/// At a boundary that is the way to the leader that sends, and the way from the last slice that the
-/// leader at the other end needs. What lies between, the wait for credits and for the slices of
-/// slower replicas, is no property of the link: a simulation has waits of its own.
+/// At a boundary this is the transit to the sending leader, plus the transit from the last slice
+/// that the receiving leader needs. The wait between, for credits and for slices of slower
+/// replicas, is not a property of the link: a simulation adds such waits itself.
 std::optional<std::int64_t> LinkTime(const RunTrace& trace, const StageId& from, const StageId& to);
 
 }  // namespace troupe

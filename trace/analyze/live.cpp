@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-/// Adds what one file knows of the actors of its process.
+/// Adds the actors of one file's process.
 class ProcessNow {
  public:
   ProcessNow(const TraceFile& file, std::int64_t now_ns) : now_ns_(now_ns) {

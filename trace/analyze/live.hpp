@@ -1,4 +1,4 @@
-// What the actors of a run are doing right now, out of what its processes have noted so far.
+// The current activity of a run's actors, from the trace files of its processes.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,27 @@ namespace troupe {
 struct ActorNow {
   std::string name;
   std::string process;
-  std::int64_t mailbox = 0;       ///< messages that nobody has taken yet
-  std::int64_t oldest_ns = 0;     ///< how long the oldest of them has waited
+  std::int64_t mailbox = 0;       ///< messages in the mailbox
+  std::int64_t oldest_ns = 0;     ///< age of the oldest of them
   std::string oldest;             ///< its type
-  std::string handler;            ///< type of the message that is handled; empty: none is
-  std::int64_t handler_ns = 0;    ///< for how long
-  std::string last;               ///< type of the message that was handled last; empty: none was
-  std::int64_t last_ns = 0;       ///< how long ago that ended
-  std::int64_t last_took_ns = 0;  ///< how long it took
-  std::int64_t handled = 0;       ///< of those that the trace still holds
-  int credits = -1;               ///< left on its edge; -1: it has none
+  std::string handler;            ///< type of the message in its handler; empty: none
+  std::int64_t handler_ns = 0;    ///< time in the handler so far
+  std::string last;               ///< type of the last handled message; empty: none
+  std::int64_t last_ns = 0;       ///< time since that handler ended
+  std::int64_t last_took_ns = 0;  ///< duration of that handler
+  std::int64_t handled = 0;       ///< handled messages that the trace still holds
+  int credits = -1;               ///< remaining on its edge; -1: it has no edge
 };
 
-/// One line per actor that has a name, by process and name. `now_ns` is the time on the clock of
-/// the files' machine; what happened later is not looked at.
+/// One entry per named actor, by process and name. `now_ns` is the time on the clock of
+/// the files' machine; later events are ignored.
 std::vector<ActorNow> ActorsNow(const std::vector<TraceFile>& files, std::int64_t now_ns);
 
-/// The newest time in the files: of a job that runs on another machine or has ended, it is now.
+/// The newest time in the files: the current time for a job on another machine, or one that has
+/// ended.
 std::int64_t NewestTime(const std::vector<TraceFile>& files);
 
-/// A table, `most` lines of it: actors in a handler first, then those with the oldest messages.
+/// A table of at most `most` lines: actors in a handler first, then those with the oldest messages.
 std::string Format(std::vector<ActorNow> actors, std::size_t most);
 
 }  // namespace troupe

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// The middle one; of an even number the mean of the two; 0 of none.
+/// The median; the mean of the two middle values for an even count; 0 for an empty list.
 template <class Number>
 Number Median(std::vector<Number> values) {
   if (values.empty()) return Number{};

@@ -34,7 +34,7 @@ std::vector<bool> TypesNamed(const RunTrace& trace, const std::string& type) {
 
 Cell Time(std::int64_t ns) { return ns < 0 ? Cell::Null() : Cell::Number(Millis(ns)); }
 
-/// From `from_ns` to `until_ns`, in microseconds; null where either is not known.
+/// From `from_ns` to `until_ns`, in microseconds; null if either is unknown.
 Cell Between(std::int64_t from_ns, std::int64_t until_ns) {
   if (from_ns < 0 || until_ns < 0) return Cell::Null();
   return Cell::Number(Fixed(static_cast<double>(until_ns - from_ns) / 1e3, 1));

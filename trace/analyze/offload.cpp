@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-/// From the first begin to the last end of what all ranks did.
+/// From the first begin to the last end over all ranks.
 struct Stretch {
   std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = -1;
@@ -28,9 +28,9 @@ struct Window {
   std::vector<const PassRecord*> exchanges;
 };
 
-/// How long the backward waited for the state alone.
+/// The time for which the backward waited for the state alone.
 std::int64_t Exposed(const Window& window) {
-  Stretch exchanged;  // the way there is over before anything leaves
+  Stretch exchanged;  // the exchange of the forward's rows ends before any state leaves
   for (const PassRecord* pass : window.exchanges) {
     if (pass->begin_ns > window.out.begin_ns) exchanged.Add(*pass);
   }

@@ -1,4 +1,4 @@
-// How long the state of an encoder was away from its devices, and what that cost.
+// The time for which an encoder's state was offloaded, and the cost.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace troupe {
 
-/// Of all shards of one module: what leaves and returns does so together.
+/// Covers all shards of one module, which leave and return together.
 struct OffloadTime {
   std::string module;
   std::int64_t windows = 0;
   std::int64_t out_ns = 0;   ///< copying off the devices, from the first shard's begin to the last
                              ///< one's end; median of the windows
-  std::int64_t back_ns = 0;  ///< the same of the way back
-  std::int64_t away_ns = 0;  ///< between the two, all windows together
-  /// All windows together: the rows' gradients had been exchanged and the encoder's backward waited
-  /// for its state alone. Of an encoder that gets no gradients it is not known: 0.
+  std::int64_t back_ns = 0;  ///< the same for the copies back
+  std::int64_t away_ns = 0;  ///< time between the two, summed over windows
+  /// Summed over windows: the rows' gradients had been exchanged and the encoder's backward waited
+  /// for its state alone. 0 (unknown) for an encoder without gradients.
   std::int64_t exposed_ns = 0;
 };
 
-/// By module; windows that have left and returned from `begin_ns` to `end_ns`.
+/// By module; counts windows that left and returned between `begin_ns` and `end_ns`.
 std::vector<OffloadTime> OffloadTimesOf(const TraceIndex& index, std::int64_t begin_ns,
                                         std::int64_t end_ns);
 

@@ -28,7 +28,7 @@ struct Mean {
   std::int64_t ns() const { return count == 0 ? 0 : total_ns / count; }
 };
 
-/// What one replica of the pipeline ran in the round.
+/// The passes that one replica of the pipeline ran in the round.
 struct Measured {
   std::map<std::pair<int, PassKind>, Mean> durations;  ///< by stage
   std::int64_t Of(int stage, PassKind kind) const {
@@ -37,7 +37,7 @@ struct Measured {
   }
 };
 
-/// Why the simulation does not fit the round; empty: it does.
+/// The reason why the round cannot be simulated; empty: it can.
 std::string CannotPredict(const TraceIndex& index, std::int64_t round, const RuleInputs& rule) {
   std::map<int, int> stage_of_rank;
   std::map<std::pair<int, int>, std::set<std::int64_t>> units;
@@ -46,7 +46,7 @@ std::string CannotPredict(const TraceIndex& index, std::int64_t round, const Rul
     if (!IsPass(pass.kind)) continue;
     units[{pass.stage, pass.dp}].insert(pass.unit);
     const auto [at, fresh] = stage_of_rank.try_emplace(pass.rank, pass.stage);
-    // Virtual stages of one module share ranks by their schedule.
+    // Virtual stages of one module share ranks by design.
     if (!fresh && at->second != pass.stage &&
         (rule.schedule.devices.empty() ||
          index.ModuleOf(at->second) != index.ModuleOf(pass.stage))) {
@@ -140,7 +140,7 @@ OrderComparison CompareOrders(const TraceIndex& index, std::int64_t round, const
   if (!result.not_predicted.empty()) return result;
   std::map<int, Simulation> simulations;
   for (ComparedOrder& order : result.orders) {
-    // A replica whose number no other stage has (another dp) goes by the nearest that has.
+    // If another stage has fewer replicas (another dp), use its replica with the nearest number.
     const Measured& own = measured.at(order.ran.dp);
     const auto takes = [&](int stage, const Pass& pass) {
       if (own.durations.count({stage, pass.kind}) > 0) return own.Of(stage, pass.kind);

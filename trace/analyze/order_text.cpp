@@ -76,8 +76,7 @@ std::string Format(const OrderComparison& comparison, const RunTrace& trace) {
   return text + (differing == 0
                      ? "as the rule predicts\n"
                      : std::to_string(differing) + " of " + std::to_string(entries.size()) +
-                           " differ from what the rule predicts for messages that take "
-                           "no time\n");
+                           " differ from the rule's prediction for messages that take no time\n");
 }
 
 }  // namespace troupe

@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-/// A file may say anything; differences of these fit.
+/// Limits values from files, so that differences do not overflow.
 bool IsUnit(std::int64_t unit) { return unit >= 0 && unit < std::int64_t{1} << 60; }
 
 }  // namespace
@@ -43,8 +43,8 @@ void Places::CollectUnits(const RunTrace& trace) {
 }
 
 void Places::CollectSteps(const TraceIndex& index) {
-  // Rounds that end neither as a step nor as an evaluation are those that the trace ends in: their
-  // messages say what they are.
+  // The trace may end within a round that is neither a complete step nor an evaluation; its
+  // messages hold its kind.
   for (const TraceMessage& m : index.trace().messages) {
     if (m.round >= 0 && m.step >= 0) steps_[m.round] = m.step;
   }
@@ -74,7 +74,7 @@ UnitPlace Places::OfMessage(const TraceIndex& index, int message) const {
 
 UnitPlace Places::Find(int module, std::int64_t unit, std::int64_t round) const {
   if (!IsUnit(unit)) return {};
-  // Boundaries count microbatches, as any module does that works in no windows.
+  // Boundaries count microbatches, like any module that does not work in windows.
   if (module < 0) module = AnyModule(false);
   if (module < 0) return {};
   const Module& of = modules_[At(module)];
@@ -89,7 +89,7 @@ UnitPlace Places::Find(int module, std::int64_t unit, std::int64_t round) const 
   return {StepOf(units->round), unit - units->first, of.windows};
 }
 
-/// A unit that nothing has run yet: the last round goes on, or the next one has begun.
+/// The place of a unit that has not run yet: in the last round, or in the next one.
 UnitPlace Places::Beyond(const Module& module, std::int64_t unit) const {
   const Units& last = module.rounds.back();
   const std::int64_t step = StepOf(last.round);

@@ -1,4 +1,4 @@
-// Where the units of a trace are in their steps. In a trace they count from the start of the run,
+// Finds the places of units in their steps. In a trace units count from the start of the run,
 // evaluations included.
 #pragma once
 
@@ -16,17 +16,17 @@ class TraceIndex;
 class Places {
  public:
   Places() = default;
-  /// Everything else of `index` must be ready.
+  /// All other parts of `index` must be complete.
   explicit Places(const TraceIndex& index);
 
   UnitPlace Of(const PassRecord& pass) const;
-  /// Of a unit of whose module no more is known than whether it works in windows.
+  /// For a unit of an unknown module that works in windows, or does not.
   UnitPlace OfUnit(std::int64_t unit, bool window) const;
-  /// Of the unit that the message is about, if it is about one.
+  /// The place of the message's unit; unknown if it has none.
   UnitPlace OfMessage(const TraceIndex& index, int message) const;
 
  private:
-  /// What a module ran in a round.
+  /// The units that a module ran in a round.
   struct Units {
     std::int64_t round = -1;
     std::int64_t first = 0;
@@ -35,16 +35,16 @@ class Places {
   };
   struct Module {
     std::vector<Units> rounds;  ///< by round
-    bool windows = false;       ///< its rows are exchanged: it works in windows
+    bool windows = false;       ///< it works in windows, since its rows are exchanged
   };
 
   void CollectUnits(const RunTrace& trace);
   void CollectSteps(const TraceIndex& index);
-  /// A module that works in windows, or one that does not; -1: there is none.
+  /// Any module that works in windows, or does not; -1: none.
   int AnyModule(bool windows) const;
   UnitPlace Find(int module, std::int64_t unit, std::int64_t round) const;
   UnitPlace Beyond(const Module& module, std::int64_t unit) const;
-  /// Whose units the message counts; -1: it is not known.
+  /// The module whose units the message counts; -1: unknown.
   int ModuleOfMessage(const TraceIndex& index, int message) const;
   int ModuleOfStage(int stage) const;
   std::int64_t StepOf(std::int64_t round) const;

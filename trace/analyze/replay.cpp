@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-/// Stage, kind, unit counted from the round's first.
+/// Stage, kind, and unit, counted from the first of the round.
 using PassKey = std::tuple<int, PassKind, std::int64_t>;
 
 struct Span {
@@ -25,8 +25,8 @@ MessageRole AnswerTo(WorkKind kind) {
                                        : MessageRole::kWeightsDone;
 }
 
-/// The handling in which the stage heard that its command of `work` is done: the answers of device
-/// and lock step lead there. -1: it is not in the trace.
+/// The message by which the stage learned that its command for `work` is done, found through the
+/// answers of device and lock step. -1: it is not in the trace.
 class Answers {
  public:
   explicit Answers(const TraceIndex& index) : index_(index) {
@@ -68,7 +68,7 @@ Simulation Simulated(const RuleInputs& rule, const std::map<PassKey, std::int64_
   return Simulate(rule.graph, rule.schedule, takes, units);
 }
 
-/// The order of a stage, without what it did not run for want of anything that trains.
+/// The order of a stage, without passes that it skips because nothing in it trains.
 std::string OrderOf(const Simulation& simulation, const PassOrder& ran) {
   std::vector<Pass> order = simulation.OrderOf(ran.stage);
   for (const char letter : {'B', 'W'}) {

@@ -1,5 +1,5 @@
-// A step as the stage rule would run it with the durations that its own passes had: how well the
-// simulation knows this machine.
+// Simulates a step under the stage rule with the durations of its own passes, to measure how well
+// the simulation fits this machine.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,17 @@ namespace troupe {
 
 struct Replay {
   std::int64_t measured_ns = 0;  ///< from the beginning of the first pass to the end of the last
-  /// Simulated, each pass as long as its slowest rank and replica took.
+  /// Simulated; each pass takes as long as on its slowest rank and replica.
   std::int64_t passes_ns = 0;
-  /// Simulated, each pass from the stage's decision to its answer: with the messages and the wait
-  /// for a core that lie between them.
+  /// Simulated; each pass lasts from the stage's decision to its answer, including messages and the
+  /// wait for a core.
   std::int64_t commands_ns = 0;
-  /// Of the orders that were run, how many that last simulation ran otherwise.
-  int orders = 0;
-  int other_orders = 0;
-  std::string not_simulated;  ///< why there is no simulation; empty: there is one
+  int orders = 0;             ///< orders that were run
+  int other_orders = 0;       ///< of these, orders that differ in the simulation of commands_ns
+  std::string not_simulated;  ///< the reason if there is no simulation; else empty
 };
 
-/// `comparison` is that of the same round: what cannot be predicted cannot be simulated.
+/// `comparison` is that of the same round: a round without a prediction cannot be simulated.
 Replay ReplayStep(const TraceIndex& index, std::int64_t round, const RuleInputs& rule,
                   const OrderComparison& comparison);
 

@@ -15,7 +15,7 @@ std::string OpenText(const TraceIndex& index, const OpenHandler& open) {
   return index.ActorName(index.message(open.message).receiver) + " runs " +
          DescribeHandling(index, open.message) + ", for " + Duration(open.for_ns) +
          " at least, usual " + Duration(open.usual_ns) +
-         (open.behind > 0 ? "; " + std::to_string(open.behind) + " messages wait behind it" : "");
+         (open.waiting > 0 ? "; " + std::to_string(open.waiting) + " messages wait for it" : "");
 }
 
 std::string LostText(const TraceIndex& index, int message) {
@@ -23,7 +23,7 @@ std::string LostText(const TraceIndex& index, int message) {
   const std::string place = ToString(index.places().OfMessage(index, message));
   return DescribeEdge(index, message) + (place.empty() ? "" : " (" + place + ')') + " from " +
          index.ActorName(m.sender) + " to " + index.ActorName(m.receiver) +
-         ", which did not take it: it is lost, or the receiver is gone";
+         ", which did not handle it: the message is lost, or the receiver is gone";
 }
 
 Segment HandlerOf(const TraceIndex& index, int message, std::int64_t end_ns) {
@@ -31,7 +31,8 @@ Segment HandlerOf(const TraceIndex& index, int message, std::int64_t end_ns) {
   return {SegmentKind::kHandler, m.receiver, message, index.WorkOf(message), m.begin_ns, end_ns};
 }
 
-/// A device that has not ended has no work yet: what others of the type and unit usually take.
+/// An unfinished handler of a device has no work record yet: uses the usual time of other work of
+/// the same type and unit.
 std::int64_t UsualOf(const TraceIndex& index, const Usual& usual, int message) {
   return usual.Of(HandlerOf(index, message, index.end_ns()));
 }
@@ -40,7 +41,7 @@ std::int64_t UsualOf(const TraceIndex& index, const Usual& usual, int message) {
 
 Stall FindStall(const TraceIndex& index, const Usual& usual) {
   std::map<int, OpenHandler> open;          // by actor
-  std::map<int, std::int64_t> taken_until;  // by actor: what it handled last came then
+  std::map<int, std::int64_t> taken_until;  // by actor: arrival of the last message it handled
   std::int64_t last_round = -1;
   const auto& messages = index.trace().messages;
   for (int i = 0; static_cast<std::size_t>(i) < messages.size(); ++i) {
@@ -64,7 +65,7 @@ Stall FindStall(const TraceIndex& index, const Usual& usual) {
     if (until != taken_until.end() && m.arrived_ns < until->second) {
       stall.lost.insert(stall.lost.begin() + num_overtaken++, i);
     } else if (handler != open.end()) {
-      ++handler->second.behind;
+      ++handler->second.waiting;
     } else if (index.RoundOf(i) == last_round) {
       stall.lost.push_back(i);
     }
@@ -91,11 +92,11 @@ std::string Format(const Stall& stall, const TraceIndex& index) {
   return text;
 }
 
-std::string LastDoings(const TraceIndex& index, const Usual& usual, int actor) {
+std::string LastActivity(const TraceIndex& index, const Usual& usual, int actor) {
   const auto handled = index.HandledBy(actor);
   std::string text;
   if (handled.empty()) {
-    text = index.ActorName(actor) + " has handled nothing that the trace knows of\n";
+    text = index.ActorName(actor) + " has handled no message in this trace\n";
   } else {
     const int last = handled.back();
     const TraceMessage& m = index.message(last);
@@ -104,7 +105,7 @@ std::string LastDoings(const TraceIndex& index, const Usual& usual, int actor) {
                ? OpenText(index, open) + '\n'
                : index.ActorName(actor) + " last handled " + DescribeHandling(index, last) +
                      " from " + index.ActorName(m.sender) + ", and ended " +
-                     Duration(index.end_ns() - m.end_ns) + " before the trace does\n";
+                     Duration(index.end_ns() - m.end_ns) + " before the trace ends\n";
   }
   std::size_t unhandled = 0;
   for (int i = 0; static_cast<std::size_t>(i) < index.trace().messages.size(); ++i) {

@@ -1,4 +1,4 @@
-// What had not ended when a trace ends: handlers that run, messages nobody has taken.
+// Unfinished activity at the end of a trace: running handlers and unhandled messages.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@ namespace troupe {
 
 struct OpenHandler {
   int message = -1;
-  std::int64_t for_ns = 0;  ///< until the last thing that the trace knows of: at least that
+  std::int64_t for_ns = 0;  ///< up to the end of the trace: a lower bound
   std::int64_t usual_ns = 0;
-  std::int64_t behind = 0;  ///< messages that came to the actor since and are not handled
+  std::int64_t waiting = 0;  ///< later messages in the actor's mailbox
 };
 
 struct Stall {
-  std::vector<OpenHandler> open;  ///< the one that runs longest beyond its usual time first
-  /// Sent and never handled: though the receiver took later ones (these first), or, in the last
-  /// round of the trace, though it runs nothing.
+  std::vector<OpenHandler> open;  ///< by the excess over the usual time, largest first
+  /// Messages that were sent and never handled although the receiver handled later ones (these
+  /// first), or, in the last round of the trace, although it runs no handler.
   std::vector<int> lost;
 };
 
 Stall FindStall(const TraceIndex& index, const Usual& usual);
 
-/// "device 3 runs F of microbatch 3 of language.s0 for 2.27 s at least, usual 0.18 s; ..."; empty:
-/// all has ended.
+/// "device 3 runs F of language.s0 (step 2 mb 3), for 2.27 s at least, usual 0.18 s; ..."; empty if
+/// nothing is open.
 std::string Format(const Stall& stall, const TraceIndex& index);
 
-/// What the actor handles, or did last, and what lies in its mailbox: lines for people.
-std::string LastDoings(const TraceIndex& index, const Usual& usual, int actor);
+/// Lines for people: the actor's current or last handler, and the contents of its mailbox.
+std::string LastActivity(const TraceIndex& index, const Usual& usual, int actor);
 
 }  // namespace troupe

@@ -10,15 +10,15 @@
 namespace troupe {
 namespace {
 
-/// What a trace knows of one round.
+/// The facts about one round in a trace.
 struct Seen {
   std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = 0;
   std::int64_t announced_ns = std::numeric_limits<std::int64_t>::max();
-  std::int64_t said = -1;  ///< by its messages: the step that it is, 0 an evaluation, -1 nothing
+  std::int64_t stated_step = -1;  ///< TraceMessage::step of its messages
   bool worked = false;
-  bool goes_back = false;  ///< it has work that no evaluation has
-  bool trains() const { return said > 0 || (said < 0 && goes_back); }
+  bool has_training_work = false;  ///< work that evaluations do not have
+  bool trains() const { return stated_step > 0 || (stated_step < 0 && has_training_work); }
 };
 
 using Rounds = std::map<std::int64_t, Seen>;
@@ -30,31 +30,32 @@ Rounds RoundsOf(const RunTrace& trace) {
     seen.worked = true;
     seen.begin_ns = std::min(seen.begin_ns, work.pass.begin_ns);
     seen.end_ns = std::max(seen.end_ns, work.pass.end_ns);
-    // A checkpoint delays whatever round comes next, an evaluation too.
-    seen.goes_back = seen.goes_back || (work.pass.kind != WorkKind::kForward &&
-                                        work.pass.kind != WorkKind::kExchange &&
-                                        work.pass.kind != WorkKind::kCheckpoint);
+    // A checkpoint delays the next round, even an evaluation.
+    seen.has_training_work = seen.has_training_work || (work.pass.kind != WorkKind::kForward &&
+                                                        work.pass.kind != WorkKind::kExchange &&
+                                                        work.pass.kind != WorkKind::kCheckpoint);
   }
   for (const TraceMessage& m : trace.messages) {
     if (m.round < 0 || m.step < 0) continue;
     Seen& seen = rounds[m.round];
-    seen.said = m.step;
+    seen.stated_step = m.step;
     seen.announced_ns = std::min(seen.announced_ns, m.sent_ns);
   }
   return rounds;
 }
 
-/// The steps of `rounds`, all of which train, in their order. Training rounds count on from each
-/// other, so one that says its number is enough for all.
+/// The step numbers of `rounds`, all of which train, in order. Numbers are consecutive, so one
+/// stated number suffices for all.
 std::vector<std::int64_t> NumbersOf(const std::vector<const Seen*>& rounds) {
   constexpr std::int64_t kUnknown = -1;
   std::vector<std::int64_t> numbers(rounds.size(), kUnknown);
   std::size_t first_known = rounds.size();
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     const bool known = i > first_known;
-    // A file may say anything: numbers grow, or nobody could look one up.
-    if (rounds[i]->said > (known ? numbers[i - 1] : static_cast<std::int64_t>(i))) {
-      numbers[i] = rounds[i]->said;
+    // Ignores numbers from damaged files that do not increase, because steps are looked up by
+    // number.
+    if (rounds[i]->stated_step > (known ? numbers[i - 1] : static_cast<std::int64_t>(i))) {
+      numbers[i] = rounds[i]->stated_step;
       first_known = std::min(first_known, i);
     } else if (known) {
       numbers[i] = numbers[i - 1] + 1;
@@ -95,8 +96,8 @@ Steps::Steps(const TraceIndex& index) {
     }
     all_.push_back({step, round, std::min(begin_ns, seen.end_ns), seen.end_ns});
   }
-  // A run that was killed, or still runs, ends in the middle of a step, and the next has begun.
-  // Checkpoints do not count: few steps begin with one.
+  // The trace of a run that was killed, or still runs, ends within a step, possibly after the next
+  // has begun. Checkpoints do not count: few steps begin with one.
   const auto works = [&](std::size_t i) {
     return std::ranges::count_if(index.WorkIn(all_[i].round), [&](int w) {
       return index.work(w).pass.kind != WorkKind::kCheckpoint;
@@ -113,7 +114,7 @@ std::int64_t Steps::StepOf(std::int64_t round) const {
 }
 
 const StepSpan& Steps::Of(std::int64_t step) const {
-  if (all_.empty()) throw std::out_of_range("there is no training step in the trace");
+  if (all_.empty()) throw std::out_of_range("the trace has no training step");
   const auto at = std::lower_bound(
       all_.begin(), all_.end(), step,
       [](const StepSpan& span, std::int64_t wanted) { return span.step < wanted; });
@@ -143,7 +144,7 @@ StepRange ParseSteps(const std::string& text) {
   if (dash == std::string::npos) range.last = range.first;
   if (!parsed || range.last < range.first) {
     throw std::invalid_argument(
-        "expected a step or a range of steps from 1 on, as 12 or 10-12; "
+        "expected a step or a range of steps, counted from 1, like 12 or 10-12; "
         "got \"" +
         text + "\"");
   }

@@ -1,4 +1,4 @@
-// Training steps, counted from 1 as the console prints them, among the rounds of a trace.
+// Finds the training steps, counted from 1 as on the console, among the rounds of a trace.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace troupe {
 
-/// Until the last work of the step's round ended, and from when that of the round before did: steps
-/// do not overlap, although rounds are announced, and inputs read, while another still runs. The
+/// From the end of the previous round's last work to the end of this round's. So steps do not
+/// overlap, although rounds are announced, and inputs read, while another round runs. The
 /// first round of a trace begins when it is announced to the stages, or else with its first work.
-/// A checkpoint that is written between two rounds is in the later one, as on the console.
+/// A checkpoint between two rounds belongs to the later one, as on the console.
 struct StepSpan {
   std::int64_t step = 0;
   std::int64_t round = 0;
@@ -21,7 +21,7 @@ struct StepSpan {
   std::int64_t end_ns = 0;
 };
 
-/// Steps `first` to `last`, both included.
+/// Steps `first` to `last`, inclusive.
 struct StepRange {
   std::int64_t first = 0;
   std::int64_t last = 0;
@@ -29,25 +29,25 @@ struct StepRange {
 
 class Steps {
  public:
-  /// Which rounds train, and which step each is, is what their messages say. A round whose messages
-  /// say nothing any more trains if it has a backward, a reduction or an update, and its number
-  /// follows from its neighbours'; where no round says anything, the first is step 1. A last round
-  /// with less work than the one before has not ended: it is none.
+  /// The messages of a round hold its step. If they are lost, a round trains if it has a backward,
+  /// a reduction or an update, and its number follows from its neighbours; if no round has a
+  /// number, the first is step 1. A last round with less work than the one before is incomplete and
+  /// not a step.
   explicit Steps(const TraceIndex& index);
 
   const std::vector<StepSpan>& all() const { return all_; }
   /// -1: the round does not train, or is not in the trace.
   std::int64_t StepOf(std::int64_t round) const;
-  /// Throws std::out_of_range that says which steps there are.
+  /// Throws std::out_of_range with the range of known steps.
   const StepSpan& Of(std::int64_t step) const;
-  /// The spans of `range`; all of them without one. Throws as Of() does, for either end.
+  /// The spans of `range`, or all. Throws like Of() for either end.
   std::vector<StepSpan> In(const std::optional<StepRange>& range) const;
 
  private:
   std::vector<StepSpan> all_;  ///< by round, and so by step
 };
 
-/// "12" or "10-12". Throws std::invalid_argument that says what was expected.
+/// "12" or "10-12". Throws std::invalid_argument with the expected form.
 StepRange ParseSteps(const std::string& text);
 
 }  // namespace troupe

@@ -12,16 +12,16 @@ namespace troupe {
 namespace {
 
 using Place = std::pair<int, int>;                                 ///< stage, dp
-using Reason = std::tuple<std::string, std::string, std::string>;  ///< what, on, whom
+using Reason = std::tuple<std::string, std::string, std::string>;  ///< what, on, sender
 
 struct RankTime {
   std::int64_t all_ns = 0;
   std::int64_t computed_ns = 0;
-  std::int64_t until_ns = 0;           ///< where its last work ended
-  std::int64_t computed_until_ns = 0;  ///< where the last that computed did
+  std::int64_t until_ns = 0;           ///< end of its last work
+  std::int64_t computed_until_ns = 0;  ///< end of its last computation
 };
 
-/// Rows exchanged between ranks are moved, and shards written, not computed.
+/// Exchanging rows and writing shards is not computation.
 bool Computes(WorkKind kind) {
   return kind != WorkKind::kExchange && kind != WorkKind::kCheckpoint;
 }
@@ -40,13 +40,13 @@ class Collector {
     const std::int64_t until = std::min(pass.end_ns, end_ns_);
     if (until < from) return;
     AddMemory(work);
-    if (IsCopy(pass.kind)) return;  // beside what the rank does
+    if (IsCopy(pass.kind)) return;  // concurrent with the rank's work
     RankTime& rank =
         ranks_.try_emplace(pass.rank, RankTime{0, 0, begin_ns_, begin_ns_}).first->second;
     own_[{pass.stage, pass.dp}][pass.rank] += IsPass(pass.kind) ? until - from : 0;
     AddCores(work, from, until);
     if (from > rank.until_ns) AddWait(work, rank.until_ns, from);
-    // Where gradients are summed beside other work, the time counts once.
+    // Counts the time once if gradients are summed concurrently with other work.
     const auto add = [&](std::int64_t& sum_ns, std::int64_t& until_ns) {
       sum_ns += std::max<std::int64_t>(0, until - std::max(from, until_ns));
       until_ns = std::max(until_ns, until);
@@ -131,13 +131,13 @@ class Collector {
   void AddWait(const TraceWork& work, std::int64_t from, std::int64_t until) {
     const PassRecord& pass = work.pass;
     const int start = StartOf(index_, work);
-    WaitShare wait{"something that is not in the trace", "", "", until - from};
+    WaitShare wait{"an unrecorded event", "", "", until - from};
     if (start >= 0) {
       wait.what = DescribeWait(index_, start);
       wait.on = DescribeEdge(index_, start);
-      wait.whom = index_.ActorName(index_.message(start).sender);
+      wait.sender = index_.ActorName(index_.message(start).sender);
     }
-    reasons_[{pass.stage, pass.dp}][{wait.what, wait.on, wait.whom}] += until - from;
+    reasons_[{pass.stage, pass.dp}][{wait.what, wait.on, wait.sender}] += until - from;
     long_waits_.push_back({pass.stage, pass.dp, pass.rank, pass.round, from, until,
                            Describe(index_, pass), std::move(wait)});
   }
@@ -146,7 +146,7 @@ class Collector {
   std::int64_t begin_ns_;
   std::int64_t end_ns_;
   std::map<int, RankTime> ranks_;
-  std::map<Place, std::map<int, std::int64_t>> own_;  ///< of every rank that the stage lives on
+  std::map<Place, std::map<int, std::int64_t>> own_;  ///< of every rank of the stage
   CoreTime cores_;
   std::map<Place, CoreTime> own_cores_;
   std::map<Place, std::map<Reason, std::int64_t>> reasons_;
@@ -155,8 +155,8 @@ class Collector {
   std::map<int, RankMemory> gpu_memory_;
 };
 
-/// Of the messages of these steps whenever they were sent: a step's first come while the one before
-/// it still runs, and whoever counts them expects them all.
+/// Counts all messages of these steps, also those sent before: the first messages of a step arrive
+/// while the previous one still runs.
 std::vector<EdgeTime> EdgesOf(const TraceIndex& index, const std::vector<StepSpan>& spans) {
   std::set<std::int64_t> rounds;
   for (const StepSpan& span : spans) rounds.insert(span.round);

@@ -16,11 +16,11 @@ double Share(std::int64_t part, std::int64_t whole) {
 }
 
 std::string Words(const WaitShare& wait, Detail detail) {
-  if (detail == Detail::kPlain || wait.whom.empty()) return wait.what;
-  return wait.on + " from " + wait.whom;
+  if (detail == Detail::kPlain || wait.sender.empty()) return wait.what;
+  return wait.on + " from " + wait.sender;
 }
 
-/// The two longest waits that matter, a line each below the stage's own would be too many.
+/// The two longest waits. More would not fit into the stage's line.
 std::string MostlyFor(const StageTime& time, Detail detail) {
   std::map<std::string, std::int64_t> by_words;
   for (const WaitShare& wait : time.waits) by_words[Words(wait, detail)] += wait.total_ns;
@@ -131,7 +131,7 @@ std::string WaitedForCores(const Summary& summary, const TraceIndex& index) {
     std::set<int> ranks;
     int cores = 0;
   };
-  std::map<std::string, Host> hosts;  // processes of one share its cores
+  std::map<std::string, Host> hosts;  // processes of one host share its cores
   for (const TraceWork& work : index.trace().work) {
     const auto place = static_cast<std::size_t>(index.ProcessOf(work));
     if (place >= index.trace().processes.size()) continue;
@@ -148,10 +148,10 @@ std::string WaitedForCores(const Summary& summary, const TraceIndex& index) {
               (hosts.size() > 1 ? " on " + name : "");
   }
   return text + (places.empty() ? "" : " (" + places + ")") +
-         ": bubbles and waits are longer than the layout makes them\n";
+         ": bubbles and waits are longer than the layout requires\n";
 }
 
-std::string WhatIsMissing(const RunTrace& trace) {
+std::string DescribeGaps(const RunTrace& trace) {
   std::string text;
   const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
   for (const TraceProcess& process : trace.processes) {
@@ -163,7 +163,7 @@ std::string WhatIsMissing(const RunTrace& trace) {
       add(process.name + " left " + std::to_string(process.torn) + " half-written");
     }
   }
-  for (const std::string& process : trace.missing) add("nothing is there of " + process);
+  for (const std::string& process : trace.missing) add("no file of " + process);
   if (!text.empty()) text = "missing: " + text + '\n';
   for (const std::string& line : trace.skipped) text += "not read: " + line + '\n';
   return text;
@@ -172,7 +172,7 @@ std::string WhatIsMissing(const RunTrace& trace) {
 std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps,
                    Detail detail) {
   const RunTrace& trace = index.trace();
-  std::string text = WhatIsMissing(trace);
+  std::string text = DescribeGaps(trace);
   std::string which = "no training step";
   if (!steps.all().empty()) {
     const std::int64_t first = steps.all().front().step;

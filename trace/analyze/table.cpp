@@ -37,7 +37,7 @@ bool IsJsonNumber(const std::string& text) {
          text[first] >= '0' && text[first] <= '9';
 }
 
-/// Bytes of the UTF-8 character at `at`; 0: it is none.
+/// Length of the UTF-8 character at `at` in bytes; 0: invalid.
 std::size_t CharacterAt(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at);

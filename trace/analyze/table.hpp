@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// A cell of a table, as text; `number` cells are not quoted in JSON and stand to the right.
+/// A cell of a table, as text; `number` cells are right-aligned, and not quoted in JSON.
 struct Cell {
   std::string text;
   bool number = false;
@@ -20,7 +20,7 @@ struct Cell {
   Cell(const char* words) : text(words) {}                                 // NOLINT(*-explicit-*)
   Cell(std::int64_t value) : text(std::to_string(value)), number(true) {}  // NOLINT(*-explicit-*)
   Cell(int value) : text(std::to_string(value)), number(true) {}           // NOLINT(*-explicit-*)
-  /// A number that is written already: "1.25", "37.5%" (the latter only for people).
+  /// A formatted number: "1.25", "37.5%" (the latter only for people).
   static Cell Number(std::string written);
   static Cell Null();
 };
@@ -30,17 +30,17 @@ struct Table {
   std::vector<std::vector<Cell>> rows;
 };
 
-/// Columns two blanks apart, numbers to the right; no trailing blanks. Control characters are
-/// written as '?', so that a name cannot write into the terminal.
+/// Columns two blanks apart, numbers right-aligned; no trailing blanks. Control characters
+/// become '?', so that a name cannot control the terminal.
 std::string ToText(const Table& table);
-/// The same of rows of text, of which the first is the head.
+/// The same for rows of text; the first row is the head.
 std::string Columns(const std::vector<std::vector<std::string>>& rows);
 /// RFC 4180, "\n" at line ends; null is empty.
 std::string ToCsv(const Table& table);
 /// One array of objects, one object a line.
 std::string ToJson(const Table& table);
 
-/// `text` in quotes, as JSON wants it. Bytes that are not UTF-8 become U+FFFD.
+/// `text` as a quoted JSON string. Bytes that are not UTF-8 become U+FFFD.
 std::string JsonString(std::string_view text);
 /// `text` with '?' for control characters and U+FFFD for bytes that are not UTF-8.
 std::string CleanText(std::string_view text);

@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-/// The ranks that ran the stage's replica, by what the trace says.
+/// The ranks that ran the stage's replica, from the trace.
 std::set<int> RanksOf(const TraceIndex& index, const ActorId& stage, std::int64_t round) {
   std::set<int> ranks;
   for (const int w : index.WorkIn(round)) {
@@ -57,7 +57,7 @@ Idle LongestWait(const TraceIndex& index, const StepSpan& span, const std::vecto
   const auto consider = [&](const Idle& idle) {
     if (idle.end_ns - idle.begin_ns > longest.end_ns - longest.begin_ns) longest = idle;
   };
-  // Stages and devices are idle when their devices are: a stage hears small things all the time.
+  // A stage handles small messages all the time; it is idle when its devices are.
   bool stages = false;
   for (const int actor : actors) stages |= index.KindOf(actor) == ActorKind::kStage;
   for (const int actor : actors) {
@@ -74,8 +74,8 @@ Idle LongestWait(const TraceIndex& index, const StepSpan& span, const std::vecto
   return longest;
 }
 
-/// What is to blame: what took longest beyond its usual time, if that is a fifth of the wait or
-/// more; else what took longest.
+/// The segment to blame: the one that most exceeds its usual time, if the excess is at least a
+/// fifth of the wait; else the longest one.
 int RootIn(Why& why) {
   const std::int64_t wait_ns = why.wait.end_ns - why.wait.begin_ns;
   const auto excess = [&](std::size_t i) { return why.chain[i].length_ns() - why.usual[i]; };
@@ -89,7 +89,7 @@ int RootIn(Why& why) {
   return static_cast<int>(why.as_usual ? longest : most);
 }
 
-/// What the actor handled longest between the two times.
+/// The message that the actor handled longest between the two times.
 int HandledIn(const TraceIndex& index, int actor, std::int64_t begin_ns, std::int64_t end_ns) {
   int longest = -1;
   std::int64_t longest_ns = 0;
@@ -106,13 +106,13 @@ int HandledIn(const TraceIndex& index, int actor, std::int64_t begin_ns, std::in
   return longest;
 }
 
-/// Those whose idleness costs something: others have nothing to do most of the time.
+/// Actors whose idle time matters; others are idle most of the time.
 bool Waits(ActorKind kind) {
   return kind == ActorKind::kStage || kind == ActorKind::kDevice || kind == ActorKind::kLeader ||
          kind == ActorKind::kPhase || kind == ActorKind::kUpdate;
 }
 
-std::vector<int> BlockedBehind(const TraceIndex& index, int message, const Segment& root) {
+std::vector<int> BlockedBy(const TraceIndex& index, int message, const Segment& root) {
   std::vector<bool> follows(index.trace().messages.size(), false);
   follows[At(message)] = true;
   for (std::size_t i = At(message) + 1; i < follows.size(); ++i) {
@@ -148,8 +148,7 @@ Why Explain(const TraceIndex& index, const Usual& usual, const StepSpan& span, c
   return why;
 }
 
-/// How much worse than usual it is, in ns; what is as usual counts by its length, and less than
-/// anything else.
+/// The excess over the usual time, in ns. A wait as usual ranks by its length, below all others.
 std::int64_t Badness(const Why& why) {
   if (why.root < 0) return std::numeric_limits<std::int64_t>::min();
   const std::int64_t root_ns = why.chain[At(why.root)].length_ns() - why.usual[At(why.root)];
@@ -157,7 +156,7 @@ std::int64_t Badness(const Why& why) {
   return why.wait.end_ns - why.wait.begin_ns - std::numeric_limits<std::int64_t>::max() / 2;
 }
 
-/// From the step's beginning to the end of its last work, as if somebody had waited for that.
+/// The whole step as a wait: from its beginning to the end of its last work.
 Idle WholeStep(const TraceIndex& index, const StepSpan& span) {
   int last = -1;
   for (const int w : index.WorkIn(span.round)) {
@@ -168,7 +167,7 @@ Idle WholeStep(const TraceIndex& index, const StepSpan& span) {
   return {index.message(message).receiver, message, span.begin_ns, span.end_ns};
 }
 
-/// Of all devices, the wait with the worst root.
+/// The wait with the worst root, over all devices.
 Why WorstOf(const TraceIndex& index, const Usual& usual, const StepSpan& span) {
   std::set<int> ranks;
   for (const int w : index.WorkIn(span.round)) ranks.insert(index.work(w).pass.rank);
@@ -195,12 +194,12 @@ Why ExplainWait(const TraceIndex& index, const Usual& usual, const StepSpan& spa
   if (root.kind == SegmentKind::kQueue) {
     why.busy_with = HandledIn(index, root.actor, root.begin_ns, root.end_ns);
   }
-  why.blocked = BlockedBehind(index, why.busy_with >= 0 ? why.busy_with : root.message, root);
+  why.blocked = BlockedBy(index, why.busy_with >= 0 ? why.busy_with : root.message, root);
   return why;
 }
 
 const StepSpan& SlowestStep(const Steps& steps) {
-  if (steps.all().empty()) throw std::out_of_range("there is no training step in the trace");
+  if (steps.all().empty()) throw std::out_of_range("the trace has no training step");
   return *std::max_element(
       steps.all().begin(), steps.all().end(),
       [](const auto& a, const auto& b) { return a.end_ns - a.begin_ns < b.end_ns - b.begin_ns; });

@@ -1,5 +1,4 @@
-// Why somebody waited: the chain of handlers and messages that its wait was made of, and the one
-// link of it that is to blame.
+// Explains a wait: the chain of handlers and messages that made it up, and the segment to blame.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +11,9 @@
 
 namespace troupe {
 
-/// A time in which an actor did nothing, and the message that ended it.
+/// A time in which an actor was idle, and the message that ended it.
 struct Idle {
-  int actor = -1;    ///< the device, where a stage or a device is asked about
+  int actor = -1;    ///< for a stage, its device
   int message = -1;  ///< the first that it handled afterwards
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
@@ -23,26 +22,25 @@ struct Idle {
 struct Why {
   std::int64_t step = 0;
   Idle wait;
-  std::vector<Segment> chain;       ///< what the wait was made of, oldest first, without gaps
-  std::vector<std::int64_t> usual;  ///< by place in `chain`: how long such a thing usually takes
-                                    ///< in a step
-  bool whole_step = false;          ///< it is no wait, but the critical path of the step
-  int root = -1;                    ///< place in `chain`; -1: there was no wait
-  bool as_usual = false;  ///< nothing in it took longer than usual: it is the schedule's own wait
-  std::int64_t without_core_ns = 0;  ///< of the wait: a device on the chain wanted a core, had none
-  /// A message lay in a mailbox, because the actor handled this one: its index; -1: not so.
+  std::vector<Segment> chain;       ///< the segments of the wait, oldest first, without gaps
+  std::vector<std::int64_t> usual;  ///< usual duration of each segment in a step
+  bool whole_step = false;          ///< not a wait, but the critical path of the step
+  int root = -1;                    ///< index in `chain`; -1: there was no wait
+  bool as_usual = false;  ///< nothing took longer than usual: the wait follows from the schedule
+  std::int64_t without_core_ns = 0;  ///< part of the wait: a device on the chain had no core
+  /// If the root is a message in a mailbox: the message that its actor handled then; -1: none.
   int busy_with = -1;
-  std::vector<int> blocked;  ///< actors that did nothing until the root had ended, and then went on
-                             ///< with what followed from it
+  std::vector<int> blocked;  ///< actors that were idle until the root ended, and then continued
+                             ///< with work that it caused
 };
 
-/// The longest idle time of `actors` in the step. Of a stage it is that of its devices. Empty
-/// `actors`: of all devices, the one whose root took longest beyond its usual time; or the step's
-/// critical path, where that has something much worse: what nobody in the step waited for.
+/// Explains the longest idle time of `actors` in the step; for a stage, that of its devices.
+/// Without actors, it takes the wait, over all devices, whose root most exceeds its usual time; or
+/// the step's critical path if a segment of that is much worse and delayed no device in the step.
 Why ExplainWait(const TraceIndex& index, const Usual& usual, const StepSpan& span,
                 const std::vector<int>& actors);
 
-/// The step that took longest. Throws std::out_of_range when there is none.
+/// The longest step. Throws std::out_of_range if there is none.
 const StepSpan& SlowestStep(const Steps& steps);
 
 std::string Format(const Why& why, const TraceIndex& index, const Usual& usual);

@@ -23,19 +23,19 @@ std::string Doing(const TraceIndex& index, const Segment& segment) {
     case SegmentKind::kHandler:
       return message;
     case SegmentKind::kQueue:
-      return message + " lay in its mailbox";
+      return message + " waited in its mailbox";
     case SegmentKind::kTransit:
-      return DescribeEdge(index, segment.message) + " on its way from " +
+      return DescribeEdge(index, segment.message) + " in transit from " +
              index.ActorName(index.message(segment.message).sender);
     case SegmentKind::kUnknown:
-      return "what it did before it sent " + DescribeEdge(index, segment.message) +
+      return "its activity before it sent " + DescribeEdge(index, segment.message) +
              " is not in the trace";
   }
   return "?";
 }
 
 std::string ChainTable(const Why& why, const TraceIndex& index, const Usual& usual) {
-  Table table{{"at ms", "took", "usual", "who", "what", ""}, {}};
+  Table table{{"at ms", "took", "usual", "actor", "activity", ""}, {}};
   const std::int64_t short_ns = (why.wait.end_ns - why.wait.begin_ns) / 100;
   for (std::size_t i = 0; i < why.chain.size();) {
     const Segment& segment = why.chain[i];
@@ -48,7 +48,7 @@ std::string ChainTable(const Why& why, const TraceIndex& index, const Usual& usu
     const Cell took = Cell::Number(Duration(why.chain[end - 1].end_ns - segment.begin_ns));
     if (end - i > 1) {
       table.rows.push_back({at, took, Cell::Null(), "...",
-                            std::to_string(end - i) + " short ones, on to " +
+                            std::to_string(end - i) + " short steps, up to " +
                                 index.ActorName(why.chain[end - 1].actor),
                             ""});
     } else {
@@ -75,7 +75,7 @@ std::string RootLine(const Why& why, const TraceIndex& index, const Usual& usual
     if (m.end_ns >= 0) text += " for " + Duration(busy.length_ns());
     return text + ", usual " + Duration(usual.Of(busy));
   }
-  // All of it, though the wait may have begun later.
+  // The whole duration, although the wait may have begun later.
   std::int64_t took_ns = root.length_ns();
   if (root.kind == SegmentKind::kHandler) {
     const TraceMessage& m = index.message(root.message);
@@ -88,20 +88,19 @@ std::string RootLine(const Why& why, const TraceIndex& index, const Usual& usual
                                            : std::string());
 }
 
-/// Where the schedule is not alone to blame, since cores are short.
+/// A line if missing cores contributed to the wait; else empty.
 std::string CoresLine(const Why& why) {
   const std::int64_t wait_ns = why.wait.end_ns - why.wait.begin_ns;
   if (why.without_core_ns <= wait_ns / 10) return "";
   return "for " + Duration(why.without_core_ns) + " of the " + Duration(wait_ns) +
-         " the work in this chain wanted a core and had none: more threads than cores, whatever "
-         "the "
-         "layout\n";
+         " the work in this chain was runnable without a core: there are more threads than cores, "
+         "in any layout\n";
 }
 
 std::string EffectLine(const Why& why, const TraceIndex& index) {
   if (why.blocked.empty()) return "";
   std::string text = "effect: " + std::to_string(why.blocked.size()) +
-                     (why.blocked.size() == 1 ? " actor" : " actors") + " waited behind it: ";
+                     (why.blocked.size() == 1 ? " actor" : " actors") + " waited for it: ";
   for (std::size_t i = 0; i < why.blocked.size(); ++i) {
     if (i == 6) {
       text += " and " + std::to_string(why.blocked.size() - i) + " more";
@@ -118,16 +117,16 @@ std::string Format(const Why& why, const TraceIndex& index, const Usual& usual) 
   if (why.wait.message < 0) {
     return "step " + std::to_string(why.step) + ": no wait in the trace\n";
   }
-  std::string who = index.ActorName(why.wait.actor);
+  std::string actor = index.ActorName(why.wait.actor);
   const int work = index.WorkOf(why.wait.message);
   int message = why.wait.message;
   if (work >= 0) {
-    who = index.StageName(index.work(work).pass.stage) + " dp" +
-          std::to_string(index.work(work).pass.dp) + ", " + who;
+    actor = index.StageName(index.work(work).pass.stage) + " dp" +
+            std::to_string(index.work(work).pass.dp) + ", " + actor;
     const int start = StartOf(index, index.work(work));
     if (start >= 0) message = start;
   }
-  std::string text = who + ", waited " + Duration(why.wait.end_ns - why.wait.begin_ns) +
+  std::string text = actor + ", waited " + Duration(why.wait.end_ns - why.wait.begin_ns) +
                      " in step " + std::to_string(why.step) + " before " +
                      DescribeHandling(index, why.wait.message) + ", for " +
                      DescribeWait(index, message) + " (" + DescribeEdge(index, message) + " from " +

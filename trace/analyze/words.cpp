@@ -5,7 +5,7 @@ namespace {
 
 std::string InBrackets(const std::string& text) { return text.empty() ? "" : " (" + text + ')'; }
 
-/// Null: the message crosses none.
+/// Null if the message crosses no link.
 const TraceLink* LinkOf(const TraceIndex& index, int message) {
   const auto& links = index.trace().links;
   const int link = index.message(message).link;
@@ -13,7 +13,7 @@ const TraceLink* LinkOf(const TraceIndex& index, int message) {
   return link < 0 || at >= links.size() ? nullptr : &links[at];
 }
 
-/// A boundary leads to a module, other links to a stage of the same.
+/// A boundary leads to a module, any other link to a stage of the same module.
 std::string EndOf(const TraceIndex& index, const TraceLink* link, bool source) {
   if (link == nullptr) return "";
   const int stage = source ? link->from : link->to;
@@ -91,7 +91,7 @@ std::string DescribeWait(const TraceIndex& index, int message) {
 
 int StartOf(const TraceIndex& index, const TraceWork& work) {
   int at = work.message;
-  // To the device, to its lock step, and then what the one who decides had been told.
+  // The command to the device, the command to its lock step, and the message before the decision.
   for (int hop = 0; hop < 4 && at >= 0; ++hop) {
     at = index.message(at).cause;
     if (at < 0) return -1;

@@ -17,7 +17,7 @@ std::string Micros(std::int64_t ns) {
   return std::to_string(ns / 1000) + "." + rest;
 }
 
-/// Where a lane stands among the two levels that the format has. Both count from 1.
+/// The position of a lane in the two levels of the format. Both count from 1.
 struct Place {
   int pid = 0;
   int tid = 0;
@@ -43,7 +43,7 @@ class ChromeWriter {
   }
 
  private:
-  /// One event: the fields without its braces.
+  /// Writes one event from its fields without braces.
   void Put(const std::string& event) {
     out_ << (first_ ? "\n{" : ",\n{") << event << '}';
     first_ = false;
@@ -59,8 +59,8 @@ class ChromeWriter {
         ",\"args\":{\"sort_index\":" + std::to_string(order) + "}");
   }
 
-  /// A process is what a lane is in (a rank), or the lane itself where it is alone; the lanes of
-  /// what was sent stand beside those of what was handled.
+  /// A process is the parent of a lane (a rank), or the lane itself if it has no parent. Each lane
+  /// of handlers has a lane of sent messages next to it.
   Place PlaceOf(const TimelineLane& lane) {
     std::vector<std::string> group = lane.path;
     const bool on_rank = lane.kind == LaneKind::kWork || group.back() == "messages";

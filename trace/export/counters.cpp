@@ -17,7 +17,7 @@ LaneCounter CounterOf(const TimelineLane& lane, int dp, InFlight in_flight, std:
   std::stable_sort(in_flight.changes.begin(), in_flight.changes.end(),
                    [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
   LaneCounter counter{lane.path, lane.process, "microbatches", {}};
-  // Beside the ranks: the lane is "rank 3", "work".
+  // Next to the ranks: the lane is "rank 3", "work".
   if (counter.path.size() > 2) counter.path.resize(counter.path.size() - 2);
   counter.path.push_back("in flight dp" + std::to_string(dp));
   std::int64_t value = 0;
@@ -27,14 +27,14 @@ LaneCounter CounterOf(const TimelineLane& lane, int dp, InFlight in_flight, std:
     least = std::min(least, value);
     counter.points.push_back({change.at_ns, value});
   }
-  // What had begun before the stretch is in flight in it.
+  // Forwards that began before the stretch are in flight in it.
   for (CounterPoint& point : counter.points) point.value -= least;
   const CounterPoint last = counter.points.back();
   counter.points.push_back({std::max(end_ns, last.at_ns), last.value});
   return counter;
 }
 
-/// One of `points` whenever the value changes, and one at the end.
+/// The points at which the value changes, and one at the end.
 LaneCounter MemoryCounter(std::vector<std::string> path, int process,
                           std::vector<CounterPoint> points, std::int64_t end_ns) {
   std::stable_sort(points.begin(), points.end(),
@@ -63,7 +63,8 @@ std::vector<LaneCounter> MemoryOfProcesses(const TraceIndex& index, const Timeli
   return counters;
 }
 
-/// By rank, although ranks that share a GPU say the same of it: each says when its own work ended.
+/// By rank, although ranks that share a GPU hold the same values: each samples at the end of its
+/// own work.
 std::vector<LaneCounter> MemoryOfGpus(const TraceIndex& index, const Timeline& timeline) {
   struct Rank {
     int lane = 0;

@@ -1,4 +1,4 @@
-// What a timeline counts along the way: microbatches in flight, credits left, memory in use.
+// The counters of a timeline: microbatches in flight, remaining credits, memory in use.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,11 @@
 
 namespace troupe {
 
-/// In flight: of every stage replica that runs backwards in it, forwards begun and backwards not
-/// ended, by its first rank. Credits: of every actor that sends messages with credits, what its
-/// edge had left after each. Memory: of every process whose work says it, what was in use whenever
-/// a piece ended; of every rank whose work says it of a GPU, what was in use and reserved of that
-/// then, and its peak, beside the rank's first lane. Of `timeline` all but the counters must be
-/// there.
+/// In flight: forwards begun minus backwards ended, for every stage replica with backwards, counted
+/// on its first rank. Credits: the remaining credits of an edge after each message, for every
+/// actor that sends messages with credits. Memory: the memory of a process in use at the end of
+/// each piece of work; for ranks on a GPU, in use, reserved and peak of that GPU, next to the
+/// rank's first lane. `timeline` must be complete except for its counters.
 std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& timeline);
 
 }  // namespace troupe

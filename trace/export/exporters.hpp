@@ -1,4 +1,4 @@
-// Timelines as files for Perfetto, for whatever reads Chrome's JSON, and as a page of their own.
+// Writes timelines for Perfetto, as Chrome's JSON, and as an HTML page.
 #pragma once
 
 #include <iosfwd>
@@ -16,7 +16,7 @@ void WritePerfetto(std::ostream& out, const TraceIndex& index, const Timeline& t
 /// JSON of Chrome's trace events, object form. Processes are the timeline's innermost groups.
 void WriteChrome(std::ostream& out, const TraceIndex& index, const Timeline& timeline);
 
-/// A timeline as the page draws it, with the table below it.
+/// A timeline and the table below it, as the page draws them.
 struct PageTimeline {
   const TraceIndex& index;
   const Timeline& timeline;
@@ -25,11 +25,11 @@ struct PageTimeline {
 /// One JSON object.
 std::string PageTimelineJson(const PageTimeline& timeline);
 
-/// What the page shows of one run.
+/// The data of one run on the page.
 struct PageRun {
   std::string name;
-  std::string timeline_json;                 ///< PageTimelineJson; empty: there is no timeline
-  std::string without_timeline;              ///< then why, for people
+  std::string timeline_json;                 ///< PageTimelineJson; empty: no timeline
+  std::string without_timeline;              ///< the reason if there is no timeline, for people
   std::string series_json = "{}";            ///< {"loss": [[step, value], ...], ...}
   std::map<std::string, std::string> facts;  ///< compared with other runs' facts of the same name
 };
@@ -39,7 +39,7 @@ enum class PageKind {
   kReport,    ///< the curves first
 };
 
-/// One HTML file without a link to anywhere: timelines with arrows, tables, curves of training.
+/// One self-contained HTML file: timelines with arrows, tables, curves of training.
 void WritePage(std::ostream& out, PageKind kind, const std::vector<PageRun>& runs);
 
 }  // namespace troupe

@@ -1,14 +1,14 @@
 // The data of the page: {report, runs}, and of each run
 //   name, facts, series   series: {key: [[step, value], ...]}
 //   timeline              null, or below; times in ns since the beginning of the stretch
-//   without_timeline      why it is null
+//   without_timeline      the reason if it is null
 // A timeline:
 //   run, length, missing, unhandled
-//   kinds    names of what slices are; "message" last
-//   modules  {name, short}; short tells it apart from the others
+//   kinds    names of slice kinds: "F", "message", ...
+//   modules  {name, short}; short is a unique abbreviation
 //   stages   [name, module]
 //   lanes    {path, kind: "work" or "messages", label, rank}
-//   names    what slices are called
+//   names    names of slices
 //   slices   [lane, begin, length, name, kind, message, stage, without a core, step]
 //            message: index of its arrow; stage, step: of work; -1: none
 //   arrows   [from lane, sent, slice, cause]               cause: index of an arrow, or -1
@@ -57,8 +57,8 @@ class Data {
 
   std::string Write(const std::string& bubble_json) {
     CollectModules();
-    const std::string slices = Slices();  // names and kinds are known only then
-    std::string missing = WhatIsMissing(index_.trace());
+    const std::string slices = Slices();  // fills names and kinds
+    std::string missing = DescribeGaps(index_.trace());
     if (!missing.empty()) missing.pop_back();
     return "{\"run\":" + JsonString(index_.trace().run) +
            ",\"length\":" + std::to_string(timeline_.end_ns - timeline_.begin_ns) +
@@ -104,7 +104,7 @@ class Data {
     return list + "]";
   }
 
-  /// "rank 0: vision.s0, language.s0"; empty of lanes that are called by their path.
+  /// "rank 0: vision.s0, language.s0"; empty for lanes that are named by their path.
   std::string LabelOf(const TimelineLane& lane) const {
     if (lane.kind != LaneKind::kWork) return "";
     std::string label = "rank " + std::to_string(lane.rank) + ": ";
@@ -122,7 +122,7 @@ class Data {
     }
   }
 
-  /// The shortest beginning of `module` that no other module has.
+  /// The shortest unique prefix of `module`.
   std::string ShortOf(const std::string& module) const {
     for (std::size_t length = 1; length < module.size(); ++length) {
       const std::string begin = module.substr(0, length);

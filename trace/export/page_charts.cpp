@@ -3,13 +3,13 @@
 namespace troupe {
 
 const char* const kPageCharts =
-    R"HTML(// Curves: [title, key of the series, key of what was held out]
+    R"HTML(// Curves: [title, key of the series, key of the held-out series]
 const CURVES = [["loss (nats per token); dots: held out", "loss", "held_out_loss"],
   ["gradient norm, before clipping", "gradient_norm"], ["learning rate", "learning_rate"],
   ["samples per second", "samples_per_second"], ["tokens per second", "tokens_per_second"]];
 const FONT = "11px system-ui, 'DejaVu Sans', sans-serif";
 const runColour = r => `hsl(${HUES[r % HUES.length]} 66% 50%)`;
-const curves = [];  // those that have points, with where they are drawn
+const curves = [];  // curves with points, and their canvases
 const digits = v => Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(1) :
   +v.toPrecision(3) + "";
 function curve(c) {
@@ -120,7 +120,7 @@ $("run").style.display = page.runs.length > 1 ? "" : "none";
 makeCurves();
 showRun(0);
 curves.forEach(curve);
-// For tests: what is drawn, and what a mouse would do.
+// For tests: the drawn rows and slices, and mouse actions.
 if (data) {
   window.troupe = { rows: () => rows.length, slices: slices.length, arrows: arrows.length,
     hover: i => { hovered = i; draw(); return describe(slices[i]); }, show, labelsOf };

@@ -55,7 +55,7 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
   </div>
   <div id="scroll"><canvas id="view"></canvas></div>
 </div>
-<div class="card" id="times"><h2>Where the time of each stage went</h2><table id="bubble"></table>
+<div class="card" id="times"><h2>Time of each stage</h2><table id="bubble"></table>
 </div>
 <div class="card" id="curves">
   <div class="bar"><h2 style="margin:0">Training</h2><span id="runs" class="bar"

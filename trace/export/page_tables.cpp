@@ -31,7 +31,7 @@ function facts() {
     box.append(name); b.style.color = "var(--ink)";
   }
 }
-// A line of the legend for each module, then what else runs, which is grey.
+// A line of the legend for each module, then other work, which is grey.
 function legend() {
   const words = { F: "F forward", B: "B backward", W: "W weight gradients" }, keys = $("keys");
   keys.textContent = "";

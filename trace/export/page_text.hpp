@@ -1,4 +1,4 @@
-// The parts of the page that do not change, in the order in which they are written.
+// The constant parts of the page, in the order of writing.
 #pragma once
 
 namespace troupe {

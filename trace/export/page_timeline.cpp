@@ -12,7 +12,7 @@ const view = $("view"), pen = view.getContext("2d"), tip = $("tip");
 const ROW = 22, HEAD = 26, LEFT = 236;
 const HUES = [214, 150, 28, 280, 340, 185, 55, 245];  // by module, and by run
 let data, length, from, until, hovered, rows, slices, byLane, arrows, workOf, out, colours;
-// Makes one run's timeline the one that is shown.
+// Shows the timeline of one run.
 function use(run) {
   data = run; length = run.length; from = 0; until = length; hovered = -1; rows = [];
   slices = run.slices.map((s, i) => ({ i, lane: s[0], begin: s[1], end: s[1] + s[2],
@@ -21,9 +21,9 @@ function use(run) {
   byLane = run.lanes.map(() => []);
   for (const s of slices) byLane[s.lane].push(s);
   arrows = run.arrows.map(a => ({ lane: a[0], sent: a[1], slice: a[2], cause: a[3] }));
-  workOf = new Map();  // message -> slice of the work that its handling was
+  workOf = new Map();  // message -> slice of the work that its handler ran
   for (const s of slices) if (s.kind !== "message" && s.message >= 0) workOf.set(s.message, s);
-  out = new Map();  // message -> arrows that its handling sent
+  out = new Map();  // message -> arrows that its handler sent
   arrows.forEach((a, m) => { if (a.cause >= 0) {
     if (!out.has(a.cause)) out.set(a.cause, []);
     out.get(a.cause).push(m); } });
@@ -40,7 +40,7 @@ function colourOf(s) {
   return colours[key] || (colours[key] = s.kind === "message" ? css("message") :
     shade(HUES[moduleOf(s) % HUES.length], s.kind));
 }
-// What fits is written on a slice: the longest of these.
+// The label of a slice is the longest of these that fits.
 function labelsOf(s) {
   if (s.kind === "message" || s.stage < 0) return [s.name];
   const text = s.name.replace(/^([FBW]) /, "$1"), module = data.modules[moduleOf(s)];
@@ -171,7 +171,7 @@ function arrow(x1, y1, x2, y2) {
   pen.beginPath(); pen.moveTo(x2, y2); pen.lineTo(x2 - 7, y2 - 4); pen.lineTo(x2 - 7, y2 + 4);
   pen.fill();
 }
-// The work whose end led to this message; with what was handled on the way.
+// The work whose end led to this message, through any handlers between.
 function origin(m) {
   for (let at = arrows[m] ? arrows[m].cause : -1; at >= 0; at = arrows[at].cause) {
     if (workOf.has(at)) return workOf.get(at);
@@ -208,7 +208,7 @@ function place(event) {
   const px = event.clientX - box.left, py = event.clientY - box.top;
   return { px, row: px < LEFT || py < HEAD ? undefined : rows[Math.floor((py - HEAD) / ROW)] };
 }
-function counted(event) {  // what a counter under the mouse shows
+function counted(event) {  // the value of the counter under the mouse
   const { px, row } = place(event);
   if (!row || !row.counter) return "";
   const past = row.counter.points.filter(p => p[0] <= ns(px));
@@ -229,7 +229,7 @@ function describe(s) {
   if (s.without > 0) text += "\n" + time(s.without) + " of it without a core";
   if (s.kind === "message") {
     text += "\nfrom " + data.lanes[arrows[s.message].lane].path.join(" \u203a ") +
-      "\non its way and in the mailbox " + time(s.begin - arrows[s.message].sent);
+      "\nin transit and in the mailbox " + time(s.begin - arrows[s.message].sent);
   } else if (s.message >= 0 && origin(s.message)) {
     const before = origin(s.message);
     text += "\nafter " + before.name + " on " + data.lanes[before.lane].path.join(" \u203a ") +

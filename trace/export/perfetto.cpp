@@ -42,8 +42,8 @@ class PerfettoWriter {
     out_ << trace.bytes();
   }
 
-  /// The track at the end of `path`; those above it are made on the way. Places among siblings are
-  /// in the order of making, which is that of the paths.
+  /// The track at the end of `path`; creates its parents as needed. Siblings are ordered by
+  /// creation, which follows the order of the paths.
   std::uint64_t Track(const std::vector<std::string>& path, const LaneCounter* counter) {
     std::uint64_t parent = 0;
     std::vector<std::string> prefix;
@@ -80,7 +80,7 @@ class PerfettoWriter {
     Put(packet);
   }
 
-  /// Names come from files, which may be damaged; importers refuse text that is not clean.
+  /// Cleans names, since they come from possibly damaged files; importers refuse invalid text.
   static void PutText(ProtoWriter& message, int field, std::string_view text) {
     message.Text(field, CleanText(text));
   }
@@ -163,7 +163,7 @@ class PerfettoWriter {
     Annotate(event, "id", static_cast<std::int64_t>(m.id));
     if (m.unit >= 0) Annotate(event, "microbatch", ToString(index_.places().OfMessage(index_, i)));
     if (m.bytes > 0) Annotate(event, "bytes", m.bytes);
-    // As recorded: what is drawn may be moved so that the arrow does not go back in time.
+    // The recorded times. Drawn times may be shifted so that no arrow goes back in time.
     Annotate(event, "sent_ns", m.sent_ns);
     Annotate(event, "arrived_ns", m.arrived_ns);
     Annotate(event, "begin_ns", m.begin_ns);

@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-/// Reading, and functions that compute; nothing that writes or opens files.
+/// Allows reading and pure functions; denies writing and opening files.
 int Allow(void* /*context*/, int action, const char* /*a*/, const char* function, const char* /*c*/,
           const char* /*d*/) {
   switch (action) {
@@ -32,12 +32,12 @@ Cell ValueOf(sqlite3_stmt* statement, int column) {
   std::string value(text == nullptr ? "" : text,
                     static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
   const bool number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  // Infinities are no JSON.
+  // JSON has no infinities.
   if (number && value.find_first_of("Ii") == std::string::npos) return Cell::Number(value);
   return value;
 }
 
-/// "work has message, kind, stage, ..." of each table that `sql` names.
+/// "; work has message, kind, stage, ..." for each table that `sql` names.
 std::string ColumnsOfNamed(sqlite3* database, const std::string& sql) {
   std::string text;
   for (const std::string& table : TraceTableNames()) {
@@ -54,7 +54,7 @@ std::string ColumnsOfNamed(sqlite3* database, const std::string& sql) {
   return text;
 }
 
-/// Why SQLite does not take `sql`; with the columns that there are.
+/// The reason why SQLite refuses `sql`, with the known tables or columns.
 std::string WhyRefused(sqlite3* database, const std::string& sql) {
   const std::string words = sqlite3_errmsg(database);
   if (words == "not authorized") return "only SELECT is allowed";
@@ -68,7 +68,7 @@ std::string WhyRefused(sqlite3* database, const std::string& sql) {
   return words.rfind("no such column", 0) == 0 ? words + ColumnsOfNamed(database, sql) : words;
 }
 
-/// While it lives, `stop` is asked every so often, and ends the statement.
+/// During its lifetime SQLite calls `stop` regularly, and true interrupts the statement.
 class Stopping {
  public:
   Stopping(sqlite3* database, const std::function<bool()>& stop) : database_(database) {
@@ -137,7 +137,7 @@ QueryAnswer TraceDatabase::Ask(const std::string& sql, const QueryLimits& limits
   int status = sqlite3_step(statement);
   for (; status == SQLITE_ROW; status = sqlite3_step(statement)) {
     if (limits.rows > 0 && std::ssize(table.rows) >= limits.rows) {
-      constexpr std::int64_t kCounted = 1'000'000;  // an answer need not have an end
+      constexpr std::int64_t kCounted = 1'000'000;  // a recursive query may never end
       answer.more_left_out = answer.left_out == kCounted;
       if (answer.more_left_out) break;
       ++answer.left_out;

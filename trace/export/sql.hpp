@@ -1,4 +1,4 @@
-// A trace as tables of SQLite, in memory and for reading only.
+// A trace as read-only SQLite tables in memory.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,37 @@
 
 namespace troupe {
 
-/// How far an answer may go.
 struct QueryLimits {
-  std::int64_t rows = 0;            ///< kept of the answer; 0: all
-  std::function<bool()> stop = {};  ///< asked often while SQLite works: true ends it
+  std::int64_t rows = 0;            ///< maximum number of rows; 0: all
+  std::function<bool()> stop = {};  ///< called often while SQLite works; true ends the query
 };
 
 struct QueryAnswer {
   Table table;
   std::int64_t left_out = 0;   ///< rows beyond the limit
-  bool more_left_out = false;  ///< there are still more: they were not counted to the end
+  bool more_left_out = false;  ///< left_out is a lower bound: counting stopped early
 };
 
-/// `stop` said so.
+/// `stop` returned true.
 struct QueryStopped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 class TraceDatabase {
  public:
-  /// Throws std::runtime_error when SQLite refuses (memory).
+  /// Throws std::runtime_error if SQLite fails (memory).
   TraceDatabase(const TraceIndex& index, const Steps& steps);
   ~TraceDatabase();
   TraceDatabase(const TraceDatabase&) = delete;
   TraceDatabase& operator=(const TraceDatabase&) = delete;
 
-  /// The rows of one SELECT. Throws std::invalid_argument in SQLite's words: a mistake, something
-  /// that would write or reach another file, more than one statement. Throws QueryStopped.
+  /// The rows of one SELECT. Throws std::invalid_argument with SQLite's message for a malformed
+  /// query, a query that would write or open another file, or more than one statement. Throws
+  /// QueryStopped.
   Table Query(const std::string& sql) const { return Ask(sql, {}).table; }
   QueryAnswer Ask(const std::string& sql, const QueryLimits& limits) const;
 
-  /// The tables and what their columns are.
+  /// The CREATE statements of all tables, with a comment for each column.
   static std::string Schema();
 
  private:

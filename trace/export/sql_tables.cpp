@@ -12,7 +12,7 @@ constexpr const char* kTables[] = {
   process INTEGER PRIMARY KEY,  -- number
   name TEXT,                    -- "n0"
   host TEXT, pid INTEGER,
-  records INTEGER,              -- noted since its start
+  records INTEGER,              -- written since its start
   dropped INTEGER,              -- of these, overwritten by newer ones
   torn INTEGER,                 -- half-written when it ended
   clock_offset_ns INTEGER       -- added to its clock
@@ -43,17 +43,17 @@ constexpr const char* kTables[] = {
 )",
     R"(CREATE TABLE messages (
   id INTEGER,                   -- as recorded
-  cause INTEGER,                -- id of the message whose handling sent it
+  cause INTEGER,                -- id of the message whose handler sent it
   type TEXT,
   sender TEXT, receiver TEXT,   -- actors.actor
   step INTEGER,                 -- training step; null in an evaluation
   microbatch INTEGER,           -- of the step, from 0
-  window INTEGER,               -- of the step, where a module works in windows of microbatches
+  window INTEGER,               -- of the step, if the module works in windows of microbatches
   round INTEGER,                -- training steps and evaluations, from 0 at the start of the run
   unit INTEGER,                 -- microbatch or window since the start of the run
   edge TEXT,                    -- edges.edge
   bytes INTEGER, credits INTEGER, mailbox INTEGER,
-  trips INTEGER,                -- ways between processes that it took, one behind the other
+  trips INTEGER,                -- sequential trips between processes
   sent_ns INTEGER, arrived_ns INTEGER,
   begin_ns INTEGER, end_ns INTEGER   -- of its handler
 );
@@ -64,21 +64,21 @@ constexpr const char* kTables[] = {
   module TEXT, stage TEXT,      -- as in stages
   dp INTEGER, rank INTEGER,
   step INTEGER,                 -- training step; null in an evaluation
-  microbatch INTEGER,           -- of the step, from 0; null of all but F, B and W
-  window INTEGER,               -- of the step, where the module works in windows of microbatches
-  round INTEGER, unit INTEGER,  -- as in messages; unit of a checkpoint: the step that it is of
+  microbatch INTEGER,           -- of the step, from 0; null except for F, B and W
+  window INTEGER,               -- of the step, if the module works in windows of microbatches
+  round INTEGER, unit INTEGER,  -- as in messages; unit of a checkpoint: its step
   begin_ns INTEGER, end_ns INTEGER,
-  on_core_ns INTEGER,           -- of this time: computing
-  without_core_ns INTEGER,      -- and ready to compute, but without a core
-  gpu INTEGER,                  -- of its process, that it ran on; null: none
-  -- of that GPU, or of its process, when it ended:
+  on_core_ns INTEGER,           -- part of this time on a core
+  without_core_ns INTEGER,      -- part of this time runnable without a core
+  gpu INTEGER,                  -- the process's number of its GPU; null: none
+  -- memory of that GPU, or of its process, at the end:
   memory_bytes INTEGER,         -- in use
   reserved_bytes INTEGER,       -- in use or kept for reuse
-  peak_bytes INTEGER            -- the most in use until then
+  peak_bytes INTEGER            -- peak in use so far
 );
 )"};
 
-/// A statement that is stepped many times.
+/// A prepared statement that runs many times.
 class Statement {
  public:
   Statement(sqlite3* database, const std::string& sql) {
@@ -90,7 +90,7 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  /// Negative numbers are null: what a trace does not know.
+  /// Negative numbers mean unknown and become null.
   Statement& Known(std::int64_t value) {
     value < 0 ? sqlite3_bind_null(statement_, ++place_)
               : sqlite3_bind_int64(statement_, ++place_, value);

@@ -1,4 +1,4 @@
-// The tables of TraceDatabase: what they are called, and how a trace gets into them.
+// The tables of TraceDatabase, and the code that fills them.
 #pragma once
 
 #include <span>
@@ -9,13 +9,14 @@
 
 namespace troupe {
 
-/// One CREATE TABLE each, with a comment behind every column.
+/// One CREATE TABLE each, with a comment after every column.
 std::span<const char* const> TraceTables();
 
 /// "processes", "messages", ...
 std::span<const std::string> TraceTableNames();
 
-/// Fills the tables, which must be there and empty. Throws std::runtime_error with SQLite's words.
+/// Fills the tables, which must exist and be empty. Throws std::runtime_error with SQLite's
+/// message.
 void FillTables(sqlite3* database, const TraceIndex& index, const Steps& steps);
 
 }  // namespace troupe

@@ -15,7 +15,7 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-/// Ranks whose sums of gradients ran beside other work of theirs, as on a device with lanes.
+/// Ranks whose sums of gradients ran concurrently with their other work, as on a device with lanes.
 std::set<int> RanksWithSumsBeside(const TraceIndex& index) {
   std::map<int, std::vector<const PassRecord*>> by_rank;
   for (const TraceWork& work : index.trace().work) {
@@ -42,7 +42,7 @@ Path PathOf(const TraceIndex& index, int stage) {
   return {index.ModuleOf(stage), "s" + std::to_string(id == nullptr ? 0 : id->number)};
 }
 
-/// Where an actor stands inside its process. `stage_of_rank` is of the ranks that worked.
+/// The path of an actor inside its process. `stage_of_rank` covers the ranks that ran work.
 Path PlaceOf(const TraceIndex& index, int actor, const std::map<int, int>& stage_of_rank) {
   const ActorId& id = index.IdOf(actor);
   const auto in_stage = [&](int stage, const std::string& name) {
@@ -102,7 +102,7 @@ class Maker {
   void PlaceSlices();
   void PlaceHandlers(int lane, std::vector<int> messages);
   void PlaceWork(int lane, const std::vector<int>& work);
-  /// Whether something of `round` that lasted from `begin_ns` to `end_ns` is in the stretch.
+  /// Whether an event of `round` from `begin_ns` to `end_ns` is in the stretch.
   bool Holds(std::int64_t round, std::int64_t begin_ns, std::int64_t end_ns) const {
     return whole_ || (begin_ns < result_.end_ns && end_ns >= result_.begin_ns) ||
            rounds_.count(round) > 0;

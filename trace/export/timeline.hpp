@@ -1,6 +1,5 @@
-// A stretch of a trace as importers of timelines need it: lanes on which nothing overlaps, and one
-// arrow for every message that was handled, which never ends before it starts. Both exporters and
-// the page draw this.
+// A stretch of a trace for timeline viewers: lanes without overlaps, and one arrow for every
+// handled message, which never ends before it starts. Both exporters and the page draw it.
 #pragma once
 
 #include <array>
@@ -14,35 +13,35 @@ namespace troupe {
 
 enum class LaneKind : std::uint8_t { kWork, kHandlers };
 
-/// What the lanes of a rank's work are called: what it computes, what is copied beside, and
-/// gradients that are summed beside, where they are.
+/// Names of the lanes of a rank's work: computation, and, if they run concurrently with it, copies
+/// and sums of gradients.
 inline constexpr std::array kWorkLanes = {"work", "copies", "sums"};
 
-/// A line of the timeline: what one actor handled, or the work of one device.
+/// A line of the timeline: the handlers of one actor, or the work of one device.
 struct TimelineLane {
   std::vector<std::string> path;  ///< "n0", "language", "s1", "rank 3": from the outside inwards
   LaneKind kind = LaneKind::kHandlers;
-  int actor = -1;  ///< -1: outside of all actors, where the first messages come from
+  int actor = -1;  ///< -1: outside of all actors, the source of the first messages
   int process = 0;
-  int rank = -1;            ///< of work: the device; else -1
-  std::vector<int> stages;  ///< of work: what the rank runs, ascending
+  int rank = -1;            ///< work: the device; else -1
+  std::vector<int> stages;  ///< work: the stages of the rank, ascending
 };
 
 /// One handled message or one piece of work.
 struct LaneSlice {
   int lane = 0;
   int message = -1;
-  int work = -1;              ///< >= 0: it is on a lane of work
-  std::int64_t begin_ns = 0;  ///< never before the slice before it on the lane has ended
+  int work = -1;              ///< >= 0 on a lane of work
+  std::int64_t begin_ns = 0;  ///< not before the end of the previous slice of the lane
   std::int64_t end_ns = 0;
 };
 
-/// A message from where it was sent to the beginning of its handler.
+/// A message from its sender to the beginning of its handler.
 struct Arrow {
   int message = -1;
   int from_lane = 0;
-  int slice = -1;             ///< index of the handler's
-  std::int64_t sent_ns = 0;   ///< on one lane they are all different
+  int slice = -1;             ///< index of the handler's slice
+  std::int64_t sent_ns = 0;   ///< unique on its lane
   std::int64_t begin_ns = 0;  ///< at least 1 ns later
 };
 
@@ -52,11 +51,11 @@ struct CounterPoint {
 };
 
 struct LaneCounter {
-  std::vector<std::string> path;  ///< where it belongs, then its name
+  std::vector<std::string> path;  ///< path of its group, then its name
   int process = 0;
   std::string unit;                  ///< "microbatches", "credits", "bytes"
   std::vector<CounterPoint> points;  ///< at every change, by time, and one at the end
-  std::string axis = {};  ///< counters of one axis are drawn to one scale; empty: to its own
+  std::string axis = {};  ///< counters of one axis share a scale; empty: a separate scale
 };
 
 struct Timeline {
@@ -68,13 +67,13 @@ struct Timeline {
   std::vector<LaneCounter> counters;
   std::vector<StepSpan> steps;
 
-  // Every message of the stretch is one of these; those with an arrow are `arrows`.
-  std::int64_t unhandled = 0;  ///< no arrow: nobody has handled it
-  std::int64_t nameless = 0;   ///< no arrow: handled by an actor whose name is not in the trace
+  // Every message of the stretch has an entry in `arrows` or counts here.
+  std::int64_t unhandled = 0;  ///< never handled
+  std::int64_t nameless = 0;   ///< handled by an actor whose name is not in the trace
   std::int64_t messages() const {
     return static_cast<std::int64_t>(arrows.size()) + unhandled + nameless;
   }
-  std::int64_t of_steps = 0;  ///< of all these messages, those of the rounds of `steps`
+  std::int64_t of_steps = 0;  ///< messages of the rounds of `steps`
 };
 
 enum class Stretch : std::uint8_t {
@@ -82,16 +81,16 @@ enum class Stretch : std::uint8_t {
   kWhole,  ///< all of the trace, with the steps marked in it
 };
 
-/// All messages that were under way, in a mailbox or in a handler at some time of the stretch, and
-/// all work that ran in it; and whatever else is of its steps: the next round is announced, and its
-/// inputs are read, while one runs. Without `spans` it is the whole trace.
+/// Contains all messages in transit, in a mailbox or in a handler during the stretch, all work that
+/// ran in it, and everything else of its steps: a round is announced, and its inputs are read,
+/// during the previous one. Without `spans` it is the whole trace.
 Timeline MakeTimeline(const TraceIndex& index, const std::vector<StepSpan>& spans,
                       Stretch stretch = Stretch::kSteps);
 
-/// "n0"; of a process that has no name, its number.
+/// "n0"; the number of a process without a name.
 std::string ProcessName(const RunTrace& trace, int process);
 
-/// "F 3" of work, "checkpoint 40" of step 40, "Activation" of a message: what is written on a slice.
+/// The label of a slice: "F 3", "checkpoint 40" for step 40, "Activation" for a message.
 std::string SliceName(const TraceIndex& index, const LaneSlice& slice);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Field numbers of Perfetto's trace packets, as far as we write and check them
+// Field numbers of Perfetto's trace packets that we write and check
 // (protos/perfetto/trace/track_event/*.proto).
 #pragma once
 

@@ -15,11 +15,11 @@
 namespace troupe {
 namespace {
 
-/// Where a member computes, as it tells the others.
+/// A member's device, as sent to the others.
 struct Place {
   std::int32_t process = 0;
-  std::int32_t device = 0;  ///< as its process counts
-  gpu::DeviceId id;         ///< as everybody knows it
+  std::int32_t device = 0;  ///< number within its process
+  gpu::DeviceId id;         ///< the same in all processes
   bool has_library = false;
 };
 
@@ -48,7 +48,7 @@ std::optional<std::pair<int, int>> SharingPair(const std::vector<Place>& places)
   return std::nullopt;
 }
 
-/// "rank 0 to rank 3", or the one there is.
+/// "rank 0 to rank 3", or the only one.
 std::string Members(const DeviceMember& member) {
   const int size = member.host->size();
   if (size == 1) return member.names.MemberName(0);
@@ -72,7 +72,7 @@ DeviceGroup MakeDeviceGroup(DeviceMember member, DeviceCollectives* library) {
   const std::string start = member.names.group + ": ";
   if (one_device) {
     std::string how = "copies on device " + std::to_string(first.device) + ", shared by ";
-    if (places.size() == 1) how = "nobody to talk to but itself, ";
+    if (places.size() == 1) how = "only one member, ";
     how = start + how + Members(member);
     return {JoinSharedDevice(std::move(member)), how};
   }

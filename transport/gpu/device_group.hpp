@@ -1,8 +1,8 @@
-// The collectives of ranks on devices: chosen once, when the members come together, and said in one
+// The collectives of ranks on devices: chosen once, when the members join, and described in one
 // line.
 //
 //   one device, one process        copies on it (shared_device.hpp)
-//   a device for each rank         a library between devices: NCCL, where it is built in
+//   a separate device per rank     a library between devices: NCCL, if built in
 //   else                           through pinned memory (staged_communicator.hpp): NCCL refuses
 //                                  ranks that share a device
 #pragma once
@@ -14,13 +14,13 @@
 
 namespace troupe {
 
-/// A library of collectives between devices. One per process; must outlive what it makes.
+/// A library of collectives between devices. One per process; must outlive its communicators.
 class DeviceCollectives {
  public:
   virtual ~DeviceCollectives() = default;
   virtual std::string name() const = 0;  ///< "NCCL 2.28.9"
-  /// Called by every member of a group on its own thread, one group after the other in one order
-  /// that is the same in the whole job. Throws std::runtime_error in the library's words, Aborted.
+  /// Every member of a group calls this on its own thread. The order of groups must be the same in
+  /// the whole job. Throws std::runtime_error with the library's error text, Aborted.
   virtual std::unique_ptr<Communicator> Join(DeviceMember member) = 0;
 };
 
@@ -30,9 +30,9 @@ struct DeviceGroup {
   std::string description;
 };
 
-/// Called by every member on its own thread, one group after the other in one order that is the
-/// same in the whole job. `library` is null where none is built in. Throws Aborted when a member
-/// does not come within `member.patience`, which raises the signal with its name.
+/// Every member calls this on its own thread. The order of groups must be the same in the whole
+/// job. `library` is null if none is built in. If a member does not join within `member.patience`,
+/// raises the signal with its name and throws Aborted.
 DeviceGroup MakeDeviceGroup(DeviceMember member, DeviceCollectives* library);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// What a rank brings along to a group whose ranks compute on devices.
+// A rank's contribution to a group whose ranks compute on devices.
 #pragma once
 
 #include <chrono>
@@ -12,26 +12,26 @@
 
 namespace troupe {
 
-/// One member. Its collectives are queued on `stream` and complete in its order: memory of the
-/// device is theirs to use from there on, and the host does not wait for it.
+/// One member. Its collectives are queued on `stream` and complete in its order: work queued
+/// afterwards may use their memory, and the host does not wait.
 struct DeviceMember {
-  /// Of the same members in the same order: where they meet, and what collectives of host memory
-  /// run over, which block as ever.
+  /// A communicator of the same members in the same order. The members meet there, and collectives
+  /// of host memory run over it; these block.
   std::unique_ptr<Communicator> host;
   const gpu::Stream* stream = nullptr;  ///< must outlive the communicator
-  ProcessId process = 0;                ///< this one, as the job counts
-  GroupNames names;                     ///< as of `host`
+  ProcessId process = 0;                ///< this process
+  GroupNames names;                     ///< the names of `host`
   std::shared_ptr<AbortSignal> abort;   ///< the job's
-  /// How long members may take to come together before the job is given up.
+  /// The time limit for all members to join; after that the job is aborted.
   std::chrono::milliseconds patience{60'000};
 };
 
-/// What this member could not do ends the job: the others wait for it. Raises its signal with
-/// "tensor group of vision: rank 2: WHAT".
-inline void RaiseFor(const DeviceMember& member, const std::string& what) {
+/// Raises the member's signal with "tensor group of vision: rank 2: ERROR", since the other members
+/// wait for this one.
+inline void RaiseFor(const DeviceMember& member, const std::string& error) {
   if (member.abort != nullptr)
     member.abort->Raise(member.names.group + ": " + member.names.MemberName(member.host->rank()) +
-                        ": " + what);
+                        ": " + error);
 }
 
 }  // namespace troupe

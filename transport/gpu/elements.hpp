@@ -1,4 +1,4 @@
-// Types of elements and reductions, as the kernels call them.
+// Converts element types and reductions to those of the kernels.
 #pragma once
 
 #include "gpu/kernels/reduce.hpp"

@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-/// Members that others of the group wait for, as far as these tell it.
+/// The members that other members of the group report to be waiting for.
 std::string Missing(const GroupNames& names) {
   std::set<std::string> missing;
   if (names.waits != nullptr) {
@@ -15,7 +15,7 @@ std::string Missing(const GroupNames& names) {
         if (wait.what.ends_with(ending) && !wait.whom.empty()) missing.insert(wait.whom);
   }
   std::string text;
-  for (const std::string& who : missing) text += (text.empty() ? "" : ", ") + who;
+  for (const std::string& member : missing) text += (text.empty() ? "" : ", ") + member;
   return text;
 }
 
@@ -37,27 +37,27 @@ Patience::~Patience() {
   thread_.join();
 }
 
-void Patience::AllCame(const std::string& what) {
+void Patience::AllArrived(const std::string& activity) {
   const std::lock_guard lock(mutex_);
-  all_came_ = what;
+  activity_ = activity;
 }
 
 void Patience::Watch() {
-  std::string late;
+  std::string cause;
   {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, member_.patience, [this] { return over_; })) return;
-    late = all_came_;
+    cause = activity_;
   }
   if (member_.abort == nullptr) return;
-  if (!late.empty()) {
-    late = "all have come, and " + late;
+  if (!cause.empty()) {
+    cause = "all have arrived, and " + cause;
   } else {
     const std::string missing = Missing(member_.names);
-    late = missing.empty() ? "some have not come" : "no sign of " + missing;
+    cause = missing.empty() ? "some have not arrived" : "no sign of " + missing;
   }
   member_.abort->Raise(member_.names.group + ": expected all its members within " +
-                       ToString(member_.patience) + ", " + late);
+                       ToString(member_.patience) + ", " + cause);
 }
 
 }  // namespace troupe

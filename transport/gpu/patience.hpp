@@ -1,5 +1,5 @@
-// A limit on how long the members of a group may take to come together: collectives of the host
-// wait for ever, which at the start of a job helps nobody.
+// A time limit for the members of a group to join. Collectives of the host wait for ever, which
+// would hide a missing member at the start of a job.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,8 @@ class Patience {
   Patience& operator=(const Patience&) = delete;
   ~Patience();
 
-  /// From now on nobody is missing, and `what` takes its time: "NCCL connects them".
-  void AllCame(const std::string& what);
+  /// All members have arrived. From now on `activity` takes the time: "NCCL is still connecting".
+  void AllArrived(const std::string& activity);
 
  private:
   void Watch();
@@ -33,7 +33,7 @@ class Patience {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
-  std::string all_came_;
+  std::string activity_;
   std::thread thread_;
 };
 

@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-// Where members' parts of a reduction begin, but for the last lines of memory.
+// Members' parts of a reduction begin at multiples of this.
 constexpr std::size_t kLineBytes = 256;
 
 class SharedCommunicator final : public Communicator {
@@ -68,7 +68,7 @@ void SharedCommunicator::AllReduce(void* data, std::int64_t count, DType dtype, 
                [&] { member().host->AllReduce(data, count, dtype, op); });
 }
 
-// Each member reduces its slice of the elements, out of and into the memory of all.
+// Each member reduces its slice of the elements, from and to the memory of all members.
 void SharedCommunicator::ReduceOwnSlice(std::int64_t count, DType dtype, ReduceOp op) {
   if (size() == 1) return;
   const std::size_t num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
@@ -154,8 +154,8 @@ std::unique_ptr<Communicator> JoinSharedDevice(DeviceMember member) {
     throw std::invalid_argument(member.names.group + ": expected at most " +
                                 std::to_string(gpu::Operands::kMost) +
                                 " ranks on one device, got " + std::to_string(member.host->size()));
-  // One process: what the first member has made is known to the others by its address, which it
-  // keeps until all have taken their share.
+  // All members are in one process: the first makes the shared object and broadcasts its address,
+  // which stays valid until all have copied the pointer.
   std::shared_ptr<SharedDevice> shared;
   const std::shared_ptr<SharedDevice>* made = &shared;
   if (member.host->rank() == 0)

@@ -73,11 +73,11 @@ void SharedMeeting::QueuePart(const Part& on_device) {
     on_device();
     events()[static_cast<std::size_t>(rank_)].done.Record(*member_.stream);
   } catch (...) {
-    error = std::current_exception();  // the others must be met first
+    error = std::current_exception();  // meet the others before throwing
   }
   shared_->group.Leave();
   if (error != nullptr) std::rethrow_exception(error);
-  // Until peers are done, this member's memory is theirs.
+  // Until the peers are done, they use this member's memory.
   for (const SharedDevice::Events& peer : events()) member_.stream->Wait(peer.done);
 }
 

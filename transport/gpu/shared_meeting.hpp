@@ -1,9 +1,9 @@
-// Where the calls of ranks on one device meet, and what orders their streams around them.
+// Synchronises the calls of ranks on one device and orders their streams.
 //
-// A call: every member has its arguments in its slot and an event behind what it had queued before;
-// all meet, and come to one verdict. Then each queues its part, which waits for the events of all,
-// with an event behind it; they meet once more, and whatever a member queues next waits for the
-// parts of all: until then its memory is theirs. The host waits for nobody's device.
+// A call: every member writes its arguments to its slot and records an event after its earlier
+// work. All meet and reach one verdict. Then each queues its part, which waits for the events of
+// all, and records a second event. They meet once more, and each stream waits for the parts of all:
+// until then the others use its member's memory. The host never waits for a device.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@
 
 namespace troupe {
 
-/// What the members share.
+/// State shared by the members.
 struct SharedDevice {
-  /// What a member's calls meet with: one set per turn, as LocalGroup's slots.
+  /// The events of a member's call: one set per turn, like LocalGroup's slots.
   struct Events {
     explicit Events(int device) : ready(device), done(device) {}
-    gpu::Event ready;  ///< behind what the member had queued before the call
-    gpu::Event done;   ///< behind its part of the call
+    gpu::Event ready;  ///< after the member's work before the call
+    gpu::Event done;   ///< after its part of the call
     MemoryKind kind = MemoryKind::kNone;
   };
 
@@ -35,7 +35,7 @@ struct SharedDevice {
   std::array<std::vector<Events>, 2> events;
 };
 
-/// One member's side of the meetings.
+/// One member's side of the calls.
 class SharedMeeting {
  public:
   using Part = std::function<void()>;
@@ -50,13 +50,14 @@ class SharedMeeting {
   int size() const { return shared_->group.size(); }
   int device() const { return shared_->device; }
 
-  /// This member's slot for its next call, emptied.
+  /// Returns this member's cleared slot for its next call.
   LocalCall& Begin(LocalOperation operation, std::int64_t count);
-  /// Begin for the operations that reduce; an illegal count is recorded as the call's error.
+  /// Begin for the operations that reduce; an illegal count becomes the call's error.
   LocalCall& BeginReduction(LocalOperation operation, std::int64_t count, DType dtype, ReduceOp op);
-  /// The call with its arguments in place, on memory that `locate` finds: `on_device` queues this
-  /// member's part, `on_host` makes the call where all have memory of the host. Throws as
-  /// LocalGroup::Enter; std::logic_error where some have the one and some the other; CudaError.
+  /// Runs the call whose arguments are in the slot, on memory that `locate` finds. `on_device`
+  /// queues this member's part; `on_host` performs the call if all members have host memory. Throws
+  /// the errors of LocalGroup::Enter; std::logic_error if some have host and some device memory;
+  /// CudaError.
   void Run(const std::function<MemoryOf()>& locate, const Part& on_device, const Part& on_host);
   /// The call of a member, while a part of it is queued.
   const LocalCall& Peer(int rank) const {

@@ -16,10 +16,10 @@
 namespace troupe {
 namespace {
 
-/// Sleeps until all that is queued on `stream` has run. Throws gpu::CudaError in the words of a
-/// device that fails, Aborted when `abort` (which may be null) is raised meanwhile.
+/// Sleeps until all work queued on `stream` is done. Throws gpu::CudaError with the device's error
+/// text; Aborted if `abort` (may be null) is raised meanwhile.
 void AwaitStream(const gpu::Stream& stream, const std::shared_ptr<AbortSignal>& abort) {
-  // Outlives this call: the device may answer after an abort has ended it.
+  // Outlives this call, since the device may call back after an abort has ended it.
   struct Outcome {
     std::mutex mutex;
     std::condition_variable changed;
@@ -53,7 +53,7 @@ void AwaitStream(const gpu::Stream& stream, const std::shared_ptr<AbortSignal>& 
   if (!wait->outcome->empty()) throw gpu::CudaError(*wait->outcome);
 }
 
-/// Illegal arguments are for the group of the host to refuse.
+/// The group of the host checks the arguments.
 class StagedCommunicator final : public Communicator {
  public:
   explicit StagedCommunicator(DeviceMember member) : member_(std::move(member)) {}
@@ -116,7 +116,7 @@ class StagedCommunicator final : public Communicator {
   }
 
  private:
-  enum class Room { kOne, kTwo };  ///< input and output of the host's call: the same place or not
+  enum class Room { kOne, kTwo };  ///< whether input and output of the host's call share memory
   struct Source {
     const void* data;
     std::size_t num_bytes;
@@ -161,7 +161,7 @@ class StagedCommunicator final : public Communicator {
     return static_cast<std::byte*>(pinned_.get());
   }
 
-  /// A device that fails ends the job: the others wait for this member.
+  /// Runs `body`. A device failure ends the job, since the others wait for this member.
   void Guarded(const std::function<void()>& body) {
     try {
       const gpu::DeviceGuard guard(member_.stream->device());

@@ -1,5 +1,5 @@
-// Collectives of ranks that have no faster way between their devices: through pinned memory, over
-// the group of the host.
+// Collectives of ranks without a faster path between their devices: through pinned memory, over the
+// group of the host.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace troupe {
 
-/// Used by one member on its thread, without meeting the others. Every call waits until the
-/// member's stream has come to it, and returns when the result is queued behind it. Memory of the
-/// host goes straight to the group of the host; results are that group's.
-/// A device that fails raises the signal.
+/// Used by one member on its thread; creating it does not involve the others. Every call waits for
+/// the work queued on the member's stream, and returns when the copy of the result is queued. Host
+/// memory goes directly to the group of the host, which also determines the results. A device
+/// failure raises the signal.
 std::unique_ptr<Communicator> MakeStagedCommunicator(DeviceMember member);
 
 }  // namespace troupe

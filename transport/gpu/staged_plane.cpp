@@ -14,16 +14,16 @@ Label LabelOfPiece(Label message, std::uint64_t piece) {
   return {MixBits(message.stream + (piece - 1) * kMixStep), message.sequence};
 }
 
-ToHostForPulls BringToHost(DeviceStaging& staging, std::shared_ptr<AbortSignal> abort) {
+ToHostForPulls MakeToHost(DeviceStaging& staging, std::shared_ptr<AbortSignal> abort) {
   return [&staging, abort = std::move(abort)](
-             Buffer bytes, std::function<void(Buffer here, const std::string& error)> done) {
+             Buffer bytes, std::function<void(Buffer pinned, const std::string& error)> done) {
     const int device = bytes.device();
     staging.ToHost(std::move(bytes),
-                   [=, done = std::move(done)](Buffer here, const std::string& error) {
+                   [=, done = std::move(done)](Buffer pinned, const std::string& error) {
                      if (!error.empty() && abort != nullptr)
                        abort->Raise("data plane: answering a pull from device " +
                                     std::to_string(device) + ": " + error);
-                     done(std::move(here), error);
+                     done(std::move(pinned), error);
                    });
   };
 }
@@ -47,7 +47,7 @@ struct StagedPlane::Parts {
   }
 };
 
-/// A message on its way out.
+/// An outgoing message.
 struct StagedPlane::Outgoing : std::enable_shared_from_this<Outgoing> {
   std::shared_ptr<const Parts> parts;
   ProcessId to = 0;
@@ -57,25 +57,25 @@ struct StagedPlane::Outgoing : std::enable_shared_from_this<Outgoing> {
 
   std::mutex mutex;
   Buffer buffer;
-  std::size_t num_begun = 0;
+  std::size_t num_started = 0;
   std::size_t num_sent = 0;
 
-  void BeginNext() {
+  void StartNext() {
     std::size_t piece = 0;
     Buffer bytes;
     {
       const std::lock_guard lock(mutex);
-      if (num_begun == num_pieces) return;
-      piece = num_begun++;
+      if (num_started == num_pieces) return;
+      piece = num_started++;
       bytes = parts->Piece(buffer, piece);
     }
     if (parts->Direct(bytes)) return SendPiece(piece, std::move(bytes));
     const int device = bytes.device();
     parts->staging.ToHost(
         std::move(bytes),
-        [self = shared_from_this(), piece, device](Buffer here, const std::string& error) {
-          if (error.empty()) return self->SendPiece(piece, std::move(here));
-          // The receiver waits, and a send has no way to say so.
+        [self = shared_from_this(), piece, device](Buffer pinned, const std::string& error) {
+          if (error.empty()) return self->SendPiece(piece, std::move(pinned));
+          // The receiver is waiting, and a send cannot report an error.
           if (self->parts->options.abort != nullptr)
             self->parts->options.abort->Raise("data plane: sending from device " +
                                               std::to_string(device) + " to process " +
@@ -95,66 +95,67 @@ struct StagedPlane::Outgoing : std::enable_shared_from_this<Outgoing> {
       const std::lock_guard lock(mutex);
       if (++num_sent == num_pieces) whole = std::move(buffer);
     }
-    if (!whole.defined()) return BeginNext();
+    if (!whole.defined()) return StartNext();
     whole = Buffer();  // before `sent`, which may look at its use_count()
     if (sent) sent();
   }
 };
 
-/// A message on its way in, received or pulled.
+/// An incoming message, received or pulled.
 struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
-  /// Asks the plane behind for one piece.
-  using Ask = std::function<void(std::size_t piece, Buffer into, std::function<void()> received,
-                                 OnFailure failed)>;
+  /// Requests one piece from the wrapped plane.
+  using Request = std::function<void(std::size_t piece, Buffer into, std::function<void()> received,
+                                     OnFailure failed)>;
 
   std::shared_ptr<const Parts> parts;
   std::string what;
-  Ask ask;
+  Request request;
   std::size_t num_pieces = 0;
   std::function<void()> received;
   OnFailure failed;
 
   std::mutex mutex;
   Buffer destination;
-  std::size_t num_begun = 0;
+  std::size_t num_started = 0;
   std::size_t num_done = 0;
-  int num_copying = 0;  // pieces that a device may write now
-  Failure error;        // the first
-  bool told = false;
+  int num_copying = 0;  // pieces that a device may be writing
+  Failure error;        // the first one
+  bool reported = false;
 
-  void BeginNext() {
+  void StartNext() {
     std::size_t piece = 0;
     Buffer bytes;
     {
       const std::lock_guard lock(mutex);
-      if (num_begun == num_pieces || !error.empty()) return;
-      piece = num_begun++;
+      if (num_started == num_pieces || !error.empty()) return;
+      piece = num_started++;
       bytes = parts->Piece(destination, piece);
     }
     const auto self = shared_from_this();
     const auto bad = [self](const Failure& why) { self->PieceDone(why); };
     if (parts->Direct(bytes))
-      return ask(
+      return request(
           piece, std::move(bytes), [self] { self->PieceDone({}); }, bad);
-    Buffer here;
+    Buffer pinned;
     try {
-      here = parts->staging.Pinned(bytes.num_bytes(), bytes.device());
+      pinned = parts->staging.Pinned(bytes.num_bytes(), bytes.device());
     } catch (const std::exception& why) {
       return PieceDone(what + ": " + why.what());
     }
     const std::size_t begin = piece * parts->options.piece_bytes;
-    ask(
-        piece, here, [self, here, bytes, begin] { self->PieceArrived(here, bytes, begin); }, bad);
+    request(
+        piece, pinned, [self, pinned, bytes, begin] { self->PieceArrived(pinned, bytes, begin); },
+        bad);
   }
 
-  void PieceArrived(const Buffer& here, const Buffer& bytes, std::size_t begin) {
+  void PieceArrived(const Buffer& pinned, const Buffer& bytes, std::size_t begin) {
     {
       const std::lock_guard lock(mutex);
-      if (!error.empty()) return;  // nothing is written any more
+      if (!error.empty()) return;  // nothing may be written any more
       ++num_copying;
     }
     parts->staging.ToDevice(
-        here, bytes,
+        pinned, bytes,
         [self = shared_from_this()](const std::string& why) {
           {
             const std::lock_guard lock(self->mutex);
@@ -165,7 +166,7 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
         begin);
   }
 
-  /// Tells the end: of all pieces, or of the first that failed once no device writes any more.
+  /// Reports the end once: after all pieces, or after the first error once no device is writing.
   void PieceDone(const Failure& why) {
     bool over = false;
     Buffer whole;
@@ -173,15 +174,15 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
       const std::lock_guard lock(mutex);
       if (why.empty()) ++num_done;
       if (error.empty()) error = why;
-      over = !told && (num_done == num_pieces || (!error.empty() && num_copying == 0));
+      over = !reported && (num_done == num_pieces || (!error.empty() && num_copying == 0));
       if (over) whole = std::move(destination);
-      told = told || over;
+      reported = reported || over;
     }
-    if (!over) return BeginNext();
+    if (!over) return StartNext();
     whole = Buffer();
     const auto good = std::exchange(received, nullptr);
     const auto bad = std::exchange(failed, nullptr);
-    if (error.empty()) {  // which nobody changes any more
+    if (error.empty()) {  // no longer changes
       good();
     } else {
       bad(error);
@@ -217,8 +218,8 @@ void StagedPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<v
   message->buffer = std::move(buffer);
   message->sent = std::move(sent);
   message->num_pieces = num_pieces;
-  const std::size_t at_once = direct ? num_pieces : kInFlight;
-  for (std::size_t i = 0; i < at_once; ++i) message->BeginNext();
+  const std::size_t num_parallel = direct ? num_pieces : kInFlight;
+  for (std::size_t i = 0; i < num_parallel; ++i) message->StartNext();
 }
 
 void StagedPlane::Receive(ProcessId from, Label label, Buffer destination, std::string what,
@@ -235,18 +236,18 @@ void StagedPlane::Receive(ProcessId from, Label label, Buffer destination, std::
   message->received = std::move(received);
   message->failed = std::move(failed);
   message->num_pieces = num_pieces;
-  message->ask = [parts = parts_, from, label, what](std::size_t piece, Buffer into, auto good,
-                                                     auto bad) {
+  message->request = [parts = parts_, from, label, what](std::size_t piece, Buffer into, auto good,
+                                                         auto bad) {
     parts->plane.Receive(from, LabelOfPiece(label, piece), std::move(into), what, std::move(good),
                          std::move(bad));
   };
-  const std::size_t at_once = direct ? num_pieces : kInFlight;
-  for (std::size_t i = 0; i < at_once; ++i) message->BeginNext();
+  const std::size_t num_parallel = direct ? num_pieces : kInFlight;
+  for (std::size_t i = 0; i < num_parallel; ++i) message->StartNext();
 }
 
 void StagedPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
                        std::string what, std::function<void()> received, OnFailure failed) {
-  // The carrier cuts what it brings itself.
+  // The carrier cuts host memory into slices itself.
   if (parts_->Direct(destination))
     return PlaneInFront::Pull(home, key, offset, std::move(destination), std::move(what),
                               std::move(received), std::move(failed));
@@ -257,13 +258,13 @@ void StagedPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, B
   message->destination = std::move(destination);
   message->received = std::move(received);
   message->failed = std::move(failed);
-  message->ask = [parts = parts_, home, key, offset, what](std::size_t piece, Buffer into,
-                                                           auto good, auto bad) {
+  message->request = [parts = parts_, home, key, offset, what](std::size_t piece, Buffer into,
+                                                               auto good, auto bad) {
     const auto begin = static_cast<std::int64_t>(piece * parts->options.piece_bytes);
     parts->carrier.Pull(home, key, offset + begin, std::move(into), what, std::move(good),
                         std::move(bad));
   };
-  for (int i = 0; i < kInFlight; ++i) message->BeginNext();
+  for (int i = 0; i < kInFlight; ++i) message->StartNext();
 }
 
 }  // namespace troupe

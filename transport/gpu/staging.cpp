@@ -23,7 +23,7 @@
 namespace troupe {
 namespace {
 
-/// Pinned memory by size, so that it is allocated once: that takes long, and stops the device.
+/// Pinned memory by size, for reuse: allocating it is slow and stops the device.
 class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  public:
   Buffer Take(std::size_t num_bytes) {
@@ -39,7 +39,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
     }
     if (memory == nullptr) memory = gpu::AllocatePinned(size);
     void* const data = memory.get();
-    // Handles go on any thread, a driver's among them, where CUDA must not be called.
+    // Handles are destroyed on any thread, including a driver's, where CUDA must not be called.
     std::shared_ptr<void> lent(data, [pool = shared_from_this(), memory, size](void*) mutable {
       const std::lock_guard lock(pool->mutex_);
       pool->free_[size].push_back(std::move(memory));
@@ -63,19 +63,19 @@ struct DeviceStaging::State {
       if (check == CheckCopies::kYes) spare = gpu::AllocateOnDevice(device, CopyCheck::kSpareBytes);
     }
     gpu::Stream stream;
-    std::shared_ptr<void> spare;  // of checks, in the order of the stream
+    std::shared_ptr<void> spare;  // of checks; ordered by the stream
   };
-  /// What is copied right now: kept here and not by the callback of its stream, on whose thread the
-  /// last handle to memory of a device must not go.
+  /// A copy in progress. Kept here, not in the callback of its stream: the last handle to device
+  /// memory must not be destroyed on the callback's thread.
   struct Copy {
-    Buffer here;
+    Buffer pinned;
     Buffer bytes;
     gpu::Way way;
-    std::function<void(Buffer here, const std::string& error)> done;
-    std::size_t begin;                     // of what errors speak of
-    int num_open = 0;                      // streams that have not come so far
-    std::string error = {};                // the first
-    std::map<int, CopyCheck> checks = {};  // by device; none unless copies are checked
+    std::function<void(Buffer pinned, const std::string& error)> done;
+    std::size_t begin;                     // offset that errors refer to
+    int num_open = 0;                      // streams that have not completed
+    std::string error = {};                // the first one
+    std::map<int, CopyCheck> checks = {};  // by device; empty unless copies are checked
   };
 
   explicit State(CheckCopies how) : check(how), thread([this] { Run(); }) {}
@@ -109,16 +109,16 @@ struct DeviceStaging::State {
     try {
       if (copy.way == gpu::Way::kToHost) {
         const gpu::DeviceGuard guard(copy.bytes.device());
-        copy.here = pool->Take(copy.bytes.num_bytes());
+        copy.pinned = pool->Take(copy.bytes.num_bytes());
       }
       std::set<int> devices = {copy.bytes.device()};
       ForEachPart(copy, [&](const Buffer& part, std::size_t offset) {
         if (!part.on_host()) {
           devices.insert(part.device());
         } else if (copy.way == gpu::Way::kToHost) {
-          std::memcpy(copy.here.data() + offset, part.data(), part.num_bytes());
+          std::memcpy(copy.pinned.data() + offset, part.data(), part.num_bytes());
         } else {
-          std::memcpy(part.data(), copy.here.data() + offset, part.num_bytes());
+          std::memcpy(part.data(), copy.pinned.data() + offset, part.num_bytes());
         }
       });
       for (const int device : devices) Queue(number, copy, device);
@@ -128,8 +128,8 @@ struct DeviceStaging::State {
     if (copy.num_open == 0) Finish(number);
   }
 
-  /// Queues all of a copy that is on `device`, and its check: of the bytes there, before a copy
-  /// reads them or after one has written them.
+  /// Queues the part of a copy that is on `device`, and its check: before a copy from the device,
+  /// after a copy to it.
   void Queue(std::uint64_t number, Copy& copy, int device) {
     const gpu::DeviceGuard guard(device);
     const bool to_host = copy.way == gpu::Way::kToHost;
@@ -138,14 +138,14 @@ struct DeviceStaging::State {
       if (check == CheckCopies::kYes && to_host) QueueCheck(copy, lane);
       ForEachPart(copy, [&](const Buffer& part, std::size_t offset) {
         if (part.device() != device) return;
-        std::byte* const here = copy.here.data() + offset;
-        std::byte* const there = part.data();
-        gpu::Copy(lane.stream, to_host ? here : there, to_host ? there : here, part.num_bytes(),
-                  copy.way);
+        std::byte* const on_host = copy.pinned.data() + offset;
+        std::byte* const on_device = part.data();
+        gpu::Copy(lane.stream, to_host ? on_host : on_device, to_host ? on_device : on_host,
+                  part.num_bytes(), copy.way);
       });
       if (check == CheckCopies::kYes && !to_host) QueueCheck(copy, lane);
     } catch (const std::exception& error) {
-      if (copy.error.empty()) copy.error = error.what();  // told when what is queued has run
+      if (copy.error.empty()) copy.error = error.what();  // reported when the queued work is done
     }
     lane.stream.OnOutcome(
         [this, number](const std::string& error) { Post([=, this] { End(number, error); }); });
@@ -157,7 +157,7 @@ struct DeviceStaging::State {
     CopyCheck& sums = copy.checks[device];
     ForEachPart(copy, [&](const Buffer& part, std::size_t offset) {
       if (part.device() == device)
-        sums.Add(part.data(), copy.here.data() + offset, part.num_bytes(), copy.begin + offset);
+        sums.Add(part.data(), copy.pinned.data() + offset, part.num_bytes(), copy.begin + offset);
     });
     sums.Queue(lane.stream, static_cast<std::uint64_t*>(lane.spare.get()),
                [this](std::size_t num_bytes) { return pool->Take(num_bytes); });
@@ -174,7 +174,7 @@ struct DeviceStaging::State {
     }
   }
 
-  /// One of a copy's streams has come to its end.
+  /// One of a copy's streams has completed.
   void End(std::uint64_t number, const std::string& error) {
     Copy& copy = open.at(number);
     if (copy.error.empty()) copy.error = error;
@@ -187,7 +187,7 @@ struct DeviceStaging::State {
       if (copy.error.empty()) copy.error = sums.Compare(copy.way, device);
     copy.checks.clear();
     copy.bytes = Buffer();  // before `done`, which may look at its use_count()
-    copy.done(copy.error.empty() ? std::move(copy.here) : Buffer(), copy.error);
+    copy.done(copy.error.empty() ? std::move(copy.pinned) : Buffer(), copy.error);
   }
 
   const Lane& LaneOf(int device, gpu::Way way) {
@@ -198,7 +198,7 @@ struct DeviceStaging::State {
 
   const CheckCopies check;
   const std::shared_ptr<PinnedPool> pool = std::make_shared<PinnedPool>();
-  // Of the thread alone:
+  // Used by the thread only.
   std::map<std::pair<int, gpu::Way>, std::unique_ptr<Lane>> lanes;
   std::unordered_map<std::uint64_t, Copy> open;
   std::uint64_t last_number = 0;
@@ -223,13 +223,13 @@ DeviceStaging::~DeviceStaging() {
 bool DeviceStaging::checks_copies() const { return state_->check == CheckCopies::kYes; }
 
 Buffer DeviceStaging::Pinned(std::size_t num_bytes, int device) {
-  // CUDA allocates in the context of the thread's device, and would make one for another device.
+  // CUDA allocates in the context of the current device, and would create one for another device.
   const gpu::DeviceGuard guard(device);
   return state_->pool->Take(num_bytes);
 }
 
 void DeviceStaging::ToHost(Buffer bytes,
-                           std::function<void(Buffer here, const std::string& error)> done,
+                           std::function<void(Buffer pinned, const std::string& error)> done,
                            std::size_t begin) {
   state_->Post(
       [state = state_.get(), bytes = std::move(bytes), done = std::move(done), begin]() mutable {
@@ -237,11 +237,11 @@ void DeviceStaging::ToHost(Buffer bytes,
       });
 }
 
-void DeviceStaging::ToDevice(Buffer here, Buffer bytes, Copied done, std::size_t begin) {
-  state_->Post([state = state_.get(), here = std::move(here), bytes = std::move(bytes),
+void DeviceStaging::ToDevice(Buffer pinned, Buffer bytes, Copied done, std::size_t begin) {
+  state_->Post([state = state_.get(), pinned = std::move(pinned), bytes = std::move(bytes),
                 done = std::move(done), begin]() mutable {
     state->Begin(
-        {std::move(here), std::move(bytes), gpu::Way::kToDevice,
+        {std::move(pinned), std::move(bytes), gpu::Way::kToDevice,
          [done = std::move(done)](const Buffer&, const std::string& error) { done(error); },
          begin});
   });

@@ -1,9 +1,9 @@
-// Copies between memory of devices and pinned memory of the host, for bytes that travel: each
-// direction of each device on a stream of its own, so that neither waits for a rank's work.
+// Copies between device memory and pinned host memory for transfers. Each direction of each device
+// has a separate stream, so that neither waits for a rank's work.
 //
-// What is copied must be complete when it is given here, as Buffer has it, and is complete when it
-// is told. Where copies are checked that goes both ways: what the device has and what the host has
-// are compared before the copy is told (copy_check.hpp), and a difference is an error as any other.
+// The source must be complete when it is passed in, as for any Buffer; the copy is complete when
+// its callback runs. If copies are checked, device and host content are compared before the
+// callback (copy_check.hpp), and a difference is reported as an error.
 #pragma once
 
 #include <cstddef>
@@ -15,35 +15,35 @@
 
 namespace troupe {
 
-/// kYes costs a kernel and a small copy per copy and a pass of this object's thread over its bytes;
+/// kYes costs, per copy, a kernel, a small copy and a pass over the bytes by this object's thread.
 /// kNo costs nothing.
 enum class CheckCopies { kNo, kYes };
 
 /// Thread-safe. One per process.
 class DeviceStaging {
  public:
-  /// What happened to a copy; `error` in CUDA's words, or those of CopyCheck::Compare. Called once,
-  /// on this object's thread: it may call anything that does not wait.
+  /// Called once per copy, on this object's thread, with CUDA's error text or the result of
+  /// CopyCheck::Compare in `error`, or "". May call anything that does not block.
   using Copied = std::function<void(const std::string& error)>;
 
   explicit DeviceStaging(CheckCopies check = CheckCopies::kNo);
   DeviceStaging(const DeviceStaging&) = delete;
   DeviceStaging& operator=(const DeviceStaging&) = delete;
-  /// Waits until all copies are told.
+  /// Waits until every callback has run.
   ~DeviceStaging();
 
   bool checks_copies() const;
 
-  /// [num_bytes] uint8 of pinned memory, uninitialised, for copies with `device`; kept for others
-  /// when its last handle goes, which may be later than this object. Throws gpu::CudaError.
+  /// [num_bytes] uint8 of uninitialised pinned memory for copies with `device`. The last handle
+  /// returns it for reuse; handles may outlive this object. Throws gpu::CudaError.
   Buffer Pinned(std::size_t num_bytes, int device);
 
-  /// Copies `bytes`, on a device and perhaps in parts of which some are elsewhere, into pinned
-  /// memory. They are those from `begin` on of what an error of the check speaks of.
-  void ToHost(Buffer bytes, std::function<void(Buffer here, const std::string& error)> done,
+  /// Copies `bytes`, which are on a device or in parts of which some are, into pinned memory.
+  /// `begin` is their offset in the range that errors of the check refer to.
+  void ToHost(Buffer bytes, std::function<void(Buffer pinned, const std::string& error)> done,
               std::size_t begin = 0);
-  /// Copies `here`, pinned, over `bytes`, as many and as above.
-  void ToDevice(Buffer here, Buffer bytes, Copied done, std::size_t begin = 0);
+  /// Copies the pinned buffer to `bytes`, which have the same size.
+  void ToDevice(Buffer pinned, Buffer bytes, Copied done, std::size_t begin = 0);
 
  private:
   struct State;

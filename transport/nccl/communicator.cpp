@@ -95,8 +95,8 @@ class NcclCommunicator final : public Communicator {
                 std::span<const std::size_t> receive_bytes) override {
     const auto members = static_cast<std::size_t>(size());
     Require(SizesError(members, send_bytes, receive_bytes));
-    // What a side without bytes points to says nothing where the other has some; a member that
-    // neither sends nor receives knows from its pointers alone which call this is.
+    // A pointer without bytes is ignored if the other side has bytes. A member that neither sends
+    // nor receives decides by its pointers.
     std::size_t sent = Total(send_bytes);
     std::size_t received = Total(receive_bytes);
     const bool nothing = sent + received == 0;
@@ -111,8 +111,9 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  void AllReduceOf(const char* what, void* data, std::int64_t count, DType dtype, ReduceOp op) {
-    link_->Do(what, [&](ncclComm_t comm) {
+  void AllReduceOf(const char* operation, void* data, std::int64_t count, DType dtype,
+                   ReduceOp op) {
+    link_->Do(operation, [&](ncclComm_t comm) {
       return ncclAllReduce(data, data, static_cast<std::size_t>(count), TypeOf(dtype), OpOf(op),
                            comm, stream_);
     });
@@ -147,7 +148,7 @@ class NcclCommunicator final : public Communicator {
     return BytesOfCount(count, dtype);
   }
 
-  /// Whether the call is one of the host's.
+  /// Whether the call is on host memory.
   bool OnHost(const void* input, std::size_t input_bytes, const void* output,
               std::size_t output_bytes) {
     MemoryOf memory;
@@ -162,16 +163,16 @@ class NcclCommunicator final : public Communicator {
     return memory.kind == MemoryKind::kHost;
   }
 
-  /// Refuses the call for what `error` says, unless that is nothing.
+  /// Refuses the call if `error` is not empty.
   void Require(const std::string& error) {
     if (error.empty()) return;
     RaiseFor(member_, error);
-    throw std::invalid_argument(link_->who() + ": " + error);
+    throw std::invalid_argument(link_->name() + ": " + error);
   }
 
   const DeviceMember member_;
   const cudaStream_t stream_;
-  const std::shared_ptr<void> nothing_;  // what barriers reduce
+  const std::shared_ptr<void> nothing_;  // reduced by barriers
   const std::shared_ptr<NcclLink> link_;
 };
 

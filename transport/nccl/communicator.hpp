@@ -1,4 +1,4 @@
-// The collectives of a group over a link that is connected.
+// The collectives of a group over a connected link.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// As Nccl::Join says.
+/// The communicator documented at Nccl::Join.
 std::unique_ptr<Communicator> MakeNcclCommunicator(DeviceMember member,
                                                    std::shared_ptr<NcclLink> link);
 

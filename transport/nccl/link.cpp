@@ -10,22 +10,22 @@
 namespace troupe {
 namespace {
 
-// Long enough not to cost a core, short against what NCCL does meanwhile.
+// Long enough to spare the core, short compared with NCCL's operations.
 constexpr std::chrono::microseconds kPause{50};
-/// What orderly leaving may take: it waits for what is queued, here and there.
+/// The time limit of an orderly Leave, which waits for queued work on both sides.
 constexpr std::chrono::seconds kLeaveTime{2};
 
 }  // namespace
 
-std::string NcclWords(ncclResult_t code, ncclComm_t comm) {
-  std::string words = ncclGetErrorString(code);
+std::string NcclErrorText(ncclResult_t code, ncclComm_t comm) {
+  std::string text = ncclGetErrorString(code);
   const char* last = comm != nullptr ? ncclGetLastError(comm) : nullptr;
-  if (last != nullptr && *last != '\0') words += std::string(" (") + last + ")";
-  return words;
+  if (last != nullptr && *last != '\0') text += std::string(" (") + last + ")";
+  return text;
 }
 
-NcclLink::NcclLink(std::string who, std::shared_ptr<AbortSignal> abort)
-    : who_(std::move(who)), abort_(std::move(abort)) {}
+NcclLink::NcclLink(std::string name, std::shared_ptr<AbortSignal> abort)
+    : name_(std::move(name)), abort_(std::move(abort)) {}
 
 NcclLink::~NcclLink() { AbortLocked(); }
 
@@ -35,8 +35,8 @@ void NcclLink::Leave() {
   ncclResult_t code = abort_->raised() ? ncclInvalidUsage : ncclCommFinalize(comm_);
   const auto end = std::chrono::steady_clock::now() + kLeaveTime;
   while (code == ncclInProgress || code == ncclSuccess) {
-    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &code);
-    if (asked != ncclSuccess) code = asked;
+    const ncclResult_t result = ncclCommGetAsyncError(comm_, &code);
+    if (result != ncclSuccess) code = result;
     if (code == ncclSuccess) break;
     if (abort_->raised() || std::chrono::steady_clock::now() > end) code = ncclInvalidUsage;
     std::this_thread::sleep_for(kPause);
@@ -44,7 +44,7 @@ void NcclLink::Leave() {
   if (code != ncclSuccess) return AbortLocked();
   code = ncclCommDestroy(std::exchange(comm_, nullptr));
   if (code != ncclSuccess && code != ncclInProgress)
-    std::fprintf(stderr, "troupe: %s: ncclCommDestroy: %s\n", who_.c_str(),
+    std::fprintf(stderr, "troupe: %s: ncclCommDestroy: %s\n", name_.c_str(),
                  ncclGetErrorString(code));
 }
 
@@ -61,39 +61,39 @@ ncclResult_t NcclLink::Progress() {
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) ThrowAborted();
   ncclResult_t state = ncclSuccess;
-  const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
-  return asked != ncclSuccess ? asked : state;
+  const ncclResult_t result = ncclCommGetAsyncError(comm_, &state);
+  return result != ncclSuccess ? result : state;
 }
 
-void NcclLink::Finish(const char* what) {
+void NcclLink::Finish(const char* operation) {
   for (ncclResult_t code = Progress(); code != ncclSuccess; code = Progress()) {
-    if (code != ncclInProgress) Fail(what, code, nullptr);
+    if (code != ncclInProgress) Fail(operation, code, nullptr);
     abort_->ThrowIfRaised();
     std::this_thread::sleep_for(kPause);
   }
 }
 
-void NcclLink::Do(const char* what, const Call& call) {
+void NcclLink::Do(const char* operation, const Call& call) {
   {
     const std::lock_guard lock(mutex_);
     if (comm_ == nullptr) ThrowAborted();
     const ncclResult_t code = call(comm_);
     if (code == ncclSuccess) return;
-    if (code != ncclInProgress) Fail(what, code, comm_);
+    if (code != ncclInProgress) Fail(operation, code, comm_);
   }
-  Finish(what);
+  Finish(operation);
 }
 
-void NcclLink::Look() {
+void NcclLink::CheckAsyncError() {
   std::string error;
   {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || comm_ == nullptr) return;
     ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
-    if (asked != ncclSuccess) state = asked;
+    const ncclResult_t result = ncclCommGetAsyncError(comm_, &state);
+    if (result != ncclSuccess) state = result;
     if (state == ncclSuccess || state == ncclInProgress) return;
-    error = who_ + ": NCCL: " + NcclWords(state, comm_);
+    error = name_ + ": NCCL: " + NcclErrorText(state, comm_);
   }
   abort_->Raise(error);
 }
@@ -109,26 +109,26 @@ bool NcclLink::TryAbort(const std::vector<std::shared_ptr<NcclLink>>& links, boo
   }
   const bool all = ours.size() == links.size();
   if (!all && !even_some) return false;
-  // Whatever these answer, the communicators are gone.
+  // The communicators are gone, whatever these calls return.
   static_cast<void>(ncclGroupStart());
   for (NcclLink* const link : ours) link->AbortLocked();
   static_cast<void>(ncclGroupEnd());
   return all;
 }
 
-void NcclLink::Fail(const char* what, ncclResult_t code, ncclComm_t comm) {
-  const std::string error = who_ + ": NCCL: " + what + ": " + NcclWords(code, comm);
+void NcclLink::Fail(const char* operation, ncclResult_t code, ncclComm_t comm) {
+  const std::string error = name_ + ": NCCL: " + operation + ": " + NcclErrorText(code, comm);
   abort_->Raise(error);
   throw NcclError(error);
 }
 
 void NcclLink::ThrowAborted() const {
   abort_->ThrowIfRaised();
-  throw NcclError(who_ + ": NCCL: expected a communicator, it is aborted");
+  throw NcclError(name_ + ": NCCL: expected a communicator, got an aborted one");
 }
 
 void NcclLink::AbortLocked() {
-  // Whatever it answers, the communicator is gone.
+  // The communicator is gone, whatever this call returns.
   if (comm_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
 }
 

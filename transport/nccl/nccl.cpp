@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-/// Looks after all links of a process. Those that are destroyed fall out by themselves.
+/// Watches all links of a process. Destroyed links drop out by themselves.
 struct Nccl::Watch {
   explicit Watch(std::shared_ptr<AbortSignal> signal)
       : abort(std::move(signal)),
@@ -48,7 +48,7 @@ struct Nccl::Watch {
   }
 
   void Run() {
-    std::chrono::milliseconds pause = kLook;
+    std::chrono::milliseconds pause = kPollInterval;
     int tries = 0;
     for (;;) {
       std::vector<std::shared_ptr<NcclLink>> all;
@@ -61,10 +61,10 @@ struct Nccl::Watch {
           if (auto alive = link.lock()) all.push_back(std::move(alive));
       }
       if (!abort->raised())
-        for (const auto& link : all) link->Look();
-      pause = kLook;
+        for (const auto& link : all) link->CheckAsyncError();
+      pause = kPollInterval;
       if (!abort->raised()) continue;
-      // One that is in a call now is asked again soon; if it stays there, the others go alone.
+      // Links in a call are retried soon. If they stay in it, the others are aborted without them.
       constexpr int kTries = 1000;
       if (!NcclLink::TryAbort(all, ++tries > kTries)) pause = std::chrono::milliseconds(1);
     }
@@ -82,20 +82,20 @@ struct Nccl::Watch {
 
 namespace {
 
-/// How far a member has come, as it tells the others.
+/// A member's progress, as sent to the others.
 struct State {
   ncclUniqueId id{};
   std::int32_t code = ncclSuccess;
 };
 
-/// Throws, on all members, if one of them could not.
+/// Throws on all members if one of them has failed.
 void CheckAll(const DeviceMember& member, const std::vector<std::int32_t>& codes) {
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const auto code = static_cast<ncclResult_t>(codes[i]);
     if (code == ncclSuccess || code == ncclInProgress) continue;
     const std::string error = member.names.group + ": " +
                               member.names.MemberName(static_cast<int>(i)) +
-                              ": NCCL: connecting: " + NcclWords(code, nullptr);
+                              ": NCCL: connecting: " + NcclErrorText(code, nullptr);
     member.abort->Raise(error);
     throw NcclError(error);
   }
@@ -134,11 +134,11 @@ std::unique_ptr<Communicator> Nccl::Join(DeviceMember member) {
     const ncclUniqueId id = ShareId(member);
     watch_->Add(link);
     const std::int32_t code = link->Begin(id, member.host->size(), rank);
-    // Begin does not wait, so from here on it is known that all have begun, or who could not.
+    // Begin does not block, so here all members have started, or it is known which one failed.
     std::vector<std::int32_t> codes(static_cast<std::size_t>(member.host->size()));
     member.host->AllGather(&code, sizeof code, codes.data());
     CheckAll(member, codes);
-    patience.AllCame("NCCL still connects them");
+    patience.AllArrived("NCCL is still connecting");
     link->Finish("connecting");
   }
   return MakeNcclCommunicator(std::move(member), std::move(link));

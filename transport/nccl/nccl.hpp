@@ -1,10 +1,10 @@
-// Collectives between devices over NCCL, and the watch over them.
+// Collectives between devices over NCCL, and a watch over them.
 //
-// A communicator is made without blocking, so that every wait for it has an end. NCCL's kernels
-// wait on the device for ever when a peer is gone; so a thread asks all communicators every kLook
-// how they are. The first that has an error raises the job's signal with group, member and NCCL's
-// words; and when the signal is raised, by that or by anybody, all communicators are aborted: what
-// they have queued ends, and streams go on.
+// A communicator is made without blocking, so that every wait for it ends. NCCL's kernels wait on
+// the device for ever when a peer is gone. So a thread queries all communicators every
+// kPollInterval. The first error raises the job's signal with group, member and NCCL's error text.
+// When the signal is raised, by this thread or elsewhere, all communicators are aborted: their
+// queued work ends, and streams continue.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class NcclLink;
 /// One per process. Thread-safe.
 class Nccl final : public DeviceCollectives {
  public:
-  static constexpr std::chrono::milliseconds kLook{100};
+  static constexpr std::chrono::milliseconds kPollInterval{100};
 
   /// `abort` is the job's; not null.
   explicit Nccl(std::shared_ptr<AbortSignal> abort);
@@ -33,15 +33,15 @@ class Nccl final : public DeviceCollectives {
   Nccl& operator=(const Nccl&) = delete;
   ~Nccl() override;
 
-  std::string name() const override;  ///< "NCCL 2.28.9", as it is loaded
-  /// Members on a device each. The first makes NCCL's id, which travels over member.host. Throws
-  /// NcclError naming who could not and why, and on all members; Aborted when the signal is raised,
-  /// as it is with "expected to be connected within 60 s" when patience ends.
+  std::string name() const override;  ///< the loaded version: "NCCL 2.28.9"
+  /// For members on separate devices. The first member makes NCCL's id, which is sent over
+  /// member.host. Throws NcclError on all members, naming the failed member and the reason; Aborted
+  /// if the signal is raised, also by member.patience.
   ///
-  /// The communicator: sums are in NCCL's order, not in rank order, and the same on all members.
-  /// Sizes that disagree between members, and memory of the host on one and of the device on the
-  /// other, are not noticed: they hang until the job ends. Null pointers count as memory of the
-  /// device. Illegal arguments raise the signal.
+  /// The communicator sums in NCCL's order, not in rank order; results are the same on all members.
+  /// It does not detect sizes that differ between members, or host memory on one and device memory
+  /// on another: such calls hang until the job ends. Null pointers count as device memory. Illegal
+  /// arguments raise the signal.
   std::unique_ptr<Communicator> Join(DeviceMember member) override;
 
  private:

@@ -28,7 +28,7 @@ struct TcpEngine::Peer {
   TcpLink link;
   bool watched = false;  // by the poller
   bool wants_write = false;
-  Failure failure;  // empty: it works
+  Failure failure;  // empty: the peer works
 };
 
 TcpEngine::TcpEngine(TcpOptions& options, Poller& poller, Pump& pump,
@@ -43,7 +43,7 @@ TcpEngine::TcpEngine(TcpOptions& options, Poller& poller, Pump& pump,
           "data plane: expected one connection to each other process, got "
           "one to process " +
           std::to_string(process));
-    const int no_delay = 1;  // fails on a connection within this machine, which has no delay
+    const int no_delay = 1;  // fails on a local connection, which has no delay
     static_cast<void>(::setsockopt(connection.socket.get(), IPPROTO_TCP, TCP_NODELAY, &no_delay,
                                    sizeof no_delay));
     peers_[static_cast<std::size_t>(process)] = std::make_unique<Peer>(
@@ -82,7 +82,7 @@ void TcpEngine::Receive(Reception reception) {
   const auto& peer = peers_[static_cast<std::size_t>(reception.from)];
   const Failure failure =
       peer == nullptr ? Failure("it has no connection for tensors") : peer->failure;
-  const Failure refusal = WhyNot(NameOf(reception.from), failure, reception);
+  const Failure refusal = ReceiveError(NameOf(reception.from), failure, reception);
   if (!refusal.empty()) return reception.failed(refusal);
   peer->messages.Receive(std::move(reception));
 }
@@ -91,8 +91,8 @@ void TcpEngine::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) 
   if (Reaches(home)) PeerAt(home).messages.Return(key, weight);
 }
 
-void TcpEngine::AskForSlice(const PullRequest& request, ProcessId home) {
-  if (Reaches(home)) PeerAt(home).messages.Ask(request);
+void TcpEngine::RequestSlice(const PullRequest& request, ProcessId home) {
+  if (Reaches(home)) PeerAt(home).messages.RequestPull(request);
 }
 
 void TcpEngine::Refuse(const PullRequest& request) {
@@ -103,13 +103,14 @@ void TcpEngine::PeerFailed(ProcessId process, const Failure& reason) {
   Peer& peer = PeerAt(process);
   if (!peer.failure.empty()) return;
   peer.failure = reason;
-  Silence(peer);
+  StopWatching(peer);
   peer.link.Close();
-  peer.messages.FailAll([&](const Reception& it) { return WhyNot(NameOf(process), reason, it); });
-  TellFailure(process, reason.text);
+  peer.messages.FailAll(
+      [&](const Reception& it) { return ReceiveError(NameOf(process), reason, it); });
+  ReportFailure(process, reason.text);
 }
 
-void TcpEngine::Silence(Peer& peer) {
+void TcpEngine::StopWatching(Peer& peer) {
   if (std::exchange(peer.watched, false)) poller_.Remove(peer.link.descriptor());
 }
 
@@ -118,7 +119,7 @@ void TcpEngine::Abort(const Failure& cause) {
   abort_cause_ = cause.empty() ? Failure("the job was aborted") : cause;
   for (const auto& peer : peers_) {
     if (peer == nullptr) continue;
-    Silence(*peer);
+    StopWatching(*peer);
     peer->messages.FailAll([&](const Reception&) { return abort_cause_; });
   }
 }
@@ -127,9 +128,10 @@ void TcpEngine::Close() {
   closing_ = true;
   for (const auto& peer : peers_) {
     if (peer == nullptr) continue;
-    Silence(*peer);
-    peer->messages.FailAll(
-        [&](const Reception& it) { return WhyNot(NameOf(peer->process), peer->failure, it); });
+    StopWatching(*peer);
+    peer->messages.FailAll([&](const Reception& it) {
+      return ReceiveError(NameOf(peer->process), peer->failure, it);
+    });
     peer->link.Close();
   }
 }

@@ -1,9 +1,9 @@
-// The TCP plane as its thread sees it: a peer, its frames and its connection for each process that
-// has one. plane.hpp is the door for everybody else.
+// The TCP plane on its thread: for each connected process a peer, its frames and its connection.
+// Other threads use plane.hpp.
 //
-// A peer works until its connection ends or brings what a peer must not send; then its receives
-// fail, and what goes to it is dropped. After an abort nothing is read or written any more, but
-// connections stay open until Close(), so that nobody takes this process for lost.
+// A peer works until its connection ends or delivers an illegal frame. Then its receives fail, and
+// messages to it are dropped. After an abort nothing is read or written any more, but connections
+// stay open until Close(), so that peers do not consider this process lost.
 #pragma once
 
 #include <memory>
@@ -18,12 +18,12 @@ namespace troupe {
 
 class TcpEngine final : public PlaneEngine {
  public:
-  /// Takes the connections out of `options`. Throws std::invalid_argument.
+  /// Moves the connections out of `options`. Throws std::invalid_argument.
   TcpEngine(TcpOptions& options, Poller& poller, Pump& pump,
             std::shared_ptr<PlaneCounters> counters);
   ~TcpEngine() override;
 
-  /// From now on frames are read and written.
+  /// Starts to read and write frames.
   void Connect();
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
   void Receive(Reception reception) override;
@@ -34,17 +34,17 @@ class TcpEngine final : public PlaneEngine {
  private:
   struct Peer;
 
-  void AskForSlice(const PullRequest& request, ProcessId home) override;
+  void RequestSlice(const PullRequest& request, ProcessId home) override;
   void Refuse(const PullRequest& request) override;
   void PeerFailed(ProcessId process, const Failure& reason) override;
 
-  /// Whether something may be sent to it.
+  /// Whether messages to `process` can be sent.
   bool Reaches(ProcessId process) const;
   bool Flush();
   void Ready(ProcessId process, bool readable, bool writable);
   bool Write(Peer& peer);
-  /// Nothing of it is read or written any more.
-  void Silence(Peer& peer);
+  /// Stops reading and writing its connection.
+  void StopWatching(Peer& peer);
   Peer& PeerAt(ProcessId process) { return *peers_[static_cast<std::size_t>(process)]; }
 
   Poller& poller_;

@@ -23,7 +23,7 @@ bool SizesFit(const Frame& frame) {
 
 void CheckFrame(const Frame& frame, std::uint64_t counter, WireKey& key) {
   const std::string which = "frame " + std::to_string(counter) + " failed its check (header): ";
-  // With the number that it must have, so a frame that is repeated or moved fails as well.
+  // The MAC covers the expected number, so a repeated or reordered frame fails as well.
   if (!key.Verify(frame.mac, WirePurpose::kHeader, counter, SignedPart(frame), {}))
     throw FrameError(which + "its MAC is wrong");
   if (frame.magic != kFrameMagic || frame.counter != counter || !KindIsKnown(frame.kind))

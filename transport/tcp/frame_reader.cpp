@@ -15,7 +15,7 @@ std::array<iovec, 2> FrameReader::Space() {
   std::size_t room = staging_.size() - end_;
   const std::span<std::byte> direct =
       state_ == State::kPayload ? payload_.subspan(filled_) : std::span<std::byte>();
-  // After a large piece only the next header: the payload behind it can be read to its place, too.
+  // After a large piece only the next header, so that the payload after it is also read in place.
   if (direct.size() >= staging_.size())
     room = sizeof(Frame) + (verify_ == Verify::kPayload ? sizeof(WireMac) : 0);
   return {iovec{direct.data(), direct.size()}, iovec{staging_.data() + end_, room}};

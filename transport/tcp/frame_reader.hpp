@@ -1,5 +1,5 @@
-// Turns the bytes of a connection into frames, without waiting and without a socket: it says where
-// the next bytes belong, and payloads are read straight to where they are wanted.
+// Parses the bytes of a connection into frames, without a socket and without blocking. It provides
+// the memory for the next bytes, so that payloads are read directly to their destinations.
 #pragma once
 
 #include <array>
@@ -13,16 +13,16 @@
 
 namespace troupe {
 
-/// Gets the frames of a connection, in order. Both calls may throw FrameError.
+/// Receives the frames of a connection, in order. The calls may throw FrameError.
 class FrameTarget {
  public:
   virtual ~FrameTarget() = default;
-  /// A checked frame. The memory for its payload, frame.num_bytes of it, which stays valid until
-  /// EndFrame.
+  /// Called with a checked frame. Returns the memory for its payload of frame.num_bytes, which
+  /// stays valid until EndFrame.
   virtual std::span<std::byte> BeginFrame(const Frame& frame) = 0;
-  /// Its payload is there, and right as far as `verify` goes.
+  /// The payload has arrived and passed the check of `verify`.
   virtual void EndFrame(const Frame& frame) = 0;
-  /// Its payload is there, and not what the sender signed.
+  /// The payload has arrived and differs from the one the sender signed.
   virtual void SpoiledFrame(const Frame& frame) = 0;
 };
 
@@ -31,13 +31,13 @@ class FrameReader {
   /// `key` is the sender's. With Verify::kPayload a MAC follows each payload.
   FrameReader(WireKey key, Verify verify, FrameTarget& target);
 
-  /// Where the next bytes belong, in this order; never both empty.
+  /// The memory for the next bytes, in this order; never both empty.
   std::array<iovec, 2> Space();
-  /// `num_bytes` have been put there. Throws FrameError; then the reader is of no further use.
+  /// `num_bytes` have been read into Space(). After a FrameError the reader is unusable.
   void Filled(std::size_t num_bytes);
 
  private:
-  /// Holds several small messages, and costs little to copy out of where a large one begins.
+  /// Holds several small messages; small enough to copy the beginning of a large one cheaply.
   static constexpr std::size_t kStagingBytes = 16 << 10;
 
   void Parse();
@@ -53,9 +53,9 @@ class FrameReader {
   enum class State : std::uint8_t { kHeader, kPayload, kTail } state_ = State::kHeader;
   Frame frame_;
   std::span<std::byte> payload_;  // of frame_
-  std::size_t filled_ = 0;        // of payload_
+  std::size_t filled_ = 0;        // bytes of payload_
   std::vector<std::byte> staging_;
-  std::size_t begin_ = 0;  // of what is in staging_ and not parsed
+  std::size_t begin_ = 0;  // start of the unparsed bytes in staging_
   std::size_t end_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a process has to send on one connection, as frames: control frames and small messages before
-// the pieces of large ones, but never so many that a large one stands still.
+// Turns the outgoing messages of one connection into frames. Control frames and small messages
+// precede the pieces of large ones, but do not starve them.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-/// A message on its way out.
+/// An outgoing message.
 struct OutMessage {
   Label label;
   Buffer buffer;
@@ -26,31 +26,32 @@ class FrameWriter {
   /// `key` is this process's.
   FrameWriter(WireKey key, Verify verify) : key_(std::move(key)), verify_(verify) {}
 
-  /// A frame without a payload; its counter and MAC are set when it goes out.
+  /// Queues a frame without a payload. Its counter and MAC are set when it is sent.
   void Put(const Frame& frame);
-  /// In frames of kEarly.
+  /// Queues a message in frames of kEarly.
   void PutEarly(OutMessage message);
-  /// In pieces, for which the receive must be posted.
+  /// Queues a message in pieces; its receive must be posted.
   void PutPieces(OutMessage message);
   bool empty() const { return formed_.empty() && small_.empty() && large_.empty(); }
 
-  /// The next bytes, as many as fit `space` and make sense in one call; how many entries it used.
+  /// Fills `space` with the next bytes, up to a sensible size for one call. Returns the number of
+  /// entries used.
   std::size_t Gather(std::span<iovec> space);
-  /// The first `num_bytes` of what Gather gave are out. `done` gets each message that is out as a
-  /// whole.
+  /// The first `num_bytes` of Gather's bytes have been sent. Calls `done` for each message that is
+  /// completely sent.
   void Written(std::size_t num_bytes, const std::function<void(OutMessage)>& done);
 
  private:
-  /// A call that writes more leaves no time for others.
+  /// Enough for one system call; more would delay other connections.
   static constexpr std::size_t kGatherBytes = 512 << 10;
 
-  /// A frame with its MAC: header, payload, tail.
+  /// A frame ready to send: header, payload, tail with the payload's MAC.
   struct Formed {
     Frame head;
     std::span<const std::byte> body;
     WireMac tail{};
     std::size_t tail_bytes = 0;
-    OutMessage message = {};  ///< with the last frame of a message
+    OutMessage message = {};  ///< set in the last frame of a message
     bool last = false;
     std::size_t size() const { return sizeof head + body.size() + tail_bytes; }
   };
@@ -75,10 +76,10 @@ class FrameWriter {
   std::uint64_t counter_ = 0;
   std::deque<Small> small_;
   std::deque<Large> large_;
-  std::size_t passed_ = 0;  // bytes of small ones since the last piece
+  std::size_t passed_ = 0;  // bytes of small frames since the last piece
   std::deque<Formed> formed_;
   std::size_t formed_bytes_ = 0;
-  std::size_t written_ = 0;  // of formed_.front()
+  std::size_t written_ = 0;  // bytes of formed_.front()
 };
 
 }  // namespace troupe

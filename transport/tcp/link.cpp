@@ -10,8 +10,8 @@
 namespace troupe {
 namespace {
 
-/// Whether a call that failed is to be tried again later. Throws std::runtime_error if not.
-bool NotNow() {
+/// Whether a failed call should be retried later. Throws std::runtime_error if not.
+bool WouldBlock() {
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return true;
   throw std::runtime_error(std::generic_category().message(errno));
 }
@@ -25,11 +25,11 @@ void TcpLink::Read() {
     message.msg_iov = space[0].iov_len > 0 ? space.data() : space.data() + 1;
     message.msg_iovlen = space[0].iov_len > 0 ? 2 : 1;
     const ssize_t got = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
-    if (got < 0 && NotNow()) return;
+    if (got < 0 && WouldBlock()) return;
     if (got == 0) throw std::runtime_error("it closed the connection");
     const auto size = static_cast<std::size_t>(got);
     reader_.Filled(size);
-    if (size < space[0].iov_len + space[1].iov_len) return;  // there is no more
+    if (size < space[0].iov_len + space[1].iov_len) return;  // all available bytes are read
     total += size;
   }
 }
@@ -44,7 +44,7 @@ bool TcpLink::Write(const std::function<void(OutMessage)>& done) {
     message.msg_iovlen = writer_.Gather(space);
     if (message.msg_iovlen == 0) break;
     const ssize_t written = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (written < 0 && NotNow()) {
+    if (written < 0 && WouldBlock()) {
       blocked_ = true;
       break;
     }

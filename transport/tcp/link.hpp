@@ -1,4 +1,4 @@
-// The connection to one peer: moves bytes between its socket and what reads and writes frames.
+// The connection to one peer: moves bytes between its socket and the reader and writer of frames.
 #pragma once
 
 #include "transport/descriptor.hpp"
@@ -7,10 +7,10 @@
 
 namespace troupe {
 
-/// One thread; nothing here waits.
+/// Runs on one thread and never blocks.
 class TcpLink {
  public:
-  /// What one call reads or writes at most: then others have their turn.
+  /// The most that one call reads or writes, so that other connections get their turn.
   static constexpr std::size_t kTurnBytes = std::size_t{2} << 20;
 
   TcpLink(Descriptor socket, FrameReader reader, FrameWriter& writer)
@@ -18,12 +18,14 @@ class TcpLink {
 
   int descriptor() const { return socket_.get(); }
   bool open() const { return static_cast<bool>(socket_); }
-  /// Whether the socket takes no more for now.
+  /// Whether the socket's buffer is full.
   bool blocked() const { return blocked_; }
 
-  /// Reads what is there. Throws FrameError, and std::runtime_error when the connection has ended.
+  /// Reads the available bytes. Throws FrameError, and std::runtime_error if the connection has
+  /// ended.
   void Read();
-  /// Writes what the socket takes; whether that was anything. Throws std::runtime_error.
+  /// Writes until the socket's buffer is full. Returns whether any bytes were written. Throws
+  /// std::runtime_error.
   bool Write(const std::function<void(OutMessage)>& done);
   void Close() { socket_.Close(); }
 

@@ -88,7 +88,7 @@ void TcpPeer::Receive(Reception reception) {
   receiving.reception = std::move(reception);
   const bool fits = announced.empty() || announced.mapped() == size;
   if (label.stream != kPullStream && fits && (size > kSmallBytes || !announced.empty()))
-    SayReady(receiving);
+    SendReady(receiving);
   if (!early.empty()) {
     const std::uint64_t got = early.mapped().num_bytes();
     EarlyReceived(got);
@@ -99,13 +99,15 @@ void TcpPeer::Receive(Reception reception) {
   if (!fits) FailSize(label, announced.mapped());
 }
 
-void TcpPeer::SayReady(Receiving& receiving) {
+void TcpPeer::SendReady(Receiving& receiving) {
   if (std::exchange(receiving.ready, true)) return;
   out_.Put(FrameOf(FrameKind::kReady, receiving.reception.label,
                    receiving.reception.destination.num_bytes()));
 }
 
-void TcpPeer::Ask(const PullRequest& request) { out_.Put(FrameOf(FrameKind::kPull, request)); }
+void TcpPeer::RequestPull(const PullRequest& request) {
+  out_.Put(FrameOf(FrameKind::kPull, request));
+}
 
 void TcpPeer::Refuse(const PullRequest& request) {
   out_.Put(FrameOf(FrameKind::kRefused, request));
@@ -154,7 +156,7 @@ std::span<std::byte> TcpPeer::BeginEarly(const Frame& frame) {
   return SpanOf(open->second.reception.destination).subspan(frame.offset, frame.num_bytes);
 }
 
-/// Decides where an early message goes.
+/// Chooses the destination of an early message.
 void TcpPeer::BeginArriving(const Frame& frame, Arriving& arriving) {
   const Label label = LabelOf(frame);
   arriving.total = frame.total;
@@ -202,7 +204,7 @@ void TcpPeer::EndFrame(const Frame& frame) {
     case FrameKind::kRefused:
       return OnRefused(frame);
     case FrameKind::kReturn:
-      return requests_.give_back(frame.stream, frame.sequence);
+      return requests_.return_weight(frame.stream, frame.sequence);
     case FrameKind::kCredit:
       return OnCredit(frame);
   }
@@ -255,7 +257,7 @@ void TcpPeer::OnAnnounce(const Frame& frame) {
   } else if (found->second.reception.destination.num_bytes() != frame.total) {
     FailSize(label, frame.total);
   } else {
-    SayReady(found->second);
+    SendReady(found->second);
   }
 }
 
@@ -266,7 +268,7 @@ void TcpPeer::OnReady(const Frame& frame) {
     CheckRoom(ready_, frame);
     ready_.insert_or_assign(LabelOf(frame), frame.total);
   } else if (found->second.buffer.num_bytes() != frame.total) {
-    Announce(found->second);  // the receive fails by its size
+    Announce(found->second);  // the receiver will report the wrong size
   } else {
     OutMessage message = std::move(found->second);
     waiting_.erase(found);

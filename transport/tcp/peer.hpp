@@ -1,14 +1,13 @@
-// What is open with one other process on a proven connection, without the connection itself: frames
-// that came go in, frames to send go to a FrameWriter.
+// The open messages of one peer on a proven connection, without the connection itself: takes
+// received frames, and queues frames to send in a FrameWriter.
 //
-//   a message     goes out at once if its receive is ready, or if it is small and few early ones
-//                 are not received yet (credit); it is kept if it arrives before its receive is
-//                 posted
+//   a message     is sent at once if its receive is ready, or if it is small and few early ones are
+//                 unreceived (credit). It is kept if it arrives before its receive is posted
 //   any other     is announced, and sent in pieces when its receive is ready
-//   a receive     reports once that it is ready: one of more than kSmallBytes when it is posted,
-//                 even if its message is here; a smaller one if its message is announced. A message
-//                 of another size than the receive fails it
-//   a pull        posts its receive, then asks; the answer comes in pieces
+//   a receive     reports once that it is ready: when it is posted if larger than kSmallBytes, even
+//                 if its message has arrived, otherwise when its message is announced. A message
+//                 of another size fails the receive
+//   a pull        posts its receive, then requests the bytes, which arrive in pieces
 #pragma once
 
 #include <cstddef>
@@ -27,10 +26,10 @@
 
 namespace troupe {
 
-/// What a peer asks of this process, beside messages.
+/// A peer's requests to this process, other than messages.
 struct PeerRequests {
   std::function<void(const PullRequest& request)> pull;
-  std::function<void(std::uint64_t key, std::uint64_t weight)> give_back;
+  std::function<void(std::uint64_t key, std::uint64_t weight)> return_weight;
 };
 
 class TcpPeer final : public FrameTarget {
@@ -40,17 +39,17 @@ class TcpPeer final : public FrameTarget {
 
   void Send(OutMessage message);
   void Receive(Reception reception);
-  void Ask(const PullRequest& request);
+  void RequestPull(const PullRequest& request);
   void Refuse(const PullRequest& request);
   void Return(std::uint64_t key, std::uint64_t weight);
-  /// Open receives fail, early messages and those that wait for their receives are dropped.
+  /// Fails open receives; drops early messages and messages that wait for their receives.
   void FailAll(const std::function<Failure(const Reception&)>& failure);
 
   std::span<std::byte> BeginFrame(const Frame& frame) override;
   void EndFrame(const Frame& frame) override;
   void SpoiledFrame(const Frame& frame) override;
 
-  /// Bytes of early messages that are kept for receives to come, with their places in tables.
+  /// The cost of early messages kept for later receives (CostOf).
   std::uint64_t early_kept() const { return early_arrived_ - early_received_; }
 
  private:
@@ -67,10 +66,10 @@ class TcpPeer final : public FrameTarget {
   struct Receiving {
     Reception reception;
     std::uint64_t received = 0;  // bytes
-    bool ready = false;          // the sender knows of it
+    bool ready = false;          // the sender has been informed
   };
 
-  /// An early message that is being read.
+  /// An early message whose pieces are arriving.
   struct Arriving {
     enum class Place : std::uint8_t { kDestination, kKept, kUnwanted } place = Place::kUnwanted;
     Buffer kept;
@@ -88,7 +87,7 @@ class TcpPeer final : public FrameTarget {
   void OnCredit(const Frame& frame);
   void OnRefused(const Frame& frame);
   void Announce(const OutMessage& message);
-  void SayReady(Receiving& receiving);
+  void SendReady(Receiving& receiving);
   void Complete(const Label& label);
   void Fail(const Label& label, const Failure& failure);
   void FailSize(const Label& label, std::uint64_t got);
@@ -101,15 +100,15 @@ class TcpPeer final : public FrameTarget {
   const PeerRequests requests_;
 
   ByLabel<Receiving> receiving_;
-  ByLabel<Buffer> early_;             // arrived as a whole, their receives are to come
-  ByLabel<std::uint64_t> announced_;  // sizes of messages whose receives are to come
+  ByLabel<Buffer> early_;             // complete, receive not posted yet
+  ByLabel<std::uint64_t> announced_;  // sizes of messages whose receives are not posted yet
   ByLabel<OutMessage> waiting_;       // for their receives
-  ByLabel<std::uint64_t> ready_;      // sizes of receives whose messages are to come
-  ByLabel<std::uint64_t> sent_;       // sizes of early messages whose receives will report later
-  ByLabel<Arriving> arriving_;        // early messages of which pieces are here
-  std::vector<std::byte> unwanted_;   // for pieces of those whose receive has failed
+  ByLabel<std::uint64_t> ready_;      // sizes of receives whose messages are not sent yet
+  ByLabel<std::uint64_t> sent_;       // sizes of early messages whose receives will still report
+  ByLabel<Arriving> arriving_;        // early messages with some pieces received
+  std::vector<std::byte> unwanted_;   // scratch memory for pieces whose receive has failed
 
-  // Costs of early messages since the beginning.
+  // Total costs of early messages.
   std::uint64_t early_sent_ = 0, early_acknowledged_ = 0;                      // to the peer
   std::uint64_t early_arrived_ = 0, early_received_ = 0, early_reported_ = 0;  // from the peer
 };

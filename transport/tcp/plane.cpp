@@ -22,9 +22,9 @@ struct TcpPlane::Parts {
   const std::shared_ptr<PlaneCounters> counters = std::make_shared<PlaneCounters>();
   bool connected = false;
   bool close_called = false;
-  bool left_behind = false;  // the pump's thread did not answer
+  bool abandoned = false;  // the pump's thread did not answer
 
-  // Destroyed from the last to the first, or left behind all together.
+  // Destroyed in reverse order, or abandoned together.
   Poller poller;
   Pump pump{poller, options.spin};
   std::unique_ptr<TcpEngine> engine;
@@ -48,7 +48,7 @@ TcpPlane::TcpPlane(std::unique_ptr<Parts> made)
 
 TcpPlane::~TcpPlane() {
   Close();
-  if (parts_->left_behind) static_cast<void>(parts_.release());  // its thread still runs
+  if (parts_->abandoned) static_cast<void>(parts_.release());  // its thread still runs
 }
 
 std::vector<std::byte> TcpPlane::address() const { return {std::byte{1}}; }
@@ -75,9 +75,9 @@ void TcpPlane::Close() {
     parts.engine->Close();
     done->set_value();
   });
-  parts.left_behind = posted && closed.wait_for(kCloseTime) != std::future_status::ready;
+  parts.abandoned = posted && closed.wait_for(kCloseTime) != std::future_status::ready;
   parts.subscription.reset();
-  if (!parts.left_behind) parts.pump.Stop();  // stays, to answer those who still post
+  if (!parts.abandoned) parts.pump.Stop();  // kept, to reject later posts
 }
 
 }  // namespace troupe

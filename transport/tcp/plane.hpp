@@ -1,15 +1,15 @@
-// Tensors between processes over TCP connections whose other ends have proven the run key: the
-// data plane of a job, and the carrier of its tensor store, without a port.
+// Moves tensors between processes over TCP connections whose other ends have proven the run key: a
+// job's data plane and the carrier of its tensor store. Opens no port.
 //
-// Safety. The connections are made and proven by the join (cluster/join.hpp); nothing listens. Each
-// frame is numbered and carries a MAC by a key of its connection, and is looked at only after that,
-// so what a third party puts into a connection ends it. With Verify::kPayload the bytes of tensors
-// carry one, too; without, Verify::kOff and kHeader are the same. Nothing is encrypted here: a
-// connection with TLS comes as the plain end of it.
+// Safety. The join makes and authenticates the connections (cluster/join.hpp); nothing listens.
+// Each frame is numbered and carries a MAC with a key of its connection, which is checked before
+// anything else. So bytes injected by a third party end the connection. With Verify::kPayload the
+// bytes of tensors also have a MAC; otherwise Verify::kOff and kHeader are the same. Nothing is
+// encrypted here: for TLS, pass the plain end of the connection.
 //
-// Memory. A send refers to its buffer until the bytes are with the kernel. Bytes that arrive for a
-// posted receive go straight into its memory; of messages that are early at most kEarlyBudget per
-// peer are kept (transport/tcp/frame.hpp).
+// Memory. A send refers to its buffer until the kernel has the bytes. Bytes for a posted receive
+// are read directly into its memory. Of early messages at most kEarlyBudget per peer are kept
+// (transport/tcp/frame.hpp).
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@
 
 namespace troupe {
 
-/// A connected stream socket, of which nothing has been read behind the proof.
+/// A connected stream socket. Nothing after the proof has been read from it.
 struct TcpConnection {
   ProcessId peer = -1;
   Descriptor socket;
@@ -31,26 +31,26 @@ struct TcpConnection {
 
 struct TcpOptions : PlaneSettings {
   std::vector<TcpConnection> connections;  ///< at most one per other process
-  std::string medium = "proven tcp";       ///< what transport() says of them
+  std::string medium = "proven tcp";       ///< the result of transport() for these peers
 };
 
 class TcpPlane final : public PlaneDoor {
  public:
-  /// Throws std::invalid_argument for connections and a self that do not fit the names,
-  /// std::runtime_error when the system has no descriptor left.
+  /// Throws std::invalid_argument for connections or a self outside the names, std::runtime_error
+  /// if the process is out of descriptors.
   explicit TcpPlane(TcpOptions options);
   TcpPlane(const TcpPlane&) = delete;
   TcpPlane& operator=(const TcpPlane&) = delete;
-  /// Closes, if that has not been done. Detach() the store before.
+  /// Closes if necessary. Detach() the store first.
   ~TcpPlane() override;
 
-  /// One byte: there is nothing to say, and an empty address stands for no plane.
+  /// One byte: no address is needed, but an empty one means no plane.
   std::vector<std::byte> address() const override;
-  /// The addresses are only counted.
+  /// Only the number of addresses is checked.
   void Connect(std::vector<std::vector<std::byte>> addresses) override;
   std::string transport(ProcessId peer) const override;
   bool reads_device_memory() const override { return false; }
-  /// At once, unless a callback is stuck: then after kCloseTime its thread is left behind.
+  /// Closes at once, unless a callback is stuck: then abandons its thread after kCloseTime.
   void Close() override;
   static constexpr std::chrono::seconds kCloseTime{10};
 

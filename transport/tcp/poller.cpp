@@ -53,13 +53,13 @@ bool Poller::Progress() {
       static_cast<void>(::eventfd_read(wake_up_.get(), &ignored));
       continue;
     }
-    // Errors and ends show by reading.
+    // Errors and closed connections are found by reading.
     hooks_.ready(event.data.fd, (event.events & ~EPOLLOUT) != 0, (event.events & EPOLLOUT) != 0);
   }
   return flushed || count > 0;
 }
 
-// Cannot fail: the only other outcome is a counter that is full, which is readable, too.
+// Cannot fail: the only other outcome is a full counter, which is also readable.
 void Poller::Signal() { static_cast<void>(::eventfd_write(wake_up_.get(), 1)); }
 
 }  // namespace troupe

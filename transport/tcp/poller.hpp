@@ -1,4 +1,4 @@
-// Which connections of a plane can be read or written, as what its pump drives.
+// Polls a plane's connections for reading and writing; driven by the plane's pump.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,21 @@
 
 namespace troupe {
 
-/// One thread, but for Signal.
+/// Not thread-safe, except Signal.
 class Poller final : public PumpWorker {
  public:
   struct Hooks {
-    /// Sends what can be sent, before every look. Whether anything was.
+    /// Sends as much as possible; called before every poll. Returns whether anything was sent.
     std::function<bool()> flush;
-    /// `tag` can be read, or written.
+    /// The descriptor with this `tag` is readable or writable.
     std::function<void(int tag, bool readable, bool writable)> ready;
   };
 
-  /// Throws std::runtime_error when the system has no descriptor left.
+  /// Throws std::runtime_error if the process is out of descriptors.
   Poller();
   void Start(Hooks hooks) { hooks_ = std::move(hooks); }
 
-  /// From now on looks whether `descriptor` can be read, and with `writes` whether it can be
-  /// written. Throws std::runtime_error.
+  /// Polls `descriptor` for reading, and with `writes` also for writing. Throws std::runtime_error.
   void Add(int descriptor, int tag);
   void Watch(int descriptor, int tag, bool writes);
   void Remove(int descriptor);

@@ -36,7 +36,7 @@ UcxEngine::Peer& UcxEngine::PeerAt(ProcessId process) {
 
 void UcxEngine::Connect(const std::vector<std::vector<std::byte>>& addresses) {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
-    if (addresses[i].empty()) peers_[i].reset();  // another plane carries its tensors
+    if (addresses[i].empty()) peers_[i].reset();  // reached by another plane
     if (peers_[i] == nullptr) continue;
     Peer& peer = *peers_[i];
     const auto process = static_cast<ProcessId>(i);
@@ -44,12 +44,12 @@ void UcxEngine::Connect(const std::vector<std::vector<std::byte>>& addresses) {
     peer.key.emplace(options_.secret, address.salt, process);
     peer.endpoint = std::make_unique<UcxEndpoint>(
         worker_, address.worker, peer.name, [this, process](ucs_status_t status) {
-          // Not here: endpoints must not be closed inside their own handler.
+          // Posted, since endpoints must not be closed inside their own handler.
           pump_.Post([this, process, status] { PeerFailed(process, ConnectionFailure(status)); });
         });
   }
   connected_ = true;
-  // UCX opens a connection with the first message: then the keepalive knows of it, too.
+  // UCX connects with the first message, and then its keepalive covers the connection.
   for (std::size_t i = 0; i < peers_.size(); ++i)
     if (peers_[i] != nullptr) SendControl(static_cast<ProcessId>(i), {});
   for (const ControlMessage& message : std::exchange(early_, {})) Handle(message);
@@ -68,8 +68,8 @@ void UcxEngine::PeerFailed(ProcessId process, const Failure& reason) {
   if (!peer.failure.empty()) return;
   peer.failure = reason;
   if (peer.endpoint != nullptr) peer.endpoint->Close();
-  FailAll(peer, [&](const Reception& it) { return WhyNot(peer, it); });
-  TellFailure(process, reason.text);
+  FailAll(peer, [&](const Reception& it) { return ReceiveError(peer, it); });
+  ReportFailure(process, reason.text);
 }
 
 void UcxEngine::Abort(const Failure& cause) {
@@ -90,7 +90,7 @@ void UcxEngine::BeginClose() {
   closing_ = true;
   for (const auto& peer : peers_) {
     if (peer == nullptr) continue;
-    FailAll(*peer, [&](const Reception& it) { return WhyNot(*peer, it); });
+    FailAll(*peer, [&](const Reception& it) { return ReceiveError(*peer, it); });
   }
   CloseSettled();
 }

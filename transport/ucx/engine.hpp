@@ -1,17 +1,17 @@
-// The data plane as its thread sees it: what is open with whom, and how it ends. All of it runs on
-// the pump's thread; plane.hpp is the door for everybody else.
+// The UCX data plane on its thread: open operations, peers and their ends. All of it runs on the
+// pump's thread; other threads use plane.hpp.
 //
-//   a receive   is one UCX receive of the payload, and one of the header unless Verify::kOff. When
-//               both have ended and are right, `received`. When anything is wrong, both are
-//               cancelled and `failed` is called once UCX lets go of the memory, or after kGrace,
-//               since a peer that has stopped in mid-transfer never makes it let go.
+//   a receive   is one UCX receive of the payload and, unless Verify::kOff, one of the header. When
+//               both have ended and are valid, calls `received`. An error cancels both, and calls
+//               `failed` once UCX releases the memory, or after kGrace, since a peer that stops
+//               in mid-transfer keeps UCX from releasing it
 //   a send      is one of the header and one of the payload, and owns the buffer until both end. A
-//               send that ends badly never gives its buffer back: the peer may still be reading it.
+//               failed send never releases its buffer: the peer may still be reading it
 //   a pull      is cut into slices (transport/plane_engine.hpp): UCX copies a whole message of
-//               shared memory at once, and meanwhile nothing else would move
-//   a peer      works until its endpoint fails; then its receives fail and what goes to it is
-//               dropped. Its endpoint is settled when the peer's hello is here and our answer is
-//               out: UCX aborts the process when an endpoint is closed while it is being connected.
+//               shared memory at once, and nothing else would move meanwhile
+//   a peer      works until its endpoint fails. Then its receives fail, and messages to it are
+//               dropped. Its endpoint is settled once the peer's hello has arrived and our answer
+//               is sent: UCX aborts the process if an endpoint is closed while connecting
 #pragma once
 
 #include <chrono>
@@ -42,21 +42,21 @@ class UcxEngine final : public PlaneEngine {
   /// Opens an endpoint to every other process that has an address. Throws UcxError,
   /// std::invalid_argument.
   void Connect(const std::vector<std::vector<std::byte>>& addresses);
-  /// "sysv + cma" of each process; empty where there is no endpoint.
+  /// "sysv + cma", by process; empty without an endpoint.
   std::vector<std::string> Lanes() const;
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
   void Receive(Reception reception) override;
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override;
   void Abort(const Failure& cause) override;
-  /// Abort, when UCX will not be called any more: what it holds stays with it.
+  /// Like Abort, but without further calls of UCX, which keeps the buffers it holds.
   void Abandon(const Failure& cause);
-  /// Ends everything, endpoints as soon as they are settled; quiet() tells when.
+  /// Ends everything, and endpoints as soon as they are settled. quiet() is true at the end.
   void BeginClose();
-  /// Whether every endpoint has been closed or can be.
+  /// Whether every endpoint is closed or can be closed.
   bool settled() const;
-  /// Whether UCX holds nothing of ours.
+  /// Whether UCX holds no buffer or request of this engine.
   bool quiet() const;
-  /// Housekeeping, after each round of the pump; when it wants to be called next.
+  /// Housekeeping after each round of the pump. Returns the latest time of its next call, if any.
   std::optional<Clock::time_point> AfterRound();
 
  private:
@@ -73,18 +73,18 @@ class UcxEngine final : public PlaneEngine {
   void FailAll(Peer& peer, const std::function<Failure(const Reception&)>& failure);
   void Report(Receiving& receiving);
   void Retire(Receiving& receiving);
-  using PlaneEngine::WhyNot;
-  Failure WhyNot(const Peer& peer, const Reception& reception) const;
+  using PlaneEngine::ReceiveError;
+  Failure ReceiveError(const Peer& peer, const Reception& reception) const;
   void CloseSettled();
   void PeerFailed(ProcessId process, const Failure& reason) override;
 
-  void AskForSlice(const PullRequest& request, ProcessId home) override;
+  void RequestSlice(const PullRequest& request, ProcessId home) override;
   void Refuse(const PullRequest& request) override;
   void SendPull(ControlKind kind, const PullRequest& request, ProcessId to);
   void SendControl(ProcessId to, ControlMessage message);
   void PostControl(ProcessId to, ControlMessage message);
   void EndControl(Posting& posting);
-  void Greet(ProcessId from);
+  void AnswerHello(ProcessId from);
   void OnControl(std::span<const std::byte> bytes);
   void Handle(const ControlMessage& message);
   void HandleRefusal(const ControlMessage& message);
@@ -92,22 +92,22 @@ class UcxEngine final : public PlaneEngine {
 
   const UcxOptions options_;
   UcxWorker& worker_;
-  WireKey key_;  // of what this process sends
+  WireKey key_;  // signs messages of this process
   std::uint64_t header_counter_ = 0;
   std::uint64_t control_counter_ = 0;
 
   bool connected_ = false;
   std::vector<ControlMessage> early_;  // arrived before Connect()
 
-  std::vector<std::unique_ptr<Peer>> peers_;  // by process; null at our own place
+  std::vector<std::unique_ptr<Peer>> peers_;  // by process; null for this process
   std::unordered_map<Sending*, std::unique_ptr<Sending>> sending_;
   std::unordered_map<Posting*, std::unique_ptr<Posting>> posting_;
-  std::vector<Receiving*> dying_;  // have an error, and UCX has not let go yet
-  // Ended inside a callback of their own; destroyed after the round.
+  std::vector<Receiving*> dying_;  // failed, but not released by UCX yet
+  // Ended inside their own callbacks; destroyed after the round.
   std::vector<std::unique_ptr<Receiving>> retired_receiving_;
   std::vector<std::unique_ptr<Sending>> retired_sending_;
   std::vector<std::unique_ptr<Posting>> retired_posting_;
-  std::vector<Buffer> quarantine_;  // of sends that ended badly
+  std::vector<Buffer> quarantine_;  // of failed sends
 };
 
 }  // namespace troupe

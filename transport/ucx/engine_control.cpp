@@ -1,4 +1,4 @@
-// Pulls, refusals and returned weight: what UcxEngine sends in active messages.
+// The active messages of UcxEngine: pulls, refusals and returned weight.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-/// What may wait for Connect(): enough for everybody's hello and first requests.
+/// Messages that may arrive before Connect(): enough for all peers' hellos and first requests.
 constexpr std::size_t kMaxEarly = 4096;
 
 }  // namespace
@@ -24,7 +24,7 @@ void UcxEngine::SendPull(ControlKind kind, const PullRequest& request, ProcessId
   SendControl(to, message);
 }
 
-void UcxEngine::AskForSlice(const PullRequest& request, ProcessId home) {
+void UcxEngine::RequestSlice(const PullRequest& request, ProcessId home) {
   SendPull(ControlKind::kPull, request, home);
 }
 
@@ -59,8 +59,8 @@ void UcxEngine::PostControl(ProcessId to, ControlMessage message) {
 }
 
 void UcxEngine::EndControl(Posting& posting) {
-  // A message that cannot be sent is an endpoint that has failed: its handler tells.
-  if (posting.message.kind == ControlKind::kWelcome && posting.request.status() == UCS_OK) {
+  // If a message cannot be sent, its endpoint has failed, and the endpoint's handler reports it.
+  if (posting.message.kind == ControlKind::kHelloAck && posting.request.status() == UCS_OK) {
     PeerAt(posting.message.to).settled = true;
     ++counters_->peers_connected;
   }
@@ -69,13 +69,13 @@ void UcxEngine::EndControl(Posting& posting) {
   posting_.erase(found);
 }
 
-void UcxEngine::Greet(ProcessId from) {
+void UcxEngine::AnswerHello(ProcessId from) {
   Peer& peer = PeerAt(from);
-  if (peer.greeted || peer.endpoint->closed()) return;
-  peer.greeted = true;
-  ControlMessage welcome;
-  welcome.kind = ControlKind::kWelcome;
-  PostControl(from, welcome);  // also while closing: that waits for it
+  if (peer.hello_received || peer.endpoint->closed()) return;
+  peer.hello_received = true;
+  ControlMessage ack;
+  ack.kind = ControlKind::kHelloAck;
+  PostControl(from, ack);  // also while closing, which waits for it
 }
 
 void UcxEngine::OnControl(std::span<const std::byte> bytes) {
@@ -98,8 +98,8 @@ void UcxEngine::Handle(const ControlMessage& message) {
            peers_[static_cast<std::size_t>(message.from)] != nullptr;
   };
   const bool possible = message.magic == kWireMagic && message.to == options_.self && is_peer();
-  // Even from one who has another secret: this is about how far UCX has come with its endpoint.
-  if (possible && message.kind == ControlKind::kHello) Greet(message.from);
+  // Even if the peer has another secret: the answer only concerns UCX's state of the endpoint.
+  if (possible && message.kind == ControlKind::kHello) AnswerHello(message.from);
   const bool known = possible &&
                      PeerAt(message.from)
                          .key->Verify(message.mac, WirePurpose::kControl, message.counter,
@@ -111,7 +111,7 @@ void UcxEngine::Handle(const ControlMessage& message) {
   }
   switch (message.kind) {
     case ControlKind::kHello:
-    case ControlKind::kWelcome:
+    case ControlKind::kHelloAck:
       return;
     case ControlKind::kPull:
       return HandlePull(

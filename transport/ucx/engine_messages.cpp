@@ -10,7 +10,7 @@ namespace {
 
 std::span<std::byte> SpanOf(const Buffer& buffer) { return {buffer.data(), buffer.num_bytes()}; }
 
-std::string Complaint(const Reception& reception, const std::string& peer) {
+std::string CheckErrorPrefix(const Reception& reception, const std::string& peer) {
   return reception.what + ": the slice from " + peer + " failed its check ";
 }
 
@@ -67,13 +67,13 @@ void UcxEngine::AdvanceSend(Sending& sending) {
   if (sending.sent && abort_cause_.empty()) sending.sent();
 }
 
-Failure UcxEngine::WhyNot(const Peer& peer, const Reception& reception) const {
-  return WhyNot(peer.name, peer.failure, reception);
+Failure UcxEngine::ReceiveError(const Peer& peer, const Reception& reception) const {
+  return ReceiveError(peer.name, peer.failure, reception);
 }
 
 void UcxEngine::Receive(Reception reception) {
   Peer& peer = PeerAt(reception.from);
-  Failure refusal = WhyNot(peer, reception);
+  Failure refusal = ReceiveError(peer, reception);
   const std::uint64_t tag = peer.key->Tag(WirePurpose::kPayload, options_.self, reception.label);
   if (refusal.empty() && peer.receiving.contains(tag))
     refusal = reception.what + ": expected a label that is not open, got one that waits for " +
@@ -97,7 +97,7 @@ void UcxEngine::Receive(Reception reception) {
 void UcxEngine::Advance(Receiving& receiving) {
   if (receiving.retired) return;
   if (receiving.failure.empty()) Inspect(receiving);
-  if (receiving.retired || receiving.open()) return;  // cancelling may have come back here
+  if (receiving.retired || receiving.open()) return;  // Cancel may have called this function
   Report(receiving);
   Retire(receiving);
 }
@@ -110,10 +110,10 @@ void UcxEngine::Inspect(Receiving& receiving) {
     const std::size_t expected = reception.destination.num_bytes();
     const std::size_t length = receiving.payload.length();
     if (status == UCS_ERR_MESSAGE_TRUNCATED || (status == UCS_OK && length != expected))
-      return Fail(receiving,
-                  {Complaint(reception, name) + "(header): expected " + std::to_string(expected) +
-                       " bytes, got " + (status == UCS_OK ? std::to_string(length) : "more"),
-                   FailureKind::kCheck});
+      return Fail(receiving, {CheckErrorPrefix(reception, name) + "(header): expected " +
+                                  std::to_string(expected) + " bytes, got " +
+                                  (status == UCS_OK ? std::to_string(length) : "more"),
+                              FailureKind::kCheck});
     if (status != UCS_OK) return Fail(receiving, ReceiveFailure(reception, name, status));
   }
   if (options_.verify != Verify::kOff && !receiving.head.open()) InspectHeader(receiving);
@@ -124,17 +124,17 @@ void UcxEngine::InspectHeader(Receiving& receiving) {
   Peer& peer = PeerAt(reception.from);
   const MessageHeader& header = receiving.header;
   const auto fail = [&](const std::string& text) {
-    Fail(receiving, {Complaint(reception, peer.name) + text, FailureKind::kCheck});
+    Fail(receiving, {CheckErrorPrefix(reception, peer.name) + text, FailureKind::kCheck});
   };
   const ucs_status_t status = receiving.head.status();
   if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED)
     return Fail(receiving, ReceiveFailure(reception, peer.name, status));
-  const bool meant = status == UCS_OK && receiving.head.length() == sizeof header &&
-                     header.magic == kWireMagic && header.verify == options_.verify &&
-                     header.from == reception.from && header.to == options_.self &&
-                     header.stream == reception.label.stream &&
-                     header.sequence == reception.label.sequence;
-  if (!meant) return fail("(header): it is not the header of this message");
+  const bool matches = status == UCS_OK && receiving.head.length() == sizeof header &&
+                       header.magic == kWireMagic && header.verify == options_.verify &&
+                       header.from == reception.from && header.to == options_.self &&
+                       header.stream == reception.label.stream &&
+                       header.sequence == reception.label.sequence;
+  if (!matches) return fail("(header): it is not the header of this message");
   if (header.num_bytes != reception.destination.num_bytes())
     return fail("(header): expected " + std::to_string(reception.destination.num_bytes()) +
                 " bytes, it announces " + std::to_string(header.num_bytes));
@@ -160,7 +160,7 @@ void UcxEngine::Fail(Receiving& receiving, const Failure& failure) {
 }
 
 void UcxEngine::FailAll(Peer& peer, const std::function<Failure(const Reception&)>& failure) {
-  std::vector<Receiving*> all;  // stay until the round is over, even those that end meanwhile
+  std::vector<Receiving*> all;  // alive until the end of the round
   for (const auto& [tag, receiving] : peer.receiving) all.push_back(receiving.get());
   for (Receiving* receiving : all) {
     Fail(*receiving, failure(receiving->reception));

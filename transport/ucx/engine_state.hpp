@@ -1,4 +1,4 @@
-// What UcxEngine keeps of each operation and peer; for its own source files.
+// The state of UcxEngine's operations and peers; for its own source files.
 #pragma once
 
 #include <memory>
@@ -18,13 +18,13 @@ struct UcxEngine::Receiving {
   bool open() const { return payload.open() || head.open(); }
 
   Reception reception;
-  std::uint64_t tag = 0;  // of the payload: its place in Peer::receiving
+  std::uint64_t tag = 0;  // of the payload; its key in Peer::receiving
   UcxRequest payload;
   UcxRequest head;
   MessageHeader header;
   bool inspected_head = false;
   Failure failure;
-  Clock::time_point deadline;  // for UCX to let go, once there is a failure
+  Clock::time_point deadline;  // for UCX to release the memory after a failure
   bool reported = false;       // a callback has been called
   bool retired = false;
 };
@@ -48,8 +48,8 @@ struct UcxEngine::Sending {
 };
 
 struct UcxEngine::Posting {
-  Posting(UcxEngine& engine, const ControlMessage& what)
-      : message(what), request([this, &engine] { engine.EndControl(*this); }) {}
+  Posting(UcxEngine& engine, const ControlMessage& given)
+      : message(given), request([this, &engine] { engine.EndControl(*this); }) {}
 
   ControlMessage message;
   UcxRequest request;
@@ -57,19 +57,19 @@ struct UcxEngine::Posting {
 
 struct UcxEngine::Peer {
   std::string name;
-  std::optional<WireKey> key;  // of what it sends; from Connect() on
+  std::optional<WireKey> key;  // of the peer's messages; set by Connect()
   std::unique_ptr<UcxEndpoint> endpoint;
-  bool greeted = false;  // its hello is here
-  bool settled = false;  // and our answer is out
+  bool hello_received = false;
+  bool settled = false;  // the answer to its hello is sent
   ReplayWindow window;
   std::unordered_map<std::uint64_t, std::unique_ptr<Receiving>> receiving;  // by tag
-  Failure failure;                                                          // empty: it works
+  Failure failure;                                                          // empty: the peer works
 };
 
-/// Of a peer whose endpoint or message has ended with `status`.
+/// For a peer whose endpoint or message has ended with `status`.
 Failure ConnectionFailure(ucs_status_t status);
 
-/// Under which UCX knows our active messages.
+/// The UCX id of our active messages.
 inline constexpr unsigned kControlId = 7;
 
 }  // namespace troupe

@@ -13,7 +13,7 @@ struct ReleaseConfig {
   void operator()(ucp_config_t* config) const { ucp_config_release(config); }
 };
 
-/// Whether `transport` may be among the comma separated `tls`.
+/// Whether the comma separated list `tls` allows `transport`.
 bool MayUse(const std::string& tls, const std::string& transport) {
   std::istringstream list(tls);
   bool any = false;
@@ -26,8 +26,8 @@ bool MayUse(const std::string& tls, const std::string& transport) {
 
 }  // namespace
 
-void CheckUcx(ucs_status_t status, const std::string& what) {
-  if (status != UCS_OK) throw UcxError(what + ": " + ucs_status_string(status));
+void CheckUcx(ucs_status_t status, const std::string& call) {
+  if (status != UCS_OK) throw UcxError(call + ": " + ucs_status_string(status));
 }
 
 UcxContext::UcxContext(const UcxSettings& settings) {
@@ -38,15 +38,15 @@ UcxContext::UcxContext(const UcxSettings& settings) {
     CheckUcx(ucp_config_modify(config.get(), name, value.c_str()),
              "ucp_config_modify(" + std::string(name) + "=" + value + ")");
   };
-  // UCX takes any name of a transport's option and only warns, later, of those that no transport
-  // in use knows. Hence each only where it means something.
+  // UCX accepts any option of a transport and only warns later if no transport in use knows it. So
+  // set each one only where it applies.
   if (!settings.tls.empty()) set("TLS", settings.tls);
   if (!settings.net_devices.empty()) set("NET_DEVICES", settings.net_devices);
   if (!settings.port_range.empty() && MayUse(settings.tls, "tcp"))
     set("PORT_RANGE", settings.port_range);
   set("KEEPALIVE_INTERVAL", "300ms");
-  // Without the first shared memory is refused to endpoints that report a peer's death, without the
-  // second those have no cma. The price: buffers of cancelled sends must never be used again.
+  // Without the first, UCX denies shared memory to endpoints that report a peer's death; without
+  // the second, these have no cma. The price: buffers of cancelled sends must never be reused.
   if (MayUse(settings.tls, "posix") || MayUse(settings.tls, "sysv")) set("MM_ERROR_HANDLING", "y");
   if (MayUse(settings.tls, "cma")) set("MEMORY_INVALIDATE", "y");
   ucp_params_t parameters{};
@@ -80,7 +80,7 @@ ucp_request_param_t UcxRequest::Begin() {
 
 ucp_request_param_t UcxRequest::BeginReceive(bool on_host) {
   ucp_request_param_t parameters = Begin();
-  // Otherwise the length of a message that was there already is never told.
+  // Otherwise UCX never reports the length of a message that had arrived before.
   parameters.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   parameters.memory_type = on_host ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_CUDA;
   parameters.cb.recv = [](void* handle, ucs_status_t status, const ucp_tag_recv_info_t* info,
@@ -151,7 +151,7 @@ void UcxWorker::SetMessageHandler(unsigned id, UcxMessageHandler handler) {
   parameters.cb = [](void* user, const void* header, std::size_t size, void*, std::size_t,
                      const ucp_am_recv_param_t*) {
     static_cast<UcxWorker*>(user)->handler_({static_cast<const std::byte*>(header), size});
-    return UCS_OK;  // data, if there is any, is not wanted
+    return UCS_OK;  // any data is ignored
   };
   CheckUcx(ucp_worker_set_am_recv_handler(handle_, &parameters), "ucp_worker_set_am_recv_handler");
 }
@@ -168,7 +168,7 @@ void UcxWorker::Cancel(UcxRequest& request) {
 }
 
 UcxEndpoint::UcxEndpoint(UcxWorker& worker, std::span<const std::byte> address,
-                         const std::string& who, std::function<void(ucs_status_t)> failed)
+                         const std::string& name, std::function<void(ucs_status_t)> failed)
     : failed_(std::move(failed)) {
   ucp_ep_params_t parameters{};
   parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -179,7 +179,7 @@ UcxEndpoint::UcxEndpoint(UcxWorker& worker, std::span<const std::byte> address,
   parameters.err_handler.cb = [](void* user, ucp_ep_h, ucs_status_t status) {
     static_cast<UcxEndpoint*>(user)->failed_(status);
   };
-  CheckUcx(ucp_ep_create(worker.get(), &parameters, &handle_), who + ": ucp_ep_create");
+  CheckUcx(ucp_ep_create(worker.get(), &parameters, &handle_), name + ": ucp_ep_create");
 }
 
 void UcxEndpoint::Send(UcxRequest& request, std::span<const std::byte> bytes, std::uint64_t tag) {
@@ -227,7 +227,7 @@ std::vector<std::string> ParseLanes(const std::string& text) {
     const std::size_t colon = line.rfind(':', slash);
     if (colon == std::string::npos || colon < lane) continue;
     std::string name = line.substr(colon + 1, slash - colon - 1);
-    // Of memory there is one, of interfaces many; behind the dot is UCX's number of a path.
+    // Memory has one instance, interfaces have many. After the dot is UCX's number of a path.
     if (line.compare(slash + 1, 6, "memory") != 0) {
       const std::string device = line.substr(slash, line.find(' ', slash) - slash);
       name += device.substr(0, device.rfind('.'));

@@ -1,8 +1,7 @@
-// Owners of UCX's handles (1.13): nobody else calls it, but to ask its version. What surprises
-// about UCX is explained where it is dealt with.
+// Owners of UCX's handles (1.13). No other file calls UCX, except to query its version. Comments at
+// the calls explain UCX's pitfalls.
 //
-// A worker and all that belongs to it are used by one thread at a time; UcxWorker::Signal alone is
-// free for all.
+// A worker and its objects are used by one thread at a time, except for UcxWorker::Signal.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +23,8 @@ struct UcxError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Throws UcxError "WHAT: UCX's words" unless all is well.
-void CheckUcx(ucs_status_t status, const std::string& what);
+/// Throws UcxError "CALL: UCX's error text" unless `status` is UCS_OK.
+void CheckUcx(ucs_status_t status, const std::string& call);
 
 struct UcxSettings {
   std::string tls;          ///< as in UCX_TLS; empty = UCX's choice
@@ -40,27 +39,27 @@ class UcxContext {
   UcxContext& operator=(const UcxContext&) = delete;
   ~UcxContext() { ucp_cleanup(handle_); }
   ucp_context_h get() const { return handle_; }
-  /// Whether this UCX was built for CUDA and finds its libraries: then it reads and writes memory
-  /// of devices itself.
+  /// Whether this UCX was built for CUDA and finds its libraries: then it accesses device memory
+  /// itself.
   bool HasCuda() const;
 
  private:
   ucp_context_h handle_ = nullptr;
 };
 
-/// One operation. It must stay where it is while it is open(), and so must the memory it uses.
+/// One operation. It and the memory it uses must stay in place while it is open().
 class UcxRequest {
  public:
-  /// `closed` is called when the operation ends later than in the call that starts it, inside
-  /// UcxWorker::Progress or Cancel. It must not destroy this object.
+  /// Calls `closed`, inside UcxWorker::Progress or Cancel, if the operation ends after the call
+  /// that starts it. `closed` must not destroy this object.
   explicit UcxRequest(std::function<void()> closed) : closed_(std::move(closed)) {}
   UcxRequest(const UcxRequest&) = delete;
   UcxRequest& operator=(const UcxRequest&) = delete;
 
   bool open() const { return open_; }
-  /// Of an operation that is not open any more; before the first one UCS_OK.
+  /// The status of an ended operation; UCS_OK before the first one.
   ucs_status_t status() const { return status_; }
-  /// What a receive got, in bytes.
+  /// The number of bytes received.
   std::size_t length() const { return length_; }
 
  private:
@@ -79,11 +78,11 @@ class UcxRequest {
   void* handle_ = nullptr;
 };
 
-/// Gets the header of every active message with the worker's id; its memory is the caller's again
-/// afterwards.
+/// Called with the header of every active message with the worker's id. The header is only valid
+/// during the call.
 using UcxMessageHandler = std::function<void(std::span<const std::byte> header)>;
 
-/// Destroy it when no request and no endpoint of it is open: UCX aborts otherwise.
+/// Must be destroyed only without open requests and endpoints: UCX aborts otherwise.
 class UcxWorker final : public PumpWorker {
  public:
   explicit UcxWorker(UcxContext& context);
@@ -94,17 +93,17 @@ class UcxWorker final : public PumpWorker {
   ucp_worker_h get() const { return handle_; }
   std::vector<std::byte> Address() const;
   bool Progress() override { return ucp_worker_progress(handle_) != 0; }
-  /// Never read it.
+  /// For polling only; never read it.
   int EventDescriptor() const override;
   bool Arm() override;
   void Signal() override { ucp_worker_signal(handle_); }
 
   void SetMessageHandler(unsigned id, UcxMessageHandler handler);
-  /// Exactly `tag`, into memory of the host or of a device. The status may be that of a message
-  /// which was too long; a shorter one is fine with UCX, so look at length().
+  /// Receives a message with exactly `tag` into memory of the host or of a device. The status may
+  /// report a message that is too long. UCX accepts a shorter one, so check length().
   void Receive(UcxRequest& request, std::span<std::byte> destination, std::uint64_t tag,
                bool on_host = true);
-  /// A wish: only the end of the request tells that its memory is free.
+  /// A request only: the memory is free when the operation ends.
   void Cancel(UcxRequest& request);
 
  private:
@@ -114,21 +113,21 @@ class UcxWorker final : public PumpWorker {
 
 class UcxEndpoint {
  public:
-  /// `failed` is called at most once, inside UcxWorker::Progress: note it and return. Throws
-  /// UcxError, beginning with `who`.
-  UcxEndpoint(UcxWorker& worker, std::span<const std::byte> address, const std::string& who,
+  /// Calls `failed` at most once, inside UcxWorker::Progress; it must only record the failure.
+  /// Throws UcxError, beginning with `name`.
+  UcxEndpoint(UcxWorker& worker, std::span<const std::byte> address, const std::string& name,
               std::function<void(ucs_status_t)> failed);
   UcxEndpoint(const UcxEndpoint&) = delete;
   UcxEndpoint& operator=(const UcxEndpoint&) = delete;
 
   void Send(UcxRequest& request, std::span<const std::byte> bytes, std::uint64_t tag);
   void SendMessage(UcxRequest& request, unsigned id, std::span<const std::byte> header);
-  /// Ends what is open, on this side. Once; afterwards nothing can be sent.
+  /// Ends all open operations on this side. Call it once; nothing can be sent afterwards.
   void Close();
   bool closed() const { return handle_ == nullptr; }
-  /// Whether Close() has been called and has not come to its end.
+  /// Whether Close() is in progress.
   bool closing() const { return close_.open(); }
-  /// What it sends over, without repetition: {"sysv", "cma"}.
+  /// Its transports, without duplicates: {"sysv", "cma"}.
   std::vector<std::string> Lanes() const;
 
  private:
@@ -137,7 +136,7 @@ class UcxEndpoint {
   UcxRequest close_{[] {}};
 };
 
-/// The transports in what ucp_ep_print_info printed.
+/// Parses the transports from the output of ucp_ep_print_info.
 std::vector<std::string> ParseLanes(const std::string& text);
 
 }  // namespace troupe

@@ -70,7 +70,7 @@ struct UcxPlane::Parts {
       closed.set_value();
       return next;
     }
-    // Often: what a forced close ends is not always an event that wakes the thread.
+    // Often, since the end of a forced close is not always an event that wakes the thread.
     return now + std::chrono::milliseconds(5);
   }
 
@@ -79,14 +79,14 @@ struct UcxPlane::Parts {
   const std::shared_ptr<PlaneCounters> counters = std::make_shared<PlaneCounters>();
   std::vector<std::byte> address;
   std::vector<std::string> lanes;  // by process, once connected
-  std::atomic<bool> dead = false;  // the pump's thread ended by an error
+  std::atomic<bool> dead = false;  // the pump's thread ended with an error
   bool close_called = false;
-  bool left_behind = false;                            // the pump's thread did not answer
-  std::optional<Pump::Clock::time_point> close_begin;  // of the pump's thread
-  bool close_ended = false;                            // likewise
+  bool abandoned = false;                              // the pump's thread did not answer
+  std::optional<Pump::Clock::time_point> close_begin;  // used by the pump's thread
+  bool close_ended = false;                            // used by the pump's thread
   std::promise<void> closed;
 
-  // Destroyed from the last to the first, or left behind all together.
+  // Destroyed in reverse order, or abandoned together.
   std::unique_ptr<UcxContext> context;
   const bool reads_device_memory;
   std::unique_ptr<UcxWorker> worker;
@@ -114,7 +114,7 @@ UcxPlane::UcxPlane(std::unique_ptr<Parts> made)
 
 UcxPlane::~UcxPlane() {
   Close();
-  if (parts_->left_behind) static_cast<void>(parts_.release());  // its thread still runs
+  if (parts_->abandoned) static_cast<void>(parts_.release());  // its thread still runs
 }
 
 std::vector<std::byte> UcxPlane::address() const { return parts_->address; }
@@ -133,7 +133,7 @@ void UcxPlane::Connect(std::vector<std::vector<std::byte>> addresses) {
     }
   });
   if (!posted) throw std::runtime_error("data plane: expected to connect, but it has ended");
-  parts.lanes = lanes.get();  // endpoints are made without waiting for the others
+  parts.lanes = lanes.get();  // endpoints are created without waiting for peers
   Connected();
 }
 
@@ -152,19 +152,19 @@ void UcxPlane::Close() {
     parts.close_begin = Pump::Clock::now();
     parts.engine->BeginClose();
   });
-  // The thread keeps the deadline. Should it be stuck, in somebody's callback, this one does.
+  // The pump's thread keeps the deadline. If it is stuck in a callback, this thread does.
   const bool answered =
       !posted || closed.wait_for(kCloseTime + kAbortedCloseTime) == std::future_status::ready;
   parts.subscription.reset();
-  parts.left_behind = !answered && !parts.dead;
-  if (parts.left_behind) return;
-  parts.pump->Stop();  // stays, to answer those who still post
+  parts.abandoned = !answered && !parts.dead;
+  if (parts.abandoned) return;
+  parts.pump->Stop();  // kept, to reject later posts
   if (parts.engine->quiet() && !parts.dead) {
     parts.engine.reset();
     parts.worker.reset();
     parts.context.reset();
   } else {
-    // UCX aborts the process when a worker goes while something of it is open.
+    // UCX aborts the process if a worker is destroyed with open operations.
     static_cast<void>(parts.engine.release());
     static_cast<void>(parts.worker.release());
     static_cast<void>(parts.context.release());

@@ -17,7 +17,7 @@
 namespace troupe {
 namespace {
 
-// Where a filter finds the fields of an IP header, however far the packet has been read.
+// Offsets of a filter for the fields of an IP header, independent of the bytes already read.
 constexpr std::uint32_t kNetwork = static_cast<std::uint32_t>(SKF_NET_OFF);
 constexpr std::uint32_t kSourceOf4 = kNetwork + 12;
 constexpr std::uint32_t kSourceOf6 = kNetwork + 8;
@@ -59,13 +59,12 @@ std::vector<std::uint32_t> WordsOf(const std::string& address) {
   if (inet_pton(AF_INET, address.c_str(), bytes.data()) == 1) return {WordOf(bytes.data())};
   if (inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1)
     return {WordOf(&bytes[0]), WordOf(&bytes[4]), WordOf(&bytes[8]), WordOf(&bytes[12])};
-  throw std::runtime_error("filter of a port: expected an address in digits, got \"" + address +
-                           "\"");
+  throw std::runtime_error("port filter: expected a numeric address, got \"" + address + "\"");
 }
 
 void SetOption(int socket, int option, const void* value, socklen_t size, const char* name) {
   if (::setsockopt(socket, SOL_SOCKET, option, value, size) != 0)
-    throw std::runtime_error(std::string("filter of a port: ") + name + ": " +
+    throw std::runtime_error(std::string("port filter: ") + name + ": " +
                              std::generic_category().message(errno));
 }
 
@@ -100,7 +99,7 @@ void AdmitOnly(int socket, const std::vector<std::string>& addresses) {
   for (const std::string& address : addresses) Admit(program, WordsOf(address));
   program.push_back(Return(0));
   if (program.size() > BPF_MAXINSNS)
-    throw std::runtime_error("filter of a port: got more addresses than fit, " +
+    throw std::runtime_error("port filter: got more addresses than fit, " +
                              std::to_string(addresses.size()));
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   SetOption(socket, SO_ATTACH_FILTER, &filter, sizeof filter, "SO_ATTACH_FILTER");

@@ -1,4 +1,5 @@
-// Keeps strangers from UCX's TCP port: the kernel drops their packets before a connection exists.
+// Restricts UCX's TCP port to known peers: the kernel drops other packets before a connection
+// exists.
 #pragma once
 
 #include <string>
@@ -9,9 +10,9 @@ namespace troupe {
 /// The listening TCP sockets of this process, as descriptors.
 std::vector<int> ListeningSockets();
 
-/// From now on the socket, and each that is accepted from it, hears only these addresses
-/// ("10.0.0.1", "fd00::1"). It cannot be undone. Throws std::runtime_error: an address that is
-/// none, more of them than a filter holds, or the system's words.
+/// From now on the socket, and each one accepted from it, receives packets only from these
+/// addresses ("10.0.0.1", "fd00::1"). Irreversible. Throws std::runtime_error for a malformed
+/// address, for more addresses than a filter holds, and for a system error.
 void AdmitOnly(int socket, const std::vector<std::string>& addresses);
 
 /// AdmitOnly for every listening socket that is not in `before`.

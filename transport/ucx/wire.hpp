@@ -1,9 +1,8 @@
-// What processes say to each other on the data plane, byte by byte: little-endian, no padding, the
-// MAC last. docs: transport/wire_key.hpp has the keys.
+// The wire format of the UCX data plane: little-endian, no padding, the MAC last. The keys are in
+// transport/wire_key.hpp.
 //
 //   message   [a header under the tag of its label] the payload under another tag of its label
-//   control   one active message: a request to send an allocation, an answer that refuses, weight
-//             that returns
+//   control   one active message: a request to send an allocation, a refusal, returned weight
 #pragma once
 
 #include <bit>
@@ -31,7 +30,7 @@ struct MessageHeader {
   std::uint64_t stream = 0;
   std::uint64_t sequence = 0;
   std::uint64_t num_bytes = 0;
-  std::uint64_t counter = 0;  ///< of the sender's headers
+  std::uint64_t counter = 0;  ///< number of the header, counted by the sender
   WireMac mac{};              ///< of the fields above and, with Verify::kPayload, the payload
 };
 static_assert(sizeof(MessageHeader) == 64 && std::is_trivially_copyable_v<MessageHeader> &&
@@ -40,9 +39,9 @@ static_assert(sizeof(MessageHeader) == 64 && std::is_trivially_copyable_v<Messag
 enum class ControlKind : std::uint32_t {
   kHello = 1,    ///< opens the connection
   kPull = 2,     ///< send bytes [offset, offset + num_bytes) of `key` as message `number`
-  kRefused = 3,  ///< `key` is not here, message `number` will not come
-  kReturn = 4,   ///< weight `number` of `key` is back
-  kWelcome = 5   ///< the hello is here
+  kRefused = 3,  ///< `key` does not exist, message `number` will not follow
+  kReturn = 4,   ///< returns weight `number` of allocation `key`
+  kHelloAck = 5  ///< the hello has arrived
 };
 
 struct ControlMessage {
@@ -50,7 +49,7 @@ struct ControlMessage {
   ControlKind kind = ControlKind::kHello;
   ProcessId from = 0;
   ProcessId to = 0;
-  std::uint64_t counter = 0;  ///< of the sender's control messages
+  std::uint64_t counter = 0;  ///< number of the control message, counted by the sender
   std::uint64_t key = 0;
   std::int64_t offset = 0;
   std::uint64_t num_bytes = 0;
@@ -60,19 +59,20 @@ struct ControlMessage {
 static_assert(sizeof(ControlMessage) == 72 && std::is_trivially_copyable_v<ControlMessage> &&
               std::has_unique_object_representations_v<ControlMessage>);
 
-/// What a process tells the others of itself: its salt and where UCX reaches it.
+/// A process's address for the others: its salt and its UCX worker's address.
 struct PlaneAddress {
   WireSalt salt{};
   std::vector<std::byte> worker;
 };
 std::vector<std::byte> Pack(const PlaneAddress& address);
-/// Throws std::invalid_argument, beginning with `who`.
-PlaneAddress Unpack(const std::vector<std::byte>& bytes, const std::string& who);
+/// Throws std::invalid_argument, beginning with `name`.
+PlaneAddress Unpack(const std::vector<std::byte>& bytes, const std::string& name);
 
-/// Counters in nearly their order, each once: what is older than 64 counts as seen.
+/// Accepts each counter once. Counters may arrive slightly out of order; one that is more than 63
+/// below the newest counts as seen.
 class ReplayWindow {
  public:
-  /// Whether `counter` (from 1) is new; then it is not new any more.
+  /// Whether `counter` (from 1) is new; marks it as seen.
   bool Accept(std::uint64_t counter);
 
  private:

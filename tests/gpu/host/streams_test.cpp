@@ -175,7 +175,7 @@ TEST_CASE("nobody is told before the work has run") {
   std::atomic<bool> told = false;
   Gate gate(machine, stream);
   stream.OnDone([&] { told = true; });
-  std::this_thread::sleep_for(2 * Completions::kLook);  // nor because of a look at the device
+  std::this_thread::sleep_for(2 * Completions::kPollInterval);  // nor because the device is polled
   CHECK_FALSE(told);
   gate.Open();
   stream.Synchronize();

@@ -80,7 +80,7 @@ TEST_CASE("work whose message is lost is named on the path", "[trace]") {
   REQUIRE(path.segments.size() == 2);
   CHECK(path.segments.back().message == -1);
   CHECK_THAT(Format(path, index, 0), Catch::Contains("update of vision.s0") &&
-                                         Catch::Contains("what came before is not in the trace"));
+                                         Catch::Contains("earlier events are not in the trace"));
 }
 
 TEST_CASE("a path says how often it went from one process to another", "[trace]") {
@@ -103,7 +103,7 @@ TEST_CASE("a path says how often it went from one process to another", "[trace]"
   }
   CHECK(before == far);
   CHECK_THAT(Format(path, index, 0),
-             Catch::Contains("; " + std::to_string(far) + " ways between processes"));
+             Catch::Contains("; " + std::to_string(far) + " trips between processes"));
   // Bytes that are asked for go there and back.
   trace.messages.at(static_cast<std::size_t>(path.segments.back().message)).asked = true;
   CHECK(ways() == before + 2);
@@ -148,7 +148,7 @@ TEST_CASE("a slower stage is where the extra milliseconds went", "[trace]") {
   const RunTrace none;
   const TraceIndex empty(none);
   CHECK_THROWS_WITH(Compare(a, Steps(a), empty, Steps(empty)),
-                    Catch::Contains("there is no training step in the trace"));
+                    Catch::Contains("the trace has no training step"));
 }
 
 }  // namespace

@@ -157,10 +157,10 @@ TEST_CASE("waits name the edge and the one who kept the stage waiting", "[trace]
   }
   CHECK(summary.stages[0].waits.front().what == "gradient from language");
   CHECK(summary.stages[0].waits.front().on == "Gradient over vision>language");
-  CHECK(summary.stages[0].waits.front().whom == "leader vision>language/source.0");
+  CHECK(summary.stages[0].waits.front().sender == "leader vision>language/source.0");
   CHECK(summary.stages[2].waits.front().what == "activation from language.s0");
   CHECK(summary.stages[2].waits.front().on == "Activation over language.s0>s1");
-  CHECK(summary.stages[2].waits.front().whom == "stage language.s0 dp0");
+  CHECK(summary.stages[2].waits.front().sender == "stage language.s0 dp0");
 }
 
 TEST_CASE("waits are named by what was missing, and by actors where these are asked for",
@@ -252,16 +252,15 @@ TEST_CASE("every edge counts its messages and their bytes", "[trace]") {
 
 TEST_CASE("what a trace lacks is always shown", "[trace]") {
   RunTrace trace = generated::Generate({});
-  CHECK(WhatIsMissing(trace).empty());
+  CHECK(DescribeGaps(trace).empty());
   trace.processes.front().dropped = 12;
   trace.processes.front().torn = 3;
   trace.missing = {"n2"};
-  trace.skipped = {"n0 (1).trace is left out beside n0.trace: both are of process 0, n0"};
+  trace.skipped = {"n0 (1).trace is left out: n0.trace is also of process 0, n0"};
   const std::string line =
-      "missing: n0 has overwritten its oldest 12 of 628 records; n0 left 3 half-written; nothing "
-      "is there of n2\nnot read: n0 (1).trace is left out beside n0.trace: both are of process 0, "
-      "n0\n";
-  CHECK(WhatIsMissing(trace) == line);
+      "missing: n0 has overwritten its oldest 12 of 628 records; n0 left 3 half-written; no file "
+      "of n2\nnot read: n0 (1).trace is left out: n0.trace is also of process 0, n0\n";
+  CHECK(DescribeGaps(trace) == line);
   const TraceIndex index(trace);
   const Steps steps(index);
   CHECK(Format(Summarize(index, steps.all()), index, steps).rfind(line, 0) == 0);

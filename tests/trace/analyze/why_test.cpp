@@ -29,11 +29,11 @@ TEST_CASE("a slow pass is the root of the wait of whoever comes after it", "[tra
   CHECK_THAT(text, Catch::Contains("language.s1 dp0, device"));
   CHECK_THAT(text, Catch::Contains("root: device 0 (n0, pid 100): F of vision.s0 (step 2 mb 1) "
                                    "took 3.08 ms, usual 80.0 us\n"));
-  CHECK_THAT(text, Catch::Contains("actors waited behind it"));
+  CHECK_THAT(text, Catch::Contains("actors waited for it"));
   CHECK_THAT(Explained(trace), Catch::Contains("root: device 0 "));
 }
 
-TEST_CASE("nobody has handled what a damaged trace gives to no actor", "[trace]") {
+TEST_CASE("a message of a damaged trace without a receiver has no handler", "[trace]") {
   const RunTrace trace = generated::Generate({});
   const TraceIndex index(trace);
   CHECK_FALSE(index.HandledBy(0).empty());
@@ -101,7 +101,7 @@ TEST_CASE("a pass that had no core for a while is not blamed on the layout", "[t
   const std::string text = Explained(trace, "language.s1");
   CHECK_THAT(text, Catch::Contains("F of vision.s0 (step 2 mb 1) took 3.08 ms, usual 80.0 us, "
                                    "2.50 ms of it without a core\n"));
-  CHECK_THAT(text, Catch::Contains(" the work in this chain wanted a core and had none"));
+  CHECK_THAT(text, Catch::Contains(" the work in this chain was runnable without a core"));
   const TraceIndex index(trace);
   const CriticalPath path = CriticalPathOf(index, Steps(index).Of(2));
   const std::string critical = Format(path, index, 100'000);
@@ -178,7 +178,7 @@ TEST_CASE("a handler that never ends is named, with what waits behind it", "[tra
   REQUIRE(stall.open.size() == 2);  // both shards
   CHECK(stall.lost.empty());
   CHECK_THAT(Format(stall, index), Catch::Contains("runs RunBackward (step 2 mb 1), for "));
-  CHECK_THAT(LastDoings(index, usual, index.message(stall.open[0].message).receiver),
+  CHECK_THAT(LastActivity(index, usual, index.message(stall.open[0].message).receiver),
              Catch::Contains("runs RunBackward (step 2 mb 1)"));
 }
 

@@ -40,7 +40,7 @@ TEST_CASE("ranks that share a device copy on it, others go through pinned memory
   CHECK(DescriptionOf({{1, 1}, {0, 1}}) ==
         "tensor group of vision: through pinned memory over rank 0 to rank 1, since rank 0 and "
         "rank 1 share a device");
-  CHECK(DescriptionOf({{1}}) == "tensor group of vision: nobody to talk to but itself, rank 0");
+  CHECK(DescriptionOf({{1}}) == "tensor group of vision: only one member, rank 0");
   CHECK(machine.fault().empty());
   CHECK(machine.open() == Machine::kNothing);
 }

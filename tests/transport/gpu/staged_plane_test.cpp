@@ -298,7 +298,7 @@ TEST_CASE("tensors on devices are fetched over UCX, onto a device or to the host
   DeviceBuffers away(1);
   DeviceStaging staging;
   PlaneJobOptions wanted;
-  wanted.to_host = BringToHost(staging, nullptr);
+  wanted.to_host = MakeToHost(staging, nullptr);
   PlaneJob job(wanted, [&](TensorStore& store, Plane& plane) {
     auto staged = std::make_unique<StagedPlane>(
         plane, plane, staging,
@@ -369,7 +369,7 @@ TEST_CASE("a pull whose bytes change on the way from their device ends the job w
   const auto abort = std::make_shared<AbortSignal>();
   PlaneJobOptions wanted;
   wanted.verify = Verify::kPayload;
-  wanted.to_host = BringToHost(staging, abort);
+  wanted.to_host = MakeToHost(staging, abort);
   PlaneJob job(wanted);
   const Buffer bytes = Pattern(9000, 4);
   const Buffer handle = job.store(1).Resolve(job.store(0).Refer(home.From(bytes)));

@@ -99,7 +99,7 @@ TEST_CASE("members that have come and are never connected are given up") {
   const auto outcomes = job.crew.Run([](DeviceRank&) {});
   CHECK(outcomes == All(3,
                         "aborted: tensor group of vision: expected all its members within 200 ms, "
-                        "all have come, and NCCL still connects them"));
+                        "all have arrived, and NCCL is still connecting"));
   CHECK(job.network.counts() == "3 made, 3 aborted, 0 destroyed");
 }
 

@@ -1,0 +1,106 @@
+#include "actors/debts.hpp"
+
+#include <map>
+#include <string>
+
+#include "messages/facts.hpp"
+
+namespace troupe {
+namespace {
+
+const char* UnitName(RequestUnit unit) {
+  switch (unit) {
+    case RequestUnit::kNone:
+      return "";
+    case RequestUnit::kMicrobatch:
+      return "microbatch";
+    case RequestUnit::kWindow:
+      return "window";
+    case RequestUnit::kRound:
+      return "round";
+  }
+  return "";
+}
+
+std::string RequestName(const RequestKind& kind) {
+  return kind.words.request != nullptr ? kind.words.request : MessageName(kind.type);
+}
+std::string AnswerName(const RequestKind& kind) {
+  return kind.words.answer != nullptr ? kind.words.answer : "answer to " + RequestName(kind);
+}
+
+/// " on devices 1, 2"
+std::string OnRanks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? " on device " : " on devices ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return ranks.empty() ? "" : text;
+}
+
+Wait InWords(const ExpectedWait& expected, const ActorKeyOf& key_of) {
+  Wait wait{"", UnitName(expected.unit), expected.number, ""};
+  switch (expected.what) {
+    case ExpectedWait::What::kRequest:
+      wait.what = RequestName(expected.kind);
+      wait.message = MessageName(expected.kind.type);
+      break;
+    case ExpectedWait::What::kRequestBytes:
+      wait.what = "bytes of the " + RequestName(expected.kind);
+      wait.on_its_way = true;
+      break;
+    case ExpectedWait::What::kAnswerBytes:
+      wait.what = "bytes of the " + AnswerName(expected.kind);
+      wait.on_its_way = true;
+      break;
+    case ExpectedWait::What::kTurn:
+      wait.what = AnswerName(expected.kind) + " that is first in the order of rank " +
+                  std::to_string(expected.rank);
+      wait.unit += " of the round";
+      break;
+  }
+  if (const auto* const id = std::get_if<ActorId>(&expected.from)) {
+    wait.whom = ToString(*id);
+  } else {
+    wait.key = key_of(std::get<caf::actor_addr>(expected.from));
+  }
+  return wait;
+}
+
+}  // namespace
+
+Wait InWords(const SentRequest& sent, const ActorKeyOf& key_of) {
+  return {.what = AnswerName(sent.kind) + OnRanks(sent.ranks),
+          .unit = UnitName(sent.kind.words.unit),
+          .number = sent.number,
+          .whom = "",
+          .request = sent.request,
+          .message = MessageName(sent.kind.type),
+          .key = key_of(sent.to)};
+}
+
+void AddInWords(const Debts& debts, const ActorKeyOf& key_of, ActorWaits& waits) {
+  for (const ExpectedWait& expected : debts.expected)
+    waits.waits.push_back(InWords(expected, key_of));
+  for (const SentRequest& sent : debts.sent) waits.waits.push_back(InWords(sent, key_of));
+  for (const ReceivedRequest& owed : debts.received) {
+    waits.owes.push_back({"", owed.request, key_of(owed.from)});
+  }
+}
+
+void NameActors(std::vector<ActorWaits>& all) {
+  std::map<ActorKey, std::string> names;
+  for (const ActorWaits& actor : all) names[actor.key] = actor.who;
+  const auto name = [&](std::string& text, const ActorKey& key) {
+    if (!text.empty() || key == ActorKey()) return;
+    const auto found = names.find(key);
+    text =
+        found != names.end() ? found->second : "an actor of process " + std::to_string(key.process);
+  };
+  for (ActorWaits& actor : all) {
+    for (Wait& wait : actor.waits) name(wait.whom, wait.key);
+    for (Owed& owed : actor.owes) name(owed.to, owed.key);
+  }
+}
+
+}  // namespace troupe

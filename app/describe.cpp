@@ -1,0 +1,214 @@
+#include "app/describe.hpp"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "layout/colocated_shares.hpp"
+#include "layout/ranks_text.hpp"
+#include "layout/route.hpp"
+#include "plan/layer_split.hpp"
+#include "plan/unit_samples.hpp"
+#include "trace/analyze/table.hpp"
+
+namespace troupe {
+namespace {
+
+using Row = std::vector<std::string>;
+
+std::string LayersOf(const ModuleConfig& module, int pp) {
+  if (!module.model->split_layers()) return "-";
+  const Interval layers = SplitLayers(module)[static_cast<std::size_t>(pp)];
+  if (layers.empty()) return "none";
+  return std::to_string(layers.begin) + "-" + std::to_string(layers.end - 1);
+}
+
+/// Empty for the default schedule.
+std::string ScheduleText(const Config& config) {
+  if (config.schedule.kind == ScheduleKind::k1F1B) return "";
+  std::string text = "schedule " + ToString(config.schedule.kind);
+  if (!config.schedule.file.empty()) text += " from " + config.schedule.file;
+  for (const ModuleConfig& module : config.modules) {
+    if (module.chunks == 1) continue;
+    text += ", " + std::to_string(module.chunks) + " stages on each rank of " + module.name;
+  }
+  return text + "\n";
+}
+
+/// Returns whether every GPU that has ranks has ranks_per_gpu of them, on every node.
+bool RanksFillGpus(const ClusterConfig& cluster) {
+  const auto fill = [&](int ranks) { return ranks % cluster.ranks_per_gpu == 0; };
+  return cluster.nodes.empty() ? fill(cluster.ranks)
+                               : std::ranges::all_of(cluster.nodes, fill, &ClusterNode::devices);
+}
+
+/// The GPUs and the precision of a run; empty for the defaults.
+std::string BackendText(const Config& config) {
+  std::string text;
+  if (config.cluster.backend == Backend::kCuda) {
+    const int gpus = GpusNeeded(config.cluster);
+    text = "on " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
+           " of a node, ranks on each: " + (RanksFillGpus(config.cluster) ? "" : "at most ") +
+           std::to_string(config.cluster.ranks_per_gpu) + "\n";
+  }
+  if (config.run.precision == Precision::kBFloat16) {
+    text += "in bfloat16, with parameters and gradients in float32\n";
+  }
+  return text;
+}
+
+std::string IntervalText(const Interval& i) {
+  return i.size() == 1 ? std::to_string(i.begin)
+                       : std::to_string(i.begin) + "-" + std::to_string(i.end - 1);
+}
+
+/// The samples of the step's first microbatch that each source replica of the edge holds.
+struct SourceSide {
+  Assignment first;
+  std::string text = "of each microbatch";  ///< for the line above the table
+};
+
+SourceSide SourceOf(const JobPlan& plan, const EdgePlan& edge) {
+  const Grid& from = plan.modules()[static_cast<std::size_t>(edge.from)].grid;
+  const Grid& to = plan.modules()[static_cast<std::size_t>(edge.to)].grid;
+  const std::int64_t samples = plan.config().samples_per_microbatch();
+  if (edge.placement != Placement::kColocated) return {EvenAssignment(samples, from.layout().dp)};
+  const ColocatedShares shares(from, to);
+  SourceSide side{shares.Microbatch(samples, 0)};
+  const std::int64_t microbatches = plan.config().schedule.microbatches;
+  bool all_same = true;
+  for (std::int64_t m = 1; m < std::min(microbatches, shares.period()) && all_same; ++m) {
+    all_same = shares.Microbatch(samples, m) == side.first;
+  }
+  if (all_same) return side;
+  side.text = "of a step's first microbatch; of all " + std::to_string(microbatches) +
+              ", the replicas encode ";
+  std::string counts;
+  for (const std::int64_t count : shares.Counts(samples, 0, microbatches)) {
+    counts += (counts.empty() ? "" : ", ") + std::to_string(count);
+  }
+  side.text += counts + " samples";
+  return side;
+}
+
+std::string UnitText(const JobPlan& plan, const ModulePlan& module) {
+  if (!module.colocated_encoder) return "microbatch";
+  const Units units = module.units.In(plan.config().schedule.microbatches);
+  return "window of " + std::to_string(units.microbatches_each);
+}
+
+const ModulePlan& ModuleAt(const JobPlan& plan, int index) {
+  return plan.modules()[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+std::string LayoutTable(const JobPlan& plan) {
+  std::vector<Row> rows = {{"module", "kind", "layout", "ranks", "works per", "trains"}};
+  for (const ModuleConfig& module : plan.config().modules) {
+    const auto own =
+        std::find_if(plan.modules().begin(), plan.modules().end(),
+                     [&](const ModulePlan& m) { return m.config->name == module.name; });
+    if (own == plan.modules().end()) {
+      rows.push_back({module.name, std::string(module.model.kind().word),
+                      "inline in " + *module.inline_in, "", "", module.frozen ? "no" : "yes"});
+      continue;
+    }
+    rows.push_back({module.name, std::string(module.model.kind().word), ToString(module.layout),
+                    RanksText(own->grid.ranks()), UnitText(plan, *own),
+                    module.frozen ? "no" : "yes"});
+  }
+  const Config& config = plan.config();
+  return Columns(rows) + "global batch " + std::to_string(config.global_batch()) + " = " +
+         std::to_string(config.schedule.micro_batch_size) + " samples x dp " +
+         std::to_string(config.global_batch() / config.schedule.micro_batch_size /
+                        config.schedule.microbatches) +
+         " x " + std::to_string(config.schedule.microbatches) + " microbatches\n" +
+         ScheduleText(config) + BackendText(config);
+}
+
+std::string ProcessTable(const JobPlan& plan, const ProcessPlan& processes, const Roster* roster) {
+  if (processes.num_processes() == 1) return "";
+  std::vector<Row> rows = {{"process", "ranks", "stages"}};
+  if (roster != nullptr) rows.front().insert(rows.front().end(), {"address", "pid"});
+  for (const PlannedProcess& process : processes.processes()) {
+    std::set<int> stages;
+    for (const int rank : process.ranks) {
+      if (plan.lock_steps().count(rank) == 0) continue;
+      for (const auto& [stage, shard] : plan.ShardsOn(rank)) stages.insert(stage);
+    }
+    std::string names;
+    for (const int stage : stages) {
+      names += (names.empty() ? "" : ", ") + plan.graph().StageName(stage);
+    }
+    Row row = {process.name, RanksText(process.ranks), names};
+    if (roster != nullptr) {
+      const Hello& hello = roster->members[static_cast<std::size_t>(process.process)];
+      row.insert(row.end(), {hello.address.host, std::to_string(hello.pid)});
+    }
+    rows.push_back(std::move(row));
+  }
+  return Columns(rows);
+}
+
+std::string StageTable(const JobPlan& plan) {
+  std::vector<Row> rows = {
+      {"stage", "layers", "to sink", "in flight", "backward", "waits for", "feeds"}};
+  const StageGraph& graph = plan.graph();
+  for (const StagePlan& stage : plan.stages()) {
+    const StageNode& node = graph.stages()[static_cast<std::size_t>(stage.stage)];
+    const ModulePlan& module = ModuleAt(plan, stage.module);
+    std::string in = stage.reads_data ? "data" : "";
+    std::string out;
+    for (const int link : node.in) {
+      in += (in.empty() ? "" : ", ") +
+            graph.StageName(graph.links()[static_cast<std::size_t>(link)].from);
+    }
+    for (const int link : node.out) {
+      out += (out.empty() ? "" : ", ") +
+             graph.StageName(graph.links()[static_cast<std::size_t>(link)].to);
+    }
+    rows.push_back({graph.StageName(stage.stage), LayersOf(*module.config, stage.pp),
+                    std::to_string(graph.SinkDistance(stage.stage)), std::to_string(stage.kept),
+                    stage.runs_backward ? (stage.trains ? "yes" : "for its inputs") : "no", in,
+                    out.empty() ? "(sink)" : out});
+  }
+  return Columns(rows);
+}
+
+std::string RouteTable(const JobPlan& plan) {
+  std::ostringstream text;
+  const std::int64_t samples = plan.config().samples_per_microbatch();
+  for (const EdgePlan& edge : plan.edges()) {
+    const Grid& from = ModuleAt(plan, edge.from).grid;
+    const Grid& to = ModuleAt(plan, edge.to).grid;
+    const auto [source, text_of_source] = SourceOf(plan, edge);
+    text << edge.name << "  " << ToString(edge.placement) << ", dp " << from.layout().dp << " -> "
+         << to.layout().dp << (edge.carries_gradient ? "" : ", no gradient comes back") << "; "
+         << text_of_source << ":\n";
+    const std::vector<std::int64_t> one_row(static_cast<std::size_t>(samples), 1);
+    const Route route = MakeRoute(one_row, source, EvenAssignment(samples, to.layout().dp));
+    std::vector<Row> rows;
+    for (const Transfer& t : route.transfers) {
+      rows.push_back({"  replica " + std::to_string(t.source),
+                      "(rank " + std::to_string(from.Leader(from.layout().pp - 1, t.source)) + ")",
+                      "samples " + IntervalText(t.samples),
+                      "-> replica " + std::to_string(t.destination),
+                      "(rank " + std::to_string(to.Leader(0, t.destination)) + ")"});
+    }
+    for (std::size_t replica = 0; replica < source.size(); ++replica) {
+      const bool idle = std::none_of(
+          route.transfers.begin(), route.transfers.end(),
+          [&](const Transfer& t) { return static_cast<std::size_t>(t.source) == replica; });
+      if (!idle) continue;
+      const int leader = from.Leader(from.layout().pp - 1, static_cast<int>(replica));
+      rows.push_back({"  replica " + std::to_string(replica),
+                      "(rank " + std::to_string(leader) + ")", "no samples"});
+    }
+    text << Columns(rows);
+  }
+  return text.str();
+}
+
+}  // namespace troupe

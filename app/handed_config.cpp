@@ -1,0 +1,55 @@
+#include "app/handed_config.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <stdexcept>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+[[noreturn]] void ThrowHandingError() {
+  throw std::runtime_error(std::string("cannot hand the configuration to children: ") +
+                           std::strerror(errno));
+}
+
+LoadedConfig LoadHanded(const std::string& path, int descriptor) {
+  const Descriptor file(descriptor);
+  try {
+    // Opened anew: siblings share the position of the descriptor.
+    LoadedConfig loaded = LoadConfig("/proc/self/fd/" + std::to_string(descriptor));
+    loaded.origins.clear();
+    loaded.remarks.clear();
+    return loaded;
+  } catch (const ConfigErrors& e) {
+    std::vector<ConfigError> errors;
+    for (const ConfigError& error : e.errors()) errors.push_back({path, 0, 0, error.text});
+    throw ConfigErrors(std::move(errors));
+  }
+}
+
+}  // namespace
+
+HandedConfig::HandedConfig(const std::string& resolved_toml)
+    : file_(memfd_create("troupe configuration", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  if (!file_) ThrowHandingError();
+  for (std::size_t done = 0; done < resolved_toml.size();) {
+    const ssize_t n = write(file_.get(), resolved_toml.data() + done, resolved_toml.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) ThrowHandingError();
+    done += static_cast<std::size_t>(n);
+  }
+  constexpr int kNoChange = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+  if (fcntl(file_.get(), F_ADD_SEALS, kNoChange) != 0) ThrowHandingError();
+}
+
+LoadedConfig LoadConfigOf(const ConfigArguments& arguments, int descriptor) {
+  if (descriptor >= 0) return LoadHanded(arguments.path, descriptor);
+  return LoadConfig(arguments.path, arguments.overrides);
+}
+
+}  // namespace troupe

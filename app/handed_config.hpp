@@ -1,0 +1,32 @@
+// Hands the configuration of a launcher to its children, as resolved text in memory that they
+// inherit. Children do not read the user's file, so all processes of the launcher have the
+// configuration that it has loaded and checked.
+#pragma once
+
+#include <string>
+
+#include "app/config_arguments.hpp"
+#include "configs/loader.hpp"
+#include "transport/descriptor.hpp"
+
+namespace troupe {
+
+/// Holds `resolved_toml` in memory, for children to inherit. The memory is released however the
+/// processes end.
+class HandedConfig {
+ public:
+  /// Throws std::runtime_error if the system has no memory or no descriptor left.
+  explicit HandedConfig(const std::string& resolved_toml);
+  /// Read by LoadConfigOf, in any number of children; owned by this object.
+  int descriptor() const { return file_.get(); }
+
+ private:
+  Descriptor file_;
+};
+
+/// Loads the file of `arguments`; in a child (`descriptor` >= 0) the text of a HandedConfig,
+/// without origins and remarks, which its launcher has reported. Closes `descriptor`. Throws
+/// ConfigErrors; those of a child name the user's file, but no line of it.
+LoadedConfig LoadConfigOf(const ConfigArguments& arguments, int descriptor);
+
+}  // namespace troupe

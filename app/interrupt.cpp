@@ -1,0 +1,129 @@
+#include "app/interrupt.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+/// The pipe that the signal handler writes to; -1 while there is no Interrupt. Global, since a
+/// handler takes no arguments. (Blocking the signals and waiting for them would not work: libraries
+/// have started threads before main().)
+std::atomic<int> handler_pipe = -1;
+
+/// Whether SIGHUP was ignored when the program started.
+bool hangup_was_ignored = false;
+
+/// Runs before the libraries start, which takes most of a second before main().
+void AtStart(int, char**, char**) {
+  // UCX installs a handler for SIGHUP when it is loaded, which would undo nohup.
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  hangup_was_ignored = hangup.sa_handler == SIG_IGN;
+  // SIGUSR1 asks a job for its waits; it must not end a job that does not listen yet.
+  std::signal(SIGUSR1, SIG_IGN);
+  // A launcher starts its children with SIGUSR1 blocked until this point.
+  sigset_t asking;
+  sigemptyset(&asking);
+  sigaddset(&asking, SIGUSR1);
+  sigprocmask(SIG_UNBLOCK, &asking, nullptr);
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const at_start)(int, char**, char**) = AtStart;
+
+void Handle(int signal) {
+  const int kept = errno;
+  const auto byte = static_cast<unsigned char>(signal);
+  static_cast<void>(!write(handler_pipe.load(), &byte, 1));
+  errno = kept;
+}
+
+}  // namespace
+
+struct Interrupt::State {
+  std::array<int, 2> pipe{-1, -1};
+  struct sigaction before_int {};
+  struct sigaction before_term {};
+  struct sigaction before_hangup {};
+  struct sigaction before_user {};
+  std::atomic<int> first = 0;
+  std::mutex mutex;
+  std::function<void(int)> call;
+  std::vector<int> waiting;  ///< signals that arrived before a callback was set
+  std::thread thread;
+
+  void Loop() {
+    unsigned char byte = 0;
+    EndRequests requests;
+    while (true) {
+      const ssize_t got = read(pipe[0], &byte, 1);
+      if (got < 0 && errno == EINTR) continue;
+      if (got != 1 || byte == 0) return;
+      if (byte == SIGUSR1) {
+        const std::lock_guard lock(mutex);
+        if (call) call(byte);
+        continue;
+      }
+      if (!requests.IsNew(std::chrono::steady_clock::now())) continue;
+      int none = 0;
+      first.compare_exchange_strong(none, byte);
+      const std::lock_guard lock(mutex);
+      if (call) {
+        call(byte);
+      } else {
+        waiting.push_back(byte);
+      }
+    }
+  }
+};
+
+Interrupt::Interrupt() : state_(std::make_unique<State>()) {
+  if (pipe2(state_->pipe.data(), O_CLOEXEC) != 0) {
+    throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  handler_pipe = state_->pipe[1];
+  struct sigaction action {};
+  action.sa_handler = Handle;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, &state_->before_int);
+  sigaction(SIGTERM, &action, &state_->before_term);
+  sigaction(SIGUSR1, &action, &state_->before_user);
+  // A closed terminal ends a job in order, unless the job was started with nohup.
+  if (hangup_was_ignored) action.sa_handler = SIG_IGN;
+  sigaction(SIGHUP, &action, &state_->before_hangup);
+  state_->thread = std::thread([state = state_.get()] { state->Loop(); });
+}
+
+Interrupt::~Interrupt() {
+  sigaction(SIGINT, &state_->before_int, nullptr);
+  sigaction(SIGTERM, &state_->before_term, nullptr);
+  sigaction(SIGHUP, &state_->before_hangup, nullptr);
+  sigaction(SIGUSR1, &state_->before_user, nullptr);
+  const unsigned char end = 0;
+  static_cast<void>(!write(state_->pipe[1], &end, 1));
+  state_->thread.join();
+  handler_pipe = -1;
+  close(state_->pipe[0]);
+  close(state_->pipe[1]);
+}
+
+void Interrupt::OnSignal(std::function<void(int)> call) {
+  const std::lock_guard lock(state_->mutex);
+  state_->call = std::move(call);
+  if (!state_->call) return;
+  for (const int signal : std::exchange(state_->waiting, {})) state_->call(signal);
+}
+
+int Interrupt::signal() const { return state_->first; }
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+// Ctrl-C, SIGTERM and a terminal that hangs up: the first request asks for an orderly end, the
+// second ends at once. SIGUSR1 asks for the list of waits and ends nothing.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Printed at the first request to end a training, and at the second.
+inline constexpr const char* kFinishingLine =
+    "finishing the step under way; once more ends at once\n";
+inline constexpr const char* kEndedAtOnceLine = "ended at once: the step under way was not saved\n";
+
+/// Separates requests to end from their echoes. One Ctrl-C may arrive more than once: from the
+/// terminal and from a launcher, or, when a terminal is closed, from the system and from the shell.
+class EndRequests {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// Signals that come within this time of the first are the same request.
+  static constexpr std::chrono::milliseconds kOneRequest{500};
+
+  /// Returns whether a signal that arrives at `now` is a new request, not an echo of the first.
+  bool IsNew(Time now) {
+    if (first_ && now - *first_ < kOneRequest) return false;
+    if (!first_) first_ = now;
+    return true;
+  }
+
+ private:
+  std::optional<Time> first_;
+};
+
+/// Handles SIGINT, SIGTERM, SIGUSR1 and (unless it was ignored at the start) SIGHUP on a separate
+/// thread while it lives. At most one object may exist at a time.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  /// Calls `call` with the signal's number for each request to end and each SIGUSR1, on the thread;
+  /// immediately for signals that have arrived. nullptr removes the callback.
+  void OnSignal(std::function<void(int signal)> call);
+  /// The first signal that requested an end; 0 if none has.
+  int signal() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace troupe

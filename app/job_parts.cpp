@@ -1,0 +1,168 @@
+#include "app/job_parts.hpp"
+
+#include <csignal>
+#include <iostream>
+#include <utility>
+
+#include "app/exit_code.hpp"
+#include "checkpoint/sharded.hpp"
+#include "files/usable_cores.hpp"
+#include "messages/system.hpp"
+#include "modules/device/backend.hpp"
+#include "modules/groups.hpp"
+#include "modules/synthetic/synthetic_program.hpp"
+#include "modules/torch/compute.hpp"
+#include "modules/torch/programs.hpp"
+#include "trace/lost_pages.hpp"
+
+namespace troupe {
+namespace {
+
+/// One that runs and one queued after it, so that no GPU waits for a decision.
+constexpr std::size_t kQueuedPasses = 2;
+
+/// Places the programs of a rank on the rank's device.
+TorchOptions OptionsOf(const ClusterConfig& cluster, int rank) {
+  return {.device = cluster.backend == Backend::kCuda ? GpuOf(cluster, rank) : Buffer::kHost};
+}
+
+ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> groups) {
+  auto torch = MakeTorchPrograms(config, groups, [cluster = config.cluster](const auto& shard) {
+    return OptionsOf(cluster, shard.rank);
+  });
+  auto synthetic = MakeSyntheticPrograms(config, [groups](const ShardAddress& shard) {
+    return std::shared_ptr<Communicator>(groups->Take(shard).data);
+  });
+  return [config, torch, synthetic](const ShardAddress& shard) {
+    const bool computes = config.Find(shard.module)->model->computes();
+    return computes ? torch(shard) : synthetic(shard);
+  };
+}
+
+/// Makes ranks create their queue and their groups before their programs.
+void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
+             const std::shared_ptr<DeviceBackend>& backend,
+             const std::shared_ptr<GroupTable>& groups) {
+  node.gpu_of = [cluster](int rank) { return GpuOf(cluster, rank); };
+  node.tensors->AllocateOnDevices(
+      [backend, memory = backend->memory()](Shape shape, DType dtype, int device) {
+        return memory(std::move(shape), dtype, device);
+      });
+  const DeviceGroupMaker make = [backend](int rank, auto host, const GroupNames& names, Lane lane) {
+    return backend->MakeGroup(rank, std::move(host), names, lane);
+  };
+  node.make_group = make;
+  node.make_queue = [backend, groups, make](int rank) {
+    auto queue = backend->MakeQueue(rank);
+    groups->OnDevice(rank, make);
+    return queue;
+  };
+  node.queued_passes = kQueuedPasses;
+}
+
+std::vector<int> RanksIn(const ProcessPlan& processes, ProcessId process) {
+  return processes.processes()[static_cast<std::size_t>(process)].ranks;
+}
+
+void PrintLine(const std::string& line) { std::cout << line + "\n" << std::flush; }
+
+}  // namespace
+
+std::chrono::nanoseconds Seconds(double seconds) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> processes,
+                  ProcessId self, std::shared_ptr<DataPlane> plane,
+                  std::shared_ptr<AbortSignal> abort, std::shared_ptr<TensorStore> tensors) {
+  const Config& config = setup.plan->config();
+  NodeConfig node;
+  node.plan = setup.plan;
+  node.processes = processes;
+  node.self = self;
+  node.tensors = std::move(tensors);
+  node.plane = plane;
+  node.abort = abort;
+  node.group_waits = [&] {
+    std::vector<std::string> names;
+    for (const auto& process : processes->processes()) names.push_back(process.name);
+    return std::make_shared<GroupWaits>(std::move(names));
+  }();
+  const auto groups =
+      std::make_shared<GroupTable>(config, *processes, plane.get(), abort, node.group_waits.get());
+  node.make_program = MakePrograms(config, groups);
+  if (setup.wrap_programs) node.make_program = setup.wrap_programs(node.make_program);
+  node.setup_thread = SetupComputeThread;
+  if (setup.make_queue) {
+    node.make_queue = setup.make_queue;
+    node.make_group = [](int, auto host, const GroupNames&, Lane) { return host; };
+    node.queued_passes = kQueuedPasses;
+  }
+  if (config.cluster.backend == Backend::kCuda) {
+    UseGpus(node, config.cluster,
+            MakeCudaBackend(config, RanksIn(*processes, self), self, abort,
+                            self == 0 && !setup.inspect ? PrintLine : SayLine()),
+            groups);
+  }
+  node.source = setup.source;
+  node.observer = setup.observer;
+  node.faults = setup.faults;
+  node.checkpoints = setup.checkpoints;
+  node.storage = {WriteShard, ReadShard};
+  node.rounds = setup.rounds;
+  node.inspect = setup.inspect;
+  node.rounds_ahead = setup.rounds_ahead;
+  node.trace_folder = setup.trace_folder;
+  node.actors = std::make_shared<ActivityTable>();
+  if (config.trace.messages && !setup.inspect) {
+    node.trace = std::make_shared<MessageTrace>(self);
+    node.memory = MakeMemoryMeter(config);
+    node.cores = UsableCores();
+    node.trace_records =
+        (static_cast<std::size_t>(config.trace.buffer_mib) << 20) / sizeof(TraceRecord);
+  }
+  return node;
+}
+
+WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
+  WatchdogConfig watchdog;
+  watchdog.process = node.processes->processes()[static_cast<std::size_t>(node.self)].name;
+  watchdog.stuck_after = Seconds(config.cluster.stuck_after_s);
+  watchdog.pass_timeout = Seconds(config.cluster.pass_timeout_s);
+  watchdog.stall_after = Seconds(config.cluster.stall_after_s);
+  watchdog.actors = node.actors;
+  watchdog.waits = node.group_waits;
+  watchdog.abort = node.abort;
+  if (node.trace) {
+    watchdog.looking = [name = watchdog.process, reported = false]() mutable {
+      if (reported || !AnyPagesLost()) return;
+      reported = true;
+      std::cerr << ("troupe: warning: the trace file of " + name +
+                    " was cut short by another program; the rest of the run is not in it\n")
+                << std::flush;
+    };
+  }
+  return watchdog;
+}
+
+void ListenToUser(const JobSetup& setup, const Node& node) {
+  if (setup.interrupt == nullptr) return;
+  setup.interrupt->OnSignal([node, &setup, asked = false](int signal) mutable {
+    if (signal == SIGUSR1) return caf::anon_send(node, TellWaits{});
+    const bool again = std::exchange(asked, true);
+    if (!setup.quiet) {
+      std::cerr << (again ? kEndedAtOnceLine : kFinishingLine) << std::flush;
+    }
+    if (again) QuickExit(ExitCodeOfSignal(signal));
+    caf::anon_send(node, StopSoon{});
+  });
+}
+
+JobEnd Await(caf::scoped_actor& self, const Node& node) {
+  JobEnd end;
+  self->request(node, caf::infinite, RunJob{})
+      .receive([&](const JobDone& done) { end.failure = done.failure; },
+               [&](const caf::error& reason) { end.failure = TextOf(reason); });
+  return end;
+}
+
+}  // namespace troupe

@@ -1,0 +1,31 @@
+// The common parts of a run in one process and of a run in several.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include <caf/scoped_actor.hpp>
+
+#include "actors/node_actor.hpp"
+#include "actors/watchdog.hpp"
+#include "app/run_job.hpp"
+
+namespace troupe {
+
+/// Returns the configuration of the Node of process `self`. `plane` is null for a job of one
+/// process.
+NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> processes,
+                  ProcessId self, std::shared_ptr<DataPlane> plane,
+                  std::shared_ptr<AbortSignal> abort, std::shared_ptr<TensorStore> tensors);
+
+WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node);
+
+/// Makes the first signal end the job after its step, and the second end the process.
+void ListenToUser(const JobSetup& setup, const Node& node);
+
+/// Runs the job to its end.
+JobEnd Await(caf::scoped_actor& self, const Node& node);
+
+std::chrono::nanoseconds Seconds(double seconds);
+
+}  // namespace troupe

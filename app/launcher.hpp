@@ -1,0 +1,42 @@
+// Starts several `troupe` processes on this machine and presents them as one program: it prints
+// their lines, forwards signals to all of them, and when they fail prints the first cause as the
+// last line.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "app/interrupt.hpp"
+#include "transport/failure.hpp"
+
+namespace troupe {
+
+struct ChildProcess {
+  std::string name;                    ///< "n1"
+  std::vector<std::string> arguments;  ///< the verb first
+  int key = -1;                        ///< descriptor to pass on as kInheritedKey; -1: none
+  int config = -1;                     ///< descriptor to pass on as kInheritedConfig; -1: none
+  /// A child that a signal stops for longer is lost. Longer than processes that have met take to
+  /// find a stopped one. 0: no bound.
+  std::chrono::milliseconds longest_stop{0};
+};
+
+/// Descriptors that a child inherits; kCausePipe has the number between them.
+inline constexpr int kInheritedKey = 3;
+inline constexpr int kInheritedConfig = 5;
+
+struct ChildrenEnd {
+  int exit_code = 0;                       ///< of the first that failed; kExitLost if it was killed
+  FailureKind kind = FailureKind::kError;  ///< of the cause that was printed
+};
+
+/// Starts the children and waits for all of them. Names and leaves a child that SIGKILL does not
+/// end.
+ChildrenEnd RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt);
+
+/// Makes this process end when `launcher`, its parent, ends. Called by a child.
+void EndWithParent(pid_t launcher);
+
+}  // namespace troupe

@@ -1,0 +1,138 @@
+#include "app/progress.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <numeric>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "layout/text.hpp"
+#include "modules/learning_rate.hpp"
+#include "modules/memory_meter.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kRecentSteps = 20;
+constexpr int kBarWidth = 20;
+
+}  // namespace
+
+std::string FormatRate(double per_second) {
+  if (per_second >= 1e6) return Formatted("%.2fM", per_second / 1e6);
+  if (per_second >= 1e3) return Formatted("%.1fk", per_second / 1e3);
+  return Formatted(per_second < 100 ? "%.1f" : "%.0f", per_second);
+}
+
+namespace {
+
+std::size_t TerminalColumns() {
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col : 80;
+}
+
+std::string Bar(std::int64_t step, std::int64_t steps) {
+  const auto filled = static_cast<int>(kBarWidth * step / std::max<std::int64_t>(steps, 1));
+  std::string bar = "[";
+  for (int i = 0; i < kBarWidth; ++i) bar += i < filled ? '=' : i == filled ? '>' : ' ';
+  return bar + "] ";
+}
+
+double Gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+std::string FormatMemory(const StepMetrics& m) {
+  if (!m.gpu) return Formatted("mem %lld MiB", static_cast<long long>(m.memory_bytes >> 20));
+  return Formatted("gpu mem %.1f GiB (peak %.1f, reserved %.1f)", Gib(m.gpu->in_use_bytes),
+                   Gib(m.gpu->peak_bytes), Gib(m.gpu->reserved_bytes));
+}
+
+}  // namespace
+
+std::string FormatDuration(double seconds) {
+  if (seconds < 9.95) return Formatted("%.1fs", seconds);  // above, it would read "10.0s"
+  const auto s = static_cast<std::int64_t>(std::llround(seconds));
+  if (s >= 3600) return Formatted("%lldh%02lldm", s / 3600LL, s / 60LL % 60LL);
+  if (s >= 60) return Formatted("%lldm%02llds", s / 60LL, s % 60LL);
+  return Formatted("%llds", s + 0LL);
+}
+
+/// Ranks of other processes do not use the GPUs of this process.
+static MemoryUse FullestGpu(int num_ranks, MemoryMeter& memory) {
+  MemoryUse most;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const MemoryUse use = memory.UseOf(rank);
+    if (use.peak_bytes > most.peak_bytes) most = use;
+  }
+  return most;
+}
+
+StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks,
+                      MemoryMeter& memory) {
+  StepMetrics m;
+  const OptimizerConfig& optimizer = config.optimizer;
+  const double factor = ScheduleFactor(optimizer, result.round.step, config.run.steps);
+  m.step = result.round.step + 1;
+  m.loss = result.objective();
+  if (result.sinks.size() > 1) {
+    for (const SinkLoss& sink : result.sinks) m.sinks.emplace_back(sink.module, sink.mean());
+  }
+  m.gradient_norm = result.gradient_norm;
+  m.learning_rate = optimizer.min_learning_rate +
+                    factor * (optimizer.learning_rate - optimizer.min_learning_rate);
+  m.seconds = result.seconds;
+  m.tokens_per_second = static_cast<double>(result.loss.sequence_tokens) / result.seconds;
+  m.samples_per_second = static_cast<double>(config.global_batch()) / result.seconds;
+  m.bubble = std::clamp(1.0 - result.busy_seconds / (result.seconds * num_ranks), 0.0, 1.0);
+  m.memory_bytes = ResidentMemory().UseOf(0).in_use_bytes;
+  if (config.cluster.backend == Backend::kCuda) m.gpu = FullestGpu(num_ranks, memory);
+  return m;
+}
+
+std::string SinkText(const SinkMeans& sinks) {
+  std::string text;
+  for (const auto& [module, mean] : sinks) {
+    text += (text.empty() ? " (" : ", ") + module + Formatted(" %.4f", mean);
+  }
+  return text.empty() ? text : text + ")";
+}
+
+std::string Progress::EtaOf(std::int64_t step) {
+  const double sum = std::accumulate(recent_seconds_.begin(), recent_seconds_.end(), 0.0);
+  const double mean = sum / static_cast<double>(std::max<std::size_t>(recent_seconds_.size(), 1));
+  return FormatDuration(mean * static_cast<double>(steps_ - step));
+}
+
+void Progress::ShowStep(const StepMetrics& m) {
+  recent_seconds_.push_back(m.seconds);
+  if (recent_seconds_.size() > kRecentSteps) recent_seconds_.pop_front();
+  const std::string line =
+      Formatted("step %lld/%lld  loss %.4f", static_cast<long long>(m.step),
+                static_cast<long long>(steps_), m.loss) +
+      SinkText(m.sinks) + Formatted("  gnorm %.3f  lr %.1e  ", m.gradient_norm, m.learning_rate) +
+      FormatRate(m.tokens_per_second) + " tok/s  " + FormatRate(m.samples_per_second) +
+      Formatted(" samples/s  %.3f s  bubble ", m.seconds) + Formatted("%2.0f%%  ", 100 * m.bubble) +
+      FormatMemory(m) + "  eta " + EtaOf(m.step);
+  if (!terminal_) {
+    std::cout << line << '\n' << std::flush;
+    return;
+  }
+  // A line that wraps cannot be drawn over, so the bar is cut at the width of the terminal.
+  const std::string bar = Bar(m.step, steps_) + line;
+  std::cout << '\r' << "\033[K" << bar.substr(0, TerminalColumns() - 1) << std::flush;
+  bar_open_ = true;
+}
+
+void Progress::ShowLine(const std::string& line) {
+  if (bar_open_) std::cout << "\r\033[K";
+  bar_open_ = false;
+  std::cout << line << '\n' << std::flush;
+}
+
+void Progress::Finish() {
+  if (bar_open_) std::cout << '\n';
+  bar_open_ = false;
+}
+
+}  // namespace troupe

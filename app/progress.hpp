@@ -1,0 +1,68 @@
+// Progress of a run on the console: one line per step, or a bar on a terminal.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/director_actor.hpp"
+#include "configs/config.hpp"
+#include "modules/memory_meter.hpp"
+
+namespace troupe {
+
+/// Names of modules that compute a loss, and their mean losses in nats per valid token.
+using SinkMeans = std::vector<std::pair<std::string, double>>;
+
+/// " (language 5.6991, caption 5.7012)"; nothing for no sinks.
+std::string SinkText(const SinkMeans& sinks);
+
+/// The numbers of one step, for the console and metrics.jsonl.
+struct StepMetrics {
+  std::int64_t step = 0;  ///< steps done
+  double loss = 0.0;      ///< the objective: nats per valid token, summed over sinks
+  SinkMeans sinks;        ///< with several of them
+  double gradient_norm = 0.0;
+  double learning_rate = 0.0;
+  double seconds = 0.0;
+  double tokens_per_second = 0.0;
+  double samples_per_second = 0.0;
+  double bubble = 0.0;            ///< share of the ranks' time in which they were idle
+  std::int64_t memory_bytes = 0;  ///< resident, of this process
+  std::optional<MemoryUse> gpu;   ///< backend "cuda": of the fullest GPU of this process
+};
+
+/// Returns the numbers of a completed training round. `memory` is the meter of the backend.
+StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks,
+                      MemoryMeter& memory);
+
+/// "950", "19.3k", "1.25M"; one decimal below 100.
+std::string FormatRate(double per_second);
+
+/// "1h02m", "3m20s", "12s", "0.4s".
+std::string FormatDuration(double seconds);
+
+class Progress {
+ public:
+  /// `terminal`: standard output is a terminal, so a bar is redrawn in place.
+  Progress(std::int64_t steps, bool terminal) : steps_(steps), terminal_(terminal) {}
+
+  void ShowStep(const StepMetrics& metrics);
+  /// Prints a line above the bar.
+  void ShowLine(const std::string& line);
+  /// Ends the bar's line.
+  void Finish();
+
+ private:
+  std::string EtaOf(std::int64_t step);
+
+  std::int64_t steps_;
+  bool terminal_;
+  bool bar_open_ = false;
+  std::deque<double> recent_seconds_;  ///< of the latest steps
+};
+
+}  // namespace troupe

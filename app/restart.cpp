@@ -1,0 +1,92 @@
+#include "app/restart.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/run_checkpoints.hpp"
+#include "files/file_error.hpp"
+#include "files/sha256.hpp"
+
+namespace troupe {
+namespace {
+
+std::string Sha256OfFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw FileError(path, "read", errno);
+  std::vector<char> bytes(std::size_t{1} << 20);
+  Sha256 sum;
+  while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || file.gcount() > 0) {
+    const auto count = static_cast<std::size_t>(file.gcount());
+    sum.Update(std::as_bytes(std::span(bytes).first(count)));
+  }
+  return sum.Hex();
+}
+
+/// Quotes `text` for a shell.
+std::string ShellWord(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("/._-+,:@=").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!text.empty() && std::ranges::all_of(text, plain)) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+}  // namespace
+
+std::string RestartPlace(const std::string& directory, const CheckpointConfig& checkpoints) {
+  if (const auto newest = NewestCheckpoint(directory)) {
+    return "after step " + std::to_string(ReadManifest(*newest)->step);
+  }
+  return std::string("from the beginning: there is no checkpoint ") +
+         (checkpoints.periodic() ? "yet" : kNotPeriodic);
+}
+
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, std::int64_t steps) {
+  if (kind == FailureKind::kDamaged) return "";
+  if (steps == 0) {
+    return "nothing to resume from: no checkpoint is complete yet (checkpoint.every_minutes, "
+           "every)\n";
+  }
+  // An error would recur at the same place.
+  const bool again = kind == FailureKind::kError || kind == FailureKind::kCheck;
+  return "resume after step " + std::to_string(steps) +
+         (again ? ", once the cause is removed," : "") + " with: the same command and --resume " +
+         ShellWord(directory) + "\n";
+}
+
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory) {
+  try {
+    const auto newest = NewestCheckpoint(directory);
+    return AdviceAfterFailure(kind, directory, newest ? ReadManifest(*newest)->step : 0);
+  } catch (const std::exception&) {
+    return "";  // an error about the disk would hide the cause
+  }
+}
+
+std::optional<std::string> SetAsideIfDamaged(const std::string& directory) {
+  const auto newest = NewestCheckpoint(directory);
+  if (!newest) return std::nullopt;
+  const auto manifest = ReadManifest(*newest);
+  for (const CheckpointFile& file : manifest->files) {
+    if (Sha256OfFile(*newest + "/" + file.name) == file.sha256) continue;
+    const std::string aside = *newest + ".damaged";
+    std::error_code error;
+    std::filesystem::rename(*newest, aside, error);
+    if (error) throw FileError(*newest, "rename", error);
+    return aside + "/" + file.name + ": damaged since it was written; this checkpoint is set aside";
+  }
+  return std::nullopt;
+}
+
+}  // namespace troupe

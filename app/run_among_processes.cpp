@@ -1,0 +1,331 @@
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <iostream>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <caf/actor_system.hpp>
+#include <caf/node_id.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include "actors/connections.hpp"
+#include "app/cause.hpp"
+#include "app/directory_guard.hpp"
+#include "app/exit_code.hpp"
+#include "app/job_parts.hpp"
+#include "app/meeting_options.hpp"
+#include "app/preflight.hpp"
+#include "app/run_directory.hpp"
+#include "app/run_job.hpp"
+#include "app/tensor_plane.hpp"
+#include "cluster/latecomers.hpp"
+#include "cluster/watch.hpp"
+#include "messages/system.hpp"
+#include "modules/device/backend.hpp"
+#include "transport/patient_plane.hpp"
+
+namespace troupe {
+namespace {
+
+/// Time for the actors of another process to answer while a job starts.
+constexpr std::chrono::seconds kGreetingTime{20};
+
+/// Delay before a failed connection is reported, so that the watch can report how its process was
+/// lost.
+constexpr std::chrono::milliseconds kPatience{500};
+
+/// Time for the lines before the cause; the files that they need may be on the lost machine.
+constexpr std::chrono::seconds kAdvice{2};
+
+/// Returns `advice()`, or "" if it throws or takes longer than kAdvice.
+std::string InTime(std::function<std::string()> advice) {
+  const auto answer = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> lines = answer->get_future();
+  std::thread([answer, advice = std::move(advice)] {
+    try {
+      answer->set_value(advice());
+    } catch (const std::exception&) {
+      answer->set_value("");
+    }
+  }).detach();
+  return lines.wait_for(kAdvice) == std::future_status::ready ? lines.get() : "";
+}
+
+/// The transport settings, as the user wrote them.
+std::string DescribeTransport(const TransportConfig& transport) {
+  std::string text = "transport.ucx_tls = \"" + transport.ucx_tls + "\"";
+  if (!transport.net_devices.empty()) text += ", net_devices = \"" + transport.net_devices + "\"";
+  if (!transport.port_range.empty()) text += ", port_range = \"" + transport.port_range + "\"";
+  return text;
+}
+
+/// The actor system and the objects that use it.
+struct Parts {
+  Parts(const std::shared_ptr<TensorStore>& tensors, ProcessId process)
+      : config(tensors, true), system(Distinct(config, process)), self(system) {}
+
+  /// CAF derives a system's name from the machine's network cards and the process id, which may be
+  /// equal in two containers. Every call of `local` takes the next of 256 names.
+  static SystemConfig& Distinct(SystemConfig& config, ProcessId process) {
+    for (int i = 0; i < process % 256; ++i) caf::node_id::default_data::local(config);
+    return config;
+  }
+
+  SystemConfig config;
+  caf::actor_system system;
+  caf::scoped_actor self;
+  std::unique_ptr<Connections> connections;
+  std::unique_ptr<Watchdog> watchdog;
+};
+
+/// The run of one process among others.
+class SpanningRun {
+ public:
+  SpanningRun(const JobSetup& setup, Membership membership)
+      : setup_(setup),
+        config_(setup.plan->config()),
+        member_(std::move(membership)),
+        abort_(std::make_shared<AbortSignal>()),
+        tensors_(std::make_shared<TensorStore>(abort_)) {}
+
+  JobEnd Run() {
+    CheckResources(static_cast<int>(Self().ranks.size()));
+    OpenPlane();
+    NodeConfig node = NodeOf(setup_, member_.processes, member_.self, front_, abort_, tensors_);
+    actors_ = node.actors;
+    waits_ = node.group_waits;
+    node.tensor_address = plane_->address();
+    node.ending = [this] {
+      ending_ = true;
+      plane_->Leave();
+    };
+    StartWatch();
+    WatchdogConfig watchdog = WatchdogOf(config_, node);
+    if (node.trace && member_.self != 0) {
+      watchdog.looking = [this, trace = node.trace, look = std::move(watchdog.looking)] {
+        if (look) look();
+        Recorder* const recorder = trace->recorder();
+        if (recorder != nullptr) recorder->SetClockOffset(watch_->Last(0).clock_offset_ns);
+      };
+    }
+    watchdog.others = [this] { return Others(); };
+
+    // Destroyed only after a success: after a failure threads of libraries may be stuck.
+    auto parts = std::make_unique<Parts>(tensors_, member_.self);
+    caf::scoped_actor& self = parts->self;
+    const auto owned = std::make_shared<const Node>(parts->system.spawn(RunNode, std::move(node)));
+    const Node& handle = *owned;
+    node_ = owned;
+    const auto guard = ReportAbort();
+    try {
+      parts->connections = std::make_unique<Connections>(parts->system, handle);
+      MeetNodes(*parts->connections, self, handle);
+    } catch (const std::exception& e) {
+      // Not destroyed: that would wait for its actors.
+      static_cast<void>(parts.release());
+      abort_->Raise(e.what());
+      ended_->store(true);
+      // The watch may have reported the cause first.
+      return {abort_->failure(), true};
+    }
+    if (member_.self == 0) {
+      std::cout << "tensors between processes over "
+                << DescribeTensorPlane(*plane_, member_.joined.roster, config_.transport) << "\n"
+                << (gpus_line_.empty() ? "" : gpus_line_ + "\n") << '\n'
+                << std::flush;
+      watchdog.stalled = [handle](std::chrono::nanoseconds since) {
+        caf::anon_send(handle, Stalled{since.count()});
+      };
+    }
+    const auto directory = GuardDirectory(setup_.run_directory, abort_);
+    parts->watchdog = std::make_unique<Watchdog>(std::move(watchdog));
+    ListenToUser(setup_, handle);
+    JobEnd end = Await(self, handle);
+    ended_->store(true);
+    if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
+    end.reported = abort_->raised();
+    if (!end.failure.empty()) {
+      static_cast<void>(parts.release());
+      return end;
+    }
+    watch_->Leave();
+    self->send_exit(handle, caf::exit_reason::user_shutdown);
+    tensors_->Detach();
+    plane_->Close();
+    return end;
+  }
+
+ private:
+  bool SeesRunDirectory() const {
+    const std::string& directory = member_.joined.roster.run_directory;
+    std::error_code refused;
+    return directory.empty() || std::filesystem::exists(ResolvedFile(directory), refused);
+  }
+  const PlannedProcess& Self() const {
+    return member_.processes->processes()[static_cast<std::size_t>(member_.self)];
+  }
+  const std::string& NameOf(ProcessId process) const {
+    return member_.processes->processes()[static_cast<std::size_t>(process)].name;
+  }
+
+  void OpenPlane();
+  void StartWatch();
+  Vitals Others() const;
+  void MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node);
+
+  /// Reports a failure immediately, in every process, and exits if the job does not end in time.
+  std::shared_ptr<void> ReportAbort() {
+    return abort_->Subscribe([ended = ended_, advice = setup_.after_failure,
+                              first = member_.self == 0, first_gone = first_gone_,
+                              latecomers = member_.joined.latecomers](const Failure& failure) {
+      if (latecomers) latecomers->Close();
+      const FailureKind kind = failure.kind;
+      // Process 0 prints how to resume; if it is lost, the others do.
+      const bool advises = advice && (first || (*first_gone && kind == FailureKind::kLost));
+      PrintCause(failure, advises ? InTime([advice, kind] { return advice(kind); }) : "");
+      std::thread([ended, kind] {
+        std::this_thread::sleep_for(kUnwinding);
+        if (!ended->load()) QuickExit(ExitCodeOf(kind));
+      }).detach();
+    });
+  }
+
+  const JobSetup& setup_;
+  const Config& config_;
+  Membership member_;
+  std::shared_ptr<AbortSignal> abort_;
+  std::shared_ptr<TensorStore> tensors_;
+  std::shared_ptr<ActivityTable> actors_;
+  std::shared_ptr<GroupWaits> waits_;
+  std::shared_ptr<Plane> plane_;
+  std::shared_ptr<PatientPlane> patient_;
+  std::shared_ptr<DeviceTransport> gpus_;  ///< backend "cuda"; destroyed before the planes it wraps
+  std::string gpus_line_;                  ///< how tensors on GPUs travel
+  std::shared_ptr<DataPlane> front_;       ///< the outermost plane, used by all senders
+  std::unique_ptr<Watch> watch_;
+  /// Process 0 is lost, or suspected to be.
+  std::shared_ptr<std::atomic<bool>> first_gone_ = std::make_shared<std::atomic<bool>>(false);
+  std::weak_ptr<const Node> node_;
+  std::atomic<bool> ending_ = false;
+  std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+void SpanningRun::OpenPlane() {
+  PlaneSettings settings;
+  settings.abort = abort_;
+  settings.store = tensors_.get();
+  if (config_.cluster.backend == Backend::kCuda) {
+    gpus_ = MakeCudaTransport(config_, abort_);
+    settings.to_host = gpus_->ToHost();
+  }
+  settings.peer_failed = [this](ProcessId process, const std::string& reason) {
+    if (ending_) return;
+    if (process == 0) *first_gone_ = true;
+    // The heartbeat of a killed process fails too, and its report has more detail.
+    std::thread([abort = abort_, text = "lost " + NameOf(process) +
+                                        ": the connection of its tensors failed: " + reason] {
+      std::this_thread::sleep_for(kPatience);
+      abort->Raise({text, FailureKind::kLost});
+    }).detach();
+  };
+  try {
+    plane_ =
+        OpenTensorPlane(config_, member_.joined, member_.self, member_.key, std::move(settings));
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error(std::string("tensors between processes: ") + e.what() + " (" +
+                             DescribeTransport(config_.transport) +
+                             "; run `troupe doctor` for details)");
+  }
+  patient_ = std::make_shared<PatientPlane>(*plane_, *plane_, abort_, kPatience);
+  front_ = patient_;
+  if (!gpus_) return tensors_->Attach(patient_.get(), patient_.get());
+  gpus_line_ = gpus_->StandBefore(*patient_, *patient_, plane_->reads_device_memory());
+  front_ = std::shared_ptr<DataPlane>(gpus_, &gpus_->plane());
+  tensors_->Attach(&gpus_->carrier(), &gpus_->plane());
+}
+
+void SpanningRun::StartWatch() {
+  std::vector<WatchedPeer> peers;
+  for (Peer& peer : member_.joined.peers) {
+    peers.push_back({peer.process, NameOf(peer.process), std::move(peer.heartbeat),
+                     std::move(peer.heartbeat_wire)});
+  }
+  WatchOptions options;
+  options.interval = Milliseconds(config_.cluster.heartbeat_ms * 1e-3);
+  options.suspect_after = Milliseconds(config_.cluster.suspect_after_s);
+  options.dead_after = Milliseconds(config_.cluster.dead_after_s);
+  WatchEvents events;
+  const auto warn = [this](ProcessId of, const std::string& line) {
+    // One process prints it: process 0, or process 1 about process 0.
+    if (ending_ || member_.self != (of == 0 ? 1 : 0)) return;
+    std::cerr << ("troupe: warning: " + line + "\n") << std::flush;
+  };
+  events.suspected = [this, warn](ProcessId of, const std::string& line) {
+    if (of == 0) *first_gone_ = true;
+    warn(of, line);
+  };
+  events.recovered = [this, warn](ProcessId of, const std::string& line) {
+    if (of == 0) *first_gone_ = false;
+    warn(of, line);
+  };
+  events.lost = [this](ProcessId process, Loss, const std::string& line) {
+    if (ending_) return;
+    if (process == 0) *first_gone_ = true;
+    if (const auto node = node_.lock()) caf::anon_send(*node, PeerLost{process});
+    abort_->Raise({"lost " + line, FailureKind::kLost});
+  };
+  watch_ = std::make_unique<Watch>(
+      std::move(peers), options, [this] { return VitalsOf(*actors_, waits_.get()); },
+      std::move(events));
+}
+
+Vitals SpanningRun::Others() const {
+  Vitals all;
+  for (const Peer& peer : member_.joined.peers) {
+    const Vitals vitals = watch_->Last(peer.process).vitals;
+    all.actions += vitals.actions;
+    all.busy = all.busy || vitals.busy;
+  }
+  return all;
+}
+
+/// Connects the actor systems of all processes, then their data planes.
+void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node) {
+  const auto me = caf::actor_cast<caf::actor>(node);
+  for (Peer& peer : member_.joined.peers) {
+    if (peer.process > member_.self) connections.Accept(std::move(peer.control));
+  }
+  const auto fail = [](const caf::error& reason) {
+    throw std::runtime_error("the processes do not answer each other: " + TextOf(reason));
+  };
+  for (Peer& peer : member_.joined.peers) {
+    if (peer.process > member_.self) continue;
+    const Node other = connections.Connect(std::move(peer.control), kGreetingTime);
+    self->request(other, kGreetingTime,
+                  Introduce{member_.self, me, plane_->address(), SeesRunDirectory()})
+        .receive([&](const Introduce& answer) { caf::anon_send(node, answer); }, fail);
+  }
+  self->request(node, kGreetingTime, AwaitNodes{})
+      .receive(
+          [&](NodesKnown& known) {
+            known.tensor_addresses[static_cast<std::size_t>(member_.self)] = plane_->address();
+            plane_->Connect(std::move(known.tensor_addresses));
+          },
+          fail);
+}
+
+}  // namespace
+
+JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership) {
+  // Not destroyed after a failure; see the header.
+  auto* const run = new SpanningRun(setup, std::move(membership));
+  JobEnd end = run->Run();
+  if (end.failure.empty()) delete run;
+  return end;
+}
+
+}  // namespace troupe

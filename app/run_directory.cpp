@@ -1,0 +1,161 @@
+#include "app/run_directory.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+#include <fcntl.h>
+#include <filesystem>
+#include <iostream>
+#include <span>
+#include <stdexcept>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "actors/waits_file.hpp"
+#include "app/find_run.hpp"
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/run_checkpoints.hpp"
+#include "files/file_error.hpp"
+#include "files/output_file.hpp"
+#include "trace/run_trace.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr const char* kNextStep = "choose another with --set run.dir=DIR";
+
+std::string Timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
+  return text.data();
+}
+
+/// Makes `path` with access for its owner only: others could put links where files will be written.
+/// Returns false if it exists.
+bool MakePrivate(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0) return true;
+  const int reason = errno;
+  std::error_code unknown;
+  if (reason == EEXIST && std::filesystem::is_directory(path, unknown)) return false;
+  throw FileError(path, "create", reason, kNextStep);
+}
+
+/// Returns whether `folder` holds no trace: at most the cause file, whose text was printed.
+bool HoldsNoTrace(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (entry->path().filename() != kCauseFile) return false;
+  }
+  return !error;
+}
+
+/// Returns whether `entry` is as a run makes it before its first step.
+bool IsUnused(const std::filesystem::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  std::error_code unknown;
+  if (name == kMetricsFile) return entry.file_size(unknown) == 0;
+  if (name == TraceFolderName(1)) return HoldsNoTrace(entry.path());
+  return name == kResolvedFile;
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_toml,
+                           const std::string& into) {
+  if (into.empty()) {
+    Make(run);
+  } else {
+    Enter(into);
+  }
+  try {
+    ReplaceFile(File(kResolvedFile),
+                [&](OutputFile& file) { file.Write(std::as_bytes(std::span(resolved_toml))); });
+  } catch (...) {
+    if (is_new_) RemoveUnused(path_);
+    throw;
+  }
+}
+
+void RunDirectory::Enter(const std::string& into) {
+  path_ = into;
+  const std::string parent = std::filesystem::path(into).parent_path().string();
+  if (!parent.empty()) MakeFolders(parent);
+  is_new_ = MakePrivate(into);
+  Lock();
+  const auto warn = [](const std::string& line) {
+    std::cerr << "troupe: warning: " << line << '\n';
+  };
+  if (const auto newest = NewestCheckpoint(into, warn)) {
+    checkpoint_ = *newest;
+    steps_done_ = ReadManifest(checkpoint_)->step;
+  }
+}
+
+void RunDirectory::Make(const RunConfig& run) {
+  std::error_code error;
+  std::filesystem::create_directories(run.dir, error);
+  if (error) throw FileError(run.dir, "create", error, kNextStep);
+  const std::string base = run.dir + "/" + run.name + "-" + Timestamp();
+  path_ = base;
+  for (int attempt = 2; !MakePrivate(path_); ++attempt)
+    path_ = base + "-" + std::to_string(attempt);
+  is_new_ = true;
+  Lock();
+}
+
+void RunDirectory::Lock() {
+  const int folder = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;  // the first write reports the error
+  lock_ = std::shared_ptr<void>(nullptr, [folder](void*) { close(folder); });
+  // A file system without locks is not a reason to refuse the run.
+  if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw std::runtime_error(path_ + ": another run is using this directory");
+  }
+}
+
+std::string RunDirectory::NewTraceFolder() const {
+  return File(TraceFolderName(static_cast<int>(std::ssize(TraceFolders())) + 1));
+}
+
+std::vector<std::string> RunDirectory::TraceFolders() const {
+  std::vector<std::string> folders;
+  std::string name = TraceFolderName(1);
+  while (IsThere(File(name))) {
+    folders.push_back(name);
+    name = TraceFolderName(static_cast<int>(std::ssize(folders)) + 1);
+  }
+  return folders;
+}
+
+std::string ResolvedFile(const std::string& run) { return run + "/" + kResolvedFile; }
+
+std::string RemovedLine(const std::string& run_directory) {
+  return "removed " + run_directory + ": no step was finished\n";
+}
+
+bool RemoveUnused(const std::string& run_directory) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::directory_iterator entry(run_directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (!IsUnused(*entry)) return false;
+  }
+  // The trace folder is removed first: if it holds traces, its removal fails and all files stay.
+  const std::string trace = TraceFolderName(1);
+  for (const std::string& name :
+       {trace + "/" + kCauseFile, trace, std::string(kMetricsFile), std::string(kResolvedFile)}) {
+    if (!error) fs::remove(fs::path(run_directory) / name, error);
+  }
+  if (error || !fs::remove(run_directory, error)) return false;
+  UnlinkLatest(run_directory);
+  return true;
+}
+
+}  // namespace troupe

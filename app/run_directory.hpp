@@ -1,0 +1,70 @@
+// The folder that a run writes, self-contained:
+//   resolved.toml         every value of the configuration, defaults included
+//   metrics.jsonl         one object per training step and evaluation
+//   trace/                messages and device work, a file per process (trace/recorder.hpp)
+//   weights.safetensors   the final parameters, whole tensors by name
+//   checkpoints/          shards of parameters and optimizer state (checkpoint/run_checkpoints.hpp)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/config.hpp"
+
+namespace troupe {
+
+inline constexpr const char* kResolvedFile = "resolved.toml";
+inline constexpr const char* kMetricsFile = "metrics.jsonl";
+inline constexpr const char* kWeightsFile = "weights.safetensors";
+
+/// Path of the configuration in the run directory `run`.
+std::string ResolvedFile(const std::string& run);
+
+class RunDirectory {
+ public:
+  /// Makes DIR/NAME-YYYYMMDD-HHMMSS (UTC), with the suffix -2, -3, ... if that exists, and writes
+  /// resolved.toml. With `into` resumes in that directory instead, and makes it if it is missing.
+  /// Locks the directory against other runs while this object lives. Throws FileError, and leaves
+  /// no new directory then.
+  RunDirectory(const RunConfig& run, const std::string& resolved_toml,
+               const std::string& into = "");
+
+  /// The newest complete checkpoint, empty if there is none, and its step.
+  const std::string& checkpoint() const { return checkpoint_; }
+  std::int64_t steps_done() const { return steps_done_; }
+
+  const std::string& path() const { return path_; }
+  /// Whether this object made it.
+  bool is_new() const { return is_new_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+  /// The trace folder of the next start of the run: the first of trace, trace-2, ... that does not
+  /// exist.
+  std::string NewTraceFolder() const;
+  /// Names of the existing trace folders, one per start, in order.
+  std::vector<std::string> TraceFolders() const;
+
+ private:
+  /// Resumes in `into`.
+  void Enter(const std::string& into);
+  /// Makes the directory of a new run.
+  void Make(const RunConfig& run);
+  /// Takes the lock. Throws std::runtime_error if another run has it.
+  void Lock();
+
+  std::string path_;
+  bool is_new_ = false;
+  std::shared_ptr<void> lock_;
+  std::string checkpoint_;
+  std::int64_t steps_done_ = 0;
+};
+
+/// Removes a run directory in which no step was finished, and the link `latest` to it. Such a
+/// directory holds only the configuration, empty metrics and a folder without traces. Returns
+/// whether it was removed.
+bool RemoveUnused(const std::string& run_directory);
+/// The line that reports it.
+std::string RemovedLine(const std::string& run_directory);
+
+}  // namespace troupe

@@ -1,0 +1,105 @@
+#include "app/run_job.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <iostream>
+#include <stdexcept>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include "app/cause.hpp"
+#include "app/directory_guard.hpp"
+#include "app/exit_code.hpp"
+#include "app/job_parts.hpp"
+#include "app/preflight.hpp"
+#include "configs/paths.hpp"
+#include "data/data_error.hpp"
+#include "data/llava_source.hpp"
+#include "messages/system.hpp"
+#include "modules/synthetic/synthetic_program.hpp"
+
+namespace troupe {
+namespace {
+
+bool AnySynthetic(const Config& config) {
+  return std::any_of(config.modules.begin(), config.modules.end(),
+                     [](const ModuleConfig& m) { return !m.model->computes(); });
+}
+
+}  // namespace
+
+std::shared_ptr<InputSource> OpenInputs(const Config& config) {
+  if (AnySynthetic(config)) return std::make_shared<SyntheticSource>(config);
+  std::vector<std::string> missing;
+  for (const MissingFile& file : MissingDataFiles(config)) {
+    missing.push_back(file.key + ": " + file.reason + "; looked for " + file.looked_for);
+  }
+  if (!missing.empty()) throw DataError(std::move(missing));
+  const FaultPolicy policy = {config.data.on_error == "skip", config.data.skip_limit};
+  try {
+    return std::make_shared<LlavaSource>(
+        config, policy.skip ? FileDepth::kDecode : FileDepth::kHeader, policy);
+  } catch (const DataError&) {
+    throw;
+  } catch (const std::runtime_error& e) {
+    throw DataError(e.what());  // a tokenizer's file that cannot be read is bad data, too
+  }
+}
+
+void QuickExit(int exit_code) {
+  std::cout << std::flush;
+  std::cerr << std::flush;
+  std::fflush(nullptr);
+  _exit(exit_code);
+}
+
+/// Ends the process of a failed job even if one of its threads is stuck in a pass or a handler.
+std::shared_ptr<void> EndInTime(AbortSignal& abort) {
+  auto ended = std::make_shared<std::atomic<bool>>(false);
+  auto subscription = abort.Subscribe([ended](const Failure& failure) {
+    std::thread([ended, failure] {
+      std::this_thread::sleep_for(kUnwinding);
+      if (ended->load()) return;
+      PrintCause(failure);
+      QuickExit(ExitCodeOf(failure.kind));
+    }).detach();
+  });
+  return std::shared_ptr<void>(nullptr, [ended, subscription](void*) { ended->store(true); });
+}
+
+Failure RunInProcess(const JobSetup& setup) {
+  CheckResources(static_cast<int>(setup.plan->lock_steps().size()));
+  const auto abort = std::make_shared<AbortSignal>();
+  const auto tensors = std::make_shared<TensorStore>(abort);
+  const auto processes =
+      std::make_shared<const ProcessPlan>(ProcessPlan::Single(setup.plan->config().cluster.ranks));
+  NodeConfig node = NodeOf(setup, processes, 0, nullptr, abort, tensors);
+  WatchdogConfig watchdog_config = WatchdogOf(setup.plan->config(), node);
+  const auto waits = node.group_waits;  // outlives the groups
+  SystemConfig system_config(tensors, false);
+  caf::actor_system system(system_config);
+  caf::scoped_actor self(system);
+  Node handle = system.spawn(RunNode, std::move(node));
+  watchdog_config.stalled = [handle](std::chrono::nanoseconds since) {
+    caf::anon_send(handle, Stalled{since.count()});
+  };
+  JobEnd end;
+  const auto guard = EndInTime(*abort);
+  const auto directory = GuardDirectory(setup.run_directory, abort);
+  {
+    const Watchdog watchdog(std::move(watchdog_config));
+    ListenToUser(setup, handle);
+    end = Await(self, handle);
+    if (setup.interrupt != nullptr) setup.interrupt->OnSignal(nullptr);
+  }
+  self->send_exit(handle, caf::exit_reason::user_shutdown);
+  return end.failure;
+}
+
+}  // namespace troupe

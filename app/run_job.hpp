@@ -1,0 +1,76 @@
+// Builds a job from a configuration and runs it: alone, or as one process of several.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/director_actor.hpp"
+#include "app/interrupt.hpp"
+#include "cluster/join.hpp"
+#include "cluster/run_key.hpp"
+#include "configs/config.hpp"
+#include "modules/stage_program.hpp"
+#include "plan/job_plan.hpp"
+#include "plan/process_plan.hpp"
+
+namespace troupe {
+
+struct JobSetup {
+  std::shared_ptr<const JobPlan> plan;
+  std::shared_ptr<InputSource> source;
+  std::shared_ptr<JobObserver> observer;  ///< process 0
+  RoundPlan rounds;                       ///< process 0
+  bool inspect = false;                   ///< show every tensor to the observer after each step
+  std::string run_directory;              ///< process 0; empty: the work writes no files
+  std::string trace_folder;               ///< for traces; empty: they stay in memory
+  int rounds_ahead = 1;                   ///< rounds begun before the current one is complete
+  /// Wraps the programs; tests plant faults with it. May be empty.
+  std::function<ProgramFactory(ProgramFactory)> wrap_programs;
+  /// Makes the work queues of devices; tests emulate GPUs with it. May be empty.
+  WorkQueueFactory make_queue;
+  Checkpoints checkpoints;           ///< process 0
+  std::vector<PlantedFault> faults;  ///< of tests
+  /// Returns lines to print before the cause of a failure. Set in process 0, and in processes that
+  /// print them if process 0 is lost. May wait for a disk. May be empty.
+  std::function<std::string(FailureKind kind)> after_failure;
+  bool quiet = false;              ///< the launcher reports signals
+  Interrupt* interrupt = nullptr;  ///< source of requests to end early; may be null
+};
+
+/// The end of a job.
+struct JobEnd {
+  Failure failure;          ///< empty: every round is complete, or an interrupt ended it
+  bool reported = false;    ///< the failure has been printed
+  std::string advice = {};  ///< whole lines to print before the cause
+};
+
+/// Blocks until the job has ended. Returns its failure, empty if there is none.
+Failure RunInProcess(const JobSetup& setup);
+
+/// This process among the others.
+struct Membership {
+  std::shared_ptr<const ProcessPlan> processes;
+  ProcessId self = 0;
+  RunKey key;
+  Joined joined;
+};
+
+/// Runs the job together with the other processes, which must all call it with the same plan and
+/// the same plan of processes. After a failure the caller must end the process without destroying
+/// anything else (QuickExit): threads of libraries may be stuck.
+JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership);
+
+/// Flushes standard output and error and ends the process immediately.
+[[noreturn]] void QuickExit(int exit_code);
+
+/// Time for a process of a failed job to end by itself: a device can be deep in a library.
+inline constexpr std::chrono::seconds kUnwinding{4};
+
+/// Opens the inputs of the modules of `config`: the data files, or none for synthetic modules.
+/// Checks every row and the header of every image, or all of the image if rows may be skipped.
+/// Throws DataError with the first faults.
+std::shared_ptr<InputSource> OpenInputs(const Config& config);
+
+}  // namespace troupe

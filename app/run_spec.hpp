@@ -1,0 +1,33 @@
+// One run: its arguments and its configuration. The process that the user starts loads and checks
+// the configuration once; its children inherit it (app/handed_config.hpp).
+//
+// The files that a configuration names (data, tokenizer, schedule) are opened by the process that
+// uses them; processes compare their contents when they meet.
+#pragma once
+
+#include <memory>
+
+#include "app/cluster_run.hpp"
+#include "configs/loader.hpp"
+#include "plan/job_plan.hpp"
+
+namespace troupe {
+
+struct RunSpec {
+  ClusterArguments arguments;
+  LoadedConfig loaded;
+  std::shared_ptr<const JobPlan> plan;
+  const Config& config() const { return loaded.config; }
+};
+
+/// Loads CONFIG, or without it the configuration of the run to resume, and checks it completely
+/// before anything starts: also for missing files of [data] and a backend that this build lacks.
+/// `verb` is for messages. Throws ConfigErrors, LayoutError, and LaunchError if no configuration is
+/// named.
+RunSpec LoadRun(ClusterArguments arguments, const char* verb);
+
+/// Makes --resume the directory to write to, and prints which keys differ from here on. Throws
+/// LaunchError for a run that cannot resume with this configuration.
+void ResumeRun(RunSpec& run);
+
+}  // namespace troupe

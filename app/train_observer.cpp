@@ -1,0 +1,156 @@
+#include "app/train_observer.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+#include <system_error>
+
+#include "checkpoint/assemble.hpp"
+#include "checkpoint/safetensors.hpp"
+#include "files/file_error.hpp"
+#include "files/output_file.hpp"
+
+namespace troupe {
+namespace {
+
+double Ratio(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
+}
+
+Evaluation EvaluationOf(const RoundResult& result) {
+  const LossSums& sums = result.loss;
+  return {result.round.step, result.objective(), Ratio(sums.correct, sums.tokens),
+          Ratio(sums.content_correct, sums.content_tokens)};
+}
+
+/// Adds the loss of every sink if there are several; `loss` is their sum.
+void AddSinks(const RoundResult& result, nlohmann::ordered_json& line) {
+  if (result.sinks.size() < 2) return;
+  for (const SinkLoss& sink : result.sinks) line["losses"][sink.module] = sink.mean();
+}
+
+/// Drops the lines after `steps` steps, which a resumed run repeats, and adds the lines before to
+/// `history`.
+std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory& history) {
+  std::ifstream old(path);
+  if (steps > 0 && !old && errno != ENOENT) throw FileError(path, "read", errno);
+  std::string kept;
+  for (std::string line; steps > 0 && std::getline(old, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) continue;
+    const std::int64_t step = json.value("step", std::int64_t{0});
+    if (step > steps || (step == steps && json.value("kind", "") != "step")) continue;
+    kept += line + '\n';
+    history.Add(line);
+  }
+  old.close();
+  ReplaceFile(path, [&](OutputFile& file) { file.Write(std::as_bytes(std::span(kept))); });
+  return path;
+}
+
+}  // namespace
+
+TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks,
+                             bool terminal, std::function<std::int64_t(const Round&)> count_skipped)
+    : config_(config),
+      directory_(directory),
+      num_ranks_(num_ranks),
+      count_skipped_(std::move(count_skipped)),
+      progress_(config.run.steps, terminal),
+      metrics_(KeepMetrics(directory.File(kMetricsFile), directory.steps_done(), history_),
+               FileOpening::kAppend) {}
+
+void TrainObserver::WriteMetrics(const std::string& line) {
+  const std::string text = line + '\n';
+  metrics_.Write(std::as_bytes(std::span(text)));
+  history_.Add(line);
+}
+
+void TrainObserver::OnRound(const RoundResult& result) {
+  if (result.round.train) {
+    OnStep(result);
+  } else {
+    OnEvaluation(result);
+  }
+}
+
+void TrainObserver::OnStep(const RoundResult& result) {
+  const StepMetrics m = MetricsOf(result, config_, num_ranks_, *memory_);
+  nlohmann::ordered_json line;
+  line["kind"] = "step";
+  line["step"] = m.step;
+  line["loss"] = m.loss;
+  AddSinks(result, line);
+  line["gradient_norm"] = m.gradient_norm;
+  line["clip_coefficient"] = result.clip_coefficient;
+  line["learning_rate"] = m.learning_rate;
+  line["seconds"] = m.seconds;
+  line["tokens_per_second"] = m.tokens_per_second;
+  line["samples_per_second"] = m.samples_per_second;
+  line["valid_tokens"] = result.loss.tokens;
+  if (count_skipped_) line["skipped_samples"] = count_skipped_(result.round);
+  line["bubble"] = m.bubble;
+  line["memory_bytes"] = m.memory_bytes;
+  if (m.gpu) {
+    line["gpu_in_use_bytes"] = m.gpu->in_use_bytes;
+    line["gpu_peak_bytes"] = m.gpu->peak_bytes;
+    line["gpu_reserved_bytes"] = m.gpu->reserved_bytes;
+  }
+  WriteMetrics(line.dump());
+  progress_.ShowStep(m);
+}
+
+void TrainObserver::OnEvaluation(const RoundResult& result) {
+  const Evaluation evaluation = EvaluationOf(result);
+  nlohmann::ordered_json line;
+  line["kind"] = "held_out";
+  line["step"] = result.round.step;
+  line["loss"] = evaluation.loss;
+  AddSinks(result, line);
+  line["accuracy"] = evaluation.accuracy;
+  line["content_accuracy"] = evaluation.content_accuracy;
+  line["valid_tokens"] = result.loss.tokens;
+  line["content_tokens"] = result.loss.content_tokens;
+  if (count_skipped_) line["skipped_samples"] = count_skipped_(result.round);
+  line["seconds"] = result.seconds;
+  WriteMetrics(line.dump());
+  progress_.ShowLine("held out after " + std::to_string(result.round.step) +
+                     " steps: " + Describe(evaluation));
+}
+
+void TrainObserver::OnWarning(const std::string& line) {
+  std::cerr << "troupe: warning: " + line + "\n" << std::flush;
+}
+
+void TrainObserver::OnFinished(const std::vector<TensorPiece>& pieces) {
+  const auto tensors = AssembleTensors(pieces);
+  WriteSafetensors(directory_.File(kWeightsFile), tensors,
+                   {{"steps", std::to_string(history_.steps)}});
+  num_tensors_ = tensors.size();
+}
+
+void TrainObserver::Interrupted() {
+  progress_.Finish();
+  if (num_tensors_ > 0) {
+    std::cout << directory_.File(kWeightsFile) << " is whole: training was done\n" << std::flush;
+  }
+}
+
+void TrainObserver::Summarize() {
+  progress_.Finish();
+  std::cout << SummaryOf(history_, config_.run.steps) << "run directory " << directory_.path()
+            << ": " << kResolvedFile << ", " << kMetricsFile << ", ";
+  for (const std::string& trace : directory_.TraceFolders()) std::cout << trace << "/, ";
+  std::cout << kWeightsFile << " (" << num_tensors_ << " tensors)";
+  std::error_code ignored;
+  if (std::filesystem::exists(directory_.File("checkpoints"), ignored)) {
+    std::cout << ", checkpoints/";
+  }
+  std::cout << '\n' << std::flush;
+}
+
+}  // namespace troupe

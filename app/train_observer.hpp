@@ -1,0 +1,48 @@
+// Writes the results that the Director reports: console lines, metrics.jsonl and the final weights.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "actors/director_actor.hpp"
+#include "app/progress.hpp"
+#include "app/run_directory.hpp"
+#include "app/run_history.hpp"
+#include "configs/config.hpp"
+#include "files/output_file.hpp"
+#include "modules/device/backend.hpp"
+
+namespace troupe {
+
+class TrainObserver : public JobObserver {
+ public:
+  /// `count_skipped` returns the skipped samples of a round; empty if none may be skipped.
+  TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks, bool terminal,
+                std::function<std::int64_t(const Round&)> count_skipped = {});
+
+  void OnRound(const RoundResult& result) override;
+  void OnWarning(const std::string& line) override;
+  void OnFinished(const std::vector<TensorPiece>& pieces) override;
+
+  /// Ends the bar and prints a summary of the run over all its starts.
+  void Summarize();
+  /// Ends the bar and prints which files of a failed run are complete.
+  void Interrupted();
+
+ private:
+  void OnStep(const RoundResult& result);
+  void OnEvaluation(const RoundResult& result);
+  void WriteMetrics(const std::string& line);
+
+  const Config& config_;
+  const RunDirectory& directory_;
+  int num_ranks_;
+  std::function<std::int64_t(const Round&)> count_skipped_;
+  std::shared_ptr<MemoryMeter> memory_ = MakeMemoryMeter(config_);
+  Progress progress_;
+  RunHistory history_;  ///< before `metrics_`, whose initializer fills it with the kept lines
+  OutputFile metrics_;
+  std::size_t num_tensors_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <unistd.h>
+
+#include "app/cause.hpp"
+#include "app/describe.hpp"
+#include "app/find_run.hpp"
+#include "app/report.hpp"
+#include "app/restart.hpp"
+#include "app/rounds.hpp"
+#include "app/run_directory.hpp"
+#include "app/run_spec.hpp"
+#include "app/train_observer.hpp"
+#include "app/version.hpp"
+#include "app/work_kinds.hpp"
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/run_checkpoints.hpp"
+#include "data/llava_source.hpp"
+#include "modules/torch/compute.hpp"
+
+namespace troupe {
+namespace {
+
+std::int64_t HeldOutSize(const InputSource& source) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  return llava == nullptr ? 0 : llava->held_out_size();
+}
+
+void WarnOfCutRows(const InputSource& source, const Config& config) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr || llava->num_cut_rows() == 0) return;
+  std::cerr << "warning: " << config.data.train << ": " << llava->num_cut_rows() << " of "
+            << llava->train_size() << " rows are longer than the context and lose their end\n";
+}
+
+/// Prints how often the run sees each row: "600 rows, 10.7 epochs", or "596 of 600 rows, ..." if
+/// some are skipped.
+void PrintEpochs(const InputSource& source, const Config& config) {
+  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
+  if (llava == nullptr) return;
+  const std::int64_t used = llava->num_used_rows();
+  const auto rows = static_cast<double>(used);
+  const double epochs =
+      static_cast<double>(config.run.steps) * static_cast<double>(config.global_batch()) / rows;
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), " rows, %.*f epochs\n", epochs < 0.1 ? 3 : 1, epochs);
+  const std::int64_t all = llava->train_size();
+  std::cout << used << (used < all ? " of " + std::to_string(all) : "") << text.data();
+  if (static_cast<double>(config.global_batch()) <= rows) return;
+  std::cout << "warning: " << config.data.train << ": the global batch of " << config.global_batch()
+            << " is larger than the data set of " << used
+            << " rows, so each step sees rows more than once\n";
+}
+
+/// Writes the report of the run. A run does not fail because its report cannot be written.
+void WriteReport(const std::string& run_directory) {
+  const std::string path = run_directory + "/" + kReportFile;
+  try {
+    WritePageFile(path, ReportPage({run_directory}));
+    std::cout << "report        " << path << '\n' << std::flush;
+  } catch (const std::exception& e) {
+    std::cerr << "warning: no report: " << e.what() << '\n';
+  }
+}
+
+/// See Work::RemoveUnused.
+std::string RemoveRun(const std::string& directory, bool is_new) {
+  if (!is_new || !RemoveUnused(directory)) return "";
+  return RemovedLine(directory);
+}
+
+class TrainWork : public Work {
+ public:
+  explicit TrainWork(const RunSpec& run)
+      : resolved_toml_(run.loaded.resolved_toml),
+        plan_(run.plan),
+        source_(OpenInputs(plan_->config())),
+        faults_(FaultsOf(run.arguments.work)) {}
+
+  std::string OpenRunDirectory(const std::string& into) override {
+    directory_.emplace(plan_->config().run, resolved_toml_, into);
+    return directory_->path();
+  }
+
+  std::string RemoveUnused() override {
+    return directory_ ? RemoveRun(directory_->path(), directory_->is_new()) : "";
+  }
+
+  std::string Task() const override { return "the command = train\n" + SkippedLine(*source_); }
+
+  void Warn() override {
+    WarnOfCutRows(*source_, plan_->config());
+    WarnOfSkippedRows(*source_);
+    const Compute compute = SetupCompute();
+    if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
+  }
+
+  void Announce() override {
+    std::cout << VersionText() << '\n' << LayoutTable(*plan_);
+    PrintEpochs(*source_, plan_->config());
+    std::cout << "run directory " << directory_->path() << '\n';
+    if (!plan_->config().checkpoint.periodic()) {
+      std::cout << "no checkpoints: a crash loses the run " << kNotPeriodic << '\n';
+    }
+    if (!directory_->checkpoint().empty()) {
+      std::cout << "resuming after step " << directory_->steps_done() << ", from "
+                << directory_->checkpoint() << '\n';
+    }
+    std::cout << '\n' << std::flush;
+  }
+
+  JobSetup Setup(bool first) override {
+    JobSetup setup;
+    setup.plan = plan_;
+    setup.source = source_;
+    setup.faults = faults_;
+    if (!first) return setup;
+    LinkLatest(directory_->path());
+    setup.rounds = TrainingPlan(plan_->config(), HeldOutSize(*source_));
+    setup.checkpoints = CheckpointsOf();
+    setup.run_directory = directory_->path();
+    *saved_steps_ = directory_->steps_done();
+    setup.after_failure = [directory = directory_->path(), is_new = directory_->is_new(),
+                           saved_steps = saved_steps_](FailureKind kind) {
+      const std::string removed = *saved_steps == 0 ? RemoveRun(directory, is_new) : "";
+      return removed.empty() ? AdviceAfterFailure(kind, directory, *saved_steps) : removed;
+    };
+    SendRunDirectoryToLauncher(setup.run_directory);
+    if (!setup.checkpoints.resume.empty()) {
+      setup.rounds = ResumeAfter(setup.rounds, directory_->steps_done());
+    }
+    if (plan_->config().trace.messages) {
+      setup.trace_folder = std::filesystem::absolute(directory_->NewTraceFolder()).string();
+    }
+    observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
+                                                static_cast<int>(plan_->lock_steps().size()),
+                                                isatty(STDOUT_FILENO) == 1, SkippedCounter());
+    setup.observer = observer_;
+    return setup;
+  }
+
+  int Finish(const JobEnd& end) override {
+    if (!end.failure.empty()) {
+      observer_->Interrupted();
+      return ReportFailure(end);
+    }
+    observer_->Summarize();
+    WriteReport(directory_->path());
+    return kExitDone;
+  }
+
+ private:
+  /// Returns an empty function if no row may be skipped.
+  std::function<std::int64_t(const Round&)> SkippedCounter() const {
+    const auto llava = std::dynamic_pointer_cast<const LlavaSource>(source_);
+    if (llava == nullptr || plan_->config().data.on_error != "skip") return {};
+    return [llava](const Round& round) { return llava->CountSkipped(round); };
+  }
+
+  Checkpoints CheckpointsOf() const {
+    const std::string run = std::filesystem::absolute(directory_->path()).string();
+    Checkpoints checkpoints;
+    checkpoints.run_directory = run;
+    checkpoints.every = plan_->config().checkpoint.every;
+    checkpoints.every_ns =
+        static_cast<std::int64_t>(plan_->config().checkpoint.every_minutes * 60e9);
+    if (!directory_->checkpoint().empty()) {
+      checkpoints.resume = std::filesystem::absolute(directory_->checkpoint()).string();
+    }
+    checkpoints.folder = [run](std::int64_t steps) { return NewCheckpointFolder(run, steps); };
+    checkpoints.complete = [run, plan = plan_, saved_steps = saved_steps_](
+                               const std::string& folder, std::int64_t steps,
+                               const std::vector<SavedShard>& saved) {
+      std::vector<StoredShard> shards;
+      for (const SavedShard& shard : saved) {
+        shards.push_back({plan->ShardsOn(shard.rank).at(shard.stage), shard.sha256});
+      }
+      WriteManifest(folder, MakeManifest(folder, steps, "", shards));
+      *saved_steps = steps;
+      RemoveOldCheckpoints(run, plan->config().checkpoint.keep);
+    };
+    return checkpoints;
+  }
+
+  const std::string resolved_toml_;
+  const std::shared_ptr<const JobPlan> plan_;
+  const std::shared_ptr<InputSource> source_;
+  const std::vector<PlantedFault> faults_;
+  std::optional<RunDirectory> directory_;
+  /// Step of the newest complete checkpoint; 0 if there is none.
+  const std::shared_ptr<std::atomic<std::int64_t>> saved_steps_ =
+      std::make_shared<std::atomic<std::int64_t>>(0);
+  std::shared_ptr<TrainObserver> observer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Work> OpenTraining(const RunSpec& run) { return std::make_unique<TrainWork>(run); }
+
+}  // namespace troupe

@@ -1,0 +1,119 @@
+#include "app/verify_observer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <utility>
+
+#include "modules/tensor_pieces.hpp"
+
+namespace troupe {
+namespace {
+
+/// The largest learning rate of any module.
+double LargestRate(const Config& config) {
+  double rate = config.optimizer.learning_rate;
+  for (const ModuleConfig& module : config.modules) {
+    rate = std::max(rate, module.optimizer.learning_rate.value_or(0.0));
+  }
+  return rate;
+}
+
+/// Except in FP64, parameters get an absolute room of two learning rates; see Tolerances.
+std::vector<std::string> ParameterFaults(const Comparison& comparison, double room) {
+  std::vector<std::string> faults =
+      Faults({{}, comparison.missing, comparison.extra, comparison.malformed}, 0.0);
+  for (const TensorDifference& tensor : comparison.tensors) {
+    Comparison one;
+    one.tensors.push_back(tensor);
+    const double limit = tensor.scale > 0.0 ? room / tensor.scale : 0.0;
+    for (auto& fault : Faults(one, limit)) faults.push_back(std::move(fault));
+  }
+  return faults;
+}
+
+}  // namespace
+
+Tolerances TolerancesOf(Precision precision) {
+  if (precision == Precision::kFloat64) return {1e-10, 1e-10, 1e-10, 1e-10};
+  if (precision == Precision::kBFloat16) return {0.15, 0.0, 0.15, 0.3};
+  return {1e-5, 0.0, 1e-5, 2e-5};
+}
+
+VerifyObserver::VerifyObserver(const Config& config, std::shared_ptr<LlavaSource> source)
+    : config_(config), source_(std::move(source)), reference_(config) {}
+
+double VerifyObserver::worst(TensorKind kind) const {
+  const auto found = worst_.find(kind);
+  return found == worst_.end() ? 0.0 : found->second;
+}
+
+double VerifyObserver::LimitOf(TensorKind kind) const {
+  const Tolerances tolerances = TolerancesOf(config_.run.precision);
+  switch (kind) {
+    case TensorKind::kGradient:
+      return tolerances.gradient;
+    case TensorKind::kParameter:
+      return tolerances.parameter;
+    case TensorKind::kFirstMoment:
+      return tolerances.first_moment;
+    case TensorKind::kSecondMoment:
+      return tolerances.second_moment;
+  }
+  return 0.0;
+}
+
+void VerifyObserver::Compare(const Round& round, TensorKind kind,
+                             const std::vector<TensorPiece>& pieces) {
+  Comparison comparison = CompareTensors(reference_.Tensors(kind), pieces);
+  for (const TensorDifference& tensor : comparison.tensors) {
+    worst_[kind] = std::max(worst_[kind], tensor.worst);
+    if (kind == TensorKind::kGradient) gradients_.push_back(tensor.worst);
+  }
+  const bool loose = kind == TensorKind::kParameter && config_.run.precision != Precision::kFloat64;
+  const auto faults = loose ? ParameterFaults(comparison, 2.0 * LargestRate(config_))
+                            : Faults(comparison, LimitOf(kind));
+  for (const std::string& fault : faults) {
+    faults_.push_back("step " + std::to_string(round.step + 1) + ", " + InWords(kind) + ": " +
+                      fault);
+  }
+  comparisons_[kind] = std::move(comparison);
+}
+
+void VerifyObserver::OnGradients(const Round& round, const std::vector<TensorPiece>& pieces) {
+  comparisons_.clear();
+  reference_loss_ = reference_.Step(source_->LoadWhole(round), round.loss_scale, round.step);
+  reference_norm_ = reference_.gradient_norm();
+  Compare(round, TensorKind::kGradient, pieces);
+}
+
+void VerifyObserver::OnUpdated(const Round& round, TensorKind kind,
+                               const std::vector<TensorPiece>& pieces) {
+  Compare(round, kind, pieces);
+  // Except in FP64, both sides continue from the same weights: rounding noise that Adam amplifies
+  // in one step must not look like a wrong gradient in the next.
+  if (kind == TensorKind::kParameter && config_.run.precision != Precision::kFloat64) {
+    reference_.SetParameters(pieces);
+  }
+}
+
+void VerifyObserver::OnRound(const RoundResult& result) {
+  ++num_steps_;
+  if (reference_loss_.tokens == 0) {
+    faults_.push_back("step " + std::to_string(result.round.step + 1) +
+                      ": no sample has a label, nothing was compared");
+  }
+  if (result.loss.tokens != reference_loss_.tokens) {
+    faults_.push_back("step " + std::to_string(result.round.step + 1) + ": expected " +
+                      std::to_string(reference_loss_.tokens) + " valid tokens, got " +
+                      std::to_string(result.loss.tokens));
+  }
+  if (quiet_) return;
+  std::cout << "step " << result.round.step + 1 << "  loss " << result.objective() << " (reference "
+            << reference_loss_.loss * result.round.loss_scale << ")  gradient norm "
+            << result.gradient_norm << " (reference " << reference_norm_ << ")\n"
+            << FormatTable(comparisons_) << '\n'
+            << std::flush;
+}
+
+}  // namespace troupe

@@ -1,0 +1,66 @@
+// The two kinds of work on a configuration, in one process or several: training it, and verifying
+// its gradients.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config_arguments.hpp"
+#include "app/run_job.hpp"
+#include "configs/loader.hpp"
+
+namespace troupe {
+
+struct RunSpec;
+
+struct WorkArguments {
+  ConfigArguments config;
+  bool verify = false;              ///< else train
+  std::int64_t steps = 3;           ///< verify: steps to compare
+  std::vector<std::string> faults;  ///< for tests, see PlantedFault
+  std::string dtype;                ///< verify: precision of both sides; empty: the configuration's
+};
+
+/// One process's part of the work.
+class Work {
+ public:
+  virtual ~Work() = default;
+  /// Process 0: makes the run directory, or resumes in `into` if that is not empty. Returns its
+  /// path; empty if the work writes no files.
+  virtual std::string OpenRunDirectory(const std::string& into) = 0;
+  /// Process 0: removes the run directory if it made it and no step was finished. Returns a line
+  /// that reports it; empty if nothing was removed.
+  virtual std::string RemoveUnused() = 0;
+  /// The task, one "key = value" per line; the same in all processes.
+  virtual std::string Task() const = 0;
+  /// Process 0: prints warnings about the data and this machine. Not called on a restart.
+  virtual void Warn() = 0;
+  /// Process 0: prints the layout and the run directory.
+  virtual void Announce() = 0;
+  /// `first`: for process 0, which also reports progress.
+  virtual JobSetup Setup(bool first) = 0;
+  /// Process 0: prints the result. Returns the exit code.
+  virtual int Finish(const JobEnd& end) = 0;
+};
+
+/// Opens the data. Throws DataError.
+std::unique_ptr<Work> OpenWork(const RunSpec& run);
+
+/// Prints a line for each key that has no effect, to standard error.
+void WarnOfRemarks(const LoadedConfig& loaded);
+
+/// Prints a line for each of the first few rows that data.on_error skips, to standard error.
+void WarnOfSkippedRows(const InputSource& source);
+/// The skipped rows, for Work::Task: processes that skip different rows would train on different
+/// samples. Empty if none is skipped.
+std::string SkippedLine(const InputSource& source);
+
+/// Throws std::invalid_argument for a malformed fault.
+std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments);
+
+/// Returns the exit code of a failed job, and prints its cause unless it was reported.
+int ReportFailure(const JobEnd& end);
+
+}  // namespace troupe

@@ -1,0 +1,39 @@
+// Converts the files of a field to the tensors of its items. Each type of field has a class.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "data/image.hpp"
+#include "kinds/field.hpp"
+
+namespace troupe {
+
+/// Thread-safe. Errors are ImageError or another std::runtime_error and begin with the file's name.
+class Preprocessor {
+ public:
+  virtual ~Preprocessor() = default;
+  /// Returns the length of the item along dimension 0. Must be fast: it is called for each sample
+  /// of each batch.
+  virtual std::int64_t LengthOf(const std::string& file) const = 0;
+  /// Fills [LengthOf(file), row shape...], float32.
+  virtual void Read(const std::string& file, std::span<float> output) const = 0;
+  /// Throws if the file cannot be used. `decode`: reads the whole file, else only its header.
+  /// Returns the facts of an image.
+  virtual std::optional<ImageFacts> Check(const std::string& file, bool decode) const = 0;
+};
+
+/// Uses the first maker in the list that handles the type of `field`. Throws std::logic_error if
+/// there is none.
+std::unique_ptr<const Preprocessor> MakePreprocessor(const Field& field);
+
+/// Returns null for fields of another type.
+using PreprocessorMaker = std::unique_ptr<const Preprocessor> (*)(const Field& field);
+/// Adds a type of field to this program only, such as one of a test. Call it before any data is
+/// read.
+void AddPreprocessor(PreprocessorMaker maker);
+
+}  // namespace troupe

@@ -1,0 +1,210 @@
+// The kinds of modules: vision transformer, language model, ... All code that depends on the kind
+// of a module and needs no tensor library is in one pair of files per kind, kinds/KIND.{hpp,cpp}.
+// Its body and its part of the reference are in modules/torch/KIND*. kinds/list.cpp and
+// modules/torch/list.cpp list the kinds. docs/extending.md shows how to add one.
+//
+//   ModuleKind    one object per kind: its word, its keys
+//   ModelConfig   the values of those keys for one module, and properties derived from them
+//   Model         a ModelConfig as a value: copied and compared
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kinds/field.hpp"
+#include "kinds/key.hpp"
+#include "kinds/module_check.hpp"
+#include "kinds/parameter.hpp"
+#include "kinds/work.hpp"
+#include "layout/route.hpp"
+
+namespace troupe {
+
+class Model;
+class ModelConfig;
+
+/// The field of a ModelConfig for a key.
+using ModelSlot = std::variant<std::string*, bool*, std::int64_t*, std::optional<std::int64_t>*,
+                               double*, std::optional<double>*>;
+
+/// A key of one kind.
+struct ModelKey : KeyText {
+  template <typename... Parts>
+  ModelKey(std::string_view key, Parts... parts) {
+    name = key;
+    (Set(std::move(parts)), ...);
+  }
+  std::function<ModelSlot(ModelConfig&)> slot;
+
+ private:
+  template <typename Struct, typename Field>
+  void Set(Field Struct::*field) {
+    type = TypeOf<Field>();
+    slot = [field](ModelConfig& model) -> ModelSlot {
+      return &(static_cast<Struct&>(model).*field);
+    };
+  }
+  template <typename Part>
+  void Set(Part part) {
+    Put(*this, std::move(part));
+  }
+};
+
+struct ModuleKind {
+  std::string_view word;                        ///< in TOML: "vit"
+  std::string_view meaning;                     ///< "CLIP-style vision transformer"
+  std::vector<std::string_view> other_words;    ///< its names in other programs
+  std::vector<std::string_view> similar_words;  ///< kinds that are not supported, of which this is
+                                                ///< the nearest
+  Model (*make)();                              ///< with the defaults of its keys
+  std::vector<ModelKey> (*keys)();
+};
+
+/// A pipeline stage of a module, as its kind sees it.
+struct StagePlace {
+  Interval layers;     ///< the layers that it runs
+  bool first = false;  ///< of the module's stages
+  bool last = false;
+};
+
+/// The layers that pipeline stages are cut from.
+struct Layers {
+  std::int64_t number = 0;
+  std::string_view which = {};  ///< for texts: "up to feature_layer"
+};
+
+/// Multiplications per row before the first and after the last layer, relative to one layer.
+struct ExtraCosts {
+  double first = 0.0;
+  double last = 0.0;
+};
+
+/// Requirements of a module that reads text.
+struct TextInput {
+  std::int64_t vocab = 0;    ///< size of its vocabulary
+  std::int64_t context = 0;  ///< maximum number of tokens in a sample
+};
+
+/// The stated times of a module that computes nothing.
+struct StatedTimes {
+  double forward_ms = 0.0;  ///< per stage of a plain pipeline and microbatch
+  double backward_ms = 0.0;
+  double weight_share = 0.0;  ///< the weights' part of backward_ms in a split backward
+};
+
+/// The defaults describe a module that reads nothing and has no parameters. A kind overrides the
+/// others.
+class ModelConfig {
+ public:
+  virtual ~ModelConfig() = default;
+  virtual const ModuleKind& kind() const = 0;
+  virtual std::unique_ptr<ModelConfig> Clone() const = 0;
+  virtual bool Equals(const ModelConfig& other) const = 0;
+
+  // Keys.
+  /// Fills keys that are not stated and that follow from others.
+  virtual void FillDefaults(const std::function<bool(const char* key)>& stated);
+  /// Reports sizes that do not fit together.
+  virtual void Check(ModuleCheck& check) const;
+  /// Returns the reason why rows of `source` cannot enter this module, ending with the expected
+  /// source; "" if they can.
+  virtual std::string WhyNotFrom(const ModelConfig& source) const;
+
+  // Samples.
+  /// Returns the field that it reads of a sample; null if none.
+  virtual std::unique_ptr<const Field> field() const;
+  /// Returns the number of rows that it emits for an item of that length; the most rows of any
+  /// item. If every item gives the same number, both return it.
+  virtual std::int64_t RowsOf(std::int64_t length) const;
+  virtual std::int64_t rows_per_item() const;
+  /// Returns its requirements if it reads text.
+  virtual std::optional<TextInput> text() const;
+  /// Returns whether that stage reads the data of its samples. `source`: no module feeds this one.
+  virtual bool ReadsData(bool first_stage, bool last_stage, bool source) const;
+
+  // Sizes.
+  /// Returns the width of the rows that it emits or takes.
+  virtual std::int64_t row_width() const = 0;
+  virtual bool emits_rows() const;  ///< else its last stage computes a loss
+  virtual bool takes_rows() const;  ///< other modules may run inline in its first stage
+  virtual std::optional<StatedTimes> stated_times() const;
+  bool computes() const { return !stated_times(); }  ///< it has a body in modules/torch
+  /// Returns nothing if its stages have no layers to count.
+  virtual std::optional<Layers> split_layers() const;
+  virtual ExtraCosts extra_costs() const;
+  /// Returns whether its sizes can be cut into `tp` parts.
+  virtual bool AllowsTp(int tp) const;
+  /// Returns the number of key and value heads that ranks share if tp is larger; 0: none are
+  /// shared.
+  virtual std::int64_t shared_kv_heads() const;
+  /// Returns whether the first and the last stage, if distinct, each hold a copy of the embedding.
+  virtual bool ties_embedding() const;
+
+  // Layers, in the order in which they run.
+  virtual void AddParameters(const StagePlace& stage, ParameterList& list) const;
+  /// `name` is the module's name, the key of its items in `shape`.
+  virtual void CountFlops(const StagePlace& stage, const StepShape& shape, const std::string& name,
+                          FlopCounter& count) const;
+  /// Returns the elements of activations that a microbatch keeps for the backward.
+  virtual std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const;
+};
+
+/// Implements the functions that are the same in every kind: struct VitConfig : ModelOf<VitConfig,
+/// kVit>. The struct has a defaulted operator==.
+template <class Derived, const ModuleKind& kKind>
+class ModelOf : public ModelConfig {
+ public:
+  static const ModuleKind& TheKind() { return kKind; }
+  const ModuleKind& kind() const final { return kKind; }
+  std::unique_ptr<ModelConfig> Clone() const final {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+  bool Equals(const ModelConfig& other) const final {
+    const auto* const same = dynamic_cast<const Derived*>(&other);
+    return same != nullptr && static_cast<const Derived&>(*this) == *same;
+  }
+  friend bool operator==(const ModelOf&, const ModelOf&) { return true; }
+};
+
+/// A ModelConfig as a value.
+class Model {
+ public:
+  template <std::derived_from<ModelConfig> Config>
+  Model(const Config& config) : config_(config.Clone()) {}
+  Model(const Model& other) : config_(other.config_->Clone()) {}
+  Model(Model&&) noexcept = default;
+  Model& operator=(Model other) noexcept {
+    config_ = std::move(other.config_);
+    return *this;
+  }
+
+  const ModelConfig* operator->() const { return config_.get(); }
+  ModelConfig* operator->() { return config_.get(); }
+  const ModelConfig& operator*() const { return *config_; }
+  ModelConfig& operator*() { return *config_; }
+  const ModuleKind& kind() const { return config_->kind(); }
+  friend bool operator==(const Model& a, const Model& b) { return a.config_->Equals(*b.config_); }
+
+ private:
+  std::unique_ptr<ModelConfig> config_;
+};
+
+/// Returns the model of a module whose kind is not known yet: synthetic.
+Model DefaultModel();
+
+/// Returns every kind, in the order of the list.
+std::span<const ModuleKind* const> Kinds();
+/// Adds a kind to this program only, such as one of a test. Call it before any configuration is
+/// read.
+void AddKind(const ModuleKind& kind);
+
+}  // namespace troupe

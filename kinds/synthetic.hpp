@@ -1,0 +1,29 @@
+// A module that computes nothing and takes a stated time, for schedules and benchmarks.
+#pragma once
+
+#include "kinds/kind.hpp"
+
+namespace troupe {
+
+extern const ModuleKind kSynthetic;
+
+struct SyntheticConfig : ModelOf<SyntheticConfig, kSynthetic> {
+  double forward_ms = 1.0;  ///< per stage and microbatch
+  double backward_ms = 2.0;
+  double weight_share = 0.5;  ///< the weights' part of backward_ms in a split backward
+  std::int64_t hidden = 8;    ///< width of a boundary row, float64
+  std::int64_t rows_per_sample = 1;
+
+  std::int64_t rows_per_item() const override { return rows_per_sample; }
+  bool ReadsData(bool first_stage, bool, bool source) const override {
+    return first_stage && source;
+  }
+  std::int64_t row_width() const override { return hidden; }
+  bool takes_rows() const override { return true; }
+  std::optional<StatedTimes> stated_times() const override {
+    return StatedTimes{forward_ms, backward_ms, weight_share};
+  }
+  friend bool operator==(const SyntheticConfig&, const SyntheticConfig&) = default;
+};
+
+}  // namespace troupe

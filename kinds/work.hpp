@@ -1,0 +1,71 @@
+// The computation and kept activations of a part of a stage, for estimates of FLOPs and memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace troupe {
+
+/// The work of a step, over all microbatches and replicas.
+struct StepShape {
+  std::int64_t samples = 0;
+  std::int64_t tokens = 0;  ///< of each sample, encoder rows and padding included
+  std::int64_t labels = 0;  ///< rows that go through the head: tokens that have a label
+  std::map<std::string, std::int64_t> items = {};  ///< items of its field (images), by module
+};
+
+/// Floating-point operations; a multiplication and an addition are two.
+struct PassFlops {
+  double forward = 0.0;
+  double backward = 0.0;
+  double weights = 0.0;  ///< the part of the backward that computes gradients of weights
+  PassFlops& operator+=(const PassFlops& other);
+  double total() const { return forward + backward; }
+};
+
+/// Adds up the matrix products of one module or projector.
+class FlopCounter {
+ public:
+  /// `trains`: its weights have gradients. `input_gradient`: its input has one.
+  FlopCounter(bool trains, bool input_gradient) : trains_(trains), asked_(input_gradient) {}
+
+  /// Adds `rows` times a weight [out, in]. `first`: the product is the first of its part.
+  void AddLinear(std::int64_t rows, std::int64_t out, std::int64_t in, bool first = false);
+  /// Adds scores and weighted sums of `pairs` of positions; all heads together are `width` wide.
+  /// The gradient of a product of two activations is two products.
+  void AddAttention(double pairs, std::int64_t width);
+
+  const PassFlops& flops() const { return flops_; }
+
+ private:
+  bool trains_;
+  bool asked_;
+  PassFlops flops_;
+};
+
+/// The amount that a stage keeps for its backward, in elements of the type it computes in.
+struct Keeps {
+  std::int64_t weight = 1;       ///< per attention weight; 0: they never exist as a whole
+  std::int64_t probability = 1;  ///< per probability over the vocabulary
+};
+
+/// The part of a layer that is recomputed in its backward instead of kept.
+enum class Recompute { kNone, kAttention, kFull };
+
+/// The work of one rank.
+struct RankWork {
+  std::int64_t samples = 0;  ///< of a microbatch, with one item each
+  int tp = 1;                ///< number of parts into which wide rows are cut
+  Keeps keeps;
+  Recompute recompute = Recompute::kNone;
+
+  /// Returns the elements kept per row of a layer: `row` without and `weights` with the attention
+  /// weights, or the layer's input of `hidden`.
+  std::int64_t KeptOfRow(std::int64_t hidden, std::int64_t row, std::int64_t weights) const;
+};
+
+double Product(std::int64_t a, std::int64_t b);
+std::int64_t CeilDivide(std::int64_t a, std::int64_t b);
+
+}  // namespace troupe

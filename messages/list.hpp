@@ -1,0 +1,49 @@
+// Every message between actors, once: to register those that may cross processes (system.cpp), to
+// number and name those that are traced (facts.cpp), and for tests.
+#pragma once
+
+#include "messages/node.hpp"
+
+namespace troupe {
+
+template <class... Messages>
+struct MessageList {
+  /// Calls `visit.template operator()<Message>()` for each, in order.
+  template <class Visit>
+  static void ForEach(Visit visit) {
+    (visit.template operator()<Messages>(), ...);
+  }
+  template <class... Others>
+  auto operator+(MessageList<Others...>) const -> MessageList<Messages..., Others...>;
+};
+
+template <template <class> class Set, class... Messages>
+MessageList<Set<Messages>...> SetsOf(MessageList<Messages...>);
+
+/// A device gets a command from its lock step, which gets a set of them.
+using DeviceCommands =
+    MessageList<RunForward, RunBackward, RunBackwardWeights, ReduceGradients, UpdateParameters,
+                RunExchange, OffloadState, RestoreState, Inspect, SaveShard, LoadShard>;
+using DeviceAnswers =
+    MessageList<ForwardDone, BackwardDone, BackwardWeightsDone, GradientsReduced, ParametersUpdated,
+                ExchangeDone, StateOffloaded, StateRestored, Inspected, ShardStored>;
+
+/// The work of a job: traced.
+using WorkMessages =
+    decltype(MessageList<Activation, Gradient, Slice, GradientSlice>() +
+             decltype(SetsOf<ToSet>(DeviceCommands()))() +
+             decltype(SetsOf<FromSet>(DeviceAnswers()))() + DeviceCommands() + DeviceAnswers() +
+             MessageList<RoundBegin, StageReport, Input, InputTaken, BackwardsDone, Updated,
+                         UpdateRound, SquaredNorm, ApplyUpdate, UpdateDone, RunJob, JobDone,
+                         JobFailed, StopSoon>());
+
+/// The same, from an actor to itself: they stay in their process.
+using OwnMessages = MessageList<ShardArrived, SliceArrived, StateMoved>;
+
+/// Nodes create, watch and end actors by these: not traced.
+using NodeMessages =
+    MessageList<OpenTrace, TraceOpened, SpawnDevices, DevicesSpawned, SpawnLockStep, SpawnUpdate,
+                SpawnStage, SpawnDestinationLeader, SpawnSourceLeader, SpawnPhase, SpawnFeed,
+                Spawned, Introduce, TellWaits, ReportWaits, Waits, EndActors, ActorsEnded>;
+
+}  // namespace troupe

@@ -1,0 +1,97 @@
+#include "modules/torch/encoder_layers.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include "modules/torch/layer_norm.hpp"
+#include "modules/torch/recompute.hpp"
+#include "plan/layer_split.hpp"
+
+namespace troupe {
+
+LayerNormWeights LoadLayerNorm(const std::string& name, const ParameterStore& store) {
+  return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias")};
+}
+
+LinearWeights LoadLinear(const std::string& name, const ParameterStore& store) {
+  return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias")};
+}
+
+at::Tensor UnfoldPatches(const at::Tensor& images, std::int64_t patch_size) {
+  const std::int64_t side = images.size(2) / patch_size;
+  return images.view({images.size(0), 3, side, patch_size, side, patch_size})
+      .permute({0, 2, 4, 1, 3, 5})
+      .reshape({images.size(0) * side * side, 3 * patch_size * patch_size});
+}
+
+EncoderLayers::EncoderLayers(const ModuleConfig& module, const EncoderShape& shape, int pp,
+                             const ParameterStore& store, TensorGroupPtr group)
+    : name_(module.name),
+      shape_(shape),
+      recompute_(module.recompute),
+      portable_(store.numerics().portable),
+      group_(std::move(group)) {
+  if (shape_.sizes.heads % group_->size() != 0) {
+    throw std::invalid_argument(name_ + ": expected tp to divide " +
+                                std::to_string(shape_.sizes.heads) + " heads, got " +
+                                std::to_string(group_->size()));
+  }
+  const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
+  for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
+    layers_.push_back(LoadLayer(name_ + ".encoder.layers." + std::to_string(layer), store));
+  }
+}
+
+EncoderLayers::Layer EncoderLayers::LoadLayer(const std::string& name,
+                                              const ParameterStore& store) {
+  const std::string attention = name + ".self_attn.";
+  const auto stacked = [&](const std::string& part) {
+    return store.Leaf(std::vector{attention + "q_proj" + part, attention + "k_proj" + part,
+                                  attention + "v_proj" + part});
+  };
+  return {.norm1 = LoadLayerNorm(name + ".layer_norm1", store),
+          .qkv = {stacked(".weight"), stacked(".bias")},
+          .out = LoadLinear(attention + "out_proj", store),
+          .norm2 = LoadLayerNorm(name + ".layer_norm2", store),
+          .fc1 = LoadLinear(name + ".mlp.fc1", store),
+          .fc2 = LoadLinear(name + ".mlp.fc2", store)};
+}
+
+at::Tensor EncoderLayers::ApplyNorm(const at::Tensor& rows, const LayerNormWeights& norm) const {
+  return LayerNorm(rows, norm.weight, norm.bias, shape_.norm_epsilon);
+}
+
+at::Tensor EncoderLayers::Run(at::Tensor rows) const {
+  const EncoderSizes& sizes = shape_.sizes;
+  if (rows.size(1) != sizes.hidden || rows.size(0) % shape_.length != 0) {
+    throw std::invalid_argument(
+        name_ + ": expected a multiple of " + std::to_string(shape_.length) + " rows of " +
+        std::to_string(sizes.hidden) + ", got " + ToString(rows.sizes().vec()));
+  }
+  auto plan = c10::make_intrusive<AttentionPlan>();
+  plan->sequences = rows.size(0) / shape_.length;
+  plan->length = shape_.length;
+  plan->heads = sizes.heads / group_->size();
+  plan->kv_heads = plan->heads;
+  plan->head_dim = sizes.hidden / sizes.heads;
+  plan->portable = portable_;
+  plan->recompute = recompute_ == Recompute::kAttention;
+  for (const Layer& layer : layers_) {
+    const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
+    rows = recompute_ == Recompute::kFull ? Recomputed(rows, layer.norm1.weight, run) : run(rows);
+  }
+  return rows;
+}
+
+at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
+                                   const AttentionPlanPtr& plan) const {
+  const at::Tensor qkv =
+      Linear(ApplyNorm(rows, layer.norm1), layer.qkv, LinearCut::kOutputs, group_);
+  const at::Tensor middle =
+      rows + Linear(Attention(qkv, plan), layer.out, LinearCut::kInputs, group_);
+  const at::Tensor wide =
+      Linear(ApplyNorm(middle, layer.norm2), layer.fc1, LinearCut::kOutputs, group_);
+  return middle + Linear(shape_.activation(wide), layer.fc2, LinearCut::kInputs, group_);
+}
+
+}  // namespace troupe

@@ -1,0 +1,265 @@
+#include "plan/job_plan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/freezing.hpp"
+
+namespace troupe {
+namespace {
+
+/// Merges sets of ranks that have a common rank.
+class Sets {
+ public:
+  void Join(const std::vector<int>& ranks) {
+    for (const int rank : ranks) {
+      parent_.try_emplace(rank, rank);
+      parent_[Root(rank)] = Root(ranks.front());
+    }
+  }
+  /// Maps each rank to the number of its set. Sets are numbered by their lowest rank.
+  std::map<int, int> Numbers() {
+    std::map<int, int> number_of_root;
+    std::map<int, int> result;
+    for (const auto& [rank, unused] : parent_) {
+      const auto next = static_cast<int>(number_of_root.size());
+      result[rank] = number_of_root.try_emplace(Root(rank), next).first->second;
+    }
+    return result;
+  }
+
+ private:
+  int Root(int rank) {
+    while (parent_.at(rank) != rank) rank = parent_.at(rank);
+    return rank;
+  }
+  std::map<int, int> parent_;
+};
+
+std::vector<int> RanksOfStage(const Grid& grid, int stage) {
+  const int pp = stage % grid.layout().pp;
+  std::vector<int> ranks;
+  for (int dp = 0; dp < grid.layout().dp; ++dp) {
+    const auto replica = grid.StageRanks(pp, dp);
+    ranks.insert(ranks.end(), replica.begin(), replica.end());
+  }
+  return ranks;
+}
+
+}  // namespace
+
+JobPlan::JobPlan(Config config) : config_(std::move(config)) {
+  samples_per_microbatch_ = config_.samples_per_microbatch();
+  AddModules();
+  AddEdges();
+  AddStages();
+  AddUpdates();
+  if (updates_.empty()) throw LayoutError("nothing trains: every module and projector is frozen");
+  JoinLockSteps();
+  AddSchedule();
+}
+
+void JobPlan::AddModules() {
+  for (const ModuleConfig& module : config_.modules) {
+    if (module.inline_in) continue;
+    modules_.push_back({&module, GridOf(config_, module), UnitLength(config_, module), false});
+  }
+}
+
+void JobPlan::AddEdges() {
+  const auto index_of = [this](const std::string& name) {
+    const auto found = std::find_if(modules_.begin(), modules_.end(),
+                                    [&](const ModulePlan& m) { return m.config->name == name; });
+    return static_cast<int>(found - modules_.begin());
+  };
+  std::vector<ModuleNode> nodes;
+  for (const ModulePlan& module : modules_) {
+    nodes.push_back({module.config->name, module.config->num_stages()});
+  }
+  std::vector<ModuleEdge> links;
+  for (std::size_t e = 0; e < config_.edges.size(); ++e) {
+    const EdgeConfig& edge = config_.edges[e];
+    const Placement placement = PlacementOfEdge(config_, edge);
+    if (placement == Placement::kInline) continue;
+    EdgePlan plan{
+        edge.from + ">" + edge.to, static_cast<int>(e), index_of(edge.from),
+        index_of(edge.to),         placement,           EdgeCarriesGradient(config_, edge)};
+    auto& source = modules_[static_cast<std::size_t>(plan.from)];
+    const auto& destination = modules_[static_cast<std::size_t>(plan.to)];
+    if (placement == Placement::kColocated) source.colocated_encoder = true;
+    if (samples_per_microbatch_ < destination.grid.layout().dp) {
+      throw LayoutError("edge " + plan.name + ": a microbatch has " +
+                        std::to_string(samples_per_microbatch_) + " samples, too few for dp = " +
+                        std::to_string(destination.grid.layout().dp) + " of " + edge.to);
+    }
+    links.push_back({plan.from, plan.to, edge.credits});
+    edges_.push_back(std::move(plan));
+  }
+  graph_ = StageGraph(std::move(nodes), std::move(links));
+}
+
+void JobPlan::AddStages() {
+  for (std::size_t i = 0; i < graph_.stages().size(); ++i) {
+    const StageNode& node = graph_.stages()[i];
+    const ModulePlan& module = modules_[static_cast<std::size_t>(node.module)];
+    const std::string& name = module.config->name;
+    StagePlan plan;
+    plan.stage = static_cast<int>(i);
+    plan.module = node.module;
+    plan.pp = node.pp;
+    plan.limit = module.colocated_encoder ? 1 : graph_.InFlightLimit(plan.stage);
+    plan.trains = StageTrains(config_, name, node.pp);
+    plan.runs_backward = RunsBackward(config_, name, node.pp);
+    plan.reads_data = module.config->model->ReadsData(
+        node.pp == 0, node.pp + 1 == module.config->num_stages(), graph_.IsSource(plan.stage));
+    for (const int in : node.in) {
+      const StageLink& link = graph_.links()[static_cast<std::size_t>(in)];
+      if (link.edge < 0) {
+        plan.in_carries_gradient.push_back(HopCarriesGradient(config_, name, node.pp - 1));
+        plan.in_source.push_back(name);
+      } else {
+        const EdgePlan& edge = edges_[static_cast<std::size_t>(link.edge)];
+        plan.in_carries_gradient.push_back(edge.carries_gradient);
+        plan.in_source.push_back(modules_[static_cast<std::size_t>(edge.from)].config->name);
+      }
+    }
+    stages_.push_back(std::move(plan));
+  }
+}
+
+void JobPlan::AddUpdates() {
+  for (const StagePlan& stage : stages_) {
+    if (!stage.trains) continue;
+    const ModuleConfig& module = *modules_[static_cast<std::size_t>(stage.module)].config;
+    const bool tied = module.head_tied_across_stages() && !module.frozen;
+    const int first = graph_.StageIndex(stage.module, 0);
+    if (tied && stage.pp == module.num_stages() - 1) {
+      for (UpdatePlan& update : updates_) {
+        if (update.stages.front() == first) update.stages.push_back(stage.stage);
+      }
+    } else {
+      updates_.push_back({{stage.stage}});
+    }
+  }
+}
+
+void JobPlan::JoinLockSteps() {
+  Sets sets;
+  for (const StagePlan& stage : stages_) {
+    const auto& grid = modules_[static_cast<std::size_t>(stage.module)].grid;
+    sets.Join(RanksOfStage(grid, stage.pp));
+  }
+  for (const ModulePlan& module : modules_) {
+    if (!module.config->head_tied_across_stages()) continue;
+    auto ranks = RanksOfStage(module.grid, 0);
+    const auto last = RanksOfStage(module.grid, module.config->num_stages() - 1);
+    ranks.insert(ranks.end(), last.begin(), last.end());
+    sets.Join(ranks);
+  }
+  for (const EdgePlan& edge : edges_) {
+    if (edge.placement != Placement::kColocated) continue;
+    sets.Join(modules_[static_cast<std::size_t>(edge.to)].grid.ranks());
+  }
+  lock_step_ = sets.Numbers();
+}
+
+bool JobPlan::HasRanksAlone(int stage, int dp) const {
+  return std::ranges::all_of(RanksOf(stage, dp),
+                             [this](int rank) { return ShardsOn(rank).size() == 1; });
+}
+
+std::map<int, ShardAddress> JobPlan::ShardsOn(int rank) const {
+  std::map<int, ShardAddress> shards;
+  for (std::size_t m = 0; m < modules_.size(); ++m) {
+    const Grid& grid = modules_[m].grid;
+    if (!grid.Contains(rank)) continue;
+    const Coordinates at = grid.CoordinatesOf(rank);
+    for (int stage = at.pp; stage < modules_[m].config->num_stages(); stage += grid.layout().pp) {
+      shards[graph_.StageIndex(static_cast<int>(m), stage)] = {
+          modules_[m].config->name, stage, at.dp, at.tp, at.cp, rank};
+    }
+  }
+  return shards;
+}
+
+const Grid& JobPlan::GridOfStage(int stage) const {
+  return ModuleOf(stages_[static_cast<std::size_t>(stage)].module).grid;
+}
+
+std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
+  const Grid& grid = GridOfStage(stage);
+  return grid.StageRanks(stages_[static_cast<std::size_t>(stage)].pp % grid.layout().pp, dp);
+}
+
+std::vector<std::pair<int, int>> JobPlan::OffloadsOf(int module) const {
+  std::vector<std::pair<int, int>> shards;
+  if (OffloadOf(config_, *ModuleOf(module).config) == Offload::kNone) return shards;
+  for (const StagePlan& stage : stages_) {
+    if (stage.module != module) continue;
+    for (const int rank : RanksOfStage(GridOfStage(stage.stage), stage.pp)) {
+      shards.emplace_back(rank, stage.stage);
+    }
+  }
+  return shards;
+}
+
+std::int64_t JobPlan::RestoreAheadOf(const EdgePlan& edge) const {
+  const std::int64_t half = ModuleOf(edge.to).config->num_stages() / 2;
+  return ModuleOf(edge.from).config->offload_ahead.value_or(half);
+}
+
+ActorId JobPlan::ActorAt(int link, EdgeEnd end, int dp) const {
+  const StageLink& l = graph_.links()[static_cast<std::size_t>(link)];
+  if (l.edge < 0) return StageActor(end == EdgeEnd::kSource ? l.to : l.from, dp);
+  const EdgePlan& edge = edges_[static_cast<std::size_t>(l.edge)];
+  if (edge.placement == Placement::kColocated) {
+    return {.kind = ActorKind::kPhase, .link = link, .of = edge.name};
+  }
+  return {.kind = ActorKind::kLeader, .end = end, .replica = dp, .link = link, .of = edge.name};
+}
+
+int JobPlan::PlaceOf(int link) const {
+  const int to = graph_.links()[static_cast<std::size_t>(link)].to;
+  const auto& in = graph_.stages()[static_cast<std::size_t>(to)].in;
+  return static_cast<int>(std::find(in.begin(), in.end(), link) - in.begin());
+}
+
+std::string JobPlan::StageName(int stage, int dp) const {
+  return graph_.StageName(stage) + " dp" + std::to_string(dp);
+}
+
+int JobPlan::UpdateOf(int stage) const {
+  const auto found =
+      std::find_if(updates_.begin(), updates_.end(), [stage](const UpdatePlan& update) {
+        return std::count(update.stages.begin(), update.stages.end(), stage) > 0;
+      });
+  return found == updates_.end() ? -1 : static_cast<int>(found - updates_.begin());
+}
+
+ActorId JobPlan::StageActor(int stage, int dp) const {
+  return {.kind = ActorKind::kStage, .stage = stage, .replica = dp, .of = graph_.StageName(stage)};
+}
+
+ActorId JobPlan::UpdateActor(int update) const {
+  const int first = updates_[static_cast<std::size_t>(update)].stages.front();
+  return {.kind = ActorKind::kUpdate, .stage = first, .of = graph_.StageName(first)};
+}
+
+ActorId JobPlan::FeedActor(int module, int dp) const {
+  return {.kind = ActorKind::kFeed,
+          .stage = graph_.StageIndex(module, 0),
+          .replica = dp,
+          .of = ModuleOf(module).config->name};
+}
+
+ActorId JobPlan::LockStepActorOf(int stage, int dp) const {
+  return LockStepActor(lock_step_.at(RanksOf(stage, dp).front()));
+}
+
+ActorId JobPlan::PassLockStepActor(int stage, int dp) const {
+  ActorId id = StageActor(stage, dp);
+  id.kind = ActorKind::kLockStep;
+  return id;
+}
+
+}  // namespace troupe

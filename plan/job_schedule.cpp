@@ -1,0 +1,212 @@
+// Sets the rule of every stage of a job.
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "plan/job_plan.hpp"
+#include "schedule/action_table.hpp"
+#include "schedule/csv_orders.hpp"
+#include "schedule/simulate.hpp"
+
+namespace troupe {
+namespace {
+
+/// Returns `order` without the passes that do not run: those of a stage without a backward, which
+/// uses 1f1b, and weight passes of a stage without trainable weights.
+DeviceOrder WithoutWhatIsNotRun(const DeviceOrder& order, const std::vector<StagePlan>& stages) {
+  DeviceOrder kept;
+  for (const StagePass& at : order) {
+    const StagePlan& stage = stages[static_cast<std::size_t>(at.stage)];
+    if (!stage.runs_backward) continue;
+    if (at.pass.kind == PassKind::kWeight && !stage.trains) continue;
+    kept.push_back(at);
+  }
+  return kept;
+}
+
+/// Describes the blocked stages that have an order. The others only wait for them.
+std::string ScheduleText(const StageGraph& graph, const Schedule& schedule,
+                         const std::vector<BlockedStage>& blocked) {
+  std::string text;
+  for (const BlockedStage& stage : blocked) {
+    const StageRule& rule = schedule.rules[static_cast<std::size_t>(stage.stage)];
+    if (rule.kind != RuleKind::kOrdered) continue;
+    text += (text.empty() ? "" : "; ") + graph.StageName(stage.stage) + " cannot run " +
+            ToString(stage.next) + ", missing " + stage.lacks;
+  }
+  return text;
+}
+
+/// Throws if the file names stages of modules other than `sink`.
+void RefuseOtherModules(const ScheduleConfig& schedule, const std::string& sink) {
+  std::string others;
+  for (const std::string& name : ParseActionTable(schedule.file_text).NamedModules()) {
+    if (name != sink) others += (others.empty() ? "" : ", ") + name;
+  }
+  if (others.empty()) return;
+  throw LayoutError(
+      schedule.file + ": expected rows of " + sink +
+      " only, which feeds no other module, got rows of " + others +
+      ", too: those follow 1f1b whatever a file says; leave their rows out and number "
+      "the stages of " +
+      sink + " from 0");
+}
+
+}  // namespace
+
+std::vector<DeviceOrder> JobPlan::OrdersOfSink(int sink) const {
+  const ScheduleConfig& schedule = config_.schedule;
+  const ModuleConfig& module = *modules_[static_cast<std::size_t>(sink)].config;
+  std::vector<DeviceOrder> orders;
+  if (schedule.kind == ScheduleKind::kInterleaved) {
+    if (schedule.microbatches % module.layout.pp != 0) {
+      throw LayoutError(
+          "schedule: interleaved expects a multiple of pp = " + std::to_string(module.layout.pp) +
+          " microbatches, got " + std::to_string(schedule.microbatches));
+    }
+    orders = InterleavedOrders(module.layout.pp, module.chunks, schedule.microbatches);
+  } else {
+    try {
+      RefuseOtherModules(schedule, module.name);
+      orders = ParseCsvOrders(schedule.file_text);
+    } catch (const std::invalid_argument& error) {
+      throw LayoutError(schedule.file + ": " + error.what());
+    }
+    if (static_cast<int>(orders.size()) != module.layout.pp) {
+      throw LayoutError(schedule.file + ": expected a row for each of the " +
+                        std::to_string(module.layout.pp) + " pipeline ranks of " + module.name +
+                        ", got " + std::to_string(orders.size()));
+    }
+    const std::string why = WhyNoOrders(orders, module.num_stages(), schedule.microbatches);
+    if (!why.empty()) throw LayoutError(schedule.file + ": " + why);
+  }
+  const int first = graph_.StageIndex(sink, 0);
+  for (DeviceOrder& order : orders) {
+    for (StagePass& at : order) at.stage += first;
+    order = WithoutWhatIsNotRun(order, stages_);
+  }
+  return orders;
+}
+
+/// Returns, by stage, the microbatches that can be on their way to it before their gradients
+/// return. Returns 0 if windows alternate with the backwards of the window before.
+std::vector<std::int64_t> JobPlan::RoomBefore() const {
+  const ScheduleConfig& schedule = config_.schedule;
+  std::vector<std::int64_t> room(stages_.size(), std::numeric_limits<std::int64_t>::max());
+  for (const int stage : graph_.TopologicalOrder()) {
+    std::int64_t& mine = room[static_cast<std::size_t>(stage)];
+    for (const int in : graph_.stages()[static_cast<std::size_t>(stage)].in) {
+      const auto before =
+          static_cast<std::size_t>(graph_.links()[static_cast<std::size_t>(in)].from);
+      mine = std::min(mine, room[before]);
+      const ModulePlan& module = modules_[static_cast<std::size_t>(stages_[before].module)];
+      if (!module.colocated_encoder) {  // the limit already includes the credits of its edges
+        if (stages_[before].runs_backward) mine = std::min(mine, stages_[before].limit);
+      } else if (module.units.In(schedule.microbatches).count > 1) {
+        mine = 0;
+      }
+    }
+  }
+  return room;
+}
+
+void JobPlan::AddSchedule() {
+  const ScheduleKind kind = config_.schedule.kind;
+  const bool ordered = kind == ScheduleKind::kInterleaved || kind == ScheduleKind::kCsv;
+  const std::vector<std::int64_t> room = RoomBefore();
+  for (std::size_t m = 0; m < modules_.size(); ++m) {
+    std::vector<std::int64_t> limits;
+    for (const StagePlan& stage : stages_) {
+      if (stage.module == static_cast<int>(m)) limits.push_back(stage.limit);
+    }
+    const auto zb_h1 = ZbH1Rules(limits);
+    for (StagePlan& stage : stages_) {
+      if (stage.module != static_cast<int>(m)) continue;
+      stage.rule = {.limit = stage.limit};
+      if (!stage.runs_backward || modules_[m].colocated_encoder) continue;
+      if (kind == ScheduleKind::kGpipe) stage.rule.kind = RuleKind::kGpipe;
+      if (kind != ScheduleKind::kZbH1 || !stage.trains) continue;
+      stage.rule = zb_h1[static_cast<std::size_t>(stage.pp)];
+      stage.rule.forwards_may_lack_room =
+          room[static_cast<std::size_t>(stage.stage)] < stage.rule.limit;
+    }
+  }
+  int device = 0;
+  std::vector<int> first_devices;
+  for (const ModulePlan& module : modules_) {
+    first_devices.push_back(device);
+    device += module.grid.layout().pp;
+  }
+  for (const StagePlan& stage : stages_) {
+    const auto m = static_cast<std::size_t>(stage.module);
+    schedule_.devices.push_back(first_devices[m] + stage.pp % modules_[m].grid.layout().pp);
+    schedule_.runs_backward.push_back(stage.runs_backward);
+  }
+  if (ordered) OrderSink(first_devices);
+  for (const StagePlan& stage : stages_) schedule_.rules.push_back(stage.rule);
+  CountKept();
+}
+
+/// Sets the orders of the sink's stages and of their devices.
+void JobPlan::OrderSink(const std::vector<int>& first_devices) {
+  const std::string& name = config_.Sink().name;
+  const auto sink = std::ranges::find_if(
+      modules_, [&](const ModulePlan& module) { return module.config->name == name; });
+  const auto index = static_cast<std::size_t>(sink - modules_.begin());
+  const auto orders = OrdersOfSink(static_cast<int>(index));
+  for (std::size_t pp = 0; pp < orders.size(); ++pp) {
+    const auto device = static_cast<std::size_t>(first_devices[index]) + pp;
+    if (schedule_.orders.size() <= device) schedule_.orders.resize(device + 1);
+    schedule_.orders[device] = orders[pp];
+    for (StagePlan& stage : stages_) {
+      if (schedule_.devices[static_cast<std::size_t>(stage.stage)] != static_cast<int>(device) ||
+          !stage.runs_backward) {
+        continue;
+      }
+      const std::int64_t limit = stage.rule.limit;
+      stage.rule = OrderedRule(orders[pp], stage.stage);
+      stage.rule.limit = limit;
+    }
+  }
+}
+
+/// Counts the units that every stage keeps. Throws if the orders deadlock.
+void JobPlan::CountKept() {
+  const std::int64_t microbatches = config_.schedule.microbatches;
+  for (StagePlan& stage : stages_) {
+    stage.kept = stage.rule.splits_backward ? stage.rule.weight_limit : stage.rule.limit;
+    if (stage.rule.kind == RuleKind::kGpipe) stage.kept = microbatches;
+    stage.kept = std::min(stage.kept, microbatches);
+  }
+  if (schedule_.orders.empty()) return;
+  Schedule copy = schedule_;
+  for (const StagePlan& stage : stages_) {
+    // An encoder with one window emits all its rows before it takes a gradient.
+    if (!modules_[static_cast<std::size_t>(stage.module)].colocated_encoder) continue;
+    copy.rules[static_cast<std::size_t>(stage.stage)].kind = RuleKind::kGpipe;
+  }
+  const auto simulation = Simulate(graph_, copy, EqualDurations(2, 2, 2), microbatches);
+  if (!simulation.blocked.empty()) {
+    const ScheduleConfig& schedule = config_.schedule;
+    throw LayoutError((schedule.kind == ScheduleKind::kCsv
+                           ? schedule.file
+                           : "schedule " + ToString(schedule.kind)) +
+                      ": deadlock: " + ScheduleText(graph_, copy, simulation.blocked));
+  }
+  for (StagePlan& stage : stages_) {
+    if (stage.rule.kind == RuleKind::kOrdered) stage.kept = PeakInFlight(simulation, stage.stage);
+  }
+}
+
+const DeviceOrder* JobPlan::OrderOn(int rank) const {
+  for (const auto& [stage, shard] : ShardsOn(rank)) {
+    const auto device =
+        static_cast<std::size_t>(schedule_.devices[static_cast<std::size_t>(stage)]);
+    if (device < schedule_.orders.size() && !schedule_.orders[device].empty()) {
+      return &schedule_.orders[device];
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace troupe

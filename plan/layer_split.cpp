@@ -1,0 +1,71 @@
+#include "plan/layer_split.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+namespace troupe {
+namespace {
+
+std::vector<std::int64_t> StatedOrBalanced(const ModuleConfig& module) {
+  const auto split = module.model->split_layers();
+  const std::int64_t layers = split ? split->number : module.num_stages();
+  const auto& stated = module.layers_per_stage;
+  if (stated.empty()) {
+    const ExtraCosts extra = module.model->extra_costs();
+    return BalanceLayers(layers, module.num_stages(), extra.first, extra.last);
+  }
+  const std::int64_t sum = std::accumulate(stated.begin(), stated.end(), std::int64_t{0});
+  if (static_cast<int>(stated.size()) != module.num_stages() || sum != layers ||
+      (stated.size() > 1 && std::ranges::min(stated) < 1)) {
+    throw LayoutError(module.name + ".layers_per_stage: expected " +
+                      std::to_string(module.num_stages()) + " numbers of at least 1 with sum " +
+                      std::to_string(layers) + ", got " + std::to_string(stated.size()) +
+                      " with sum " + std::to_string(sum));
+  }
+  return stated;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> BalanceLayers(std::int64_t num_layers, int num_stages, double first_extra,
+                                        double last_extra) {
+  if (num_stages == 1) return {num_layers};
+  if (num_layers < num_stages) {
+    throw LayoutError("layers: expected at least one for each of " + std::to_string(num_stages) +
+                      " stages, got " + std::to_string(num_layers));
+  }
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(num_stages), 1);
+  std::vector<double> costs(sizes.size(), 1.0);
+  costs.front() += first_extra;
+  costs.back() += last_extra;
+  // Layers are alike, so giving each to the cheapest stage minimizes both the maximum and the sum
+  // of squares. Costs that differ only by rounding are equal, and then the later stage wins.
+  constexpr double kTolerance = 1e-9;
+  for (std::int64_t layer = num_stages; layer < num_layers; ++layer) {
+    std::size_t cheapest = sizes.size() - 1;
+    for (std::size_t stage = cheapest; stage-- > 0;) {
+      if (costs[stage] < costs[cheapest] - kTolerance) cheapest = stage;
+    }
+    ++sizes[cheapest];
+    costs[cheapest] += 1.0;
+  }
+  return sizes;
+}
+
+std::vector<Interval> SplitLayers(const ModuleConfig& module) {
+  std::vector<Interval> stages;
+  std::int64_t begin = 0;
+  for (const std::int64_t size : StatedOrBalanced(module)) {
+    stages.push_back({begin, begin + size});
+    begin += size;
+  }
+  return stages;
+}
+
+StagePlace PlaceOf(const ModuleConfig& module, int pp) {
+  return {SplitLayers(module).at(static_cast<std::size_t>(pp)), pp == 0,
+          pp + 1 == module.num_stages()};
+}
+
+}  // namespace troupe

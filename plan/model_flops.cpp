@@ -1,0 +1,72 @@
+#include "plan/model_flops.hpp"
+
+#include "plan/layer_split.hpp"
+#include "plan/parameters.hpp"
+#include "plan/stage_parts.hpp"
+
+namespace troupe {
+namespace {
+
+void CountProjector(const Config& config, const EdgeConfig& edge, const StepShape& shape,
+                    FlopCounter& count) {
+  const ModelConfig& from = *FindModule(config, edge.from).model;
+  const ModelConfig& to = *FindModule(config, edge.to).model;
+  const auto items = shape.items.find(edge.from);
+  const std::int64_t rows = items == shape.items.end() ? 0 : items->second * from.rows_per_item();
+  count.AddLinear(rows, edge.through->hidden, from.row_width(), /*first=*/true);
+  count.AddLinear(rows, to.row_width(), edge.through->hidden);
+}
+
+PassFlops FlopsOf(const Config& config, const StagePart& part, const StepShape& shape) {
+  FlopCounter count(part.trains, part.input_gradient);
+  if (part.edge) {
+    CountProjector(config, *part.edge, shape, count);
+  } else {
+    const ModuleConfig& module = *part.module;
+    module.model->CountFlops(PlaceOf(module, part.pp), shape, module.name, count);
+  }
+  return count.flops();
+}
+
+std::string NameOf(const StagePart& part) {
+  return part.edge ? ProjectorName(*part.edge) : part.module->name;
+}
+
+}  // namespace
+
+PassFlops StageFlops(const Config& config, const std::string& module, int pp,
+                     const StepShape& shape) {
+  PassFlops flops;
+  if (!FindModule(config, module).model->computes()) return flops;
+  for (const StagePart& part : StageParts(config, module, pp)) {
+    flops += FlopsOf(config, part, shape);
+  }
+  return flops;
+}
+
+std::vector<PartFlops> StepFlops(const Config& config, const StepShape& shape) {
+  std::map<std::string, PassFlops> by_name;
+  for (const ModuleConfig& module : config.modules) {
+    if (!module.model->computes() || module.inline_in) continue;
+    for (int pp = 0; pp < module.num_stages(); ++pp) {
+      for (const StagePart& part : StageParts(config, module.name, pp)) {
+        by_name[NameOf(part)] += FlopsOf(config, part, shape);
+      }
+    }
+  }
+  std::vector<PartFlops> parts;
+  const auto add = [&](const std::string& name) {
+    if (by_name.contains(name)) parts.push_back({name, by_name.at(name)});
+  };
+  for (const ModuleConfig& module : config.modules) add(module.name);
+  for (const EdgeConfig& edge : config.edges) add(ProjectorName(edge));
+  return parts;
+}
+
+double TotalFlops(const std::vector<PartFlops>& parts) {
+  double total = 0.0;
+  for (const PartFlops& part : parts) total += part.flops.total();
+  return total;
+}
+
+}  // namespace troupe

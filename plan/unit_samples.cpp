@@ -1,0 +1,65 @@
+#include "plan/unit_samples.hpp"
+
+#include <algorithm>
+
+#include "layout/colocated_shares.hpp"
+
+namespace troupe {
+
+const EdgeConfig* ColocatedEdge(const Config& config, const ModuleConfig& module) {
+  for (const EdgeConfig& edge : config.edges) {
+    if (edge.from != module.name) continue;
+    if (PlacementOfEdge(config, edge) == Placement::kColocated) return &edge;
+  }
+  return nullptr;
+}
+
+Offload OffloadOf(const Config& config, const ModuleConfig& module) {
+  return ColocatedEdge(config, module) == nullptr ? Offload::kNone : module.offload;
+}
+
+UnitLength::UnitLength(const Config& config, const ModuleConfig& module)
+    : window_(ColocatedEdge(config, module) == nullptr ? 1 : config.schedule.window) {}
+
+Units UnitLength::In(std::int64_t microbatches) const {
+  if (microbatches == 0) return {};
+  const std::int64_t each = window_ == 0 ? microbatches : std::min(window_, microbatches);
+  return {(microbatches + each - 1) / each, each};
+}
+
+std::int64_t NumUnits(const Config& config, const ModuleConfig& module, std::int64_t microbatches) {
+  return UnitLength(config, module).In(microbatches).count;
+}
+
+UnitSamples SamplesOfUnit(const Config& config, const ModuleConfig& module, int dp,
+                          std::int64_t microbatches, std::int64_t unit) {
+  const std::int64_t samples = config.samples_per_microbatch();
+  const EdgeConfig* colocated = ColocatedEdge(config, module);
+  if (colocated == nullptr) return {unit, {PartOf(samples, module.layout.dp, dp)}};
+  const std::int64_t window = UnitLength(config, module).In(microbatches).microbatches_each;
+  const std::int64_t first = unit * window;
+  const Grid language = GridOf(config, *config.Find(colocated->to));
+  const Assignment held = ColocatedShares(GridOf(config, module), language)
+                              .Window(samples, first, std::min(window, microbatches - first));
+  return {first, held[static_cast<std::size_t>(dp)]};
+}
+
+std::int64_t MostSamplesOfUnit(const Config& config, const ModuleConfig& module,
+                               std::int64_t microbatches) {
+  const std::int64_t samples = config.samples_per_microbatch();
+  const int replicas = module.layout.dp;
+  const EdgeConfig* colocated = ColocatedEdge(config, module);
+  if (colocated == nullptr) return PartOf(samples, replicas, replicas - 1).size();
+  const Grid language = GridOf(config, *config.Find(colocated->to));
+  const ColocatedShares shares(GridOf(config, module), language);
+  const auto [units, window] = UnitLength(config, module).In(microbatches);
+  // Modulo the period, later windows begin where one of these does, and none is longer.
+  std::int64_t most = 0;
+  for (std::int64_t unit = 0; unit < std::min(units, shares.period()); ++unit) {
+    const std::int64_t length = std::min(window, microbatches - unit * window);
+    most = std::max(most, std::ranges::max(shares.Counts(samples, unit * window, length)));
+  }
+  return most;
+}
+
+}  // namespace troupe

@@ -1,0 +1,368 @@
+// The director alone: the test plays the actors that it directs, the data and the observer.
+#include "actors/director_actor.hpp"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include <catch2/catch.hpp>
+
+#include "tests/actors/probes.hpp"
+
+namespace troupe {
+namespace {
+
+/// Round r has 4 * (r + 1) valid tokens.
+class CountingSource : public InputSource {
+ public:
+  std::shared_ptr<const Inputs> Load(const std::string&, int, const Round&, std::int64_t) override {
+    throw std::logic_error("a director loads nothing");
+  }
+  std::int64_t CountValidTokens(const Round& round) override { return 4 * (round.number + 1); }
+};
+
+/// Keeps what it is shown. With an `error`, throws it at the end of a round.
+class Observer : public JobObserver {
+ public:
+  void OnRound(const RoundResult& result) override {
+    if (!error.empty()) throw std::runtime_error(error);
+    rounds.push_back(result);
+  }
+  void OnGradients(const Round&, const std::vector<TensorPiece>& pieces) override {
+    for (const TensorPiece& piece : pieces) shown.push_back("gradient of " + piece.name);
+  }
+  void OnFinished(const std::vector<TensorPiece>& pieces) override {
+    for (const TensorPiece& piece : pieces) shown.push_back("final " + piece.name);
+  }
+  std::vector<RoundResult> rounds;
+  std::vector<std::string> shown;
+  std::string error;
+};
+
+/// Stages vision.s0, language.s0 of two replicas, and audio.s0; the last three are sinks. Updates
+/// of the three modules, a feed, a phase, and two lock steps with two shards and one.
+class DirectorFixture : public ActorFixture {
+ public:
+  DirectorFixture() {
+    const auto add_stage = [this](const std::string& of, int replica, const std::string& sink) {
+      stages.push_back(&AddProbe("stage " + std::to_string(stages.size())));
+      config.stages.push_back(stages.back()->As<Stage>());
+      config.names[stages.back()->actor().address()] = {
+          .kind = ActorKind::kStage, .replica = replica, .of = of};
+      config.sinks.push_back(sink);
+    };
+    add_stage("vision.s0", 0, "");
+    add_stage("language.s0", 0, "language");
+    add_stage("language.s0", 1, "language");
+    add_stage("audio.s0", 0, "audio");
+    for (int u = 0; u < 3; ++u) {
+      updates.push_back(&AddProbe("update " + std::to_string(u)));
+      config.updates.push_back(updates.back()->As<Update>());
+      config.names[updates.back()->actor().address()] = {.kind = ActorKind::kUpdate, .of = "m"};
+    }
+    config.feeds = {feed.As<Feed>()};
+    config.phases = {phase.As<Phase>()};
+    config.shards = {{devices.As<LockStep>(), {{{3, {0}}, {5, {1}}}}},
+                     {more_devices.As<LockStep>(), {{{8, {3}}}}}};
+    config.optimizer.clip_norm = 2.5;
+    config.steps = 100;
+    config.source = std::make_shared<CountingSource>();
+    config.observer = observer;
+    config.tensors = std::make_shared<TensorStore>(abort);
+    config.abort = abort;
+  }
+
+  /// Starts a job of `rounds` rounds; those of `evaluations` train nothing.
+  void Start(std::int64_t rounds, const std::vector<std::int64_t>& evaluations = {}) {
+    config.rounds = [=](std::int64_t number) -> std::optional<Round> {
+      if (number >= rounds) return std::nullopt;
+      const auto before = std::ranges::count_if(evaluations, [=](auto r) { return r < number; });
+      const bool train = std::ranges::count(evaluations, number) == 0;
+      return Round{number, train, number - before, 2, 1.0};
+    };
+    director = Spawn(RunDirector, config);
+    done = Ask<JobDone>(director, RunJob{});
+  }
+  /// An evaluation only.
+  void StartEvaluations(std::int64_t rounds) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t r = 0; r < rounds; ++r) all.push_back(r);
+    Start(rounds, all);
+  }
+  void Report(std::size_t stage, StageReport report) { Give<RoundBegin>(*stages[stage], report); }
+  void ReportAll(std::int64_t round) {
+    for (std::size_t i = 0; i < stages.size(); ++i) Report(i, {round, 0, {}});
+  }
+  void GiveNorm(std::size_t update, std::int64_t round, double value) {
+    Give<UpdateRound>(*updates[update], SquaredNorm{round, value});
+  }
+  void GiveNorms(std::int64_t round) {
+    for (std::size_t u = 0; u < updates.size(); ++u) GiveNorm(u, round, 1.0);
+  }
+  void FinishUpdates(std::int64_t round) {
+    for (Probe* update : updates) Give<ApplyUpdate>(*update, UpdateDone{round, 0});
+  }
+  std::size_t RoundsBegun() const { return stages[0]->Count<RoundBegin>(); }
+
+  /// Both lock steps show a tensor of each shard.
+  void ShowTensors() {
+    Give<ToSet<Inspect>>(devices, FromSet<Inspected>{{{{Named("a")}}, {{Named("b")}}}});
+    Give<ToSet<Inspect>>(more_devices, FromSet<Inspected>{{{{Named("c")}}}});
+  }
+  static TensorPiece Named(const std::string& name) {
+    return {name, {1}, {0}, RowsOf({1.0}), true};
+  }
+
+  DirectorConfig config;
+  std::vector<Probe*> stages;
+  std::vector<Probe*> updates;
+  Probe& feed = AddProbe("feed");
+  Probe& phase = AddProbe("phase");
+  Probe& devices = AddProbe("devices");
+  Probe& more_devices = AddProbe("more devices");
+  std::shared_ptr<Observer> observer = std::make_shared<Observer>();
+  Director director;
+  std::shared_ptr<Answered<JobDone>> done;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(DirectorFixture, "a round begins at phases and feeds before it does at stages",
+                 "[actors][director]") {
+  config.rounds_ahead = 0;
+  Start(1);
+  CHECK(TakeLog() == ProbeLog{"phase: RoundBegin", "feed: RoundBegin", "update 0: UpdateRound",
+                              "update 1: UpdateRound", "update 2: UpdateRound",
+                              "stage 0: RoundBegin", "stage 1: RoundBegin", "stage 2: RoundBegin",
+                              "stage 3: RoundBegin"});
+  CHECK(phase.Oldest<RoundBegin>().round.loss_scale == 0.25);  // 4 valid tokens
+  CHECK(stages[3]->Oldest<RoundBegin>().round.loss_scale == 0.25);
+  CHECK(updates[2]->Oldest<UpdateRound>().place == 2);
+  CHECK(updates[2]->Oldest<UpdateRound>().step.step == 1);
+  CHECK(updates[2]->Oldest<UpdateRound>().wait);
+}
+
+TEST_CASE_METHOD(DirectorFixture, "rounds begin while fewer than rounds_ahead + 1 are open",
+                 "[actors][director]") {
+  config.rounds_ahead = 2;
+  StartEvaluations(5);
+  CHECK(RoundsBegun() == 3);
+  CHECK(updates[0]->Count<UpdateRound>() == 0);
+  for (std::size_t i : {3U, 1U, 0U}) Report(i, {0, 0, {}});
+  CHECK(RoundsBegun() == 3);  // stage 2 has not reported
+  Report(2, {0, 0, {}});
+  CHECK(RoundsBegun() == 4);
+  CHECK(stages[1]->Received<RoundBegin>()[3].round.number == 3);
+  CHECK(stages[1]->Received<RoundBegin>()[3].round.loss_scale == 1.0 / 16.0);
+  CHECK(observer->rounds.size() == 1);
+}
+
+TEST_CASE_METHOD(
+    DirectorFixture,
+    "the losses of a round are summed in the order of the stages, not of their reports",
+    "[actors][director]") {
+  StartEvaluations(1);
+  // 1.0 is lost if it is added to either of the large ones.
+  Report(3, {0, 4000, {1.0, 400, 40, 0, 0, 0}});
+  Report(2, {0, 3000, {-1e16, 300, 30, 0, 0, 0}});
+  Report(1, {0, 2000, {1e16, 200, 20, 0, 0, 0}});
+  Report(0, {0, 1000, {0.0, 0, 0, 0, 0, 0}});
+  REQUIRE(observer->rounds.size() == 1);
+  const RoundResult& result = observer->rounds[0];
+  CHECK(result.loss.loss == 1.0);
+  CHECK(result.loss.tokens == 900);
+  CHECK(result.busy_seconds == Approx(10000e-9));
+  REQUIRE(result.sinks.size() == 2);
+  CHECK(result.sinks[0].module == "language");
+  CHECK(result.sinks[0].sums.loss == 0.0);
+  CHECK(result.sinks[0].sums.tokens == 500);
+  CHECK(result.sinks[0].sums.correct == 50);
+  CHECK(result.sinks[1].module == "audio");
+  CHECK(result.sinks[1].mean() == 1.0 / 400);
+}
+
+TEST_CASE_METHOD(DirectorFixture,
+                 "the last update has the norms of the others at once, these when its own is here",
+                 "[actors][director]") {
+  config.rounds_ahead = 0;
+  Start(2);
+  GiveNorm(2, 0, 4.0);
+  CHECK(updates[1]->Count<ApplyUpdate>() == 0);
+  TakeLog();
+  GiveNorm(0, 0, 1.0);
+  CHECK(TakeLog() == ProbeLog{"update 1: ApplyUpdate"});
+  CHECK(updates[1]->Oldest<ApplyUpdate>().squared_norms == std::vector<double>{1.0, 0.0, 4.0});
+  CHECK(updates[1]->Oldest<ApplyUpdate>().clip_norm == 2.5);
+  GiveNorm(1, 0, 20.0);
+  CHECK(TakeLog() == ProbeLog{"update 0: ApplyUpdate", "update 2: ApplyUpdate"});
+  CHECK(updates[0]->Oldest<ApplyUpdate>().squared_norms == std::vector<double>{1.0, 20.0, 4.0});
+  ReportAll(0);
+  CHECK(observer->rounds.empty());  // no update is done
+  Give<ApplyUpdate>(*updates[2], UpdateDone{0, 3000});
+  Give<ApplyUpdate>(*updates[0], UpdateDone{0, 1000});
+  CHECK(observer->rounds.empty());
+  Give<ApplyUpdate>(*updates[1], UpdateDone{0, 2000});
+  REQUIRE(observer->rounds.size() == 1);
+  CHECK(observer->rounds[0].gradient_norm == 5.0);
+  CHECK(observer->rounds[0].clip_coefficient == Approx(0.5));
+  CHECK(observer->rounds[0].busy_seconds == Approx(6000e-9));
+  CHECK(RoundsBegun() == 2);
+}
+
+TEST_CASE_METHOD(DirectorFixture, "the job is done when the final parameters have been shown",
+                 "[actors][director]") {
+  StartEvaluations(1);
+  ReportAll(0);
+  CHECK(done->pending());
+  REQUIRE(devices.Count<ToSet<Inspect>>() == 1);
+  CHECK(devices.Oldest<ToSet<Inspect>>().parts[1].second.kind == TensorKind::kParameter);
+  ShowTensors();
+  CHECK(observer->shown == std::vector<std::string>{"final a", "final b", "final c"});
+  REQUIRE(done->answers.size() == 1);
+  CHECK(done->answers[0].failure.empty());
+}
+
+TEST_CASE_METHOD(DirectorFixture, "the first failure is the job's, whatever fails after it",
+                 "[actors][director]") {
+  config.rounds_ahead = 0;
+  Start(3);
+  Refuse<RoundBegin>(*stages[2], "language.s0 dp1: no memory");
+  REQUIRE(done->answers.size() == 1);
+  CHECK(done->answers[0].failure.text == "language.s0 dp1: no memory");
+  Refuse<RoundBegin>(*stages[1], "language.s0 dp0: aborted");
+  Refuse<UpdateRound>(*updates[0], "update: aborted");
+  Send(director, JobFailed{{"a process is lost", FailureKind::kLost}});
+  CHECK(abort->cause() == "language.s0 dp1: no memory");
+  CHECK(done->answers.size() == 1);
+  // Answers that are still on their way begin nothing.
+  Report(0, {0, 0, {}});
+  Report(3, {0, 0, {}});
+  CHECK(RoundsBegun() == 1);
+  CHECK(observer->rounds.empty());
+}
+
+TEST_CASE_METHOD(DirectorFixture, "a failure elsewhere ends the job with its cause",
+                 "[actors][director]") {
+  SECTION("while it runs") {
+    Start(1);
+    Send(director, JobFailed{{"node n1 is lost", FailureKind::kLost}});
+  }
+  SECTION("before it starts") {
+    abort->Raise({"node n1 is lost", FailureKind::kLost});
+    Start(1);
+    CHECK(RoundsBegun() == 0);
+  }
+  REQUIRE(done->answers.size() == 1);
+  CHECK(done->answers[0].failure == Failure("node n1 is lost", FailureKind::kLost));
+}
+
+TEST_CASE_METHOD(DirectorFixture, "a job that is to stop completes its open rounds, no others",
+                 "[actors][director]") {
+  config.rounds_ahead = 1;
+  StartEvaluations(9);
+  Send(director, StopSoon{});
+  ReportAll(0);
+  CHECK(done->pending());
+  ReportAll(1);
+  ShowTensors();
+  CHECK(RoundsBegun() == 2);
+  CHECK(observer->rounds.size() == 2);
+  REQUIRE(done->answers.size() == 1);
+  CHECK(done->answers[0].failure.empty());
+}
+
+TEST_CASE_METHOD(DirectorFixture, "a round that overtakes an older one names the lost message",
+                 "[actors][director]") {
+  StartEvaluations(2);
+  for (const std::size_t i : {0U, 1U, 3U}) Report(i, {0, 0, {}});
+  for (const std::size_t i : {0U, 1U, 3U}) Report(i, {1, 0, {}});
+  stages[2]->Drop<RoundBegin>();
+  Report(2, {1, 0, {}});
+  REQUIRE(done->answers.size() == 1);
+  CHECK(done->answers[0].failure.text ==
+        "director has no report of round 0 from stage language.s0 dp1, but all of round 1: a "
+        "message between them is lost");
+}
+
+TEST_CASE_METHOD(DirectorFixture, "an update that sums to no finite norm ends the job",
+                 "[actors][director]") {
+  Start(1);
+  GiveNorm(0, 0, 1.0);
+  GiveNorm(1, 0, std::numeric_limits<double>::infinity());
+  GiveNorm(2, 0, 1.0);
+  REQUIRE(done->answers.size() == 1);
+  CHECK_THAT(done->answers[0].failure.text, Catch::EndsWith(": the gradient norm is inf"));
+  CHECK(updates[0]->Count<ApplyUpdate>() == 0);  // nothing steps
+}
+
+TEST_CASE_METHOD(DirectorFixture, "an observer that throws ends the job with its words",
+                 "[actors][director]") {
+  observer->error = "metrics.csv: the disk is full";
+  StartEvaluations(3);
+  ReportAll(0);
+  REQUIRE(done->answers.size() == 1);
+  CHECK(done->answers[0].failure.text == "metrics.csv: the disk is full");
+}
+
+TEST_CASE_METHOD(DirectorFixture, "a checkpoint is written between its step and the next round",
+                 "[actors][director]") {
+  std::vector<std::string> complete;
+  config.checkpoints.every = 2;
+  config.checkpoints.folder = [](std::int64_t steps) { return "step " + std::to_string(steps); };
+  config.checkpoints.complete = [&](const std::string& folder, std::int64_t steps,
+                                    const std::vector<SavedShard>& shards) {
+    complete.push_back(folder + " of " + std::to_string(steps));
+    for (const SavedShard& shard : shards) {
+      complete.push_back(std::to_string(shard.rank) + "/" + std::to_string(shard.stage) + " " +
+                         shard.sha256);
+    }
+  };
+  Start(4);
+  for (const std::int64_t round : {0, 1}) {
+    GiveNorms(round);
+    FinishUpdates(round);
+    ReportAll(round);
+  }
+  CHECK(RoundsBegun() == 2);  // although one is done: nothing may begin after a due round
+  REQUIRE(devices.Count<ToSet<SaveShard>>() == 1);
+  const SaveShard save = devices.Oldest<ToSet<SaveShard>>().parts[1].second;
+  CHECK(save.stage == 1);
+  CHECK(save.folder == "step 2");
+  CHECK(save.step == 2);
+  CHECK(save.round == 2);
+  Give<ToSet<SaveShard>>(more_devices, FromSet<ShardStored>{{{"hash c"}}});
+  CHECK(complete.empty());
+  CHECK(RoundsBegun() == 2);
+  Give<ToSet<SaveShard>>(devices, FromSet<ShardStored>{{{"hash a"}, {"hash b"}}});
+  CHECK(complete ==
+        std::vector<std::string>{"step 2 of 2", "3/0 hash a", "5/1 hash b", "8/3 hash c"});
+  CHECK(RoundsBegun() == 4);
+}
+
+TEST_CASE_METHOD(DirectorFixture, "a resumed job begins when every shard has been loaded",
+                 "[actors][director]") {
+  config.checkpoints.resume = "step 2";
+  Start(1);
+  REQUIRE(more_devices.Count<ToSet<LoadShard>>() == 1);
+  CHECK(more_devices.Oldest<ToSet<LoadShard>>().parts[0].second.folder == "step 2");
+  Give<ToSet<LoadShard>>(devices, FromSet<ShardStored>{{{}, {}}});
+  CHECK(RoundsBegun() == 0);
+  Give<ToSet<LoadShard>>(more_devices, FromSet<ShardStored>{{{}}});
+  CHECK(RoundsBegun() == 1);
+}
+
+TEST_CASE_METHOD(DirectorFixture, "with inspect every gradient is shown before any update steps",
+                 "[actors][director]") {
+  config.inspect = true;
+  Start(3);
+  CHECK(RoundsBegun() == 1);  // one at a time
+  GiveNorms(0);
+  CHECK(updates[0]->Count<ApplyUpdate>() == 0);
+  CHECK(devices.Oldest<ToSet<Inspect>>().parts[0].second.kind == TensorKind::kGradient);
+  ShowTensors();
+  CHECK(observer->shown ==
+        std::vector<std::string>{"gradient of a", "gradient of b", "gradient of c"});
+  for (Probe* update : updates) CHECK(update->Count<ApplyUpdate>() == 1);
+}
+
+}  // namespace troupe

@@ -1,0 +1,418 @@
+// One stage alone: the test plays the stages around it, its feed, its devices and its update.
+#include "actors/stage_actor.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/actors/probes.hpp"
+
+namespace troupe {
+namespace {
+
+ActorId StageOf(const std::string& of, int stage) {
+  return {.kind = ActorKind::kStage, .stage = stage, .replica = 0, .of = of};
+}
+
+/// language.s1 on ranks 4 and 5, between language.s0 and language.s2, at most 2 units in flight.
+class StageFixture : public ActorFixture {
+ public:
+  StageFixture() {
+    config.stage = 1;
+    config.name = "language.s1 dp0";
+    config.ranks = {4, 5};
+    config.local = {true, true};
+    config.devices = devices.As<LockStep>();
+    config.rule.limit = config.rule_without_backward.limit = 2;
+    config.feed = {.kind = ActorKind::kFeed, .stage = 1, .replica = 0, .of = "language"};
+    config.in = {{"language", StageOf("language.s0", 0), true, {}}};
+    config.out = {{{next.As<Downstream>(), 6}, StageOf("language.s2", 2), {}}};
+    config.tensors = std::make_shared<TensorStore>(abort);
+    config.abort = abort;
+  }
+  /// It gets `num_links` incoming links.
+  void SetLinks(std::size_t num_links) {
+    config.in.resize(num_links, {"vision", StageOf("vision.s0", 0), true, {}});
+  }
+  void MakeSink() { config.out.clear(); }
+  void ReadData() { config.reads_data = true; }
+  void Open() { stage = Spawn(RunStage, config); }
+
+  auto Begin(std::int64_t number, std::int64_t microbatches, bool train = true) {
+    return Ask<StageReport>(stage, RoundBegin{Round{number, train, number, microbatches, 0.25}});
+  }
+  auto Activate(std::int64_t unit, int link = 0) {
+    const auto value = static_cast<double>(100 * unit + 10 * link);
+    return Ask<Gradient>(stage, Activation{unit, link, {RowsOf({value, value + 1})}, {}, {}});
+  }
+  auto GiveInput(std::int64_t unit, const std::shared_ptr<const Inputs>& data) {
+    return Ask<InputTaken>(stage, Input{unit, data, {"sample " + std::to_string(unit)}});
+  }
+
+  /// The devices finish their oldest forward; shard i outputs 1000 * (i + 1) + unit.
+  void FinishForward() {
+    const auto set = devices.Oldest<ToSet<RunForward>>();
+    FromSet<ForwardDone> done;
+    for (std::size_t i = 0; i < set.parts.size(); ++i) {
+      ForwardDone part{static_cast<std::int64_t>(i) + 1, {}};
+      const auto unit = static_cast<double>(set.parts[i].second.pass.unit);
+      const auto shard = 1000.0 * static_cast<double>(i + 1);
+      for (std::size_t l = 0; l < config.out.size(); ++l) {
+        part.result.outputs.push_back(RowsOf({shard + unit}));
+      }
+      part.result.loss = {0.5 + unit, 3, 2, 0, 0, 0};
+      done.parts.push_back(part);
+    }
+    Give<ToSet<RunForward>>(devices, done);
+  }
+  /// The same of a backward; the gradient of link l on shard i is -1000 * (i + 1) - 10 * l - unit.
+  void FinishBackward() {
+    const auto set = devices.Oldest<ToSet<RunBackward>>();
+    FromSet<BackwardDone> done;
+    for (std::size_t i = 0; i < set.parts.size(); ++i) {
+      BackwardDone part{10 * (static_cast<std::int64_t>(i) + 1), {}};
+      const auto unit = static_cast<double>(set.parts[i].second.pass.unit);
+      for (std::size_t l = 0; l < config.in.size(); ++l) {
+        const auto link = static_cast<double>(l);
+        part.result.gradients.push_back(
+            RowsOf({-1000.0 * static_cast<double>(i + 1) - 10 * link - unit}));
+      }
+      done.parts.push_back(part);
+    }
+    Give<ToSet<RunBackward>>(devices, done);
+  }
+  void GiveGradient(std::int64_t unit) {
+    Give<Activation>(next, Gradient{unit, {RowsOf({7.0 + static_cast<double>(unit)})}});
+  }
+  /// The commands since the last call: "F0 B0".
+  std::string Passes() {
+    std::string text;
+    for (const std::string& line : TakeLog()) {
+      const bool forward = line.starts_with("devices: RunForward ");
+      if (!forward && !line.starts_with("devices: RunBackward ")) continue;
+      text += (text.empty() ? "" : " ") + std::string(forward ? "F" : "B") +
+              line.substr(line.rfind(' ') + 1);
+    }
+    return text;
+  }
+
+  Probe& devices = AddProbe("devices");
+  Probe& next = AddProbe("next");
+  Probe& update = AddProbe("update");
+  StageConfig config;
+  Stage stage;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(StageFixture, "forwards run in the order of the microbatches, one at a time",
+                 "[actors][stage]") {
+  config.rule.limit = 4;
+  Open();
+  Begin(0, 3);
+  for (const std::int64_t unit : {0, 1, 2}) Activate(unit);
+  CHECK(Passes() == "F0");
+  FinishForward();
+  CHECK(Passes() == "F1");
+  FinishForward();
+  CHECK(Passes() == "F2");
+  // Every shard reads the rows that came, and hands its own on to the next stage.
+  const auto set = devices.Received<ToSet<RunForward>>().at(1);
+  REQUIRE(set.parts.size() == 2);
+  CHECK(set.parts[0].first == 4);
+  CHECK(set.parts[1].first == 5);
+  for (const auto& [rank, run] : set.parts) {
+    CHECK(run.stage == 1);
+    CHECK(run.pass.loss_scale == 0.25);
+    CHECK(ValuesOf(run.pass.inputs) == std::vector<std::vector<double>>{{100, 101}});
+  }
+  const auto sent = next.Received<Activation>();
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[1].unit == 1);
+  CHECK(sent[1].link == 6);
+  CHECK(ValuesOf(sent[1].shards) == std::vector<std::vector<double>>{{1001}, {2001}});
+}
+
+TEST_CASE_METHOD(StageFixture, "1f1b keeps no more units in flight than its limit",
+                 "[actors][stage]") {
+  Open();
+  Begin(0, 4);
+  for (const std::int64_t unit : {0, 1, 2, 3}) Activate(unit);
+  FinishForward();
+  FinishForward();
+  CHECK(Passes() == "F0 F1");  // two are in flight: the third waits for a backward
+  GiveGradient(0);
+  CHECK(Passes() == "B0");
+  FinishBackward();
+  CHECK(Passes() == "F2");
+  FinishForward();
+  CHECK(Passes().empty());
+  GiveGradient(1);
+  FinishBackward();
+  FinishForward();
+  CHECK(Passes() == "B1 F3");
+  GiveGradient(2);
+  FinishBackward();
+  GiveGradient(3);
+  FinishBackward();
+  CHECK(Passes() == "B2 B3");
+}
+
+TEST_CASE_METHOD(StageFixture, "the gradient of a microbatch is the answer to its activation",
+                 "[actors][stage]") {
+  SetLinks(2);
+  Open();
+  Begin(0, 2);
+  const auto first = Activate(0, 0);
+  const auto second = Activate(0, 1);
+  const auto later = Activate(1, 0);
+  FinishForward();
+  CHECK(first->pending());  // the forward alone is no gradient
+  GiveGradient(0);
+  CHECK(ValuesOf(devices.Oldest<ToSet<RunBackward>>().parts[1].second.pass.gradients) ==
+        std::vector<std::vector<double>>{{7}});
+  CHECK(first->pending());
+  FinishBackward();
+  REQUIRE(first->answers.size() == 1);
+  REQUIRE(second->answers.size() == 1);
+  CHECK(first->answers[0].unit == 0);
+  CHECK(ValuesOf(first->answers[0].shards) == std::vector<std::vector<double>>{{-1000}, {-2000}});
+  CHECK(ValuesOf(second->answers[0].shards) == std::vector<std::vector<double>>{{-1010}, {-2010}});
+  CHECK(later->pending());
+}
+
+TEST_CASE_METHOD(StageFixture, "a unit goes forward when all incoming links have brought it",
+                 "[actors][stage]") {
+  SetLinks(2);
+  ReadData();
+  Open();
+  Begin(0, 1);
+  Activate(0, 1);
+  const auto taken = GiveInput(0, std::make_shared<Inputs>());
+  CHECK(Passes().empty());
+  Activate(0, 0);
+  CHECK(Passes() == "F0");
+  const auto run = devices.Oldest<ToSet<RunForward>>().parts[0].second;
+  CHECK(ValuesOf(run.pass.inputs) == std::vector<std::vector<double>>{{0, 1}, {10, 11}});
+  CHECK(run.pass.data != nullptr);
+  CHECK(run.samples == std::vector<std::string>{"sample 0"});
+  CHECK(taken->pending());  // the feed may bring more when the forward has run
+  FinishForward();
+  CHECK(taken->answers.size() == 1);
+}
+
+TEST_CASE_METHOD(StageFixture, "tensors of another process count when their bytes are here",
+                 "[actors][stage]") {
+  FarTensors far(config.tensors);
+  Open();
+  Begin(0, 2);
+  const auto activate = [&](std::int64_t unit, double value) {
+    return Ask<Gradient>(stage, Activation{unit, 0, {far.Name({value})}, {}, {}});
+  };
+  activate(0, 30);
+  activate(1, 31);
+  CHECK(far.Open() ==
+        std::vector<std::string>{"language.s1 dp0: activation of microbatch 0 (step 1 mb 0)",
+                                 "language.s1 dp0: activation of microbatch 1 (step 1 mb 1)"});
+  far.Arrive(1);  // out of order
+  Deliver();
+  CHECK(Passes().empty());
+  far.Arrive();
+  Deliver();
+  CHECK(Passes() == "F0");
+  FinishForward();
+  FinishForward();
+  CHECK(ValuesOf(devices.Received<ToSet<RunForward>>()[1].parts[1].second.pass.inputs) ==
+        std::vector<std::vector<double>>{{31}});
+  Passes();
+  Give<Activation>(next, Gradient{0, {far.Name({-30})}});
+  CHECK(Passes().empty());
+  far.Arrive();
+  Deliver();
+  CHECK(Passes() == "B0");
+  CHECK(ValuesOf(devices.Oldest<ToSet<RunBackward>>().parts[0].second.pass.gradients) ==
+        std::vector<std::vector<double>>{{-30}});
+}
+
+TEST_CASE_METHOD(StageFixture, "a link that carries no gradient is answered after the forward",
+                 "[actors][stage]") {
+  SetLinks(2);
+  config.in[1].carries_gradient = false;
+  Open();
+  Begin(0, 1);
+  const auto trained = Activate(0, 0);
+  const auto frozen = Activate(0, 1);
+  CHECK(frozen->pending());
+  FinishForward();
+  REQUIRE(frozen->answers.size() == 1);
+  CHECK(frozen->answers[0].shards.empty());
+  CHECK(trained->pending());
+}
+
+TEST_CASE_METHOD(StageFixture,
+                 "an evaluation runs no backward and ends when the next stage has answered",
+                 "[actors][stage]") {
+  config.update = update.As<Update>();
+  Open();
+  const auto report = Begin(0, 1, false);
+  const auto asked = Activate(0);
+  CHECK_FALSE(devices.Oldest<ToSet<RunForward>>().parts[0].second.pass.train);
+  FinishForward();
+  CHECK(asked->answers.size() == 1);
+  CHECK(report->pending());
+  Give<Activation>(next, Gradient{0, {}});
+  CHECK(report->answers.size() == 1);
+  CHECK(Passes() == "F0");
+  CHECK(update.Count<BackwardsDone>() == 0);
+}
+
+TEST_CASE_METHOD(StageFixture, "a round is reported when the parameters have stepped",
+                 "[actors][stage]") {
+  MakeSink();
+  config.update = update.As<Update>();
+  ReadData();
+  Open();
+  const auto report = Begin(0, 2);
+  for (const std::int64_t unit : {0, 1}) {
+    Activate(unit);
+    auto data = std::make_shared<Inputs>();
+    data->num_tokens = 20 + unit;
+    GiveInput(unit, data);
+    FinishForward();
+    CHECK(update.Count<BackwardsDone>() == 0);
+    FinishBackward();
+  }
+  CHECK(Passes() == "F0 B0 F1 B1");
+  REQUIRE(update.Count<BackwardsDone>() == 1);
+  CHECK(update.Oldest<BackwardsDone>().round == 0);
+  CHECK(update.Oldest<BackwardsDone>().stage == 1);
+  CHECK(report->pending());
+  Give<BackwardsDone>(update, Updated{0});
+  REQUIRE(report->answers.size() == 1);
+  CHECK(report->answers[0].round == 0);
+  CHECK(report->answers[0].busy_ns == 2 * (1 + 2) + 2 * (10 + 20));
+  CHECK(report->answers[0].loss.loss == 0.5 + 1.5);  // of the first shard: all compute the same
+  CHECK(report->answers[0].loss.tokens == 6);
+  CHECK(report->answers[0].loss.correct == 4);
+  CHECK(report->answers[0].loss.sequence_tokens == 41);
+}
+
+TEST_CASE_METHOD(StageFixture, "microbatches of the next round wait for the end of this one",
+                 "[actors][stage]") {
+  MakeSink();
+  config.update = update.As<Update>();
+  Open();
+  Activate(0);
+  CHECK(Passes().empty());  // its round has not begun
+  const auto first = Begin(0, 1);
+  const auto second = Begin(1, 1);
+  Activate(1);
+  FinishForward();
+  FinishBackward();
+  CHECK(Passes() == "F0 B0");
+  Give<BackwardsDone>(update, Updated{0});
+  CHECK(Passes() == "F1");
+  CHECK(first->answers.size() == 1);
+  CHECK(second->pending());
+  CHECK(devices.Oldest<ToSet<RunForward>>().parts[0].second.round == 1);
+}
+
+TEST_CASE_METHOD(StageFixture, "a failed pass fails every request that waits for the stage",
+                 "[actors][stage]") {
+  SetLinks(2);
+  ReadData();
+  Open();
+  const auto report = Begin(0, 2);
+  const auto running = Activate(0, 0);
+  const auto other_link = Activate(0, 1);
+  const auto fed = GiveInput(0, std::make_shared<Inputs>());
+  const auto waiting = Activate(1, 0);
+  const auto fed_ahead = GiveInput(1, std::make_shared<Inputs>());
+  Refuse<ToSet<RunForward>>(devices, "rank 5: no memory");
+  const std::vector<std::string> expected = {"rank 5: no memory"};
+  CHECK(report->errors == expected);
+  for (const auto& asked : {running, other_link, waiting}) CHECK(asked->errors == expected);
+  CHECK(fed->errors == expected);
+  CHECK(fed_ahead->errors == expected);
+  CHECK(abort->cause() == "rank 5: no memory");
+  // So does whatever comes later, and nothing is run for it.
+  CHECK(Activate(1, 1)->errors == expected);
+  CHECK(Begin(1, 2)->errors == expected);
+  CHECK(Passes() == "F0");
+}
+
+TEST_CASE_METHOD(StageFixture, "a failed backward fails the activations that were forwarded",
+                 "[actors][stage]") {
+  Open();
+  const auto report = Begin(0, 2);
+  const auto first = Activate(0);
+  const auto second = Activate(1);
+  FinishForward();
+  FinishForward();
+  GiveGradient(0);
+  Refuse<ToSet<RunBackward>>(devices, "rank 4: broken");
+  const std::vector<std::string> expected = {"rank 4: broken"};
+  CHECK(first->errors == expected);
+  CHECK(second->errors == expected);
+  CHECK(report->errors == expected);
+  GiveGradient(1);  // comes too late
+  CHECK(Passes() == "F0 F1 B0");
+}
+
+TEST_CASE_METHOD(StageFixture, "an activation of another round is refused by name",
+                 "[actors][stage]") {
+  Open();
+  Begin(0, 2);
+  const auto good = Activate(0);
+  const auto wrong = Activate(2);  // the first of the next round
+  const std::string expected =
+      "language.s1 dp0: expected the activation of microbatch 1 from stage language.s0 dp0 "
+      "(step 1 mb 1), got 2";
+  CHECK(wrong->errors == std::vector<std::string>{expected});
+  CHECK(good->errors == std::vector<std::string>{expected});
+  CHECK(abort->cause() == expected);
+}
+
+TEST_CASE_METHOD(StageFixture, "gradients, inputs and rounds out of turn are refused by name",
+                 "[actors][stage]") {
+  SECTION("a gradient") {
+    Open();
+    Begin(0, 2);
+    Activate(0);
+    FinishForward();
+    GiveGradient(1);
+    CHECK(abort->cause() ==
+          "language.s1 dp0: expected the gradient of microbatch 0 from stage language.s2 dp0 "
+          "(step 1 mb 0), got 1");
+  }
+  SECTION("an input") {
+    ReadData();
+    Open();
+    Begin(0, 2);
+    CHECK(GiveInput(1, std::make_shared<Inputs>())->errors ==
+          std::vector<std::string>{"language.s1 dp0: expected the input of microbatch 0 from feed "
+                                   "of language dp0 (step 1 mb 0), got 1"});
+  }
+  SECTION("a round") {
+    Open();
+    Begin(0, 1);
+    CHECK(Begin(2, 1)->errors ==
+          std::vector<std::string>{"language.s1 dp0: expected round 1 from director, got 2"});
+  }
+}
+
+TEST_CASE_METHOD(StageFixture, "rows other than those that the stage's data names are refused",
+                 "[actors][stage]") {
+  ReadData();
+  Open();
+  Begin(0, 1);
+  auto data = std::make_shared<Inputs>();
+  data->expected["language"] = {{0, 1}, {2, 3}};
+  GiveInput(0, data);
+  auto rows = std::make_shared<RowTable>(RowTable{{0, 1}, {3, 2}});
+  const auto asked = Ask<Gradient>(stage, Activation{0, 0, {RowsOf({1, 2, 3, 4, 5})}, rows, {}});
+  CHECK(asked->errors ==
+        std::vector<std::string>{"language.s1 dp0: edge from language, step 1 mb 0: expected 2 "
+                                 "rows of sample 0, got 3 rows of sample 0"});
+  CHECK(Passes().empty());
+}
+
+}  // namespace troupe

@@ -1,0 +1,207 @@
+// One update alone: the test plays the director, the stage replicas and the devices.
+#include "actors/update_actor.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include "tests/actors/probes.hpp"
+
+namespace troupe {
+namespace {
+
+/// Two replicas of language.s0 (stage 2) on ranks 4, 5 and of the tied language.s3 (stage 5) on
+/// ranks 8, 9.
+class UpdateFixture : public ActorFixture {
+ public:
+  UpdateFixture() {
+    UpdateConfig config;
+    config.name = "update of language.s0";
+    config.shards = {{4, 2}, {5, 2}, {8, 5}, {9, 5}};
+    for (const int at : {2, 5}) {
+      for (const int dp : {0, 1}) {
+        config.replicas.push_back({.kind = ActorKind::kStage, .stage = at, .replica = dp});
+      }
+    }
+    config.devices = devices.As<LockStep>();
+    config.abort = abort;
+    update = Spawn(RunUpdate, std::move(config));
+  }
+
+  auto Begin(std::int64_t round, bool wait) {
+    UpdateRound begin;
+    begin.round = round;
+    begin.step = {round + 1, 1.0, 0.5};
+    begin.wait = wait;
+    begin.place = 1;
+    return Ask<SquaredNorm>(update, begin);
+  }
+  auto Done(std::int64_t round, int stage, int dp) {
+    return Ask<Updated>(update, BackwardsDone{round, stage, dp});
+  }
+  std::vector<std::shared_ptr<Answered<Updated>>> AllDone(std::int64_t round) {
+    return {Done(round, 2, 0), Done(round, 2, 1), Done(round, 5, 0), Done(round, 5, 1)};
+  }
+  /// The squared norms of the others: 7 and 11, of three updates, of which this is the second.
+  auto Apply(std::int64_t round, double clip_norm) {
+    return Ask<UpdateDone>(update, ApplyUpdate{round, {7.0, 0.0, 11.0}, clip_norm});
+  }
+  /// Squared norms of the shards: 1, 2, 4, 8 times `scale`.
+  void FinishReduction(double scale = 1.0) {
+    FromSet<GradientsReduced> done;
+    for (const double norm : {1.0, 2.0, 4.0, 8.0}) done.parts.push_back({100, {norm * scale, {}}});
+    Give<ToSet<ReduceGradients>>(devices, done);
+  }
+  void FinishStep() {
+    Give<ToSet<UpdateParameters>>(devices, FromSet<ParametersUpdated>{{{1}, {2}, {3}, {4}}});
+  }
+
+  Probe& devices = AddProbe("devices");
+  Update update;
+};
+
+const ProbeLog kReduce = {"devices: ReduceGradients"};
+const ProbeLog kStep = {"devices: UpdateParameters"};
+
+/// The (rank, stage) pairs of a command.
+template <class Command>
+std::vector<std::pair<int, int>> ShardsOf(const ToSet<Command>& set) {
+  std::vector<std::pair<int, int>> shards;
+  for (const auto& [rank, command] : set.parts) shards.emplace_back(rank, command.stage);
+  return shards;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(UpdateFixture,
+                 "an update reduces when its round and the last backward of all replicas are here",
+                 "[actors][update]") {
+  Done(3, 5, 1);
+  Done(3, 2, 0);
+  Done(3, 2, 1);
+  const auto norm = Begin(3, true);
+  CHECK(TakeLog().empty());
+  Done(3, 5, 0);
+  CHECK(TakeLog() == kReduce);
+  const auto set = devices.Oldest<ToSet<ReduceGradients>>();
+  CHECK(ShardsOf(set) == std::vector<std::pair<int, int>>{{4, 2}, {5, 2}, {8, 5}, {9, 5}});
+  for (const auto& [rank, command] : set.parts) CHECK(command.round == 3);
+  CHECK(norm->pending());
+  FinishReduction();
+  REQUIRE(norm->answers.size() == 1);
+  CHECK(norm->answers[0].round == 3);
+  CHECK(norm->answers[0].value == 15.0);
+}
+
+TEST_CASE_METHOD(UpdateFixture,
+                 "a round that waits is reduced, clipped by the norm of all, and then stepped",
+                 "[actors][update]") {
+  Begin(0, true);
+  const auto replicas = AllDone(0);
+  CHECK(TakeLog() == kReduce);
+  FinishReduction();
+  CHECK(TakeLog().empty());  // the norms of the others are not here
+  const auto applied = Apply(0, 1.5);
+  CHECK(TakeLog() == kStep);
+  const auto set = devices.Oldest<ToSet<UpdateParameters>>();
+  CHECK(ShardsOf(set) == std::vector<std::pair<int, int>>{{4, 2}, {5, 2}, {8, 5}, {9, 5}});
+  for (const auto& [rank, command] : set.parts) {
+    CHECK(command.step.step == 1);
+    CHECK(command.step.schedule == 0.5);
+    CHECK(command.step.clip_coefficient == Approx(1.5 / std::sqrt(7.0 + 15.0 + 11.0)));
+  }
+  CHECK(applied->pending());
+  for (const auto& replica : replicas) CHECK(replica->pending());
+  FinishStep();
+  REQUIRE(applied->answers.size() == 1);
+  CHECK(applied->answers[0].round == 0);
+  CHECK(applied->answers[0].busy_ns == 4 * 100 + 10);
+  for (const auto& replica : replicas) CHECK(replica->answers.size() == 1);
+}
+
+TEST_CASE_METHOD(UpdateFixture, "norms that come before the reduction ends are used when it does",
+                 "[actors][update]") {
+  Begin(0, true);
+  Apply(0, 0.0);
+  AllDone(0);
+  CHECK(TakeLog() == kReduce);
+  FinishReduction();
+  CHECK(TakeLog() == kStep);
+  CHECK(devices.Oldest<ToSet<UpdateParameters>>().parts[0].second.step.clip_coefficient == 1.0);
+}
+
+TEST_CASE_METHOD(UpdateFixture, "a round that does not wait is stepped as soon as it is reduced",
+                 "[actors][update]") {
+  Begin(0, false);
+  const auto replicas = AllDone(0);
+  FinishReduction();
+  CHECK(TakeLog() == ProbeLog{kReduce[0], kStep[0]});
+  CHECK(devices.Oldest<ToSet<UpdateParameters>>().parts[0].second.step.clip_coefficient == 1.0);
+  FinishStep();
+  for (const auto& replica : replicas) CHECK(replica->answers.size() == 1);
+  CHECK(Apply(0, 1.5)->answers.size() == 1);  // comes all the same
+  CHECK(TakeLog().empty());
+}
+
+TEST_CASE_METHOD(UpdateFixture, "a round that begins early waits for the end of the one before",
+                 "[actors][update]") {
+  Begin(0, true);
+  const auto next = Begin(1, true);
+  Apply(1, 1.5);  // of the next round: it steps nothing now
+  AllDone(0);
+  FinishReduction();
+  CHECK(TakeLog() == kReduce);
+  CHECK(next->pending());
+  Apply(0, 1.5);
+  FinishStep();
+  AllDone(1);
+  CHECK(devices.Oldest<ToSet<ReduceGradients>>().parts[0].second.round == 1);
+  FinishReduction(2.0);
+  CHECK(next->answers.at(0).value == 30.0);
+  const auto steps = devices.Received<ToSet<UpdateParameters>>();
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[1].parts[0].second.round == 1);
+}
+
+TEST_CASE_METHOD(UpdateFixture, "gradients whose norm is not finite never reach the parameters",
+                 "[actors][update]") {
+  Begin(0, true);
+  AllDone(0);
+  Apply(0, 1.5);
+  FinishReduction(std::numeric_limits<double>::infinity());
+  CHECK(TakeLog() == kReduce);
+}
+
+TEST_CASE_METHOD(UpdateFixture, "gradients of another round are refused by name",
+                 "[actors][update]") {
+  const auto norm = Begin(4, true);
+  const auto replica = Done(3, 2, 0);
+  const std::vector<std::string> expected = {
+      "update of language.s0: expected the gradients of round 4, got those of round 3"};
+  CHECK(norm->errors == expected);
+  CHECK(replica->errors == expected);
+  CHECK(abort->cause() == expected[0]);
+  CHECK(TakeLog().empty());
+}
+
+TEST_CASE_METHOD(UpdateFixture, "a failed reduction fails every request that waits for the update",
+                 "[actors][update]") {
+  const auto norm = Begin(0, true);
+  const auto next = Begin(1, true);
+  const auto applied = Apply(0, 1.5);
+  const auto replicas = AllDone(0);
+  Refuse<ToSet<ReduceGradients>>(devices, "rank 8: a peer is gone");
+  const std::vector<std::string> expected = {"rank 8: a peer is gone"};
+  CHECK(norm->errors == expected);
+  CHECK(next->errors == expected);
+  CHECK(applied->errors == expected);
+  for (const auto& replica : replicas) CHECK(replica->errors == expected);
+  CHECK(abort->cause() == expected[0]);
+  // So does whatever comes later.
+  CHECK(Apply(1, 1.5)->errors == expected);
+  CHECK(Begin(2, true)->errors == expected);
+  CHECK(Done(1, 2, 0)->errors == expected);
+}
+
+}  // namespace troupe

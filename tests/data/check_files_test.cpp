@@ -1,0 +1,104 @@
+#include "data/check_files.hpp"
+
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "data/fault_tally.hpp"
+#include "data/sample_format.hpp"
+#include "data/skipped_rows.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr int kRows = 500;
+
+/// Each row names one image: every seventh is missing, the others are of two formats.
+LlavaSet ManyRows(const ScratchFolder& folder) {
+  LlavaSet set{folder / "set.json", {}, {}};
+  std::filesystem::copy("tests/data/images/rgb8_interlaced.png", folder / "small.png");
+  std::filesystem::copy("tests/data/images/rgb_420.jpg", folder / "large.jpg");
+  for (int i = 0; i < kRows; ++i) {
+    const char* const file = i % 7 == 0 ? "none.png" : (i % 2 == 0 ? "small.png" : "large.jpg");
+    set.rows.push_back({i, "r" + std::to_string(i), {{file}}, {}, true});
+  }
+  return set;
+}
+
+TEST_CASE("faults of images are reported in the order of the rows, from several threads",
+          "[data]") {
+  const ScratchFolder folder;
+  const LlavaSet set = ManyRows(folder);
+  const OwnedFormat plain = PlainFormat();
+  for (const FileDepth depth : {FileDepth::kHeader, FileDepth::kDecode}) {
+    std::vector<std::int64_t> rows;
+    const FileSurvey survey = CheckFiles(set, plain.format, depth, [&](const DataFault& fault) {
+      CHECK(fault.kind == FaultKind::kItem);
+      CHECK(fault.id == "r" + std::to_string(fault.row));
+      rows.push_back(fault.row);
+    });
+    REQUIRE(rows.size() == 72);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      CHECK(rows[i] == 7 * static_cast<std::int64_t>(i));
+    CHECK(survey.num_files == kRows);
+    const FormatCount& png = survey.formats[static_cast<std::size_t>(ImageFormat::kPng)];
+    const FormatCount& jpeg = survey.formats[static_cast<std::size_t>(ImageFormat::kJpeg)];
+    CHECK(png.count + jpeg.count == kRows - 72);
+    CHECK(png.largest->width == 11);
+    CHECK(jpeg.smallest->height == 17);
+  }
+}
+
+TEST_CASE("an image of a file of lines is named with its line", "[data]") {
+  const ScratchFolder folder;
+  const LlavaSet set = ReadLlava(
+      folder.Write("set.jsonl", "\n{\"id\": \"a\", \"image\": \"none.png\", \"caption\": \"a\"}\n"),
+      {{"image", "<image>"}});
+  std::vector<std::string> lines;
+  CheckFiles(set, PlainFormat().format, FileDepth::kHeader,
+             [&](const DataFault& fault) { lines.push_back(FaultLine(set.file, fault)); });
+  CHECK(lines == std::vector<std::string>{set.file + ":2: row 0 (id \"a\"): " +
+                                          (folder / "none.png") + ": no such file"});
+  CHECK(set.NameOf(set.rows.at(0)) == set.file + ":2: row 0 (id \"a\")");
+}
+
+TEST_CASE("a skipped row is replaced by the next one that is used", "[data]") {
+  const SkippedRows skipped({2, 3, 9}, 10);
+  CHECK(skipped.Substitute(1) == 1);
+  CHECK(skipped.Substitute(2) == 4);
+  CHECK(skipped.Substitute(3) == 4);
+  CHECK(skipped.Substitute(9) == 0);
+  CHECK(skipped.Text() == "2, 3, 9");
+  CHECK(SkippedRows({0, 1, 3}, 4).Substitute(3) == 2);
+  CHECK_THROWS_AS(SkippedRows({0, 1}, 2), std::invalid_argument);
+  CHECK_THROWS_AS(SkippedRows({2}, 2), std::invalid_argument);
+}
+
+TEST_CASE("the first faults are shown and the others counted", "[data]") {
+  FaultTally tally({});
+  CHECK_NOTHROW(tally.Require());
+  const auto report = tally.For("f.json");
+  for (int i = 0; i < 1000; ++i) report({FaultKind::kRow, i, "", "bad"});
+  try {
+    tally.Require();
+    FAIL("the job may start");
+  } catch (const DataError& error) {
+    REQUIRE(error.lines().size() == 6);
+    CHECK(error.lines()[4] == "f.json: row 4: bad");
+    CHECK(error.lines()[5] == "and 995 more faults: `troupe data check` lists all");
+  }
+  CHECK(std::ssize(tally.RowsOf("f.json")) == 101);
+}
+
+TEST_CASE("a list that could not be read to its end is never skipped", "[data]") {
+  FaultTally tally({.skip = true});
+  tally.For("f.json")({FaultKind::kRow, 3, "", "bad"});
+  CHECK_NOTHROW(tally.Require());
+  tally.For("f.json")({FaultKind::kFile, 4, "", "parse error"});
+  CHECK_THROWS_WITH(tally.Require(), "f.json: row 3: bad\nf.json: parse error");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,52 @@
+// What of a job's memory is on devices and what on their host.
+#include "plan/memory_needs.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "configs/loader.hpp"
+
+namespace troupe {
+namespace {
+
+struct Needs {
+  std::size_t rank = 0;   ///< of rank 0, on its device
+  std::size_t saved = 0;  ///< of that, by offloading
+  std::size_t host = 0;   ///< for rank 0
+  std::size_t offloaded = 0;
+  std::size_t parameters = 0;
+};
+
+Needs NeedsWith(std::vector<std::string> overrides) {
+  const JobPlan plan(LoadConfig("configs/shapes_colocated.toml", overrides).config);
+  const auto stages = StageNeeds(plan, AttentionKeeps::kNothing);
+  Needs needs;
+  needs.rank = RankNeeds(stages).at(0);
+  needs.saved = RankSavings(stages).at(0);
+  needs.host = HostNeeds(plan.config(), stages).at(0);
+  for (const StageNeed& stage : stages) {
+    needs.offloaded += stage.memory.offloaded;
+    needs.parameters += stage.memory.parameters;
+  }
+  return needs;
+}
+
+}  // namespace
+
+TEST_CASE("the copies beside are memory of the host, too", "[cli]") {
+  const Needs kept = NeedsWith({});
+  CHECK(kept.host == kept.rank);
+  const Needs away = NeedsWith({"modules.vision.offload=state"});
+  CHECK(away.offloaded > 0);
+  CHECK(away.saved > 0);
+  CHECK(away.host == kept.rank - away.saved + away.offloaded);
+}
+
+TEST_CASE("ranks on GPUs need of their host what is made or lies there", "[cli]") {
+  const Needs kept = NeedsWith({"cluster.backend=cuda"});
+  CHECK(kept.host == kept.parameters);
+  const Needs away = NeedsWith({"cluster.backend=cuda", "modules.vision.offload=state"});
+  CHECK(away.offloaded > away.parameters);
+  CHECK(away.host == away.offloaded);
+}
+
+}  // namespace troupe
