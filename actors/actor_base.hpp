@@ -35,13 +35,13 @@
 
 namespace troupe {
 
-/// One line that states the failure, as an error that travels in messages.
-inline caf::error MakeFailure(const std::string& text) {
-  return caf::make_error(caf::sec::runtime_error, text);
+/// `failure` as an error that travels in messages.
+inline caf::error MakeFailure(const Failure& failure) {
+  return caf::make_error(caf::sec::runtime_error, failure);
 }
 
-/// The text of a failure, without CAF's decoration where it is ours.
-std::string TextOf(const caf::error& error);
+/// The failure in `error`: the one given to MakeFailure, else CAF's own words as a kError.
+Failure FailureOf(const caf::error& error);
 
 template <class Base>
 class ActorBase : public Base, public Active {

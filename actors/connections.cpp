@@ -80,7 +80,7 @@ Node Connections::Connect(Socket socket, std::chrono::milliseconds timeout) {
                 kDoorNumber)
       .receive([&](const caf::node_id&, const caf::strong_actor_ptr& peer,
                    const std::set<std::string>&) { node = caf::actor_cast<Node>(peer); },
-               [&](const caf::error& reason) { error = TextOf(reason); });
+               [&](const caf::error& reason) { error = FailureOf(reason).text; });
   if (!node) {
     throw std::runtime_error("cannot reach the actors of another process: " +
                              (error.empty() ? std::string("it has no node") : error));

@@ -10,7 +10,7 @@ using Flight = DestinationLeaderState::Flight;
 
 void Fail(DestinationPointer self, const caf::error& reason) {
   DestinationLeaderState& s = self->state;
-  s.config.abort->Raise(TextOf(reason));
+  s.config.abort->Raise(FailureOf(reason));
   for (auto& [microbatch, flight] : s.flights) {
     for (auto& [source, piece] : flight.pieces) {
       if (piece.promise.pending()) piece.promise.deliver(reason);

@@ -136,15 +136,16 @@ std::string TextOfThrown() {
 caf::error FailWork(const DeviceConfig& config, const DeviceWork& work, const std::string& cause,
                     FailureKind kind) {
   const std::string text = Describe(config, work) + ": " + FirstLine(cause);
-  config.abort->Raise({text, kind});
-  return MakeFailure(text);
+  const Failure failure(text, kind);
+  config.abort->Raise(failure);
+  return MakeFailure(failure);
 }
 
 caf::error FailWork(const DeviceConfig& config, const DeviceWork& work) {
   try {
     throw;
-  } catch (const Aborted& aborted) {
-    return MakeFailure(aborted.what());
+  } catch (const Aborted&) {
+    return MakeFailure(config.abort->failure());
   } catch (...) {
     return FailWork(config, work, TextOfThrown(), KindOfThrown());
   }

@@ -31,7 +31,7 @@ void Fail(DirectorPointer self, const Failure& failure) {
 
 /// Like `Fail`, for an error that answers a request.
 auto OnError(DirectorPointer self) {
-  return [self](const caf::error& reason) { Fail(self, TextOf(reason)); };
+  return [self](const caf::error& reason) { Fail(self, FailureOf(reason)); };
 }
 
 /// Calls `call`. If it throws (a full disk), ends the job and returns false.

@@ -14,9 +14,10 @@ using FeedPointer = ActorPointer<Feed, FeedState>;
 
 void Pump(FeedPointer self);
 
-void Fail(FeedPointer self, const std::string& cause) {
+void Fail(FeedPointer self, Failure failure) {
   if (std::exchange(self->state.failed, true)) return;
-  self->state.config.abort->Raise({cause, FailureKind::kError, {self->state.config.name}});
+  if (failure.actors.empty()) failure.actors = {self->state.config.name};
+  self->state.config.abort->Raise(failure);
 }
 
 void Deliver(FeedPointer self, const Input& input) {
@@ -31,7 +32,7 @@ void Deliver(FeedPointer self, const Input& input) {
               if (found->second.empty()) s.out.erase(found);
               Pump(self);
             },
-            [self](const caf::error& reason) { Fail(self, TextOf(reason)); });
+            [self](const caf::error& reason) { Fail(self, FailureOf(reason)); });
   }
 }
 

@@ -79,7 +79,7 @@ void JobBuilder::Ask(ProcessId process, Request request, Take take) {
           },
           [me](const caf::error& reason) {
             if (std::exchange(me->failed_, true)) return;
-            me->built_(TextOf(reason));
+            me->built_(FailureOf(reason).text);
           });
 }
 

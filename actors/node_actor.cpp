@@ -71,8 +71,9 @@ void OnDown(NodePointer self, const caf::down_msg& down) {
   if (child == s.children.end()) return;
   if (!s.stopping) {
     const std::string name = ToString(child->second);
-    s.config.abort->Raise(
-        {name + " ended unexpectedly: " + TextOf(down.reason), FailureKind::kError, {name}});
+    s.config.abort->Raise({name + " ended unexpectedly: " + FailureOf(down.reason).text,
+                           FailureKind::kError,
+                           {name}});
   }
   s.children.erase(child);
   AnswerIfAllEnded(self);
@@ -108,7 +109,7 @@ void RunDirectorOf(NodePointer self) {
           [self, &s](const caf::error& reason) {
             if (s.result.failure.empty()) {
               s.result.failure =
-                  s.config.abort->raised() ? s.config.abort->failure() : Failure(TextOf(reason));
+                  s.config.abort->raised() ? s.config.abort->failure() : FailureOf(reason);
             }
             EndEverywhere(self);
           });

@@ -17,7 +17,7 @@ using StateAt = PhaseState::StateAt;
 void Fail(PhasePointer self, const caf::error& reason) {
   PhaseState& s = self->state;
   if (std::exchange(s.failed, true)) return;
-  s.config.abort->Raise(TextOf(reason));
+  s.config.abort->Raise(FailureOf(reason));
   for (auto& [unit, window] : s.windows) {
     for (auto& rows : window.rows) {
       if (rows.promise.pending()) rows.promise.deliver(reason);
@@ -297,7 +297,7 @@ Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config) {
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
-        if (s.failed) return MakeFailure(s.config.abort->cause());
+        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<Gradient>();
         if (activation.unit < s.next_unit) {
           Accept(self, {activation, promise});
@@ -319,7 +319,7 @@ Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config) {
         s.next_microbatch += round.microbatches;
         if (s.rounds.size() > 4) s.rounds.erase(s.rounds.begin());
         for (auto& rows : std::exchange(s.early, {})) {
-          if (s.failed) return rows.promise.deliver(MakeFailure(s.config.abort->cause()));
+          if (s.failed) return rows.promise.deliver(MakeFailure(s.config.abort->failure()));
           if (rows.activation.unit < s.next_unit) {
             Accept(self, std::move(rows));
           } else {

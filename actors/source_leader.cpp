@@ -12,7 +12,7 @@ void Pump(SourcePointer self);
 
 void Fail(SourcePointer self, const caf::error& reason) {
   SourceLeaderState& s = self->state;
-  s.config.abort->Raise(TextOf(reason));
+  s.config.abort->Raise(FailureOf(reason));
   for (auto& [microbatch, flight] : s.flights) flight.promise.deliver(reason);
   for (auto& waiting : s.waiting) waiting.promise.deliver(reason);
   s.flights.clear();

@@ -12,7 +12,7 @@ namespace troupe {
 void Fail(StagePointer self, const caf::error& reason) {
   StageState& s = self->state;
   if (std::exchange(s.failed, true)) return;
-  s.config.abort->Raise(TextOf(reason));
+  s.config.abort->Raise(FailureOf(reason));
   for (auto& [unit, flight] : s.flights) {
     for (auto& promise : flight.promises) {
       if (promise.pending()) promise.deliver(reason);
@@ -198,7 +198,7 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
-        if (s.failed) return MakeFailure(s.config.abort->cause());
+        if (s.failed) return MakeFailure(s.config.abort->failure());
         const auto link = static_cast<std::size_t>(activation.link);
         const std::string wrong = WrongUnit(s, "activation", s.in.at(link).received,
                                             s.config.in[link].from, activation.unit);
@@ -208,7 +208,7 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
         return promise;
       },
       [self, &s](const RoundBegin& begin) -> caf::result<StageReport> {
-        if (s.failed) return MakeFailure(s.config.abort->cause());
+        if (s.failed) return MakeFailure(s.config.abort->failure());
         if (begin.round.number != s.next_round++) {
           return Refuse(self, WrongRound(s.config.name, s.next_round - 1, begin.round));
         }
@@ -222,7 +222,7 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
         return promise;
       },
       [self, &s](const Input& input) -> caf::result<InputTaken> {
-        if (s.failed) return MakeFailure(s.config.abort->cause());
+        if (s.failed) return MakeFailure(s.config.abort->failure());
         const std::string wrong =
             WrongUnit(s, "input", s.inputs_received, s.config.feed, input.unit);
         if (!wrong.empty()) return Refuse(self, wrong);

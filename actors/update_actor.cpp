@@ -15,7 +15,7 @@ void Pump(UpdatePointer self);
 void Fail(UpdatePointer self, const caf::error& reason) {
   UpdateState& s = self->state;
   if (std::exchange(s.failed, true)) return;
-  s.config.abort->Raise(TextOf(reason));
+  s.config.abort->Raise(FailureOf(reason));
   if (s.norm.pending()) s.norm.deliver(reason);
   for (auto& [round, applying] : s.applying) applying.promise.deliver(reason);
   for (auto& [replica, promise] : s.replicas) promise.deliver(reason);
@@ -140,7 +140,7 @@ Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const BackwardsDone& done) -> caf::result<Updated> {
-        if (s.failed) return MakeFailure(s.config.abort->cause());
+        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<Updated>();
         s.replicas[{done.stage, done.dp}] = promise;
         s.backwards_round = done.round;
@@ -148,14 +148,14 @@ Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
         return promise;
       },
       [self, &s](const UpdateRound& round) -> caf::result<SquaredNorm> {
-        if (s.failed) return MakeFailure(s.config.abort->cause());
+        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<SquaredNorm>();
         s.next.emplace_back(round, promise);
         Pump(self);
         return promise;
       },
       [self, &s](const ApplyUpdate& apply) -> caf::result<UpdateDone> {
-        if (s.failed) return MakeFailure(s.config.abort->cause());
+        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<UpdateDone>();
         s.applying[apply.round] = {apply, promise};
         Pump(self);

@@ -136,7 +136,7 @@ VirtualRun RunInVirtualTime(const VirtualJob& job) {
     run.failure = "the job never ended";
     if (self->has_next_message()) {
       answer.receive([&](const JobDone& done) { run.failure = done.failure.text; },
-                     [&](const caf::error& reason) { run.failure = TextOf(reason); });
+                     [&](const caf::error& reason) { run.failure = FailureOf(reason).text; });
     }
     caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
   }

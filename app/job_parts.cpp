@@ -161,7 +161,7 @@ JobEnd Await(caf::scoped_actor& self, const Node& node) {
   JobEnd end;
   self->request(node, caf::infinite, RunJob{})
       .receive([&](const JobDone& done) { end.failure = done.failure; },
-               [&](const caf::error& reason) { end.failure = TextOf(reason); });
+               [&](const caf::error& reason) { end.failure = FailureOf(reason); });
   return end;
 }
 

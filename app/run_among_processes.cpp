@@ -149,6 +149,7 @@ class SpanningRun {
     if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
     end.reported = abort_->raised();
     if (!end.failure.empty()) {
+      if (end.reported) end.failure = abort_->failure();  // what was printed decides the exit code
       static_cast<void>(parts.release());
       return end;
     }
@@ -300,7 +301,7 @@ void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, c
     if (peer.process > member_.self) connections.Accept(std::move(peer.control));
   }
   const auto fail = [](const caf::error& reason) {
-    throw std::runtime_error("the processes do not answer each other: " + TextOf(reason));
+    throw std::runtime_error("the processes do not answer each other: " + FailureOf(reason).text);
   };
   for (Peer& peer : member_.joined.peers) {
     if (peer.process > member_.self) continue;

@@ -155,7 +155,7 @@ class Boundary {
               const auto fault = RowsFault(gradient.shards.front(), source_[s]);
               if (!fault.empty()) abort_->Raise("gradient: " + fault);
             },
-            [&](const caf::error& reason) { abort_->Raise(TextOf(reason)); });
+            [&](const caf::error& reason) { abort_->Raise(FailureOf(reason)); });
       });
     }
     return [answers] {

@@ -83,7 +83,7 @@ double ActorRounds(Side& side, const Node& peer, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     side.self->request(peer, std::chrono::seconds(10), ReportWaits{})
         .receive([](const Waits&) {},
-                 [](const caf::error& e) { throw std::runtime_error(TextOf(e)); });
+                 [](const caf::error& e) { throw std::runtime_error(FailureOf(e).text); });
   }
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / rounds;
 }

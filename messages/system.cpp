@@ -21,6 +21,7 @@ void RegisterAll(SystemConfig& config) {
     config.add_message_type<Message>("m" + std::to_string(number++));
   };
   decltype(WorkMessages() + NodeMessages())::ForEach(register_one);
+  config.add_message_type<Failure>("failure");  // in a caf::error
 }
 
 }  // namespace

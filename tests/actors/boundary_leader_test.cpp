@@ -76,7 +76,7 @@ Emitter::behavior_type RunEmitter(ActorPointer<Emitter, EmitterState> self, Down
   return {[=](const Emit& emit) {
     self->request(leader, caf::infinite, emit.activation)
         .then([outbox](const Gradient& gradient) { outbox->gradients.push_back(gradient); },
-              [outbox](const caf::error& e) { outbox->errors.push_back(TextOf(e)); });
+              [outbox](const caf::error& e) { outbox->errors.push_back(FailureOf(e).text); });
   }};
 }
 

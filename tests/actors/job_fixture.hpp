@@ -152,7 +152,7 @@ class JobFixture {
       Deliver(seed);
       if (self->has_next_message()) {
         answer.receive([&](const JobDone& d) { done = d; },
-                       [&](const caf::error& e) { done.failure = TextOf(e); });
+                       [&](const caf::error& e) { done.failure = FailureOf(e); });
       }
       caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
     }

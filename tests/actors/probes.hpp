@@ -198,7 +198,7 @@ class ActorFixture {
         client_, ProbeCall{[=](caf::event_based_actor* self) {
           self->request(of, caf::infinite, request)
               .then([=](const Answer& answer) { answered->answers.push_back(answer); },
-                    [=](const caf::error& error) { answered->errors.push_back(TextOf(error)); });
+                    [=](const caf::error& error) { answered->errors.push_back(FailureOf(error).text); });
         }});
     return answered;
   }

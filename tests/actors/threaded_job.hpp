@@ -74,7 +74,7 @@ struct ThreadedJob {
     self->request(handle, std::chrono::seconds(30), RunJob{})
         .receive([&](const JobDone& d) { done = d; },
                  [&](const caf::error& e) {
-                   done.failure = TextOf(e);
+                   done.failure = FailureOf(e);
                    abort->Raise("the test gave up waiting");
                  });
     self->send_exit(handle, caf::exit_reason::user_shutdown);

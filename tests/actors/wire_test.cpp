@@ -7,6 +7,7 @@
 #include <caf/binary_serializer.hpp>
 #include <catch2/catch.hpp>
 
+#include "actors/actor_base.hpp"
 #include "messages/facts.hpp"
 #include "messages/list.hpp"
 #include "messages/system.hpp"
@@ -65,6 +66,22 @@ TEST_CASE_METHOD(WireFixture, "every message that may cross processes is written
     CHECK(Write(read) == bytes);
   };
   decltype(WorkMessages() + NodeMessages())::ForEach(check);
+}
+
+TEST_CASE("the error that answers a request of another process keeps the kind of its failure",
+          "[messages]") {
+  SystemConfig config(std::make_shared<TensorStore>(nullptr), true);
+  caf::actor_system system(config);
+  caf::scoped_execution_unit unit(&system);
+  const Failure failure("lost n2: its process ended", FailureKind::kLost, {"language.s0"});
+  caf::error sent = MakeFailure(failure);
+  std::vector<char> bytes;
+  caf::binary_serializer sink(&unit, bytes);
+  REQUIRE(!sink(sent));
+  caf::error read;
+  caf::binary_deserializer source(&unit, bytes);
+  REQUIRE(!source(read));
+  CHECK(FailureOf(read) == failure);
 }
 
 TEST_CASE_METHOD(WireFixture, "a buffer travels as a reference and comes home as itself",

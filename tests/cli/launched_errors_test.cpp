@@ -103,9 +103,10 @@ TEST_CASE("a second Ctrl-C says what was not saved", "[cli]") {
   for (const bool local : {false, true}) {
     const RunFolder folder;
     ProcessOptions options;
-    options.interrupt_at = "step 4/";
+    options.interrupt_at = "step 3/";
     options.interrupt_again_at = "once more ends at once\n";
     // A step that does not end is the reason to press twice: the first of two activations of step 5.
+    // That step begins as soon as step 3 is complete; step 4 may not be complete when it sticks.
     std::vector<std::string> arguments = folder.Arguments(
         "train", "configs/shapes.toml", {"run.steps=100000", "cluster.pass_timeout_s=600"});
     arguments.insert(arguments.end(),
