@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -17,30 +18,16 @@ std::vector<ActivityTable::Entry> ActivityTable::List() const {
   return entries_;
 }
 
-ActivityTable::Sum ActivityTable::Total() const {
-  Sum sum;
-  for (const Entry& entry : List()) {
-    sum.handled += entry.activity->handled.load(std::memory_order_relaxed);
-    sum.busy += entry.activity->busy() ? 1 : 0;
-  }
-  return sum;
-}
-
 PlantedFault PlantedFault::Parse(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == '@') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
+  std::vector<std::string> parts;
+  std::istringstream rest(text);
+  for (std::string part; std::getline(rest, part, '@');) parts.push_back(part);
   static const std::map<std::string, Kind> kinds = {{"sleep", Kind::kSleep},
                                                     {"slow", Kind::kSlow},
                                                     {"lose", Kind::kLose},
                                                     {"throw", Kind::kThrow},
                                                     {"freeze", Kind::kFreeze}};
-  const auto kind = kinds.find(parts[0]);
+  const auto kind = kinds.find(parts.empty() ? "" : parts[0]);
   if (parts.size() != 4 || kind == kinds.end()) {
     throw std::invalid_argument("\"" + text +
                                 "\": expected sleep|slow|lose|throw|freeze@ACTOR@MESSAGE@COUNT");

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <string>
 #include <typeinfo>
-#include <utility>
 #include <vector>
 
 #include "messages/facts.hpp"
@@ -93,12 +92,6 @@ class ActivityTable {
 
   void Add(Entry entry);
   std::vector<Entry> List() const;
-
-  struct Sum {
-    std::uint64_t handled = 0;  ///< messages, by all of them so far
-    int busy = 0;               ///< actors
-  };
-  Sum Total() const;
 
  private:
   mutable std::mutex mutex_;

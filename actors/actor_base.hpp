@@ -9,20 +9,25 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include <caf/actor_cast.hpp>
 #include <caf/error.hpp>
 #include <caf/mailbox_element.hpp>
 #include <caf/make_message.hpp>
 #include <caf/scheduled_actor.hpp>
 #include <caf/sec.hpp>
+#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
 
 #include "actors/activity.hpp"
 #include "actors/debts.hpp"
 #include "actors/message_trace.hpp"
-#include "actors/promise.hpp"
 #include "trace/clock.hpp"
+#include "transport/abort_signal.hpp"
+#include "transport/tensor_store.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -42,6 +47,42 @@ inline caf::error MakeFailure(const Failure& failure) {
 
 /// The failure in `error`: the one given to MakeFailure, else CAF's own words as a kError.
 Failure FailureOf(const caf::error& error);
+
+/// The promise of an answer. The actor owes it until it is kept. The trace records which handling
+/// kept it if the sender of the request is in another process, which cannot see that.
+template <class Answer>
+class Promise : public caf::typed_response_promise<Answer> {
+ public:
+  using Base = caf::typed_response_promise<Answer>;
+  Promise() = default;
+  /// `owed` is the actor's own list: holds this until it is kept.
+  Promise(Base base, std::vector<ReceivedRequest>& owed) : Base(std::move(base)), owed_(&owed) {
+    if (!this->pending() || as_promise().async()) return;
+    owed.push_back({Number(), caf::actor_cast<caf::actor_addr>(as_promise().source())});
+  }
+
+  /// An Answer, or a caf::error.
+  template <class Value>
+  void deliver(Value&& value) {
+    if (this->pending()) {
+      const Activity* const activity = CurrentHandling().activity;
+      if (activity != nullptr && activity->trace) {
+        activity->trace->Answered(as_promise().source(), as_promise().id());
+      }
+      const auto mine = std::find_if(owed_->begin(), owed_->end(), [&](const auto& owed) {
+        return owed.request == Number() && owed.from == as_promise().source();
+      });
+      if (mine != owed_->end()) owed_->erase(mine);
+    }
+    Base::deliver(std::forward<Value>(value));
+  }
+
+ private:
+  const caf::response_promise& as_promise() { return *this; }
+  std::uint64_t Number() { return as_promise().id().request_id().integer_value(); }
+
+  std::vector<ReceivedRequest>* owed_ = nullptr;  ///< of the actor that has this promise
+};
 
 template <class Base>
 class ActorBase : public Base, public Active {
@@ -182,5 +223,21 @@ class ActorBase : public Base, public Active {
 /// The self pointer of an actor with interface `Interface` and state `State`.
 template <class Interface, class State>
 using ActorPointer = caf::stateful_actor<State, ActorBase<typename Interface::base>>*;
+
+/// Fetches `buffer`, then sends `message` with it to `self`. A failure, which `what` describes, ends
+/// the job. `device` is the GPU to fetch to.
+template <class Self, class Message>
+void FetchInto(Self* self, const Buffer& buffer, int device, const std::string& what,
+               Message message) {
+  const auto& config = self->state.config;
+  message.asked = config.tensors->Asks(buffer);
+  config.tensors->Fetch(
+      buffer, what,
+      OnBehalf([me = caf::actor_cast<caf::actor>(self), message](Buffer arrived) mutable {
+        message.buffer = std::move(arrived);
+        caf::anon_send(me, std::move(message));
+      }),
+      [abort = config.abort](const Failure& failure) { abort->Raise(failure); }, device);
+}
 
 }  // namespace troupe

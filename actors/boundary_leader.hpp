@@ -23,11 +23,8 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
-#include "actors/promise.hpp"
 #include "layout/route.hpp"
-#include "messages/boundary.hpp"
-#include "transport/abort_signal.hpp"
-#include "transport/tensor_store.hpp"
+#include "messages/pipeline.hpp"
 
 namespace troupe {
 
@@ -47,10 +44,9 @@ struct SourceLeaderConfig {
 struct SourceLeaderState {
   static constexpr const char* name = "source_leader";
 
-  /// One cut of the shard's rows, recorded on the way there for the way back.
+  /// The gradient of the rows that went to one destination.
   struct Piece {
     int destination = 0;
-    Interval rows;
     Buffer gradient;
     bool answered = false;  ///< by the peer
     bool arrived = false;   ///< and the bytes are in this process
@@ -70,6 +66,7 @@ struct SourceLeaderState {
   SourceLeaderConfig config;
   std::map<std::int64_t, Flight> flights;  ///< by microbatch; its size is the credits in use
   std::deque<Waiting> waiting;             ///< for a credit
+  bool failed = false;
 };
 
 SourceLeader::behavior_type RunSourceLeader(ActorPointer<SourceLeader, SourceLeaderState> self,
@@ -108,6 +105,7 @@ struct DestinationLeaderState {
   std::vector<int> sources;                ///< replicas that share samples with this one
   std::map<std::int64_t, Flight> flights;  ///< by microbatch
   std::int64_t delivered = 0;              ///< microbatches sent to the stage
+  bool failed = false;
 };
 
 DestinationLeader::behavior_type RunDestinationLeader(

@@ -63,8 +63,6 @@ Connections::Connections(caf::actor_system& system, const Node& node) : system_(
                  std::set<std::string>());
 }
 
-Connections::~Connections() = default;
-
 void Connections::Accept(Socket socket) {
   const caf::intrusive_ptr<Door> door(static_cast<Door*>(door_.get()));
   // The broker gets the door by a message; a function posted from here runs after it.

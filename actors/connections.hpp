@@ -17,7 +17,6 @@ class Connections {
   /// A process that connects gets `node`. The system must have been made with SystemConfig(…,
   /// spans_processes = true).
   Connections(caf::actor_system& system, const Node& node);
-  ~Connections();
 
   /// Waits for the other end, which calls Connect.
   void Accept(Socket socket);

@@ -1,5 +1,6 @@
 #include "actors/debts.hpp"
 
+#include <array>
 #include <map>
 #include <string>
 
@@ -9,17 +10,8 @@ namespace troupe {
 namespace {
 
 const char* UnitName(RequestUnit unit) {
-  switch (unit) {
-    case RequestUnit::kNone:
-      return "";
-    case RequestUnit::kMicrobatch:
-      return "microbatch";
-    case RequestUnit::kWindow:
-      return "window";
-    case RequestUnit::kRound:
-      return "round";
-  }
-  return "";
+  static constexpr std::array kNames = {"", "microbatch", "window", "round"};
+  return kNames.at(static_cast<std::size_t>(unit));
 }
 
 std::string RequestName(const RequestKind& kind) {

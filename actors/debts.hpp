@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <utility>
 #include <variant>
 #include <vector>
 

@@ -10,6 +10,7 @@ using Flight = DestinationLeaderState::Flight;
 
 void Fail(DestinationPointer self, const caf::error& reason) {
   DestinationLeaderState& s = self->state;
+  if (std::exchange(s.failed, true)) return;
   s.config.abort->Raise(FailureOf(reason));
   for (auto& [microbatch, flight] : s.flights) {
     for (auto& [source, piece] : flight.pieces) {
@@ -83,17 +84,10 @@ void OnPiece(DestinationPointer self, std::int64_t microbatch, int source, const
 void Fetch(DestinationPointer self, const Slice& slice) {
   DestinationLeaderState& s = self->state;
   if (slice.buffer.local()) return OnPiece(self, slice.microbatch, slice.source, slice.buffer);
-  const auto me = caf::actor_cast<DestinationLeader>(self);
-  SliceArrived arrived{slice.microbatch, slice.source, {}, s.config.tensors->Asks(slice.buffer)};
-  s.config.tensors->Fetch(
-      slice.buffer,
-      "edge " + s.config.edge + ", microbatch " + std::to_string(slice.microbatch) +
-          InParentheses(slice.place),
-      OnBehalf([me, arrived](Buffer buffer) mutable {
-        arrived.buffer = std::move(buffer);
-        caf::anon_send(me, std::move(arrived));
-      }),
-      [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); }, s.config.device);
+  FetchInto(self, slice.buffer, s.config.device,
+            "edge " + s.config.edge + ", microbatch " + std::to_string(slice.microbatch) +
+                InParentheses(slice.place),
+            SliceArrived{slice.microbatch, slice.source, {}});
 }
 
 /// Slices that complete a microbatch which has begun to arrive.
@@ -124,6 +118,7 @@ DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self,
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Slice& slice) -> caf::result<GradientSlice> {
+        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<GradientSlice>();
         Flight& flight = s.flights[slice.microbatch];
         auto& piece = flight.pieces[slice.source];

@@ -8,7 +8,6 @@
 #include <caf/actor_clock.hpp>
 #include <caf/send.hpp>
 
-#include "actors/promise.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
@@ -36,7 +35,7 @@ void MakePrograms(DevicePointer self) {
     }
   } catch (const Aborted&) {
   } catch (...) {
-    s.config.abort->Raise(shard_name + ": cannot set up: " + TextOfThrown());
+    s.config.abort->Raise(shard_name + ": cannot set up: " + ThrownFailure().text);
   }
   self->activity()->busy_since_ns.store(0, std::memory_order_relaxed);
 }
@@ -131,16 +130,6 @@ caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body
   }
 }
 
-/// `function` for later, as part of the handling of the message that is handled now.
-template <class Function>
-auto InThisHandling(Function function) {
-  return [function = std::move(function), handling = CurrentHandling()](auto&&... args) mutable {
-    const Handling before = std::exchange(CurrentHandling(), handling);
-    function(std::forward<decltype(args)>(args)...);
-    CurrentHandling() = before;
-  };
-}
-
 /// Calls `start(promise)` when there is room on `lane`, or when all lanes are empty if there is
 /// none. Answers for it if it throws.
 template <class Answer, class Start>
@@ -148,7 +137,7 @@ caf::result<Answer> StartInTurn(DevicePointer self, const DeviceWork& work,
                                 std::optional<Lane> lane, Start start) {
   DeviceState& s = self->state;
   Promise<Answer> promise = self->template make_response_promise<Answer>();
-  s.waiting.push_back({lane, InThisHandling([&s, work, promise, start]() mutable {
+  s.waiting.push_back({lane, InHandling(CurrentHandling(), [&s, work, promise, start]() mutable {
                          try {
                            s.config.abort->ThrowIfRaised();
                            start(promise);
@@ -193,8 +182,8 @@ caf::result<Answer> RunQueued(DevicePointer self, const DeviceWork& work, Body b
       s.queue->End({});
       throw;
     }
-    queued.push_back(
-        InThisHandling([&s, work, answer, promise, then](const std::string& error) mutable {
+    queued.push_back(InHandling(
+        CurrentHandling(), [&s, work, answer, promise, then](const std::string& error) mutable {
           EndQueued(s, work, error, *answer, promise, then);
         }));
     // Before it can be done: the watchdog must not find an idle device with work.

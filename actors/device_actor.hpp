@@ -23,6 +23,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -33,16 +34,13 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
-#include "actors/lane_times.hpp"
 #include "messages/device.hpp"
 #include "modules/groups.hpp"
 #include "modules/memory_meter.hpp"
 #include "modules/work_queue.hpp"
 #include "trace/core_clock.hpp"
 #include "trace/pass_record.hpp"
-#include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
-#include "transport/tensor_store.hpp"
 
 namespace troupe {
 
@@ -87,6 +85,25 @@ struct DeviceConfig {
   std::shared_ptr<MessageTrace> trace;  ///< records its work; may be null
   std::shared_ptr<MemoryMeter> memory;  ///< recorded with it; may be null (virtual time)
   WorkTime takes_ns;  ///< virtual time: how long work takes; empty: as long as it does
+};
+
+/// How long a device with concurrent lanes was busy: time counts once.
+class LaneTimes {
+ public:
+  /// Counts a piece that ran on `lane` from `begin_ns` to `end_ns`, after those before it on the
+  /// same lane. Returns the part of that time, 0 or more, in which no piece counted before ran on
+  /// another lane.
+  std::int64_t Count(Lane lane, std::int64_t begin_ns, std::int64_t end_ns);
+  /// Nothing is left on `lane`: its next piece begins after all counted ones.
+  void Emptied(Lane lane);
+
+ private:
+  struct Piece {
+    std::int64_t begin_ns = 0;
+    std::int64_t end_ns = 0;
+  };
+  /// By lane: pieces that may overlap future pieces of other lanes.
+  std::array<std::vector<Piece>, kNumLanes> counted_;
 };
 
 struct DeviceState {
@@ -145,11 +162,10 @@ std::string RangeName(const DeviceConfig& config, const DeviceWork& work);
 void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times,
             const CoreTime& cores = {});
 
-/// The exception in flight, in one line. Programs may throw anything.
-std::string TextOfThrown();
-/// Ends the job with `cause`, of which the first line counts, and returns the same as an error.
-caf::error FailWork(const DeviceConfig& config, const DeviceWork& work, const std::string& cause,
-                    FailureKind kind = FailureKind::kError);
+/// The exception in flight, with the first line of its text. Programs may throw anything.
+Failure ThrownFailure();
+/// Ends the job with the first line of `cause`, and returns the same as an error.
+caf::error FailWork(const DeviceConfig& config, const DeviceWork& work, const Failure& cause);
 /// Like the above, with the exception in flight, unless it only echoes another failure.
 caf::error FailWork(const DeviceConfig& config, const DeviceWork& work);
 

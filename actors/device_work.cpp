@@ -11,44 +11,24 @@
 namespace troupe {
 namespace {
 
-const char* NameOf(WorkKind kind) {
-  switch (kind) {
-    case WorkKind::kForward:
-      return "forward";
-    case WorkKind::kBackward:
-      return "backward";
-    case WorkKind::kWeight:
-      return "weight gradients";
-    case WorkKind::kReduce:
-      return "gradient reduction";
-    case WorkKind::kUpdate:
-      return "parameter update";
-    case WorkKind::kExchange:
-      return "row exchange";
-    case WorkKind::kOffload:
-      return "offload";
-    case WorkKind::kRestore:
-      return "restore";
-    case WorkKind::kCheckpoint:
-      return "checkpoint";
-  }
-  return "work";
-}
+struct WorkWords {
+  const char* name;
+  const char* unit;  ///< the name of its unit; null if it has none
+};
 
-/// The name of its unit; null if it has no unit.
-const char* UnitOf(WorkKind kind) {
-  switch (kind) {
-    case WorkKind::kForward:
-    case WorkKind::kBackward:
-    case WorkKind::kWeight:
-      return "microbatch ";
-    case WorkKind::kOffload:
-    case WorkKind::kRestore:
-      return "window ";
-    default:
-      return nullptr;
-  }
-}
+/// By WorkKind.
+constexpr std::array<WorkWords, kNumWorkKinds + 1> kWords = {{{"work", nullptr},
+                                                              {"forward", "microbatch "},
+                                                              {"backward", "microbatch "},
+                                                              {"gradient reduction", nullptr},
+                                                              {"parameter update", nullptr},
+                                                              {"row exchange", nullptr},
+                                                              {"weight gradients", "microbatch "},
+                                                              {"offload", "window "},
+                                                              {"restore", "window "},
+                                                              {"checkpoint", nullptr}}};
+
+const WorkWords& WordsOf(WorkKind kind) { return kWords.at(static_cast<std::size_t>(kind)); }
 
 /// " (samples 0008, 0012 and 6 more)"; empty if no sample has an id.
 std::string SamplesText(const std::vector<std::string>& samples) {
@@ -73,36 +53,41 @@ std::string Describe(const DeviceConfig& config, const DeviceWork& work) {
   const std::string owner = shard == config.shards.end() ? "rank " + std::to_string(config.rank)
                                                          : ToString(shard->second);
   if (work.untraced) return owner + " " + work.untraced;
-  const std::string text = owner + " " + NameOf(work.kind);
+  const std::string text = owner + " " + WordsOf(work.kind).name;
   const std::string place = ToString(work.place);
   if (!place.empty()) return text + " of " + place + SamplesText(work.samples);
-  const char* const unit = UnitOf(work.kind);
+  const char* const unit = WordsOf(work.kind).unit;
   return unit ? text + " of " + unit + std::to_string(work.unit) : text;
 }
 
 /// Libraries append backtraces to their texts.
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-FailureKind KindOfThrown() {
-  try {
-    throw;
-  } catch (const FailureError& e) {
-    return e.kind;
-  } catch (...) {
-    return FailureKind::kError;
+}  // namespace
+
+static_assert(kNumLanes == 2, "pieces of two other lanes may overlap each other");
+
+std::int64_t LaneTimes::Count(Lane lane, std::int64_t begin_ns, std::int64_t end_ns) {
+  const auto own = static_cast<std::size_t>(lane);
+  std::int64_t fresh_ns = end_ns - begin_ns;
+  for (const Piece& other : counted_[1 - own]) {
+    const std::int64_t from_ns = std::max(begin_ns, other.begin_ns);
+    fresh_ns -= std::max<std::int64_t>(std::min(end_ns, other.end_ns) - from_ns, 0);
   }
+  counted_[own].push_back({begin_ns, end_ns});
+  return std::max<std::int64_t>(fresh_ns, 0);  // the clocks of lanes are read separately
 }
 
-}  // namespace
+void LaneTimes::Emptied(Lane lane) { counted_[1 - static_cast<std::size_t>(lane)].clear(); }
 
 std::string RangeName(const DeviceConfig& config, const DeviceWork& work) {
   const auto shard = config.shards.find(work.stage);
   std::string text = shard == config.shards.end()
                          ? "rank " + std::to_string(config.rank)
                          : shard->second.module + ".s" + std::to_string(shard->second.pp);
-  const char* const unit = UnitOf(work.kind);
+  const char* const unit = WordsOf(work.kind).unit;
   if (unit) text += std::string("/") + unit + std::to_string(work.unit);
-  return text + "/" + (work.untraced ? work.untraced : NameOf(work.kind));
+  return text + "/" + (work.untraced ? work.untraced : WordsOf(work.kind).name);
 }
 
 void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times,
@@ -123,9 +108,11 @@ void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes&
   config.trace->Worked(record);
 }
 
-std::string TextOfThrown() {
+Failure ThrownFailure() {
   try {
     throw;
+  } catch (const FailureError& e) {
+    return {FirstLine(e.what()), e.kind};
   } catch (const std::exception& e) {
     return FirstLine(e.what());
   } catch (...) {
@@ -133,10 +120,8 @@ std::string TextOfThrown() {
   }
 }
 
-caf::error FailWork(const DeviceConfig& config, const DeviceWork& work, const std::string& cause,
-                    FailureKind kind) {
-  const std::string text = Describe(config, work) + ": " + FirstLine(cause);
-  const Failure failure(text, kind);
+caf::error FailWork(const DeviceConfig& config, const DeviceWork& work, const Failure& cause) {
+  const Failure failure(Describe(config, work) + ": " + FirstLine(cause.text), cause.kind);
   config.abort->Raise(failure);
   return MakeFailure(failure);
 }
@@ -147,7 +132,7 @@ caf::error FailWork(const DeviceConfig& config, const DeviceWork& work) {
   } catch (const Aborted&) {
     return MakeFailure(config.abort->failure());
   } catch (...) {
-    return FailWork(config, work, TextOfThrown(), KindOfThrown());
+    return FailWork(config, work, ThrownFailure());
   }
 }
 

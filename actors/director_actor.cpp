@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <functional>
-#include <memory>
-#include <utility>
 
-#include "actors/names.hpp"
 #include "modules/gradient_clip.hpp"
 #include "modules/learning_rate.hpp"
 #include "trace/clock.hpp"
@@ -131,7 +127,21 @@ bool Due(const DirectorState& s, const Round& round) {
          (round.step + 1) % checkpoints.every == 0;
 }
 
-void Checkpoint(DirectorPointer self, std::function<void()> then);
+/// Every shard writes its file, then the manifest makes them a checkpoint.
+void Checkpoint(DirectorPointer self, std::function<void()> then) {
+  DirectorState& s = self->state;
+  std::string folder;
+  if (!Try(self, [&] { folder = s.config.checkpoints.folder(s.steps_done); })) return;
+  s.storing = true;
+  s.draining = false;
+  const auto complete = [self, &s, folder, then](const std::vector<SavedShard>& shards) {
+    s.storing = false;
+    s.checkpoint_at = s.steps_done;
+    s.stored_ns = NowNs();
+    if (Try(self, [&] { s.config.checkpoints.complete(folder, s.steps_done, shards); })) then();
+  };
+  SaveShards(self, folder, complete);
+}
 
 void Complete(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
@@ -148,22 +158,6 @@ void Complete(DirectorPointer self, std::int64_t number) {
     s.draining = true;
   }
   Pump(self);
-}
-
-/// Every shard writes its file, then the manifest makes them a checkpoint.
-void Checkpoint(DirectorPointer self, std::function<void()> then) {
-  DirectorState& s = self->state;
-  std::string folder;
-  if (!Try(self, [&] { folder = s.config.checkpoints.folder(s.steps_done); })) return;
-  s.storing = true;
-  s.draining = false;
-  const auto complete = [self, &s, folder, then](const std::vector<SavedShard>& shards) {
-    s.storing = false;
-    s.checkpoint_at = s.steps_done;
-    s.stored_ns = NowNs();
-    if (Try(self, [&] { s.config.checkpoints.complete(folder, s.steps_done, shards); })) then();
-  };
-  SaveShards(self, folder, complete);
 }
 
 /// Shows parameters and moments after the step, one kind after the other, then completes.
@@ -195,8 +189,9 @@ void CheckComplete(DirectorPointer self, std::int64_t number) {
   if (!open.missing_reports.empty() || !open.missing_updates.empty()) return;
   // Actors answer in the order of the rounds: the missing answers of an older round will not come.
   if (s.open.begin()->first < number) {
-    return Fail(self, kDirectorName + " has no " + OldestUnanswered(self) + ", but all of round " +
-                          std::to_string(number) + ": a message between them is lost");
+    return Fail(self, ToString(DirectorActor()) + " has no " + OldestUnanswered(self) +
+                          ", but all of round " + std::to_string(number) +
+                          ": a message between them is lost");
   }
   if (!s.config.inspect || !open.result.round.train) return Complete(self, number);
   ShowUpdated(self, number,
@@ -308,6 +303,7 @@ void Begin(DirectorPointer self, Round round) {
               const auto found = self->state.open.find(report.round);
               if (found == self->state.open.end()) return;
               found->second.losses[i] = report.loss;
+              found->second.result.replaced.insert(report.replaced.begin(), report.replaced.end());
               found->second.result.busy_seconds += static_cast<double>(report.busy_ns) * 1e-9;
               found->second.missing_reports.erase(i);
               CheckComplete(self, report.round);
@@ -387,13 +383,12 @@ Director::behavior_type RunDirector(DirectorPointer self, DirectorConfig config)
       [self](const RunJob&) -> caf::result<JobDone> {
         DirectorState& s = self->state;
         s.done = self->make_response_promise<JobDone>();
-        auto promise = s.done;
         if (s.config.abort->raised()) {
           Fail(self, s.config.abort->failure());
         } else {
           Start(self);
         }
-        return promise;
+        return s.done;
       },
       [self](const JobFailed& failed) { Fail(self, failed.failure); },
       [self](const StopSoon&) {

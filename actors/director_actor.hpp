@@ -27,13 +27,9 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
-#include "actors/promise.hpp"
 #include "configs/config.hpp"
 #include "messages/device.hpp"
-#include "messages/job.hpp"
 #include "messages/round.hpp"
-#include "transport/abort_signal.hpp"
-#include "transport/tensor_store.hpp"
 
 namespace troupe {
 
@@ -55,6 +51,7 @@ struct RoundResult {
   double clip_coefficient = 1.0;
   double seconds = 0.0;       ///< since the round before was complete (or the job's start)
   double busy_seconds = 0.0;  ///< summed over ranks
+  std::set<ReplacedItem> replaced;
 
   /// The function that gradients are taken of: the sum of all losses, per valid token of the global
   /// batch. With several sinks it is the sum of their means.

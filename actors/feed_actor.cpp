@@ -4,7 +4,6 @@
 #include <exception>
 #include <utility>
 
-#include "actors/names.hpp"
 #include "modules/sample_names.hpp"
 
 namespace troupe {
@@ -26,8 +25,12 @@ void Deliver(FeedPointer self, const Input& input) {
     s.out[input.unit].insert(i);
     self->request(s.config.stages[i], caf::infinite, input)
         .then(
-            [self, &s, i](const InputTaken& taken) {
-              const auto found = s.out.find(taken.unit);
+            [self, &s, i, unit = input.unit](const InputTaken& taken) {
+              if (taken.unit != unit) {
+                return Fail(self, s.config.name + ": expected that a stage takes input " +
+                                      std::to_string(unit) + ", got " + std::to_string(taken.unit));
+              }
+              const auto found = s.out.find(unit);
               found->second.erase(i);
               if (found->second.empty()) s.out.erase(found);
               Pump(self);

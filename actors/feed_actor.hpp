@@ -21,7 +21,6 @@
 #include "actors/actor_base.hpp"
 #include "messages/round.hpp"
 #include "plan/unit_samples.hpp"
-#include "transport/abort_signal.hpp"
 
 namespace troupe {
 

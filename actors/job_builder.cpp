@@ -1,291 +1,336 @@
-#include "actors/job_builder.hpp"
-
-#include <algorithm>
-#include <set>
+// Builds a job over all its processes, from process 0: requests the actors of each process from its
+// Node, sinks first, because an actor is created with the handles of its receivers.
+//
+//   traces      every process its own file
+//   devices     every process its own
+//   lock steps  in the process of the lowest rank of the set
+//   updates     in the process of their first shard
+//   stages      in reverse topological order, each replica in the process of its first rank; before
+//               a stage, the leaders or the phase on its outgoing edges
+//   feeds       with the stages they feed, one per process that holds any of them
+//   director    in process 0
+//
+// All requests of a step run concurrently; the next step begins when all are answered.
+#include <deque>
+#include <map>
+#include <memory>
 #include <utility>
 
+#include "actors/spawn_actors.hpp"
+
 namespace troupe {
-
-JobBuilder::JobBuilder(NodePointer self, std::function<void(const std::string&)> built)
-    : self_(self),
-      config_(self->state.config),
-      plan_(*self->state.config.plan),
-      built_(std::move(built)) {}
-
-/// A device writes its shards itself, and another may read them: without a folder that all
-/// processes share there are no checkpoints. Returns why the job cannot start, or "".
-std::string JobBuilder::CheckRunDirectory() {
-  const std::vector<ProcessId>& apart = self_->state.apart;
-  Checkpoints& checkpoints = self_->state.config.checkpoints;
-  if (apart.empty() || !checkpoints.folder) return "";
-  std::string text;
-  for (const ProcessId process : apart) {
-    text += (text.empty() ? "" : ", ") +
-            config_.processes->processes()[static_cast<std::size_t>(process)].name;
-  }
-  text += (apart.size() == 1 ? " does not see " : " do not see ") + checkpoints.run_directory;
-  if (checkpoints.every > 0 || !checkpoints.resume.empty()) {
-    return text + ", where checkpoints go; expected a run.dir that all nodes share";
-  }
-  checkpoints.folder = nullptr;
-  config_.observer->OnWarning(text +
-                              ": no checkpoints are written, neither by time nor at an "
-                              "interruption, which saves the weights alone");
-  return "";
-}
-
-void JobBuilder::Start() {
-  const std::string refusal = CheckRunDirectory();
-  if (!refusal.empty()) {
-    failed_ = true;
-    return built_(refusal);
-  }
-  steps_.push_back([this] { Traces(); });
-  steps_.push_back([this] { Devices(); });
-  steps_.push_back([this] { LockSteps(); });
-  steps_.push_back([this] { Updates(); });
-  const auto& order = plan_.graph().TopologicalOrder();
-  for (auto stage = order.rbegin(); stage != order.rend(); ++stage) {
-    steps_.push_back([this, s = *stage] { Receivers(s); });
-    steps_.push_back([this, s = *stage] { SourceLeaders(s); });
-    steps_.push_back([this, s = *stage] { Stages(s); });
-  }
-  steps_.push_back([this] { Feeds(); });
-  steps_.push_back([this] { TheDirector(); });
-  Next();
-}
-
-void JobBuilder::Next() {
-  while (open_ == 0 && !issuing_ && !failed_) {
-    if (steps_.empty()) return built_("");
-    const Step step = std::move(steps_.front());
-    steps_.pop_front();
-    issuing_ = true;
-    step();
-    issuing_ = false;
-  }
-}
-
-template <class Answer, class Request, class Take>
-void JobBuilder::Ask(ProcessId process, Request request, Take take) {
-  ++open_;
-  const auto me = shared_from_this();
-  self_->request(self_->state.nodes.at(process), caf::infinite, std::move(request))
-      .then(
-          [me, take](Answer& answer) {
-            take(answer);
-            --me->open_;
-            me->Next();
-          },
-          [me](const caf::error& reason) {
-            if (std::exchange(me->failed_, true)) return;
-            me->built_(FailureOf(reason).text);
-          });
-}
-
-template <class Handle, class Request, class Take>
-void JobBuilder::AskForActor(ProcessId process, Request request, Take take) {
-  Ask<Spawned>(process, std::move(request),
-               [take](Spawned& spawned) { take(caf::actor_cast<Handle>(spawned.actor)); });
-}
-
-ProcessId JobBuilder::HomeOfStage(int stage, int dp) const {
-  return config_.processes->HomeOf(plan_.RanksOf(stage, dp).front());
-}
-
-void JobBuilder::Devices() {
-  for (const auto& [process, node] : self_->state.nodes) {
-    Ask<DevicesSpawned>(process, SpawnDevices{}, [this](DevicesSpawned& spawned) {
-      devices_.insert(spawned.devices.begin(), spawned.devices.end());
-    });
-  }
-}
-
-void JobBuilder::LockSteps() {
-  std::map<int, SpawnLockStep> requests;
-  for (const auto& [rank, set] : plan_.lock_steps()) {
-    requests[set].set = set;
-    requests[set].devices[rank] = devices_.at(rank);
-  }
-  for (auto& [set, request] : requests) {
-    const ProcessId home = config_.processes->HomeOf(request.devices.begin()->first);
-    lock_step_homes_[set] = home;
-    AskForActor<LockStep>(home, std::move(request),
-                          [this, s = set](LockStep handle) { lock_steps_[s] = handle; });
-  }
-  for (std::size_t stage = 0; stage < plan_.stages().size(); ++stage) {
-    const int index = static_cast<int>(stage);
-    for (int dp = 0; dp < plan_.GridOfStage(index).layout().dp; ++dp) PassLockStep(index, dp);
-  }
-}
-
-/// Replicas of a stage share a LockStep for their reduction. Every pass of a replica in another
-/// process would cross to that LockStep and back, twice: such a replica gets a second LockStep in
-/// its own process for its passes, unless they need a common order with others.
-void JobBuilder::PassLockStep(int stage, int dp) {
-  const std::vector<int> ranks = plan_.RanksOf(stage, dp);
-  const ProcessId home = HomeOfStage(stage, dp);
-  if (home == lock_step_homes_.at(plan_.LockStepOf(ranks.front()))) return;
-  if (!plan_.HasRanksAlone(stage, dp)) return;
-  SpawnLockStep request{.stage = stage, .dp = dp, .devices = {}};
-  for (const int rank : ranks) request.devices[rank] = devices_.at(rank);
-  AskForActor<LockStep>(home, std::move(request), [this, stage, dp](LockStep handle) {
-    pass_lock_steps_[{stage, dp}] = handle;
-  });
-}
-
-void JobBuilder::Updates() {
-  for (std::size_t u = 0; u < plan_.updates().size(); ++u) {
-    const int first = plan_.RanksOf(plan_.updates()[u].stages.front(), 0).front();
-    const int index = static_cast<int>(u);
-    AskForActor<Update>(config_.processes->HomeOf(first), SpawnUpdate{index, LockStepOf(first)},
-                        [this, index](Update handle) { updates_[index] = handle; });
-  }
-}
-
-/// The actors at the far end of the stage's outgoing edges: destination leaders, or a phase.
-void JobBuilder::Receivers(int stage) {
-  for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
-    const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
-    if (link.edge < 0) continue;
-    const auto& receivers = stages_.at(link.to);
-    if (plan_.edges()[static_cast<std::size_t>(link.edge)].placement == Placement::kDisjoint) {
-      for (const auto& [dp, receiver] : receivers) {
-        AskForActor<DestinationLeader>(
-            HomeOfStage(link.to, dp), SpawnDestinationLeader{index, dp, receiver},
-            [this, i = index, d = dp](DestinationLeader handle) { destinations_[i][d] = handle; });
-      }
-      continue;
-    }
-    const int first = plan_.GridOfStage(link.to).ranks().front();
-    SpawnPhase request{index, LockStepOf(first), {}};
-    for (const auto& [dp, receiver] : receivers) request.stages.push_back(receiver);
-    AskForActor<Phase>(HomeOfStage(link.to, 0), std::move(request),
-                       [this, i = index](Phase handle) { phases_[i] = handle; });
-  }
-}
-
-void JobBuilder::SourceLeaders(int stage) {
-  for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
-    const auto peers = destinations_.find(index);
-    if (peers == destinations_.end()) continue;
-    for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
-      AskForActor<SourceLeader>(
-          HomeOfStage(stage, dp), SpawnSourceLeader{index, dp, peers->second},
-          [this, i = index, dp](SourceLeader handle) { sources_[i][dp] = handle; });
-    }
-  }
-}
-
-/// The receivers of replica `dp` of the stage, in the order of its outgoing links.
-std::vector<LinkTarget> JobBuilder::TargetsOf(int stage, int dp) const {
-  std::vector<LinkTarget> targets;
-  for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
-    const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
-    if (link.edge < 0) {
-      targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index)});
-      continue;
-    }
-    const auto phase = phases_.find(index);
-    if (phase != phases_.end()) {
-      targets.push_back({phase->second, dp});
-    } else {
-      targets.push_back({sources_.at(index).at(dp), 0});
-    }
-  }
-  return targets;
-}
-
-void JobBuilder::Stages(int stage) {
-  Update update;
-  const auto found = updates_.find(plan_.UpdateOf(stage));
-  if (found != updates_.end()) update = found->second;
-  for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
-    SpawnStage request{stage, dp, LockStepOf(plan_.RanksOf(stage, dp).front()),
-                       TargetsOf(stage, dp), update};
-    if (const auto apart = pass_lock_steps_.find({stage, dp}); apart != pass_lock_steps_.end()) {
-      request.devices = apart->second;
-    }
-    AskForActor<Stage>(HomeOfStage(stage, dp), std::move(request),
-                       [this, stage, dp](Stage handle) { stages_[stage][dp] = handle; });
-  }
-}
-
-void JobBuilder::Feeds() {
-  for (std::size_t m = 0; m < plan_.modules().size(); ++m) {
-    for (int dp = 0; dp < plan_.modules()[m].grid.layout().dp; ++dp) {
-      std::map<ProcessId, SpawnFeed> requests;
-      for (const auto& [stage, replicas] : stages_) {
-        const StagePlan& plan = plan_.stages()[static_cast<std::size_t>(stage)];
-        if (plan.module != static_cast<int>(m) || !plan.reads_data) continue;
-        SpawnFeed& request = requests[HomeOfStage(stage, dp)];
-        request.module = static_cast<int>(m);
-        request.dp = dp;
-        request.stages.push_back(replicas.at(dp));
-      }
-      for (auto& [home, request] : requests) {
-        AskForActor<Feed>(home, std::move(request),
-                          [this](Feed handle) { feeds_.push_back(handle); });
-      }
-    }
-  }
-}
-
-void JobBuilder::Traces() {
-  if (!config_.trace) return;
-  for (const auto& [process, node] : self_->state.nodes) {
-    Ask<TraceOpened>(process, OpenTrace{config_.trace_folder}, [this](TraceOpened& opened) {
-      if (!opened.error.empty()) config_.observer->OnWarning(opened.error);
-    });
-  }
-}
+namespace {
 
 /// The stage's module if it is a sink, else empty.
-static std::string SinkModule(const JobPlan& plan, int stage) {
+std::string SinkModule(const JobPlan& plan, int stage) {
   const StageNode& node = plan.graph().stages()[static_cast<std::size_t>(stage)];
   return node.out.empty() ? plan.ModuleOf(node.module).config->name : "";
 }
 
-void JobBuilder::TheDirector() {
-  DirectorConfig config;
-  for (const auto& [stage, replicas] : stages_) {
-    for (const auto& [dp, handle] : replicas) {
-      config.stages.push_back(handle);
-      config.names[handle.address()] = plan_.StageActor(stage, dp);
-      config.sinks.push_back(SinkModule(plan_, stage));
+class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
+ public:
+  JobBuilder(NodePointer self, std::function<void(const std::string&)> built)
+      : self_(self),
+        config_(self->state.config),
+        plan_(*self->state.config.plan),
+        built_(std::move(built)) {}
+
+  void Start() {
+    const std::string refusal = CheckRunDirectory();
+    if (!refusal.empty()) {
+      failed_ = true;
+      return built_(refusal);
+    }
+    steps_.push_back([this] { Traces(); });
+    steps_.push_back([this] { Devices(); });
+    steps_.push_back([this] { LockSteps(); });
+    steps_.push_back([this] { Updates(); });
+    const auto& order = plan_.graph().TopologicalOrder();
+    for (auto stage = order.rbegin(); stage != order.rend(); ++stage) {
+      steps_.push_back([this, s = *stage] { Receivers(s); });
+      steps_.push_back([this, s = *stage] { SourceLeaders(s); });
+      steps_.push_back([this, s = *stage] { Stages(s); });
+    }
+    steps_.push_back([this] { Feeds(); });
+    steps_.push_back([this] { TheDirector(); });
+    Next();
+  }
+
+  void Cancel() { failed_ = true; }
+
+ private:
+  LockStep LockStepOf(int rank) const { return lock_steps_.at(plan_.LockStepOf(rank)); }
+
+  /// A device writes its shards itself, and another may read them: without a folder that all
+  /// processes share there are no checkpoints. Returns why the job cannot start, or "".
+  std::string CheckRunDirectory() {
+    const std::vector<ProcessId>& apart = self_->state.apart;
+    Checkpoints& checkpoints = self_->state.config.checkpoints;
+    if (apart.empty() || !checkpoints.folder) return "";
+    std::string text;
+    for (const ProcessId process : apart) {
+      text += (text.empty() ? "" : ", ") +
+              config_.processes->processes()[static_cast<std::size_t>(process)].name;
+    }
+    text += (apart.size() == 1 ? " does not see " : " do not see ") + checkpoints.run_directory;
+    if (checkpoints.every > 0 || !checkpoints.resume.empty()) {
+      return text + ", where checkpoints go; expected a run.dir that all nodes share";
+    }
+    checkpoints.folder = nullptr;
+    config_.observer->OnWarning(text +
+                                ": no checkpoints are written, neither by time nor at an "
+                                "interruption, which saves the weights alone");
+    return "";
+  }
+
+  void Next() {
+    while (open_ == 0 && !issuing_ && !failed_) {
+      if (steps_.empty()) return built_("");
+      const auto step = std::move(steps_.front());
+      steps_.pop_front();
+      issuing_ = true;
+      step();
+      issuing_ = false;
     }
   }
-  config.feeds = feeds_;
-  for (const auto& [link, phase] : phases_) config.phases.push_back(phase);
-  for (const auto& [index, update] : updates_) {
-    config.updates.push_back(update);
-    config.names[update.address()] = plan_.UpdateActor(index);
+
+  template <class Answer, class Request, class Take>
+  void Ask(ProcessId process, Request request, Take take) {
+    ++open_;
+    const auto me = shared_from_this();
+    self_->request(self_->state.nodes.at(process), caf::infinite, std::move(request))
+        .then(
+            [me, take](Answer& answer) {
+              take(answer);
+              --me->open_;
+              me->Next();
+            },
+            [me](const caf::error& reason) {
+              if (std::exchange(me->failed_, true)) return;
+              me->built_(FailureOf(reason).text);
+            });
   }
-  std::map<int, std::vector<DirectorConfig::Shard>> shards;
-  for (const auto& [rank, set] : plan_.lock_steps()) {
-    for (const auto& [stage, shard] : plan_.ShardsOn(rank)) {
-      shards[set].push_back({rank, stage});
+
+  /// Asks for one actor, and puts it into `slot`, which must stay where it is.
+  template <class Handle, class Request>
+  void AskForActor(ProcessId process, Request request, Handle& slot) {
+    Ask<Spawned>(process, std::move(request),
+                 [&slot](Spawned& spawned) { slot = caf::actor_cast<Handle>(spawned.actor); });
+  }
+
+  ProcessId HomeOfStage(int stage, int dp) const {
+    return config_.processes->HomeOf(plan_.RanksOf(stage, dp).front());
+  }
+
+  void Devices() {
+    for (const auto& [process, node] : self_->state.nodes) {
+      Ask<DevicesSpawned>(process, SpawnDevices{}, [this](DevicesSpawned& spawned) {
+        devices_.insert(spawned.devices.begin(), spawned.devices.end());
+      });
     }
   }
-  for (auto& [set, all] : shards) {
-    config.shards.emplace_back(lock_steps_.at(set), std::move(all));
-    config.names[lock_steps_.at(set).address()] = LockStepActor(set);
+
+  void LockSteps() {
+    std::map<int, SpawnLockStep> requests;
+    for (const auto& [rank, set] : plan_.lock_steps()) {
+      requests[set].set = set;
+      requests[set].devices[rank] = devices_.at(rank);
+    }
+    for (auto& [set, request] : requests) {
+      const ProcessId home = config_.processes->HomeOf(request.devices.begin()->first);
+      lock_step_homes_[set] = home;
+      AskForActor(home, std::move(request), lock_steps_[set]);
+    }
+    for (std::size_t stage = 0; stage < plan_.stages().size(); ++stage) {
+      const int index = static_cast<int>(stage);
+      for (int dp = 0; dp < plan_.GridOfStage(index).layout().dp; ++dp) PassLockStep(index, dp);
+    }
   }
-  config.rounds = config_.rounds;
-  config.rounds_ahead = config_.rounds_ahead;
-  config.inspect = config_.inspect;
-  config.checkpoints = config_.checkpoints;
-  config.optimizer = plan_.config().optimizer;
-  config.steps = plan_.config().run.steps;
-  config.source = config_.source;
-  config.observer = config_.observer;
-  config.tensors = config_.tensors;
-  config.abort = config_.abort;
-  const Director director = config_.threads
-                                ? self_->spawn<caf::detached>(RunDirector, std::move(config))
-                                : self_->spawn(RunDirector, std::move(config));
-  Adopt(self_, caf::actor_cast<caf::actor>(director), DirectorActor(), true);
-  self_->state.director = director;
+
+  /// Replicas of a stage share a LockStep for their reduction. Every pass of a replica in another
+  /// process would cross to that LockStep and back, twice: such a replica gets a second LockStep in
+  /// its own process for its passes, unless they need a common order with others.
+  void PassLockStep(int stage, int dp) {
+    const std::vector<int> ranks = plan_.RanksOf(stage, dp);
+    const ProcessId home = HomeOfStage(stage, dp);
+    if (home == lock_step_homes_.at(plan_.LockStepOf(ranks.front()))) return;
+    if (!plan_.HasRanksAlone(stage, dp)) return;
+    SpawnLockStep request{.stage = stage, .dp = dp, .devices = {}};
+    for (const int rank : ranks) request.devices[rank] = devices_.at(rank);
+    AskForActor(home, std::move(request), pass_lock_steps_[{stage, dp}]);
+  }
+
+  void Updates() {
+    for (std::size_t u = 0; u < plan_.updates().size(); ++u) {
+      const int first = plan_.RanksOf(plan_.updates()[u].stages.front(), 0).front();
+      const int index = static_cast<int>(u);
+      AskForActor(config_.processes->HomeOf(first), SpawnUpdate{index, LockStepOf(first)},
+                  updates_[index]);
+    }
+  }
+
+  /// The actors at the far end of the stage's outgoing edges: destination leaders, or a phase.
+  void Receivers(int stage) {
+    for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
+      const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
+      if (link.edge < 0) continue;
+      const auto& receivers = stages_.at(link.to);
+      if (plan_.edges()[static_cast<std::size_t>(link.edge)].placement == Placement::kDisjoint) {
+        for (const auto& [dp, receiver] : receivers) {
+          AskForActor(HomeOfStage(link.to, dp), SpawnDestinationLeader{index, dp, receiver},
+                      destinations_[index][dp]);
+        }
+        continue;
+      }
+      const int first = plan_.GridOfStage(link.to).ranks().front();
+      SpawnPhase request{index, LockStepOf(first), {}};
+      for (const auto& [dp, receiver] : receivers) request.stages.push_back(receiver);
+      AskForActor(HomeOfStage(link.to, 0), std::move(request), phases_[index]);
+    }
+  }
+
+  void SourceLeaders(int stage) {
+    for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
+      const auto peers = destinations_.find(index);
+      if (peers == destinations_.end()) continue;
+      for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
+        AskForActor(HomeOfStage(stage, dp), SpawnSourceLeader{index, dp, peers->second},
+                    sources_[index][dp]);
+      }
+    }
+  }
+
+  /// The receivers of replica `dp` of the stage, in the order of its outgoing links.
+  std::vector<LinkTarget> TargetsOf(int stage, int dp) const {
+    std::vector<LinkTarget> targets;
+    for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
+      const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
+      if (link.edge < 0) {
+        targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index)});
+        continue;
+      }
+      const auto phase = phases_.find(index);
+      if (phase != phases_.end()) {
+        targets.push_back({phase->second, dp});
+      } else {
+        targets.push_back({sources_.at(index).at(dp), 0});
+      }
+    }
+    return targets;
+  }
+
+  void Stages(int stage) {
+    Update update;
+    const auto found = updates_.find(plan_.UpdateOf(stage));
+    if (found != updates_.end()) update = found->second;
+    for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
+      SpawnStage request{stage, dp, LockStepOf(plan_.RanksOf(stage, dp).front()),
+                         TargetsOf(stage, dp), update};
+      if (const auto apart = pass_lock_steps_.find({stage, dp}); apart != pass_lock_steps_.end()) {
+        request.devices = apart->second;
+      }
+      AskForActor(HomeOfStage(stage, dp), std::move(request), stages_[stage][dp]);
+    }
+  }
+
+  void Feeds() {
+    for (std::size_t m = 0; m < plan_.modules().size(); ++m) {
+      for (int dp = 0; dp < plan_.modules()[m].grid.layout().dp; ++dp) {
+        std::map<ProcessId, SpawnFeed> requests;
+        for (const auto& [stage, replicas] : stages_) {
+          const StagePlan& plan = plan_.stages()[static_cast<std::size_t>(stage)];
+          if (plan.module != static_cast<int>(m) || !plan.reads_data) continue;
+          SpawnFeed& request = requests[HomeOfStage(stage, dp)];
+          request.module = static_cast<int>(m);
+          request.dp = dp;
+          request.stages.push_back(replicas.at(dp));
+        }
+        for (auto& [home, request] : requests) {
+          AskForActor(home, std::move(request), feeds_.emplace_back());
+        }
+      }
+    }
+  }
+
+  void Traces() {
+    if (!config_.trace) return;
+    for (const auto& [process, node] : self_->state.nodes) {
+      Ask<TraceOpened>(process, OpenTrace{config_.trace_folder}, [this](TraceOpened& opened) {
+        if (!opened.error.empty()) config_.observer->OnWarning(opened.error);
+      });
+    }
+  }
+
+  void TheDirector() {
+    DirectorConfig config;
+    for (const auto& [stage, replicas] : stages_) {
+      for (const auto& [dp, handle] : replicas) {
+        config.stages.push_back(handle);
+        config.names[handle.address()] = plan_.StageActor(stage, dp);
+        config.sinks.push_back(SinkModule(plan_, stage));
+      }
+    }
+    config.feeds.assign(feeds_.begin(), feeds_.end());
+    for (const auto& [link, phase] : phases_) config.phases.push_back(phase);
+    for (const auto& [index, update] : updates_) {
+      config.updates.push_back(update);
+      config.names[update.address()] = plan_.UpdateActor(index);
+    }
+    std::map<int, std::vector<DirectorConfig::Shard>> shards;
+    for (const auto& [rank, set] : plan_.lock_steps()) {
+      for (const auto& [stage, shard] : plan_.ShardsOn(rank)) {
+        shards[set].push_back({rank, stage});
+      }
+    }
+    for (auto& [set, all] : shards) {
+      config.shards.emplace_back(lock_steps_.at(set), std::move(all));
+      config.names[lock_steps_.at(set).address()] = LockStepActor(set);
+    }
+    config.rounds = config_.rounds;
+    config.rounds_ahead = config_.rounds_ahead;
+    config.inspect = config_.inspect;
+    config.checkpoints = config_.checkpoints;
+    config.optimizer = plan_.config().optimizer;
+    config.steps = plan_.config().run.steps;
+    config.source = config_.source;
+    config.observer = config_.observer;
+    config.tensors = config_.tensors;
+    config.abort = config_.abort;
+    const Director director = config_.threads
+                                  ? self_->spawn<caf::detached>(RunDirector, std::move(config))
+                                  : self_->spawn(RunDirector, std::move(config));
+    Adopt(self_, caf::actor_cast<caf::actor>(director), DirectorActor(), true);
+    self_->state.director = director;
+  }
+
+  NodePointer self_;
+  const NodeConfig& config_;
+  const JobPlan& plan_;
+  std::function<void(const std::string&)> built_;
+  std::deque<std::function<void()>> steps_;
+  std::size_t open_ = 0;  ///< requests of the current step
+  bool issuing_ = false;  ///< the step is still sending requests
+  bool failed_ = false;
+
+  std::map<int, Device> devices_;                                 ///< by rank
+  std::map<int, LockStep> lock_steps_;                            ///< by set
+  std::map<int, ProcessId> lock_step_homes_;                      ///< by set
+  std::map<std::pair<int, int>, LockStep> pass_lock_steps_;       ///< by stage and replica
+  std::map<int, Update> updates_;                                 ///< by index in the plan
+  std::map<int, std::map<int, Stage>> stages_;                    ///< by stage, then replica
+  std::map<int, std::map<int, DestinationLeader>> destinations_;  ///< by link, then replica
+  std::map<int, std::map<int, SourceLeader>> sources_;            ///< by link, then replica
+  std::map<int, Phase> phases_;                                   ///< by link
+  std::deque<Feed> feeds_;
+};
+
+}  // namespace
+
+std::function<void()> BuildJob(NodePointer self,
+                               std::function<void(const std::string& error)> built) {
+  const auto builder = std::make_shared<JobBuilder>(self, std::move(built));
+  builder->Start();
+  return [builder] { builder->Cancel(); };
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace troupe {
@@ -11,19 +12,16 @@ namespace {
 using LockStepPointer = ActorPointer<LockStep, LockStepState>;
 
 /// The pass that a command is, if an order may hold it back.
-std::optional<StagePass> OrderedPass(const RunForward& x) {
-  if (!x.pass.train) return std::nullopt;  // no backward follows: it is in no order
-  return StagePass{x.stage, {PassKind::kForward, x.pass.unit}};
-}
-std::optional<StagePass> OrderedPass(const RunBackward& x) {
-  return StagePass{x.stage, {PassKind::kBackward, x.pass.unit}};
-}
-std::optional<StagePass> OrderedPass(const RunBackwardWeights& x) {
-  return StagePass{x.stage, {PassKind::kWeight, x.unit}};
-}
 template <class Command>
-std::optional<StagePass> OrderedPass(const Command&) {
-  return std::nullopt;
+std::optional<StagePass> OrderedPass(const Command& x) {
+  if constexpr (std::is_same_v<Command, RunForward>) {
+    if (x.pass.train) return StagePass{x.stage, {PassKind::kForward, x.pass.unit}};
+  } else if constexpr (std::is_same_v<Command, RunBackward>) {
+    return StagePass{x.stage, {PassKind::kBackward, x.pass.unit}};
+  } else if constexpr (std::is_same_v<Command, RunBackwardWeights>) {
+    return StagePass{x.stage, {PassKind::kWeight, x.unit}};
+  }
+  return std::nullopt;  // without a backward that follows, a forward is in no order
 }
 
 /// Sends the held passes whose turn has come in the order of `rank`.
@@ -33,7 +31,7 @@ void SendInOrder(LockStepState& s, int rank) {
   std::size_t& turn = s.turns[rank];
   while (true) {
     const StagePass& next = order[turn];
-    const auto found = std::find_if(held.begin(), held.end(), [&](const auto& waiting) {
+    const auto found = std::ranges::find_if(held, [&](const auto& waiting) {
       return waiting.pass.stage == next.stage && waiting.pass.pass.kind == next.pass.kind;
     });
     if (found == held.end()) return;
@@ -98,15 +96,8 @@ auto Handler(LockStepPointer self) {
 }
 
 RequestKind CommandOf(PassKind kind) {
-  switch (kind) {
-    case PassKind::kForward:
-      return KindOf<RunForward>();
-    case PassKind::kBackward:
-      return KindOf<RunBackward>();
-    case PassKind::kWeight:
-      break;
-  }
-  return KindOf<RunBackwardWeights>();
+  if (kind == PassKind::kForward) return KindOf<RunForward>();
+  return kind == PassKind::kBackward ? KindOf<RunBackward>() : KindOf<RunBackwardWeights>();
 }
 
 /// The passes that those held back wait for.

@@ -15,7 +15,6 @@
 // means.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <vector>

@@ -120,23 +120,21 @@ std::size_t TracedMailbox::size() const {
 
 void TracedMailbox::Put(const caf::mailbox_element* element, std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  for (auto& [known, place] : waiting_) {
-    if (known != element) continue;
-    place = number;  // an address that is used again: the message before it was never handled
-    return;
+  const auto known = std::ranges::find(waiting_, element, &Entry::first);
+  if (known == waiting_.end()) {
+    waiting_.emplace_back(element, number);
+  } else {
+    known->second = number;  // the address is used again: the message before it was never handled
   }
-  waiting_.emplace_back(element, number);
 }
 
 std::uint64_t TracedMailbox::Take(const caf::mailbox_element* element) {
   const std::lock_guard lock(mutex_);
-  for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
-    if (at->first != element) continue;
-    const std::uint64_t number = at->second;
-    waiting_.erase(at);
-    return number;
-  }
-  return 0;
+  const auto known = std::ranges::find(waiting_, element, &Entry::first);
+  if (known == waiting_.end()) return 0;
+  const std::uint64_t number = known->second;
+  waiting_.erase(known);
+  return number;
 }
 
 }  // namespace troupe

@@ -7,8 +7,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <typeinfo>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -32,16 +30,21 @@ struct Handling {
 };
 Handling& CurrentHandling();
 
-/// `function` for another thread, later, on behalf of the message that is handled now.
+/// `function` for later, as part of `handling`.
 template <class Function>
-auto OnBehalf(Function function) {
-  Handling handling = CurrentHandling();
-  handling.activity = nullptr;  // the actor may have ended by then
+auto InHandling(const Handling& handling, Function function) {
   return [function = std::move(function), handling](auto&&... args) mutable {
     const Handling before = std::exchange(CurrentHandling(), handling);
     function(std::forward<decltype(args)>(args)...);
     CurrentHandling() = before;
   };
+}
+/// `function` for another thread, later, on behalf of the message that is handled now.
+template <class Function>
+auto OnBehalf(Function function) {
+  Handling handling = CurrentHandling();
+  handling.activity = nullptr;  // the actor may have ended by then
+  return InHandling(handling, std::move(function));
 }
 
 enum class TraceDetail { kWork, kMessages };  ///< work only, or messages, too
@@ -98,8 +101,9 @@ class TracedMailbox {
   std::uint64_t Take(const caf::mailbox_element* element);
 
  private:
+  using Entry = std::pair<const caf::mailbox_element*, std::uint64_t>;
   mutable std::mutex mutex_;
-  std::deque<std::pair<const caf::mailbox_element*, std::uint64_t>> waiting_;
+  std::deque<Entry> waiting_;
 };
 
 }  // namespace troupe

@@ -7,9 +7,8 @@
 #include <caf/send.hpp>
 #include <caf/system_messages.hpp>
 
-#include "actors/job_builder.hpp"
 #include "actors/spawn_actors.hpp"
-#include "actors/waits_file.hpp"
+#include "actors/wait_lists.hpp"
 
 namespace troupe {
 namespace {
@@ -34,8 +33,7 @@ void StopAll(NodePointer self) {
         child, caf::exit_msg{child.address(), caf::exit_reason::user_shutdown});
   }
   s.owned.clear();
-  if (s.builder) s.builder->Cancel();
-  s.builder.reset();
+  if (s.cancel_build) std::exchange(s.cancel_build, nullptr)();
   s.director = Director();
   AnswerIfAllEnded(self);
 }
@@ -117,7 +115,7 @@ void RunDirectorOf(NodePointer self) {
 
 void Build(NodePointer self) {
   NodeState& s = self->state;
-  s.builder = std::make_shared<JobBuilder>(self, [self, &s](const std::string& error) {
+  s.cancel_build = BuildJob(self, [self, &s](const std::string& error) {
     if (error.empty() && !s.failed) return RunDirectorOf(self);
     if (s.result.failure.empty()) {
       s.result.failure = s.failed ? s.config.abort->failure() : Failure("cannot start: " + error);
@@ -125,7 +123,6 @@ void Build(NodePointer self) {
     s.config.abort->Raise(s.result.failure);
     EndEverywhere(self);
   });
-  s.builder->Start();
 }
 
 /// Spawns the actor of a request. Most likely it fails because no thread is left.
@@ -147,7 +144,6 @@ void AnswerIfAllKnown(NodePointer self) {
 caf::result<JobDone> OnRunJob(NodePointer self) {
   NodeState& s = self->state;
   s.job_done = self->make_response_promise<JobDone>();
-  auto promise = s.job_done;
   s.running = true;
   if (s.failed) {
     StopAll(self);
@@ -160,7 +156,7 @@ caf::result<JobDone> OnRunJob(NodePointer self) {
       s.devices_spawned.deliver(MakeFailure(e.what()));
     }
   }
-  return promise;
+  return s.job_done;
 }
 
 }  // namespace
@@ -173,9 +169,8 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
   self->set_down_handler([self](caf::down_msg& down) { OnDown(self, down); });
   s.abort_subscription = s.config.abort->Subscribe(
       [node = caf::actor_cast<caf::actor_addr>(Node(self))](const Failure& failure) {
-        if (const auto strong = caf::actor_cast<caf::actor>(node)) {
-          caf::anon_send(strong, JobFailed{failure});
-        }
+        const auto strong = caf::actor_cast<caf::actor>(node);
+        if (strong) caf::anon_send(strong, JobFailed{failure});
       });
   return {
       [self, &s](const Introduce& other) -> Introduce {
@@ -188,9 +183,8 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       },
       [self, &s](const AwaitNodes&) -> caf::result<NodesKnown> {
         s.nodes_known = self->make_response_promise<NodesKnown>();
-        auto promise = s.nodes_known;
         AnswerIfAllKnown(self);
-        return promise;
+        return s.nodes_known;
       },
       [self](const RunJob&) { return OnRunJob(self); },
       [self](const JobFailed& failed) { OnFailed(self, failed.failure); },
@@ -222,15 +216,14 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
-      [self](const TellWaits&) { WriteWaits(self); },
+      [self](const WriteWaits&) { WriteAllWaits(self); },
       [self](const ReportWaits&) { return CollectWaits(self); },
       [self, &s](const EndActors& end) -> caf::result<ActorsEnded> {
         LetOthersLeave(self);
         s.actors_ended = self->make_response_promise<ActorsEnded>();
-        auto promise = s.actors_ended;
         if (s.result.failure.empty()) s.result.failure = end.failure;
         StopAll(self);
-        return promise;
+        return s.actors_ended;
       },
   };
 }

@@ -9,7 +9,7 @@
 //             PeerLost     from the watch: that process gets no more requests
 //             Stalled      from the watchdog of process 0: ends the job and names the root of the
 //                          stall
-//             TellWaits    writes the wait lists of all processes next to the traces
+//             WriteWaits   writes the wait lists of all processes next to the traces
 //             OpenTrace    answers TraceOpened; messages are recorded from now on
 //             ReportWaits  answers the wait lists of this process's actors
 //             EndActors    from process 0; answers ActorsEnded
@@ -27,23 +27,18 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "actors/actor_base.hpp"
 #include "actors/device_actor.hpp"
 #include "actors/director_actor.hpp"
-#include "actors/promise.hpp"
-#include "messages/job.hpp"
 #include "messages/node.hpp"
-#include "messages/trace.hpp"
+#include "messages/round.hpp"
 #include "plan/job_plan.hpp"
 #include "plan/process_plan.hpp"
-#include "transport/abort_signal.hpp"
 #include "transport/data_plane.hpp"
 #include "transport/group_waits.hpp"
-#include "transport/tensor_store.hpp"
 
 namespace troupe {
 
@@ -90,8 +85,6 @@ struct NodeConfig {
   std::string trace_folder;  ///< empty: traces stay in memory
 };
 
-class JobBuilder;
-
 struct NodeState {
   static constexpr const char* name = "node";
 
@@ -102,7 +95,7 @@ struct NodeState {
   Promise<NodesKnown> nodes_known;
 
   std::shared_ptr<void> abort_subscription;
-  std::shared_ptr<JobBuilder> builder;          ///< process 0
+  std::function<void()> cancel_build;           ///< process 0
   Director director;                            ///< process 0
   std::map<caf::actor_addr, ActorId> children;  ///< alive
   std::vector<caf::actor> owned;
@@ -128,7 +121,7 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config);
 /// The wait lists of this process's actors. One that does not answer in time is reported as busy.
 caf::result<Waits> CollectWaits(NodePointer self);
 /// Writes the wait lists of all processes next to the traces, on process 0.
-void WriteWaits(NodePointer self);
+void WriteAllWaits(NodePointer self);
 /// Ends the job with the root of the stall. Asks twice: an answer comes after all that was in the
 /// mailbox before the question, so on a machine that is short of cores the actors have moved on by
 /// the second answer, and the job goes on.

@@ -1,13 +1,9 @@
 #include <exception>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <utility>
 
-#include "actors/names.hpp"
 #include "actors/node_actor.hpp"
-#include "actors/wait_root.hpp"
-#include "actors/waits_file.hpp"
+#include "actors/wait_lists.hpp"
 
 namespace troupe {
 namespace {
@@ -30,32 +26,22 @@ bool CanAnswer(const caf::actor& child, const ActorId& id) {
 
 /// Collects the wait lists of all processes.
 void AskAllWaits(NodePointer self, std::function<void(std::vector<ActorWaits>)> then) {
-  struct Gather {
-    std::vector<ActorWaits> actors;
-    std::size_t missing = 0;
-    std::function<void(std::vector<ActorWaits>)> then;
-  };
-  auto gather = std::make_shared<Gather>();
-  gather->missing = self->state.nodes.size();
-  gather->then = std::move(then);
-  const auto answered = [gather] {
-    if (--gather->missing > 0) return;
-    NameActors(gather->actors);
-    gather->then(std::move(gather->actors));
+  const auto actors = std::make_shared<std::vector<ActorWaits>>();
+  const auto missing = std::make_shared<std::size_t>(self->state.nodes.size());
+  const auto answered = [actors, missing, then](const Waits& waits) {
+    actors->insert(actors->end(), waits.actors.begin(), waits.actors.end());
+    if (--*missing > 0) return;
+    NameActors(*actors);
+    then(std::move(*actors));
   };
   for (const auto& [process, node] : self->state.nodes) {
     self->request(node, std::chrono::milliseconds(1000), ReportWaits{})
-        .then(
-            [gather, answered](const Waits& waits) {
-              gather->actors.insert(gather->actors.end(), waits.actors.begin(), waits.actors.end());
-              answered();
-            },
-            [answered](const caf::error&) { answered(); });
+        .then(answered, [answered](const caf::error&) { answered({}); });
   }
 }
 
 /// "12 s", "0.5 s".
-std::string Seconds(std::int64_t ns) {
+std::string RoughSeconds(std::int64_t ns) {
   char text[32];
   const double seconds = static_cast<double>(ns) * 1e-9;
   std::snprintf(text, sizeof text, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
@@ -97,37 +83,37 @@ caf::result<Waits> CollectWaits(NodePointer self) {
     }
     gather->promise.deliver(gather->waits);
   };
-  gather->missing = 1;
+  const auto add = [gather, answered](ActorWaits waits) {
+    gather->waits.actors.push_back(std::move(waits));
+    answered();
+  };
+  gather->missing = s.owned.size() + 1;
   const ActorKeyOf key_of = KeysOf(s);
   for (const caf::actor& child : s.owned) {
     const ActorId& id = s.children.at(child.address());
     const ActorWaits silent{ToString(id), "", true, {}, {}, key_of(child.address())};
     if (!CanAnswer(child, id)) {
-      gather->waits.actors.push_back(silent);
+      add(silent);
       continue;
     }
-    ++gather->missing;
     self->request(caf::actor_cast<Debtor>(child), std::chrono::milliseconds(500), ReportDebts{})
         .then(
-            [gather, answered, key_of, silent](const Debts& debts) {
-              ActorWaits& waits = gather->waits.actors.emplace_back(silent);
+            [add, key_of, silent](const Debts& debts) {
+              ActorWaits waits = silent;
               waits.busy = false;
               AddInWords(debts, key_of, waits);
-              answered();
+              add(std::move(waits));
             },
-            [gather, answered, silent](const caf::error&) {
-              gather->waits.actors.push_back(silent);
-              answered();
-            });
+            [add, silent](const caf::error&) { add(silent); });
   }
   answered();
   return gather->promise;
 }
 
-void WriteWaits(NodePointer self) {
+void WriteAllWaits(NodePointer self) {
   NodeState& s = self->state;
   const auto first = s.nodes.find(0);
-  if (s.config.self != 0 && first != s.nodes.end()) return self->send(first->second, TellWaits{});
+  if (s.config.self != 0 && first != s.nodes.end()) return self->send(first->second, WriteWaits{});
   AskAllWaits(self, [self](const std::vector<ActorWaits>& waits) {
     // At the end of a job no actor is left to answer: keep an earlier answer.
     if (!waits.empty()) WriteNextToTraces(self->state.config, kWaitsAskedFile, ToJson(waits));
@@ -146,7 +132,7 @@ void OnStalled(NodePointer self, const Stalled& stalled) {
       WriteNextToTraces(self->state.config, kWaitsFile, ToJson(after));
       const WaitRoot root = RootOf(after, place);
       self->state.config.abort->Raise(
-          {"nothing has moved anywhere for " + Seconds(since) + ": " + root.text,
+          {"nothing has moved anywhere for " + RoughSeconds(since) + ": " + root.text,
            FailureKind::kStall, root.actors});
     });
   });

@@ -1,13 +1,10 @@
 #include "actors/phase_actor.hpp"
 
 #include <algorithm>
-#include <utility>
 
-#include "actors/names.hpp"
 #include "layout/colocated_shares.hpp"
 
 namespace troupe {
-
 namespace {
 
 using Window = PhaseState::Window;
@@ -100,8 +97,7 @@ void AnswerEncoder(PhasePointer self, std::int64_t unit, const FromSet<ExchangeD
   for (std::size_t replica = 0; replica < window.rows.size(); ++replica) {
     Gradient gradient{unit, {}};
     for (const int rank : s.config.encoder.StageRanks(last, static_cast<int>(replica))) {
-      const auto place = static_cast<std::size_t>(PlaceOf(rank, s.config.ranks));
-      gradient.shards.push_back(done.parts[place].rows);
+      gradient.shards.push_back(done.parts[PlaceOf(rank, s.config.ranks)].rows);
     }
     window.rows[replica].promise.deliver(std::move(gradient));
   }
@@ -110,6 +106,15 @@ void AnswerEncoder(PhasePointer self, std::int64_t unit, const FromSet<ExchangeD
 void AnswerNone(PhasePointer self, std::int64_t unit) {
   auto node = self->state.windows.extract(unit);
   for (auto& rows : node.mapped().rows) rows.promise.deliver(Gradient{unit, {}});
+}
+
+/// Adds the shards of `ranks`, or the one that all of them have, to `rows`, by place in the group.
+void AddShards(const PhaseConfig& config, const std::vector<int>& ranks,
+               const std::vector<Buffer>& shards, std::vector<std::vector<Buffer>>& rows) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    rows[PlaceOf(ranks[i], config.ranks)].push_back(shards.size() == 1 ? shards.front()
+                                                                       : shards.at(i));
+  }
 }
 
 /// Sends one exchange to all ranks of the group; `rows[place]` are those of each rank.
@@ -139,10 +144,7 @@ void TransformBack(PhasePointer self, std::int64_t unit) {
   for (std::size_t replica = 0; replica < window.gradients.size(); ++replica) {
     const auto ranks = s.config.language.StageRanks(0, static_cast<int>(replica));
     for (const auto& microbatch : window.gradients[replica]) {
-      for (std::size_t i = 0; i < ranks.size(); ++i) {
-        const auto place = static_cast<std::size_t>(PlaceOf(ranks[i], s.config.ranks));
-        rows[place].push_back(microbatch.size() == 1 ? microbatch.front() : microbatch.at(i));
-      }
+      AddShards(s.config, ranks, microbatch, rows);
     }
   }
   auto plan = BackwardExchange(window.route, s.config.encoder, s.config.language, s.config.ranks);
@@ -205,8 +207,8 @@ void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDo
       }
       Activation activation{window.first_microbatch + m, s.config.link, {}, table};
       for (const int rank : ranks) {
-        const auto place = static_cast<std::size_t>(PlaceOf(rank, s.config.ranks));
-        activation.shards.push_back(done.parts[place].rows.Rows(row, row + table->num_rows()));
+        const Buffer& packed = done.parts[PlaceOf(rank, s.config.ranks)].rows;
+        activation.shards.push_back(packed.Rows(row, row + table->num_rows()));
       }
       row += table->num_rows();
       const auto r = static_cast<std::size_t>(replica);
@@ -232,10 +234,7 @@ void Transform(PhasePointer self, std::int64_t unit) {
   for (std::size_t replica = 0; replica < window.rows.size(); ++replica) {
     const auto ranks = s.config.encoder.StageRanks(last, static_cast<int>(replica));
     const auto shards = std::exchange(window.rows[replica].activation.shards, {});
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      const auto place = static_cast<std::size_t>(PlaceOf(ranks[i], s.config.ranks));
-      rows[place].push_back(shards.size() == 1 ? shards.front() : shards.at(i));
-    }
+    AddShards(s.config, ranks, shards, rows);
   }
   auto plan = ForwardExchange(window.route, s.config.encoder, s.config.language, s.config.ranks);
   Exchange(self, unit, std::move(plan), window, std::move(rows),

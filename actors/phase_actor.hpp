@@ -29,7 +29,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,12 +37,10 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
-#include "actors/promise.hpp"
 #include "layout/route.hpp"
 #include "messages/device.hpp"
 #include "messages/round.hpp"
 #include "plan/unit_samples.hpp"
-#include "transport/abort_signal.hpp"
 
 namespace troupe {
 
@@ -121,7 +118,7 @@ Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config);
 // phase_exchange.cpp, for phase_actor.cpp.
 
 /// The place of `rank` in `ranks`, which hold it.
-int PlaceOf(int rank, const std::vector<int>& ranks);
+std::size_t PlaceOf(int rank, const std::vector<int>& ranks);
 
 /// The exchange that carries `route` (encoder replica -> language replica) to the ranks: every rank
 /// of a language replica's first stage ends up with all of the replica's rows. A row that is on the

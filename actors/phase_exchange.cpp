@@ -4,8 +4,8 @@
 
 namespace troupe {
 
-int PlaceOf(int rank, const std::vector<int>& ranks) {
-  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+std::size_t PlaceOf(int rank, const std::vector<int>& ranks) {
+  return static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
 namespace {
@@ -13,7 +13,7 @@ namespace {
 /// The one of `holders` that sends rows to `rank`: itself if it holds them, else the one at its
 /// place.
 int SenderTo(int rank, std::size_t place, const std::vector<int>& holders) {
-  const bool holds = std::find(holders.begin(), holders.end(), rank) != holders.end();
+  const bool holds = std::ranges::find(holders, rank) != holders.end();
   return holds ? rank : holders[place % holders.size()];
 }
 
@@ -27,19 +27,18 @@ ExchangePlan PlanFor(const Route& route, const std::vector<std::vector<int>>& so
   for (std::size_t shard = 0; shard < destination_ranks.size(); ++shard) {
     const auto& receivers = destination_ranks[shard];
     for (std::size_t place = 0; place < receivers.size(); ++place) {
-      const int to = PlaceOf(receivers[place], ranks);
-      plan.rows_out[static_cast<std::size_t>(to)] = route.destination_rows[shard];
+      const std::size_t to = PlaceOf(receivers[place], ranks);
+      plan.rows_out[to] = route.destination_rows[shard];
       for (const Transfer& transfer : route.transfers) {
         if (static_cast<std::size_t>(transfer.destination) != shard) continue;
         const auto& holders = source_ranks[static_cast<std::size_t>(transfer.source)];
-        const int from = PlaceOf(SenderTo(receivers[place], place, holders), ranks);
-        plan.moves.push_back({from, to, transfer.source_rows, transfer.destination_rows});
+        const std::size_t from = PlaceOf(SenderTo(receivers[place], place, holders), ranks);
+        plan.moves.push_back({static_cast<int>(from), static_cast<int>(to), transfer.source_rows,
+                              transfer.destination_rows});
       }
     }
   }
-  std::stable_sort(plan.moves.begin(), plan.moves.end(), [](const RowMove& a, const RowMove& b) {
-    return a.destination < b.destination;
-  });
+  std::ranges::stable_sort(plan.moves, {}, &RowMove::destination);
   return plan;
 }
 

@@ -12,6 +12,7 @@ void Pump(SourcePointer self);
 
 void Fail(SourcePointer self, const caf::error& reason) {
   SourceLeaderState& s = self->state;
+  if (std::exchange(s.failed, true)) return;
   s.config.abort->Raise(FailureOf(reason));
   for (auto& [microbatch, flight] : s.flights) flight.promise.deliver(reason);
   for (auto& waiting : s.waiting) waiting.promise.deliver(reason);
@@ -57,17 +58,10 @@ void OnGradientSlice(SourcePointer self, int destination, const GradientSlice& s
   if (!slice.buffer.defined()) found->second.no_gradient = true;
   for (auto& piece : found->second.pieces) piece.answered |= piece.destination == destination;
   if (slice.buffer.local()) return OnPiece(self, slice.microbatch, destination, slice.buffer);
-  const auto me = caf::actor_cast<SourceLeader>(self);
-  SliceArrived arrived{slice.microbatch, destination, {}, s.config.tensors->Asks(slice.buffer)};
-  s.config.tensors->Fetch(
-      slice.buffer,
-      "edge " + s.config.edge + ", gradient of microbatch " + std::to_string(slice.microbatch) +
-          InParentheses(found->second.place),
-      OnBehalf([me, arrived](Buffer buffer) mutable {
-        arrived.buffer = std::move(buffer);
-        caf::anon_send(me, std::move(arrived));
-      }),
-      [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); }, s.config.device);
+  FetchInto(self, slice.buffer, s.config.device,
+            "edge " + s.config.edge + ", gradient of microbatch " +
+                std::to_string(slice.microbatch) + InParentheses(found->second.place),
+            SliceArrived{slice.microbatch, destination, {}});
 }
 
 /// The rows of this shard that belong to `destination`, and their samples.
@@ -120,12 +114,6 @@ std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activa
   return {};
 }
 
-/// Updates the number of credits in the trace.
-void ShowCredits(SourcePointer self) {
-  const SourceLeaderState& s = self->state;
-  self->activity()->credits_left = s.config.credits - static_cast<int>(s.flights.size());
-}
-
 void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
   SourceLeaderState& s = self->state;
   const Activation& activation = waiting.activation;
@@ -133,7 +121,7 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
   SourceLeaderState::Flight& flight = s.flights[microbatch];
   flight.promise = std::move(waiting.promise);
   flight.place = activation.place;
-  ShowCredits(self);
+  self->activity()->credits_left = s.config.credits - static_cast<int>(s.flights.size());
   const auto mismatch = SamplesMismatch(s, activation);
   if (!mismatch.empty()) return Fail(self, MakeFailure(mismatch));
 
@@ -141,11 +129,9 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
   const auto peers =
       PeersOf(s.config.source[static_cast<std::size_t>(s.config.shard)], s.config.destination);
   flight.missing = peers.size();
-  for (const int peer : peers) flight.pieces.push_back({peer, {}, {}, false, false});
-  for (std::size_t i = 0; i < peers.size(); ++i) {
-    const int peer = peers[i];
+  for (const int peer : peers) {
     RowCut cut = CutFor(s, peer, *activation.rows);
-    flight.pieces[i].rows = cut.rows;
+    flight.pieces.push_back({.destination = peer, .gradient = {}});
     const Buffer piece =
         s.config.tensors->Push(rows.Rows(cut.rows.begin, cut.rows.end),
                                s.config.peer_homes.at(static_cast<std::size_t>(peer)));
@@ -204,6 +190,7 @@ SourceLeader::behavior_type RunSourceLeader(SourcePointer self, SourceLeaderConf
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
+        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<Gradient>();
         s.waiting.push_back({activation, promise});
         Pump(self);

@@ -12,24 +12,24 @@
 #include "actors/phase_actor.hpp"
 #include "actors/stage_actor.hpp"
 #include "actors/update_actor.hpp"
+#include "files/file_error.hpp"
+#include "trace/recorder.hpp"
 #include "transport/group.hpp"
 
 namespace troupe {
 namespace {
 
 /// Spawns an actor that the node owns; a `threaded` one gets its own thread if the node allows it.
-template <class Handle, class Run, class ActorConfig>
-Handle Make(NodePointer self, const ActorId& id, bool threaded, Run run, ActorConfig config) {
-  const Handle handle = threaded && self->state.config.threads
-                            ? self->template spawn<caf::detached>(run, std::move(config))
-                            : self->spawn(run, std::move(config));
-  Adopt(self, caf::actor_cast<caf::actor>(handle), id, threaded);
-  return handle;
-}
-
-template <class Handle>
-Spawned Answer(const Handle& handle) {
-  return {caf::actor_cast<caf::actor>(handle)};
+template <class Run, class ActorConfig>
+Spawned Make(NodePointer self, const ActorId& id, bool threaded, Run run, ActorConfig config) {
+  const NodeConfig& node = self->state.config;
+  if constexpr (requires { config.abort; }) config.abort = node.abort;
+  if constexpr (requires { config.tensors; }) config.tensors = node.tensors;
+  const auto actor = caf::actor_cast<caf::actor>(
+      threaded && node.threads ? self->template spawn<caf::detached>(run, std::move(config))
+                               : self->spawn(run, std::move(config)));
+  Adopt(self, actor, id, threaded);
+  return {actor};
 }
 
 const JobPlan& PlanOf(NodePointer self) { return *self->state.config.plan; }
@@ -72,6 +72,24 @@ std::vector<ProcessId> LeaderHomes(NodePointer self, int stage) {
   return homes;
 }
 
+/// The members that both ends of an edge have.
+template <class LeaderConfig>
+LeaderConfig LeaderConfigOf(NodePointer self, int link_index, EdgeEnd end, int dp) {
+  const JobPlan& plan = PlanOf(self);
+  const StageLink& link = LinkOf(plan, link_index);
+  const EdgePlan& edge = EdgeOf(plan, link);
+  const std::int64_t samples = plan.samples_per_microbatch();
+  const bool at_source = end == EdgeEnd::kSource;
+  LeaderConfig config;
+  config.edge = edge.name;
+  config.shard = dp;
+  config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
+  config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
+  config.device = LeaderGpu(self, at_source ? link.from : link.to, dp);
+  config.peer_homes = LeaderHomes(self, at_source ? link.to : link.from);
+  return config;
+}
+
 /// The communicators of this process's ranks for the exchanges of colocated edges. Every process
 /// walks all edges, in one order.
 void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
@@ -98,6 +116,32 @@ void JoinExchanges(NodePointer self, std::map<int, DeviceConfig>& devices) {
       device.group_names[static_cast<int>(e)] = group;
     }
   }
+}
+
+/// The names that the file has of the job, and the room that they take.
+RecorderOptions OptionsOf(const NodeConfig& config) {
+  const JobPlan& plan = *config.plan;
+  RecorderOptions options;
+  options.processes.clear();
+  for (const auto& process : config.processes->processes()) {
+    options.processes.push_back(process.name);
+  }
+  options.capacity = config.trace_records;
+  options.cores = config.cores;
+  const StageGraph& graph = plan.graph();
+  for (std::size_t i = 0; i < graph.stages().size(); ++i) {
+    options.stages.push_back(graph.IdOf(static_cast<int>(i)));
+  }
+  // A fixed part, and a name per actor.
+  options.names_bytes =
+      (std::size_t{1} << 16) + graph.stages().size() * 64 + plan.lock_steps().size() * 1024;
+  for (const StageLink& link : graph.links()) {
+    const bool boundary = link.edge >= 0;
+    options.links.push_back({boundary ? plan.edges()[static_cast<std::size_t>(link.edge)].name
+                                      : graph.StageName(link.from) + ">" + graph.StageName(link.to),
+                             link.from, link.to, boundary});
+  }
+  return options;
 }
 
 }  // namespace
@@ -141,8 +185,6 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
     config.make_group = s.config.make_group;
     config.setup_thread = s.config.setup_thread;
     config.storage = s.config.storage;
-    config.tensors = s.config.tensors;
-    config.abort = s.config.abort;
     config.trace = s.config.trace;
     config.memory = s.config.memory;
     config.takes_ns = s.config.takes_ns;
@@ -150,8 +192,8 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
   JoinExchanges(self, configs);
   DevicesSpawned spawned;
   for (auto& [rank, config] : configs) {
-    spawned.devices[rank] =
-        Make<Device>(self, DeviceActor(rank), true, RunDevice, std::move(config));
+    const Spawned device = Make(self, DeviceActor(rank), true, RunDevice, std::move(config));
+    spawned.devices[rank] = caf::actor_cast<Device>(device.actor);
   }
   return spawned;
 }
@@ -170,7 +212,7 @@ Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
       config.orders[rank].stages[stage] = plan.StageActor(stage, shard.dp);
     }
   }
-  return Answer(Make<LockStep>(self, id, false, RunLockStep, std::move(config)));
+  return Make(self, id, false, RunLockStep, std::move(config));
 }
 
 Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
@@ -180,7 +222,6 @@ Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
   const ActorId id = plan.UpdateActor(request.update);
   config.name = ToString(id);
   config.devices = request.devices;
-  config.abort = self->state.config.abort;
   for (const int stage : update.stages) {
     const Grid& grid = plan.GridOfStage(stage);
     for (int dp = 0; dp < grid.layout().dp; ++dp) {
@@ -188,7 +229,7 @@ Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
       for (const int rank : plan.RanksOf(stage, dp)) config.shards.emplace_back(rank, stage);
     }
   }
-  return Answer(Make<Update>(self, id, false, RunUpdate, std::move(config)));
+  return Make(self, id, false, RunUpdate, std::move(config));
 }
 
 Spawned Spawn(NodePointer self, const SpawnStage& request) {
@@ -230,53 +271,32 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   config.update = request.update;
   config.queued_passes = s.config.queued_passes;
   config.virtual_time = s.config.takes_ns != nullptr;
-  config.tensors = s.config.tensors;
-  config.abort = s.config.abort;
-  const ActorId id = plan.StageActor(request.stage, request.dp);
-  return Answer(Make<Stage>(self, id, false, RunStage, std::move(config)));
+  return Make(self, plan.StageActor(request.stage, request.dp), false, RunStage, std::move(config));
 }
 
 Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   const JobPlan& plan = PlanOf(self);
-  const StageLink& link = LinkOf(plan, request.link);
-  const EdgePlan& edge = EdgeOf(plan, link);
-  const std::int64_t samples = plan.samples_per_microbatch();
-  DestinationLeaderConfig config;
-  config.edge = edge.name;
-  config.shard = request.dp;
+  auto config = LeaderConfigOf<DestinationLeaderConfig>(self, request.link, EdgeEnd::kDestination,
+                                                        request.dp);
   config.link = plan.PlaceOf(request.link);
-  config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
-  config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
   config.stage = request.stage;
-  for (int dp = 0; dp < plan.ModuleOf(edge.from).grid.layout().dp; ++dp) {
-    config.source_leaders.push_back(plan.ActorAt(request.link, EdgeEnd::kSource, dp));
+  for (std::size_t dp = 0; dp < config.source.size(); ++dp) {
+    config.source_leaders.push_back(
+        plan.ActorAt(request.link, EdgeEnd::kSource, static_cast<int>(dp)));
   }
-  config.device = LeaderGpu(self, link.to, request.dp);
-  config.peer_homes = LeaderHomes(self, link.from);
-  config.tensors = self->state.config.tensors;
-  config.abort = self->state.config.abort;
-  const ActorId id = plan.ActorAt(request.link, EdgeEnd::kDestination, request.dp);
-  return Answer(Make<DestinationLeader>(self, id, false, RunDestinationLeader, std::move(config)));
+  return Make(self, plan.ActorAt(request.link, EdgeEnd::kDestination, request.dp), false,
+              RunDestinationLeader, std::move(config));
 }
 
 Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   const JobPlan& plan = PlanOf(self);
-  const StageLink& link = LinkOf(plan, request.link);
-  const EdgePlan& edge = EdgeOf(plan, link);
-  const std::int64_t samples = plan.samples_per_microbatch();
-  SourceLeaderConfig config;
-  config.edge = edge.name;
-  config.shard = request.dp;
-  config.credits = plan.graph().edges()[static_cast<std::size_t>(link.edge)].credits;
-  config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
-  config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
+  auto config =
+      LeaderConfigOf<SourceLeaderConfig>(self, request.link, EdgeEnd::kSource, request.dp);
+  const int edge = LinkOf(plan, request.link).edge;
+  config.credits = plan.graph().edges()[static_cast<std::size_t>(edge)].credits;
   config.peers = request.peers;
-  config.device = LeaderGpu(self, link.from, request.dp);
-  config.peer_homes = LeaderHomes(self, link.to);
-  config.tensors = self->state.config.tensors;
-  config.abort = self->state.config.abort;
-  const ActorId id = plan.ActorAt(request.link, EdgeEnd::kSource, request.dp);
-  return Answer(Make<SourceLeader>(self, id, false, RunSourceLeader, std::move(config)));
+  return Make(self, plan.ActorAt(request.link, EdgeEnd::kSource, request.dp), false,
+              RunSourceLeader, std::move(config));
 }
 
 Spawned Spawn(NodePointer self, const SpawnPhase& request) {
@@ -299,10 +319,9 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   }
   config.link = plan.PlaceOf(request.link);
   config.devices = request.devices;
-  config.abort = self->state.config.abort;
   const ActorId id = plan.ActorAt(request.link, EdgeEnd::kDestination, 0);
   config.name = ToString(id);
-  return Answer(Make<Phase>(self, id, false, RunPhase, std::move(config)));
+  return Make(self, id, false, RunPhase, std::move(config));
 }
 
 Spawned Spawn(NodePointer self, const SpawnFeed& request) {
@@ -313,10 +332,36 @@ Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   config.units = module.units;
   config.stages = request.stages;
   config.source = self->state.config.source;
-  config.abort = self->state.config.abort;
   const ActorId id = PlanOf(self).FeedActor(request.module, request.dp);
   config.name = ToString(id);
-  return Answer(Make<Feed>(self, id, true, RunFeed, std::move(config)));
+  return Make(self, id, true, RunFeed, std::move(config));
+}
+
+std::string OpenTraceFile(NodePointer self, const OpenTrace& request) {
+  const NodeState& s = self->state;
+  if (!s.config.trace) return "";
+  RecorderOptions options = OptionsOf(s.config);
+  // Other processes are known once they have introduced themselves; this request of process 0 may
+  // come before that.
+  const caf::strong_actor_ptr& sender = self->current_sender();
+  if (sender) s.config.trace->KnowProcess(sender->node(), 0);
+  std::string error;
+  if (!request.folder.empty()) {
+    const std::string& name = options.processes[static_cast<std::size_t>(s.config.self)];
+    options.path = request.folder + "/" + name + kTraceExtension;
+    try {
+      MakeFolders(request.folder);
+      s.config.trace->Open(options);
+      return "";
+    } catch (const std::exception& e) {
+      // Process 0 must have the file; another may not see the folder, and trains without a trace.
+      if (s.config.self == 0) throw;
+      error = "no trace of " + name + ": " + e.what();
+    }
+  }
+  options.path.clear();
+  s.config.trace->Open(options);
+  return error;
 }
 
 }  // namespace troupe

@@ -2,6 +2,7 @@
 // configuration that do not travel: the plan, the process's own memory and devices.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "actors/node_actor.hpp"
@@ -23,5 +24,11 @@ std::string OpenTraceFile(NodePointer self, const OpenTrace& request);
 /// Makes the Node own and watch it. `threaded`: it has its own thread, and its handlers may take
 /// long.
 void Adopt(NodePointer self, const caf::actor& child, const ActorId& id, bool threaded);
+
+/// Builds the job over all its processes, from process 0 (job_builder.cpp). Calls `built` with ""
+/// when the Director exists, or with the error. Returns a function that cancels: no more requests
+/// are sent, and `built` is not called.
+std::function<void()> BuildJob(NodePointer self,
+                               std::function<void(const std::string& error)> built);
 
 }  // namespace troupe

@@ -5,8 +5,6 @@
 
 #include <caf/actor_clock.hpp>
 
-#include "actors/names.hpp"
-
 namespace troupe {
 
 void Fail(StagePointer self, const caf::error& reason) {

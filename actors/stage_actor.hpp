@@ -27,12 +27,9 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
-#include "actors/promise.hpp"
 #include "messages/node.hpp"
 #include "plan/unit_samples.hpp"
 #include "schedule/stage_rule.hpp"
-#include "transport/abort_signal.hpp"
-#include "transport/tensor_store.hpp"
 
 namespace troupe {
 

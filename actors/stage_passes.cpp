@@ -19,17 +19,11 @@ std::size_t FetchShards(StagePointer self, std::vector<Buffer>& shards, const Sh
     ++missing;
     ShardArrived message = arrived;
     message.shard = static_cast<int>(i);
-    message.asked = s.config.tensors->Asks(shards[i]);
-    s.config.tensors->Fetch(
-        shards[i],
-        s.config.name + ": " + kind + " of microbatch " + std::to_string(arrived.unit) +
-            InParentheses(PlaceOf(s, arrived.unit)),
-        OnBehalf([me = caf::actor_cast<Stage>(self), message](Buffer buffer) mutable {
-          message.buffer = std::move(buffer);
-          caf::anon_send(me, std::move(message));
-        }),
-        [abort = s.config.abort](const Failure& failure) { abort->Raise(failure); },
-        s.config.on_device.empty() ? Buffer::kHost : s.config.on_device.at(i));
+    FetchInto(self, shards[i],
+              s.config.on_device.empty() ? Buffer::kHost : s.config.on_device.at(i),
+              s.config.name + ": " + kind + " of microbatch " + std::to_string(arrived.unit) +
+                  InParentheses(PlaceOf(s, arrived.unit)),
+              std::move(message));
   }
   return missing;
 }
@@ -163,6 +157,8 @@ void StartForward(StagePointer self, std::int64_t unit) {
     flight.taken = std::move(next.promise);
     flight.samples = std::move(next.input.samples);
     flight.num_tokens = pass.data->num_tokens;
+    auto& replaced = s.rounds.front().report.replaced;
+    replaced.insert(replaced.end(), pass.data->replaced.begin(), pass.data->replaced.end());
     s.inputs.pop_front();
   }
   std::vector<std::vector<Buffer>> inputs;  // by link, then shard

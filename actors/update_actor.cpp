@@ -25,27 +25,36 @@ void Fail(UpdatePointer self, const caf::error& reason) {
   s.applying.clear();
 }
 
-void Reduce(UpdatePointer self) {
+/// Sends `command` to every shard and calls `then` when all have answered.
+template <class Answer, class Command, class Then>
+void SendToShards(UpdatePointer self, Command command, Then then) {
   UpdateState& s = self->state;
-  s.progress = Progress::kReducing;
-  ToSet<ReduceGradients> set;
+  command.round = s.round->round;
+  ToSet<Command> set;
   for (const auto& [rank, stage] : s.config.shards) {
-    set.parts.emplace_back(rank, ReduceGradients{stage, s.round->round, {s.round->step.step}});
+    command.stage = stage;
+    set.parts.emplace_back(rank, command);
   }
   self->request(s.config.devices, caf::infinite, std::move(set))
       .then(
-          [self, &s](const FromSet<GradientsReduced>& done) {
-            SquaredNorm norm{s.round->round, 0.0};
-            for (const auto& part : done.parts) {
-              norm.value += part.result.squared_norm;
-              s.busy_ns += part.busy_ns;
-            }
-            s.progress = Progress::kReduced;
-            s.squared_norm = norm.value;
-            s.norm.deliver(norm);
+          [self, &s, then](const FromSet<Answer>& done) {
+            for (const auto& part : done.parts) s.busy_ns += part.busy_ns;
+            then(done);
             Pump(self);
           },
           [self](const caf::error& reason) { Fail(self, reason); });
+}
+
+void Reduce(UpdatePointer self) {
+  UpdateState& s = self->state;
+  s.progress = Progress::kReducing;
+  const auto then = [&s](const FromSet<GradientsReduced>& done) {
+    s.squared_norm = 0.0;
+    for (const auto& part : done.parts) s.squared_norm += part.result.squared_norm;
+    s.progress = Progress::kReduced;
+    s.norm.deliver(SquaredNorm{s.round->round, s.squared_norm});
+  };
+  SendToShards<GradientsReduced>(self, ReduceGradients{.place = {s.round->step.step}}, then);
 }
 
 /// The factor of the gradients, once it is known. Never a non-finite one: then the Director ends
@@ -64,23 +73,14 @@ std::optional<double> Coefficient(const UpdateState& s) {
 void Step(UpdatePointer self, double coefficient) {
   UpdateState& s = self->state;
   s.progress = Progress::kStepping;
-  UpdateStep step = s.round->step;
-  step.clip_coefficient = coefficient;
-  ToSet<UpdateParameters> set;
-  for (const auto& [rank, stage] : s.config.shards) {
-    set.parts.emplace_back(rank, UpdateParameters{stage, s.round->round, step});
-  }
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(
-          [self, &s](const FromSet<ParametersUpdated>& done) {
-            for (const auto& part : done.parts) s.busy_ns += part.busy_ns;
-            s.progress = Progress::kStepped;
-            auto promises = std::move(s.replicas);
-            s.replicas.clear();
-            for (auto& [replica, promise] : promises) promise.deliver(Updated{s.round->round});
-            Pump(self);
-          },
-          [self](const caf::error& reason) { Fail(self, reason); });
+  UpdateParameters update{.step = s.round->step};
+  update.step.clip_coefficient = coefficient;
+  SendToShards<ParametersUpdated>(self, update, [&s](const FromSet<ParametersUpdated>&) {
+    s.progress = Progress::kStepped;
+    for (auto& [replica, promise] : std::exchange(s.replicas, {})) {
+      promise.deliver(Updated{s.round->round});
+    }
+  });
 }
 
 /// The table in the header. The only place that starts work.

@@ -25,10 +25,8 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
-#include "actors/promise.hpp"
 #include "messages/device.hpp"
 #include "messages/round.hpp"
-#include "transport/abort_signal.hpp"
 
 namespace troupe {
 

@@ -1,7 +1,6 @@
 #include "actors/virtual_time.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
@@ -97,13 +96,9 @@ void Collect(const MessageTrace& recorded, std::int64_t origin_ns, VirtualRun& r
     throw std::logic_error("virtual time: no room for all passes");
   const RunTrace trace = MergeTraces({recorded.recorder()->Snapshot()}, "virtual time");
   for (const TraceWork& work : trace.work) {
-    run.records.push_back(work.pass);
-    run.records.back().begin_ns += trace.origin_ns;
-    run.records.back().end_ns += trace.origin_ns;
-  }
-  for (PassRecord& record : run.records) {
-    record.begin_ns -= origin_ns;
-    record.end_ns -= origin_ns;
+    PassRecord& record = run.records.emplace_back(work.pass);
+    record.begin_ns += trace.origin_ns - origin_ns;
+    record.end_ns += trace.origin_ns - origin_ns;
     const auto step = static_cast<std::size_t>(record.round);
     if (run.step_ns.size() <= step) run.step_ns.resize(step + 1);
     run.step_ns[step] = std::max(run.step_ns[step], record.end_ns);

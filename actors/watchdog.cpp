@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "trace/clock.hpp"
@@ -21,10 +22,15 @@ std::string Seconds(std::int64_t ns) {
 }  // namespace
 
 Vitals VitalsOf(const ActivityTable& actors, const GroupWaits* waits) {
-  const ActivityTable::Sum sum = actors.Total();
+  Vitals vitals;
+  std::size_t busy = 0;
+  for (const auto& entry : actors.List()) {
+    vitals.actions += entry.activity->handled.load(std::memory_order_relaxed);
+    busy += entry.activity->busy() ? 1 : 0;
+  }
   // A device that waits in a collective is in a handler, but does nothing.
-  const auto waiting = waits == nullptr ? 0 : static_cast<int>(waits->List().size());
-  return {sum.handled, sum.busy > waiting};
+  vitals.busy = busy > (waits == nullptr ? 0 : waits->List().size());
+  return vitals;
 }
 
 struct Watchdog::State {
@@ -115,10 +121,11 @@ struct Watchdog::State {
       all.actions += others.actions;
       all.busy = all.busy || others.busy;
     }
-    if (all.busy || all.actions != last_actions || quiet_since_ns == 0) {
+    const bool moved = all.busy || all.actions != last_actions;
+    if (moved) stall_reported = false;  // not after a pause, in which nothing has moved
+    if (moved || quiet_since_ns == 0) {
       last_actions = all.actions;
       quiet_since_ns = now;
-      stall_reported = false;
     } else if (now - quiet_since_ns > config.stall_after.count() &&
                !std::exchange(stall_reported, true)) {
       config.stalled(std::chrono::nanoseconds(now - quiet_since_ns));

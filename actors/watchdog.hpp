@@ -8,11 +8,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "actors/activity.hpp"
 #include "cluster/watch.hpp"

@@ -15,12 +15,11 @@
 #include "app/cause.hpp"
 #include "app/describe.hpp"
 #include "app/exit_code.hpp"
-#include "app/find_run.hpp"
 #include "app/handed_config.hpp"
 #include "app/launcher.hpp"
-#include "app/meeting_options.hpp"
+#include "app/member.hpp"
 #include "app/preflight.hpp"
-#include "app/restart.hpp"
+#include "app/resume.hpp"
 #include "app/run_directory.hpp"
 #include "app/run_spec.hpp"
 #include "app/version.hpp"
@@ -135,8 +134,8 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
 int RunLocal(const RunSpec& run, Interrupt& interrupt) {
   const int local = run.arguments.local;
   const ProcessPlan plan = LocalPlan(run.config().cluster, local);
-  const Meeting meeting;
-  const auto meet = [&] { return LocalMember(meeting, local); };
+  const Descriptor key = NewKey();
+  const auto meet = [&] { return LocalMember(key, local); };
   return RunMembers(run, plan, plan.processes(), meet, interrupt);
 }
 

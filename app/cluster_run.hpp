@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "app/member_arguments.hpp"
+#include "app/member.hpp"
 #include "app/work.hpp"
 
 namespace troupe {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "layout/colocated_shares.hpp"
-#include "layout/ranks_text.hpp"
 #include "layout/route.hpp"
+#include "layout/text.hpp"
 #include "plan/layer_split.hpp"
 #include "plan/unit_samples.hpp"
 #include "trace/analyze/table.hpp"

@@ -1,15 +1,21 @@
-// Hands the configuration of a launcher to its children, as resolved text in memory that they
-// inherit. Children do not read the user's file, so all processes of the launcher have the
-// configuration that it has loaded and checked.
+// The configuration that a verb names, and how a launcher hands it to its children: as resolved
+// text in memory that they inherit. Children do not read the user's file, so all processes of the
+// launcher have the configuration that it has loaded and checked.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "app/config_arguments.hpp"
 #include "configs/loader.hpp"
 #include "transport/descriptor.hpp"
 
 namespace troupe {
+
+/// The arguments of every verb that reads a configuration.
+struct ConfigArguments {
+  std::string path;
+  std::vector<std::string> overrides;  ///< "key=value"
+};
 
 /// Holds `resolved_toml` in memory, for children to inherit. The memory is released however the
 /// processes end.

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -17,9 +18,9 @@
 namespace troupe {
 namespace {
 
-/// The pipe that the signal handler writes to; -1 while there is no Interrupt. Global, since a
-/// handler takes no arguments. (Blocking the signals and waiting for them would not work: libraries
-/// have started threads before main().)
+/// The write end of the pipe; -1 while there is no Interrupt. Global, since the signal handler takes
+/// no arguments. (Blocking the signals and waiting for them would not work: libraries have started
+/// threads before main().)
 std::atomic<int> handler_pipe = -1;
 
 /// Whether SIGHUP was ignored when the program started.
@@ -52,10 +53,7 @@ void Handle(int signal) {
 
 struct Interrupt::State {
   std::array<int, 2> pipe{-1, -1};
-  struct sigaction before_int {};
-  struct sigaction before_term {};
-  struct sigaction before_hangup {};
-  struct sigaction before_user {};
+  std::map<int, struct sigaction> before;  ///< actions to restore, by signal
   std::atomic<int> first = 0;
   std::mutex mutex;
   std::function<void(int)> call;
@@ -69,18 +67,14 @@ struct Interrupt::State {
       const ssize_t got = read(pipe[0], &byte, 1);
       if (got < 0 && errno == EINTR) continue;
       if (got != 1 || byte == 0) return;
-      if (byte == SIGUSR1) {
-        const std::lock_guard lock(mutex);
-        if (call) call(byte);
-        continue;
-      }
-      if (!requests.IsNew(std::chrono::steady_clock::now())) continue;
+      const bool ends = byte != SIGUSR1;
+      if (ends && !requests.IsNew(std::chrono::steady_clock::now())) continue;
       int none = 0;
-      first.compare_exchange_strong(none, byte);
+      if (ends) first.compare_exchange_strong(none, byte);
       const std::lock_guard lock(mutex);
       if (call) {
         call(byte);
-      } else {
+      } else if (ends) {
         waiting.push_back(byte);
       }
     }
@@ -95,20 +89,16 @@ Interrupt::Interrupt() : state_(std::make_unique<State>()) {
   struct sigaction action {};
   action.sa_handler = Handle;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &state_->before_int);
-  sigaction(SIGTERM, &action, &state_->before_term);
-  sigaction(SIGUSR1, &action, &state_->before_user);
-  // A closed terminal ends a job in order, unless the job was started with nohup.
-  if (hangup_was_ignored) action.sa_handler = SIG_IGN;
-  sigaction(SIGHUP, &action, &state_->before_hangup);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+    // A closed terminal ends a job in order, unless the job was started with nohup.
+    if (signal == SIGHUP && hangup_was_ignored) action.sa_handler = SIG_IGN;
+    sigaction(signal, &action, &state_->before[signal]);
+  }
   state_->thread = std::thread([state = state_.get()] { state->Loop(); });
 }
 
 Interrupt::~Interrupt() {
-  sigaction(SIGINT, &state_->before_int, nullptr);
-  sigaction(SIGTERM, &state_->before_term, nullptr);
-  sigaction(SIGHUP, &state_->before_hangup, nullptr);
-  sigaction(SIGUSR1, &state_->before_user, nullptr);
+  for (const auto& [signal, action] : state_->before) sigaction(signal, &action, nullptr);
   const unsigned char end = 0;
   static_cast<void>(!write(state_->pipe[1], &end, 1));
   state_->thread.join();

@@ -26,6 +26,12 @@ void ListenToUser(const JobSetup& setup, const Node& node);
 /// Runs the job to its end.
 JobEnd Await(caf::scoped_actor& self, const Node& node);
 
+/// Checks every second while the result lives, and raises `abort` when `directory` is deleted,
+/// moved or replaced: nothing more of the run could be saved. Runs on a separate, detached thread,
+/// since a file system may not answer.
+[[nodiscard]] std::shared_ptr<void> GuardDirectory(const std::string& directory,
+                                                   std::shared_ptr<AbortSignal> abort);
+
 std::chrono::nanoseconds Seconds(double seconds);
 
 }  // namespace troupe

@@ -17,10 +17,9 @@
 #include <utility>
 
 #include "app/cause.hpp"
-#include "app/child_state.hpp"
+#include "app/child.hpp"
 #include "app/exit_code.hpp"
-#include "app/restart.hpp"
-#include "app/start_child.hpp"
+#include "app/resume.hpp"
 
 namespace troupe {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "actors/waits_file.hpp"
+#include "actors/wait_lists.hpp"
 #include "app/run_directory.hpp"
 #include "configs/loader.hpp"
 #include "configs/text_file.hpp"

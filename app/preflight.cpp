@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "files/usable_cores.hpp"
-#include "layout/ranks_text.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "app/run_facts.hpp"
-#include "app/run_metrics.hpp"
 #include "files/output_file.hpp"
 #include "trace/analyze/summary.hpp"
 

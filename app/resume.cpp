@@ -1,27 +1,31 @@
 #include "app/resume.hpp"
 
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/run_checkpoints.hpp"
 #include "cluster/hello_check.hpp"
-#include "configs/resolved.hpp"
+#include "configs/schema.hpp"
+#include "files/file_error.hpp"
+#include "files/sha256.hpp"
 
 namespace troupe {
 namespace {
 
-/// "key = value" of each key that `wanted` accepts.
-template <class Wanted>
-std::string LinesOf(const Config& config, Wanted wanted) {
-  std::string lines;
-  for (const ResolvedTable& table : ResolvedTables(config)) {
-    for (const ResolvedKey& key : table.keys) {
-      const std::string name = (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
-      if (wanted(name, key.spec->role)) lines += name + " = " + key.value + "\n";
-    }
-  }
-  return lines;
-}
-
 template <class Wanted>
 std::string Differences(const Config& now, const Config& before, Wanted wanted) {
-  return DescribeDifferences(LinesOf(now, wanted), LinesOf(before, wanted), "that run");
+  const auto by_role = [&](const std::string& key, const KeySpec& spec) {
+    return wanted(key, spec.role);
+  };
+  return DescribeDifferences(KeyLines(now, by_role), KeyLines(before, by_role), "that run");
 }
 
 /// Each tuning key that --set changes, with both values.
@@ -39,11 +43,48 @@ std::vector<std::string> TunedKeys(const LoadedConfig& now, const Config& before
 }
 
 /// The type of parameters and moments in a checkpoint; bfloat16 keeps them in float32.
-const char* StoredType(Precision precision) {
+const char* PrecisionInFiles(Precision precision) {
   return precision == Precision::kFloat64 ? "float64" : "float32";
 }
 
+std::string Sha256OfFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw FileError(path, "read", errno);
+  std::vector<char> bytes(std::size_t{1} << 20);
+  Sha256 sum;
+  while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || file.gcount() > 0) {
+    const auto count = static_cast<std::size_t>(file.gcount());
+    sum.Update(std::as_bytes(std::span(bytes).first(count)));
+  }
+  return sum.Hex();
+}
+
+/// Quotes `text` for a shell.
+std::string ShellWord(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("/._-+,:@=").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!text.empty() && std::ranges::all_of(text, plain)) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 }  // namespace
+
+std::string KeyLines(
+    const Config& config,
+    const std::function<bool(const std::string& key, const KeySpec& spec)>& wanted) {
+  std::string lines;
+  for (const ResolvedTable& table : ResolvedTables(config)) {
+    for (const ResolvedKey& key : table.keys) {
+      const std::string name = (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
+      if (wanted(name, *key.spec)) lines += name + " = " + key.value + "\n";
+    }
+  }
+  return lines;
+}
 
 ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before) {
   const Config& now = loaded.config;
@@ -65,8 +106,8 @@ ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before) {
   }
   const std::string rounding = Differences(
       now, before, [](const auto&, KeyRole role) { return role == KeyRole::kRounding; });
-  const std::string kept = StoredType(now.run.precision);
-  const std::string stored = StoredType(before.run.precision);
+  const std::string kept = PrecisionInFiles(now.run.precision);
+  const std::string stored = PrecisionInFiles(before.run.precision);
   if (kept != stored) {
     return {"the configuration differs: " + rounding + "; its checkpoints hold parameters and " +
                 "moments in " + stored + ", expected " + kept,
@@ -74,6 +115,51 @@ ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before) {
             ""};
   }
   return {"", TunedKeys(loaded, before), rounding};
+}
+
+std::string RestartPlace(const std::string& directory, const CheckpointConfig& checkpoints) {
+  if (const auto newest = NewestCheckpoint(directory)) {
+    return "after step " + std::to_string(ReadManifest(*newest)->step);
+  }
+  return std::string("from the beginning: there is no checkpoint ") +
+         (checkpoints.periodic() ? "yet" : kNotPeriodic);
+}
+
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, std::int64_t steps) {
+  if (kind == FailureKind::kDamaged) return "";
+  if (steps == 0) {
+    return "nothing to resume from: no checkpoint is complete yet (checkpoint.every_minutes, "
+           "every)\n";
+  }
+  // An error would recur at the same place.
+  const bool again = kind == FailureKind::kError || kind == FailureKind::kCheck;
+  return "resume after step " + std::to_string(steps) +
+         (again ? ", once the cause is removed," : "") + " with: the same command and --resume " +
+         ShellWord(directory) + "\n";
+}
+
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory) {
+  try {
+    const auto newest = NewestCheckpoint(directory);
+    return AdviceAfterFailure(kind, directory, newest ? ReadManifest(*newest)->step : 0);
+  } catch (const std::exception&) {
+    return "";  // an error about the disk would hide the cause
+  }
+}
+
+std::optional<std::string> SetAsideIfDamaged(const std::string& directory) {
+  const auto newest = NewestCheckpoint(directory);
+  if (!newest) return std::nullopt;
+  const auto manifest = ReadManifest(*newest);
+  for (const CheckpointFile& file : manifest->files) {
+    if (Sha256OfFile(*newest + "/" + file.name) == file.sha256) continue;
+    const std::string aside = *newest + ".damaged";
+    std::error_code error;
+    std::filesystem::rename(*newest, aside, error);
+    if (error) throw FileError(*newest, "rename", error);
+    return aside + "/" + file.name + ": damaged since it was written; this checkpoint is set aside";
+  }
+  return std::nullopt;
 }
 
 }  // namespace troupe

@@ -1,13 +1,23 @@
 // Decides whether a run may resume with another configuration, by the role of each key that differs
-// (KeyRole, configs/schema.hpp).
+// (KeyRole, configs/schema.hpp), and says how to resume a failed job.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "configs/config.hpp"
 #include "configs/loader.hpp"
+#include "configs/schema.hpp"
+#include "transport/failure.hpp"
 
 namespace troupe {
+
+/// "key = value" of each key that `wanted` accepts, one per line.
+std::string KeyLines(
+    const Config& config,
+    const std::function<bool(const std::string& key, const KeySpec& spec)>& wanted);
 
 struct ResumeCheck {
   std::string refusal;             ///< why it may not resume; empty: it may
@@ -19,5 +29,26 @@ struct ResumeCheck {
 /// must be equal: shards are read as they were written. Tuning keys may differ only by --set: a
 /// file that differs is more likely the wrong file. Pure.
 ResumeCheck CheckResume(const LoadedConfig& now, const Config& before);
+
+/// Why a run has no checkpoints if CheckpointConfig::periodic is false.
+inline constexpr const char* kNotPeriodic = "(checkpoint.every and every_minutes are 0)";
+
+/// Returns where a training in `directory` restarts: "after step 8", or "from the beginning: " and
+/// the reason. Throws std::runtime_error if the directory cannot be read.
+std::string RestartPlace(const std::string& directory, const CheckpointConfig& checkpoints);
+
+/// Returns a line that tells the user of a run in `directory` that failed with `kind` how to resume
+/// it, or that it cannot be resumed; empty if the cause does. `steps` is the step of the newest
+/// complete checkpoint, 0 if there is none.
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, std::int64_t steps);
+
+/// Like the above, with the step of the newest checkpoint on disk. No process may write there any
+/// more.
+std::string AdviceAfterFailure(FailureKind kind, const std::string& directory);
+
+/// Reads the newest checkpoint of `directory` and compares its digests. If it is damaged, renames
+/// it to NAME.damaged, so that the one before it becomes the newest, and returns a line for the
+/// user. Throws std::runtime_error if a file cannot be read or renamed.
+std::optional<std::string> SetAsideIfDamaged(const std::string& directory);
 
 }  // namespace troupe

@@ -14,10 +14,9 @@
 
 #include "actors/connections.hpp"
 #include "app/cause.hpp"
-#include "app/directory_guard.hpp"
 #include "app/exit_code.hpp"
 #include "app/job_parts.hpp"
-#include "app/meeting_options.hpp"
+#include "app/member.hpp"
 #include "app/preflight.hpp"
 #include "app/run_directory.hpp"
 #include "app/run_job.hpp"

@@ -14,7 +14,6 @@
 #include <caf/scoped_actor.hpp>
 
 #include "app/cause.hpp"
-#include "app/directory_guard.hpp"
 #include "app/exit_code.hpp"
 #include "app/job_parts.hpp"
 #include "app/preflight.hpp"
@@ -43,8 +42,7 @@ std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (!missing.empty()) throw DataError(std::move(missing));
   const FaultPolicy policy = {config.data.on_error == "skip", config.data.skip_limit};
   try {
-    return std::make_shared<LlavaSource>(
-        config, policy.skip ? FileDepth::kDecode : FileDepth::kHeader, policy);
+    return std::make_shared<LlavaSource>(config, FileDepth::kHeader, policy);
   } catch (const DataError&) {
     throw;
   } catch (const std::runtime_error& e) {

@@ -55,11 +55,11 @@ std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory&
 }  // namespace
 
 TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks,
-                             bool terminal, std::function<std::int64_t(const Round&)> count_skipped)
+                             bool terminal, std::shared_ptr<const LlavaSource> source)
     : config_(config),
       directory_(directory),
       num_ranks_(num_ranks),
-      count_skipped_(std::move(count_skipped)),
+      source_(std::move(source)),
       progress_(config.run.steps, terminal),
       metrics_(KeepMetrics(directory.File(kMetricsFile), directory.steps_done(), history_),
                FileOpening::kAppend) {}
@@ -68,6 +68,19 @@ void TrainObserver::WriteMetrics(const std::string& line) {
   const std::string text = line + '\n';
   metrics_.Write(std::as_bytes(std::span(text)));
   history_.Add(line);
+}
+
+void TrainObserver::CountFaults(const RoundResult& result, nlohmann::ordered_json& line) {
+  if (source_ == nullptr) return;
+  line["skipped_samples"] = source_->CountSkipped(result.round);
+  line["replaced_items"] = result.replaced.size();
+  for (const ReplacedItem& item : result.replaced) {
+    if (replaced_.insert(item).second) OnWarning(item.line);
+  }
+  const std::int64_t limit = config_.data.skip_limit;
+  if (source_->num_skipped_rows() + std::ssize(replaced_) <= limit) return;
+  throw std::runtime_error("data.skip_limit: more than " + std::to_string(limit) +
+                           " rows and files cannot be used; `troupe data check` lists all");
 }
 
 void TrainObserver::OnRound(const RoundResult& result) {
@@ -92,7 +105,7 @@ void TrainObserver::OnStep(const RoundResult& result) {
   line["tokens_per_second"] = m.tokens_per_second;
   line["samples_per_second"] = m.samples_per_second;
   line["valid_tokens"] = result.loss.tokens;
-  if (count_skipped_) line["skipped_samples"] = count_skipped_(result.round);
+  CountFaults(result, line);
   line["bubble"] = m.bubble;
   line["memory_bytes"] = m.memory_bytes;
   if (m.gpu) {
@@ -115,7 +128,7 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
   line["content_accuracy"] = evaluation.content_accuracy;
   line["valid_tokens"] = result.loss.tokens;
   line["content_tokens"] = result.loss.content_tokens;
-  if (count_skipped_) line["skipped_samples"] = count_skipped_(result.round);
+  CountFaults(result, line);
   line["seconds"] = result.seconds;
   WriteMetrics(line.dump());
   progress_.ShowLine("held out after " + std::to_string(result.round.step) +

@@ -1,14 +1,16 @@
 // Writes the results that the Director reports: console lines, metrics.jsonl and the final weights.
 #pragma once
 
-#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 
 #include "actors/director_actor.hpp"
 #include "app/progress.hpp"
 #include "app/run_directory.hpp"
-#include "app/run_history.hpp"
 #include "configs/config.hpp"
+#include "data/llava_source.hpp"
 #include "files/output_file.hpp"
 #include "modules/device/backend.hpp"
 
@@ -16,9 +18,9 @@ namespace troupe {
 
 class TrainObserver : public JobObserver {
  public:
-  /// `count_skipped` returns the skipped samples of a round; empty if none may be skipped.
+  /// `source` may skip rows and replace items; null: none.
   TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks, bool terminal,
-                std::function<std::int64_t(const Round&)> count_skipped = {});
+                std::shared_ptr<const LlavaSource> source = nullptr);
 
   void OnRound(const RoundResult& result) override;
   void OnWarning(const std::string& line) override;
@@ -33,11 +35,15 @@ class TrainObserver : public JobObserver {
   void OnStep(const RoundResult& result);
   void OnEvaluation(const RoundResult& result);
   void WriteMetrics(const std::string& line);
+  /// Adds the skipped samples and replaced items of the round to its line of metrics. Warns of each
+  /// item once; throws if there are more than data.skip_limit.
+  void CountFaults(const RoundResult& result, nlohmann::ordered_json& line);
 
   const Config& config_;
   const RunDirectory& directory_;
   int num_ranks_;
-  std::function<std::int64_t(const Round&)> count_skipped_;
+  const std::shared_ptr<const LlavaSource> source_;
+  std::set<ReplacedItem> replaced_;
   std::shared_ptr<MemoryMeter> memory_ = MakeMemoryMeter(config_);
   Progress progress_;
   RunHistory history_;  ///< before `metrics_`, whose initializer fills it with the kept lines

@@ -11,15 +11,15 @@
 
 #include "app/cause.hpp"
 #include "app/describe.hpp"
-#include "app/find_run.hpp"
+#include "app/exit_code.hpp"
 #include "app/report.hpp"
-#include "app/restart.hpp"
+#include "app/resume.hpp"
 #include "app/rounds.hpp"
 #include "app/run_directory.hpp"
 #include "app/run_spec.hpp"
 #include "app/train_observer.hpp"
 #include "app/version.hpp"
-#include "app/work_kinds.hpp"
+#include "app/work.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "data/llava_source.hpp"
@@ -141,7 +141,7 @@ class TrainWork : public Work {
     }
     observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
                                                 static_cast<int>(plan_->lock_steps().size()),
-                                                isatty(STDOUT_FILENO) == 1, SkippedCounter());
+                                                isatty(STDOUT_FILENO) == 1, SkippingSource());
     setup.observer = observer_;
     return setup;
   }
@@ -157,11 +157,10 @@ class TrainWork : public Work {
   }
 
  private:
-  /// Returns an empty function if no row may be skipped.
-  std::function<std::int64_t(const Round&)> SkippedCounter() const {
-    const auto llava = std::dynamic_pointer_cast<const LlavaSource>(source_);
-    if (llava == nullptr || plan_->config().data.on_error != "skip") return {};
-    return [llava](const Round& round) { return llava->CountSkipped(round); };
+  /// Returns null if nothing may be skipped or replaced.
+  std::shared_ptr<const LlavaSource> SkippingSource() const {
+    if (plan_->config().data.on_error != "skip") return nullptr;
+    return std::dynamic_pointer_cast<const LlavaSource>(source_);
   }
 
   Checkpoints CheckpointsOf() const {

@@ -3,10 +3,11 @@
 
 #include "app/cause.hpp"
 #include "app/describe.hpp"
+#include "app/exit_code.hpp"
 #include "app/rounds.hpp"
 #include "app/run_spec.hpp"
 #include "app/verify_observer.hpp"
-#include "app/work_kinds.hpp"
+#include "app/work.hpp"
 #include "data/llava.hpp"
 
 namespace troupe {

@@ -4,7 +4,6 @@
 
 #include "app/cause.hpp"
 #include "app/run_spec.hpp"
-#include "app/work_kinds.hpp"
 #include "data/llava_source.hpp"
 
 namespace troupe {

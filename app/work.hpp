@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "app/config_arguments.hpp"
+#include "app/handed_config.hpp"
 #include "app/run_job.hpp"
 #include "configs/loader.hpp"
 
@@ -47,6 +47,9 @@ class Work {
 
 /// Opens the data. Throws DataError.
 std::unique_ptr<Work> OpenWork(const RunSpec& run);
+std::unique_ptr<Work> OpenTraining(const RunSpec& run);
+/// Throws DataError for synthetic modules, which compute nothing to verify.
+std::unique_ptr<Work> OpenVerification(const RunSpec& run);
 
 /// Prints a line for each key that has no effect, to standard error.
 void WarnOfRemarks(const LoadedConfig& loaded);

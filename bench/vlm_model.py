@@ -21,7 +21,7 @@ def linear_shapes(name, out, width, bias):
 
 
 def parameter_shapes(config):
-    """Every parameter of the model by its name, as plan/parameters.cpp lists them."""
+    """Every parameter of the model by its name, as plan/stage_parts.cpp lists them."""
     shapes = {}
     v, vit = vlm_data.module_of(config, "vit")
     h, side = vit["hidden"], vit["image_size"] // vit["patch_size"]

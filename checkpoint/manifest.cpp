@@ -16,7 +16,6 @@
 #include "files/sha256.hpp"
 
 namespace troupe {
-
 namespace {
 
 namespace fs = std::filesystem;

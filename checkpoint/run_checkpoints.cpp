@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <functional>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/shard_file.hpp"
+#include "checkpoint/sharded.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
 
 namespace troupe {
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -5,17 +5,141 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
-namespace troupe {
+#include "checkpoint/strict_json.hpp"
+#include "files/output_file.hpp"
 
+namespace troupe {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
               "tensors are stored as they are in memory");
+
+using Json = nlohmann::json;
+
+constexpr const char* kMetadataKey = "__metadata__";
+constexpr std::size_t kAlignment = 8;
+
+std::string NameOf(const std::string& tensor) { return "tensor " + QuoteText(tensor); }
+
+Metadata ParseMetadata(const Json& json) {
+  if (!json.is_object()) FailReading("__metadata__ is not an object");
+  Metadata metadata;
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_string()) FailReading("__metadata__ " + QuoteText(key) + " is not a string");
+    metadata[key] = value.get<std::string>();
+  }
+  return metadata;
+}
+
+/// A list of non-negative integers below 2^63. The parser gives other numbers another type.
+std::vector<std::int64_t> ParseIntegers(const Json& json, const std::string& where) {
+  if (!json.is_array()) FailReading(where + " is not a list");
+  std::vector<std::int64_t> numbers;
+  for (const Json& item : json) {
+    const bool fits = item.is_number_unsigned() && item.get<std::uint64_t>() <= INT64_MAX;
+    if (!fits) FailReading(where + " holds something other than integers from 0 to 2^63 - 1");
+    numbers.push_back(item.get<std::int64_t>());
+  }
+  return numbers;
+}
+
+StoredType ParseType(const Json& json, const std::string& tensor) {
+  if (!json.is_string()) FailReading(tensor + " dtype is not a string");
+  const auto& word = json.get_ref<const std::string&>();
+  const auto type = ParseStoredType(word);
+  if (!type) FailReading(tensor + " has unknown dtype " + QuoteText(word));
+  return *type;
+}
+
+/// Bytes of a tensor. A size of 0 counts as 1 for the overflow check: the product must not overflow
+/// in any order of multiplication.
+std::uint64_t NumBytes(const TensorEntry& entry, const std::string& tensor) {
+  std::int64_t bound = static_cast<std::int64_t>(SizeOf(entry.type));
+  bool empty = false;
+  for (const std::int64_t size : entry.shape) {
+    empty = empty || size == 0;
+    if (__builtin_mul_overflow(bound, std::max<std::int64_t>(size, 1), &bound)) {
+      FailReading(tensor + " has a shape of more than 2^63 - 1 bytes");
+    }
+  }
+  return empty ? 0 : static_cast<std::uint64_t>(bound);
+}
+
+TensorEntry ParseEntry(const std::string& name, const Json& json) {
+  const std::string tensor = NameOf(name);
+  if (!json.is_object()) FailReading(tensor + " is not an object");
+  for (const char* key : {"dtype", "shape", "data_offsets"}) {
+    if (!json.contains(key)) FailReading(tensor + " has no " + key);
+  }
+  if (json.size() != 3) FailReading(tensor + " has keys other than dtype, shape and data_offsets");
+  const auto offsets = ParseIntegers(json["data_offsets"], tensor + " data_offsets");
+  if (offsets.size() != 2) {
+    FailReading(tensor + " has " + std::to_string(offsets.size()) + " data_offsets, expected 2");
+  }
+  TensorEntry entry{.name = name,
+                    .type = ParseType(json["dtype"], tensor),
+                    .shape = ParseIntegers(json["shape"], tensor + " shape"),
+                    .begin = static_cast<std::uint64_t>(offsets[0]),
+                    .end = static_cast<std::uint64_t>(offsets[1])};
+  const std::uint64_t num_bytes = NumBytes(entry, tensor);
+  if (entry.begin > entry.end || entry.end - entry.begin != num_bytes) {
+    FailReading(tensor + " lies at bytes " + std::to_string(entry.begin) + " to " +
+                std::to_string(entry.end) + ", expected " + std::to_string(num_bytes) + " bytes");
+  }
+  return entry;
+}
+
+/// `entries` are in the order of their bytes.
+void CheckCover(const std::vector<TensorEntry>& entries, std::uint64_t num_bytes) {
+  std::uint64_t end = 0;
+  for (const TensorEntry& entry : entries) {
+    if (entry.begin != end) {
+      FailReading(NameOf(entry.name) + " begins at byte " + std::to_string(entry.begin) +
+                  " of the data, expected " + std::to_string(end) + ": there is " +
+                  (entry.begin < end ? "an overlap" : "a gap"));
+    }
+    end = entry.end;
+  }
+  if (end != num_bytes) {
+    FailReading("tensors end at byte " + std::to_string(end) + " of the data, but it has " +
+                std::to_string(num_bytes) + " bytes");
+  }
+}
+
+/// The JSON of a header, padded so that the data after it is aligned to 8 bytes.
+std::string FormatHeader(const SafetensorsHeader& header) {
+  Json json = Json::object();
+  json[kMetadataKey] = header.metadata;
+  for (const TensorEntry& entry : header.entries) {
+    if (entry.name == kMetadataKey) FailReading("tensor name __metadata__ is reserved");
+    const Json place = {{"dtype", ToString(entry.type)},
+                        {"shape", entry.shape},
+                        {"data_offsets", {entry.begin, entry.end}}};
+    if (!json.emplace(entry.name, place).second) {
+      FailReading("tensor name " + QuoteText(entry.name) + " is used twice");
+    }
+  }
+  std::string text;
+  try {
+    text = json.dump();
+  } catch (const Json::type_error&) {
+    FailReading("a tensor name or metadata text is not valid UTF-8");
+  }
+  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  if (text.size() > kMaxHeaderBytes) {
+    FailReading("header has " + std::to_string(text.size()) + " bytes, expected at most " +
+                std::to_string(kMaxHeaderBytes));
+  }
+  return text;
+}
 
 [[noreturn]] void Fail(const std::string& path, const std::string& what) {
   throw std::runtime_error(path + ": " + what);
@@ -30,10 +154,8 @@ std::vector<const NamedTensor*> Sorted(const std::vector<NamedTensor>& tensors) 
     }
     sorted.push_back(&tensor);
   }
-  std::sort(sorted.begin(), sorted.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    const std::size_t width_a = SizeOf(a->value.dtype());
-    const std::size_t width_b = SizeOf(b->value.dtype());
-    return width_a != width_b ? width_a > width_b : a->name < b->name;
+  std::ranges::sort(sorted, {}, [](const NamedTensor* tensor) {
+    return std::pair(-static_cast<int>(SizeOf(tensor->value.dtype())), tensor->name);
   });
   return sorted;
 }
@@ -55,46 +177,47 @@ SafetensorsHeader HeaderOf(const std::vector<const NamedTensor*>& tensors,
   return header;
 }
 
-struct FileContent {
-  std::vector<const NamedTensor*> tensors;
-  std::string header;
-};
-
-FileContent Arrange(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
-  FileContent content{.tensors = Sorted(tensors), .header = {}};
-  content.header = FormatHeader(HeaderOf(content.tensors, metadata));
-  return content;
-}
-
-void Write(OutputFile& file, const FileContent& content, Sha256* sum) {
-  const auto write = [&](std::span<const std::byte> bytes) {
-    file.Write(bytes);
-    if (sum) sum->Update(bytes);
-  };
-  const std::uint64_t length = content.header.size();
-  write(std::as_bytes(std::span(&length, 1)));
-  write(std::as_bytes(std::span(content.header)));
-  for (const NamedTensor* tensor : content.tensors) {
-    write(std::span<const std::byte>(tensor->value.data(), tensor->value.num_bytes()));
-  }
-}
-
 }  // namespace
 
-void WriteSafetensors(OutputFile& file, const std::vector<NamedTensor>& tensors,
-                      const Metadata& metadata) {
-  Write(file, Arrange(tensors, metadata), nullptr);
+SafetensorsHeader ParseHeader(const std::string& json, std::uint64_t num_bytes) {
+  SafetensorsHeader header;
+  const Json parsed = ParseStrictJson(json, "header");
+  for (const auto& [key, value] : parsed.items()) {
+    if (key == kMetadataKey) {
+      header.metadata = ParseMetadata(value);
+    } else {
+      header.entries.push_back(ParseEntry(key, value));
+    }
+  }
+  std::ranges::sort(header.entries, {}, [](const TensorEntry& entry) {
+    return std::tie(entry.begin, entry.end, entry.name);
+  });
+  CheckCover(header.entries, num_bytes);
+  return header;
 }
 
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const Metadata& metadata, Sha256* sum) {
-  FileContent content;
+  std::vector<const NamedTensor*> sorted;
+  std::string header;
   try {
-    content = Arrange(tensors, metadata);
+    sorted = Sorted(tensors);
+    header = FormatHeader(HeaderOf(sorted, metadata));
   } catch (const std::runtime_error& error) {
     Fail(path, error.what());
   }
-  ReplaceFile(path, [&](OutputFile& file) { Write(file, content, sum); });
+  ReplaceFile(path, [&](OutputFile& file) {
+    const auto write = [&](std::span<const std::byte> bytes) {
+      file.Write(bytes);
+      if (sum) sum->Update(bytes);
+    };
+    const std::uint64_t length = header.size();
+    write(std::as_bytes(std::span(&length, 1)));
+    write(std::as_bytes(std::span(header)));
+    for (const NamedTensor* tensor : sorted) {
+      write(std::span<const std::byte>(tensor->value.data(), tensor->value.num_bytes()));
+    }
+  });
 }
 
 SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) {
@@ -150,8 +273,7 @@ void SafetensorsReader::ReadAt(std::uint64_t offset, void* data, std::size_t cou
 }
 
 const TensorEntry* SafetensorsReader::Find(const std::string& name) const {
-  const auto found = std::find_if(entries().begin(), entries().end(),
-                                  [&](const TensorEntry& entry) { return entry.name == name; });
+  const auto found = std::ranges::find(entries(), name, &TensorEntry::name);
   return found == entries().end() ? nullptr : &*found;
 }
 

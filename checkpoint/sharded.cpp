@@ -4,24 +4,23 @@
 #include <array>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <utility>
 
-#include "checkpoint/safetensors.hpp"
-#include "checkpoint/shard_file.hpp"
 #include "checkpoint/strict_json.hpp"
 #include "files/file_error.hpp"
 #include "modules/tensor_pieces.hpp"
 #include "transport/failure.hpp"
 
 namespace troupe {
-
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Enough digits to distinguish two sums in a line.
+constexpr std::size_t kShownDigits = 12;
 
 constexpr std::array<TensorKind, 3> kStored = {TensorKind::kParameter, TensorKind::kFirstMoment,
                                                TensorKind::kSecondMoment};
@@ -77,6 +76,30 @@ struct OtherLayout : std::runtime_error {
   explicit OtherLayout(const std::string& what)
       : std::runtime_error(what + ": the checkpoint was written in another layout") {}
 };
+
+/// A readable file whose contents have changed since it was written.
+struct DamagedShard : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void CheckMetadata(const SafetensorsReader& reader, const char* key, const std::string& expected) {
+  const auto found = reader.metadata().find(key);
+  const bool has = found != reader.metadata().end();
+  if (has && found->second == expected) return;
+  throw DamagedShard(
+      reader.path() + ": its header has " +
+      (has ? std::string(key) + " " + QuoteText(found->second) : std::string("no ") + key) +
+      ", expected " + QuoteText(expected));
+}
+
+/// Throws DamagedShard unless `sha256`, of the bytes that `reader` has read, is the manifest's.
+void CheckSha256(const SafetensorsReader& reader, const CheckpointFile& file,
+                 const std::string& sha256) {
+  if (sha256 == file.sha256) return;
+  throw DamagedShard(reader.path() + ": damaged since it was written: its SHA-256 is " +
+                     sha256.substr(0, kShownDigits) + "..., expected " +
+                     file.sha256.substr(0, kShownDigits) + "...");
+}
 
 /// The checkpoint's files, by its manifest.
 class Folder {
@@ -234,10 +257,21 @@ std::string GiveAll(StageProgram& program, const SafetensorsReader& own, std::ve
 
 }  // namespace
 
+std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder, std::int64_t step,
+                                                       const CheckpointFile& file) {
+  CheckpointManifest one;
+  one.files = {file};
+  if (const auto fault = FirstFault(folder, one)) throw std::runtime_error(*fault);
+  auto reader = std::make_shared<const SafetensorsReader>(folder + "/" + file.name);
+  CheckMetadata(*reader, "step", std::to_string(step));
+  CheckMetadata(*reader, "shard", file.name.substr(0, file.name.rfind('.')));
+  return reader;
+}
+
 std::string WriteShard(const StageProgram& program, const ShardAddress& shard,
                        const std::string& folder, std::int64_t step) {
   std::vector<NamedTensor> tensors;
-  Metadata metadata = ShardMetadata(shard, step);
+  Metadata metadata = {{"shard", ShardName(shard)}, {"step", std::to_string(step)}};
   for (const TensorKind kind : kStored) {
     for (const TensorPiece& piece : program.Tensors(kind)) {
       if (!piece.owner) continue;

@@ -6,14 +6,19 @@
 // "first_moment/...", "second_moment/...". The metadata of the same name is the place of the piece
 // in the whole tensor: {"global_shape": [21, 16], "offsets": [11, 0]}. So every element of the
 // job is stored once. A shard reads its own file, and copies other pieces from the owners' files.
+// "shard" and "step" in the metadata ("language.s0-dp0-cp0-tp1", "120") identify the file, so that
+// a header of another step or shard is recognized before the rest is read.
 //
-// Each shard checks the SHA-256 of its own file once, while reading it. For pieces of another
-// shard's file it relies on that shard's check: all shards of a job read before any continues.
+// A shard verifies the SHA-256 of its own file while reading it, and no other file: all shards of a
+// job finish reading before any continues, so the owner has verified each copied piece.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/safetensors.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {
@@ -36,5 +41,10 @@ std::string WriteShard(const StageProgram& program, const ShardAddress& shard,
 /// wrong SHA-256 the line includes the next step. After that, or after a disk failure halfway, the
 /// program holds a mixture and must not be used.
 void ReadShard(StageProgram& program, const ShardAddress& shard, const std::string& folder);
+
+/// Opens `file` in `folder`, reads its header and checks header and size. Throws
+/// std::runtime_error, one line that names the file.
+std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder, std::int64_t step,
+                                                       const CheckpointFile& file);
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
 #include "checkpoint/stored_type.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -7,7 +8,6 @@
 #include "gpu/kernels/bfloat16.hpp"
 
 namespace troupe {
-
 namespace {
 
 struct TypeInfo {
@@ -31,32 +31,30 @@ constexpr std::array<TypeInfo, 10> kTypes = {{{"F64", 8, DType::kFloat64},
 const TypeInfo& InfoOf(StoredType type) { return kTypes[static_cast<std::size_t>(type)]; }
 
 /// IEEE 754 half precision: 1 sign, 5 exponent, 10 fraction bits.
-float FromFloat16(std::uint16_t half) {
-  const std::uint32_t sign = (half & 0x8000U) << 16;
-  const std::uint32_t exponent = (half >> 10) & 0x1FU;
-  const std::uint32_t fraction = half & 0x3FFU;
-  if (exponent == 0) {
-    // Zero and subnormals: fraction * 2^-24, which float32 holds exactly.
-    const float value = static_cast<float>(fraction) * 0x1p-24F;
-    return sign == 0 ? value : -value;
+struct Float16 {
+  std::uint16_t bits;
+
+  explicit operator float() const {
+    const std::uint32_t sign = (bits & 0x8000U) << 16;
+    const std::uint32_t exponent = (bits >> 10) & 0x1FU;
+    const std::uint32_t fraction = bits & 0x3FFU;
+    if (exponent == 0) {
+      // Zero and subnormals: fraction * 2^-24, which float32 holds exactly.
+      const float value = static_cast<float>(fraction) * 0x1p-24F;
+      return sign == 0 ? value : -value;
+    }
+    // Infinity and NaN keep an exponent of all ones; the rest moves from bias 15 to bias 127.
+    const std::uint32_t widened = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
+    return std::bit_cast<float>(sign | widened << 23 | fraction << 13);
   }
-  // Infinity and NaN keep an exponent of all ones; the rest moves from bias 15 to bias 127.
-  const std::uint32_t widened = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
-  return std::bit_cast<float>(sign | widened << 23 | fraction << 13);
-}
-
-float FromBFloat16(BFloat16 value) { return static_cast<float>(value); }
-
-std::int32_t FromInt16(std::int16_t value) { return value; }
-std::int32_t FromInt8(std::int8_t value) { return value; }
+};
 
 template <class Stored, class Loaded>
-void Convert(const std::byte* stored, std::size_t count, std::byte* loaded,
-             Loaded (*convert)(Stored)) {
+void Convert(const std::byte* stored, std::size_t count, std::byte* loaded) {
   for (std::size_t i = 0; i < count; ++i) {
     Stored from;
     std::memcpy(&from, stored + i * sizeof(from), sizeof(from));
-    const Loaded to = convert(from);
+    const auto to = static_cast<Loaded>(from);
     std::memcpy(loaded + i * sizeof(to), &to, sizeof(to));
   }
 }
@@ -75,21 +73,11 @@ std::optional<StoredType> ParseStoredType(const std::string& word) {
 std::size_t SizeOf(StoredType type) { return InfoOf(type).bytes; }
 
 StoredType StoredTypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return StoredType::kFloat64;
-    case DType::kInt64:
-      return StoredType::kInt64;
-    case DType::kInt32:
-      return StoredType::kInt32;
-    case DType::kUInt8:
-      return StoredType::kUInt8;
-    case DType::kBFloat16:
-      return StoredType::kBFloat16;
-    case DType::kFloat32:
-      break;
-  }
-  return StoredType::kFloat32;
+  if (dtype == DType::kBFloat16) return StoredType::kBFloat16;  // not loaded as itself
+  const auto same = std::ranges::find_if(kTypes, [dtype](const TypeInfo& type) {
+    return type.loaded == dtype && type.bytes == SizeOf(dtype);
+  });
+  return static_cast<StoredType>(same - kTypes.begin());
 }
 
 DType LoadedTypeOf(StoredType type) { return InfoOf(type).loaded; }
@@ -97,13 +85,13 @@ DType LoadedTypeOf(StoredType type) { return InfoOf(type).loaded; }
 void Widen(StoredType type, const std::byte* stored, std::size_t count, std::byte* loaded) {
   switch (type) {
     case StoredType::kFloat16:
-      return Convert(stored, count, loaded, FromFloat16);
+      return Convert<Float16, float>(stored, count, loaded);
     case StoredType::kBFloat16:
-      return Convert(stored, count, loaded, FromBFloat16);
+      return Convert<BFloat16, float>(stored, count, loaded);
     case StoredType::kInt16:
-      return Convert(stored, count, loaded, FromInt16);
+      return Convert<std::int16_t, std::int32_t>(stored, count, loaded);
     case StoredType::kInt8:
-      return Convert(stored, count, loaded, FromInt8);
+      return Convert<std::int8_t, std::int32_t>(stored, count, loaded);
     default:
       break;
   }

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 namespace troupe {
-
 namespace {
 
 using Json = nlohmann::json;
@@ -15,55 +14,40 @@ using Json = nlohmann::json;
 constexpr int kMaxDepth = 3;
 constexpr std::size_t kMaxQuoted = 80;
 
-/// Stops the parser at a repeated key or at unexpected nesting, before it allocates anything for
-/// it.
-class ParseGuard {
- public:
-  explicit ParseGuard(const std::string& subject) : subject_(subject) {}
-
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= kMaxDepth) Fail(" is nested deeper than " + std::to_string(kMaxDepth));
-      keys_[static_cast<std::size_t>(depth)].clear();
-    } else if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys_[static_cast<std::size_t>(depth) - 1].insert(key).second) {
-        Fail(" has the key " + QuoteText(key) + " twice");
-      }
-    }
-    return true;
-  }
-
- private:
-  [[noreturn]] void Fail(const std::string& why) const { throw std::runtime_error(subject_ + why); }
-
-  const std::string& subject_;
-  std::array<std::set<std::string>, kMaxDepth> keys_;  ///< by depth, for the innermost object
-};
-
 }  // namespace
 
 void FailReading(const std::string& fault) { throw std::runtime_error(fault); }
 
 nlohmann::json ParseStrictJson(const std::string& text, const std::string& subject) {
-  if (text.empty() || text.front() != '{') {
-    throw std::runtime_error(subject + " does not begin with '{'");
-  }
+  if (!text.starts_with('{')) FailReading(subject + " does not begin with '{'");
   // The parser would take a zero byte for the end of the text and ignore the rest.
   const std::size_t zero = text.find('\0');
   if (zero != std::string::npos) {
-    throw std::runtime_error(subject + " has a zero byte at byte " + std::to_string(zero + 1));
+    FailReading(subject + " has a zero byte at byte " + std::to_string(zero + 1));
   }
-  ParseGuard guard(subject);
+  // Stops the parser at a repeated key or at unexpected nesting, before it allocates for it.
+  std::array<std::set<std::string>, kMaxDepth> keys;  // by depth, of the innermost object
+  const auto guard = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      if (depth >= kMaxDepth) {
+        FailReading(subject + " is nested deeper than " + std::to_string(kMaxDepth));
+      }
+      keys[static_cast<std::size_t>(depth)].clear();
+    } else if (event == Event::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys[static_cast<std::size_t>(depth) - 1].insert(key).second) {
+        FailReading(subject + " has the key " + QuoteText(key) + " twice");
+      }
+    }
+    return true;
+  };
   try {
-    return Json::parse(text, [&guard](int depth, Json::parse_event_t event, const Json& parsed) {
-      return guard(depth, event, parsed);
-    });
+    return Json::parse(text, guard);
   } catch (const Json::parse_error& error) {
-    throw std::runtime_error(subject + " is not valid JSON at byte " + std::to_string(error.byte));
+    FailReading(subject + " is not valid JSON at byte " + std::to_string(error.byte));
   } catch (const Json::out_of_range&) {
-    throw std::runtime_error(subject + " holds a number that is too large");
+    FailReading(subject + " holds a number that is too large");
   }
 }
 

@@ -5,9 +5,8 @@
 #include <regex>
 #include <vector>
 
-#include "configs/other_keys.hpp"
 #include "configs/schema.hpp"
-#include "configs/spelling.hpp"
+#include "configs/suggest.hpp"
 #include "configs/toml_value.hpp"
 
 namespace troupe {

@@ -1,17 +1,146 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "app/describe.hpp"
 #include "app/work.hpp"
 #include "cli/commands.hpp"
-#include "cli/describe_memory.hpp"
 #include "configs/loader.hpp"
+#include "layout/text.hpp"
 #include "modules/device/backend.hpp"
+#include "modules/torch/compute.hpp"
+#include "plan/memory.hpp"
+#include "plan/unit_samples.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
+
+using Row = std::vector<std::string>;
+
+/// Returns the largest of `needs`, bytes by rank, after subtracting those of `less`.
+std::size_t Most(const std::map<int, std::size_t>& needs,
+                 const std::map<int, std::size_t>& less = {}) {
+  std::size_t most = 0;
+  for (const auto& [rank, bytes] : needs) {
+    const auto found = less.find(rank);
+    most = std::max(most, bytes - (found == less.end() ? 0 : found->second));
+  }
+  return most;
+}
+
+struct GpuRanks {
+  std::string node;
+  int gpu = 0;  ///< its number on the node
+  std::vector<int> ranks;
+};
+
+/// The GPUs of all ranks, in the order of the ranks.
+std::vector<GpuRanks> RanksOfGpus(const ClusterConfig& cluster) {
+  std::vector<GpuRanks> gpus;
+  int rank = 0;
+  for (const ClusterNode& node : cluster.nodes) {
+    for (int i = 0; i < node.devices; ++i, ++rank) {
+      const int gpu = GpuOf(cluster, rank);
+      const bool known = !gpus.empty() && gpus.back().node == node.name && gpus.back().gpu == gpu;
+      if (!known) gpus.push_back({node.name, gpu, {}});
+      gpus.back().ranks.push_back(rank);
+    }
+  }
+  return gpus;
+}
+
+std::size_t SumOver(const std::vector<int>& ranks, const std::map<int, std::size_t>& needs) {
+  std::size_t sum = 0;
+  for (const int rank : ranks) {
+    if (const auto need = needs.find(rank); need != needs.end()) sum += need->second;
+  }
+  return sum;
+}
+
+/// Why offloaded state lowers the peak of no rank.
+std::string WhyNothing(const std::vector<StageNeed>& stages) {
+  std::size_t gone = 0;
+  for (const StageNeed& stage : stages) gone += stage.gone_at_restore;
+  return gone == 0 ? "it comes back while the module it feeds still holds all its activations "
+                     "(offload_ahead), so nothing is saved"
+                   : "its ranks hold nothing that it would make room for, so nothing is saved";
+}
+
+/// One line per stage and rank set: estimated bytes. Empty if no module computes.
+std::string MemoryTable(const JobPlan& plan, const std::vector<StageNeed>& stages) {
+  if (stages.empty()) return {};
+  std::vector<Row> rows = {
+      {"stage", "ranks", "parameters", "gradients", "optimizer", "activations", "per rank"}};
+  for (const StageNeed& stage : stages) {
+    const StageMemory& memory = stage.memory;
+    rows.push_back({plan.graph().StageName(stage.stage), RanksText(stage.ranks),
+                    Bytes(memory.parameters + memory.rounded), Bytes(memory.gradients),
+                    Bytes(memory.optimizer), Bytes(stage.activations), Bytes(stage.per_rank())});
+  }
+  const std::map<int, std::size_t> needs = RankNeeds(stages);
+  std::size_t sum = 0;
+  for (const auto& [rank, bytes] : needs) sum += bytes;
+  return Columns(rows) + "estimated: " + Bytes(Most(needs)) + " on the fullest rank, " +
+         Bytes(sum) + " in all, without the memory of the process itself\n";
+}
+
+/// The bytes that each offloading module saves on its ranks, or why it saves none. Empty without
+/// offloading.
+std::string OffloadText(const JobPlan& plan, const std::vector<StageNeed>& stages) {
+  std::string text;
+  for (const StageNeed& stage : stages) {
+    if (stage.memory.offloaded == 0) continue;
+    text += "offloaded: " + Bytes(stage.memory.offloaded) + " of " +
+            plan.graph().StageName(stage.stage) + " on each of its ranks, to host memory\n";
+  }
+  for (const ModuleConfig& module : plan.config().modules) {
+    if (OffloadOf(plan.config(), module) == Offload::kNone || module.model->computes()) continue;
+    text += "offloaded: nothing of " + module.name +
+            ", a synthetic module, which holds no state: nothing is saved\n";
+  }
+  if (stages.empty() || text.empty()) return text;
+  const std::map<int, std::size_t> needs = RankNeeds(stages);
+  const std::map<int, std::size_t> savings = RankSavings(stages);
+  const std::size_t most = Most(needs);
+  const std::size_t most_with = Most(needs, savings);
+  if (most_with < most) return text + "with that " + Bytes(most_with) + " on the fullest rank\n";
+  const std::size_t best = Most(savings);
+  if (best == 0) return text + "with that still " + Bytes(most) + ": " + WhyNothing(stages) + "\n";
+  return text + "with that still " + Bytes(most) +
+         " on the fullest rank, which it does not help; " + Bytes(best) +
+         " less on the rank that it helps most\n";
+}
+
+/// One line per GPU of backend "cuda": its node, its number there, its ranks, and the sum of their
+/// estimates. Empty for other backends.
+std::string GpuTable(const JobPlan& plan, const std::vector<StageNeed>& stages) {
+  const ClusterConfig& cluster = plan.config().cluster;
+  if (cluster.backend != Backend::kCuda) return {};
+  std::map<int, std::size_t> needs = RankNeeds(stages);
+  const std::map<int, std::size_t> savings = RankSavings(stages);
+  for (auto& [rank, bytes] : needs) bytes -= savings.at(rank);
+  std::vector<Row> rows = {{"node", "GPU", "ranks", "estimated"}};
+  for (const auto& [node, gpu, ranks] : RanksOfGpus(cluster)) {
+    rows.push_back({node, std::to_string(gpu),
+                    RanksText(ranks) + (ranks.size() > 1 ? " share it" : ""),
+                    stages.empty() ? "-" : Bytes(SumOver(ranks, needs))});
+  }
+  return "\n" + Columns(rows) +
+         "GPUs as CUDA_VISIBLE_DEVICES numbers them on each node; estimates are sums over their "
+         "ranks, with\noffloading, without CUDA's own memory, NCCL's buffers, and temporary "
+         "tensors of a pass\n" +
+         (cluster.processes == ProcessesPer::kDevice && cluster.ranks_per_gpu > 1
+              ? "ranks that share a GPU are separate processes, whose collectives go through "
+                "pinned memory of\nthe host; with cluster.processes = \"node\" they are copies on "
+                "the GPU\n"
+              : "");
+}
 
 struct CheckArguments {
   ConfigArguments config;
@@ -24,11 +153,11 @@ int Check(const CheckArguments& arguments) {
   if (!arguments.explain.empty()) {
     try {
       std::cout << Explain(loaded, arguments.explain);
+      return kExitDone;
     } catch (const std::invalid_argument& e) {
       std::cerr << e.what() << '\n';
       return kExitBadInput;
     }
-    return kExitDone;
   }
   if (arguments.print_config) {
     std::cout << loaded.resolved_toml;
@@ -38,10 +167,12 @@ int Check(const CheckArguments& arguments) {
   const JobPlan plan(loaded.config);
   const std::string processes = ProcessTable(plan, ProcessPlan(loaded.config.cluster), nullptr);
   const std::string routes = RouteTable(plan);
+  // Nothing is refused because of these estimates.
+  const std::vector<StageNeed> stages = StageNeeds(plan, AttentionHere());
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
-            << routes << (routes.empty() ? "" : "\n") << MemoryTable(plan) << OffloadText(plan)
-            << GpuTable(plan);
+            << routes << (routes.empty() ? "" : "\n") << MemoryTable(plan, stages)
+            << OffloadText(plan, stages) << GpuTable(plan, stages);
   const std::string missing = MissingFor(loaded.config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;

@@ -2,17 +2,17 @@
 #pragma once
 
 #include <functional>
-#include <string>
-#include <vector>
 
-#include "app/config_arguments.hpp"
 #include "app/exit_code.hpp"
+#include "app/handed_config.hpp"
 
 namespace CLI {
 class App;
 }
 
 namespace troupe {
+
+struct MemberArguments;
 
 /// The action of the verb on the command line. Returns the exit code.
 using Command = std::function<int()>;
@@ -22,8 +22,8 @@ void SetCommand(CLI::App& verb, Command& command, Command action);
 
 /// Adds CONFIG and --set. A verb with an optional CONFIG finds one itself.
 void AddConfigArguments(CLI::App& app, ConfigArguments& arguments, bool required = true);
-/// Adds --plant-fault, which is for tests and hidden from help.
-void AddFaultArgument(CLI::App& app, std::vector<std::string>& faults);
+/// Adds all member options but --node and --join, whose help differs by verb.
+void AddMemberArguments(CLI::App& verb, MemberArguments& arguments);
 
 // Each sets `command` when its verb is on the command line.
 void AddTrain(CLI::App& app, Command& command);
@@ -33,9 +33,10 @@ void AddCheck(CLI::App& app, Command& command);
 void AddDoctor(CLI::App& app, Command& command);
 void AddVerify(CLI::App& app, Command& command);
 void AddTrace(CLI::App& app, Command& command);
+void AddSchedule(CLI::App& app, Command& command);
+void AddBench(CLI::App& app, Command& command);
 void AddData(CLI::App& app, Command& command);
 void AddTop(CLI::App& app, Command& command);
 void AddReport(CLI::App& app, Command& command);
-void AddVersion(CLI::App& app, Command& command);
 
 }  // namespace troupe

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "app/cause.hpp"
+#include "app/version.hpp"
 #include "cli/argument_errors.hpp"
 #include "cli/commands.hpp"
-#include "cli/schedule/verbs.hpp"
 #include "cluster/descriptors.hpp"
 #include "cluster/variables.hpp"
-#include "configs/config_error.hpp"
+#include "configs/report.hpp"
 #include "data/data_error.hpp"
 #include "files/file_error.hpp"
 #include "layout/grid.hpp"
@@ -44,6 +44,17 @@ std::vector<std::string> WordsOf(int argc, char** argv) {
   }
   if (words == std::vector<std::string>{"--version"}) words = {"version"};
   return words;
+}
+
+void AddVersion(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand("version",
+                                  "Print versions of troupe and its libraries, the GPU parts of "
+                                  "this\nbuild, and whether it can use them.\n"
+                                  "Exit code: 0.");
+  SetCommand(*verb, command, [] {
+    std::cout << VersionText() << '\n' << GpuText();
+    return kExitDone;
+  });
 }
 
 /// Runs the command. Only here do exceptions become a line and an exit code.

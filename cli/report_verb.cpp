@@ -3,9 +3,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "app/find_run.hpp"
 #include "app/report.hpp"
-#include "app/run_metrics.hpp"
+#include "app/run_directory.hpp"
+#include "app/run_facts.hpp"
 #include "cli/commands.hpp"
 
 namespace troupe {

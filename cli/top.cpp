@@ -10,7 +10,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "app/find_run.hpp"
+#include "app/run_directory.hpp"
 #include "cli/commands.hpp"
 #include "trace/analyze/live.hpp"
 #include "trace/clock.hpp"

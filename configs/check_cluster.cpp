@@ -1,22 +1,19 @@
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include "configs/checks.hpp"
-#include "configs/nodes.hpp"
 #include "configs/toml_value.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
-static bool IsDigits(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
 /// Returns 0 if `text` is not a port.
 static int PortOf(std::string_view text) {
-  if (!IsDigits(text) || text.size() > 5) return 0;
+  const bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
+  if (!digits || text.empty() || text.size() > 5) return 0;
   const int port = std::stoi(std::string(text));
   return port <= 65'535 ? port : 0;
 }
@@ -24,12 +21,8 @@ static int PortOf(std::string_view text) {
 /// Returns whether `host` has only legal letters for a name or address. It is resolved when it is
 /// used.
 static bool IsHost(std::string_view host) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("._-:%").find(c) != std::string_view::npos;
-  };
   // One colon precedes a port; an IPv6 address has at least two.
-  return !host.empty() && std::ranges::all_of(host, letter) && std::ranges::count(host, ':') != 1;
+  return !host.empty() && IsMadeOfLetters(host, "._-:%") && std::ranges::count(host, ':') != 1;
 }
 
 /// Accepts HOST:PORT, with an IPv6 address in brackets.
@@ -42,9 +35,14 @@ static bool IsHostAndPort(std::string_view text) {
   return IsHost(host) && brackets == (host.find(':') != std::string_view::npos);
 }
 
-static void CheckNodeNames(const std::vector<ClusterNode>& nodes, Report& report) {
+static void CheckNodes(const std::vector<ClusterNode>& nodes, Report& report) {
   std::set<std::string> seen;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::string address_key = NodeKey(nodes[i].name, i, "address");
+    if (!nodes[i].address.empty() && !IsHost(nodes[i].address) && report.Good({address_key})) {
+      report.Add(address_key, "expected a name or an IP address without a port, got " +
+                                  Quoted(nodes[i].address));
+    }
     const std::string key = NodeKey(nodes[i].name, i, "name");
     if (!report.Good({key})) continue;
     if (!IsNodeName(nodes[i].name)) {
@@ -59,25 +57,13 @@ static void CheckNodeNames(const std::vector<ClusterNode>& nodes, Report& report
   }
 }
 
-static void CheckNodeAddresses(const std::vector<ClusterNode>& nodes, Report& report) {
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const std::string key = NodeKey(nodes[i].name, i, "address");
-    if (nodes[i].address.empty() || IsHost(nodes[i].address) || !report.Good({key})) continue;
-    report.Add(key,
-               "expected a name or an IP address without a port, got " + Quoted(nodes[i].address));
-  }
-}
-
 /// Returns "4 + 3 = 7", shortened for many nodes.
 static std::string SumText(const std::vector<ClusterNode>& nodes, std::int64_t sum) {
   static constexpr std::size_t kShown = 8;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(nodes.size(), kShown); ++i) {
-    if (i > 0) text += " + ";
-    text += std::to_string(nodes[i].devices);
-  }
-  if (nodes.size() > kShown) text += " + ...";
-  return (nodes.size() > 1 ? text + " = " : "") + std::to_string(sum);
+  if (nodes.size() <= 1) return std::to_string(sum);
+  const auto devices = [](const ClusterNode& node) { return std::to_string(node.devices); };
+  return Listed(std::span(nodes).first(std::min(nodes.size(), kShown)), " + ", devices) +
+         (nodes.size() > kShown ? " + ..." : "") + " = " + std::to_string(sum);
 }
 
 static void CheckDevices(const ClusterConfig& cluster, Report& report) {
@@ -88,9 +74,8 @@ static void CheckDevices(const ClusterConfig& cluster, Report& report) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (!report.Good({NodeKey(nodes[i].name, i, "devices")})) return;
   }
-  const auto sum = std::accumulate(
-      nodes.begin(), nodes.end(), std::int64_t{0},
-      [](std::int64_t total, const ClusterNode& node) { return total + node.devices; });
+  std::int64_t sum = 0;
+  for (const ClusterNode& node : nodes) sum += node.devices;
   if (sum == 0) {  // the count does not divide the ranks
     return ExpectMultiple({ranks_key, cluster.ranks}, {nodes_key, std::ssize(nodes)}, report);
   }
@@ -136,12 +121,14 @@ static void CheckSilence(const ClusterConfig& cluster, Report& report) {
     }
   }
   if (report.Good({suspect, dead}) && cluster.dead_after_s <= cluster.suspect_after_s) {
-    const bool blame_dead = report.Later(dead, suspect) == dead;
-    report.Add(blame_dead ? dead : suspect,
-               (blame_dead ? "expected more than " + suspect : "expected less than " + dead) +
-                   " = " + NumberText(blame_dead ? cluster.suspect_after_s : cluster.dead_after_s) +
-                   ", got " +
-                   NumberText(blame_dead ? cluster.dead_after_s : cluster.suspect_after_s));
+    if (report.Later(dead, suspect) == dead) {
+      report.Add(dead, "expected more than " + suspect + " = " +
+                           NumberText(cluster.suspect_after_s) + ", got " +
+                           NumberText(cluster.dead_after_s));
+    } else {
+      report.Add(suspect, "expected less than " + dead + " = " + NumberText(cluster.dead_after_s) +
+                              ", got " + NumberText(cluster.suspect_after_s));
+    }
   }
 }
 
@@ -187,8 +174,7 @@ static void CheckTransport(const TransportConfig& transport, Report& report) {
 
 void CheckCluster(const Config& config, Report& report) {
   const ClusterConfig& cluster = config.cluster;
-  CheckNodeNames(cluster.nodes, report);
-  CheckNodeAddresses(cluster.nodes, report);
+  CheckNodes(cluster.nodes, report);
   CheckDevices(cluster, report);
   CheckSharing(cluster, report);
   CheckSilence(cluster, report);

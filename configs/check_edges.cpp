@@ -1,23 +1,10 @@
 #include <algorithm>
-#include <iterator>
-#include <vector>
 
 #include "configs/checks.hpp"
-#include "configs/colocating.hpp"
 #include "configs/toml_value.hpp"
-#include "layout/ranks_text.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
-
-static std::vector<int> SharedRanks(const ModuleConfig& a, const ModuleConfig& b) {
-  std::vector<int> in_a = a.ranks;
-  std::vector<int> in_b = b.ranks;
-  std::ranges::sort(in_a);
-  std::ranges::sort(in_b);
-  std::vector<int> shared;
-  std::ranges::set_intersection(in_a, in_b, std::back_inserter(shared));
-  return shared;
-}
 
 static bool Joined(const Config& config, const ModuleConfig& a, const ModuleConfig& b) {
   return std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
@@ -30,12 +17,10 @@ static void CheckProjector(const Config& config, const EdgeConfig& edge, Report&
   const ModuleConfig& to = *config.Find(edge.to);
   const std::string key = KeyOf(edge, "through");
   if (edge.through) {
-    const bool at_source = edge.through->on == ProjectorEnd::kFrom;
-    const ModuleConfig* host = at_source ? &from : &to;
-    if (host->inline_in && config.Find(*host->inline_in)) host = config.Find(*host->inline_in);
+    const ModuleConfig& host = HostOf(config, edge.through->on == ProjectorEnd::kFrom ? from : to);
     if (!report.Good({key, key + ".on"})) return;
     return ExpectMultiple({key + ".hidden", edge.through->hidden},
-                          {KeyOf(*host, "layout.tp"), host->layout.tp}, report);
+                          {KeyOf(host, "layout.tp"), host.layout.tp}, report);
   }
   if (!report.Good({key, KeyOf(from, "hidden"), KeyOf(to, "hidden")})) return;
   if (from.model->row_width() == to.model->row_width()) return;
@@ -50,14 +35,14 @@ static void CheckColocated(const Config& config, const EdgeConfig& edge, Report&
   const ModuleConfig& from = *config.Find(edge.from);
   const auto out = std::ranges::count(config.edges, from.name, &EdgeConfig::from);
   const auto in = std::ranges::count(config.edges, from.name, &EdgeConfig::to);
-  const std::string how = from.inline_in ? "inline in" : "colocated with";
+  const std::string subject = "\"" + from.name + "\" is " +
+                              (from.inline_in ? "inline in" : "colocated with") + " \"" + edge.to +
+                              "\" and ";
   if (out > 1) {
-    report.Add(KeyOf(edge, "from"), "\"" + from.name + "\" is " + how + " \"" + edge.to +
-                                        "\" and feeds " + std::to_string(out) +
+    report.Add(KeyOf(edge, "from"), subject + "feeds " + std::to_string(out) +
                                         " modules; expected it to feed that one only");
   } else if (in > 0) {
-    report.Add(KeyOf(edge, "from"), "\"" + from.name + "\" is " + how + " \"" + edge.to +
-                                        "\" and is fed by another module; expected a source");
+    report.Add(KeyOf(edge, "from"), subject + "is fed by another module; expected a source");
   }
 }
 

@@ -3,28 +3,16 @@
 
 #include "configs/checks.hpp"
 #include "configs/schema.hpp"
-#include "configs/spelling.hpp"
+#include "configs/suggest.hpp"
 
 namespace troupe {
-
-static std::vector<const EdgeConfig*> EdgesFrom(const Config& config, const std::string& module) {
-  std::vector<const EdgeConfig*> edges;
-  for (const auto& edge : config.edges) {
-    if (edge.from == module) edges.push_back(&edge);
-  }
-  return edges;
-}
 
 static void CheckEnds(const Config& config, const EdgeConfig& edge, Report& report) {
   std::vector<std::string> names;
   for (const auto& module : config.modules) names.push_back(module.name);
   for (const auto& [end, name] : {std::pair("from", edge.from), {"to", edge.to}}) {
     if (config.Find(name) != nullptr || !report.Good({"modules"})) continue;
-    const std::string nearest = Nearest(name, names);
-    std::string text = "unknown module \"" + name + "\"";
-    text += nearest.empty() ? "; expected " + Alternatives(names)
-                            : "; did you mean \"" + nearest + "\"?";
-    report.Add(KeyOf(edge, end), text);
+    report.Add(KeyOf(edge, end), UnknownModule(config, name, "; expected " + Alternatives(names)));
   }
 }
 
@@ -41,9 +29,11 @@ class CycleFinder {
   CycleFinder(const Config& config, Report& report) : config_(config), report_(report) {}
 
   void Visit(const std::string& module) {
-    if (std::ranges::find(done_, module) != done_.end()) return;
+    if (std::ranges::count(done_, module) > 0) return;
     path_.push_back(module);
-    for (const EdgeConfig* edge : EdgesFrom(config_, module)) Follow(*edge);
+    for (const EdgeConfig& edge : config_.edges) {
+      if (edge.from == module) Follow(edge);
+    }
     path_.pop_back();
     done_.push_back(module);
   }
@@ -78,7 +68,8 @@ static void CheckKinds(const Config& config, const EdgeConfig& edge, Report& rep
 static void CheckFeedsSomething(const Config& config, Report& report) {
   for (const auto& module : config.modules) {
     const bool encoder = module.model->field() != nullptr && report.Good({KeyOf(module, "kind")});
-    if (!encoder || !EdgesFrom(config, module.name).empty()) continue;
+    const bool feeds = std::ranges::count(config.edges, module.name, &EdgeConfig::from) > 0;
+    if (!encoder || feeds) continue;
     report.Add("modules." + module.name,
                "feeds no module, expected an [[edges]] from it to a \"llama\" module");
   }

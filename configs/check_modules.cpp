@@ -8,15 +8,14 @@
 namespace troupe {
 
 /// A stage consists of layers and needs at least one.
-static void CheckStages(const Config& config, const ModuleConfig& module, Report& report) {
+static void CheckStages(const ModuleConfig& module, Report& report) {
   if (!module.model->split_layers()) return;
   const std::string key = KeyOf(module, "layers_per_stage");
   const std::string pp_key = KeyOf(module, "layout.pp");
   const bool known = report.Good({key, pp_key, KeyOf(module, "layout"), KeyOf(module, "layers"),
                                   KeyOf(module, "feature_layer")});
   if (!known || module.inline_in) return;
-  const int pp = LayoutOf(config, module).pp;
-  const int stages = pp * module.chunks;
+  const int stages = module.num_stages();
   const auto [layers, which] = *module.model->split_layers();
   const std::string built = which.empty() ? "" : " " + std::string(which);
   const std::string have = std::to_string(layers) + (layers == 1 ? " layer" : " layers") + built;
@@ -51,8 +50,7 @@ class ConfigModuleCheck : public ModuleCheck {
     troupe::ExpectMultiple(number, divisor, report_);
   }
   Named tp() const override {
-    const ModuleConfig* host = module_.inline_in ? config_.Find(*module_.inline_in) : nullptr;
-    const ModuleConfig& placed = host == nullptr ? module_ : *host;
+    const ModuleConfig& placed = HostOf(config_, module_);
     return {troupe::KeyOf(placed, "layout.tp"), placed.layout.tp};
   }
   std::vector<Source> sources() const override {
@@ -144,7 +142,7 @@ void CheckModules(const Config& config, Report& report) {
     if (!report.Good({KeyOf(module, "kind")})) continue;
     ConfigModuleCheck check(config, module, report);
     module.model->Check(check);
-    CheckStages(config, module, report);
+    CheckStages(module, report);
     CheckHasInput(module, report);
   }
   CheckInputs(config, report);

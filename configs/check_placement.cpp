@@ -3,11 +3,9 @@
 #include <vector>
 
 #include "configs/checks.hpp"
-#include "configs/colocating.hpp"
 #include "configs/schema.hpp"
-#include "configs/spelling.hpp"
 #include "configs/toml_value.hpp"
-#include "layout/ranks_text.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -38,13 +36,12 @@ std::int64_t RanksOf(const Layout& layout) {
 }
 
 std::string SizesText(const Layout& layout, const std::string& between) {
-  std::string text;
+  std::vector<std::string> sizes;
   for (const Axis axis : {Axis::kTensor, Axis::kContext, Axis::kPipeline, Axis::kData}) {
     if (layout.size(axis) == 1) continue;
-    if (!text.empty()) text += between;
-    text += ToString(axis) + " " + std::to_string(layout.size(axis));
+    sizes.push_back(ToString(axis) + " " + std::to_string(layout.size(axis)));
   }
-  return text.empty() ? "{}" : text;
+  return sizes.empty() ? "{}" : Listed(sizes, between.c_str());
 }
 
 /// Returns "; dp 3 and dp 2 on the same ranks need ..." if the module has the ranks of a neighbour
@@ -54,7 +51,9 @@ static std::string ColocatingHint(const Config& config, const ModuleConfig& modu
     if (edge.from != module.name && edge.to != module.name) continue;
     const ModuleConfig* const other = config.Find(edge.from == module.name ? edge.to : edge.from);
     if (other == nullptr || other == &module || !HaveSameRanks(module, *other)) continue;
-    if (!MayColocate(config, edge) || FitsOn(std::ssize(module.ranks), module, *other)) continue;
+    const bool fits = std::ssize(module.ranks) % module.layout.dp == 0 &&
+                      std::ssize(module.ranks) % other->layout.dp == 0;
+    if (fits || !MayColocate(config, edge)) continue;
     return "; " + ColocatingHint(config, edge);
   }
   return "";
@@ -66,25 +65,15 @@ static void CheckRankCount(const Config& config, const ModuleConfig& module, std
   const std::string ranks = KeyOf(module, "ranks");
   const auto given = std::ssize(module.ranks);
   if (!report.Good({ranks}) || takes == given) return;
-  const std::string sizes = SizesText(module.layout);
-  const std::string list = Quoted(RanksText(module.ranks));
+  const std::string list = Quoted(RanksText(module.ranks)) + (given == 1 ? " is " : " are ");
   const std::string hint = ColocatingHint(config, module);
-  const std::string needs = sizes + " needs " + std::to_string(takes);
+  const std::string needs = SizesText(module.layout) + " needs ";
   if (report.Later(layout, ranks) == layout) {
-    report.Add(layout, needs + (takes == 1 ? " rank" : " ranks") + ", but " + ranks + " = " + list +
-                           (given == 1 ? " is " : " are ") + std::to_string(given) + hint);
+    report.Add(layout, needs + Counted(takes, "rank") + ", but " + ranks + " = " + list +
+                           std::to_string(given) + hint);
   } else {
-    report.Add(ranks, list +
-                          (given == 1 ? " is 1 rank" : " are " + std::to_string(given) + " ranks") +
-                          ", but the layout " + needs + hint);
-  }
-}
-
-static void CheckUnsupportedSizes(const ModuleConfig& module, Report& report) {
-  for (const auto& [name, value] : {std::pair("cp", module.layout.cp), {"ep", module.layout.ep}}) {
-    if (value == 1) continue;
-    report.Add(KeyOf(module, "layout.") + name,
-               std::to_string(value) + " is " + kNotSupportedYet + "; expected 1");
+    report.Add(ranks, list + Counted(given, "rank") + ", but the layout " + needs +
+                          std::to_string(takes) + hint);
   }
 }
 
@@ -93,7 +82,10 @@ static void CheckLayout(const Config& config, const ModuleConfig& module, Report
   const auto size = [&](const char* name) { return key + "." + name; };
   if (!report.Good({key, size("tp"), size("cp"), size("pp"), size("dp"), size("ep")})) return;
   CheckRankCount(config, module, RanksOf(module.layout), report);
-  CheckUnsupportedSizes(module, report);
+  for (const auto& [name, value] : {std::pair("cp", module.layout.cp), {"ep", module.layout.ep}}) {
+    if (value == 1) continue;
+    report.Add(size(name), std::to_string(value) + " is " + kNotSupportedYet + "; expected 1");
+  }
 }
 
 static void CheckInline(const Config& config, const ModuleConfig& module, Report& report) {
@@ -107,12 +99,7 @@ static void CheckInline(const Config& config, const ModuleConfig& module, Report
   const ModuleConfig* host = config.Find(*module.inline_in);
   if (!report.Good({key})) return;
   if (host == nullptr) {
-    std::vector<std::string> names;
-    for (const auto& other : config.modules) names.push_back(other.name);
-    const std::string nearest = Nearest(*module.inline_in, names);
-    std::string text = "unknown module \"" + *module.inline_in + "\"";
-    text += nearest.empty() ? ", expected one of this file" : "; did you mean \"" + nearest + "\"?";
-    return report.Add(key, text);
+    return report.Add(key, UnknownModule(config, *module.inline_in, ", expected one of this file"));
   }
   if (!report.Good({KeyOf(*host, "kind")})) return;
   const bool joined = std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {

@@ -1,19 +1,15 @@
 #include <algorithm>
 
 #include "configs/checks.hpp"
-#include "configs/colocating.hpp"
+#include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
 
 namespace troupe {
 
 /// The run directory's name starts with it.
 static void CheckRunName(const Config& config, Report& report) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  };
   const std::string& name = config.run.name;
-  if (name.empty() || name.front() == '.' || !std::ranges::all_of(name, letter)) {
+  if (name.empty() || name.front() == '.' || !IsMadeOfLetters(name, "._-")) {
     report.Add("run.name", "expected letters, digits, _, - and . (not first), got " + Quoted(name));
   }
   if (config.run.dir.empty()) report.Add("run.dir", "expected a directory, got \"\"");
@@ -23,9 +19,8 @@ static void CheckMicrobatches(const Config& config, Report& report) {
   const ScheduleConfig& schedule = config.schedule;
   if (!report.Good({"schedule.microbatches"})) return;
   // If no encoder is colocated, the window has no effect: Remarks reports that.
-  const bool windows = std::ranges::any_of(
-      config.modules, [&](const auto& module) { return IsColocatedEncoder(config, module); });
-  if (windows && report.Good({"schedule.window"}) && schedule.window > schedule.microbatches) {
+  if (schedule.window > schedule.microbatches && report.Good({"schedule.window"}) &&
+      HasColocatedEncoder(config)) {
     report.Add("schedule.window",
                "expected at most schedule.microbatches = " + std::to_string(schedule.microbatches) +
                    ", got " + std::to_string(schedule.window));
@@ -84,6 +79,46 @@ void CheckRun(const Config& config, Report& report) {
   CheckMicrobatches(config, report);
   CheckRates(config.optimizer, report);
   CheckData(config, report);
+}
+
+/// Adds keys that only affect colocated encoders: windows of microbatches, and the state that
+/// leaves a device while the other module uses it.
+template <class Add>
+static void AddColocatedOnly(const Config& config, Add add) {
+  if (config.schedule.window != 0 && !HasColocatedEncoder(config)) {
+    add("schedule.window", "has no effect: no encoder shares its ranks with a module it feeds");
+  }
+  for (const ModuleConfig& module : config.modules) {
+    const std::string why = WhyNotColocated(config, module);
+    const bool leaves = module.offload != Offload::kNone;
+    if (leaves && !why.empty()) {
+      add(KeyOf(module, "offload"), "has no effect: " + Quoted(module.name) + " " + why);
+    }
+    if (module.offload_ahead && (!leaves || !why.empty())) {
+      add(KeyOf(module, "offload_ahead"),
+          "has no effect: nothing of " + Quoted(module.name) + " leaves its ranks");
+    }
+  }
+}
+
+std::vector<ConfigError> Remarks(const Config& config, const Origins& origins) {
+  std::vector<ConfigError> remarks;
+  const auto add = [&](const std::string& key, const std::string& text) {
+    const auto origin = origins.find(key);
+    const Place place = origin == origins.end() ? Place{} : origin->second.place;
+    remarks.push_back(ErrorAt(place, key + ": " + text));
+  };
+  if (config.run.tf32 && config.cluster.backend != Backend::kCuda) {
+    add("run.tf32", "has no effect with cluster.backend = \"" + ToString(config.cluster.backend) +
+                        "\": it is about products of float32 on a GPU");
+  } else if (config.run.tf32 && config.run.precision != Precision::kFloat32) {
+    const bool is_short = config.run.precision == Precision::kBFloat16;
+    add("run.tf32", std::string("has no effect with run.precision = ") +
+                        (is_short ? "\"bfloat16\"" : "\"float64\"") +
+                        ": it is about products of float32");
+  }
+  AddColocatedOnly(config, add);
+  return remarks;
 }
 
 }  // namespace troupe

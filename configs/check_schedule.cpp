@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "configs/checks.hpp"
+#include "configs/steps.hpp"
 #include "configs/text_file.hpp"
 #include "configs/toml_value.hpp"
 
@@ -28,12 +29,7 @@ static bool IsColocated(const Config& config, const EdgeConfig& edge, Report& re
   const ModuleConfig* from = config.Find(edge.from);
   const ModuleConfig* to = config.Find(edge.to);
   if (from == nullptr || to == nullptr || from->inline_in) return false;
-  if (!report.Good({KeyOf(*from, "ranks"), KeyOf(*to, "ranks")})) return false;
-  auto mine = from->ranks;
-  auto theirs = to->ranks;
-  std::ranges::sort(mine);
-  std::ranges::sort(theirs);
-  return !mine.empty() && mine == theirs;
+  return report.Good({KeyOf(*from, "ranks"), KeyOf(*to, "ranks")}) && HaveSameRanks(*from, *to);
 }
 
 /// The windows of a colocated encoder alternate with the backwards of the window before. A schedule
@@ -87,10 +83,7 @@ void CheckSchedule(const Config& config, Report& report) {
   const ScheduleKind kind = config.schedule.kind;
   if (kind == ScheduleKind::k1F1B || kind == ScheduleKind::kZbH1) return;
   if (!report.Good({"schedule.kind"})) return;
-  const bool has_sink = std::ranges::any_of(config.modules, [&](const ModuleConfig& module) {
-    return std::ranges::count(config.edges, module.name, &EdgeConfig::from) == 0;
-  });
-  if (!has_sink) return;  // CheckGraph reports it
+  if (config.FindSink() == nullptr) return;  // CheckGraph reports it
   if (kind == ScheduleKind::kInterleaved) CheckInterleaved(config, report);
   for (const EdgeConfig& edge : config.edges) CheckEdge(config, edge, report);
 }

@@ -2,8 +2,11 @@
 // ignores values that could not be read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "configs/config.hpp"
 #include "configs/report.hpp"
@@ -21,16 +24,28 @@ void CheckEdges(const Config& config, Report& report);      ///< projectors and 
 /// Runs all of the above.
 void CheckConfig(const Config& config, Report& report);
 
-/// Fills `file_text` if the kind of schedule has a file.
-void ReadScheduleFile(ScheduleConfig& schedule, Report& report);
-
 /// "modules.NAME.KEY".
 std::string KeyOf(const ModuleConfig& module, const std::string& key);
 /// "edges.FROM.TO", or "edges.FROM.TO.KEY".
 std::string KeyOf(const EdgeConfig& edge, const std::string& key = "");
+/// Returns "cluster.nodes.NAME.KEY" for the node at `index`, with its default name if `name` is not
+/// legal. Without `key`: the table.
+std::string NodeKey(std::string_view name, std::size_t index, std::string_view key = {});
 
-/// Returns the sizes that cut a module: those of its host if the module is inline.
-const Layout& LayoutOf(const Config& config, const ModuleConfig& module);
+/// Returns "n3" for the node at position 3.
+std::string DefaultNodeName(std::size_t index);
+/// Returns whether `name` is a legal node name: lower-case letters, digits, '.', '_' and '-', a
+/// letter or digit first. It is part of process names, log lines and file names.
+bool IsNodeName(std::string_view name);
+/// Returns whether a count is enough to write the nodes: default names, no addresses, the same
+/// number of devices.
+bool AreAlike(const std::vector<ClusterNode>& nodes);
+
+/// Returns whether all characters are ASCII letters, digits or one of `others`.
+bool IsMadeOfLetters(std::string_view text, std::string_view others);
+
+/// Returns the module whose layout cuts `module`: its host if it is inline.
+const ModuleConfig& HostOf(const Config& config, const ModuleConfig& module);
 
 /// Returns tp*cp*pp*dp, exact as long as it can be a number of ranks.
 std::int64_t RanksOf(const Layout& layout);
@@ -44,5 +59,31 @@ std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_
 
 /// Reports at the key written later if `number` is not a multiple of `divisor`.
 void ExpectMultiple(const Named& number, const Named& divisor, Report& report);
+
+/// Returns `unknown module "NAME"` with the nearest name of a module, else `otherwise`.
+std::string UnknownModule(const Config& config, const std::string& name,
+                          const std::string& otherwise);
+
+// Modules that take turns on the same ranks.
+
+/// Returns the ranks of both, ascending.
+std::vector<int> SharedRanks(const ModuleConfig& a, const ModuleConfig& b);
+/// Returns whether the two have the same ranks, in any order, and at least one.
+bool HaveSameRanks(const ModuleConfig& a, const ModuleConfig& b);
+/// Returns whether some encoder shares its ranks with a module that it feeds.
+bool HasColocatedEncoder(const Config& config);
+
+/// Returns the reason why keys for colocated encoders have no effect on `module`: "shares no ranks
+/// with \"language\", which it feeds". Empty if they have an effect.
+std::string WhyNotColocated(const Config& config, const ModuleConfig& module);
+
+/// Returns whether the source of the edge may share the ranks of its destination: it has no other
+/// edges.
+bool MayColocate(const Config& config, const EdgeConfig& edge);
+
+/// Returns layouts with which the ends of an edge could share ranks, at least as many as each has:
+/// "dp 3 and dp 2 on the same ranks need a multiple of 6 ranks: e.g. 6 ranks, vision tp 2 dp 3,
+/// language pp 3 dp 2".
+std::string ColocatingHint(const Config& config, const EdgeConfig& edge);
 
 }  // namespace troupe

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <sstream>
-#include <string_view>
 #include <unordered_set>
-#include <vector>
 
-#include "layout/ranks_text.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -15,12 +13,16 @@ const ModuleConfig* Config::Find(const std::string& module) const {
   return found == modules.end() ? nullptr : &*found;
 }
 
-const ModuleConfig& Config::Sink() const {
+const ModuleConfig* Config::FindSink() const {
   std::unordered_set<std::string_view> feeding;
   for (const EdgeConfig& edge : edges) feeding.insert(edge.from);
-  for (const ModuleConfig& module : modules) {
-    if (!feeding.contains(module.name)) return module;
-  }
+  const auto sink = std::ranges::find_if(
+      modules, [&](const ModuleConfig& module) { return !feeding.contains(module.name); });
+  return sink == modules.end() ? nullptr : &*sink;
+}
+
+const ModuleConfig& Config::Sink() const {
+  if (const ModuleConfig* const sink = FindSink()) return *sink;
   throw LayoutError("modules: every module feeds another one, expected one that feeds none");
 }
 
@@ -82,12 +84,9 @@ void SetChunks(Config& config) {
   const int otherwise = kind == ScheduleKind::kInterleaved ? 2 : 1;
   const bool has_any = kind == ScheduleKind::kInterleaved || kind == ScheduleKind::kCsv;
   const auto stated = static_cast<int>(config.schedule.chunks);
-  bool found = false;
+  const ModuleConfig* const sink = config.FindSink();
   for (ModuleConfig& module : config.modules) {
-    const bool feeds = std::ranges::count(config.edges, module.name, &EdgeConfig::from) > 0;
-    const bool sink = !feeds && !found;
-    found = found || sink;
-    module.chunks = sink && has_any ? (stated > 0 ? stated : otherwise) : 1;
+    module.chunks = &module == sink && has_any ? (stated > 0 ? stated : otherwise) : 1;
   }
 }
 
@@ -112,11 +111,6 @@ Placement PlacementOfEdge(const Config& config, const EdgeConfig& edge) {
   const ModuleConfig& to = EndOf(config, edge.to);
   if (from.inline_in == edge.to) return Placement::kInline;
   return PlacementOf(GridOf(config, from), GridOf(config, to));
-}
-
-std::int64_t WindowOf(const Config& config, std::int64_t microbatches) {
-  const std::int64_t window = config.schedule.window;
-  return window == 0 ? microbatches : std::min(window, microbatches);
 }
 
 }  // namespace troupe

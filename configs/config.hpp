@@ -224,8 +224,8 @@ struct DataConfig {
   std::string train;                ///< path from the working directory
   std::string held_out;             ///< empty: no evaluation
   std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE"
-  std::string on_error = "stop";    ///< rows that cannot be used: or "skip"
-  std::int64_t skip_limit = 100;    ///< maximum number of rows that "skip" leaves out of both lists
+  std::string on_error = "stop";    ///< rows and files that cannot be used: or "skip"
+  std::int64_t skip_limit = 100;    ///< maximum number of both that "skip" leaves out or replaces
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
@@ -249,7 +249,8 @@ struct Config {
 
   const ModuleConfig* Find(const std::string& module) const;
   /// Returns the module whose data parallelism defines the microbatch: the first that feeds no
-  /// other.
+  /// other. If there is none: null, or throws LayoutError.
+  const ModuleConfig* FindSink() const;
   const ModuleConfig& Sink() const;
   /// Returns the number of samples in one microbatch of the whole job: micro_batch_size * dp(sink).
   std::int64_t samples_per_microbatch() const;
@@ -266,9 +267,5 @@ Grid GridOf(const Config& config, const ModuleConfig& module);
 
 /// Returns kInline if the source runs inside the destination, else PlacementOf.
 Placement PlacementOfEdge(const Config& config, const EdgeConfig& edge);
-
-/// Returns the number of microbatches per encoder pass of colocated edges, in a round of
-/// `microbatches`.
-std::int64_t WindowOf(const Config& config, std::int64_t microbatches);
 
 }  // namespace troupe

@@ -1,13 +1,11 @@
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 #include "configs/checks.hpp"
 #include "configs/key_value.hpp"
 #include "configs/loader.hpp"
-#include "configs/nodes.hpp"
 #include "configs/schema.hpp"
-#include "configs/spelling.hpp"
+#include "configs/suggest.hpp"
 
 namespace troupe {
 
@@ -20,36 +18,12 @@ struct PossibleKey {
   const ModuleConfig* module = nullptr;  ///< null if the key is not of a module
 };
 
-/// Returns the dotted names of the table at `path` in this configuration, each with its module.
-std::vector<std::pair<std::string, const ModuleConfig*>> NamesOf(const Config& config,
-                                                                 const std::string& path) {
-  std::vector<std::pair<std::string, const ModuleConfig*>> names;
-  const auto rest = [&](const char* pattern) {
-    return path.substr(std::string_view(pattern).size());
-  };
-  if (path.starts_with("modules.*")) {
-    for (const auto& module : config.modules) {
-      names.emplace_back("modules." + module.name + rest("modules.*"), &module);
-    }
-  } else if (path.starts_with("edges.*.*")) {
-    for (const auto& edge : config.edges)
-      names.emplace_back(KeyOf(edge) + rest("edges.*.*"), nullptr);
-  } else if (path.starts_with("cluster.nodes.*")) {
-    for (std::size_t i = 0; i < config.cluster.nodes.size(); ++i) {
-      names.emplace_back(NodeKey(config.cluster.nodes[i].name, i), nullptr);
-    }
-  } else {
-    names.emplace_back(path, nullptr);
-  }
-  return names;
-}
-
-std::vector<PossibleKey> PossibleKeys(const Config& config) {
+std::vector<PossibleKey> PossibleKeys(Config& config) {
   std::vector<PossibleKey> all;
   for (const auto& key : Keys()) {
-    for (const auto& [table, module] : NamesOf(config, std::string(key.table))) {
+    for (const auto& [table, target] : InstancesOf(config, key.table)) {
       const std::string dotted = (table.empty() ? "" : table + ".") + std::string(key.name);
-      all.push_back({dotted, &key, module});
+      all.push_back({dotted, &key, target.module});
     }
   }
   return all;
@@ -72,11 +46,7 @@ std::string ExplainOne(const std::string& key, const Origin& origin) {
 std::string ExplainUnset(const PossibleKey& key) {
   std::string text = key.dotted + " is not set; ";
   if (!IsOfKind(key)) {
-    std::vector<std::string> owners;
-    for (const ModuleKind* kind : Kinds()) {
-      if ((key.spec->kinds & Only(*kind)) != 0) owners.emplace_back(kind->word);
-    }
-    text += "it is of modules of kind " + Alternatives(owners) + ", and this one's is " +
+    text += "it is of modules of kind " + KindsText(key.spec->kinds) + ", and this one's is " +
             Quoted(key.module->model.kind().word);
   } else if (key.spec->placement && key.module != nullptr && key.module->inline_in) {
     text += "the module runs inline in " + Quoted(*key.module->inline_in) + " and has its";
@@ -104,7 +74,8 @@ std::string Explain(const LoadedConfig& loaded, const std::string& key) {
     known.push_back(name);
     if (asked(name)) text += ExplainOne(name, origin);
   }
-  const std::vector<PossibleKey> possible_keys = PossibleKeys(loaded.config);
+  Config config = loaded.config;
+  const std::vector<PossibleKey> possible_keys = PossibleKeys(config);
   const auto exact = std::ranges::find(possible_keys, key, &PossibleKey::dotted);
   if (!text.empty()) {
     // For a table only the values are printed; for one key also its meaning.

@@ -3,11 +3,21 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 #include "configs/schema.hpp"
 #include "configs/toml_value.hpp"
 
 namespace troupe {
+
+/// Describes a legal value: `a whole number (pixels) of at least 1`.
+std::string Expected(const KeySpec& key);
+
+/// Returns the ranks in `text` ("4-7", "0-2,5") in the order written, or the reason why it is not a
+/// rank list. Keeps repetitions: the caller checks them. RanksText (layout/text.hpp) writes them.
+std::variant<std::vector<int>, std::string> ParseRanks(std::string_view text);
 
 /// A refused value: its place and the reason, `expected ..., got ...`.
 struct Refusal {

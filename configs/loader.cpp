@@ -3,12 +3,10 @@
 #include <utility>
 
 #include "configs/checks.hpp"
-#include "configs/merge.hpp"
-#include "configs/nodes.hpp"
-#include "configs/remarks.hpp"
-#include "configs/resolved.hpp"
-#include "configs/settle.hpp"
-#include "configs/sources.hpp"
+#include "configs/key_value.hpp"
+#include "configs/schema.hpp"
+#include "configs/steps.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -48,6 +46,100 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
   loaded.resolved_toml = ResolvedToml(loaded.config);
   loaded.remarks = Remarks(loaded.config, loaded.origins);
   return loaded;
+}
+
+static KindSet KindsOf(const Target& target) {
+  return target.module == nullptr ? kEveryKind : Only(target.module->model.kind());
+}
+
+static ResolvedTable Resolve(const TableSpec& spec, const std::string& dotted,
+                             const Target& target) {
+  ResolvedTable table{&spec, dotted, {}};
+  const KindSet kinds = KindsOf(target);
+  const bool is_inline = target.module != nullptr && target.module->inline_in;
+  for (const auto& key : Keys()) {
+    if (key.table != spec.path || (key.kinds & kinds) == 0 || (key.placement && is_inline))
+      continue;
+    std::string value = PrintValue(key, target);
+    if (!value.empty()) table.keys.push_back({std::string(key.name), std::move(value), &key});
+  }
+  return table;
+}
+
+std::vector<TableInstance> InstancesOf(Config& config, std::string_view path) {
+  std::vector<TableInstance> instances;
+  const auto rest = [&](std::string_view group) { return std::string(path.substr(group.size())); };
+  if (path.starts_with("modules.*")) {
+    for (auto& module : config.modules) {
+      instances.push_back({"modules." + module.name + rest("modules.*"), {&config, &module}});
+    }
+  } else if (path.starts_with("edges.*.*")) {
+    for (auto& edge : config.edges) {
+      instances.push_back({KeyOf(edge) + rest("edges.*.*"), {&config, nullptr, &edge}});
+    }
+  } else if (path == "cluster.nodes.*") {
+    auto& nodes = config.cluster.nodes;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      instances.push_back({NodeKey(nodes[i].name, i), {&config, nullptr, nullptr, &nodes[i]}});
+    }
+  } else {
+    instances.push_back({std::string(path), {&config}});
+  }
+  return instances;
+}
+
+/// Returns whether the table is written after the one that it is part of, for each module or edge.
+static bool IsPart(const TableSpec& spec) {
+  const std::string_view whole = ParentOf(spec.path);
+  return !whole.empty() && FindTable(whole) != nullptr;
+}
+
+std::vector<ResolvedTable> ResolvedTables(const Config& config) {
+  Config copy = config;  // slots are writable; reading needs no second set of them
+  std::vector<ResolvedTable> tables;
+  const auto add = [&](const TableSpec& spec, const std::string& dotted, const Target& target) {
+    if ((spec.kinds & KindsOf(target)) == 0 || !spec.present(target)) return;
+    tables.push_back(Resolve(spec, dotted, target));
+  };
+  for (const auto& spec : Tables()) {
+    // cluster.nodes holds the count of nodes that are alike
+    if (IsPart(spec) || (spec.path == "cluster.nodes.*" && AreAlike(copy.cluster.nodes))) continue;
+    for (const auto& [dotted, target] : InstancesOf(copy, spec.path)) {
+      add(spec, dotted, target);
+      for (const auto& part : Tables()) {
+        if (!IsPart(part) || ParentOf(part.path) != spec.path) continue;
+        add(part, dotted + "." + std::string(LastOf(part.path)), target);
+      }
+    }
+  }
+  return tables;
+}
+
+static std::string Header(const ResolvedTable& table) {
+  if (table.dotted.empty()) return {};
+  if (table.spec->path == "edges.*.*") return "\n[[edges]]\n";
+  if (table.spec->path == "cluster.nodes.*") return "\n[[cluster.nodes]]\n";
+  return "\n[" + table.dotted + "]\n";
+}
+
+/// Writes a table inside a module or an edge on one line: `layout = { tp = 2, pp = 2 }`.
+static std::string InlineTable(const ResolvedTable& table) {
+  const auto text_of = [](const ResolvedKey& key) { return key.name + " = " + key.value; };
+  return std::string(LastOf(table.spec->path)) + " = { " + Listed(table.keys, ", ", text_of) +
+         " }\n";
+}
+
+std::string ResolvedToml(const Config& config) {
+  std::string text;
+  for (const auto& table : ResolvedTables(config)) {
+    if (IsPart(*table.spec)) {
+      text += InlineTable(table);
+      continue;
+    }
+    text += Header(table);
+    for (const auto& key : table.keys) text += key.name + " = " + key.value + "\n";
+  }
+  return text;
 }
 
 }  // namespace troupe

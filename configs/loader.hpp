@@ -1,22 +1,29 @@
-// Loads a TOML file into a Config, or reports all of its errors at once.
-//
-//   ReadFiles      the file and the files it extends, merged key by key; then each --set on top
-//   ReadTree       every key by the schema: unknown, missing, of the wrong type, out of range
-//   FillNodes      the nodes, if the file has a count or none
-//   FillDefaults   values of unset keys that follow from other keys; SettleBatch likewise
-//   CheckConfig    relations between keys
+// Loads a TOML file into a Config, or reports all of its errors at once. configs/steps.hpp has the
+// steps.
 //
 // Does not open files of samples: `troupe train` and `troupe verify` do.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "configs/config.hpp"
-#include "configs/config_error.hpp"
-#include "configs/read_tree.hpp"
+#include "configs/report.hpp"
+#include "configs/toml_value.hpp"
 
 namespace troupe {
+
+/// The origin of a key's value.
+struct Origin {
+  Place place;                     ///< file empty: not written, the value is the default
+  std::string value;               ///< as TOML
+  std::string written = {};        ///< as the user wrote it; empty for a default
+  std::vector<Replaced> replaced;  ///< values that it overrode, oldest first
+};
+
+/// By dotted key: "modules.vision.layout.dp", "edges.vision.language.credits".
+using Origins = std::map<std::string, Origin>;
 
 struct LoadedConfig {
   Config config;
@@ -31,6 +38,9 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
 
 /// Returns all values as one TOML file, defaults included. Loading it gives an equal Config.
 std::string ResolvedToml(const Config& config);
+
+/// Returns one remark, at its place, for each key that has no effect given the other keys.
+std::vector<ConfigError> Remarks(const Config& config, const Origins& origins);
 
 /// Returns one line for each value under the dotted `key` (a key or a table). Below each value are
 /// its place and the values that it overrode; for a single key also its meaning. For keys without a

@@ -1,10 +1,7 @@
-#include "configs/other_keys.hpp"
-
 #include <algorithm>
 #include <array>
-#include <span>
 
-#include "configs/toml_value.hpp"
+#include "configs/suggest.hpp"
 
 namespace troupe {
 
@@ -16,7 +13,7 @@ struct Synonyms {
   std::string_view words;  ///< folded, with one blank between two
 };
 
-constexpr auto kModelSynonyms = std::to_array<Synonyms>({
+constexpr auto kSynonyms = std::to_array<Synonyms>({
     {{"modules.*", "kind"}, "type model_type arch architecture"},
     {{"modules.*", "hidden"},
      "hidden_size dim d_model n_embd embed_dim hidden_dim model_dim width"},
@@ -37,8 +34,7 @@ constexpr auto kModelSynonyms = std::to_array<Synonyms>({
     {{"modules.*", "feature_layer"}, "vision_feature_layer mm_vision_select_layer select_layer"},
     {{"modules.*", "frozen"}, "freeze requires_grad"},
     {{"modules.*", "recompute"},
-     "gradient_checkpointing activation_checkpointing activation_checkpoint "
-     "recompute_granularity"},
+     "gradient_checkpointing activation_checkpointing activation_checkpoint recompute_granularity"},
     {{"modules.*.layout", "tp"},
      "tensor_parallel tensor_parallel_size tensor_parallel_degree tensor_model_parallel_size "
      "tp_size"},
@@ -55,9 +51,6 @@ constexpr auto kModelSynonyms = std::to_array<Synonyms>({
     {{"edges.*.*", "from"}, "source src"},
     {{"edges.*.*", "to"}, "target destination dst"},
     {{"edges.*.*.through", ""}, "projector projection connector"},
-});
-
-constexpr auto kRunSynonyms = std::to_array<Synonyms>({
     {{"run", "steps"},
      "train_iters max_steps num_steps total_steps training_steps iterations iters epochs epoch "
      "num_epochs num_train_epochs max_epochs n_epochs"},
@@ -138,12 +131,15 @@ bool HasWord(std::string_view words, std::string_view word) {
 
 }  // namespace
 
+std::string InLowerCase(std::string_view word) {
+  std::string lower(word);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
 std::string FoldedKey(std::string_view word) {
-  std::string folded(word);
-  for (char& c : folded) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (c == '-') c = '_';
-  }
+  std::string folded = InLowerCase(word);
+  std::ranges::replace(folded, '-', '_');
   return folded;
 }
 
@@ -151,11 +147,8 @@ std::vector<MeantKey> MeantBy(std::string_view word) {
   std::vector<MeantKey> meant;
   const std::string folded = FoldedKey(word);
   if (folded.empty() || folded.find(' ') != std::string::npos) return meant;
-  for (const auto all :
-       {std::span<const Synonyms>(kModelSynonyms), std::span<const Synonyms>(kRunSynonyms)}) {
-    for (const auto& synonyms : all) {
-      if (HasWord(synonyms.words, folded)) meant.push_back(synonyms.meant);
-    }
+  for (const Synonyms& synonyms : kSynonyms) {
+    if (HasWord(synonyms.words, folded)) meant.push_back(synonyms.meant);
   }
   return meant;
 }

@@ -14,11 +14,11 @@ namespace fs = std::filesystem;
 
 static constexpr std::string_view kSentencePiece = "sentencepiece:";
 
-std::string AbsolutePath(const std::string& path) {
+static std::string AbsolutePath(const std::string& path) {
   return path.empty() ? path : fs::absolute(path).lexically_normal().string();
 }
 
-std::string Located(const std::string& path, const Place& stated) {
+static std::string LocatedPath(const std::string& path, const Place& stated) {
   if (path.empty()) return path;
   const fs::path folder = stated.argument ? fs::path() : fs::path(stated.file).parent_path();
   const fs::path there = AbsolutePath((folder / path).string());
@@ -27,19 +27,20 @@ std::string Located(const std::string& path, const Place& stated) {
   return (below ? near : there).string();
 }
 
-/// Applies `change` to the file in the name of a tokenizer.
+/// Applies `change` to the path in `value`.
 template <class Change>
-static std::string OfTokenizer(const std::string& tokenizer, Change change) {
-  if (!tokenizer.starts_with(kSentencePiece)) return tokenizer;
-  return std::string(kSentencePiece) + change(tokenizer.substr(kSentencePiece.size()));
+static std::string WithPath(ValueType form, const std::string& value, Change change) {
+  if (form == ValueType::kPath) return change(value);
+  if (form != ValueType::kTokenizer || !value.starts_with(kSentencePiece)) return value;
+  return std::string(kSentencePiece) + change(value.substr(kSentencePiece.size()));
 }
 
-std::string LocatedTokenizer(const std::string& tokenizer, const Place& stated) {
-  return OfTokenizer(tokenizer, [&](const std::string& path) { return Located(path, stated); });
+std::string Located(ValueType form, const std::string& value, const Place& stated) {
+  return WithPath(form, value, [&](const std::string& path) { return LocatedPath(path, stated); });
 }
 
-std::string AbsoluteTokenizer(const std::string& tokenizer) {
-  return OfTokenizer(tokenizer, AbsolutePath);
+std::string Absolute(ValueType form, const std::string& value) {
+  return WithPath(form, value, AbsolutePath);
 }
 
 bool HoldsPath(const KeySpec& key) {
@@ -69,9 +70,8 @@ void RequireDataFiles(const LoadedConfig& loaded) {
   std::vector<ConfigError> errors;
   for (const MissingFile& file : MissingDataFiles(loaded.config)) {
     const Origin& origin = loaded.origins.at(file.key);
-    errors.push_back({origin.place.file, origin.place.line, origin.place.column,
-                      file.key + ": " + origin.written + ": " + file.reason + "; looked for " +
-                          file.looked_for});
+    errors.push_back(ErrorAt(origin.place, file.key + ": " + origin.written + ": " + file.reason +
+                                               "; looked for " + file.looked_for));
   }
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
 }

@@ -14,16 +14,12 @@ namespace troupe {
 struct KeySpec;
 struct LoadedConfig;
 
-/// Returns `path`, stated at `stated`, as it is opened from the working directory: relative if it
-/// lies below that, else absolute. Empty stays empty.
-std::string Located(const std::string& path, const Place& stated);
+/// Returns `value`, stated at `stated`, with its path as it is opened from the working directory:
+/// relative if it lies below that, else absolute. Texts without a path stay as they are.
+std::string Located(ValueType form, const std::string& value, const Place& stated);
 
-/// Returns the same path, valid in any working directory.
-std::string AbsolutePath(const std::string& path);
-
-/// Like the two above, for a value of `data.tokenizer`: the file follows "sentencepiece:".
-std::string LocatedTokenizer(const std::string& tokenizer, const Place& stated);
-std::string AbsoluteTokenizer(const std::string& tokenizer);
+/// Returns `value` with its path valid in any working directory.
+std::string Absolute(ValueType form, const std::string& value);
 
 /// Returns whether the key's value is or contains a path. Such values differ between machines.
 bool HoldsPath(const KeySpec& key);

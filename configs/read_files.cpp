@@ -1,17 +1,16 @@
 #include <algorithm>
 #include <filesystem>
-#include <optional>
+#include <set>
 #include <utility>
 
 #include "configs/key_value.hpp"
-#include "configs/merge.hpp"
-#include "configs/sources.hpp"
+#include "configs/steps.hpp"
 #include "configs/text_file.hpp"
-#include "configs/toml_parse.hpp"
 
 namespace troupe {
 
 namespace fs = std::filesystem;
+using Kind = TomlValue::Kind;
 
 static constexpr std::size_t kMaxDepth = 8;
 /// A configuration is about a page; a larger file is probably not one.
@@ -27,9 +26,87 @@ struct OpenFile {
 
 }  // namespace
 
-static ConfigError At(const Place& place, std::string text) {
-  return {place.file, place.line, place.column, std::move(text)};
+std::string EdgeName(const TomlValue& edge) {
+  const TomlEntry* from = edge.Find("from");
+  const TomlEntry* to = edge.Find("to");
+  const bool named = from != nullptr && to != nullptr && from->value.Is(Kind::kString) &&
+                     to->value.Is(Kind::kString);
+  return named ? from->value.string + "." + to->value.string : std::string();
 }
+
+static bool IsPlacement(const std::string& key) {
+  const KeySpec* spec = FindKey("modules.*", key);
+  const TableSpec* table = FindTable("modules.*." + key);
+  return (spec != nullptr && spec->placement) || (table != nullptr && table->placement);
+}
+
+/// A module has inline_in or its own ranks. If `over` has one, clears the other from `base`.
+static void ClearOtherPlacement(TomlValue& base, const TomlValue& over) {
+  const auto placed = [](const TomlEntry& entry) { return IsPlacement(entry.key); };
+  const bool over_is_placed = std::ranges::any_of(over.entries, placed);
+  if (over.Find("inline_in") != nullptr) {
+    std::erase_if(base.entries, placed);
+  } else if (over_is_placed) {
+    base.Erase("inline_in");
+  }
+}
+
+/// The size of a step has two forms. If `over` has one, clears the other from `base`.
+static void ClearOtherBatch(TomlValue& base, const TomlValue& over) {
+  constexpr std::string_view kWays[2] = {"microbatches", "global_batch"};
+  for (const int way : {0, 1}) {
+    if (over.Find(kWays[way]) != nullptr && over.Find(kWays[1 - way]) == nullptr) {
+      base.Erase(kWays[1 - way]);
+    }
+  }
+}
+
+static void MergeTable(TomlValue& base, TomlValue over, const std::string& path);
+
+static void MergeEdges(TomlValue& base, TomlValue over) {
+  for (auto& edge : over.items) {
+    const std::string name = EdgeName(edge);
+    const auto same = std::ranges::find(base.items, name, EdgeName);
+    if (name.empty() || same == base.items.end()) {
+      base.items.push_back(std::move(edge));
+    } else {
+      MergeTable(*same, std::move(edge), "edges.*.*");
+    }
+  }
+}
+
+static void Replace(TomlEntry& old, TomlEntry entry) {
+  entry.value.replaced = std::move(old.value.replaced);
+  entry.value.replaced.push_back({old.value.place, ToToml(old.value)});
+  old = std::move(entry);
+}
+
+static void MergeEntry(TomlValue& base, TomlEntry entry, const std::string& path) {
+  TomlEntry* old = base.Find(entry.key);
+  if (old == nullptr) {
+    base.entries.push_back(std::move(entry));
+  } else if (old->value.Is(Kind::kTable) && entry.value.Is(Kind::kTable)) {
+    const std::string name = path == "modules" ? "*" : entry.key;
+    if (entry.value.is_inline) old->place = entry.place;
+    MergeTable(old->value, std::move(entry.value), path.empty() ? name : path + "." + name);
+  } else if (path.empty() && entry.key == "edges" && old->value.Is(Kind::kArray) &&
+             entry.value.Is(Kind::kArray)) {
+    MergeEdges(old->value, std::move(entry.value));
+  } else {
+    Replace(*old, std::move(entry));
+  }
+}
+
+static void MergeTable(TomlValue& base, TomlValue over, const std::string& path) {
+  if (path == "modules.*") ClearOtherPlacement(base, over);
+  if (path == "schedule") ClearOtherBatch(base, over);
+  if (path == "modules.*.layout" && over.is_inline) {
+    std::erase_if(base.entries, [&](const auto& old) { return over.Find(old.key) == nullptr; });
+  }
+  for (auto& entry : over.entries) MergeEntry(base, std::move(entry), path);
+}
+
+void Merge(TomlValue& base, TomlValue over) { MergeTable(base, std::move(over), ""); }
 
 static std::string CycleText(const std::vector<OpenFile>& chain, std::size_t first) {
   std::string text = "extends: cycle ";
@@ -47,13 +124,13 @@ static TomlValue ReadBases(const TomlValue& file, std::vector<OpenFile>& chain,
   const TomlEntry* extends = file.Find("extends");
   if (extends == nullptr) return merged;
   if (!extends->value.Is(TomlValue::Kind::kArray)) {
-    errors.push_back(At(extends->value.place,
-                        "extends: expected a list of files, got " + Described(extends->value)));
+    errors.push_back(ErrorAt(extends->value.place, "extends: expected a list of files, got " +
+                                                       Described(extends->value)));
     return merged;
   }
   for (const auto& item : extends->value.items) {
     if (!item.Is(TomlValue::Kind::kString) || item.string.empty()) {
-      errors.push_back(At(item.place, "extends: expected a file, got " + Described(item)));
+      errors.push_back(ErrorAt(item.place, "extends: expected a file, got " + Described(item)));
       continue;
     }
     const fs::path base = fs::path(file.place.file).parent_path() / item.string;
@@ -67,7 +144,20 @@ static void CheckSchema(const TomlValue& file, std::vector<ConfigError>& errors)
   const TomlEntry* schema = file.Find("schema");
   if (schema == nullptr) return;
   if (const auto refusal = ReadValue(*FindKey("", "schema"), schema->value, {})) {
-    errors.push_back(At(refusal->place, "schema: " + refusal->text));
+    errors.push_back(ErrorAt(refusal->place, "schema: " + refusal->text));
+  }
+}
+
+/// Refuses edges that one file has twice, which merging would hide.
+static void CheckEdgesOnce(const TomlValue& file, std::vector<ConfigError>& errors) {
+  const TomlEntry* edges = file.Find("edges");
+  if (edges == nullptr) return;
+  std::set<std::string> seen;
+  for (const auto& edge : edges->value.items) {
+    const std::string name = EdgeName(edge);
+    if (name.empty() || seen.insert(name).second) continue;
+    errors.push_back(ErrorAt(
+        edge.place, "edges." + name + ": written twice, expected one [[edges]] for each pair"));
   }
 }
 
@@ -76,7 +166,7 @@ static TomlValue ParseFile(const std::string& path, const Place& asked,
   TextFile content = ReadTextFile(path, kMaxFileBytes, "expected at most 1 MiB of TOML, got more");
   if (!content.failure.empty()) {
     const std::string subject = asked.line == 0 ? "" : "extends: \"" + path + "\" ";
-    errors.push_back(At(asked, subject + content.failure));
+    errors.push_back(ErrorAt(asked, subject + content.failure));
     return {};
   }
   auto parsed = ParseToml(content.text, path);
@@ -93,17 +183,19 @@ static TomlValue ReadChain(const std::string& path, const Place& asked,
   const fs::path canonical = fs::weakly_canonical(path, code);
   const auto open = std::ranges::find(chain, canonical, &OpenFile::canonical);
   if (open != chain.end()) {
-    errors.push_back(At(asked, CycleText(chain, static_cast<std::size_t>(open - chain.begin()))));
+    errors.push_back(
+        ErrorAt(asked, CycleText(chain, static_cast<std::size_t>(open - chain.begin()))));
     return {};
   }
   if (chain.size() > kMaxDepth) {
-    errors.push_back(At(asked, "extends: expected at most 8 files one above the other, got more"));
+    errors.push_back(
+        ErrorAt(asked, "extends: expected at most 8 files one above the other, got more"));
     return {};
   }
   TomlValue file = ParseFile(path, asked, errors);
   if (file.place.file.empty()) return {};
   CheckSchema(file, errors);
-  for (auto& error : RepeatedEdges(file)) errors.push_back(std::move(error));
+  CheckEdgesOnce(file, errors);
   chain.push_back({path, canonical});
   TomlValue merged = ReadBases(file, chain, errors);
   chain.pop_back();

@@ -2,9 +2,7 @@
 #include <string_view>
 #include <utility>
 
-#include "configs/schema.hpp"
-#include "configs/sources.hpp"
-#include "configs/toml_parse.hpp"
+#include "configs/steps.hpp"
 
 namespace troupe {
 
@@ -48,11 +46,7 @@ static const TomlValue& Leaf(const TomlValue& document) {
 }
 
 static TomlEntry StringEntry(const std::string& key, const std::string& text, const Place& place) {
-  TomlEntry entry{key, place, {}};
-  entry.value.kind = Kind::kString;
-  entry.value.place = place;
-  entry.value.string = text;
-  return entry;
+  return {key, place, {.kind = Kind::kString, .place = place, .string = text}};
 }
 
 /// Converts edges.FROM.TO.KEY to the [[edges]] table of a file. Returns false if it has another

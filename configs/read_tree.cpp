@@ -1,17 +1,13 @@
-#include "configs/read_tree.hpp"
 
 #include <algorithm>
 #include <map>
 #include <string_view>
 #include <utility>
 
+#include "configs/checks.hpp"
 #include "configs/key_value.hpp"
-#include "configs/merge.hpp"
-#include "configs/nodes.hpp"
-#include "configs/other_keys.hpp"
-#include "configs/schema.hpp"
-#include "configs/spelling.hpp"
-#include "configs/unknown_key.hpp"
+#include "configs/steps.hpp"
+#include "configs/suggest.hpp"
 
 namespace troupe {
 
@@ -81,19 +77,151 @@ class TreeReader {
   }
 
  private:
-  void ReadTable(const TomlValue& table, const Scope& scope);
-  void ReadEntry(const TomlEntry& entry, const Scope& scope);
-  void ReadKey(const TomlEntry& entry, const KeySpec& key, const Scope& scope);
-  void ReadSubTable(const TomlEntry& entry, const TableSpec& table, const Scope& scope);
-  void ReadNodes(const TomlEntry& nodes, const Scope& cluster);
-  void ReadNode(const TomlValue& value);
-  void ReadModules(const TomlEntry& modules);
-  void ReadModule(const TomlEntry& entry);
-  KindSet ReadKind(const TomlEntry& entry, ModuleConfig& module);
-  void NoteOrigin(const std::string& dotted, const TomlValue& value);
-  void ReadEdges(const TomlEntry& edges);
-  void ReadEdge(const TomlValue& value);
-  bool CheckName(const TomlEntry& module);
+  bool ExpectKind(const TomlValue& value, Kind kind, const std::string& dotted, const char* what) {
+    if (value.Is(kind)) return true;
+    report_.AddAt(dotted, value.place,
+                  std::string("expected ") + what + ", got " + Described(value));
+    return false;
+  }
+
+  void ReadTable(const TomlValue& table, const Scope& scope) {
+    for (const auto& entry : table.entries) ReadEntry(entry, scope);
+    for (const auto& key : Keys()) {
+      const bool wanted = key.table == scope.path && key.required && (key.kinds & scope.kinds) != 0;
+      // If the kind is unknown, keys of every kind would be reported as missing.
+      const bool of_kind = key.kinds == kEveryKind || scope.kinds != kEveryKind;
+      if (wanted && of_kind && table.Find(key.name) == nullptr) {
+        report_.Add(scope.Key(key.name), "missing, expected " + Expected(key));
+      }
+    }
+  }
+
+  void ReadEntry(const TomlEntry& entry, const Scope& scope) {
+    if (scope.path.empty() && entry.key == "modules") return ReadModules(entry);
+    if (scope.path.empty() && entry.key == "edges") return ReadEdges(entry);
+    if (scope.path == "cluster" && entry.key == "nodes") return ReadNodes(entry, scope);
+    if (const KeySpec* key = FindKey(scope.path, entry.key, scope.kinds)) {
+      return ReadKey(entry, *key, scope);
+    }
+    // A quoted key could otherwise equal a path of the schema, such as "modules.*.layout".
+    const bool plain = !entry.key.empty() && entry.key.find_first_of(".*") == std::string::npos;
+    const std::string path = scope.path.empty() ? entry.key : scope.path + "." + entry.key;
+    const TableSpec* table = plain ? FindTable(path) : nullptr;
+    if (table != nullptr && (table->kinds & scope.kinds) != 0) {
+      return ReadSubTable(entry, *table, scope);
+    }
+    std::string& listed_at = listed_at_[{scope.path, scope.kinds}];
+    const UnknownKey unknown = AnswerUnknown(entry, scope.path, scope.kinds, listed_at);
+    if (unknown.lists_names) listed_at = scope.Key(entry.key);
+    report_.AddAt(scope.Key(entry.key), entry.place, unknown.text);
+  }
+
+  void ReadKey(const TomlEntry& entry, const KeySpec& key, const Scope& scope) {
+    const std::string dotted = scope.Key(entry.key);
+    report_.Know(dotted, entry.value.place);
+    NoteOrigin(dotted, entry.value);
+    if (const auto refusal = ReadValue(key, entry.value, scope.target)) {
+      report_.AddAt(dotted, refusal->place, refusal->text);
+    }
+  }
+
+  void ReadSubTable(const TomlEntry& entry, const TableSpec& table, const Scope& scope) {
+    const std::string dotted = scope.Key(entry.key);
+    report_.Know(dotted, entry.place);
+    table.create(scope.target);
+    if (!ExpectKind(entry.value, Kind::kTable, dotted, "a table")) return;
+    ReadTable(entry.value, {std::string(table.path), dotted, scope.target, scope.kinds});
+  }
+
+  void ReadNodes(const TomlEntry& nodes, const Scope& cluster) {
+    const bool tables = nodes.value.Is(Kind::kArray) && !nodes.value.items.empty();
+    if (!tables) return ReadKey(nodes, *FindKey("cluster", "nodes"), cluster);
+    report_.Know("cluster.nodes", nodes.value.place);
+    NoteOrigin("cluster.nodes", nodes.value);
+    for (const auto& node : nodes.value.items) ReadNode(node);
+  }
+
+  void ReadNode(const TomlValue& value) {
+    if (!ExpectKind(value, Kind::kTable, "cluster.nodes", "[[cluster.nodes]] tables")) return;
+    const std::size_t index = config_.cluster.nodes.size();
+    ClusterNode& node = config_.cluster.nodes.emplace_back();
+    node.name = DefaultNodeName(index);
+    const TomlEntry* name = value.Find("name");
+    const bool named = name != nullptr && name->value.Is(Kind::kString);
+    const std::string dotted = NodeKey(named ? name->value.string : node.name, index);
+    report_.Know(dotted, value.place);
+    ReadTable(value, {"cluster.nodes.*", dotted, {&config_, nullptr, nullptr, &node}});
+  }
+
+  void ReadModules(const TomlEntry& modules) {
+    report_.Know("modules", modules.place);
+    if (!ExpectKind(modules.value, Kind::kTable, "modules", "[modules.NAME] tables")) return;
+    if (const std::size_t count = modules.value.entries.size(); count > kMaxModules) {
+      return report_.AddAt("modules", modules.place,
+                           "expected at most " + std::to_string(kMaxModules) + " modules, got " +
+                               std::to_string(count));
+    }
+    for (const auto& entry : modules.value.entries) ReadModule(entry);
+  }
+
+  /// Names become parts of parameter names, dotted keys and file names.
+  bool CheckName(const TomlEntry& module) {
+    const std::string& name = module.key;
+    if (name.empty() || !IsMadeOfLetters(name, "_-")) {
+      report_.AddAt("modules", module.place,
+                    "expected a name of letters, digits, _ and -, got " + Quoted(name));
+    } else if (("_" + name + "_").find("_to_") != std::string::npos) {  // a, to_b and a_to, b too
+      report_.AddAt(
+          "modules", module.place,
+          "expected a name without \"_to_\", which names projectors, got " + Quoted(name));
+    }
+    return report_.Good({"modules"});
+  }
+
+  /// Reads the kind before the other keys, since it decides which keys a module has. Reports a kind
+  /// that is missing or wrong, and then reads the module as the kind it resembles most.
+  KindSet ReadKind(const TomlEntry& entry, ModuleConfig& module) {
+    const TomlEntry* kind = entry.value.Find("kind");
+    const KeySpec& key = *FindKey("modules.*", "kind");
+    const Target target{&config_, &module, nullptr};
+    if (kind != nullptr && !ReadValue(key, kind->value, target)) return Only(module.model.kind());
+    const ModuleKind* const likely = LikelyKind(entry.value);
+    if (likely == nullptr) return kEveryKind;
+    module.model = likely->make();
+    report_.TakeAsRead("modules." + entry.key + ".kind");
+    return Only(*likely);
+  }
+
+  void NoteOrigin(const std::string& dotted, const TomlValue& value) {
+    origins_[dotted] = {value.place, ToToml(value), ToToml(value), value.replaced};
+  }
+
+  void ReadModule(const TomlEntry& entry) {
+    if (!CheckName(entry)) return;
+    const std::string dotted = "modules." + entry.key;
+    report_.Know(dotted, entry.place);
+    if (!ExpectKind(entry.value, Kind::kTable, dotted, "a table")) return;
+    ModuleConfig& module = config_.modules.emplace_back();
+    module.name = entry.key;
+    const KindSet kinds = ReadKind(entry, module);
+    ReadTable(entry.value, {"modules.*", dotted, {&config_, &module, nullptr}, kinds});
+  }
+
+  void ReadEdges(const TomlEntry& edges) {
+    report_.Know("edges", edges.place);
+    if (!ExpectKind(edges.value, Kind::kArray, "edges", "[[edges]] tables")) return;
+    for (const auto& edge : edges.value.items) ReadEdge(edge);
+  }
+
+  void ReadEdge(const TomlValue& value) {
+    if (!ExpectKind(value, Kind::kTable, "edges", "[[edges]] tables")) return;
+    const std::string name = EdgeName(value);
+    const std::string dotted = name.empty() ? "edges" : "edges." + name;
+    report_.Know(dotted, value.place);
+    EdgeConfig edge;
+    ReadTable(value, {"edges.*.*", dotted, {&config_, nullptr, &edge}});
+    if (!name.empty()) config_.edges.push_back(std::move(edge));
+  }
 
   Report& report_;
   Origins& origins_;
@@ -102,170 +230,6 @@ class TreeReader {
   /// By table and module kind: the unknown key whose error already lists all legal names.
   std::map<std::pair<std::string, KindSet>, std::string> listed_at_;
 };
-
-void TreeReader::ReadTable(const TomlValue& table, const Scope& scope) {
-  for (const auto& entry : table.entries) ReadEntry(entry, scope);
-  for (const auto& key : Keys()) {
-    const bool wanted = key.table == scope.path && key.required && (key.kinds & scope.kinds) != 0;
-    // If the kind is unknown, keys of every kind would be reported as missing.
-    const bool of_kind = key.kinds == kEveryKind || scope.kinds != kEveryKind;
-    if (wanted && of_kind && table.Find(key.name) == nullptr) {
-      report_.Add(scope.Key(key.name), "missing, expected " + Expected(key));
-    }
-  }
-}
-
-void TreeReader::ReadEntry(const TomlEntry& entry, const Scope& scope) {
-  if (scope.path.empty() && entry.key == "modules") return ReadModules(entry);
-  if (scope.path.empty() && entry.key == "edges") return ReadEdges(entry);
-  if (scope.path == "cluster" && entry.key == "nodes") return ReadNodes(entry, scope);
-  if (const KeySpec* key = FindKey(scope.path, entry.key, scope.kinds)) {
-    return ReadKey(entry, *key, scope);
-  }
-  // A quoted key could otherwise equal a path of the schema, such as "modules.*.layout".
-  const bool plain = !entry.key.empty() && entry.key.find_first_of(".*") == std::string::npos;
-  const std::string path = scope.path.empty() ? entry.key : scope.path + "." + entry.key;
-  const TableSpec* table = plain ? FindTable(path) : nullptr;
-  if (table != nullptr && (table->kinds & scope.kinds) != 0) {
-    return ReadSubTable(entry, *table, scope);
-  }
-  std::string& listed_at = listed_at_[{scope.path, scope.kinds}];
-  const UnknownKey unknown = AnswerUnknown(entry, scope.path, scope.kinds, listed_at);
-  if (unknown.lists_names) listed_at = scope.Key(entry.key);
-  report_.AddAt(scope.Key(entry.key), entry.place, unknown.text);
-}
-
-void TreeReader::ReadKey(const TomlEntry& entry, const KeySpec& key, const Scope& scope) {
-  const std::string dotted = scope.Key(entry.key);
-  report_.Know(dotted, entry.value.place);
-  NoteOrigin(dotted, entry.value);
-  if (const auto refusal = ReadValue(key, entry.value, scope.target)) {
-    report_.AddAt(dotted, refusal->place, refusal->text);
-  }
-}
-
-void TreeReader::ReadSubTable(const TomlEntry& entry, const TableSpec& table, const Scope& scope) {
-  const std::string dotted = scope.Key(entry.key);
-  report_.Know(dotted, entry.place);
-  table.create(scope.target);
-  if (!entry.value.Is(Kind::kTable)) {
-    report_.AddAt(dotted, entry.value.place, "expected a table, got " + Described(entry.value));
-    return;
-  }
-  ReadTable(entry.value, {std::string(table.path), dotted, scope.target, scope.kinds});
-}
-
-void TreeReader::ReadNodes(const TomlEntry& nodes, const Scope& cluster) {
-  const bool tables = nodes.value.Is(Kind::kArray) && !nodes.value.items.empty();
-  if (!tables) return ReadKey(nodes, *FindKey("cluster", "nodes"), cluster);
-  report_.Know("cluster.nodes", nodes.value.place);
-  NoteOrigin("cluster.nodes", nodes.value);
-  for (const auto& node : nodes.value.items) ReadNode(node);
-}
-
-void TreeReader::ReadNode(const TomlValue& value) {
-  if (!value.Is(Kind::kTable)) {
-    report_.AddAt("cluster.nodes", value.place,
-                  "expected [[cluster.nodes]] tables, got " + Described(value));
-    return;
-  }
-  const std::size_t index = config_.cluster.nodes.size();
-  ClusterNode& node = config_.cluster.nodes.emplace_back();
-  node.name = DefaultNodeName(index);
-  const TomlEntry* name = value.Find("name");
-  const bool named = name != nullptr && name->value.Is(Kind::kString);
-  const std::string dotted = NodeKey(named ? name->value.string : node.name, index);
-  report_.Know(dotted, value.place);
-  ReadTable(value, {"cluster.nodes.*", dotted, {&config_, nullptr, nullptr, &node}});
-}
-
-void TreeReader::ReadModules(const TomlEntry& modules) {
-  report_.Know("modules", modules.place);
-  if (!modules.value.Is(Kind::kTable)) {
-    report_.AddAt("modules", modules.value.place,
-                  "expected [modules.NAME] tables, got " + Described(modules.value));
-    return;
-  }
-  if (const std::size_t count = modules.value.entries.size(); count > kMaxModules) {
-    report_.AddAt("modules", modules.place,
-                  "expected at most " + std::to_string(kMaxModules) + " modules, got " +
-                      std::to_string(count));
-    return;
-  }
-  for (const auto& entry : modules.value.entries) ReadModule(entry);
-}
-
-/// Names become parts of parameter names, dotted keys and file names.
-bool TreeReader::CheckName(const TomlEntry& module) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  };
-  const std::string& name = module.key;
-  if (name.empty() || !std::ranges::all_of(name, letter)) {
-    report_.AddAt("modules", module.place,
-                  "expected a name of letters, digits, _ and -, got " + Quoted(name));
-  } else if (("_" + name + "_").find("_to_") != std::string::npos) {  // a, to_b and a_to, b too
-    report_.AddAt("modules", module.place,
-                  "expected a name without \"_to_\", which names projectors, got " + Quoted(name));
-  }
-  return report_.Good({"modules"});
-}
-
-/// Reads the kind before the other keys, since it decides which keys a module has. Reports a kind
-/// that is missing or wrong, and then reads the module as the kind it resembles most.
-KindSet TreeReader::ReadKind(const TomlEntry& entry, ModuleConfig& module) {
-  const TomlEntry* kind = entry.value.Find("kind");
-  const KeySpec& key = *FindKey("modules.*", "kind");
-  const Target target{&config_, &module, nullptr};
-  if (kind != nullptr && !ReadValue(key, kind->value, target)) return Only(module.model.kind());
-  const ModuleKind* const likely = LikelyKind(entry.value);
-  if (likely == nullptr) return kEveryKind;
-  module.model = likely->make();
-  report_.TakeAsRead("modules." + entry.key + ".kind");
-  return Only(*likely);
-}
-
-void TreeReader::NoteOrigin(const std::string& dotted, const TomlValue& value) {
-  origins_[dotted] = {value.place, ToToml(value), ToToml(value), value.replaced};
-}
-
-void TreeReader::ReadModule(const TomlEntry& entry) {
-  if (!CheckName(entry)) return;
-  const std::string dotted = "modules." + entry.key;
-  report_.Know(dotted, entry.place);
-  if (!entry.value.Is(Kind::kTable)) {
-    report_.AddAt(dotted, entry.value.place, "expected a table, got " + Described(entry.value));
-    return;
-  }
-  ModuleConfig& module = config_.modules.emplace_back();
-  module.name = entry.key;
-  const KindSet kinds = ReadKind(entry, module);
-  ReadTable(entry.value, {"modules.*", dotted, {&config_, &module, nullptr}, kinds});
-}
-
-void TreeReader::ReadEdges(const TomlEntry& edges) {
-  report_.Know("edges", edges.place);
-  if (!edges.value.Is(Kind::kArray)) {
-    report_.AddAt("edges", edges.value.place,
-                  "expected [[edges]] tables, got " + Described(edges.value));
-    return;
-  }
-  for (const auto& edge : edges.value.items) ReadEdge(edge);
-}
-
-void TreeReader::ReadEdge(const TomlValue& value) {
-  if (!value.Is(Kind::kTable)) {
-    report_.AddAt("edges", value.place, "expected [[edges]] tables, got " + Described(value));
-    return;
-  }
-  const std::string name = EdgeName(value);
-  const std::string dotted = name.empty() ? "edges" : "edges." + name;
-  report_.Know(dotted, value.place);
-  EdgeConfig edge;
-  ReadTable(value, {"edges.*.*", dotted, {&config_, nullptr, &edge}});
-  if (!name.empty()) config_.edges.push_back(std::move(edge));
-}
 
 }  // namespace
 

@@ -1,20 +1,41 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <concepts>
 #include <set>
 #include <type_traits>
 #include <utility>
 
+#include "configs/checks.hpp"
 #include "configs/key_value.hpp"
-#include "configs/nodes.hpp"
 #include "configs/paths.hpp"
-#include "configs/rank_list.hpp"
-#include "configs/spelling.hpp"
+#include "configs/suggest.hpp"
 
 namespace troupe {
 
 using Kind = TomlValue::Kind;
 using Refused = std::optional<Refusal>;
+
+/// Prints a bound, which is whole or short: 0, 1, 65536, 0.5.
+static std::string BoundText(double bound) {
+  const auto whole = static_cast<std::int64_t>(bound);
+  return static_cast<double>(whole) == bound ? std::to_string(whole) : NumberText(bound);
+}
+
+static std::string ExpectedNumber(const KeySpec& key) {
+  const bool whole = key.type == ValueType::kInteger;
+  const Range& range = key.range;
+  std::string text = whole ? "a whole number" : "a number";
+  if (!key.unit.empty()) text += " (" + std::string(key.unit) + ")";
+  if (range.low == range.high) return BoundText(range.low);
+  const bool low = range.low > -kMaxCount;
+  const bool high = range.high < kMaxCount;
+  if (low) text += (range.above_low ? " above " : " of at least ") + BoundText(range.low);
+  if (low && high) text += " and";
+  if (high) text += (range.below_high ? " below " : " at most ") + BoundText(range.high);
+  return text;
+}
 
 static Refused Refuse(const KeySpec& key, const TomlValue& value) {
   return Refusal{value.place, "expected " + Expected(key) + ", got " + Described(value)};
@@ -33,6 +54,20 @@ static Refused RefuseRange(const KeySpec& key, const TomlValue& value, double nu
   return Refuse(key, value);
 }
 
+/// Stores `value` if the field holds one of `Values`, or nothing.
+template <class... Values, class Value>
+static void Store(const Slot& slot, const Value& value) {
+  std::visit(
+      [&](const auto& field) {
+        using Stored = std::remove_pointer_t<std::remove_cvref_t<decltype(field)>>;
+        constexpr bool kHolds = (std::same_as<Stored, Values> || ...);
+        constexpr bool kMayHold = (std::same_as<Stored, std::optional<Values>> || ...);
+        if constexpr (kHolds) *field = static_cast<Stored>(value);
+        if constexpr (kMayHold) *field = value;
+      },
+      slot);
+}
+
 /// Returns `value` if it is a whole number. Accepts 1e4 and 10000.0, which are floats in TOML.
 static std::optional<std::int64_t> WholeNumber(const TomlValue& value) {
   constexpr double kExact = 9'007'199'254'740'992.0;  // 2^53: whole numbers up to it are exact
@@ -48,12 +83,7 @@ static Refused ReadInteger(const KeySpec& key, const TomlValue& value, const Slo
   if (!whole) return Refuse(key, value);
   const auto number = static_cast<double>(*whole);
   if (!InRange(key.range, number)) return RefuseRange(key, value, number);
-  if (auto* const* field = std::get_if<int*>(&slot)) **field = static_cast<int>(*whole);
-  if (auto* const* field = std::get_if<std::int64_t*>(&slot)) **field = *whole;
-  if (auto* const* field = std::get_if<std::optional<std::int64_t>*>(&slot)) **field = *whole;
-  if (auto* const* field = std::get_if<std::uint64_t*>(&slot)) {
-    **field = static_cast<std::uint64_t>(*whole);
-  }
+  Store<int, std::int64_t, std::uint64_t>(slot, *whole);
   return {};
 }
 
@@ -61,8 +91,7 @@ static Refused ReadNumber(const KeySpec& key, const TomlValue& value, const Slot
   if (!value.Is(Kind::kInteger) && !value.Is(Kind::kFloat)) return Refuse(key, value);
   const double number = value.Is(Kind::kFloat) ? value.number : static_cast<double>(value.integer);
   if (!InRange(key.range, number)) return RefuseRange(key, value, number);
-  if (auto* const* field = std::get_if<double*>(&slot)) **field = number;
-  if (auto* const* field = std::get_if<std::optional<double>*>(&slot)) **field = number;
+  Store<double>(slot, number);
   return {};
 }
 
@@ -70,26 +99,17 @@ static Refused ReadText(const KeySpec& key, const TomlValue& value, const Slot& 
   if (!value.Is(Kind::kString)) return Refuse(key, value);
   // The operating system would cut a path or name off at a NUL.
   if (value.string.find('\0') != std::string::npos) return Refuse(key, value);
-  std::string text = value.string;
-  if (key.type == ValueType::kPath) text = Located(text, value.place);
-  if (key.type == ValueType::kTokenizer) text = LocatedTokenizer(text, value.place);
-  if (auto* const* field = std::get_if<std::string*>(&slot)) **field = text;
-  if (auto* const* field = std::get_if<std::optional<std::string>*>(&slot)) **field = text;
+  Store<std::string>(slot, Located(key.type, value.string, value.place));
   return {};
 }
 
 WordMeant MeantWord(const KeySpec& key, const std::string& given) {
-  const auto in_lower_case = [](std::string_view text) {
-    std::string lower(text);
-    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    return lower;
-  };
-  const std::string lower = in_lower_case(given);
+  const std::string lower = InLowerCase(given);
   for (const OtherWord& other : key.other_words) {
     if (other.word == lower) return {std::string(other.meant), other.supported};
   }
   for (const std::string& word : key.words) {
-    if (in_lower_case(word) == lower) return {word};
+    if (InLowerCase(word) == lower) return {word};
   }
   return {Nearest(given, key.words)};
 }
@@ -111,7 +131,7 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
   const auto found = std::ranges::find(key.words, value.string);
   if (found == key.words.end()) return RefuseWord(key, value);
   const auto index = found - key.words.begin();
-  if (auto* const* field = std::get_if<std::string*>(&slot)) **field = value.string;
+  Store<std::string>(slot, value.string);
   std::visit(
       [&](const auto& field) {
         using Value = std::remove_pointer_t<std::remove_cvref_t<decltype(field)>>;
@@ -124,6 +144,46 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
       },
       slot);
   return {};
+}
+
+static std::string_view Trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+static std::optional<int> ParseRank(std::string_view text) {
+  text = Trimmed(text);
+  int rank = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && rank >= 0 && rank < kMaxRanks ? std::optional(rank) : std::nullopt;
+}
+
+/// Adds the ranks of "5" or "0-2". Returns the reason if `part` is neither, else "".
+static std::string AddPart(std::string_view part, std::vector<int>& ranks) {
+  const auto dash = part.find('-');
+  const auto first = ParseRank(part.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : ParseRank(part.substr(dash + 1));
+  if (!first || !last) return Quoted(Trimmed(part)) + " is neither a rank nor first-last";
+  if (*last < *first) return Quoted(Trimmed(part)) + " runs backwards";
+  if (ranks.size() + static_cast<std::size_t>(*last - *first) >= kMaxRanks) {
+    return "more than " + std::to_string(kMaxRanks) + " ranks";
+  }
+  for (int rank = *first; rank <= *last; ++rank) ranks.push_back(rank);
+  return {};
+}
+
+std::variant<std::vector<int>, std::string> ParseRanks(std::string_view text) {
+  std::vector<int> ranks;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    if (auto reason = AddPart(text.substr(begin, end - begin), ranks); !reason.empty()) {
+      return reason;
+    }
+    begin = end + 1;
+  }
+  return ranks;
 }
 
 /// Returns "; write "0-3" for 4 ranks": a number may mean a count or the one rank.
@@ -248,45 +308,65 @@ static Refused ReadNodeCount(const KeySpec& key, const TomlValue& value, const S
     return Refusal{value.place, "expected at most " + std::to_string(kMaxRanks) + " nodes, got " +
                                     Described(value)};
   }
-  *std::get<std::vector<ClusterNode>*>(slot) = UnfilledNodes(static_cast<int>(count));
+  auto& nodes = *std::get<std::vector<ClusterNode>*>(slot);
+  nodes.assign(static_cast<std::size_t>(count), {});
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = DefaultNodeName(i);
   return {};
 }
 
-Refused ReadValue(const KeySpec& key, const TomlValue& value, const Target& target) {
-  const Slot slot = key.slot == nullptr ? Slot() : key.slot(target);
-  switch (key.type) {
-    case ValueType::kInteger:
-      return ReadInteger(key, value, slot);
-    case ValueType::kNumber:
-      return ReadNumber(key, value, slot);
-    case ValueType::kText:
-    case ValueType::kPath:
-    case ValueType::kTokenizer:
-      return ReadText(key, value, slot);
-    case ValueType::kWord:
-      return ReadWord(key, value, slot);
-    case ValueType::kRanks:
-      return ReadRanks(key, value, slot);
-    case ValueType::kStages:
-      return ReadStages(key, value, slot);
-    case ValueType::kWindow:
-      return ReadWindow(key, value, slot);
-    case ValueType::kBetas:
-      return ReadBetas(key, value, slot);
-    case ValueType::kAxes:
-      return ReadAxes(key, value, slot);
-    case ValueType::kFiles:
-      return {};
-    case ValueType::kNodes:
-      return ReadNodeCount(key, value, slot);
-    case ValueType::kNotSupported:
-      return Refusal{value.place, std::string(kNotSupportedYet) + "; expected " + Expected(key)};
-    case ValueType::kBoolean:
-      break;
-  }
+static Refused ReadBoolean(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   if (!value.Is(Kind::kBoolean)) return Refuse(key, value);
   *std::get<bool*>(slot) = value.boolean;
   return {};
+}
+
+static Refused RefuseUnsupported(const KeySpec& key, const TomlValue& value, const Slot&) {
+  return Refusal{value.place, std::string(kNotSupportedYet) + "; expected " + Expected(key)};
+}
+
+/// `extends`, which ReadFiles reads.
+static Refused SkipFiles(const KeySpec&, const TomlValue&, const Slot&) { return {}; }
+
+namespace {
+
+struct ValueForm {
+  Refused (*read)(const KeySpec& key, const TomlValue& value, const Slot& slot);
+  const char* expected;  ///< "": depends on the key
+};
+
+/// In the order of ValueType.
+constexpr auto kForms = std::to_array<ValueForm>({
+    {ReadInteger, ""},
+    {ReadNumber, ""},
+    {ReadBoolean, "true or false"},
+    {ReadText, "a string"},
+    {ReadText, "a file"},
+    {ReadText, "\"bytes\" or \"sentencepiece:FILE\""},
+    {ReadWord, ""},
+    {ReadRanks, "ranks like \"4-7\", \"0-2,5\" or [0, 1, 2, 5]"},
+    {ReadStages, "\"balanced\" or a list of layers per stage like [1, 3]"},
+    {ReadWindow, "\"step\" or a whole number (microbatches) of at least 1"},
+    {ReadBetas, "two numbers of at least 0 and below 1"},
+    {ReadAxes, "\"tp\", \"cp\", \"dp\" and \"pp\" once each, fastest first"},
+    {SkipFiles, "a list of files"},
+    {ReadNodeCount, "a whole number (nodes) of at least 1, or [[cluster.nodes]] tables"},
+    {RefuseUnsupported, ""},
+});
+static_assert(kForms.size() == static_cast<std::size_t>(ValueType::kNotSupported) + 1);
+
+const ValueForm& FormOf(const KeySpec& key) { return kForms[static_cast<std::size_t>(key.type)]; }
+
+}  // namespace
+
+std::string Expected(const KeySpec& key) {
+  if (key.type == ValueType::kWord) return Alternatives(key.words);
+  if (key.type == ValueType::kNotSupported) return "no key " + std::string(key.name);
+  const std::string expected = FormOf(key).expected;
+  return expected.empty() ? ExpectedNumber(key) : expected;
+}
+
+Refused ReadValue(const KeySpec& key, const TomlValue& value, const Target& target) {
+  return FormOf(key).read(key, value, key.slot == nullptr ? Slot() : key.slot(target));
 }
 
 }  // namespace troupe

@@ -3,8 +3,35 @@
 #include <algorithm>
 
 #include "configs/schema.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
+
+std::string ToString(const Place& place) {
+  if (place.line == 0) return place.file;
+  return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+}
+
+ConfigError ErrorAt(const Place& place, std::string text) {
+  return {place.file, place.line, place.column, std::move(text)};
+}
+
+std::string ToString(const ConfigError& error) {
+  return ToString(Place{error.file, error.line, error.column}) + ": " + error.text;
+}
+
+static std::vector<ConfigError> Sorted(std::vector<ConfigError> errors) {
+  std::ranges::sort(errors);
+  errors.erase(std::unique(errors.begin(), errors.end()), errors.end());
+  return errors;
+}
+
+static std::string Lines(const std::vector<ConfigError>& errors) {
+  return Listed(errors, "\n", [](const ConfigError& error) { return ToString(error); });
+}
+
+ConfigErrors::ConfigErrors(std::vector<ConfigError> errors)
+    : std::runtime_error(Lines(Sorted(errors))), errors_(Sorted(std::move(errors))) {}
 
 Place Report::PlaceOf(const std::string& key) const {
   std::string_view known = key;
@@ -21,13 +48,9 @@ const std::string& Report::Later(const std::string& first, const std::string& se
   return LayerOf(second) > LayerOf(first) ? second : first;
 }
 
-void Report::Add(const std::string& key, const std::string& text) {
-  AddAt(key, PlaceOf(key), text);
-}
-
 void Report::AddAt(const std::string& key, const Place& place, const std::string& text) {
   if (!guessed_.contains(key)) bad_.insert(key);
-  errors_.push_back({place.file, place.line, place.column, key + ": " + text});
+  errors_.push_back(ErrorAt(place, key + ": " + text));
 }
 
 bool Report::Good(std::initializer_list<std::string> keys) const {

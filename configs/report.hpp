@@ -1,17 +1,53 @@
-// Collects errors, finds their places, and records which keys have usable values.
+// Places and errors of a configuration. A report collects errors and records which keys have usable
+// values.
 #pragma once
 
 #include <initializer_list>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "configs/config_error.hpp"
-#include "configs/toml_value.hpp"
-
 namespace troupe {
+
+/// The place of a key or value. Lines and columns count from 1; 0 = the file as a whole.
+struct Place {
+  std::string file;  ///< for an argument its text, `--set run.steps=20`
+  int line = 0;
+  int column = 0;
+  bool argument = false;  ///< on the command line: errors show no line and column
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+/// "file:line:column", or "file" when the line is 0.
+std::string ToString(const Place& place);
+
+/// One error. The text is one line: subject first, then the expected value, then the actual one.
+struct ConfigError {
+  std::string file;
+  int line = 0;  ///< from 1; 0 for the file as a whole
+  int column = 0;
+  std::string text;
+  friend auto operator<=>(const ConfigError&, const ConfigError&) = default;
+};
+
+ConfigError ErrorAt(const Place& place, std::string text);
+
+/// "file:line:column: text", or "file: text" when the line is 0.
+std::string ToString(const ConfigError& error);
+
+/// All errors of a configuration. what() has one line for each.
+class ConfigErrors : public std::runtime_error {
+ public:
+  /// Sorts by place and drops repetitions.
+  explicit ConfigErrors(std::vector<ConfigError> errors);
+  const std::vector<ConfigError>& errors() const { return errors_; }
+
+ private:
+  std::vector<ConfigError> errors_;
+};
 
 class Report {
  public:
@@ -21,7 +57,7 @@ class Report {
   void Know(const std::string& key, const Place& place) { places_[key] = place; }
 
   /// Adds `key: text` at the key's place, or at the innermost enclosing table that was written.
-  void Add(const std::string& key, const std::string& text);
+  void Add(const std::string& key, const std::string& text) { AddAt(key, PlaceOf(key), text); }
   /// Like `Add`, at another place, such as one element of a list.
   void AddAt(const std::string& key, const Place& place, const std::string& text);
 

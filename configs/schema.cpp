@@ -1,11 +1,10 @@
 #include "configs/schema.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "configs/schema_keys.hpp"
-#include "configs/spelling.hpp"
-#include "configs/toml_value.hpp"
 
 namespace troupe {
 
@@ -17,6 +16,64 @@ void Add(std::vector<KeySpec>& keys, const Shared& shared,
     key.kinds &= shared.kinds;
     if (key.role == KeyRole::kRun) key.role = shared.role;
   }
+}
+
+static std::vector<KeySpec> KindKeys() {
+  std::vector<KeySpec> keys;
+  for (const ModuleKind* kind : Kinds()) {
+    for (const ModelKey& own : kind->keys()) {
+      KeySpec& key = keys.emplace_back();
+      static_cast<KeyText&>(key) = own;
+      key.table = "modules.*";
+      key.kinds = Only(*kind);
+      key.slot = [slot = own.slot](const Target& target) {
+        return std::visit([](auto* field) -> Slot { return field; }, slot(*target.module->model));
+      };
+    }
+  }
+  return keys;
+}
+
+std::span<const TableSpec> Tables() {
+  static const auto kTables = std::to_array<TableSpec>({
+      {"", "top level", "The file itself."},
+      {"run", "[run]", "What the run is called and how long it lasts."},
+      {"cluster", "[cluster]", "The devices of the job."},
+      {"cluster.nodes.*", "[[cluster.nodes]]",
+       "The machines of the job, where they are not all alike; in place of the count `nodes`. "
+       "Files that extend each other replace the list as a whole."},
+      {"transport", "[transport]", "How tensors travel between processes."},
+      {"modules.*", "[modules.NAME]", "A part of the model, with its own layout on its own ranks."},
+      {"modules.*.layout", "[modules.NAME.layout]",
+       "How the module is cut. `layout = { ... }` replaces an inherited layout as a whole, since "
+       "what is not said is 1; `layout.tp = 2` changes one size.",
+       kEveryKind, true, [](const Target& t) { return !t.module->inline_in; }},
+      {"modules.*.input", "[modules.NAME.input]",
+       "What an encoder reads of a sample. Required for each \"vit\" where there are several.",
+       KindsWhere([](const ModelConfig& model) { return model.field() || !model.computes(); }),
+       false, [](const Target& t) { return t.module->input.has_value(); },
+       [](const Target& t) { t.module->input.emplace(); }},
+      {"modules.*.optimizer", "[modules.NAME.optimizer]",
+       "The module's own values over `[optimizer]`.", kEveryKind, false,
+       [](const Target& t) {
+         const OptimizerOverride& own = t.module->optimizer;
+         return own.learning_rate || own.min_learning_rate || own.weight_decay;
+       }},
+      {"edges.*.*", "[[edges]]",
+       "Rows of one module flow into another. Files that extend each other merge edges by `from` "
+       "and `to`; in `--set` and `--explain` an edge is `edges.FROM.TO`."},
+      {"edges.*.*.through", "through of [[edges]]",
+       "The projector on the edge. Without one the hidden sizes must be equal.", kEveryKind, false,
+       [](const Target& t) { return t.edge->through.has_value(); },
+       [](const Target& t) { t.edge->through.emplace(); }},
+      {"schedule", "[schedule]",
+       "How a step is cut into microbatches and in which order they run."},
+      {"optimizer", "[optimizer]", "How parameters are updated."},
+      {"data", "[data]", "The samples. Needed by \"vit\" and \"llama\" modules."},
+      {"trace", "[trace]", "What is recorded during the run."},
+      {"checkpoint", "[checkpoint]", "What is kept of a run, to resume from."},
+  });
+  return kTables;
 }
 
 static std::vector<KeySpec> AllKeys() {
@@ -80,61 +137,6 @@ std::vector<std::string> NamesIn(std::string_view table, KindSet kinds) {
     if (direct && !known && (sub.kinds & kinds) != 0) names.emplace_back(name);
   }
   return names;
-}
-
-/// Prints a bound, which is whole or short: 0, 1, 65536, 0.5.
-static std::string BoundText(double bound) {
-  const auto whole = static_cast<std::int64_t>(bound);
-  return static_cast<double>(whole) == bound ? std::to_string(whole) : NumberText(bound);
-}
-
-static std::string ExpectedNumber(const KeySpec& key) {
-  const bool whole = key.type == ValueType::kInteger;
-  const Range& range = key.range;
-  std::string text = whole ? "a whole number" : "a number";
-  if (!key.unit.empty()) text += " (" + std::string(key.unit) + ")";
-  if (range.low == range.high) return BoundText(range.low);
-  const bool low = range.low > -kMaxCount;
-  const bool high = range.high < kMaxCount;
-  if (low) text += (range.above_low ? " above " : " of at least ") + BoundText(range.low);
-  if (low && high) text += " and";
-  if (high) text += (range.below_high ? " below " : " at most ") + BoundText(range.high);
-  return text;
-}
-
-std::string Expected(const KeySpec& key) {
-  switch (key.type) {
-    case ValueType::kInteger:
-    case ValueType::kNumber:
-      return ExpectedNumber(key);
-    case ValueType::kBoolean:
-      return "true or false";
-    case ValueType::kText:
-      return "a string";
-    case ValueType::kPath:
-      return "a file";
-    case ValueType::kTokenizer:
-      return "\"bytes\" or \"sentencepiece:FILE\"";
-    case ValueType::kWord:
-      return Alternatives(key.words);
-    case ValueType::kRanks:
-      return "ranks like \"4-7\", \"0-2,5\" or [0, 1, 2, 5]";
-    case ValueType::kStages:
-      return "\"balanced\" or a list of layers per stage like [1, 3]";
-    case ValueType::kWindow:
-      return "\"step\" or a whole number (microbatches) of at least 1";
-    case ValueType::kBetas:
-      return "two numbers of at least 0 and below 1";
-    case ValueType::kAxes:
-      return "\"tp\", \"cp\", \"dp\" and \"pp\" once each, fastest first";
-    case ValueType::kFiles:
-      return "a list of files";
-    case ValueType::kNodes:
-      return "a whole number (nodes) of at least 1, or [[cluster.nodes]] tables";
-    case ValueType::kNotSupported:
-      return "no key " + std::string(key.name);
-  }
-  return {};
 }
 
 }  // namespace troupe

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -88,7 +87,29 @@ std::string_view LastOf(std::string_view path);
 /// Returns the path without its last part: "" at the top.
 std::string_view ParentOf(std::string_view path);
 
-/// Describes a legal value: `a whole number (pixels) of at least 1`.
-std::string Expected(const KeySpec& key);
+/// A table of a configuration: its dotted name, and the structs that it fills.
+struct TableInstance {
+  std::string dotted;  ///< "modules.vision.layout"
+  Target target;
+};
+/// Returns the tables of `config` at `path`: one for each module, edge or node if it is of those.
+std::vector<TableInstance> InstancesOf(Config& config, std::string_view path);
+
+// The values of a Config in the order in which they are written, with their dotted keys.
+
+struct ResolvedKey {
+  std::string name;
+  std::string value;  ///< as TOML
+  const KeySpec* spec = nullptr;
+};
+
+struct ResolvedTable {
+  const TableSpec* spec = nullptr;
+  std::string dotted;  ///< "modules.vision.layout"
+  std::vector<ResolvedKey> keys;
+};
+
+/// Returns every table and key that has a value in this configuration.
+std::vector<ResolvedTable> ResolvedTables(const Config& config);
 
 }  // namespace troupe

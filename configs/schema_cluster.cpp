@@ -4,7 +4,7 @@ namespace troupe {
 
 static constexpr Range kDevices{1, kMaxRanks};
 /// Times are stored as whole nanoseconds or milliseconds. A larger value is a typing error.
-static constexpr Range kTime{.low = 0, .high = 1e6, .above_low = true};
+static constexpr Range kAnyTime{.low = 0, .high = 1e6, .above_low = true};
 
 // These keys do not change numbers, except the backend, which changes their rounding.
 std::vector<KeySpec> ClusterKeys() {
@@ -12,88 +12,80 @@ std::vector<KeySpec> ClusterKeys() {
   using enum KeyRole;
   std::vector<KeySpec> keys;
   Add(keys, {.table = "cluster", .role = kExecution},
-      {
-          {"backend", &ClusterConfig::backend, kBackendWords,
-           Others{"cuda", {"gpu", "nvidia", "nccl"}}, kRounding,
-           "What a rank is: a worker thread, or a GPU with one. \"cuda\" needs a build for GPUs to "
-           "train, and none to be checked."},
-          {"ranks_per_gpu", &ClusterConfig::ranks_per_gpu, kDevices, Unit{"ranks"},
-           "With backend \"cuda\": ranks of a node, in their order, that share a GPU, the node's "
-           "first `ranks_per_gpu` the first."},
-          {"ranks", &ClusterConfig::ranks, kRequired, kDevices, Unit{"devices"},
-           "Devices in the job, numbered from 0. Every one must be in some module's `ranks`."},
-          {"nodes", &ClusterConfig::nodes, kNodes,
-           "Machines of the job. A count divides the ranks evenly, in order, and calls them n0, "
-           "n1, ...; `[[cluster.nodes]]` names them one by one."},
-          {"processes", &ClusterConfig::processes, Words{"node", "device"},
-           "\"node\": one process for all ranks of a node; \"device\": one for each rank."},
-          {"join", &ClusterConfig::join,
-           "HOST:PORT where process 0 listens for the others. `--join` wins; \"\" = found from the "
-           "launcher or the first node's address."},
-          {"join_timeout_s", &ClusterConfig::join_timeout_s, kTime, Unit{"seconds"},
-           "How long all processes may take to meet."},
-          {"heartbeat_ms", &ClusterConfig::heartbeat_ms, Range{.low = 1, .high = 1e6}, Unit{"ms"},
-           "Time between two signs of life of a process."},
-          {"suspect_after_s", &ClusterConfig::suspect_after_s, kTime, Unit{"seconds"},
-           "Silence of a process after which it is named; more than two heartbeats."},
-          {"dead_after_s", &ClusterConfig::dead_after_s, kTime, Unit{"seconds"},
-           "Silence after which it counts as lost and the run ends; more than `suspect_after_s`."},
-          {"stuck_after_s", &ClusterConfig::stuck_after_s, kTime, Unit{"seconds"},
-           "Longest time that an actor may spend on one message."},
-          {"pass_timeout_s", &ClusterConfig::pass_timeout_s, kTime, Unit{"seconds"},
-           "Longest time of one pass on a device."},
-          {"stall_after_s", &ClusterConfig::stall_after_s, kTime, Unit{"seconds"},
-           "Time in which nothing moves anywhere, after which the run counts as stalled."},
-          {"tls", &ClusterConfig::tls, Words{"auto", "on", "off: the network is trusted"},
-           "Whether connections between processes are encrypted. \"auto\": when the join address "
-           "is neither loopback nor private."},
-          {"tls_ca", &ClusterConfig::tls_ca, kPath,
-           "File (PEM) of the authority that signed the processes' certificates. All three tls "
-           "files or none."},
-          {"tls_certificate", &ClusterConfig::tls_certificate, kPath,
-           "File (PEM) of this process's certificate."},
-          {"tls_key", &ClusterConfig::tls_key, kPath, "File (PEM) of its private key."},
-      });
+      {{"backend", &ClusterConfig::backend, kBackendWords,
+        Others{"cuda", {"gpu", "nvidia", "nccl"}}, kRounding,
+        "What a rank is: a worker thread, or a GPU with one. \"cuda\" needs a build for GPUs to "
+        "train, and none to be checked."},
+       {"ranks_per_gpu", &ClusterConfig::ranks_per_gpu, kDevices, Unit{"ranks"},
+        "With backend \"cuda\": ranks of a node, in their order, that share a GPU, the node's "
+        "first `ranks_per_gpu` the first."},
+       {"ranks", &ClusterConfig::ranks, kRequired, kDevices, Unit{"devices"},
+        "Devices in the job, numbered from 0. Every one must be in some module's `ranks`."},
+       {"nodes", &ClusterConfig::nodes, kNodes,
+        "Machines of the job. A count divides the ranks evenly, in order, and calls them n0, n1, "
+        "...; `[[cluster.nodes]]` names them one by one."},
+       {"processes", &ClusterConfig::processes, Words{"node", "device"},
+        "\"node\": one process for all ranks of a node; \"device\": one for each rank."},
+       {"join", &ClusterConfig::join,
+        "HOST:PORT where process 0 listens for the others. `--join` wins; \"\" = found from the "
+        "launcher or the first node's address."},
+       {"join_timeout_s", &ClusterConfig::join_timeout_s, kAnyTime, Unit{"seconds"},
+        "How long all processes may take to meet."},
+       {"heartbeat_ms", &ClusterConfig::heartbeat_ms, Range{.low = 1, .high = 1e6}, Unit{"ms"},
+        "Time between two signs of life of a process."},
+       {"suspect_after_s", &ClusterConfig::suspect_after_s, kAnyTime, Unit{"seconds"},
+        "Silence of a process after which it is named; more than two heartbeats."},
+       {"dead_after_s", &ClusterConfig::dead_after_s, kAnyTime, Unit{"seconds"},
+        "Silence after which it counts as lost and the run ends; more than `suspect_after_s`."},
+       {"stuck_after_s", &ClusterConfig::stuck_after_s, kAnyTime, Unit{"seconds"},
+        "Longest time that an actor may spend on one message."},
+       {"pass_timeout_s", &ClusterConfig::pass_timeout_s, kAnyTime, Unit{"seconds"},
+        "Longest time of one pass on a device."},
+       {"stall_after_s", &ClusterConfig::stall_after_s, kAnyTime, Unit{"seconds"},
+        "Time in which nothing moves anywhere, after which the run counts as stalled."},
+       {"tls", &ClusterConfig::tls, Words{"auto", "on", "off: the network is trusted"},
+        "Whether connections between processes are encrypted. \"auto\": when the join address is "
+        "neither loopback nor private."},
+       {"tls_ca", &ClusterConfig::tls_ca, kPath,
+        "File (PEM) of the authority that signed the processes' certificates. All three tls files "
+        "or none."},
+       {"tls_certificate", &ClusterConfig::tls_certificate, kPath,
+        "File (PEM) of this process's certificate."},
+       {"tls_key", &ClusterConfig::tls_key, kPath, "File (PEM) of its private key."}});
   Add(keys, {.table = "cluster.nodes.*", .role = kExecution},
-      {
-          {"name", &ClusterNode::name,
-           "What messages call it: lower-case letters, digits, `.`, `_` and `-`. Without one it is "
-           "n0, n1, ... by its position."},
-          {"address", &ClusterNode::address,
-           "Name or IP address at which the other nodes reach it; \"\" = the launcher knows."},
-          {"devices", &ClusterNode::devices, kRequired, kDevices, Unit{"devices"},
-           "Ranks that live there, numbered through in the order of the nodes. Together they are "
-           "`cluster.ranks`."},
-      });
+      {{"name", &ClusterNode::name,
+        "What messages call it: lower-case letters, digits, `.`, `_` and `-`. Without one it is "
+        "n0, n1, ... by its position."},
+       {"address", &ClusterNode::address,
+        "Name or IP address at which the other nodes reach it; \"\" = the launcher knows."},
+       {"devices", &ClusterNode::devices, kRequired, kDevices, Unit{"devices"},
+        "Ranks that live there, numbered through in the order of the nodes. Together they are "
+        "`cluster.ranks`."}});
   Add(keys, {.table = "transport", .role = kExecution},
-      {
-          {"verify", &TransportConfig::verify, Words{"off", "header", "payload"},
-           "What is checked of every tensor that arrives: nothing, that it is the one that was "
-           "asked for, or every byte of it too, up to the memory of a GPU."},
-          {"tcp", &TransportConfig::tcp, Words{"auto", "proven", "ucx"},
-           "What carries tensors over TCP: connections that have proven the run key, or UCX, which "
-           "listens on a port; \"auto\" = proven, unless ucx_tls names tcp."},
-          {"ucx_tls", &TransportConfig::ucx_tls,
-           "Transports that UCX may use, as in UCX_TLS; \"auto\" = shared memory where there is "
-           "any, and TCP where tcp says so; \"none\" = UCX carries nothing."},
-          {"net_devices", &TransportConfig::net_devices,
-           "Network interfaces, separated by commas; \"\" = the one of the node's address."},
-          {"port_range", &TransportConfig::port_range,
-           "Ports for UCX to listen on, such as \"7500-7600\"; \"\" = any."},
-          {"spin_us", &TransportConfig::spin_us, Range{0, 1e6}, Unit{"us"},
-           "How long the transport polls before it sleeps; 0 = not at all."},
-      });
+      {{"verify", &TransportConfig::verify, Words{"off", "header", "payload"},
+        "What is checked of every tensor that arrives: nothing, that it is the one that was asked "
+        "for, or every byte of it too, up to the memory of a GPU."},
+       {"tcp", &TransportConfig::tcp, Words{"auto", "proven", "ucx"},
+        "What carries tensors over TCP: connections that have proven the run key, or UCX, which "
+        "listens on a port; \"auto\" = proven, unless ucx_tls names tcp."},
+       {"ucx_tls", &TransportConfig::ucx_tls,
+        "Transports that UCX may use, as in UCX_TLS; \"auto\" = shared memory where there is any, "
+        "and TCP where tcp says so; \"none\" = UCX carries nothing."},
+       {"net_devices", &TransportConfig::net_devices,
+        "Network interfaces, separated by commas; \"\" = the one of the node's address."},
+       {"port_range", &TransportConfig::port_range,
+        "Ports for UCX to listen on, such as \"7500-7600\"; \"\" = any."},
+       {"spin_us", &TransportConfig::spin_us, Range{0, 1e6}, Unit{"us"},
+        "How long the transport polls before it sleeps; 0 = not at all."}});
   Add(keys, {.table = "checkpoint", .role = kExecution},
-      {
-          {"every", &CheckpointConfig::every, kCountOrNone, Unit{"steps"},
-           "Steps between checkpoints; 0 = none by steps."},
-          {"every_minutes", &CheckpointConfig::every_minutes, Range{0, 1e6}, Unit{"minutes"},
-           "Time between checkpoints: the first step that ends this long after the newest one "
-           "writes another. 0 = off. `every` works at the same time; with both 0 a run writes one "
-           "only when it is interrupted."},
-          {"keep", &CheckpointConfig::keep, kCount, Unit{"checkpoints"},
-           "Newest ones that are kept."},
-      });
+      {{"every", &CheckpointConfig::every, kCountOrNone, Unit{"steps"},
+        "Steps between checkpoints; 0 = none by steps."},
+       {"every_minutes", &CheckpointConfig::every_minutes, Range{0, 1e6}, Unit{"minutes"},
+        "Time between checkpoints: the first step that ends this long after the newest one writes "
+        "another. 0 = off. `every` works at the same time; with both 0 a run writes one only when "
+        "it is interrupted."},
+       {"keep", &CheckpointConfig::keep, kCount, Unit{"checkpoints"},
+        "Newest ones that are kept."}});
   return keys;
 }
 

@@ -1,11 +1,10 @@
 // Notation for the parts of the key table; configs/schema.hpp has the whole. Each source has one
-// part. A key is one entry: its name, the field it fills, its meaning, and, in any order, its
-// deviations from the defaults.
-//     {"patch_size", &VitConfig::patch_size, kRequired, kCount, Unit{"pixels"}, "Width of ..."}
+// part. kinds/key.hpp describes an entry.
 #pragma once
 
 #include <concepts>
 #include <initializer_list>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -20,21 +19,18 @@ inline constexpr SaysWhere kSaysWhere;  ///< KeySpec::placement
 template <typename Struct>
 Struct& In(const Target& target) {
   // clang-format off
-  if constexpr (std::same_as<Struct, RunConfig>) return target.config->run;
-  else if constexpr (std::same_as<Struct, ClusterConfig>) return target.config->cluster;
-  else if constexpr (std::same_as<Struct, ClusterNode>) return *target.node;
-  else if constexpr (std::same_as<Struct, TransportConfig>) return target.config->transport;
-  else if constexpr (std::same_as<Struct, ScheduleConfig>) return target.config->schedule;
-  else if constexpr (std::same_as<Struct, OptimizerConfig>) return target.config->optimizer;
-  else if constexpr (std::same_as<Struct, DataConfig>) return target.config->data;
-  else if constexpr (std::same_as<Struct, TraceConfig>) return target.config->trace;
-  else if constexpr (std::same_as<Struct, CheckpointConfig>) return target.config->checkpoint;
+  if constexpr (std::same_as<Struct, ClusterNode>) return *target.node;
   else if constexpr (std::same_as<Struct, ModuleConfig>) return *target.module;
   else if constexpr (std::same_as<Struct, Layout>) return target.module->layout;
   else if constexpr (std::same_as<Struct, InputConfig>) return *target.module->input;
   else if constexpr (std::same_as<Struct, OptimizerOverride>) return target.module->optimizer;
   else if constexpr (std::same_as<Struct, EdgeConfig>) return *target.edge;
   else if constexpr (std::same_as<Struct, ProjectorConfig>) return *target.edge->through;
+  else {
+    Config& c = *target.config;
+    return std::get<Struct&>(std::tie(c.run, c.cluster, c.transport, c.schedule, c.optimizer,
+                                      c.data, c.trace, c.checkpoint));
+  }
   // clang-format on
 }
 
@@ -74,7 +70,6 @@ void Add(std::vector<KeySpec>& keys, const Shared& shared, std::initializer_list
 std::vector<KeySpec> RunKeys();      ///< top level, run, schedule, optimizer, data, trace
 std::vector<KeySpec> ClusterKeys();  ///< cluster, its nodes, transport, checkpoint
 std::vector<KeySpec> ModuleKeys();   ///< of every module, its layout, input and optimizer
-std::vector<KeySpec> KindKeys();     ///< of each kind of module, from the kind's list
 std::vector<KeySpec> EdgeKeys();
 
 }  // namespace troupe

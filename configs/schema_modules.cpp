@@ -34,62 +34,52 @@ std::vector<KeySpec> ModuleKeys() {
       KindsWhere([](const ModelConfig& model) { return model.split_layers().has_value(); });
   std::vector<KeySpec> keys;
   Add(keys, {"modules.*"},
-      {
-          KindEntry(),
-          {"weights", kNotSupported, "\"hf:DIR\" starts from a checkpoint."},
-          {"ranks", &ModuleConfig::ranks, kRanks, kSaysWhere, kExecution,
-           "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required unless "
-           "`inline_in` is given."},
-          {"axis_order", &ModuleConfig::axis_order, kAxes, kSaysWhere,
-           "Which direction of the layout varies fastest along `ranks`, first to last."},
-          {"inline_in", &ModuleConfig::inline_in, reads_field,
-           "The language model in whose first stage it runs, with that module's layout. Clears "
-           "inherited ranks and layout."},
-          {"layers_per_stage", &ModuleConfig::layers_per_stage, has_layers, kStages, kSaysWhere,
-           Unit{"layers"},
-           "Layers of each pipeline stage; of a \"vit\" the layers up to feature_layer are "
-           "counted."},
-          {"frozen", &ModuleConfig::frozen, "Whether its parameters stay as they are."},
-          {"recompute", &ModuleConfig::recompute, has_layers, Words{"none", "attention", "full"},
-           kExecution,
-           "What of each layer is computed again in its backward instead of being kept: "
-           "\"attention\" the scores, \"full\" all but its input. The numbers are the same to the "
-           "last bit."},
-          {"offload", &ModuleConfig::offload, Words{"none", "parameters", "state"}, kExecution,
-           "What of a colocated encoder leaves its devices while the module it feeds computes: "
-           "\"parameters\", or \"state\": gradients and both moments too. The numbers are the same "
-           "to the last bit."},
-          {"offload_ahead", &ModuleConfig::offload_ahead, Range{0, kMaxCount}, Unit{"microbatches"},
-           kExecution,
-           "How many gradients of a window each replica of the module it feeds still owes when the "
-           "state begins to come back: more hide the copy, fewer lower the peak. Unless given, "
-           "half the stages of that module."},
-      });
+      {KindEntry(),
+       {"weights", kNotSupported, "\"hf:DIR\" starts from a checkpoint."},
+       {"ranks", &ModuleConfig::ranks, kRanks, kSaysWhere, kExecution,
+        "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required unless "
+        "`inline_in` is given."},
+       {"axis_order", &ModuleConfig::axis_order, kAxes, kSaysWhere,
+        "Which direction of the layout varies fastest along `ranks`, first to last."},
+       {"inline_in", &ModuleConfig::inline_in, reads_field,
+        "The language model in whose first stage it runs, with that module's layout. Clears "
+        "inherited ranks and layout."},
+       {"layers_per_stage", &ModuleConfig::layers_per_stage, has_layers, kStages, kSaysWhere,
+        Unit{"layers"},
+        "Layers of each pipeline stage; of a \"vit\" the layers up to feature_layer are counted."},
+       {"frozen", &ModuleConfig::frozen, "Whether its parameters stay as they are."},
+       {"recompute", &ModuleConfig::recompute, has_layers, Words{"none", "attention", "full"},
+        kExecution,
+        "What of each layer is computed again in its backward instead of being kept: \"attention\" "
+        "the scores, \"full\" all but its input. The numbers are the same to the last bit."},
+       {"offload", &ModuleConfig::offload, Words{"none", "parameters", "state"}, kExecution,
+        "What of a colocated encoder leaves its devices while the module it feeds computes: "
+        "\"parameters\", or \"state\": gradients and both moments too. The numbers are the same to "
+        "the last bit."},
+       {"offload_ahead", &ModuleConfig::offload_ahead, Range{0, kMaxCount}, Unit{"microbatches"},
+        kExecution,
+        "How many gradients of a window each replica of the module it feeds still owes when the "
+        "state begins to come back: more hide the copy, fewer lower the peak. Unless given, half "
+        "the stages of that module."}});
   Add(keys, {"modules.*.layout"},
-      {
-          {"tp", &Layout::tp, Range{1, kMaxRanks}, "Tensor parallel: parts of every layer."},
-          {"cp", &Layout::cp, Range{1, kMaxRanks},
-           "Context parallel: parts of the sequence. More than 1 is not supported yet."},
-          {"pp", &Layout::pp, Range{1, kMaxRanks}, "Pipeline parallel: stages."},
-          {"dp", &Layout::dp, Range{1, kMaxRanks},
-           "Data parallel: replicas. tp*cp*pp*dp equals the number of ranks."},
-          {"ep", &Layout::ep, Range{1, kMaxRanks},
-           "Expert parallel: re-divides tp*cp*dp. More than 1 is not supported yet."},
-      });
+      {{"tp", &Layout::tp, Range{1, kMaxRanks}, "Tensor parallel: parts of every layer."},
+       {"cp", &Layout::cp, Range{1, kMaxRanks},
+        "Context parallel: parts of the sequence. More than 1 is not supported yet."},
+       {"pp", &Layout::pp, Range{1, kMaxRanks}, "Pipeline parallel: stages."},
+       {"dp", &Layout::dp, Range{1, kMaxRanks},
+        "Data parallel: replicas. tp*cp*pp*dp equals the number of ranks."},
+       {"ep", &Layout::ep, Range{1, kMaxRanks},
+        "Expert parallel: re-divides tp*cp*dp. More than 1 is not supported yet."}});
   Add(keys, {"modules.*.input"},
-      {
-          {"field", &InputConfig::field, "The sample's field it reads."},
-          {"placeholder", &InputConfig::placeholder, "The word in the text that its rows replace."},
-      });
+      {{"field", &InputConfig::field, "The sample's field it reads."},
+       {"placeholder", &InputConfig::placeholder, "The word in the text that its rows replace."}});
   Add(keys, {"modules.*.optimizer"},
-      {
-          {"learning_rate", &OptimizerOverride::learning_rate, kPositive, kTuning,
-           "As in `[optimizer]`."},
-          {"min_learning_rate", &OptimizerOverride::min_learning_rate, kNotNegative, kTuning,
-           "As in `[optimizer]`."},
-          {"weight_decay", &OptimizerOverride::weight_decay, kNotNegative, kTuning,
-           "As in `[optimizer]`."},
-      });
+      {{"learning_rate", &OptimizerOverride::learning_rate, kPositive, kTuning,
+        "As in `[optimizer]`."},
+       {"min_learning_rate", &OptimizerOverride::min_learning_rate, kNotNegative, kTuning,
+        "As in `[optimizer]`."},
+       {"weight_decay", &OptimizerOverride::weight_decay, kNotNegative, kTuning,
+        "As in `[optimizer]`."}});
   return keys;
 }
 
@@ -98,21 +88,17 @@ std::vector<KeySpec> EdgeKeys() {
   using enum KeyRole;
   std::vector<KeySpec> keys;
   Add(keys, {"edges.*.*"},
-      {
-          {"from", &EdgeConfig::from, kRequired, "The module that emits the rows."},
-          {"to", &EdgeConfig::to, kRequired, "The module that takes them."},
-          {"credits", &EdgeConfig::credits, kCount, Unit{"microbatches"}, kExecution,
-           "Microbatches that may be under way on this edge."},
-      });
+      {{"from", &EdgeConfig::from, kRequired, "The module that emits the rows."},
+       {"to", &EdgeConfig::to, kRequired, "The module that takes them."},
+       {"credits", &EdgeConfig::credits, kCount, Unit{"microbatches"}, kExecution,
+        "Microbatches that may be under way on this edge."}});
   Add(keys, {"edges.*.*.through"},
-      {
-          {"kind", kWord, kRequired, Words{"mlp2"}, "Two linear layers with a GELU between them."},
-          {"hidden", &ProjectorConfig::hidden, kRequired, kCount,
-           "Width between the two layers; a multiple of tp of the module it runs on."},
-          {"on", &ProjectorConfig::on, Words{"from", "to"},
-           "At which end it runs, and so with whose layout and optimizer values."},
-          {"frozen", &ProjectorConfig::frozen, "Whether its parameters stay as they are."},
-      });
+      {{"kind", kWord, kRequired, Words{"mlp2"}, "Two linear layers with a GELU between them."},
+       {"hidden", &ProjectorConfig::hidden, kRequired, kCount,
+        "Width between the two layers; a multiple of tp of the module it runs on."},
+       {"on", &ProjectorConfig::on, Words{"from", "to"},
+        "At which end it runs, and so with whose layout and optimizer values."},
+       {"frozen", &ProjectorConfig::frozen, "Whether its parameters stay as they are."}});
   return keys;
 }
 

@@ -17,111 +17,100 @@ std::vector<KeySpec> RunKeys() {
   using enum KeyRole;
   std::vector<KeySpec> keys;
   Add(keys, {""},
-      {
-          {"schema", kInteger, Range{1, 1}, "Version of this format."},
-          {"extends", kFiles,
-           "Files that this one starts from, relative to it, applied in order and key by key; this "
-           "file wins. At most 8 deep. Lists replace, `[[edges]]` merge."},
-      });
+      {{"schema", kInteger, Range{1, 1}, "Version of this format."},
+       {"extends", kFiles,
+        "Files that this one starts from, relative to it, applied in order and key by key; this "
+        "file wins. At most 8 deep. Lists replace, `[[edges]]` merge."}});
   Add(keys, {"run"},
-      {
-          {"name", &RunConfig::name, kExecution,
-           "Beginning of the run directory's name: letters, digits, `.`, `_` and `-`."},
-          {"dir", &RunConfig::dir, kExecution,
-           "Directory in which the run directory is made. Unlike all other paths it starts at the "
-           "working directory, wherever it is written."},
-          {"steps", &RunConfig::steps, kCount, Unit{"steps"}, kExecution, "Optimizer updates."},
-          {"seed", &RunConfig::seed, Range{.low = 0},
-           "Decides initial values and the order of samples."},
-          {"precision", &RunConfig::precision, Words{"float32", "float64", "bfloat16"},
-           Others{"bfloat16", {"bf16"}}, Others{"float32", {"fp32", "f32", "float", "single"}},
-           Others{"float64", {"fp64", "f64", "double"}},
-           Others{"bfloat16", {"half", "fp16", "f16", "float16"}, false}, kRounding,
-           "Number type of parameters, activations and gradients. `bfloat16`: of activations and "
-           "of the copy of the parameters that multiplies them; parameters, gradients and moments "
-           "are kept in float32."},
-          {"tf32", &RunConfig::tf32, kRounding,
-           "float32 on a GPU: whether it may round the factors of products to 10 bits, which is "
-           "faster."},
-          {"evaluate_every", &RunConfig::evaluate_every, kCountOrNone, Unit{"steps"}, kExecution,
-           "Steps between evaluations on the held-out samples; 0 = before the first step and after "
-           "the last one only."},
-      });
+      {{"name", &RunConfig::name, kExecution,
+        "Beginning of the run directory's name: letters, digits, `.`, `_` and `-`."},
+       {"dir", &RunConfig::dir, kExecution,
+        "Directory in which the run directory is made. Unlike all other paths it starts at the "
+        "working directory, wherever it is written."},
+       {"steps", &RunConfig::steps, kCount, Unit{"steps"}, kExecution, "Optimizer updates."},
+       {"seed", &RunConfig::seed, Range{.low = 0},
+        "Decides initial values and the order of samples."},
+       {"precision", &RunConfig::precision, Words{"float32", "float64", "bfloat16"},
+        Others{"bfloat16", {"bf16"}}, Others{"float32", {"fp32", "f32", "float", "single"}},
+        Others{"float64", {"fp64", "f64", "double"}},
+        Others{"bfloat16", {"half", "fp16", "f16", "float16"}, false}, kRounding,
+        "Number type of parameters, activations and gradients. `bfloat16`: of activations and of "
+        "the copy of the parameters that multiplies them; parameters, gradients and moments are "
+        "kept in float32."},
+       {"tf32", &RunConfig::tf32, kRounding,
+        "float32 on a GPU: whether it may round the factors of products to 10 bits, which is "
+        "faster."},
+       {"evaluate_every", &RunConfig::evaluate_every, kCountOrNone, Unit{"steps"}, kExecution,
+        "Steps between evaluations on the held-out samples; 0 = before the first step and after "
+        "the last one only."}});
   Add(keys, {"schedule"},
-      {
-          {"kind", &ScheduleConfig::kind, kScheduleWords,
-           "The rule by which a stage picks its next pass (docs/schedules.md). `interleaved` and "
-           "`csv` order the module that feeds no other; what feeds it follows 1f1b."},
-          {"chunks", &ScheduleConfig::chunks, Range{0, 1024}, Unit{"stages"},
-           "interleaved, csv: pipeline stages on each rank of the ordered module; 0 = 2 for "
-           "interleaved, 1 for csv."},
-          {"file", &ScheduleConfig::file, kPath,
-           "csv: the order of every rank, in the grammar of PyTorch's pipelining."},
-          // The place of each sample is computed before the job starts.
-          {"micro_batch_size", &ScheduleConfig::micro_batch_size, Range{1, 1'000'000},
-           Unit{"samples"}, "Samples in one microbatch, for each replica of the language model."},
-          // Schedules are simulated before the job starts.
-          {"microbatches", &ScheduleConfig::microbatches, Range{1, 100'000}, Unit{"microbatches"},
-           Otherwise{"from `global_batch`, else 1"},
-           "Microbatches in one step. The global batch is micro_batch_size * microbatches * dp of "
-           "the language model."},
-          {"global_batch", GlobalBatchSlot, kInteger, kCount, Unit{"samples"},
-           Otherwise{"from `microbatches`"},
-           "Samples in one step, in place of `microbatches`, which follow: a multiple of "
-           "micro_batch_size * dp of the language model. It clears inherited `microbatches`, and "
-           "they clear it; both in one file have to agree."},
-          {"window", &ScheduleConfig::window, kWindow, Unit{"microbatches"},
-           "Colocated edges: microbatches in one pass of the encoder, \"step\" for all of them; at "
-           "most `microbatches`."},
-      });
+      {{"kind", &ScheduleConfig::kind, kScheduleWords,
+        "The rule by which a stage picks its next pass (docs/schedules.md). `interleaved` and "
+        "`csv` order the module that feeds no other; what feeds it follows 1f1b."},
+       {"chunks", &ScheduleConfig::chunks, Range{0, 1024}, Unit{"stages"},
+        "interleaved, csv: pipeline stages on each rank of the ordered module; 0 = 2 for "
+        "interleaved, 1 for csv."},
+       {"file", &ScheduleConfig::file, kPath,
+        "csv: the order of every rank, in the grammar of PyTorch's pipelining."},
+       // The place of each sample is computed before the job starts.
+       {"micro_batch_size", &ScheduleConfig::micro_batch_size, Range{1, 1'000'000}, Unit{"samples"},
+        "Samples in one microbatch, for each replica of the language model."},
+       // Schedules are simulated before the job starts.
+       {"microbatches", &ScheduleConfig::microbatches, Range{1, 100'000}, Unit{"microbatches"},
+        Otherwise{"from `global_batch`, else 1"},
+        "Microbatches in one step. The global batch is micro_batch_size * microbatches * dp of the "
+        "language model."},
+       {"global_batch", GlobalBatchSlot, kInteger, kCount, Unit{"samples"},
+        Otherwise{"from `microbatches`"},
+        "Samples in one step, in place of `microbatches`, which follow: a multiple of "
+        "micro_batch_size * dp of the language model. It clears inherited `microbatches`, and they "
+        "clear it; both in one file have to agree."},
+       {"window", &ScheduleConfig::window, kWindow, Unit{"microbatches"},
+        "Colocated edges: microbatches in one pass of the encoder, \"step\" for all of them; at "
+        "most `microbatches`."}});
   Add(keys, {"optimizer"},
-      {
-          {"kind", &OptimizerConfig::kind, Words{"adamw"},
-           "The update rule: AdamW with decoupled weight decay."},
-          {"learning_rate", &OptimizerConfig::learning_rate, kPositive, kTuning,
-           "Highest learning rate, reached after the warm-up."},
-          {"min_learning_rate", &OptimizerConfig::min_learning_rate, kNotNegative, kTuning,
-           "Learning rate at the end of the schedule; at most `learning_rate`."},
-          {"warmup_steps", &OptimizerConfig::warmup_steps, kCountOrNone, Unit{"steps"}, kTuning,
-           "Steps over which the learning rate rises in a straight line."},
-          {"schedule", &OptimizerConfig::schedule, Words{"cosine", "constant"}, kTuning,
-           "The learning rate after the warm-up."},
-          {"betas", BetasSlot, kBetas, kTuning, "Decay of the first and of the second moment."},
-          {"epsilon", &OptimizerConfig::epsilon, kPositive, kTuning,
-           "Added to the root of the second moment."},
-          {"weight_decay", &OptimizerConfig::weight_decay, kNotNegative, kTuning,
-           "Decoupled decay of matrices; vectors are not decayed."},
-          {"clip_norm", &OptimizerConfig::clip_norm, kNotNegative, kTuning,
-           "Largest norm of all gradients together; 0 = no clipping."},
-      });
+      {{"kind", &OptimizerConfig::kind, Words{"adamw"},
+        "The update rule: AdamW with decoupled weight decay."},
+       {"learning_rate", &OptimizerConfig::learning_rate, kPositive, kTuning,
+        "Highest learning rate, reached after the warm-up."},
+       {"min_learning_rate", &OptimizerConfig::min_learning_rate, kNotNegative, kTuning,
+        "Learning rate at the end of the schedule; at most `learning_rate`."},
+       {"warmup_steps", &OptimizerConfig::warmup_steps, kCountOrNone, Unit{"steps"}, kTuning,
+        "Steps over which the learning rate rises in a straight line."},
+       {"schedule", &OptimizerConfig::schedule, Words{"cosine", "constant"}, kTuning,
+        "The learning rate after the warm-up."},
+       {"betas", BetasSlot, kBetas, kTuning, "Decay of the first and of the second moment."},
+       {"epsilon", &OptimizerConfig::epsilon, kPositive, kTuning,
+        "Added to the root of the second moment."},
+       {"weight_decay", &OptimizerConfig::weight_decay, kNotNegative, kTuning,
+        "Decoupled decay of matrices; vectors are not decayed."},
+       {"clip_norm", &OptimizerConfig::clip_norm, kNotNegative, kTuning,
+        "Largest norm of all gradients together; 0 = no clipping."}});
   Add(keys, {"data"},
-      {
-          {"format", &DataConfig::format, Words{"llava"},
-           "A list of rows like {id, image, conversations}, with the image files in its folder: "
-           "JSON, or *.jsonl with one row a line (docs/data.md)."},
-          {"train", &DataConfig::train, kPath, kTuning,
-           "Training samples. Needed by \"vit\" and \"llama\" modules."},
-          {"held_out", &DataConfig::held_out, kPath, kTuning,
-           "Samples for evaluation; \"\" = no evaluation."},
-          {"tokenizer", &DataConfig::tokenizer, kTokenizer,
-           "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder) or "
-           "\"sentencepiece:FILE\"."},
-          {"on_error", &DataConfig::on_error, Words{"stop", "skip"}, kExecution,
-           "What happens with rows that cannot be used. \"stop\": the run does not start. "
-           "\"skip\": it decodes every image before the first step, and does without these rows."},
-          {"skip_limit", &DataConfig::skip_limit, Range{.low = 0}, Unit{"rows"}, kExecution,
-           "The most rows that on_error = \"skip\" may leave out; more, and the run does not "
-           "start."},
-      });
+      {{"format", &DataConfig::format, Words{"llava"},
+        "A list of rows like {id, image, conversations}, with the image files in its folder: JSON, "
+        "or *.jsonl with one row a line (docs/data.md)."},
+       {"train", &DataConfig::train, kPath, kTuning,
+        "Training samples. Needed by \"vit\" and \"llama\" modules."},
+       {"held_out", &DataConfig::held_out, kPath, kTuning,
+        "Samples for evaluation; \"\" = no evaluation."},
+       {"tokenizer", &DataConfig::tokenizer, kTokenizer,
+        "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder) or "
+        "\"sentencepiece:FILE\"."},
+       {"on_error", &DataConfig::on_error, Words{"stop", "skip"}, kExecution,
+        "What happens with rows and files that cannot be used. \"stop\": the run does not start, "
+        "or ends. \"skip\": it leaves out the rows, and puts the mean colour in the place of an "
+        "image that cannot be decoded."},
+       {"skip_limit", &DataConfig::skip_limit, Range{.low = 0}, Unit{"rows"}, kExecution,
+        "The most rows that on_error = \"skip\" may leave out, with the files that it replaces; "
+        "more, and the run ends."}});
   Add(keys, {"trace"},
-      {
-          {"messages", &TraceConfig::messages, kExecution,
-           "Whether messages between actors, and what devices run, are noted in the run directory: "
-           "`troupe trace` reads it."},
-          {"buffer_mib", &TraceConfig::buffer_mib, Range{1, 1 << 16}, Unit{"MiB"}, kExecution,
-           "What each process keeps of that, on disk and in memory: 8,192 messages or passes per "
-           "MiB, the newest."},
-      });
+      {{"messages", &TraceConfig::messages, kExecution,
+        "Whether messages between actors, and what devices run, are noted in the run directory: "
+        "`troupe trace` reads it."},
+       {"buffer_mib", &TraceConfig::buffer_mib, Range{1, 1 << 16}, Unit{"MiB"}, kExecution,
+        "What each process keeps of that, on disk and in memory: 8,192 messages or passes per MiB, "
+        "the newest."}});
   return keys;
 }
 

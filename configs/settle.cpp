@@ -1,11 +1,18 @@
-#include "configs/settle.hpp"
-
 #include <algorithm>
 #include <string>
 
 #include "configs/checks.hpp"
+#include "configs/steps.hpp"
 
 namespace troupe {
+
+void FillNodes(ClusterConfig& cluster) {
+  if (cluster.nodes.empty()) cluster.nodes = {{DefaultNodeName(0), "", 0}};
+  const int count = static_cast<int>(cluster.nodes.size());
+  const bool unfilled = std::ranges::count(cluster.nodes, 0, &ClusterNode::devices) == count;
+  if (!unfilled || cluster.ranks % count != 0) return;
+  for (auto& node : cluster.nodes) node.devices = cluster.ranks / count;
+}
 
 void FillDefaults(Config& config, const Report& report) {
   const auto reads_field = [](const ModuleConfig& module) {
@@ -24,12 +31,10 @@ void FillDefaults(Config& config, const Report& report) {
 /// Returns the module that defines the microbatch. Null if the edges leave none, or its layout has
 /// errors.
 static const ModuleConfig* KnownSink(const Config& config, const Report& report) {
-  const auto sink = std::ranges::find_if(config.modules, [&](const ModuleConfig& module) {
-    return std::ranges::count(config.edges, module.name, &EdgeConfig::from) == 0;
-  });
-  if (sink == config.modules.end()) return nullptr;
+  const ModuleConfig* const sink = config.FindSink();
+  if (sink == nullptr) return nullptr;
   const bool good = report.Good({"modules", KeyOf(*sink, "layout"), KeyOf(*sink, "layout.dp")});
-  return good ? &*sink : nullptr;
+  return good ? sink : nullptr;
 }
 
 /// "the nearest are 32 and 48".

@@ -1,11 +1,11 @@
-#include "configs/toml_scan.hpp"
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <utility>
 #include <vector>
+
+#include "configs/toml_value.hpp"
 
 namespace troupe {
 namespace {
@@ -47,7 +47,7 @@ class Scanner {
     if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
   }
 
-  std::optional<TomlFault> Find() {
+  std::optional<ConfigError> Find() {
     while (More()) {
       if (Next() == '"' || Next() == '\'') {
         String(Next());
@@ -80,7 +80,7 @@ class Scanner {
     rest_.remove_prefix(next.num_bytes);
   }
 
-  void Refuse(std::string text) { fault_ = TomlFault{line_, column_, std::move(text)}; }
+  void Refuse(std::string text) { fault_ = ConfigError{"", line_, column_, std::move(text)}; }
 
   /// Reports "EXPECTED, got U+0489".
   void RefuseNext(const std::string& expected) {
@@ -147,11 +147,11 @@ class Scanner {
   int column_ = 1;
   int dots_ = 0;                 ///< in the current key and the keys around it
   std::vector<int> outer_dots_;  ///< by open bracket: the dots before it
-  std::optional<TomlFault> fault_;
+  std::optional<ConfigError> fault_;
 };
 
 }  // namespace
 
-std::optional<TomlFault> FindTomlFault(std::string_view text) { return Scanner(text).Find(); }
+std::optional<ConfigError> FindTomlFault(std::string_view text) { return Scanner(text).Find(); }
 
 }  // namespace troupe

@@ -1,25 +1,17 @@
 // A TOML document as plain data in file order, every key and value with its place. The rest of
-// configs/ uses it, so only one source includes the parser.
+// configs/ uses it, so only toml_value.cpp includes the parser.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "configs/report.hpp"
+
 namespace troupe {
-
-/// The place of a key or value. Lines and columns count from 1; 0 = the file as a whole.
-struct Place {
-  std::string file;  ///< for an argument its text, `--set run.steps=20`
-  int line = 0;
-  int column = 0;
-  bool argument = false;  ///< on the command line: errors show no line and column
-  friend auto operator<=>(const Place&, const Place&) = default;
-};
-
-/// "file:line:column", or "file" when the line is 0.
-std::string ToString(const Place& place);
 
 /// A value that a later file or --set replaced.
 struct Replaced {
@@ -33,19 +25,19 @@ struct TomlValue {
   enum class Kind { kTable, kArray, kString, kInteger, kFloat, kBoolean, kTime };
 
   Kind kind = Kind::kTable;
-  Place place;
-  std::vector<TomlEntry> entries;  ///< of a table, in file order
-  bool is_inline = false;          ///< a table written in braces
-  std::vector<TomlValue> items;    ///< of an array
-  std::string string;
+  Place place = {};
+  std::vector<TomlEntry> entries = {};  ///< of a table, in file order
+  bool is_inline = false;               ///< a table written in braces
+  std::vector<TomlValue> items = {};    ///< of an array
+  std::string string = {};
   std::int64_t integer = 0;
   double number = 0.0;
   bool boolean = false;
-  std::vector<Replaced> replaced;  ///< oldest first
+  std::vector<Replaced> replaced = {};  ///< oldest first
 
   bool Is(Kind wanted) const { return kind == wanted; }
-  TomlEntry* Find(std::string_view key);
   const TomlEntry* Find(std::string_view key) const;
+  TomlEntry* Find(std::string_view key);
   void Erase(std::string_view key);
 };
 
@@ -54,6 +46,20 @@ struct TomlEntry {
   Place place;  ///< of the key
   TomlValue value;
 };
+
+/// Returns the document in `text`, or its syntax error. `file` is the name used in places.
+std::variant<TomlValue, ConfigError> ParseToml(const std::string& text, const std::string& file);
+
+/// Finds input that toml++ 3.3.0 must not read. Returns the first of these in `text`, which may
+/// begin with a byte order mark, with its line and column in characters:
+///   - bytes that are not UTF-8
+///   - a control or non-ASCII character outside strings and comments, where TOML 1.0 allows neither
+///   - a non-ASCII character where a multi-line string goes on after a backslash: valid TOML, but
+///     the parser's test for white space is undefined for many of them
+///   - a key with more than 1000 dots, its tables in braces included: all code that walks the
+///     tables is recursive
+/// The parser reports all other errors.
+std::optional<ConfigError> FindTomlFault(std::string_view text);
 
 /// Returns `text` as a TOML string, quoted and escaped.
 std::string Quoted(std::string_view text);

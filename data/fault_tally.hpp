@@ -12,10 +12,10 @@
 
 namespace troupe {
 
-/// The treatment of rows that cannot be used.
+/// The treatment of rows and files that cannot be used.
 struct FaultPolicy {
   bool skip = false;              ///< else a fault keeps the job from starting
-  std::int64_t skip_limit = 100;  ///< rows of all lists that may be skipped
+  std::int64_t skip_limit = 100;  ///< rows of all lists that may be skipped, with items replaced
 };
 
 /// Keeps the first few faults and counts the others. Its size does not grow with their number.
@@ -45,6 +45,29 @@ class FaultTally {
   std::vector<std::string> first_;
   bool unreadable_ = false;                             ///< a list has unknown rows
   std::map<std::string, std::set<std::int64_t>> rows_;  ///< by list; no more than may be skipped
+};
+
+/// The unused rows of one list. They depend only on the list and its files and are fixed before the
+/// first step, so every process has the same ones.
+class SkippedRows {
+ public:
+  /// `rows`: rows of a list of `size` rows. Throws std::invalid_argument for a row outside [0,
+  /// size), or if no row is left.
+  SkippedRows(std::set<std::int64_t> rows, std::int64_t size);
+  SkippedRows() = default;
+
+  bool Contains(std::int64_t row) const { return substitutes_.contains(row); }
+  /// Returns `row` if it is used, else the next used row; the first row follows the last.
+  std::int64_t Substitute(std::int64_t row) const {
+    const auto found = substitutes_.find(row);
+    return found == substitutes_.end() ? row : found->second;
+  }
+  std::int64_t count() const { return std::ssize(substitutes_); }
+  /// Returns "3, 8, 12", with at most the first hundred rows.
+  std::string Text() const;
+
+ private:
+  std::map<std::int64_t, std::int64_t> substitutes_;
 };
 
 }  // namespace troupe

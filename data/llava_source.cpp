@@ -21,7 +21,10 @@ void CheckIndex(const std::string& module, const char* what, std::int64_t value,
 }  // namespace
 
 LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy policy)
-    : config_(config), encoders_(DataEncoders(config_)), owned_(FormatOf(config_)) {
+    : config_(config),
+      policy_(policy),
+      encoders_(DataEncoders(config_)),
+      owned_(FormatOf(config_)) {
   FaultTally faults(policy);
   train_ = CountSet(config_.data.train, format_, files, faults.For(config_.data.train));
   if (!config_.data.held_out.empty()) {
@@ -98,7 +101,7 @@ Inputs LlavaSource::LoadWhole(const Round& round) {
   FillText(samples, owned_.tokenizer->pad(), inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     AddEdge(samples, i, inputs);
-    inputs.fields[encoders_[i]->name] = LoadItems(SetOf(round).set, samples, i);
+    LoadItems(round, samples, i, inputs);
   }
   return inputs;
 }
@@ -165,7 +168,7 @@ Inputs LlavaSource::LanguageInputs(const ModuleConfig& module, int dp, const Rou
     if (!joined) continue;
     AddEdge(samples, i, inputs);
     if (encoder.inline_in != module.name) continue;
-    inputs.fields[encoder.name] = LoadItems(SetOf(round).set, samples, i);
+    LoadItems(round, samples, i, inputs);
   }
   return inputs;
 }
@@ -175,7 +178,7 @@ Inputs LlavaSource::EncoderInputs(std::size_t encoder, int dp, const Round& roun
   const Samples samples = SamplesOf(*encoders_[encoder], dp, round, unit);
   Inputs inputs;
   inputs.table = EncoderRows(samples, encoder);
-  inputs.fields[encoders_[encoder]->name] = LoadItems(SetOf(round).set, samples, encoder);
+  LoadItems(round, samples, encoder, inputs);
   return inputs;
 }
 
@@ -200,37 +203,48 @@ void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& i
   inputs.expected[name] = EncoderRows(samples, encoder);
 }
 
-FieldItems LlavaSource::LoadItems(const LlavaSet& set, const Samples& samples,
-                                  std::size_t encoder) const {
+void LlavaSource::LoadItems(const Round& round, const Samples& samples, std::size_t encoder,
+                            Inputs& inputs) const {
+  const LlavaSet& set = SetOf(round).set;
   const ItemFormat& format = format_.items[encoder];
   const auto for_each = [&](const auto& action) {
     for (const NumberedSample& each : samples) {
-      const LlavaRow* const row = each.sample.row;
-      if (row == nullptr) continue;
-      for (const std::string& file : row->files[encoder]) {
-        try {
-          action(set.PathOf(file));
-        } catch (const std::runtime_error& error) {
-          throw FaultError(set.file, row->Fault(FaultKind::kItem, error.what()));
-        }
+      if (each.sample.row == nullptr) continue;
+      for (const std::string& file : each.sample.row->files[encoder]) {
+        action(*each.sample.row, set.PathOf(file));
       }
     }
   };
+  const auto fault = [&](const LlavaRow& row, const std::runtime_error& error) {
+    return row.Fault(FaultKind::kItem, error.what());
+  };
   FieldItems items;
-  for_each([&](const std::string& file) {
-    items.lengths.push_back(format.preprocessor->LengthOf(file));
+  for_each([&](const LlavaRow& row, const std::string& file) {
+    try {
+      items.lengths.push_back(format.preprocessor->LengthOf(file));
+    } catch (const std::runtime_error& error) {
+      throw FaultError(set.file, fault(row, error));  // no item of unknown length can be replaced
+    }
   });
   Shape shape = {std::accumulate(items.lengths.begin(), items.lengths.end(), std::int64_t{0})};
   shape.insert(shape.end(), format.row_shape.begin(), format.row_shape.end());
   items.values = Buffer::Allocate(std::move(shape), DType::kFloat32);
   auto length = items.lengths.begin();
   auto* next = items.values.as<float>();
-  for_each([&](const std::string& file) {
+  for_each([&](const LlavaRow& row, const std::string& file) {
     const auto size = static_cast<std::size_t>(*length++ * NumElements(format.row_shape));
-    format.preprocessor->Read(file, {next, size});
+    try {
+      format.preprocessor->Read(file, {next, size});
+    } catch (const std::runtime_error& error) {
+      if (!policy_.skip) throw FaultError(set.file, fault(row, error));
+      std::fill_n(next, size, 0.0F);
+      inputs.replaced.push_back({round.train, row.index, file,
+                                 FaultLine(set.file, fault(row, error)) + "; replaced by " +
+                                     format.preprocessor->ZerosName()});
+    }
     next += size;
   });
-  return items;
+  inputs.fields[encoders_[encoder]->name] = std::move(items);
 }
 
 }  // namespace troupe

@@ -19,7 +19,6 @@
 #include "data/fault_tally.hpp"
 #include "data/llava.hpp"
 #include "data/sample.hpp"
-#include "data/sample_format.hpp"
 #include "data/tokenizer.hpp"
 #include "layout/route.hpp"
 #include "modules/sample_names.hpp"
@@ -31,7 +30,8 @@ namespace troupe {
 class LlavaSource : public InputSource, public SampleNames {
  public:
   /// Reads both lists, checks every row, and every file to the depth of `files`. Throws DataError
-  /// with the first few faults unless `policy` skips their rows, and if no row is left.
+  /// with the first few faults unless `policy` skips their rows, and if no row is left. With a
+  /// policy that skips, an item that later fails to decode is replaced by zeros.
   explicit LlavaSource(const Config& config, FileDepth files = FileDepth::kNone,
                        FaultPolicy policy = {});
   LlavaSource(const LlavaSource&) = delete;
@@ -53,6 +53,10 @@ class LlavaSource : public InputSource, public SampleNames {
   /// Returns the number of the round's samples whose row is skipped. In training another row
   /// replaces each of them; in an evaluation none does.
   std::int64_t CountSkipped(const Round& round) const;
+  /// Returns the number of rows of both lists that are skipped.
+  std::int64_t num_skipped_rows() const {
+    return train_.skipped.count() + held_out_.skipped.count();
+  }
   /// Returns the rows that data.on_error skips: "3, 8 of data.train, none of data.held_out".
   std::string SkippedText() const;
   /// Returns a line for each of the first few skipped rows, and one with the number of all.
@@ -90,10 +94,12 @@ class LlavaSource : public InputSource, public SampleNames {
                     std::int64_t unit) const;
   /// Adds positions and expected rows of one encoder for the text already in `inputs`.
   void AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const;
-  /// Returns items in (sample, item) order.
-  FieldItems LoadItems(const LlavaSet& set, const Samples& samples, std::size_t encoder) const;
+  /// Adds the items of one encoder in (sample, item) order.
+  void LoadItems(const Round& round, const Samples& samples, std::size_t encoder,
+                 Inputs& inputs) const;
 
   Config config_;
+  FaultPolicy policy_;
   std::vector<const ModuleConfig*> encoders_;  ///< in the order of the config file
   OwnedFormat owned_;
   const SampleFormat& format_ = owned_.format;

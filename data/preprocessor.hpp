@@ -21,6 +21,8 @@ class Preprocessor {
   virtual std::int64_t LengthOf(const std::string& file) const = 0;
   /// Fills [LengthOf(file), row shape...], float32.
   virtual void Read(const std::string& file, std::span<float> output) const = 0;
+  /// Returns what values of 0 are, for people.
+  virtual const char* ZerosName() const { return "zeros"; }
   /// Throws if the file cannot be used. `decode`: reads the whole file, else only its header.
   /// Returns the facts of an image.
   virtual std::optional<ImageFacts> Check(const std::string& file, bool decode) const = 0;

@@ -10,8 +10,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "configs/config.hpp"
 #include "data/llava.hpp"
 #include "data/preprocessor.hpp"
 #include "data/tokenizer.hpp"
@@ -56,5 +58,25 @@ Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat&
 
 /// Returns a padding sample: one pad token, no item, no label.
 Sample EmptySample(const SampleFormat& format);
+
+/// Returns the modules that read a field, in the order of the config file.
+std::vector<const ModuleConfig*> DataEncoders(const Config& config);
+
+struct OwnedFormat {
+  std::unique_ptr<const Tokenizer> tokenizer;
+  SampleFormat format;  ///< refers to that tokenizer
+};
+
+/// Throws DataError if a vocabulary is too small for the tokenizer, or its file cannot be used.
+OwnedFormat FormatOf(const Config& config);
+
+/// Returns a format for lists read without a configuration: images in the field "image",
+/// placeholder "<image>", no rows, and a context that no sample exceeds.
+OwnedFormat PlainFormat();
+
+/// One flag per byte of `text`. A word is a run of ASCII letters and digits and of the bytes of
+/// other UTF-8 characters; it is a content word unless it is one of
+/// a an and are at by for from in is it its of on or the there to with this that (in any case).
+std::vector<std::uint8_t> ContentBytes(std::string_view text);
 
 }  // namespace troupe

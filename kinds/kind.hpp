@@ -10,19 +10,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <typeinfo>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "kinds/field.hpp"
 #include "kinds/key.hpp"
-#include "kinds/module_check.hpp"
 #include "kinds/parameter.hpp"
 #include "kinds/work.hpp"
 #include "layout/route.hpp"
@@ -69,6 +68,42 @@ struct ModuleKind {
   std::vector<ModelKey> (*keys)();
 };
 
+/// A key with its value, as it appears in messages.
+struct Named {
+  std::string key;
+  std::int64_t value = 0;
+};
+
+/// The interface through which a kind checks a module and reports errors. Keys are dotted: "modules.vision.hidden".
+class ModuleCheck {
+ public:
+  /// A module that feeds this one.
+  struct Source {
+    std::string name;
+    const ModelConfig* model = nullptr;
+    bool good = false;  ///< no error was reported for the keys of its kind
+  };
+
+  virtual ~ModuleCheck() = default;
+  /// Returns the dotted name of a key of the module.
+  virtual std::string KeyOf(const std::string& name) const = 0;
+  /// Returns whether no error was reported for any of these keys, so that checks may use them.
+  virtual bool Good(std::initializer_list<std::string> keys) const = 0;
+  virtual void Add(const std::string& key, const std::string& text) = 0;
+  /// Reports at the key written later if `number` is not a multiple of `divisor`.
+  virtual void ExpectMultiple(const Named& number, const Named& divisor) = 0;
+
+  /// Returns the module's tensor parallelism; that of its host if it is inline.
+  virtual Named tp() const = 0;
+  virtual std::vector<Source> sources() const = 0;
+  /// Returns the number of modules that read a field, each with a placeholder token; none if a kind
+  /// is unknown.
+  virtual std::optional<std::int64_t> num_placeholders() const = 0;
+  virtual bool reads_bytes() const = 0;  ///< the tokenizer is "bytes"
+
+  Named Own(const std::string& name, std::int64_t value) const { return {KeyOf(name), value}; }
+};
+
 /// A pipeline stage of a module, as its kind sees it.
 struct StagePlace {
   Interval layers;     ///< the layers that it runs
@@ -112,58 +147,64 @@ class ModelConfig {
 
   // Keys.
   /// Fills keys that are not stated and that follow from others.
-  virtual void FillDefaults(const std::function<bool(const char* key)>& stated);
+  virtual void FillDefaults(const std::function<bool(const char* key)>& /*stated*/) {}
   /// Reports sizes that do not fit together.
-  virtual void Check(ModuleCheck& check) const;
+  virtual void Check(ModuleCheck& /*check*/) const {}
   /// Returns the reason why rows of `source` cannot enter this module, ending with the expected
   /// source; "" if they can.
-  virtual std::string WhyNotFrom(const ModelConfig& source) const;
+  virtual std::string WhyNotFrom(const ModelConfig& /*source*/) const { return {}; }
 
   // Samples.
   /// Returns the field that it reads of a sample; null if none.
-  virtual std::unique_ptr<const Field> field() const;
+  virtual std::unique_ptr<const Field> field() const { return nullptr; }
   /// Returns the number of rows that it emits for an item of that length; the most rows of any
   /// item. If every item gives the same number, both return it.
-  virtual std::int64_t RowsOf(std::int64_t length) const;
-  virtual std::int64_t rows_per_item() const;
+  virtual std::int64_t RowsOf(std::int64_t length) const { return length * rows_per_item(); }
+  virtual std::int64_t rows_per_item() const { return 0; }
   /// Returns its requirements if it reads text.
-  virtual std::optional<TextInput> text() const;
+  virtual std::optional<TextInput> text() const { return std::nullopt; }
   /// Returns whether that stage reads the data of its samples. `source`: no module feeds this one.
-  virtual bool ReadsData(bool first_stage, bool last_stage, bool source) const;
+  virtual bool ReadsData(bool first_stage, bool /*last_stage*/, bool /*source*/) const {
+    return first_stage;
+  }
 
   // Sizes.
   /// Returns the width of the rows that it emits or takes.
   virtual std::int64_t row_width() const = 0;
-  virtual bool emits_rows() const;  ///< else its last stage computes a loss
-  virtual bool takes_rows() const;  ///< other modules may run inline in its first stage
-  virtual std::optional<StatedTimes> stated_times() const;
+  virtual bool emits_rows() const { return true; }   ///< else its last stage computes a loss
+  virtual bool takes_rows() const { return false; }  ///< others may run inline in its first stage
+  virtual std::optional<StatedTimes> stated_times() const { return std::nullopt; }
   bool computes() const { return !stated_times(); }  ///< it has a body in modules/torch
   /// Returns nothing if its stages have no layers to count.
-  virtual std::optional<Layers> split_layers() const;
-  virtual ExtraCosts extra_costs() const;
+  virtual std::optional<Layers> split_layers() const { return std::nullopt; }
+  virtual ExtraCosts extra_costs() const { return {}; }
   /// Returns whether its sizes can be cut into `tp` parts.
-  virtual bool AllowsTp(int tp) const;
+  virtual bool AllowsTp(int /*tp*/) const { return true; }
   /// Returns the number of key and value heads that ranks share if tp is larger; 0: none are
   /// shared.
-  virtual std::int64_t shared_kv_heads() const;
+  virtual std::int64_t shared_kv_heads() const { return 0; }
   /// Returns whether the first and the last stage, if distinct, each hold a copy of the embedding.
-  virtual bool ties_embedding() const;
+  virtual bool ties_embedding() const { return false; }
 
   // Layers, in the order in which they run.
-  virtual void AddParameters(const StagePlace& stage, ParameterList& list) const;
+  virtual void AddParameters(const StagePlace& /*stage*/, ParameterList& /*list*/) const {}
   /// `name` is the module's name, the key of its items in `shape`.
-  virtual void CountFlops(const StagePlace& stage, const StepShape& shape, const std::string& name,
-                          FlopCounter& count) const;
+  virtual void CountFlops(const StagePlace& /*stage*/, const StepShape& /*shape*/,
+                          const std::string& /*name*/, FlopCounter& /*count*/) const {}
   /// Returns the elements of activations that a microbatch keeps for the backward.
-  virtual std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const;
+  virtual std::int64_t KeptElements(const StagePlace& /*stage*/, const RankWork& /*work*/) const {
+    return 0;
+  }
+  /// For the defaulted comparisons of kinds: it has no keys. Equals compares two models.
+  friend bool operator==(const ModelConfig&, const ModelConfig&) { return true; }
 };
 
-/// Implements the functions that are the same in every kind: struct VitConfig : ModelOf<VitConfig,
-/// kVit>. The struct has a defaulted operator==.
-template <class Derived, const ModuleKind& kKind>
-class ModelOf : public ModelConfig {
+/// Implements the functions that are the same in every kind: struct LlamaConfig :
+/// ModelOf<LlamaConfig, kLlama>. The struct has a defaulted operator==. `Base`: what several kinds
+/// share.
+template <class Derived, const ModuleKind& kKind, std::derived_from<ModelConfig> Base = ModelConfig>
+class ModelOf : public Base {
  public:
-  static const ModuleKind& TheKind() { return kKind; }
   const ModuleKind& kind() const final { return kKind; }
   std::unique_ptr<ModelConfig> Clone() const final {
     return std::make_unique<Derived>(static_cast<const Derived&>(*this));
@@ -172,7 +213,7 @@ class ModelOf : public ModelConfig {
     const auto* const same = dynamic_cast<const Derived*>(&other);
     return same != nullptr && static_cast<const Derived&>(*this) == *same;
   }
-  friend bool operator==(const ModelOf&, const ModelOf&) { return true; }
+  friend bool operator==(const ModelOf&, const ModelOf&) = default;
 };
 
 /// A ModelConfig as a value.

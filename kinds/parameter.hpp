@@ -2,8 +2,10 @@
 // Programs, checkpoints and memory estimates share this description.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layout/shape.hpp"
@@ -28,13 +30,15 @@ struct ParameterSpec {
   Initial initial = Initial::kZeros;
   double std = 0.0;           ///< with kNormal
   std::int64_t kv_heads = 0;  ///< with kKeyValueRows
-  std::string module;         ///< the module whose optimizer settings apply
+  std::string module = {};    ///< the module whose optimizer settings apply
   bool frozen = false;
   bool tied_copy = false;  ///< the head's copy of an embedding that another stage owns
   bool tied = false;       ///< first and last stage hold it and sum its gradients
 
   std::int64_t num_elements() const { return NumElements(shape); }
 };
+
+inline double InverseRoot(std::int64_t n) { return 1.0 / std::sqrt(static_cast<double>(n)); }
 
 /// Collects the parameters of one module or projector. Prefixes their names.
 class ParameterList {
@@ -44,13 +48,31 @@ class ParameterList {
       : specs_(specs), prefix_(std::move(prefix)), module_(std::move(module)), frozen_(frozen) {}
 
   /// Adds a parameter that starts at zero.
-  ParameterSpec& Add(const std::string& name, Shape shape, Cut cut = Cut::kNone);
-  ParameterSpec& AddNormal(const std::string& name, Shape shape, double std, Cut cut = Cut::kNone);
+  ParameterSpec& Add(const std::string& name, Shape shape, Cut cut = Cut::kNone) {
+    return specs_.emplace_back(ParameterSpec{.name = prefix_ + "." + name,
+                                             .shape = std::move(shape),
+                                             .cut = cut,
+                                             .module = module_,
+                                             .frozen = frozen_});
+  }
+  ParameterSpec& AddNormal(const std::string& name, Shape shape, double std, Cut cut = Cut::kNone) {
+    ParameterSpec& spec = Add(name, std::move(shape), cut);
+    spec.initial = Initial::kNormal;
+    spec.std = std;
+    return spec;
+  }
   /// Adds a linear weight [out, in] with standard deviation `scale` / sqrt(in).
   ParameterSpec& AddWeight(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
-                           double scale = 1.0);
-  void AddNormWeight(const std::string& name, std::int64_t hidden);
-  void AddLayerNorm(const std::string& name, std::int64_t hidden);
+                           double scale = 1.0) {
+    return AddNormal(name + ".weight", {out, in}, InverseRoot(in) * scale, cut);
+  }
+  void AddNormWeight(const std::string& name, std::int64_t hidden) {
+    Add(name + ".weight", {hidden}).initial = Initial::kOnes;
+  }
+  void AddLayerNorm(const std::string& name, std::int64_t hidden) {
+    AddNormWeight(name, hidden);
+    Add(name + ".bias", {hidden});
+  }
 
  private:
   std::vector<ParameterSpec>& specs_;
@@ -58,8 +80,5 @@ class ParameterList {
   std::string module_;
   bool frozen_;
 };
-
-/// Returns 1 / sqrt(n).
-double InverseRoot(std::int64_t n);
 
 }  // namespace troupe

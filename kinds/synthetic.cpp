@@ -9,21 +9,21 @@ static std::vector<ModelKey> SyntheticKeys() {
       {"backward_ms", &SyntheticConfig::backward_ms, kNotNegative, Unit{"ms"},
        "Time of a backward pass of one stage and microbatch; virtual stages share it."},
       {"weight_share", &SyntheticConfig::weight_share, Range{.low = 0, .high = 1},
-       "Share of `backward_ms` that the gradients of the weights take, where a schedule runs "
-       "them as passes of their own."},
+       "Share of `backward_ms` that the gradients of the weights take, where a schedule runs them "
+       "as passes of their own."},
       {"hidden", &SyntheticConfig::hidden, kCount, "Width of a boundary row."},
       {"rows_per_sample", &SyntheticConfig::rows_per_sample, kCountOrNone,
        "Boundary rows of each sample."},
   };
 }
 
-const ModuleKind kSynthetic = {.word = "synthetic",
-                               .meaning =
-                                   "computes nothing and takes a stated time, only together with "
-                                   "other synthetic modules",
-                               .other_words = {},
-                               .similar_words = {},
-                               .make = [] { return Model(SyntheticConfig()); },
-                               .keys = SyntheticKeys};
+const ModuleKind kSynthetic = {
+    .word = "synthetic",
+    .meaning =
+        "computes nothing and takes a stated time, only together with other synthetic modules",
+    .other_words = {},
+    .similar_words = {},
+    .make = [] { return Model(SyntheticConfig()); },
+    .keys = SyntheticKeys};
 
 }  // namespace troupe

@@ -7,6 +7,11 @@
 
 namespace troupe {
 
+inline double Product(std::int64_t a, std::int64_t b) {
+  return static_cast<double>(a) * static_cast<double>(b);
+}
+inline std::int64_t CeilDivide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 /// The work of a step, over all microbatches and replicas.
 struct StepShape {
   std::int64_t samples = 0;
@@ -20,7 +25,12 @@ struct PassFlops {
   double forward = 0.0;
   double backward = 0.0;
   double weights = 0.0;  ///< the part of the backward that computes gradients of weights
-  PassFlops& operator+=(const PassFlops& other);
+  PassFlops& operator+=(const PassFlops& other) {
+    forward += other.forward;
+    backward += other.backward;
+    weights += other.weights;
+    return *this;
+  }
   double total() const { return forward + backward; }
 };
 
@@ -31,10 +41,20 @@ class FlopCounter {
   FlopCounter(bool trains, bool input_gradient) : trains_(trains), asked_(input_gradient) {}
 
   /// Adds `rows` times a weight [out, in]. `first`: the product is the first of its part.
-  void AddLinear(std::int64_t rows, std::int64_t out, std::int64_t in, bool first = false);
+  void AddLinear(std::int64_t rows, std::int64_t out, std::int64_t in, bool first = false) {
+    const double once = 2.0 * static_cast<double>(rows) * Product(out, in);
+    const bool input_gradient = asked_ || (trains_ && !first);
+    flops_.forward += once;
+    flops_.weights += once * int{trains_};
+    flops_.backward += once * (int{trains_} + int{input_gradient});
+  }
   /// Adds scores and weighted sums of `pairs` of positions; all heads together are `width` wide.
   /// The gradient of a product of two activations is two products.
-  void AddAttention(double pairs, std::int64_t width);
+  void AddAttention(double pairs, std::int64_t width) {
+    const double once = 4.0 * pairs * static_cast<double>(width);
+    flops_.forward += once;
+    if (asked_ || trains_) flops_.backward += 2.0 * once;
+  }
 
   const PassFlops& flops() const { return flops_; }
 
@@ -62,10 +82,10 @@ struct RankWork {
 
   /// Returns the elements kept per row of a layer: `row` without and `weights` with the attention
   /// weights, or the layer's input of `hidden`.
-  std::int64_t KeptOfRow(std::int64_t hidden, std::int64_t row, std::int64_t weights) const;
+  std::int64_t KeptOfRow(std::int64_t hidden, std::int64_t row, std::int64_t weights) const {
+    if (recompute == Recompute::kFull) return hidden;
+    return recompute == Recompute::kAttention ? row : row + weights;
+  }
 };
-
-double Product(std::int64_t a, std::int64_t b);
-std::int64_t CeilDivide(std::int64_t a, std::int64_t b);
 
 }  // namespace troupe

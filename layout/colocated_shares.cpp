@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
+
+#include "layout/at.hpp"
 
 namespace troupe {
 namespace {
@@ -16,17 +17,11 @@ struct Link {
   int encoder = 0;
 };
 
-Units EmptyUnits(int num_languages, int num_encoders) {
-  return Units(static_cast<std::size_t>(num_languages),
-               std::vector<std::int64_t>(static_cast<std::size_t>(num_encoders), 0));
-}
-
 std::int64_t& UnitsOn(Units& units, Link link) {
-  return units[static_cast<std::size_t>(link.language)][static_cast<std::size_t>(link.encoder)];
+  return units[At(link.language)][At(link.encoder)];
 }
-
 std::int64_t UnitsOn(const Units& units, Link link) {
-  return units[static_cast<std::size_t>(link.language)][static_cast<std::size_t>(link.encoder)];
+  return units[At(link.language)][At(link.encoder)];
 }
 
 int NumLanguages(const Units& units) { return static_cast<int>(units.size()); }
@@ -67,11 +62,12 @@ void Add(Units& forest, Link link, std::int64_t units) {
 
 /// Shared ranks, without cycles.
 Units ForestOf(const Grid& encoder, const Grid& language) {
-  Units shared = EmptyUnits(language.layout().dp, encoder.layout().dp);
+  const Units none(At(language.layout().dp), std::vector<std::int64_t>(At(encoder.layout().dp), 0));
+  Units shared = none;
   for (const int rank : encoder.ranks()) {
     ++UnitsOn(shared, {language.CoordinatesOf(rank).dp, encoder.CoordinatesOf(rank).dp});
   }
-  Units forest = EmptyUnits(language.layout().dp, encoder.layout().dp);
+  Units forest = none;
   for (int l = 0; l < NumLanguages(shared); ++l) {
     for (int e = 0; e < NumEncoders(shared); ++e) {
       if (UnitsOn(shared, {l, e}) > 0) Add(forest, {l, e}, UnitsOn(shared, {l, e}));
@@ -142,24 +138,24 @@ Assignment ColocatedShares::Microbatch(std::int64_t num_samples, std::int64_t mi
   std::vector<std::int64_t> ends;
   std::vector<Interval> parts;  // each language replica's samples not assigned yet
   for (int l = 0; l < num_languages_; ++l) parts.push_back(PartOf(num_samples, num_languages_, l));
-  std::vector<std::vector<Interval>> held(static_cast<std::size_t>(num_encoders_));
+  std::vector<std::vector<Interval>> held(At(num_encoders_));
   for (const Component& component : components_) {
     std::int64_t all = 0;
     std::vector<std::int64_t> lengths;
     for (std::size_t i = component.begin; i < component.end; ++i) {
       const Arc& arc = arcs_[i];
-      lengths.push_back(parts[static_cast<std::size_t>(arc.language)].size() * arc.units);
+      lengths.push_back(parts[At(arc.language)].size() * arc.units);
       all += lengths.back();
     }
     const std::int64_t step = all / component.num_encoders % line_;
     for (std::size_t i = component.begin; i < component.end; ++i) {
       const Arc& arc = arcs_[i];
-      const std::int64_t begin = arc.after == kNone ? microbatch % line_ * step
-                                                    : ends[static_cast<std::size_t>(arc.after)];
+      const std::int64_t begin =
+          arc.after == kNone ? microbatch % line_ * step : ends[At(arc.after)];
       ends.push_back(begin + lengths[i - component.begin]);
       const std::int64_t count = CeilDivide(ends.back(), line_) - CeilDivide(begin, line_);
-      std::int64_t& next = parts[static_cast<std::size_t>(arc.language)].begin;
-      held[static_cast<std::size_t>(arc.encoder)].push_back({next, next + count});
+      std::int64_t& next = parts[At(arc.language)].begin;
+      held[At(arc.encoder)].push_back({next, next + count});
       next += count;
     }
   }
@@ -173,7 +169,7 @@ Assignment ColocatedShares::Microbatch(std::int64_t num_samples, std::int64_t mi
 
 Assignment ColocatedShares::Window(std::int64_t num_samples, std::int64_t first,
                                    std::int64_t microbatches) const {
-  Assignment assignment(static_cast<std::size_t>(num_encoders_));
+  Assignment assignment(At(num_encoders_));
   for (std::int64_t m = 0; m < microbatches; ++m) {
     const Assignment held = Microbatch(num_samples, first + m);
     const std::int64_t offset = m * num_samples;
@@ -188,7 +184,7 @@ Assignment ColocatedShares::Window(std::int64_t num_samples, std::int64_t first,
 
 std::vector<std::int64_t> ColocatedShares::Counts(std::int64_t num_samples, std::int64_t first,
                                                   std::int64_t microbatches) const {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(num_encoders_), 0);
+  std::vector<std::int64_t> counts(At(num_encoders_), 0);
   for (std::int64_t m = 0; m < std::min(microbatches, period()); ++m) {
     const std::int64_t times = (microbatches - m - 1) / period() + 1;
     const Assignment held = Microbatch(num_samples, first + m);

@@ -4,35 +4,32 @@
 #include <cstdint>
 #include <utility>
 
+#include "layout/at.hpp"
+#include "layout/text.hpp"
+
 namespace troupe {
 
 namespace {
 
 constexpr std::array<Axis, 4> kAxes = {Axis::kTensor, Axis::kContext, Axis::kPipeline, Axis::kData};
 
-int& IndexOn(Coordinates& at, Axis axis) {
-  switch (axis) {
-    case Axis::kTensor:
-      return at.tp;
-    case Axis::kContext:
-      return at.cp;
-    case Axis::kData:
-      return at.dp;
-    case Axis::kPipeline:
-      break;
-  }
-  return at.pp;
-}
+struct AxisFields {
+  const char* word;
+  int Layout::*size;
+  int Coordinates::*index;
+};
 
-int IndexOn(const Coordinates& at, Axis axis) {
-  Coordinates copy = at;
-  return IndexOn(copy, axis);
+const AxisFields& FieldsOf(Axis axis) {
+  static constexpr std::array<AxisFields, 4> kInOrderOfAxis = {
+      {{"tp", &Layout::tp, &Coordinates::tp},
+       {"cp", &Layout::cp, &Coordinates::cp},
+       {"dp", &Layout::dp, &Coordinates::dp},
+       {"pp", &Layout::pp, &Coordinates::pp}}};
+  return kInOrderOfAxis[static_cast<std::size_t>(axis)];
 }
 
 std::string JoinRanks(const std::vector<int>& ranks) {
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return text;
+  return Listed(ranks, ", ", [](int rank) { return std::to_string(rank); });
 }
 
 void CheckSizes(const Layout& layout) {
@@ -49,7 +46,7 @@ void CheckSizes(const Layout& layout) {
 
 void CheckOrder(const AxisOrder& order) {
   for (const Axis axis : kAxes) {
-    const auto times = std::count(order.begin(), order.end(), axis);
+    const auto times = std::ranges::count(order, axis);
     if (times != 1) {
       throw LayoutError("axis order names " + ToString(axis) + " " + std::to_string(times) +
                         " times, expected once");
@@ -59,11 +56,11 @@ void CheckOrder(const AxisOrder& order) {
 
 void CheckRanks(const std::vector<int>& ranks) {
   std::vector<int> sorted = ranks;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   if (!sorted.empty() && sorted.front() < 0) {
     throw LayoutError("rank " + std::to_string(sorted.front()) + " is negative");
   }
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  const auto twice = std::ranges::adjacent_find(sorted);
   if (twice != sorted.end()) {
     throw LayoutError("rank " + std::to_string(*twice) + " is listed twice");
   }
@@ -97,33 +94,9 @@ void CheckExperts(const Layout& layout) {
 
 }  // namespace
 
-std::string ToString(Axis axis) {
-  switch (axis) {
-    case Axis::kTensor:
-      return "tp";
-    case Axis::kContext:
-      return "cp";
-    case Axis::kData:
-      return "dp";
-    case Axis::kPipeline:
-      break;
-  }
-  return "pp";
-}
+std::string ToString(Axis axis) { return FieldsOf(axis).word; }
 
-int Layout::size(Axis axis) const {
-  switch (axis) {
-    case Axis::kTensor:
-      return tp;
-    case Axis::kContext:
-      return cp;
-    case Axis::kData:
-      return dp;
-    case Axis::kPipeline:
-      break;
-  }
-  return pp;
-}
+int Layout::size(Axis axis) const { return this->*FieldsOf(axis).size; }
 
 std::string ToString(const Layout& layout) {
   std::string text;
@@ -144,15 +117,13 @@ Grid::Grid(Layout layout, std::vector<int> ranks, AxisOrder order)
   CheckExperts(layout_);
 }
 
-bool Grid::Contains(int rank) const {
-  return std::find(ranks_.begin(), ranks_.end(), rank) != ranks_.end();
-}
+bool Grid::Contains(int rank) const { return std::ranges::find(ranks_, rank) != ranks_.end(); }
 
 int Grid::RankAt(const Coordinates& at) const {
   int place = 0;
   int stride = 1;
   for (const Axis axis : order_) {
-    const int index = IndexOn(at, axis);
+    const int index = at.*FieldsOf(axis).index;
     if (index < 0 || index >= layout_.size(axis)) {
       throw LayoutError(ToString(axis) + " coordinate is " + std::to_string(index) +
                         ", expected 0 to " + std::to_string(layout_.size(axis) - 1));
@@ -160,18 +131,18 @@ int Grid::RankAt(const Coordinates& at) const {
     place += index * stride;
     stride *= layout_.size(axis);
   }
-  return ranks_[static_cast<std::size_t>(place)];
+  return ranks_[At(place)];
 }
 
 Coordinates Grid::CoordinatesOf(int rank) const {
-  const auto found = std::find(ranks_.begin(), ranks_.end(), rank);
+  const auto found = std::ranges::find(ranks_, rank);
   if (found == ranks_.end()) {
     throw LayoutError("rank " + std::to_string(rank) + " is not one of " + JoinRanks(ranks_));
   }
   auto place = static_cast<int>(found - ranks_.begin());
   Coordinates at;
   for (const Axis axis : order_) {
-    IndexOn(at, axis) = place % layout_.size(axis);
+    at.*FieldsOf(axis).index = place % layout_.size(axis);
     place /= layout_.size(axis);
   }
   return at;
@@ -190,15 +161,8 @@ std::vector<int> Grid::StageRanks(int pp, int dp) const {
 int Grid::Leader(int pp, int dp) const { return RankAt({.tp = 0, .cp = 0, .dp = dp, .pp = pp}); }
 
 std::string ToString(Placement placement) {
-  switch (placement) {
-    case Placement::kDisjoint:
-      return "disjoint";
-    case Placement::kColocated:
-      return "colocated";
-    case Placement::kInline:
-      break;
-  }
-  return "inline";
+  static constexpr std::array<const char*, 3> kWords = {"disjoint", "colocated", "inline"};
+  return kWords[static_cast<std::size_t>(placement)];
 }
 
 Placement PlacementOf(const Grid& source, const Grid& destination) {
@@ -210,7 +174,7 @@ Placement PlacementOf(const Grid& source, const Grid& destination) {
   if (shared.size() == source.ranks().size() && shared.size() == destination.ranks().size()) {
     return Placement::kColocated;
   }
-  std::sort(shared.begin(), shared.end());
+  std::ranges::sort(shared);
   throw LayoutError("rank sets share " + JoinRanks(shared) + " of " + JoinRanks(source.ranks()) +
                     " and " + JoinRanks(destination.ranks()) + ", expected all ranks or none");
 }

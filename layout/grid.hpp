@@ -60,7 +60,6 @@ class Grid {
 
   const Layout& layout() const { return layout_; }
   const std::vector<int>& ranks() const { return ranks_; }
-  const AxisOrder& order() const { return order_; }
 
   bool Contains(int rank) const;
   /// Throws LayoutError for coordinates outside the layout.

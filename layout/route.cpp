@@ -1,24 +1,16 @@
 #include "layout/route.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
-#include <tuple>
 #include <utility>
+
+#include "layout/at.hpp"
 
 namespace troupe {
 
 namespace {
 
 constexpr int kNoShard = -1;
-
-void Append(std::vector<Interval>& intervals, Interval interval) {
-  if (!interval.empty()) intervals.push_back(interval);
-}
-
-Interval Shift(Interval interval, std::int64_t by) {
-  return {.begin = interval.begin + by, .end = interval.end + by};
-}
 
 /// Where the rows of one sample are on one side of a boundary.
 struct Place {
@@ -92,18 +84,10 @@ bool Continues(const Transfer& last, const Transfer& next) {
 }
 
 void Extend(std::vector<Transfer>& transfers, const Transfer& next) {
-  if (transfers.empty() || !Continues(transfers.back(), next)) {
-    transfers.push_back(next);
-    return;
-  }
+  if (transfers.empty() || !Continues(transfers.back(), next)) return transfers.push_back(next);
   transfers.back().samples.end = next.samples.end;
   transfers.back().source_rows.end = next.source_rows.end;
   transfers.back().destination_rows.end = next.destination_rows.end;
-}
-
-void CheckWindow(int window) {
-  if (window >= 1) return;
-  throw LayoutError("window is " + std::to_string(window) + ", expected at least 1");
 }
 
 }  // namespace
@@ -130,13 +114,16 @@ Assignment EvenAssignment(std::int64_t num_samples, int parts) {
 }
 
 Assignment WindowAssignment(std::int64_t num_samples, int window, int parts) {
-  CheckWindow(window);
+  if (window < 1) {
+    throw LayoutError("window is " + std::to_string(window) + ", expected at least 1");
+  }
   PartOf(num_samples, parts, 0);  // throws if the sizes are invalid
-  Assignment assignment(static_cast<std::size_t>(parts));
+  Assignment assignment(At(parts));
   for (int shard = 0; shard < parts; ++shard) {
     const Interval part = PartOf(num_samples, parts, shard);
-    for (int m = 0; m < window; ++m) {
-      Append(assignment[static_cast<std::size_t>(shard)], Shift(part, m * num_samples));
+    for (std::int64_t first = 0; !part.empty() && first < window * num_samples;
+         first += num_samples) {
+      assignment[At(shard)].push_back({part.begin + first, part.end + first});
     }
   }
   return assignment;
@@ -178,11 +165,9 @@ Route Inverse(const Route& route) {
                                  .source_rows = t.destination_rows,
                                  .destination_rows = t.source_rows});
   }
-  std::sort(inverse.transfers.begin(), inverse.transfers.end(),
-            [](const Transfer& a, const Transfer& b) {
-              return std::tie(a.destination, a.destination_rows.begin) <
-                     std::tie(b.destination, b.destination_rows.begin);
-            });
+  std::ranges::sort(inverse.transfers, {}, [](const Transfer& transfer) {
+    return std::pair(transfer.destination, transfer.destination_rows.begin);
+  });
   return inverse;
 }
 

@@ -1,16 +1,29 @@
 // The sizes of a tensor.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
+
+#include "layout/text.hpp"
 
 namespace troupe {
 
 /// Outermost first; {} is a scalar.
 using Shape = std::vector<std::int64_t>;
 
-std::int64_t NumElements(const Shape& shape);
-std::string ToString(const Shape& shape);  ///< "[16, 64]"
+inline std::int64_t NumElements(const Shape& shape) {
+  // Checked first: next to a zero, the other sizes may be arbitrarily large.
+  if (std::ranges::count(shape, 0) > 0) return 0;
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+/// "[16, 64]".
+inline std::string ToString(const Shape& shape) {
+  return "[" + Listed(shape, ", ", [](std::int64_t size) { return std::to_string(size); }) + "]";
+}
 
 }  // namespace troupe

@@ -6,8 +6,6 @@
 #include <queue>
 #include <utility>
 
-#include "layout/at.hpp"
-
 namespace troupe {
 
 namespace {
@@ -25,31 +23,25 @@ void CheckModules(const std::vector<ModuleNode>& modules) {
   }
 }
 
-void CheckEnds(const std::vector<ModuleNode>& modules, const std::vector<ModuleEdge>& edges) {
-  for (std::size_t e = 0; e < edges.size(); ++e) {
-    for (const int end : {edges[e].from, edges[e].to}) {
-      if (end < 0 || At(end) >= modules.size()) {
-        throw LayoutError("edge " + std::to_string(e) + " names module " + std::to_string(end) +
-                          ", but there are " + std::to_string(modules.size()) + " modules");
-      }
-    }
-  }
-}
-
 void CheckEdges(const std::vector<ModuleNode>& modules, const std::vector<ModuleEdge>& edges) {
-  CheckEnds(modules, edges);
   for (std::size_t e = 0; e < edges.size(); ++e) {
     const ModuleEdge& edge = edges[e];
+    for (const int end : {edge.from, edge.to}) {
+      if (end >= 0 && At(end) < modules.size()) continue;
+      throw LayoutError("edge " + std::to_string(e) + " names module " + std::to_string(end) +
+                        ", but there are " + std::to_string(modules.size()) + " modules");
+    }
     const std::string name = EdgeName(modules, edge);
     if (edge.from == edge.to) throw LayoutError(name + " leads from a module to itself");
     if (edge.credits < 1) {
       throw LayoutError(name + " has " + std::to_string(edge.credits) +
                         " credits, expected at least 1");
     }
-    for (std::size_t before = 0; before < e; ++before) {
-      if (edges[before].from == edge.from && edges[before].to == edge.to) {
-        throw LayoutError(name + " is given twice");
-      }
+    const auto same = [&](const ModuleEdge& other) {
+      return other.from == edge.from && other.to == edge.to;
+    };
+    if (std::ranges::find_if(edges, same) != edges.begin() + static_cast<std::ptrdiff_t>(e)) {
+      throw LayoutError(name + " is given twice");
     }
   }
 }
@@ -60,16 +52,17 @@ void CheckEdges(const std::vector<ModuleNode>& modules, const std::vector<Module
 std::string CyclePath(const std::vector<ModuleNode>& modules, const std::vector<ModuleEdge>& edges,
                       const std::vector<bool>& waiting) {
   std::vector<int> walk;
-  auto module = static_cast<int>(std::find(waiting.begin(), waiting.end(), true) - waiting.begin());
-  while (std::find(walk.begin(), walk.end(), module) == walk.end()) {
+  auto module = static_cast<int>(std::ranges::find(waiting, true) - waiting.begin());
+  while (std::ranges::count(walk, module) == 0) {
     walk.push_back(module);
-    module = std::find_if(edges.begin(), edges.end(), [&](const ModuleEdge& edge) {
-               return edge.to == walk.back() && waiting[At(edge.from)];
-             })->from;
+    const auto upstream = std::ranges::find_if(edges, [&](const ModuleEdge& edge) {
+      return edge.to == walk.back() && waiting[At(edge.from)];
+    });
+    module = upstream->from;
   }
-  std::vector<int> cycle(std::find(walk.begin(), walk.end(), module), walk.end());
-  std::reverse(cycle.begin(), cycle.end());
-  std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
+  std::vector<int> cycle(std::ranges::find(walk, module), walk.end());
+  std::ranges::reverse(cycle);
+  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
   std::string path;
   for (const int on_cycle : cycle) path += modules[At(on_cycle)].name + " -> ";
   return path + modules[At(cycle.front())].name;

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "layout/at.hpp"
 #include "layout/grid.hpp"
-#include "layout/stage_id.hpp"
+#include "layout/ids.hpp"
 
 namespace troupe {
 
@@ -54,18 +55,17 @@ class StageGraph {
   StageId IdOf(int stage) const;
   /// "vision.s0". Throws as IdOf does.
   std::string StageName(int stage) const { return ToString(IdOf(stage)); }
-  bool IsSource(int stage) const { return stages_[static_cast<std::size_t>(stage)].in.empty(); }
-  bool IsSink(int stage) const { return stages_[static_cast<std::size_t>(stage)].out.empty(); }
+  bool IsSource(int stage) const { return stages_[At(stage)].in.empty(); }
 
   /// Stages on the longest path from `stage` to a sink, excluding itself: 0 at a sink. The warm-up
   /// depends on the distance to the sink, not from a source: a short branch must not warm up like a
   /// long one.
-  int SinkDistance(int stage) const { return sink_distances_[static_cast<std::size_t>(stage)]; }
+  int SinkDistance(int stage) const { return sink_distances_[At(stage)]; }
 
   /// Forwards that may await their backward at `stage`: SinkDistance + 1, or fewer if the credits
   /// of a boundary on the way are fewer. 1 at a sink; otherwise one more than the largest limit of
   /// a successor, but at most the credits of any boundary edge that leaves this stage.
-  int InFlightLimit(int stage) const { return limits_[static_cast<std::size_t>(stage)]; }
+  int InFlightLimit(int stage) const { return limits_[At(stage)]; }
 
   /// Stages in an order in which every link points forward. Modules without a fixed order keep the
   /// given one.

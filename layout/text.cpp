@@ -21,18 +21,28 @@ std::string Counted(std::int64_t count, const std::string& noun) {
 }
 
 std::string AnyOf(const std::set<std::int64_t>& numbers) {
+  return ListedWithOr(numbers, [](std::int64_t number) { return std::to_string(number); });
+}
+
+std::string Listed(const std::vector<std::string>& parts, const char* between) {
+  return Listed(parts, between, [](const std::string& part) { return part; });
+}
+
+std::string RanksText(std::span<const int> ranks) {
   std::string text;
-  for (const std::int64_t number : numbers) {
-    if (!text.empty()) text += number == *numbers.rbegin() ? " or " : ", ";
-    text += std::to_string(number);
+  for (std::size_t begin = 0; begin < ranks.size();) {
+    std::size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (!text.empty()) text += ',';
+    text += std::to_string(ranks[begin]);
+    if (end - begin > 1) text += '-' + std::to_string(ranks[end - 1]);
+    begin = end;
   }
   return text;
 }
 
-std::string Listed(const std::vector<std::string>& parts, const char* between) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
-  return text;
+std::string RanksOnCores(int ranks, int cores) {
+  return Counted(ranks, "rank") + " on " + Counted(cores, "core");
 }
 
 std::string Fixed(double value, int decimals) { return Formatted("%.*f", decimals, value); }

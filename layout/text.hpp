@@ -3,8 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -15,11 +18,34 @@ namespace troupe {
 /// "1 check", "2 checks".
 std::string Counted(std::int64_t count, const std::string& noun);
 
+/// "a, b, c" of parts that `text_of` writes.
+template <class Parts, class TextOf>
+std::string Listed(const Parts& parts, const char* between, TextOf text_of) {
+  std::string text;
+  const char* before = "";
+  for (const auto& part : parts) text += std::exchange(before, between) + text_of(part);
+  return text;
+}
+std::string Listed(const std::vector<std::string>& parts, const char* between = ", ");
+
+/// "a, b or c" of parts that `text_of` writes.
+template <class Parts, class TextOf = std::identity>
+std::string ListedWithOr(const Parts& parts, TextOf text_of = {}) {
+  std::string text;
+  auto left = parts.size();
+  for (const auto& part : parts) {
+    text += text_of(part);
+    if (--left > 0) text += left == 1 ? " or " : ", ";
+  }
+  return text;
+}
 /// "1, 2, 4 or 8".
 std::string AnyOf(const std::set<std::int64_t>& numbers);
 
-/// "a, b, c".
-std::string Listed(const std::vector<std::string>& parts, const char* between = ", ");
+/// "4-7", "0-2,5": the shortest text that ParseRanks (configs/key_value.hpp) parses to `ranks`.
+std::string RanksText(std::span<const int> ranks);
+/// "8 ranks on 2 cores".
+std::string RanksOnCores(int ranks, int cores);
 
 std::string Fixed(double value, int decimals);
 std::string Millis(std::int64_t ns, int decimals = 3);  ///< 1234567 -> "1.235"

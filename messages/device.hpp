@@ -11,11 +11,6 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/fields.hpp"
-#include "messages/request_words.hpp"
-#include "messages/wire.hpp"
-#include "modules/stage_program.hpp"
-#include "trace/unit_place.hpp"
-#include "transport/row_exchange.hpp"
 
 namespace troupe {
 

@@ -19,39 +19,24 @@
 namespace troupe {
 namespace {
 
-// Total bytes of the tensors that a message's fields refer to.
-std::int64_t Bytes(const Buffer& buffer) {
-  return buffer.defined() ? static_cast<std::int64_t>(buffer.num_bytes()) : 0;
-}
-template <class T>
-std::int64_t Bytes(const T& value);
-template <class T>
-std::int64_t Bytes(const std::vector<T>& list) {
-  std::int64_t sum = 0;
-  if constexpr (!std::is_arithmetic_v<T>) {
-    for (const T& item : list) sum += Bytes(item);
-  }
-  return sum;
-}
-template <class K, class V>
-std::int64_t Bytes(const std::map<K, V>& map) {
-  std::int64_t sum = 0;
-  for (const auto& [key, value] : map) sum += Bytes(value);
-  return sum;
-}
-template <class A, class B>
-std::int64_t Bytes(const std::pair<A, B>& pair) {
-  return Bytes(pair.first) + Bytes(pair.second);
-}
-template <class T>
-std::int64_t Bytes(const std::shared_ptr<T>& pointer) {
-  return pointer ? Bytes(*pointer) : 0;
-}
+/// Total bytes of the tensors that `value` and its fields refer to.
 template <class T>
 std::int64_t Bytes(const T& value) {
-  if constexpr (Travels<T>) {
+  if constexpr (std::is_same_v<T, Buffer>) {
+    return value.defined() ? static_cast<std::int64_t>(value.num_bytes()) : 0;
+  } else if constexpr (Travels<T>) {
     return std::apply([](const auto&... field) { return (std::int64_t{0} + ... + Bytes(field)); },
                       Fields(const_cast<T&>(value)));
+  } else if constexpr (wire::kIs<T, std::pair>) {
+    return Bytes(value.first) + Bytes(value.second);
+  } else if constexpr (wire::kIs<T, std::shared_ptr>) {
+    return value ? Bytes(*value) : 0;
+  } else if constexpr (wire::kIs<T, std::vector> || wire::kIs<T, std::map>) {
+    std::int64_t sum = 0;
+    if constexpr (!std::is_arithmetic_v<typename T::value_type>) {
+      for (const auto& item : value) sum += Bytes(item);
+    }
+    return sum;
   } else {
     return 0;
   }
@@ -97,19 +82,15 @@ constexpr MessageRole RoleOf() {
 }
 
 template <class T>
-bool AskedOf(const T& x) {
-  if constexpr (requires { x.asked; }) {
-    return x.asked;
-  } else {
-    return false;
-  }
-}
-
-template <class T>
 MessageFacts FactsOf(const caf::type_erased_tuple& content) {
   const T& message = content.get_as<T>(0);
-  return {UnitOf(message), RoundOf(message), Bytes(message),
-          StepOf(message), RoleOf<T>(),      AskedOf(message)};
+  MessageFacts facts{.unit = UnitOf(message),
+                     .round = RoundOf(message),
+                     .bytes = Bytes(message),
+                     .step = StepOf(message),
+                     .role = RoleOf<T>()};
+  if constexpr (requires { message.asked; }) facts.asked = message.asked;
+  return facts;
 }
 
 /// The name of the C++ type, without the namespace.
@@ -132,11 +113,13 @@ struct Types {
   template <class T>
   void Add() {
     const auto number = static_cast<std::uint16_t>(names.size());
-    MessageFacts (*facts)(const caf::type_erased_tuple&) = nullptr;
-    if constexpr (!std::is_same_v<T, caf::error>) facts = FactsOf<T>;
-    by_type[typeid(T)] = {number, facts};
-    const bool error = std::is_same_v<T, caf::error>;
-    names.push_back(error ? "error" : NameOfType(typeid(typename OfSet<T>::Each)));
+    if constexpr (std::is_same_v<T, caf::error>) {
+      by_type[typeid(T)] = {number, nullptr};
+      names.emplace_back("error");
+    } else {
+      by_type[typeid(T)] = {number, FactsOf<T>};
+      names.push_back(NameOfType(typeid(typename OfSet<T>::Each)));
+    }
   }
   Types() {
     Add<caf::error>();

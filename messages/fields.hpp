@@ -1,9 +1,12 @@
-// The fields of the structs in messages that travel between processes (messages/wire.hpp).
+// What all messages between processes use: the fields of the structs in them (messages/wire.hpp),
+// and the names of requests in texts.
 #pragma once
 
+#include <cstdint>
 #include <tuple>
 
 #include "layout/route.hpp"
+#include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
 #include "trace/unit_place.hpp"
 #include "transport/failure.hpp"
@@ -11,14 +14,24 @@
 
 namespace troupe {
 
+enum class RequestUnit : std::uint8_t { kNone = 0, kMicrobatch, kWindow, kRound };
+
+/// The name of a request in texts: a static member `kWords` of the message.
+struct RequestWords {
+  const char* request = nullptr;  ///< "activation"; null: the name of its C++ type
+  const char* answer = nullptr;   ///< "gradient"; null: "answer to ..."
+  RequestUnit unit = RequestUnit::kNone;
+};
+
 inline auto Fields(Failure& x) { return std::tie(x.kind, x.text, x.actors); }
 inline auto Fields(UnitPlace& x) { return std::tie(x.step, x.number, x.window); }
 inline auto Fields(Interval& x) { return std::tie(x.begin, x.end); }
 inline auto Fields(RowTable& x) { return std::tie(x.samples, x.rows); }
 inline auto Fields(FieldItems& x) { return std::tie(x.values, x.lengths); }
+inline auto Fields(ReplacedItem& x) { return std::tie(x.train, x.row, x.file, x.line); }
 inline auto Fields(Inputs& x) {
   return std::tie(x.table, x.num_tokens, x.tokens, x.labels, x.content, x.fields, x.positions,
-                  x.expected);
+                  x.expected, x.replaced);
 }
 inline auto Fields(LossSums& x) {
   return std::tie(x.loss, x.tokens, x.correct, x.content_tokens, x.content_correct,

@@ -44,6 +44,6 @@ using OwnMessages = MessageList<ShardArrived, SliceArrived, StateMoved>;
 using NodeMessages =
     MessageList<OpenTrace, TraceOpened, SpawnDevices, DevicesSpawned, SpawnLockStep, SpawnUpdate,
                 SpawnStage, SpawnDestinationLeader, SpawnSourceLeader, SpawnPhase, SpawnFeed,
-                Spawned, Introduce, TellWaits, ReportWaits, Waits, EndActors, ActorsEnded>;
+                Spawned, Introduce, WriteWaits, ReportWaits, Waits, EndActors, ActorsEnded>;
 
 }  // namespace troupe

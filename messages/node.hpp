@@ -8,19 +8,16 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include <caf/actor.hpp>
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
-#include "messages/boundary.hpp"
 #include "messages/device.hpp"
-#include "messages/job.hpp"
+#include "messages/pipeline.hpp"
 #include "messages/round.hpp"
-#include "messages/trace.hpp"
-#include "messages/waits.hpp"
+#include "transport/wait.hpp"
 
 namespace troupe {
 
@@ -138,8 +135,35 @@ struct Stalled {
 inline auto Fields(Stalled& x) { return std::tie(x.since_ns); }
 
 /// Write the wait lists of all actors next to the traces.
-struct TellWaits {};
-inline auto Fields(TellWaits&) { return std::tie(); }
+struct WriteWaits {};
+inline auto Fields(WriteWaits&) { return std::tie(); }
+
+/// Return the wait lists of this process: the answers that its actors wait for and owe.
+struct ReportWaits {};
+inline auto Fields(ReportWaits&) { return std::tie(); }
+
+struct Waits {
+  std::vector<ActorWaits> actors;
+};
+inline auto Fields(Waits& x) { return std::tie(x.actors); }
+inline auto Fields(ActorKey& x) { return std::tie(x.process, x.actor); }
+inline auto Fields(Wait& x) {
+  return std::tie(x.what, x.unit, x.number, x.whom, x.request, x.message, x.on_its_way, x.key);
+}
+inline auto Fields(Owed& x) { return std::tie(x.to, x.request, x.key); }
+inline auto Fields(ActorWaits& x) {
+  return std::tie(x.who, x.node, x.busy, x.waits, x.owes, x.key);
+}
+
+/// From process 0, before any other actor is created: record messages and work from now on.
+struct OpenTrace {
+  std::string folder;  ///< of the file; empty: in memory only
+};
+inline auto Fields(OpenTrace& x) { return std::tie(x.folder); }
+struct TraceOpened {
+  std::string error;  ///< why there is no file, or empty
+};
+inline auto Fields(TraceOpened& x) { return std::tie(x.error); }
 
 /// From a Node to itself: process 0 has not ended the failed job in time.
 struct GiveUp {};
@@ -150,7 +174,7 @@ inline auto Fields(GiveUp&) { return std::tie(); }
 using Node = caf::typed_actor<
     caf::replies_to<Introduce>::with<Introduce>, caf::replies_to<AwaitNodes>::with<NodesKnown>,
     caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>, caf::reacts_to<StopSoon>,
-    caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>, caf::reacts_to<TellWaits>,
+    caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>, caf::reacts_to<WriteWaits>,
     caf::reacts_to<PeerLost>, caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
     caf::replies_to<SpawnLockStep>::with<Spawned>, caf::replies_to<SpawnUpdate>::with<Spawned>,
     caf::replies_to<SpawnStage>::with<Spawned>,

@@ -1,5 +1,6 @@
-// Messages that begin and end a round of microbatches: Director to stages, feeds, updates and
-// phases. Every report is the answer to a request, so no actor needs the handle of the Director.
+// Messages that begin and end the job and its rounds of microbatches: Director to stages, feeds,
+// updates and phases. Every report is the answer to a request, so no actor needs the handle of the
+// Director.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,41 @@
 
 #include "messages/fields.hpp"
 #include "messages/pipeline.hpp"
-#include "messages/wire.hpp"
-#include "modules/stage_program.hpp"
+#include "trace/actor_id.hpp"
 
 namespace troupe {
+
+/// Run all rounds. Answered when the last one is complete and reported.
+struct RunJob {};
+inline auto Fields(RunJob&) { return std::tie(); }
+struct JobDone {
+  Failure failure;  ///< the first one; empty: every round is complete
+};
+inline auto Fields(JobDone& x) { return std::tie(x.failure); }
+
+/// The abort signal has been raised.
+struct JobFailed {
+  Failure failure;
+};
+inline auto Fields(JobFailed& x) { return std::tie(x.failure); }
+
+/// End the job early: complete the rounds that have begun, begin no more.
+struct StopSoon {};
+inline auto Fields(StopSoon&) { return std::tie(); }
+
+using Director = caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>,
+                                  caf::reacts_to<StopSoon>>;
+
+/// "step 4", "evaluation after step 3".
+inline std::string RoundName(const Round& round) {
+  return round.train ? "step " + std::to_string(round.step + 1)
+                     : "evaluation after step " + std::to_string(round.step);
+}
+/// The error of `actor` about a round that is not the next one.
+inline std::string WrongRound(const std::string& actor, std::int64_t expected, const Round& got) {
+  return actor + ": expected round " + std::to_string(expected) + " from " +
+         ToString(DirectorActor()) + ", got " + std::to_string(got.number);
+}
 
 struct RoundBegin {
   static constexpr RequestWords kWords{"beginning of the round", "report", RequestUnit::kRound};
@@ -28,8 +60,9 @@ struct StageReport {
   std::int64_t round = 0;
   std::int64_t busy_ns = 0;  ///< summed over the stage's shards
   LossSums loss;
+  std::vector<ReplacedItem> replaced = {};  ///< by Inputs::replaced
 };
-inline auto Fields(StageReport& x) { return std::tie(x.round, x.busy_ns, x.loss); }
+inline auto Fields(StageReport& x) { return std::tie(x.round, x.busy_ns, x.loss, x.replaced); }
 
 /// Inputs of one unit, from the Feed. Answered when the unit's forward has run; then the Feed may
 /// send another.

@@ -12,20 +12,6 @@
 #include "messages/wire.hpp"
 
 namespace troupe {
-namespace {
-
-/// Type names travel with every message, so they are short: the index in the list, which is the
-/// same in all processes, as they have the same build.
-void RegisterAll(SystemConfig& config) {
-  const auto register_one = [&config, number = 0]<class Message>() mutable {
-    config.add_message_type<Message>("m" + std::to_string(number++));
-  };
-  decltype(WorkMessages() + NodeMessages())::ForEach(register_one);
-  config.add_message_type<Failure>("failure");  // in a caf::error
-}
-
-}  // namespace
-
 SystemConfig::SystemConfig(std::shared_ptr<TensorStore> tensor_store, bool spans_processes)
     : tensors(std::move(tensor_store)) {
   // Workers sleep immediately instead of polling: a device's answer wakes them in 5 us, not 50.
@@ -33,7 +19,13 @@ SystemConfig::SystemConfig(std::shared_ptr<TensorStore> tensor_store, bool spans
   set("scheduler.max-threads", std::size_t{2});  // handlers are short; ranks have their own
   if (!spans_processes) return;
   load<caf::io::middleman>();
-  RegisterAll(*this);
+  // Type names travel with every message, so they are short: the index in the list, which is the
+  // same in all processes, as they have the same build.
+  const auto register_one = [this, number = 0]<class Message>() mutable {
+    add_message_type<Message>("m" + std::to_string(number++));
+  };
+  decltype(WorkMessages() + NodeMessages())::ForEach(register_one);
+  add_message_type<Failure>("failure");  // in a caf::error
 }
 
 namespace wire {

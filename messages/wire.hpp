@@ -8,12 +8,10 @@
 #pragma once
 
 #include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -48,26 +46,11 @@ constexpr std::uint64_t kLongest = std::uint64_t{1} << 28;
 template <class F>
 inline constexpr bool kWrites = F::reads_state;  // CAF's term: a serializer reads our state
 
-template <class T>
-inline constexpr bool kIsVector = false;
-template <class E>
-inline constexpr bool kIsVector<std::vector<E>> = true;
-template <class T>
-inline constexpr bool kIsMap = false;
-template <class K, class V>
-inline constexpr bool kIsMap<std::map<K, V>> = true;
-template <class T>
-inline constexpr bool kIsPair = false;
-template <class A, class B>
-inline constexpr bool kIsPair<std::pair<A, B>> = true;
-template <class T>
-inline constexpr bool kIsOptional = false;
-template <class E>
-inline constexpr bool kIsOptional<std::optional<E>> = true;
-template <class T>
-inline constexpr bool kIsShared = false;
-template <class E>
-inline constexpr bool kIsShared<std::shared_ptr<const E>> = true;
+/// Whether T is a `Template` of some types.
+template <class T, template <class...> class Template>
+inline constexpr bool kIs = false;
+template <template <class...> class Template, class... Ts>
+inline constexpr bool kIs<Template<Ts...>, Template> = true;
 
 template <class F, class T>
 caf::error Cross(F& f, T& value);
@@ -78,14 +61,6 @@ caf::error CrossAll(F& f, Ts&... values) {
   caf::error error;
   static_cast<void>(((error = Cross(f, values), !error) && ...));
   return error;
-}
-
-template <class F, class T>
-caf::error CrossAs(F& f, T& value, auto in_between) {
-  if constexpr (kWrites<F>) in_between = static_cast<decltype(in_between)>(value);
-  if (auto error = Cross(f, in_between)) return error;
-  if constexpr (!kWrites<F>) value = static_cast<T>(in_between);
-  return {};
 }
 
 template <class F>
@@ -183,19 +158,22 @@ caf::error Cross(F& f, T& value) {
   if constexpr (std::is_same_v<T, double>) {
     auto bits = std::bit_cast<std::uint64_t>(value);
     if (auto error = f(bits)) return error;
-    value = std::bit_cast<double>(bits);
+    if constexpr (!kWrites<F>) value = std::bit_cast<double>(bits);
     return {};
   } else if constexpr (std::is_enum_v<T>) {
-    return CrossAs(f, value, std::underlying_type_t<T>{});
-  } else if constexpr (kIsVector<T>) {
+    auto number = static_cast<std::underlying_type_t<T>>(value);
+    if (auto error = Cross(f, number)) return error;
+    if constexpr (!kWrites<F>) value = static_cast<T>(number);
+    return {};
+  } else if constexpr (kIs<T, std::vector>) {
     return CrossVector(f, value);
-  } else if constexpr (kIsMap<T>) {
+  } else if constexpr (kIs<T, std::map>) {
     return CrossMap(f, value);
-  } else if constexpr (kIsPair<T>) {
+  } else if constexpr (kIs<T, std::pair>) {
     return CrossAll(f, value.first, value.second);
-  } else if constexpr (kIsOptional<T>) {
+  } else if constexpr (kIs<T, std::optional>) {
     return CrossOptional(f, value);
-  } else if constexpr (kIsShared<T>) {
+  } else if constexpr (kIs<T, std::shared_ptr>) {
     return CrossShared(f, value);
   } else if constexpr (std::is_same_v<T, Buffer>) {
     return CrossBuffer(f, value);

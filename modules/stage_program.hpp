@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "layout/ids.hpp"
 #include "modules/work_queue.hpp"
-#include "plan/shard_address.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
@@ -30,6 +30,15 @@ struct FieldItems {
   std::vector<std::int64_t> lengths;  ///< of each item along dimension 0; 1 for an image
 };
 
+/// An item whose file could not be read. Its values are 0.
+struct ReplacedItem {
+  bool train = true;     ///< of data.train, else of data.held_out
+  std::int64_t row = 0;  ///< place in the list
+  std::string file;
+  std::string line;  ///< where and why, for people
+  friend auto operator<=>(const ReplacedItem&, const ReplacedItem&) = default;
+};
+
 /// The data of one unit of work for one data-parallel shard, as a Feed sends it. Only the fields
 /// that the module reads are filled. B samples, T tokens (the longest of them; the rest is
 /// padding).
@@ -42,6 +51,7 @@ struct Inputs {
   std::map<std::string, FieldItems> fields;  ///< by module that reads a field
   std::map<std::string, Buffer> positions;   ///< by source module: [rows] int64, b * T + t
   std::map<std::string, RowTable> expected;  ///< by source module: the rows that must arrive
+  std::vector<ReplacedItem> replaced;        ///< items of `fields`
 };
 
 /// Sums over the valid tokens of a microbatch; plain sums over replicas and microbatches.

@@ -1,40 +1,34 @@
 #include "plan/job_plan.hpp"
 
 #include <algorithm>
-#include <utility>
 
-#include "plan/freezing.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {
 
-/// Merges sets of ranks that have a common rank.
-class Sets {
- public:
-  void Join(const std::vector<int>& ranks) {
-    for (const int rank : ranks) {
-      parent_.try_emplace(rank, rank);
-      parent_[Root(rank)] = Root(ranks.front());
-    }
-  }
-  /// Maps each rank to the number of its set. Sets are numbered by their lowest rank.
-  std::map<int, int> Numbers() {
-    std::map<int, int> number_of_root;
-    std::map<int, int> result;
-    for (const auto& [rank, unused] : parent_) {
-      const auto next = static_cast<int>(number_of_root.size());
-      result[rank] = number_of_root.try_emplace(Root(rank), next).first->second;
-    }
-    return result;
-  }
-
- private:
-  int Root(int rank) {
-    while (parent_.at(rank) != rank) rank = parent_.at(rank);
+/// Merges groups of ranks that have a common rank. Maps each rank to the number of its set; sets are
+/// numbered by their lowest rank.
+std::map<int, int> NumberSets(const std::vector<std::vector<int>>& groups) {
+  std::map<int, int> parent;
+  const auto root_of = [&](int rank) {
+    while (parent.at(rank) != rank) rank = parent.at(rank);
     return rank;
+  };
+  for (const std::vector<int>& group : groups) {
+    for (const int rank : group) {
+      parent.try_emplace(rank, rank);
+      parent[root_of(rank)] = root_of(group.front());
+    }
   }
-  std::map<int, int> parent_;
-};
+  std::map<int, int> number_of_root;
+  std::map<int, int> numbers;
+  for (const auto& [rank, unused] : parent) {
+    const auto next = static_cast<int>(number_of_root.size());
+    numbers[rank] = number_of_root.try_emplace(root_of(rank), next).first->second;
+  }
+  return numbers;
+}
 
 std::vector<int> RanksOfStage(const Grid& grid, int stage) {
   const int pp = stage % grid.layout().pp;
@@ -68,29 +62,28 @@ void JobPlan::AddModules() {
 
 void JobPlan::AddEdges() {
   const auto index_of = [this](const std::string& name) {
-    const auto found = std::find_if(modules_.begin(), modules_.end(),
-                                    [&](const ModulePlan& m) { return m.config->name == name; });
-    return static_cast<int>(found - modules_.begin());
+    const auto name_of = [](const ModulePlan& module) { return module.config->name; };
+    return static_cast<int>(std::ranges::find(modules_, name, name_of) - modules_.begin());
   };
   std::vector<ModuleNode> nodes;
   for (const ModulePlan& module : modules_) {
     nodes.push_back({module.config->name, module.config->num_stages()});
   }
   std::vector<ModuleEdge> links;
-  for (std::size_t e = 0; e < config_.edges.size(); ++e) {
-    const EdgeConfig& edge = config_.edges[e];
+  for (const EdgeConfig& edge : config_.edges) {
     const Placement placement = PlacementOfEdge(config_, edge);
     if (placement == Placement::kInline) continue;
-    EdgePlan plan{
-        edge.from + ">" + edge.to, static_cast<int>(e), index_of(edge.from),
-        index_of(edge.to),         placement,           EdgeCarriesGradient(config_, edge)};
-    auto& source = modules_[static_cast<std::size_t>(plan.from)];
-    const auto& destination = modules_[static_cast<std::size_t>(plan.to)];
-    if (placement == Placement::kColocated) source.colocated_encoder = true;
-    if (samples_per_microbatch_ < destination.grid.layout().dp) {
+    EdgePlan plan = {.name = edge.from + ">" + edge.to,
+                     .from = index_of(edge.from),
+                     .to = index_of(edge.to),
+                     .placement = placement,
+                     .carries_gradient = EdgeCarriesGradient(config_, edge)};
+    if (placement == Placement::kColocated) modules_[At(plan.from)].colocated_encoder = true;
+    const int dp = ModuleOf(plan.to).grid.layout().dp;
+    if (samples_per_microbatch_ < dp) {
       throw LayoutError("edge " + plan.name + ": a microbatch has " +
-                        std::to_string(samples_per_microbatch_) + " samples, too few for dp = " +
-                        std::to_string(destination.grid.layout().dp) + " of " + edge.to);
+                        std::to_string(samples_per_microbatch_) +
+                        " samples, too few for dp = " + std::to_string(dp) + " of " + edge.to);
     }
     links.push_back({plan.from, plan.to, edge.credits});
     edges_.push_back(std::move(plan));
@@ -101,7 +94,7 @@ void JobPlan::AddEdges() {
 void JobPlan::AddStages() {
   for (std::size_t i = 0; i < graph_.stages().size(); ++i) {
     const StageNode& node = graph_.stages()[i];
-    const ModulePlan& module = modules_[static_cast<std::size_t>(node.module)];
+    const ModulePlan& module = ModuleOf(node.module);
     const std::string& name = module.config->name;
     StagePlan plan;
     plan.stage = static_cast<int>(i);
@@ -113,14 +106,14 @@ void JobPlan::AddStages() {
     plan.reads_data = module.config->model->ReadsData(
         node.pp == 0, node.pp + 1 == module.config->num_stages(), graph_.IsSource(plan.stage));
     for (const int in : node.in) {
-      const StageLink& link = graph_.links()[static_cast<std::size_t>(in)];
+      const StageLink& link = graph_.links()[At(in)];
       if (link.edge < 0) {
-        plan.in_carries_gradient.push_back(HopCarriesGradient(config_, name, node.pp - 1));
+        plan.in_carries_gradient.push_back(RunsBackward(config_, name, node.pp - 1));
         plan.in_source.push_back(name);
       } else {
-        const EdgePlan& edge = edges_[static_cast<std::size_t>(link.edge)];
+        const EdgePlan& edge = edges_[At(link.edge)];
         plan.in_carries_gradient.push_back(edge.carries_gradient);
-        plan.in_source.push_back(modules_[static_cast<std::size_t>(edge.from)].config->name);
+        plan.in_source.push_back(ModuleOf(edge.from).config->name);
       }
     }
     stages_.push_back(std::move(plan));
@@ -130,7 +123,7 @@ void JobPlan::AddStages() {
 void JobPlan::AddUpdates() {
   for (const StagePlan& stage : stages_) {
     if (!stage.trains) continue;
-    const ModuleConfig& module = *modules_[static_cast<std::size_t>(stage.module)].config;
+    const ModuleConfig& module = *ModuleOf(stage.module).config;
     const bool tied = module.head_tied_across_stages() && !module.frozen;
     const int first = graph_.StageIndex(stage.module, 0);
     if (tied && stage.pp == module.num_stages() - 1) {
@@ -144,23 +137,22 @@ void JobPlan::AddUpdates() {
 }
 
 void JobPlan::JoinLockSteps() {
-  Sets sets;
+  std::vector<std::vector<int>> groups;
   for (const StagePlan& stage : stages_) {
-    const auto& grid = modules_[static_cast<std::size_t>(stage.module)].grid;
-    sets.Join(RanksOfStage(grid, stage.pp));
+    groups.push_back(RanksOfStage(ModuleOf(stage.module).grid, stage.pp));
   }
   for (const ModulePlan& module : modules_) {
     if (!module.config->head_tied_across_stages()) continue;
     auto ranks = RanksOfStage(module.grid, 0);
     const auto last = RanksOfStage(module.grid, module.config->num_stages() - 1);
     ranks.insert(ranks.end(), last.begin(), last.end());
-    sets.Join(ranks);
+    groups.push_back(ranks);
   }
   for (const EdgePlan& edge : edges_) {
     if (edge.placement != Placement::kColocated) continue;
-    sets.Join(modules_[static_cast<std::size_t>(edge.to)].grid.ranks());
+    groups.push_back(ModuleOf(edge.to).grid.ranks());
   }
-  lock_step_ = sets.Numbers();
+  lock_step_ = NumberSets(groups);
 }
 
 bool JobPlan::HasRanksAlone(int stage, int dp) const {
@@ -183,12 +175,12 @@ std::map<int, ShardAddress> JobPlan::ShardsOn(int rank) const {
 }
 
 const Grid& JobPlan::GridOfStage(int stage) const {
-  return ModuleOf(stages_[static_cast<std::size_t>(stage)].module).grid;
+  return ModuleOf(stages_[At(stage)].module).grid;
 }
 
 std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
   const Grid& grid = GridOfStage(stage);
-  return grid.StageRanks(stages_[static_cast<std::size_t>(stage)].pp % grid.layout().pp, dp);
+  return grid.StageRanks(stages_[At(stage)].pp % grid.layout().pp, dp);
 }
 
 std::vector<std::pair<int, int>> JobPlan::OffloadsOf(int module) const {
@@ -209,9 +201,9 @@ std::int64_t JobPlan::RestoreAheadOf(const EdgePlan& edge) const {
 }
 
 ActorId JobPlan::ActorAt(int link, EdgeEnd end, int dp) const {
-  const StageLink& l = graph_.links()[static_cast<std::size_t>(link)];
+  const StageLink& l = graph_.links()[At(link)];
   if (l.edge < 0) return StageActor(end == EdgeEnd::kSource ? l.to : l.from, dp);
-  const EdgePlan& edge = edges_[static_cast<std::size_t>(l.edge)];
+  const EdgePlan& edge = edges_[At(l.edge)];
   if (edge.placement == Placement::kColocated) {
     return {.kind = ActorKind::kPhase, .link = link, .of = edge.name};
   }
@@ -219,9 +211,9 @@ ActorId JobPlan::ActorAt(int link, EdgeEnd end, int dp) const {
 }
 
 int JobPlan::PlaceOf(int link) const {
-  const int to = graph_.links()[static_cast<std::size_t>(link)].to;
-  const auto& in = graph_.stages()[static_cast<std::size_t>(to)].in;
-  return static_cast<int>(std::find(in.begin(), in.end(), link) - in.begin());
+  const int to = graph_.links()[At(link)].to;
+  const auto& in = graph_.stages()[At(to)].in;
+  return static_cast<int>(std::ranges::find(in, link) - in.begin());
 }
 
 std::string JobPlan::StageName(int stage, int dp) const {
@@ -229,10 +221,9 @@ std::string JobPlan::StageName(int stage, int dp) const {
 }
 
 int JobPlan::UpdateOf(int stage) const {
-  const auto found =
-      std::find_if(updates_.begin(), updates_.end(), [stage](const UpdatePlan& update) {
-        return std::count(update.stages.begin(), update.stages.end(), stage) > 0;
-      });
+  const auto found = std::ranges::find_if(updates_, [stage](const UpdatePlan& update) {
+    return std::ranges::count(update.stages, stage) > 0;
+  });
   return found == updates_.end() ? -1 : static_cast<int>(found - updates_.begin());
 }
 
@@ -241,7 +232,7 @@ ActorId JobPlan::StageActor(int stage, int dp) const {
 }
 
 ActorId JobPlan::UpdateActor(int update) const {
-  const int first = updates_[static_cast<std::size_t>(update)].stages.front();
+  const int first = updates_[At(update)].stages.front();
   return {.kind = ActorKind::kUpdate, .stage = first, .of = graph_.StageName(first)};
 }
 
@@ -250,10 +241,6 @@ ActorId JobPlan::FeedActor(int module, int dp) const {
           .stage = graph_.StageIndex(module, 0),
           .replica = dp,
           .of = ModuleOf(module).config->name};
-}
-
-ActorId JobPlan::LockStepActorOf(int stage, int dp) const {
-  return LockStepActor(lock_step_.at(RanksOf(stage, dp).front()));
 }
 
 ActorId JobPlan::PassLockStepActor(int stage, int dp) const {

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "configs/config.hpp"
+#include "layout/at.hpp"
+#include "layout/ids.hpp"
 #include "layout/stage_graph.hpp"
-#include "plan/shard_address.hpp"
 #include "plan/unit_samples.hpp"
 #include "schedule/schedule.hpp"
 #include "trace/actor_id.hpp"
@@ -19,9 +20,8 @@ namespace troupe {
 
 /// One boundary edge. Inline edges are inside a stage and not listed here.
 struct EdgePlan {
-  std::string name;     ///< "vision>language"
-  int config_edge = 0;  ///< index in Config::edges
-  int from = 0;         ///< index in JobPlan::modules
+  std::string name;  ///< "vision>language"
+  int from = 0;      ///< index in JobPlan::modules
   int to = 0;
   Placement placement = Placement::kDisjoint;
   bool carries_gradient = true;
@@ -93,9 +93,7 @@ class JobPlan {
   std::map<int, ShardAddress> ShardsOn(int rank) const;
   std::string StageName(int stage, int dp) const;  ///< "vision.s0 dp1"
 
-  const ModulePlan& ModuleOf(int module) const {
-    return modules_[static_cast<std::size_t>(module)];
-  }
+  const ModulePlan& ModuleOf(int module) const { return modules_[At(module)]; }
   const Grid& GridOfStage(int stage) const;
   /// Returns the ranks of one replica of a stage, tp fastest. The boundary leader and the stage's
   /// actor are on the first.
@@ -114,9 +112,7 @@ class JobPlan {
   ActorId StageActor(int stage, int dp) const;
   ActorId UpdateActor(int update) const;
   ActorId FeedActor(int module, int dp) const;
-  /// Return the lock step of the rank set of the stage's replica, and the one for the passes of
-  /// that replica alone.
-  ActorId LockStepActorOf(int stage, int dp) const;
+  /// Returns the lock step for the passes of that replica alone.
   ActorId PassLockStepActor(int stage, int dp) const;
   /// Returns the actor with which stage replica `dp`, at that end of the graph's link, exchanges
   /// activations and gradients: its leader or the phase at a boundary, else the stage at the other

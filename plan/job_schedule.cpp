@@ -3,9 +3,9 @@
 #include <limits>
 #include <stdexcept>
 
+#include "layout/text.hpp"
 #include "plan/job_plan.hpp"
 #include "schedule/action_table.hpp"
-#include "schedule/csv_orders.hpp"
 #include "schedule/simulate.hpp"
 
 namespace troupe {
@@ -16,7 +16,7 @@ namespace {
 DeviceOrder WithoutWhatIsNotRun(const DeviceOrder& order, const std::vector<StagePlan>& stages) {
   DeviceOrder kept;
   for (const StagePass& at : order) {
-    const StagePlan& stage = stages[static_cast<std::size_t>(at.stage)];
+    const StagePlan& stage = stages[At(at.stage)];
     if (!stage.runs_backward) continue;
     if (at.pass.kind == PassKind::kWeight && !stage.trains) continue;
     kept.push_back(at);
@@ -29,7 +29,7 @@ std::string ScheduleText(const StageGraph& graph, const Schedule& schedule,
                          const std::vector<BlockedStage>& blocked) {
   std::string text;
   for (const BlockedStage& stage : blocked) {
-    const StageRule& rule = schedule.rules[static_cast<std::size_t>(stage.stage)];
+    const StageRule& rule = schedule.rules[At(stage.stage)];
     if (rule.kind != RuleKind::kOrdered) continue;
     text += (text.empty() ? "" : "; ") + graph.StageName(stage.stage) + " cannot run " +
             ToString(stage.next) + ", missing " + stage.lacks;
@@ -39,14 +39,12 @@ std::string ScheduleText(const StageGraph& graph, const Schedule& schedule,
 
 /// Throws if the file names stages of modules other than `sink`.
 void RefuseOtherModules(const ScheduleConfig& schedule, const std::string& sink) {
-  std::string others;
-  for (const std::string& name : ParseActionTable(schedule.file_text).NamedModules()) {
-    if (name != sink) others += (others.empty() ? "" : ", ") + name;
-  }
+  std::vector<std::string> others = ParseActionTable(schedule.file_text).NamedModules();
+  std::erase(others, sink);
   if (others.empty()) return;
   throw LayoutError(
       schedule.file + ": expected rows of " + sink +
-      " only, which feeds no other module, got rows of " + others +
+      " only, which feeds no other module, got rows of " + Listed(others) +
       ", too: those follow 1f1b whatever a file says; leave their rows out and number "
       "the stages of " +
       sink + " from 0");
@@ -56,7 +54,7 @@ void RefuseOtherModules(const ScheduleConfig& schedule, const std::string& sink)
 
 std::vector<DeviceOrder> JobPlan::OrdersOfSink(int sink) const {
   const ScheduleConfig& schedule = config_.schedule;
-  const ModuleConfig& module = *modules_[static_cast<std::size_t>(sink)].config;
+  const ModuleConfig& module = *modules_[At(sink)].config;
   std::vector<DeviceOrder> orders;
   if (schedule.kind == ScheduleKind::kInterleaved) {
     if (schedule.microbatches % module.layout.pp != 0) {
@@ -94,12 +92,11 @@ std::vector<std::int64_t> JobPlan::RoomBefore() const {
   const ScheduleConfig& schedule = config_.schedule;
   std::vector<std::int64_t> room(stages_.size(), std::numeric_limits<std::int64_t>::max());
   for (const int stage : graph_.TopologicalOrder()) {
-    std::int64_t& mine = room[static_cast<std::size_t>(stage)];
-    for (const int in : graph_.stages()[static_cast<std::size_t>(stage)].in) {
-      const auto before =
-          static_cast<std::size_t>(graph_.links()[static_cast<std::size_t>(in)].from);
+    std::int64_t& mine = room[At(stage)];
+    for (const int in : graph_.stages()[At(stage)].in) {
+      const std::size_t before = At(graph_.links()[At(in)].from);
       mine = std::min(mine, room[before]);
-      const ModulePlan& module = modules_[static_cast<std::size_t>(stages_[before].module)];
+      const ModulePlan& module = modules_[At(stages_[before].module)];
       if (!module.colocated_encoder) {  // the limit already includes the credits of its edges
         if (stages_[before].runs_backward) mine = std::min(mine, stages_[before].limit);
       } else if (module.units.In(schedule.microbatches).count > 1) {
@@ -126,9 +123,8 @@ void JobPlan::AddSchedule() {
       if (!stage.runs_backward || modules_[m].colocated_encoder) continue;
       if (kind == ScheduleKind::kGpipe) stage.rule.kind = RuleKind::kGpipe;
       if (kind != ScheduleKind::kZbH1 || !stage.trains) continue;
-      stage.rule = zb_h1[static_cast<std::size_t>(stage.pp)];
-      stage.rule.forwards_may_lack_room =
-          room[static_cast<std::size_t>(stage.stage)] < stage.rule.limit;
+      stage.rule = zb_h1[At(stage.pp)];
+      stage.rule.forwards_may_lack_room = room[At(stage.stage)] < stage.rule.limit;
     }
   }
   int device = 0;
@@ -138,7 +134,7 @@ void JobPlan::AddSchedule() {
     device += module.grid.layout().pp;
   }
   for (const StagePlan& stage : stages_) {
-    const auto m = static_cast<std::size_t>(stage.module);
+    const auto m = At(stage.module);
     schedule_.devices.push_back(first_devices[m] + stage.pp % modules_[m].grid.layout().pp);
     schedule_.runs_backward.push_back(stage.runs_backward);
   }
@@ -159,8 +155,7 @@ void JobPlan::OrderSink(const std::vector<int>& first_devices) {
     if (schedule_.orders.size() <= device) schedule_.orders.resize(device + 1);
     schedule_.orders[device] = orders[pp];
     for (StagePlan& stage : stages_) {
-      if (schedule_.devices[static_cast<std::size_t>(stage.stage)] != static_cast<int>(device) ||
-          !stage.runs_backward) {
+      if (schedule_.devices[At(stage.stage)] != static_cast<int>(device) || !stage.runs_backward) {
         continue;
       }
       const std::int64_t limit = stage.rule.limit;
@@ -182,8 +177,8 @@ void JobPlan::CountKept() {
   Schedule copy = schedule_;
   for (const StagePlan& stage : stages_) {
     // An encoder with one window emits all its rows before it takes a gradient.
-    if (!modules_[static_cast<std::size_t>(stage.module)].colocated_encoder) continue;
-    copy.rules[static_cast<std::size_t>(stage.stage)].kind = RuleKind::kGpipe;
+    if (!modules_[At(stage.module)].colocated_encoder) continue;
+    copy.rules[At(stage.stage)].kind = RuleKind::kGpipe;
   }
   const auto simulation = Simulate(graph_, copy, EqualDurations(2, 2, 2), microbatches);
   if (!simulation.blocked.empty()) {
@@ -200,8 +195,7 @@ void JobPlan::CountKept() {
 
 const DeviceOrder* JobPlan::OrderOn(int rank) const {
   for (const auto& [stage, shard] : ShardsOn(rank)) {
-    const auto device =
-        static_cast<std::size_t>(schedule_.devices[static_cast<std::size_t>(stage)]);
+    const std::size_t device = At(schedule_.devices[At(stage)]);
     if (device < schedule_.orders.size() && !schedule_.orders[device].empty()) {
       return &schedule_.orders[device];
     }

@@ -1,7 +1,6 @@
 #include "plan/model_flops.hpp"
 
 #include "plan/layer_split.hpp"
-#include "plan/parameters.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {

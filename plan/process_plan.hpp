@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "layout/process_id.hpp"
+#include "layout/ids.hpp"
 
 namespace troupe {
 

@@ -1,7 +1,10 @@
 #include "plan/stage_parts.hpp"
 
-#include "plan/freezing.hpp"
-#include "plan/parameters.hpp"
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "plan/layer_split.hpp"
 
 namespace troupe {
 namespace {
@@ -37,13 +40,51 @@ bool AddSources(const Config& config, const std::string& module, std::vector<Sta
   return any;
 }
 
+void AddProjector(std::vector<ParameterSpec>& specs, const Config& config, const EdgeConfig& edge) {
+  const ProjectorConfig& projector = *edge.through;
+  const std::int64_t in = FindModule(config, edge.from).model->row_width();
+  const std::int64_t out = FindModule(config, edge.to).model->row_width();
+  ParameterList list(specs, ProjectorName(edge),
+                     projector.on == ProjectorEnd::kFrom ? edge.from : edge.to, projector.frozen);
+  list.AddWeight("linear_1", projector.hidden, in, Cut::kRows);
+  list.Add("linear_1.bias", {projector.hidden}, Cut::kRows);
+  list.AddWeight("linear_2", out, projector.hidden, Cut::kColumns);
+  list.Add("linear_2.bias", {out});
+}
+
+/// Returns the edges with `module` at `end`.
+std::vector<const EdgeConfig*> EdgesOf(const Config& config, const std::string& module,
+                                       std::string EdgeConfig::*end, bool is_inline) {
+  std::vector<const EdgeConfig*> result;
+  for (const EdgeConfig& edge : config.edges) {
+    const bool runs_inside = FindModule(config, edge.from).inline_in.has_value();
+    if (edge.*end == module && runs_inside == is_inline) result.push_back(&edge);
+  }
+  return result;
+}
+
+/// Returns the rows [begin, end) of dimension 0 of key/value heads that a rank holds, and whether
+/// it owns them.
+std::pair<Interval, bool> KeyValueRows(const ParameterSpec& spec, int tp, int tp_size) {
+  const std::int64_t rows = spec.shape.at(0);
+  if (spec.kv_heads % tp_size == 0) return {PartOf(rows, tp_size, tp), true};
+  if (tp_size % spec.kv_heads != 0) {
+    throw LayoutError(spec.name + ": " + std::to_string(spec.kv_heads) +
+                      " key/value heads cannot be shared by tp " + std::to_string(tp_size));
+  }
+  const std::int64_t sharing = tp_size / spec.kv_heads;
+  const std::int64_t head_rows = rows / spec.kv_heads;
+  const std::int64_t head = tp / sharing;
+  return {{head * head_rows, (head + 1) * head_rows}, tp % sharing == 0};
+}
+
 }  // namespace
 
 std::vector<StagePart> StageParts(const Config& config, const std::string& module, int pp) {
   const ModuleConfig& own = FindModule(config, module);
   std::vector<StagePart> parts;
   const bool input_gradient =
-      pp == 0 ? AddSources(config, module, parts) : HopCarriesGradient(config, module, pp - 1);
+      pp == 0 ? AddSources(config, module, parts) : RunsBackward(config, module, pp - 1);
   const StagePart layers = LayersOf(own, pp, input_gradient);
   parts.push_back(layers);
   if (pp + 1 < own.num_stages()) return parts;
@@ -52,6 +93,87 @@ std::vector<StagePart> StageParts(const Config& config, const std::string& modul
     parts.push_back(ProjectorOf(*edge, layers.runs_backward()));
   }
   return parts;
+}
+
+bool StageTrains(const Config& config, const std::string& module, int pp) {
+  return std::ranges::any_of(StageParts(config, module, pp), &StagePart::trains);
+}
+
+bool RunsBackward(const Config& config, const std::string& module, int pp) {
+  return std::ranges::any_of(StageParts(config, module, pp), &StagePart::runs_backward);
+}
+
+bool EdgeCarriesGradient(const Config& config, const EdgeConfig& edge) {
+  const ModuleConfig& from = FindModule(config, edge.from);
+  if (from.inline_in) return !from.frozen || (edge.through && !edge.through->frozen);
+  // The rows come from the edge's projector if that runs there, else from the layers. Projectors of
+  // other edges on the same stage do not matter.
+  const bool projects = edge.through && edge.through->on == ProjectorEnd::kFrom;
+  const std::vector<StagePart> parts = StageParts(config, from.name, from.num_stages() - 1);
+  return std::ranges::any_of(parts, [&](const StagePart& part) {
+    const bool gives_rows = projects ? part.edge && *part.edge == edge : part.module == &from;
+    return gives_rows && part.runs_backward();
+  });
+}
+
+ParameterSlice SliceOf(const ParameterSpec& spec, int tp, int tp_size) {
+  ParameterSlice slice{std::vector<std::int64_t>(spec.shape.size(), 0), spec.shape, true};
+  const auto narrow = [&slice](std::size_t dimension, const Interval& part) {
+    slice.offsets.at(dimension) = part.begin;
+    slice.shape.at(dimension) = part.size();
+  };
+  switch (spec.cut) {
+    case Cut::kNone:
+      slice.owner = tp == 0;
+      break;
+    case Cut::kRows:
+      narrow(0, PartOf(spec.shape.at(0), tp_size, tp));
+      break;
+    case Cut::kColumns:
+      narrow(1, PartOf(spec.shape.at(1), tp_size, tp));
+      break;
+    case Cut::kKeyValueRows: {
+      const auto [rows, owner] = KeyValueRows(spec, tp, tp_size);
+      narrow(0, rows);
+      slice.owner = owner;
+    }
+  }
+  return slice;
+}
+
+std::vector<ParameterSpec> StageParameters(const Config& config, const std::string& module,
+                                           int pp) {
+  std::vector<ParameterSpec> specs;
+  for (const StagePart& part : StageParts(config, module, pp)) {
+    if (part.module) {
+      const ModuleConfig& own = *part.module;
+      ParameterList list(specs, own.name, own.name, own.frozen);
+      own.model->AddParameters(PlaceOf(own, part.pp), list);
+    } else {
+      AddProjector(specs, config, *part.edge);
+    }
+  }
+  return specs;
+}
+
+std::vector<const EdgeConfig*> IncomingEdges(const Config& config, const std::string& module) {
+  return EdgesOf(config, module, &EdgeConfig::to, false);
+}
+
+std::vector<const EdgeConfig*> InlineEdges(const Config& config, const std::string& module) {
+  return EdgesOf(config, module, &EdgeConfig::to, true);
+}
+
+std::vector<const EdgeConfig*> OutgoingEdges(const Config& config, const std::string& module) {
+  return EdgesOf(config, module, &EdgeConfig::from, false);
+}
+
+std::string ProjectorName(const EdgeConfig& edge) { return edge.from + "_to_" + edge.to; }
+
+const ModuleConfig& FindModule(const Config& config, const std::string& module) {
+  const ModuleConfig* found = config.Find(module);
+  if (!found) throw std::invalid_argument("module \"" + module + "\": not in the configuration");
+  return *found;
 }
 
 }  // namespace troupe

@@ -1,11 +1,14 @@
-// Lists the parts of a stage in the order in which they run. Parameters, gradients, memory
-// estimates and operation counts follow this one list.
+// The parts of each stage in the order in which they run, their parameters, and where gradients
+// flow. Parameters, gradients, memory estimates and operation counts follow this one list.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "configs/config.hpp"
+#include "kinds/parameter.hpp"
+#include "layout/route.hpp"
 
 namespace troupe {
 
@@ -24,5 +27,46 @@ struct StagePart {
 /// Returns the parts of stage `pp` of `module`: inline encoders with their projectors, incoming
 /// projectors, own layers, outgoing projectors.
 std::vector<StagePart> StageParts(const Config& config, const std::string& module, int pp);
+
+/// Returns whether a part of the stage trains.
+bool StageTrains(const Config& config, const std::string& module, int pp);
+
+/// Returns whether the stage runs backward passes: it trains, or a stage upstream of it does. Then
+/// the hop to the next stage of the module carries a gradient back.
+bool RunsBackward(const Config& config, const std::string& module, int pp);
+
+/// Returns whether the rows of `edge` carry a gradient back to their module. For an inline edge:
+/// whether the encoder or its projector trains.
+bool EdgeCarriesGradient(const Config& config, const EdgeConfig& edge);
+
+/// A rank's slice of a parameter.
+struct ParameterSlice {
+  std::vector<std::int64_t> offsets;  ///< one per dimension
+  Shape shape;
+  bool owner = true;  ///< false if a rank of lower tp holds the same slice
+};
+
+/// Returns the slice of `spec` that rank `tp` of `tp_size` holds. Throws LayoutError unless the
+/// number of key/value heads divides tp or is a multiple of it.
+ParameterSlice SliceOf(const ParameterSpec& spec, int tp, int tp_size);
+
+/// Returns all parameters of stage `pp` of `module`, in the order in which they run: inline
+/// encoders with their projectors, incoming projectors, own layers, outgoing projectors. The
+/// weights q, k, v (and gate, up) of a layer are neighbours, so a program can multiply by them at
+/// once.
+std::vector<ParameterSpec> StageParameters(const Config& config, const std::string& module, int pp);
+
+/// Return the edges whose rows enter `module` over a boundary, and those whose source runs inside
+/// it.
+std::vector<const EdgeConfig*> IncomingEdges(const Config& config, const std::string& module);
+std::vector<const EdgeConfig*> InlineEdges(const Config& config, const std::string& module);
+/// Returns the boundary edges that leave `module`. All three keep the order of config.edges.
+std::vector<const EdgeConfig*> OutgoingEdges(const Config& config, const std::string& module);
+
+/// Returns the prefix of the names of an edge's projector: "vision_to_language".
+std::string ProjectorName(const EdgeConfig& edge);
+
+/// Returns the module with that name. Throws std::invalid_argument with the name if there is none.
+const ModuleConfig& FindModule(const Config& config, const std::string& module);
 
 }  // namespace troupe

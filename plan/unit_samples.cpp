@@ -31,6 +31,10 @@ std::int64_t NumUnits(const Config& config, const ModuleConfig& module, std::int
   return UnitLength(config, module).In(microbatches).count;
 }
 
+static ColocatedShares SharesOn(const Config& config, const EdgeConfig& edge) {
+  return {GridOf(config, *config.Find(edge.from)), GridOf(config, *config.Find(edge.to))};
+}
+
 UnitSamples SamplesOfUnit(const Config& config, const ModuleConfig& module, int dp,
                           std::int64_t microbatches, std::int64_t unit) {
   const std::int64_t samples = config.samples_per_microbatch();
@@ -38,9 +42,8 @@ UnitSamples SamplesOfUnit(const Config& config, const ModuleConfig& module, int 
   if (colocated == nullptr) return {unit, {PartOf(samples, module.layout.dp, dp)}};
   const std::int64_t window = UnitLength(config, module).In(microbatches).microbatches_each;
   const std::int64_t first = unit * window;
-  const Grid language = GridOf(config, *config.Find(colocated->to));
-  const Assignment held = ColocatedShares(GridOf(config, module), language)
-                              .Window(samples, first, std::min(window, microbatches - first));
+  const Assignment held =
+      SharesOn(config, *colocated).Window(samples, first, std::min(window, microbatches - first));
   return {first, held[static_cast<std::size_t>(dp)]};
 }
 
@@ -50,8 +53,7 @@ std::int64_t MostSamplesOfUnit(const Config& config, const ModuleConfig& module,
   const int replicas = module.layout.dp;
   const EdgeConfig* colocated = ColocatedEdge(config, module);
   if (colocated == nullptr) return PartOf(samples, replicas, replicas - 1).size();
-  const Grid language = GridOf(config, *config.Find(colocated->to));
-  const ColocatedShares shares(GridOf(config, module), language);
+  const ColocatedShares shares = SharesOn(config, *colocated);
   const auto [units, window] = UnitLength(config, module).In(microbatches);
   // Modulo the period, later windows begin where one of these does, and none is longer.
   std::int64_t most = 0;

@@ -158,11 +158,6 @@ std::vector<std::string> ActionTable::NamedModules() const {
   return {modules.begin(), modules.end()};
 }
 
-std::string ActionTable::NameOf(int stage) const {
-  const auto found = names.find(stage);
-  return found == names.end() ? "stage " + std::to_string(stage) : found->second;
-}
-
 ActionTable ParseActionTable(std::string_view text) {
   ActionTable table;
   while (!text.empty()) {

@@ -12,10 +12,8 @@
 // "# links 0>2 1>2" lists the links between stages that are not one chain.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,8 +54,6 @@ struct ActionTable {
   std::map<int, std::string> names;        ///< by stage, if the file names it
   std::vector<std::pair<int, int>> links;  ///< from, to; empty: each stage feeds the next
 
-  /// "language.s1", or "stage 3" without a name.
-  std::string NameOf(int stage) const;
   /// The names up to their last dot, sorted: "language", "vision".
   std::vector<std::string> NamedModules() const;
 };

@@ -1,15 +1,223 @@
 #include "schedule/lint.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
-
-#include "schedule/action_index.hpp"
+#include <utility>
 
 namespace troupe {
 namespace {
 
-using Place = ActionIndex::Place;
+/// An action of a table.
+struct Place {
+  std::size_t row = 0;
+  std::size_t index = 0;  ///< into the row's actions
+};
+
+/// Kind, stage and microbatch as one number: stages are below 2^16, microbatches below 2^21.
+std::uint64_t KeyOf(ActionKind kind, int stage, std::int64_t unit) {
+  return (static_cast<std::uint64_t>(kind) << 48) | (static_cast<std::uint64_t>(stage) << 32) |
+         static_cast<std::uint64_t>(unit + 1);
+}
+
+std::string TextOf(int stage, ActionKind kind, std::int64_t unit) {
+  return ToString(Action{kind, stage, unit, 0});
+}
+
+/// Indexes the actions of a table: the place of each, and the actions that must end before it.
+class ActionIndex {
+ public:
+  /// `table` must outlive it. problem() returns the first fault: an action given twice, a stage on
+  /// two rows, passes missing from all rows; empty: none.
+  explicit ActionIndex(const ActionTable& table) : table_(table) {
+    for (std::size_t row = 0; row < table.rows.size() && problem_.empty(); ++row) AddRow(row);
+    LinkStages();
+    if (problem_.empty()) FindMissing();
+  }
+
+  const std::string& problem() const { return problem_; }
+  int num_stages() const { return stages_; }
+  std::int64_t num_units() const { return units_; }
+  const Action& At(const Place& place) const { return table_.rows[place.row][place.index]; }
+
+  /// "row 2 column 14: 3B5".
+  std::string Where(const Place& place) const {
+    return "row " + std::to_string(place.row) + " column " + std::to_string(At(place).column) +
+           ": " + ToString(At(place));
+  }
+
+  /// "3B5 (row 2 column 14)".
+  std::string Describe(const Place& place) const {
+    return ToString(At(place)) + " (row " + std::to_string(place.row) + " column " +
+           std::to_string(At(place).column) + ")";
+  }
+
+  struct Needs {
+    std::vector<Place> places;
+    std::string lacking;  ///< "row 1 column 3: 3F5 without 3RECV_F5"; empty: none
+  };
+  /// The actions that must end before this one, including sends and receives if the file has any.
+  Needs NeedsOf(const Place& place) const {
+    Needs needs;
+    const Action& action = At(place);
+    const auto own = [&](const std::optional<Place>& other) {
+      if (other) needs.places.push_back(*other);
+    };
+    switch (action.kind) {
+      case ActionKind::kForward:
+        NeedFrom(place, true, needs);
+        break;
+      case ActionKind::kBackward:
+      case ActionKind::kInput:
+        own(Find(ActionKind::kForward, action.stage, action.unit));
+        NeedFrom(place, false, needs);
+        break;
+      case ActionKind::kWeight:
+        own(Find(ActionKind::kInput, action.stage, action.unit));
+        break;
+      case ActionKind::kSendForward:
+        own(Find(ActionKind::kForward, action.stage, action.unit));
+        break;
+      case ActionKind::kSendBackward:
+        own(FindBackward(action.stage, action.unit));
+        break;
+      case ActionKind::kReceiveForward:
+      case ActionKind::kReceiveBackward:
+        NeedSent(place, action.kind == ActionKind::kReceiveForward, needs);
+        break;
+      default:
+        break;
+    }
+    return needs;
+  }
+
+ private:
+  void AddRow(std::size_t row) {
+    for (std::size_t i = 0; i < table_.rows[row].size(); ++i) {
+      const Action& action = table_.rows[row][i];
+      const Place here{row, i};
+      stages_ = std::max(stages_, action.stage + 1);
+      units_ = std::max(units_, action.unit + 1);
+      communicates_ = communicates_ || (!Computes(action.kind) && action.unit >= 0);
+      const auto home = home_.try_emplace(action.stage, row).first->second;
+      if (home != row) {
+        problem_ = Where(here) + ", but stage " + std::to_string(action.stage) + " is on row " +
+                   std::to_string(home);
+        return;
+      }
+      if (action.unit < 0) continue;  // sharding may repeat
+      const auto [entry, added] =
+          places_.emplace(KeyOf(action.kind, action.stage, action.unit), here);
+      if (added) continue;
+      problem_ = Where(here) + " again, first in " + Describe(entry->second);
+      return;
+    }
+  }
+
+  void LinkStages() {
+    std::set<std::pair<int, int>> links(table_.links.begin(), table_.links.end());
+    for (int stage = 0; table_.links.empty() && stage + 1 < stages_; ++stage) {
+      links.emplace(stage, stage + 1);
+    }
+    for (const auto& [from, to] : links) {
+      stages_ = std::max({stages_, from + 1, to + 1});
+      before_[to].push_back(from);
+      after_[from].push_back(to);
+    }
+  }
+
+  void FindMissing() {
+    if (units_ == 0) problem_ = "expected passes such as 0F0, got none";
+    // Stops at the first missing action, so it takes time linear in the number of actions.
+    for (int stage = 0; stage < stages_; ++stage) {
+      for (std::int64_t unit = 0; unit < units_ && problem_.empty(); ++unit)
+        FindMissing(stage, unit);
+      if (!problem_.empty()) return;
+    }
+  }
+
+  void FindMissing(int stage, std::int64_t unit) {
+    const auto text = [&](ActionKind kind) { return TextOf(stage, kind, unit); };
+    const auto whole = Find(ActionKind::kBackward, stage, unit);
+    const auto input = Find(ActionKind::kInput, stage, unit);
+    const auto weight = Find(ActionKind::kWeight, stage, unit);
+    if (!Find(ActionKind::kForward, stage, unit)) {
+      problem_ = "incomplete: no row has " + text(ActionKind::kForward);
+    } else if (!whole && !input) {
+      problem_ = "incomplete: no row has " + text(ActionKind::kBackward) + " or " +
+                 text(ActionKind::kInput);
+    } else if (whole && (input || weight)) {
+      problem_ =
+          Where(input ? *input : *weight) + ", but " + Describe(*whole) + " is the whole of it";
+    } else if (input && !weight) {
+      problem_ = "incomplete: no row has " + text(ActionKind::kWeight) + ", and " +
+                 Describe(*input) + " is only a part";
+    }
+  }
+
+  std::optional<Place> Find(ActionKind kind, int stage, std::int64_t unit) const {
+    const auto found = places_.find(KeyOf(kind, stage, unit));
+    if (found == places_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  /// The pass that computes the gradient of the stage's input: its backward, or that part of it.
+  std::optional<Place> FindBackward(int stage, std::int64_t unit) const {
+    const auto whole = Find(ActionKind::kBackward, stage, unit);
+    return whole ? whole : Find(ActionKind::kInput, stage, unit);
+  }
+
+  /// Adds the passes of the previous (next) stages that a forward (backward) needs, or their
+  /// receives.
+  void NeedFrom(const Place& place, bool forward, Needs& needs) const {
+    const Action& action = At(place);
+    const auto& neighbours = forward ? before_ : after_;
+    const auto found = neighbours.find(action.stage);
+    if (found == neighbours.end()) return;
+    for (const int other : found->second) {
+      const bool crosses = communicates_ && home_.at(other) != place.row;
+      const ActionKind receive =
+          forward ? ActionKind::kReceiveForward : ActionKind::kReceiveBackward;
+      const auto needed = crosses   ? Find(receive, action.stage, action.unit)
+                          : forward ? Find(ActionKind::kForward, other, action.unit)
+                                    : FindBackward(other, action.unit);
+      if (needed) needs.places.push_back(*needed);
+      if (!needed) {
+        needs.lacking = Where(place) + " without " + TextOf(action.stage, receive, action.unit);
+      }
+    }
+  }
+
+  /// Adds the sends of other rows that a receive needs.
+  void NeedSent(const Place& place, bool forward, Needs& needs) const {
+    const Action& action = At(place);
+    const auto& neighbours = forward ? before_ : after_;
+    const auto found = neighbours.find(action.stage);
+    const ActionKind send = forward ? ActionKind::kSendForward : ActionKind::kSendBackward;
+    if (found == neighbours.end()) {
+      needs.lacking = Where(place) + ", but no stage sends it";
+      return;
+    }
+    for (const int other : found->second) {
+      if (home_.at(other) == place.row) continue;
+      const auto sent = Find(send, other, action.unit);
+      if (sent) needs.places.push_back(*sent);
+      if (!sent) needs.lacking = Where(place) + " without " + TextOf(other, send, action.unit);
+    }
+  }
+
+  const ActionTable& table_;
+  std::string problem_;
+  int stages_ = 0;
+  std::int64_t units_ = 0;
+  bool communicates_ = false;        ///< the file has sends and receives
+  std::map<int, std::size_t> home_;  ///< by stage: its row
+  std::map<int, std::vector<int>> before_;
+  std::map<int, std::vector<int>> after_;
+  std::unordered_map<std::uint64_t, Place> places_;
+};
 
 std::int64_t CostOf(ActionKind kind) {
   if (!Computes(kind)) return 0;

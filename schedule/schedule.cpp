@@ -1,7 +1,11 @@
 #include "schedule/schedule.hpp"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
+
+#include "layout/at.hpp"
+#include "schedule/action_table.hpp"
 
 namespace troupe {
 namespace {
@@ -34,7 +38,7 @@ Schedule OneForwardOneBackward(const std::vector<std::int64_t>& limits) {
 
 std::vector<StageRule> ZbH1Rules(const std::vector<std::int64_t>& limits) {
   std::vector<StageRule> rules;
-  const std::int64_t largest = limits.empty() ? 1 : *std::ranges::max_element(limits);
+  const std::int64_t largest = limits.empty() ? 1 : std::ranges::max(limits);
   for (const std::int64_t limit : limits) {
     rules.push_back({.kind = RuleKind::kZbH1,
                      .limit = limit,
@@ -53,9 +57,9 @@ std::vector<DeviceOrder> InterleavedOrders(int pp, int chunks, std::int64_t micr
   }
   const std::int64_t total = microbatches * chunks;
   const std::int64_t turn = static_cast<std::int64_t>(pp) * chunks;
-  std::vector<DeviceOrder> orders(static_cast<std::size_t>(pp));
+  std::vector<DeviceOrder> orders(At(pp));
   for (int rank = 0; rank < pp; ++rank) {
-    DeviceOrder& order = orders[static_cast<std::size_t>(rank)];
+    DeviceOrder& order = orders[At(rank)];
     const auto add = [&](PassKind kind, std::int64_t k) {
       const auto chunk = static_cast<int>(k % turn / pp);
       const int along = kind == PassKind::kForward ? chunk : chunks - 1 - chunk;
@@ -85,10 +89,10 @@ StageRule OrderedRule(const DeviceOrder& order, int stage) {
 std::string WhyNoOrders(const std::vector<DeviceOrder>& orders, int stages,
                         std::int64_t microbatches) {
   const auto pp = orders.size();
-  std::vector<StageCounters> counters(static_cast<std::size_t>(stages));
+  std::vector<StageCounters> counters(At(stages));
   for (std::size_t device = 0; device < pp; ++device) {
     for (const StagePass& at : orders[device]) {
-      const auto stage = static_cast<std::size_t>(at.stage);
+      const auto stage = At(at.stage);
       if (at.stage < 0 || at.stage >= stages) {
         return Where(device, at) + ": expected a stage below " + std::to_string(stages);
       }
@@ -114,6 +118,31 @@ std::string WhyNoOrders(const std::vector<DeviceOrder>& orders, int stages,
            std::to_string(c.weights);
   }
   return "";
+}
+
+std::vector<DeviceOrder> ParseCsvOrders(const std::string& text) {
+  const ActionTable table = ParseActionTable(text);
+  std::set<int> split;
+  for (const auto& row : table.rows) {
+    for (const Action& action : row) {
+      const bool part = action.kind == ActionKind::kInput || action.kind == ActionKind::kWeight;
+      if (part) split.insert(action.stage);
+    }
+  }
+  std::vector<DeviceOrder> orders;
+  for (const auto& row : table.rows) {
+    DeviceOrder& order = orders.emplace_back();
+    for (const Action& action : row) {
+      if (!Computes(action.kind)) continue;  // stages move tensors automatically
+      const PassKind kind = action.kind == ActionKind::kForward  ? PassKind::kForward
+                            : action.kind == ActionKind::kWeight ? PassKind::kWeight
+                                                                 : PassKind::kBackward;
+      order.push_back({action.stage, {kind, action.unit}});
+      if (action.kind != ActionKind::kBackward || !split.contains(action.stage)) continue;
+      order.push_back({action.stage, {PassKind::kWeight, action.unit}});
+    }
+  }
+  return orders;
 }
 
 }  // namespace troupe

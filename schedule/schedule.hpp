@@ -56,4 +56,10 @@ StageRule OrderedRule(const DeviceOrder& order, int stage);
 std::string WhyNoOrders(const std::vector<DeviceOrder>& orders, int stages,
                         std::int64_t microbatches);
 
+/// Reads orders by rank from a table of actions (action_table.hpp, the grammar of PyTorch's
+/// pipelining). Uses only its passes; stages send, receive and shard automatically. If a stage has
+/// I or W anywhere, its B become I and W, so that all its backwards are split. Throws
+/// std::invalid_argument like ParseActionTable. WhyNoOrders checks the orders themselves.
+std::vector<DeviceOrder> ParseCsvOrders(const std::string& text);
+
 }  // namespace troupe

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "layout/stage_id.hpp"
+#include "layout/ids.hpp"
 
 namespace troupe {
 

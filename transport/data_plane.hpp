@@ -14,7 +14,7 @@
 #include <functional>
 #include <string>
 
-#include "layout/process_id.hpp"
+#include "layout/ids.hpp"
 #include "transport/buffer.hpp"
 #include "transport/failure.hpp"
 

@@ -59,7 +59,8 @@ Finding CheckSharedMemory(std::optional<std::uint64_t> free, int processes);
 /// `ptrace_scope`: kernel.yama.ptrace_scope, nothing if the kernel has no Yama. `error`: the
 /// kernel's error on reading a process's memory, empty if it allows it. `privileged`: may trace
 /// with any scope.
-Finding CheckCma(std::optional<int> ptrace_scope, const std::string& error, bool privileged);
+Finding CheckCma(std::optional<std::uint64_t> ptrace_scope, const std::string& error,
+                 bool privileged);
 
 struct ClockFacts {
   bool synchronised = false;

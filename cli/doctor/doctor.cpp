@@ -6,24 +6,29 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "app/cluster_run.hpp"
 #include "app/handed_config.hpp"
 #include "app/launcher.hpp"
-#include "app/meeting_options.hpp"
+#include "app/member.hpp"
 #include "app/version.hpp"
 #include "cli/commands.hpp"
+#include "cli/doctor/checks.hpp"
 #include "cli/doctor/facts.hpp"
 #include "cli/doctor/machine.hpp"
 #include "cli/doctor/meeting.hpp"
-#include "cli/doctor/node.hpp"
-#include "cli/shared_arguments.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
-#include "configs/config_error.hpp"
+#include "cluster/text.hpp"
+#include "cluster/variables.hpp"
+#include "configs/config.hpp"
 #include "configs/loader.hpp"
+#include "configs/report.hpp"
 #include "plan/job_plan.hpp"
+#include "plan/process_plan.hpp"
 
 namespace troupe {
 namespace {
@@ -34,21 +39,94 @@ struct DoctorArguments {
   int local = 0;  ///< processes to start here
 };
 
+struct NodeHere {
+  std::optional<int> node;  ///< nothing if neither given nor guessed
+  Findings findings;        ///< empty if a source gave it
+};
+
+/// ChooseNode()'s message if no source gives the node. Separates that from sources that contradict
+/// each other, which are an error in any case.
+std::string NoSourceText(const ProcessPlan& plan) {
+  try {
+    static_cast<void>(ChooseNode({}, std::nullopt, plan));
+  } catch (const LaunchError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+/// The first node whose address is one of this machine's.
+std::optional<int> NodeByAddress(const ClusterConfig& cluster) {
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    const std::string& address = cluster.nodes[i].address;
+    if (!address.empty() && IsHere(address)) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
+Finding Guessed(std::optional<int> node, const ProcessPlan& plan, const ClusterConfig& cluster) {
+  const std::string how = node
+                              ? "; guessed " + cluster.nodes[static_cast<std::size_t>(*node)].name +
+                                    ", whose address in cluster.nodes is this machine's"
+                              : "; checked as the one with most ranks";
+  return Warns("node", "not known which of " + plan.Names() + " this is" + how,
+               "`troupe node` does not guess: pass --node I/N, unless a launcher sets it");
+}
+
+/// Chooses the part of a job to check here, by the same sources as `troupe node`, or by a guess,
+/// which it reports. Throws LaunchError if ChooseNode() refuses `node_argument`, the value of
+/// --node. Launcher variables that ChooseNode() refuses are a failure; a missing source is a
+/// warning, since the launcher may set it when the job starts.
+NodeHere FindNode(const Variables& variables, const std::optional<std::string>& node_argument,
+                  const ProcessPlan& plan, const ClusterConfig& cluster) {
+  if (plan.num_nodes() == 1 && !node_argument) return {0, {}};
+  try {
+    const NodeChoice choice = ChooseNode(variables, node_argument, plan);
+    if (choice.launched_per == LaunchedPer::kNode) return {choice.node, {}};
+    return {plan.processes()[static_cast<std::size_t>(choice.node)].node, {}};
+  } catch (const LaunchError& e) {
+    if (node_argument) throw;
+    const std::optional<int> node = NodeByAddress(cluster);
+    if (e.what() != NoSourceText(plan)) return {node, {Fails("node", e.what(), "")}};
+    return {node, {Guessed(node, plan, cluster)}};
+  }
+}
+
+/// Returns the part of `node`, or of the node with most ranks if it is not known.
+MachinePart PartOfNode(const ProcessPlan& plan, std::optional<int> node) {
+  MachinePart part;
+  part.num_processes = plan.num_processes();
+  part.num_nodes = plan.num_nodes();
+  part.node = node;
+  part.processes = plan.OfNode(node.value_or(0));
+  // An unknown node: take the one with most ranks, which needs most.
+  for (int other = 0; !node && other < plan.num_nodes(); ++other) {
+    MachinePart candidate;
+    candidate.processes = plan.OfNode(other);
+    if (candidate.num_ranks() > part.num_ranks()) part.processes = candidate.processes;
+  }
+  part.first = node == 0;
+  return part;
+}
+
+/// "8 ranks in 2 processes (n0, n1); here: 4 ranks, in n0".
+std::string RanksText(const MachinePart& part, const ProcessPlan& plan) {
+  const std::string ranks = Counted(plan.num_ranks(), "rank") + " in ";
+  if (part.num_processes == 1) return ranks + "one process";
+  const std::string all =
+      ranks + std::to_string(part.num_processes) + " processes (" + plan.Names() + ")";
+  if (static_cast<int>(part.processes.size()) == part.num_processes) return all + ", all here";
+  std::vector<std::string> names;
+  for (const PlannedProcess& process : part.processes) names.push_back(process.name);
+  return all + "; here: " + Counted(part.num_ranks(), "rank") + ", in " + Enumerate(names);
+}
+
 /// A doctor joins only other doctors: the join refuses a process that trains, by name.
 std::string DoctorBuild() { return "doctor of " + VersionText(); }
 
 int Print(const Findings& findings) {
   std::cout << FindingsTable(findings) << std::flush;
   return AnyFailure(findings) ? kExitNotMet : kExitDone;
-}
-
-/// Returns a finding for each mistake, with file, line and column.
-Findings OfConfiguration(const ConfigErrors& errors) {
-  Findings findings;
-  for (const ConfigError& error : errors.errors()) {
-    findings.push_back(Fails("config", ToString(error), ""));
-  }
-  return findings;
 }
 
 int DoctorThisMachine(const DoctorArguments& arguments, const Config& config,
@@ -87,9 +165,9 @@ int StartAll(const std::string& path, const std::string& resolved_toml, const Pr
 
 int DoctorLocal(const DoctorArguments& arguments, const LoadedConfig& loaded,
                 const ProcessPlan& plan) {
-  const Meeting meeting;
+  const Descriptor key = NewKey();
   return StartAll(arguments.config.path, loaded.resolved_toml, plan, plan.processes(),
-                  LocalMember(meeting, arguments.local));
+                  LocalMember(key, arguments.local));
 }
 
 /// Returns the findings about this machine in the first process of each node, none in the others.
@@ -171,7 +249,11 @@ int Doctor(DoctorArguments arguments) {
     loaded = LoadConfigOf(arguments.config, arguments.member.config_descriptor);
     static_cast<void>(JobPlan(config));
   } catch (const ConfigErrors& e) {
-    return Print(OfConfiguration(e));
+    Findings mistakes;
+    for (const ConfigError& error : e.errors()) {
+      mistakes.push_back(Fails("config", ToString(error), ""));
+    }
+    return Print(mistakes);
   } catch (const LayoutError& e) {
     return Print({Fails("config", e.what(), "")});
   }

@@ -1,16 +1,22 @@
 #include "cli/doctor/facts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <net/if.h>
+#include <netdb.h>
 #include <sched.h>
 #include <sstream>
 #include <stdexcept>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <sys/uio.h>
@@ -18,7 +24,10 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cluster/address_class.hpp"
+#include "cluster/socket.hpp"
 #include "cluster/text.hpp"
+#include "cluster/transport_choice.hpp"
 #include "files/usable_cores.hpp"
 #include "transport/descriptor.hpp"
 
@@ -69,6 +78,27 @@ void WriteProbe(const std::string& directory) {
   if (!written) throw std::runtime_error(directory + ": cannot write: " + SystemWords(error));
 }
 
+std::string InDigits(const ResolvedAddress& address) {
+  std::array<char, NI_MAXHOST> text{};
+  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address.storage), address.length,
+                                text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return error == 0 ? text.data() : "";
+}
+
+/// 0 if the system does not report it.
+int MtuOf(const std::string& interface) {
+  const Socket any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  if (!any || interface.size() >= sizeof request.ifr_name) return 0;
+  std::memcpy(request.ifr_name, interface.c_str(), interface.size());
+  return ioctl(any.fd(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+}
+
+/// All of 127.0.0.0/8 is local, although interfaces list only one address of it.
+std::string InterfaceHere(const std::string& digits) {
+  return IsLoopback(digits) ? "lo" : InterfaceOf(digits);
+}
+
 }  // namespace
 
 std::uint64_t TryDirectory(const std::string& directory) {
@@ -114,10 +144,8 @@ MemoryFacts ReadMemory() {
   return facts;
 }
 
-std::optional<int> PtraceScope() {
-  const auto number = NumberIn("/proc/sys/kernel/yama/ptrace_scope");
-  if (!number) return std::nullopt;
-  return static_cast<int>(*number);
+std::optional<std::uint64_t> PtraceScope() {
+  return NumberIn("/proc/sys/kernel/yama/ptrace_scope");
 }
 
 bool MayTrace() {
@@ -156,6 +184,51 @@ std::vector<std::string> NvidiaDevices() {
   }
   std::ranges::sort(names);
   return names;
+}
+
+NodeFacts LookUp(const ClusterNode& node) {
+  NodeFacts facts;
+  facts.name = node.name;
+  facts.address = node.address;
+  if (node.address.empty()) return facts;
+  try {
+    for (const ResolvedAddress& address : Resolve({node.address, 0})) {
+      const std::string digits = InDigits(address);
+      if (facts.resolved.empty()) facts.resolved = digits;
+      facts.interface = InterfaceHere(digits);
+      if (facts.here()) {
+        facts.resolved = digits;
+        facts.mtu = MtuOf(facts.interface);
+        break;
+      }
+    }
+  } catch (const std::runtime_error& e) {
+    facts.error = e.what();
+  }
+  return facts;
+}
+
+bool IsHere(const std::string& host) { return LookUp({"", host, 0}).here(); }
+
+std::string TryListening(const std::string& host, std::uint16_t port) {
+  try {
+    static_cast<void>(Socket::Listen({host, port}));
+    return "";
+  } catch (const SocketError& e) {
+    return e.what();
+  }
+}
+
+int FreePorts(const std::string& range, int enough) {
+  const auto dash = range.find('-');
+  const long first = std::strtol(range.c_str(), nullptr, 10);
+  const long last =
+      dash == std::string::npos ? first : std::strtol(range.c_str() + dash + 1, nullptr, 10);
+  int free = 0;
+  for (long port = first; port <= last && port <= 65'535 && free < enough; ++port) {
+    if (TryListening("0.0.0.0", static_cast<std::uint16_t>(port)).empty()) ++free;
+  }
+  return free;
 }
 
 }  // namespace troupe

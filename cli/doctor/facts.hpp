@@ -20,7 +20,7 @@ std::optional<std::uint64_t> FreeBytes(const std::string& path);
 
 MemoryFacts ReadMemory();
 
-std::optional<int> PtraceScope();
+std::optional<std::uint64_t> PtraceScope();
 /// Whether this process may trace any other (CAP_SYS_PTRACE).
 bool MayTrace();
 /// Reads its own memory as cma reads another process's. Returns the system's error, "" if none.

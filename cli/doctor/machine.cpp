@@ -6,22 +6,23 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/meeting_options.hpp"
+#include "app/member.hpp"
 #include "app/preflight.hpp"
 #include "app/run_job.hpp"
 #include "app/tensor_plane.hpp"
 #include "app/version.hpp"
-#include "cli/commands.hpp"
 #include "cli/doctor/facts.hpp"
 #include "cluster/descriptors.hpp"
 #include "cluster/run_key.hpp"
-#include "configs/remarks.hpp"
+#include "configs/loader.hpp"
 #include "data/llava_source.hpp"
 #include "files/usable_cores.hpp"
+#include "layout/at.hpp"
+#include "layout/text.hpp"
 #include "modules/device/backend.hpp"
 #include "modules/torch/compute.hpp"
 #include "plan/job_plan.hpp"
-#include "plan/memory_needs.hpp"
+#include "plan/memory.hpp"
 #include "transport/ucx/plane.hpp"
 
 namespace troupe {
@@ -42,34 +43,26 @@ DiskNeed DiskNeedOf(const JobPlan& plan, const std::vector<StageNeed>& stages) {
 /// Bytes of host memory for all ranks that would run here.
 std::uint64_t MemoryHere(const std::map<int, std::size_t>& ranks, const MachinePart& part) {
   std::uint64_t memory = 0;
-  for (const PlannedProcess& process : part.processes) {
-    for (const int rank : process.ranks) {
-      if (const auto need = ranks.find(rank); need != ranks.end()) memory += need->second;
-    }
+  for (const int rank : part.ranks()) {
+    if (const auto need = ranks.find(rank); need != ranks.end()) memory += need->second;
   }
   return memory;
 }
 
-/// One finding per fault, with the advice after the last.
-Findings DataFaults(const DataError& error) {
-  Findings findings;
-  for (const std::string& line : error.lines()) findings.push_back(Fails("data", line, ""));
-  findings.back().advice =
-      "correct [data] or put the files there on this machine; `troupe data check` lists every "
-      "fault, data.on_error = \"skip\" trains without bad rows";
-  return findings;
-}
-
 Findings CheckData(const Config& config) {
+  Findings findings;
   std::shared_ptr<InputSource> source;
   try {
     source = OpenInputs(config);
   } catch (const DataError& e) {
-    return DataFaults(e);
+    for (const std::string& line : e.lines()) findings.push_back(Fails("data", line, ""));
+    findings.back().advice =
+        "correct [data] or put the files there on this machine; `troupe data check` lists every "
+        "fault, data.on_error = \"skip\" trains without bad rows";
+    return findings;
   }
   const auto* llava = dynamic_cast<const LlavaSource*>(source.get());
   if (llava == nullptr) return {Well("data", "synthetic modules read none")};
-  Findings findings;
   for (const std::string& line : llava->skipped_lines()) {
     findings.push_back(Warns("data", line, ""));
   }
@@ -94,8 +87,7 @@ Finding CheckThreads(int ranks) {
   } catch (const std::runtime_error& e) {
     return Fails("threads", e.what(), "raise that limit, or plan fewer ranks for this machine");
   }
-  return Well("threads", "threads and address space for " + std::to_string(ranks) +
-                             (ranks == 1 ? " rank" : " ranks"));
+  return Well("threads", "threads and address space for " + Counted(ranks, "rank"));
 }
 
 /// Something that only `troupe node` needs: a warning for a job of one node, which can run without.
@@ -158,12 +150,6 @@ Findings CheckTransport(const Config& config, const MachinePart& part) {
   return {Well("transport", line)};
 }
 
-/// The ports for tensors. No finding if the configuration leaves them to the system.
-Findings CheckTensorPorts(const std::string& range, int processes) {
-  if (range.empty()) return {};
-  return {CheckPortRange(range, FreePorts(range, processes), processes)};
-}
-
 /// The join port. No finding if another node has it, or the meeting tries it.
 Findings CheckJoin(const MachinePart& part) {
   if (part.meets) return {};
@@ -185,19 +171,17 @@ std::vector<GpuMemory> GpuMemoryHere(const Config& config, const std::vector<Sta
   const std::map<int, std::size_t> needs = RankNeeds(stages);
   const std::map<int, std::size_t> savings = RankSavings(stages);
   std::map<int, GpuMemory> gpus;
-  for (const PlannedProcess& process : part.processes) {
-    for (const int rank : process.ranks) {
-      const int number = GpuOf(config.cluster, rank);
-      if (number >= static_cast<int>(here.size())) return {};
-      const GpuFacts& facts = here[static_cast<std::size_t>(number)];
-      GpuMemory& gpu = gpus[number];
-      gpu.gpu = number;
-      gpu.name = facts.name;
-      gpu.all = facts.memory_bytes;
-      gpu.ranks.push_back(rank);
-      const auto need = needs.find(rank);
-      if (need != needs.end()) gpu.need += need->second - savings.at(rank);
-    }
+  for (const int rank : part.ranks()) {
+    const int number = GpuOf(config.cluster, rank);
+    if (number >= std::ssize(here)) return {};
+    const GpuFacts& facts = here[At(number)];
+    GpuMemory& gpu = gpus[number];
+    gpu.gpu = number;
+    gpu.name = facts.name;
+    gpu.all = facts.memory_bytes;
+    gpu.ranks.push_back(rank);
+    const auto need = needs.find(rank);
+    if (need != needs.end()) gpu.need += need->second - savings.at(rank);
   }
   std::vector<GpuMemory> all;
   for (auto& [number, gpu] : gpus) all.push_back(std::move(gpu));
@@ -211,11 +195,7 @@ Findings VisibleGpus(const Config& config, const MachinePart& part, const Findin
       !MissingFor(backend).empty()) {
     return {};
   }
-  std::vector<int> ranks;
-  for (const PlannedProcess& process : part.processes) {
-    ranks.insert(ranks.end(), process.ranks.begin(), process.ranks.end());
-  }
-  return CheckVisibleGpus(config.cluster, ranks, static_cast<int>(GpusHere().size()));
+  return CheckVisibleGpus(config.cluster, part.ranks(), static_cast<int>(GpusHere().size()));
 }
 
 /// Checks that only a job of several processes needs.
@@ -225,8 +205,11 @@ void CheckCluster(const Config& config, const MachinePart& part, Findings& findi
   if (nodes.size() > 1) std::ranges::move(CheckNames(nodes, part.node), back_inserter(findings));
   const int here = static_cast<int>(part.processes.size());
   std::ranges::move(CheckJoin(part), back_inserter(findings));
-  const Findings ports = CheckTensorPorts(config.transport.port_range, here);
-  std::ranges::copy(ports, back_inserter(findings));
+  bool has_ports = true;
+  if (const std::string& range = config.transport.port_range; !range.empty()) {
+    findings.push_back(CheckPortRange(range, FreePorts(range, here), here));
+    has_ports = findings.back().verdict != Verdict::kFailure;
+  }
   findings.push_back(CheckKey(part));
   std::ranges::move(CheckTls(config.cluster, part.join), back_inserter(findings));
   const std::string& tls = config.transport.ucx_tls;
@@ -237,17 +220,19 @@ void CheckCluster(const Config& config, const MachinePart& part, Findings& findi
     findings.push_back(CheckCma(PtraceScope(), TryReadingProcess(), MayTrace()));
   }
   // Without a free port UCX could not be opened; the finding about ports reports that.
-  if (!part.meets && !AnyFailure(ports)) {
+  if (!part.meets && has_ports) {
     std::ranges::move(CheckTransport(config, part), back_inserter(findings));
   }
 }
 
 }  // namespace
 
-int MachinePart::num_ranks() const {
-  int count = 0;
-  for (const PlannedProcess& process : processes) count += static_cast<int>(process.ranks.size());
-  return count;
+std::vector<int> MachinePart::ranks() const {
+  std::vector<int> all;
+  for (const PlannedProcess& process : processes) {
+    all.insert(all.end(), process.ranks.begin(), process.ranks.end());
+  }
+  return all;
 }
 
 Findings CheckMachine(const Config& config, const MachinePart& part) {

@@ -24,7 +24,8 @@ struct MachinePart {
   bool key_inherited = false;             ///< from the launcher
   std::optional<Address> join;            ///< where process 0 listens, if known
   std::string no_join;                    ///< else why it is not known
-  int num_ranks() const;
+  std::vector<int> ranks() const;
+  int num_ranks() const { return static_cast<int>(ranks().size()); }
 };
 
 /// Runs all checks and leaves no files. Blocks while it opens the data and resolves names.

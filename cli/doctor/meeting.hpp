@@ -2,9 +2,10 @@
 // the network between them. Process 0 queries the others one after the other (talk.hpp) and judges.
 #pragma once
 
-#include <string>
+#include <memory>
 
 #include "cli/doctor/checks.hpp"
+#include "cli/doctor/transfer.hpp"
 #include "cluster/join.hpp"
 #include "cluster/run_key.hpp"
 #include "configs/config.hpp"
@@ -30,5 +31,12 @@ struct DoctorOutcome {
 /// Ends within the join timeout and some minutes per process, however slow the network. Any failure
 /// becomes a finding.
 DoctorOutcome MeetAndMeasure(DoctorMember member);
+
+/// The part of a process other than 0, once they have met.
+DoctorOutcome AnswerAsMember(const DoctorMember& member, Joined joined);
+
+/// Returns null, and adds a finding, if the data plane of this process cannot be opened.
+std::unique_ptr<TransferEnd> OpenTransfers(const DoctorMember& member, Joined& joined,
+                                           Findings& findings);
 
 }  // namespace troupe

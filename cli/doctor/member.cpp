@@ -3,12 +3,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/meeting_options.hpp"
-#include "app/tensor_plane.hpp"
-#include "cli/doctor/parts.hpp"
+#include "cli/doctor/meeting.hpp"
 #include "cli/doctor/shared.hpp"
 #include "cli/doctor/talk.hpp"
-#include "cli/doctor/transfer.hpp"
 
 namespace troupe {
 namespace {
@@ -24,7 +21,7 @@ class Member {
   DoctorOutcome Run() {
     try {
       Report();
-      while (!ended_) Answer(Hear(first_, In(Patience())));
+      while (!ended_) Answer(Receive(first_, Patience()));
     } catch (const std::exception& e) {
       outcome_.findings.push_back(
           Fails("meeting", "lost the first process: " + std::string(e.what()), "see its output"));
@@ -41,21 +38,13 @@ class Member {
   }
 
   void Report() {
-    std::vector<std::byte> address;
-    try {
-      end_ = std::make_unique<TransferEnd>(
-          OpenTensorPlane(member_.config, joined_, member_.self, member_.key));
-      address = end_->address();
-    } catch (const std::exception& e) {
-      outcome_.findings.push_back(Fails("transport", e.what(),
-                                        "see transport.ucx_tls, transport.net_devices and "
-                                        "transport.port_range"));
-    }
+    end_ = OpenTransfers(member_, joined_, outcome_.findings);
+    const auto address = end_ ? end_->plane().address() : std::vector<std::byte>();
     ByteWriter writer;
     WriteFindings(writer, outcome_.findings);
     writer.U32(static_cast<std::uint32_t>(address.size()));
     writer.Raw(address);
-    Send(first_, Talk::kReport, writer.Take(), In(kAnswerTime));
+    Send(first_, Talk::kReport, writer.Take());
     outcome_.reported = true;
   }
 
@@ -90,24 +79,24 @@ class Member {
     writer.Text(token.empty() ? "" : LookForToken(joined_.roster.run_directory, token, mark));
     std::string error;
     try {
-      if (end_ && !addresses.empty()) end_->Connect(std::move(addresses));
+      if (end_ && !addresses.empty()) end_->plane().Connect(std::move(addresses));
     } catch (const std::exception& e) {
       error = e.what();
     }
     writer.Text(error);
-    Send(first_, Talk::kLooked, writer.Take(), In(kAnswerTime));
+    Send(first_, Talk::kLooked, writer.Take());
   }
 
   void Pong() {
     ByteWriter writer;
     writer.I64(WallClockNs());
     writer.I32(PathMtu(joined_.peers.front()));
-    Send(first_, Talk::kPong, writer.Take(), In(kAnswerTime));
+    Send(first_, Talk::kPong, writer.Take());
   }
 
   void Take(std::int64_t num_bytes) {
     end_->Post(0, num_bytes);
-    Send(first_, Talk::kReady, {}, In(kAnswerTime));
+    Send(first_, Talk::kReady);
     ByteWriter got;
     std::string error;
     try {
@@ -116,18 +105,18 @@ class Member {
       error = e.what();
     }
     got.Text(error);
-    Send(first_, Talk::kGot, got.Take(), In(kAnswerTime));
+    Send(first_, Talk::kGot, got.Take());
     ByteWriter checked;
     checked.U8(error.empty() && end_->Intact(0) ? 1 : 0);
-    Send(first_, Talk::kChecked, checked.Take(), In(kAnswerTime));
+    Send(first_, Talk::kChecked, checked.Take());
   }
 
   void End(bool fails) {
     outcome_.fails = fails;
     ended_ = true;
-    if (end_) end_->Leave();
-    Send(first_, Talk::kLeft, {}, In(kAnswerTime));
-    static_cast<void>(ReceiveKind(first_, Talk::kBye, In(Patience())));
+    if (end_) end_->plane().Leave();
+    Send(first_, Talk::kLeft);
+    static_cast<void>(ReceiveKind(first_, Talk::kBye, Patience()));
   }
 
   const DoctorMember& member_;

@@ -9,11 +9,14 @@
 #include <utility>
 
 namespace troupe {
+namespace {
 
 /// Fits the addresses of many planes and their findings; longer lengths are malformed.
-static constexpr std::uint32_t kLongest = 1 << 24;
+constexpr std::uint32_t kLongest = 1 << 24;
 
 Deadline In(std::chrono::seconds time) { return std::chrono::steady_clock::now() + time; }
+
+}  // namespace
 
 std::int64_t WallClockNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -21,15 +24,16 @@ std::int64_t WallClockNs() {
       .count();
 }
 
-void Send(Socket& socket, Talk kind, std::vector<std::byte> content, Deadline deadline) {
+void Send(Socket& socket, Talk kind, std::vector<std::byte> content) {
   ByteWriter writer;
   writer.U32(static_cast<std::uint32_t>(content.size() + 1));
   writer.U8(static_cast<std::uint8_t>(kind));
   writer.Raw(content);
-  socket.Write(writer.Take(), deadline);
+  socket.Write(writer.Take(), In(kAnswerTime));
 }
 
-TalkMessage Hear(Socket& socket, Deadline deadline) {
+TalkMessage Receive(Socket& socket, std::chrono::seconds patience) {
+  const Deadline deadline = In(patience);
   std::array<std::byte, 4> head{};
   socket.Read(head, deadline);
   const std::uint32_t length = ByteReader(head).U32();
@@ -47,8 +51,8 @@ TalkMessage Hear(Socket& socket, Deadline deadline) {
   return {static_cast<Talk>(kind), std::move(bytes)};
 }
 
-std::vector<std::byte> ReceiveKind(Socket& socket, Talk kind, Deadline deadline) {
-  TalkMessage message = Hear(socket, deadline);
+std::vector<std::byte> ReceiveKind(Socket& socket, Talk kind, std::chrono::seconds patience) {
+  TalkMessage message = Receive(socket, patience);
   if (message.kind == kind) return std::move(message.content);
   throw WireError("expected message " + std::to_string(static_cast<int>(kind)) + ", got " +
                   std::to_string(static_cast<int>(message.kind)));

@@ -47,17 +47,19 @@ struct TalkMessage {
   std::vector<std::byte> content;
 };
 
-/// `time` from now.
-Deadline In(std::chrono::seconds time);
+/// Time for an answer that needs no network except the connection itself.
+inline constexpr std::chrono::seconds kAnswerTime{30};
+
 /// The wall clock, which may differ between hosts.
 std::int64_t WallClockNs();
 
 /// Throws SocketError.
-void Send(Socket& socket, Talk kind, std::vector<std::byte> content, Deadline deadline);
+void Send(Socket& socket, Talk kind, std::vector<std::byte> content = {});
 /// Throws SocketError, and WireError for a message that is too long or of an unknown kind.
-TalkMessage Hear(Socket& socket, Deadline deadline);
-/// Throws WireError when it is another one.
-std::vector<std::byte> ReceiveKind(Socket& socket, Talk kind, Deadline deadline);
+TalkMessage Receive(Socket& socket, std::chrono::seconds patience);
+/// Returns the content of the next message. Throws as Receive, and WireError if it is not a `kind`.
+std::vector<std::byte> ReceiveKind(Socket& socket, Talk kind,
+                                   std::chrono::seconds patience = kAnswerTime);
 
 void WriteFindings(ByteWriter& writer, const Findings& findings);
 Findings ReadFindings(ByteReader& reader);

@@ -1,5 +1,6 @@
 #include "cli/doctor/transfer.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -8,7 +9,7 @@ namespace {
 
 const char* const kStream = "doctor";
 
-/// A byte that differs by place and sender.
+/// A word that differs by place and sender.
 std::uint64_t Word(ProcessId sender, std::int64_t place) {
   return (static_cast<std::uint64_t>(place) + 1) * 0x9e3779b97f4a7c15u +
          static_cast<std::uint64_t>(sender);
@@ -55,11 +56,10 @@ void TransferEnd::Await() {
 }
 
 bool TransferEnd::Intact(ProcessId from) const {
-  const auto* words = incoming_.as<std::uint64_t>();
-  for (std::int64_t i = 0; i < incoming_.num_elements(); ++i) {
-    if (words[i] != Word(from, i)) return false;
-  }
-  return true;
+  const auto* const words = incoming_.as<std::uint64_t>();
+  std::int64_t place = 0;
+  return std::all_of(words, words + incoming_.num_elements(),
+                     [&](std::uint64_t word) { return word == Word(from, place++); });
 }
 
 }  // namespace troupe

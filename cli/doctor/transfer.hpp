@@ -2,14 +2,11 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <future>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "transport/plane.hpp"
 
@@ -29,12 +26,7 @@ class TransferEnd {
   /// Throws std::bad_alloc.
   explicit TransferEnd(std::unique_ptr<Plane> plane);
 
-  std::vector<std::byte> address() const { return plane_->address(); }
-  /// Throws as Plane does.
-  void Connect(std::vector<std::vector<std::byte>> addresses) {
-    plane_->Connect(std::move(addresses));
-  }
-  const Plane& plane() const { return *plane_; }
+  Plane& plane() { return *plane_; }
 
   /// Sends `num_bytes` of a known pattern. Throws std::invalid_argument for more than
   /// kMeasuredBytes.
@@ -46,9 +38,6 @@ class TransferEnd {
   void Await();
   /// Returns whether the last received bytes are the pattern of `from`.
   bool Intact(ProcessId from) const;
-
-  /// The other processes are about to close, too.
-  void Leave() { plane_->Leave(); }
 
  private:
   std::unique_ptr<Plane> plane_;

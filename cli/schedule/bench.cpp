@@ -9,13 +9,13 @@
 #include <stdexcept>
 #include <sys/resource.h>
 
-#include "app/find_run.hpp"
+#include "app/run_directory.hpp"
 #include "app/version.hpp"
-#include "cli/schedule/arguments.hpp"
+#include "cli/commands.hpp"
 #include "cli/schedule/bench_table.hpp"
+#include "cli/schedule/candidate.hpp"
 #include "cli/schedule/timed_rounds.hpp"
-#include "cli/schedule/verbs.hpp"
-#include "configs/config_error.hpp"
+#include "configs/report.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
 

@@ -13,15 +13,6 @@
 namespace troupe {
 namespace {
 
-std::string Peaks(const std::vector<std::int64_t>& peaks) {
-  std::string text;
-  constexpr std::size_t kShown = 12;
-  for (std::size_t i = 0; i < std::min(peaks.size(), kShown); ++i) {
-    text += (i == 0 ? "" : " ") + std::to_string(peaks[i]);
-  }
-  return text + (peaks.size() > kShown ? " .." : "");
-}
-
 /// Share of `base` that `step` saves; 0 if steps take no time, as with --scale M=0.
 double GainOver(double base, double step) { return base == step ? 0.0 : 1.0 - step / base; }
 
@@ -52,6 +43,14 @@ std::string VirtualText(const BenchEntry& entry) {
 }
 
 }  // namespace
+
+std::string FirstOf(const std::vector<std::int64_t>& numbers, std::size_t most, const char* more) {
+  std::vector<std::string> words;
+  for (const std::int64_t number : numbers) {
+    if (words.size() < most) words.push_back(std::to_string(number));
+  }
+  return Listed(words, " ") + (numbers.size() > most ? more : "");
+}
 
 std::string Verdict(const BenchEntry& entry, const BenchEntry& baseline) {
   if (&entry == &baseline) return "baseline";
@@ -95,13 +94,13 @@ std::string TextOf(const std::vector<BenchEntry>& entries) {
   rows.back().push_back("verdict");
   const BenchEntry* baseline = nullptr;
   for (const BenchEntry& entry : entries) {
-    const bool other =
-        baseline != nullptr && baseline->candidate.microbatches() != entry.candidate.microbatches();
-    if (baseline == nullptr || other) baseline = &entry;
+    const std::int64_t microbatches = entry.candidate.microbatches();
+    const bool same = baseline != nullptr && baseline->candidate.microbatches() == microbatches;
+    if (!same) baseline = &entry;
     auto& row = rows.emplace_back();
-    row = {entry.candidate.kind, std::to_string(entry.candidate.microbatches()),
+    row = {entry.candidate.kind, std::to_string(microbatches),
            StepText(entry),      RateText(entry),
-           BubbleText(entry),    Peaks(entry.simulated.peak_activations)};
+           BubbleText(entry),    FirstOf(entry.simulated.peak_activations, 12, " ..")};
     if (measured) row.push_back(Formatted("%+.1f%%", 100.0 * MedianOf(entry.errors).median));
     if (virtually) row.push_back(VirtualText(entry));
     row.push_back(Verdict(entry, *baseline));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/schedule/compare.hpp"
-#include "configs/config_error.hpp"
+#include "configs/report.hpp"
 
 namespace troupe {
 
@@ -29,6 +29,9 @@ struct BenchEntry {
   }
   double bubble() const { return bubbles.empty() ? simulated.bubble : MedianOf(bubbles).median; }
 };
+
+/// "1 2 3" and `more` after the first `most` numbers.
+std::string FirstOf(const std::vector<std::int64_t>& numbers, std::size_t most, const char* more);
 
 /// "4.8% faster than 1f1b: the bubble is 3.2% instead of 8.1%". Measured steps whose intervals
 /// overlap differ by noise; without intervals a difference may be noise.

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "actors/virtual_time.hpp"
+#include "layout/at.hpp"
 #include "modules/synthetic/shape_program.hpp"
 
 namespace troupe {
@@ -17,6 +18,26 @@ Config WithSmallRows(Config config) {
   small.rows_per_sample = 1;
   for (ModuleConfig& module : config.modules) module.model = small;
   return config;
+}
+
+/// Devices along the longest path through the modules.
+int DevicesInPath(const JobPlan& plan) {
+  const StageGraph& graph = plan.graph();
+  std::vector<int> devices(plan.modules().size(), 0);
+  int longest = 0;
+  for (const int stage : graph.TopologicalOrder()) {
+    const StageNode& node = graph.stages()[At(stage)];
+    if (node.pp != 0) continue;
+    int before = 0;
+    for (const int link : node.in) {
+      const int from = graph.links()[At(link)].from;
+      before = std::max(before, devices[At(graph.stages()[At(from)].module)]);
+    }
+    int& sum = devices[At(node.module)];
+    sum = before + plan.ModuleOf(node.module).grid.layout().pp;
+    longest = std::max(longest, sum);
+  }
+  return longest;
 }
 
 }  // namespace
@@ -41,37 +62,14 @@ Interval95 MedianOf(std::vector<double> samples) {
   return {middle, Interval95::Bounds{samples[skip], samples[n - 1 - skip]}};
 }
 
-int DevicesInPath(const JobPlan& plan) {
-  const StageGraph& graph = plan.graph();
-  std::vector<int> devices(plan.modules().size(), 0);
-  int longest = 0;
-  for (const int stage : graph.TopologicalOrder()) {
-    const StageNode& node = graph.stages()[static_cast<std::size_t>(stage)];
-    if (node.pp != 0) continue;
-    int before = 0;
-    for (const int link : node.in) {
-      const int from = graph.links()[static_cast<std::size_t>(link)].from;
-      before = std::max(
-          before,
-          devices[static_cast<std::size_t>(graph.stages()[static_cast<std::size_t>(from)].module)]);
-    }
-    int& sum = devices[static_cast<std::size_t>(node.module)];
-    sum = before + plan.ModuleOf(node.module).grid.layout().pp;
-    longest = std::max(longest, sum);
-  }
-  return longest;
-}
-
 std::optional<double> IdealBubble(const Candidate& candidate) {
   const Config& config = candidate.plan->config();
   const ScheduleKind kind = config.schedule.kind;
   if (kind == ScheduleKind::kCsv) return std::nullopt;
+  const int devices = DevicesInPath(*candidate.plan);
   // With fewer microbatches than devices zb-h1 has too few weight passes to fill the bubble.
-  if (kind == ScheduleKind::kZbH1 && candidate.microbatches() < DevicesInPath(*candidate.plan)) {
-    return std::nullopt;
-  }
-  double waiting = static_cast<double>(DevicesInPath(*candidate.plan) - 1) /
-                   static_cast<double>(candidate.microbatches());
+  if (kind == ScheduleKind::kZbH1 && candidate.microbatches() < devices) return std::nullopt;
+  double waiting = static_cast<double>(devices - 1) / static_cast<double>(candidate.microbatches());
   if (kind == ScheduleKind::kZbH1) waiting /= 3.0;
   if (kind == ScheduleKind::kInterleaved) waiting /= config.Sink().chunks;
   return waiting / (1.0 + waiting);

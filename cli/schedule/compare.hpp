@@ -31,9 +31,6 @@ Interval95 MedianOf(std::vector<double> samples);
 /// interleaved. Nothing for a schedule from a file.
 std::optional<double> IdealBubble(const Candidate& candidate);
 
-/// Devices along the longest path through the modules.
-int DevicesInPath(const JobPlan& plan);
-
 /// Share of the time of all ranks of the step in which they compute nothing (docs/schedules.md).
 /// Stages are weighted by their ranks.
 double BubbleOf(const JobPlan& plan, const Simulation& simulation);

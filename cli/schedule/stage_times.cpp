@@ -12,6 +12,7 @@
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
+#include "layout/at.hpp"
 #include "plan/model_flops.hpp"
 #include "plan/unit_samples.hpp"
 #include "trace/analyze/link_time.hpp"
@@ -111,22 +112,68 @@ void RequireSameModel(const Candidate& candidate, const std::string& run_directo
   throw LayoutError(run_directory + ": its passes are of another model: " + why);
 }
 
+/// Returns the number that `text` begins with, -1 if there is none, and the text after it.
+std::pair<double, std::string> NumberAndRest(const std::string& text) {
+  try {
+    std::size_t read = 0;
+    const double number = std::stod(text, &read);
+    return {number, text.substr(read)};
+  } catch (const std::exception&) {
+    return {-1.0, ""};
+  }
+}
+
 /// "2x" of `before`, "300us", "1.5ms", "2s"; -1 for anything else.
 std::int64_t Changed(const std::string& text, std::int64_t before) {
-  std::size_t read = 0;
-  double number = -1.0;
-  try {
-    number = std::stod(text, &read);
-  } catch (const std::exception&) {
-    return -1;
+  const std::map<std::string, double> units = {
+      {"x", static_cast<double>(before)}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+  const auto [number, unit_text] = NumberAndRest(text);
+  const auto unit = units.find(unit_text);
+  if (!(number >= 0.0 && number <= 1e9) || unit == units.end()) return -1;
+  return static_cast<std::int64_t>(number * unit->second);
+}
+
+StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(run_directory, ignored)) {
+    throw LaunchError("--durations: expected a run directory, got " + Quoted(run_directory));
   }
-  const std::string unit = text.substr(read);
-  if (!(number >= 0.0 && number <= 1e9)) return -1;
-  if (unit == "x") return static_cast<std::int64_t>(number * static_cast<double>(before));
-  if (unit == "us") return static_cast<std::int64_t>(number * 1e3);
-  if (unit == "ms") return static_cast<std::int64_t>(number * 1e6);
-  if (unit == "s") return static_cast<std::int64_t>(number * 1e9);
-  return -1;
+  RequireSameModel(candidate, run_directory);
+  const RunTrace trace = ReadRunTrace(run_directory);
+  std::map<StageId, std::map<WorkKind, std::vector<std::int64_t>>> samples;
+  std::set<std::int64_t> training;  // evaluations run shorter forwards
+  for (const TraceWork& work : trace.work) {
+    if (work.pass.kind == WorkKind::kBackward) training.insert(work.pass.round);
+  }
+  for (const TraceWork& work : trace.work) {
+    const PassRecord& pass = work.pass;
+    if (training.count(pass.round) == 0) continue;
+    samples[trace.stages.at(At(pass.stage))][pass.kind].push_back(pass.end_ns - pass.begin_ns);
+  }
+  StageTimes times{"medians of " + run_directory, {}, {}};
+  bool guessed = false;
+  const StageGraph& graph = candidate.plan->graph();
+  for (int stage = 0; stage < static_cast<int>(graph.stages().size()); ++stage) {
+    auto& found = samples[graph.IdOf(stage)];
+    const std::int64_t forward = MedianIfAny(found[WorkKind::kForward]);
+    const bool backs = candidate.plan->stages()[At(stage)].runs_backward;
+    if (forward < 0 || (backs && found[WorkKind::kBackward].empty())) {
+      throw LayoutError(run_directory + ": expected training passes of " + graph.StageName(stage) +
+                        ", got none; a schedule with other stages needs a separate run");
+    }
+    const std::int64_t backward = Median(found[WorkKind::kBackward]);
+    guessed = guessed || (found[WorkKind::kWeight].empty() &&
+                          candidate.plan->schedule().rules[At(stage)].splits_backward);
+    const std::int64_t weight = MedianIfAny(found[WorkKind::kWeight]);
+    times.stages.push_back(weight < 0 ? StagePassTimes{forward, backward, backward / 2}
+                                      : StagePassTimes{forward, backward + weight, weight});
+  }
+  if (guessed) times.source += ", the weights' part taken as half of a backward";
+  for (const StageLink& link : graph.links()) {
+    times.link_ns.push_back(
+        LinkTime(trace, graph.IdOf(link.from), graph.IdOf(link.to)).value_or(0));
+  }
+  return times;
 }
 
 }  // namespace
@@ -140,11 +187,10 @@ PassDuration StageTimes::AsPassDuration(const Schedule& schedule) const {
   std::vector<bool> split;
   for (const StageRule& rule : schedule.rules) split.push_back(rule.splits_backward);
   return [stages = stages, split](int stage, const Pass& pass) {
-    const StagePassTimes& time = stages.at(static_cast<std::size_t>(stage));
+    const StagePassTimes& time = stages.at(At(stage));
     if (pass.kind == PassKind::kForward) return time.forward_ns;
     if (pass.kind == PassKind::kWeight) return time.weight_ns;
-    const bool both = !split[static_cast<std::size_t>(stage)];
-    return both ? time.backward_ns : time.backward_ns - time.weight_ns;
+    return time.backward_ns - (split[At(stage)] ? time.weight_ns : 0);
   };
 }
 
@@ -166,51 +212,6 @@ StageTimes TimesOf(const Candidate& candidate) {
       times.source = "from the number of multiplications at 10 GFLOP/s per rank";
     }
     times.stages.push_back(TimeOf(plan.config(), module, stage.pp));
-  }
-  return times;
-}
-
-StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(run_directory, ignored)) {
-    throw LaunchError("--durations: expected a run directory, got " + Quoted(run_directory));
-  }
-  RequireSameModel(candidate, run_directory);
-  const RunTrace trace = ReadRunTrace(run_directory);
-  std::map<StageId, std::map<WorkKind, std::vector<std::int64_t>>> samples;
-  std::set<std::int64_t> training;  // evaluations run shorter forwards
-  for (const TraceWork& work : trace.work) {
-    if (work.pass.kind == WorkKind::kBackward) training.insert(work.pass.round);
-  }
-  for (const TraceWork& work : trace.work) {
-    const PassRecord& pass = work.pass;
-    if (training.count(pass.round) == 0) continue;
-    samples[trace.stages.at(static_cast<std::size_t>(pass.stage))][pass.kind].push_back(
-        pass.end_ns - pass.begin_ns);
-  }
-  StageTimes times{"medians of " + run_directory, {}, {}};
-  bool guessed = false;
-  const StageGraph& graph = candidate.plan->graph();
-  for (int stage = 0; stage < static_cast<int>(graph.stages().size()); ++stage) {
-    auto& found = samples[graph.IdOf(stage)];
-    const std::int64_t forward = MedianIfAny(found[WorkKind::kForward]);
-    const bool backs = candidate.plan->stages()[static_cast<std::size_t>(stage)].runs_backward;
-    if (forward < 0 || (backs && found[WorkKind::kBackward].empty())) {
-      throw LayoutError(run_directory + ": expected training passes of " + graph.StageName(stage) +
-                        ", got none; a schedule with other stages needs a separate run");
-    }
-    const std::int64_t backward = Median(found[WorkKind::kBackward]);
-    guessed = guessed ||
-              (found[WorkKind::kWeight].empty() &&
-               candidate.plan->schedule().rules[static_cast<std::size_t>(stage)].splits_backward);
-    const std::int64_t weight = MedianIfAny(found[WorkKind::kWeight]);
-    times.stages.push_back(weight < 0 ? StagePassTimes{forward, backward, backward / 2}
-                                      : StagePassTimes{forward, backward + weight, weight});
-  }
-  if (guessed) times.source += ", the weights' part taken as half of a backward";
-  for (const StageLink& link : graph.links()) {
-    times.link_ns.push_back(
-        LinkTime(trace, graph.IdOf(link.from), graph.IdOf(link.to)).value_or(0));
   }
   return times;
 }
@@ -242,11 +243,8 @@ void ChangeEdges(StageTimes& times, const Candidate& candidate,
     if (!measured) times.link_ns.resize(plan.graph().links().size());
     bool known = false;
     for (std::size_t l = 0; l < plan.graph().links().size(); ++l) {
-      const StageLink& link = plan.graph().links()[l];
-      if (link.edge < 0 ||
-          plan.edges()[static_cast<std::size_t>(link.edge)].name != from + ">" + to) {
-        continue;
-      }
+      const int edge = plan.graph().links()[l].edge;
+      if (edge < 0 || plan.edges()[At(edge)].name != from + ">" + to) continue;
       known = true;
       const std::int64_t ns = Changed(change.substr(equals + 1), times.link_ns[l]);
       if (ns < 0) refuse(expected);
@@ -264,21 +262,16 @@ void Scale(StageTimes& times, const Candidate& candidate, const std::vector<std:
   for (const std::string& scale : scales) {
     const auto equals = scale.find('=');
     const std::string name = scale.substr(0, equals);
-    std::size_t read = 0;
-    double factor = -1.0;
-    try {
-      if (equals != std::string::npos) factor = std::stod(scale.substr(equals + 1), &read);
-    } catch (const std::exception&) {
-    }
-    const bool number = factor >= 0.0 && factor <= 1e6 && read == scale.size() - equals - 1;
-    if (!number) {
+    const auto [factor, rest] =
+        NumberAndRest(equals == std::string::npos ? "" : scale.substr(equals + 1));
+    if (!(factor >= 0.0 && factor <= 1e6) || !rest.empty()) {
       throw LayoutError("--scale " + scale + ": expected MODULE=FACTOR, as in vision=0.5");
     }
     bool known = false;
     for (const StagePlan& stage : candidate.plan->stages()) {
       if (candidate.plan->ModuleOf(stage.module).config->name != name) continue;
       known = true;
-      StagePassTimes& time = times.stages[static_cast<std::size_t>(stage.stage)];
+      StagePassTimes& time = times.stages[At(stage.stage)];
       for (std::int64_t* ns : {&time.forward_ns, &time.backward_ns, &time.weight_ns}) {
         *ns = static_cast<std::int64_t>(std::llround(static_cast<double>(*ns) * factor));
       }

@@ -35,13 +35,10 @@ struct StageTimes {
 /// computes (StageFlops), at 10 GFLOP/s per rank. Good for proportions, not for seconds.
 StageTimes TimesOf(const Candidate& candidate);
 
-/// Returns medians of the passes in RUN's trace, by stage, and times of links (LinkTime). Throws
-/// LaunchError without a directory, std::runtime_error without a trace, LayoutError for a run of
-/// another model (WhyOtherTimes) or a stage without training passes, and as LoadConfig does.
-StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_directory);
-
-/// Returns the times for the options of a verb: of `run_directory`, or of TimesOf if it is empty,
-/// then scaled. Throws as TimesFromRun and Scale do.
+/// Returns the times for the options of a verb, scaled: medians of the passes in the trace of
+/// `run_directory`, by stage, and times of links (LinkTime); those of TimesOf if it is empty.
+/// Throws LaunchError without a directory, std::runtime_error without a trace, LayoutError for a run
+/// of another model (WhyOtherTimes) or a stage without training passes, and as Scale and LoadConfig.
 StageTimes TimesFor(const Candidate& candidate, const std::string& run_directory,
                     const std::vector<std::string>& scales);
 

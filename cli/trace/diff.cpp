@@ -8,8 +8,8 @@
 #include <iostream>
 #include <stdexcept>
 
-#include "app/find_run.hpp"
 #include "app/progress.hpp"
+#include "app/run_directory.hpp"
 #include "app/run_facts.hpp"
 #include "cli/trace/trace.hpp"
 #include "trace/analyze/summary.hpp"

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <stdexcept>
 
-#include "app/find_run.hpp"
+#include "app/run_directory.hpp"
 
 namespace troupe {
 

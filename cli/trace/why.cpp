@@ -7,12 +7,11 @@
 #include <set>
 #include <system_error>
 
-#include "actors/names.hpp"
-#include "actors/wait_root.hpp"
-#include "actors/waits_file.hpp"
+#include "actors/wait_lists.hpp"
 #include "app/run_directory.hpp"
 #include "cli/trace/trace.hpp"
 #include "cli/trace/waits.hpp"
+#include "trace/actor_id.hpp"
 #include "trace/analyze/messages.hpp"
 #include "trace/analyze/stall.hpp"
 #include "trace/analyze/summary.hpp"
@@ -76,8 +75,8 @@ void PrintWaits(const OpenedTrace& run, const Usual& usual, const std::string& e
       if (Find(waits, run.index.ActorName(actor)) != nullptr) who = run.index.ActorName(actor);
     }
   } else {
-    who =
-        Find(waits, kDirectorName) != nullptr || waits.empty() ? kDirectorName : waits.front().who;
+    const std::string director = ToString(DirectorActor());
+    who = Find(waits, director) != nullptr || waits.empty() ? director : waits.front().who;
   }
   const WaitRoot root =
       RootOf(waits, [&](const Wait& wait) { return PlaceIn(run.index.places(), wait); });

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "gpu/device.hpp"
-#include "layout/ranks_text.hpp"
 #include "layout/text.hpp"
 #include "modules/device/stream_queue.hpp"
 #include "modules/torch/cuda/torch_cuda.hpp"

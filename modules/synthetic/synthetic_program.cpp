@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "modules/tensor_pieces.hpp"
-#include "plan/freezing.hpp"
-#include "plan/parameters.hpp"
+#include "plan/stage_parts.hpp"
 #include "plan/unit_samples.hpp"
 
 namespace troupe {
@@ -213,7 +212,7 @@ SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard)
   SyntheticShape shape;
   shape.trains = StageTrains(config, module.name, shard.pp);
   if (shard.pp > 0) {
-    shape.in_carries_gradient.push_back(HopCarriesGradient(config, module.name, shard.pp - 1));
+    shape.in_carries_gradient.push_back(RunsBackward(config, module.name, shard.pp - 1));
   }
   if (shard.pp == 0) {
     for (const EdgeConfig* edge : IncomingEdges(config, module.name)) {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "plan/memory_estimate.hpp"
+#include "plan/memory.hpp"
 
 namespace troupe {
 

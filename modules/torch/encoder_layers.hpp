@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "kinds/encoder_layers.hpp"
+#include "kinds/patch_encoder.hpp"
 #include "modules/torch/attention.hpp"
 #include "modules/torch/linear.hpp"
 #include "modules/torch/parameter_store.hpp"

@@ -12,7 +12,7 @@
 #include "modules/torch/flat_optimizer.hpp"
 #include "modules/torch/flat_state.hpp"
 #include "modules/torch/numerics.hpp"
-#include "plan/parameters.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 

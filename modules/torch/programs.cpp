@@ -9,7 +9,7 @@
 #include "modules/torch/torch_kind.hpp"
 #include "modules/torch/torch_stage.hpp"
 #include "modules/torch/versions.hpp"
-#include "plan/parameters.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {

@@ -8,7 +8,7 @@
 #include <torch/types.h>
 
 #include "configs/config.hpp"
-#include "kinds/encoder_layers.hpp"
+#include "kinds/patch_encoder.hpp"
 
 namespace troupe::reference {
 

@@ -11,7 +11,7 @@
 #include "modules/torch/encoder_body.hpp"
 #include "modules/torch/late_results.hpp"
 #include "modules/torch/tensors.hpp"
-#include "plan/freezing.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -28,7 +28,7 @@ auto WithShortErrors(const std::string& who, Work work) {
 }
 
 std::vector<char> InputsThatNeedGradients(const Config& config, const ShardAddress& shard) {
-  if (shard.pp > 0) return {HopCarriesGradient(config, shard.module, shard.pp - 1)};
+  if (shard.pp > 0) return {RunsBackward(config, shard.module, shard.pp - 1)};
   std::vector<char> needs;
   for (const EdgeConfig* edge : IncomingEdges(config, shard.module)) {
     needs.push_back(EdgeCarriesGradient(config, *edge));

@@ -354,6 +354,26 @@ TEST_CASE_METHOD(LeaderFixture, "a failed stage fails the slices of all its micr
   CHECK(abort->cause() == expected[0]);
 }
 
+TEST_CASE_METHOD(LeaderFixture, "a leader that has failed refuses messages and sends none",
+                 "[actors][leader]") {
+  const std::vector<std::string> expected = {"language.s0: no memory"};
+  SECTION("at the source") {
+    OpenSource(1);
+    Activate(0);
+    Refuse<Slice>(*peers[1], expected[0]);
+    CHECK(Activate(1)->errors == expected);
+    CHECK(peers[0]->Count<Slice>() == 1);
+    CHECK(peers[1]->Count<Slice>() == 1);
+  }
+  SECTION("at the destination") {
+    OpenDestination();
+    for (const int from : {0, 1}) GiveRows(from, 0, RowsOf({1, 2}));
+    Refuse<Activation>(stage, expected[0]);
+    for (const int from : {0, 1}) CHECK(GiveRows(from, 1, RowsOf({3, 4}))->errors == expected);
+    CHECK(stage.Count<Activation>() == 1);
+  }
+}
+
 TEST_CASE_METHOD(LeaderFixture, "rows of another process count when their bytes are here",
                  "[actors][leader]") {
   FarTensors far(tensors);

@@ -289,6 +289,18 @@ TEST_CASE_METHOD(DeviceFixture, "a move of state is answered when its copies hav
   CHECK(abort->cause() == expected);
 }
 
+TEST_CASE_METHOD(DeviceFixture, "a move of a shard that the device does not hold ends the job",
+                 "[actors][device]") {
+  SECTION("in real time") {}
+  SECTION("in virtual time") {
+    config.takes_ns = [](WorkKind, int, std::int64_t) { return 1; };
+  }
+  Open();
+  CHECK(Ask<StateOffloaded>(device, OffloadState{5, 0, 0})->errors.size() == 1);
+  CHECK_THAT(abort->cause(), Catch::StartsWith("rank 6 offload of window 0: "));
+  CHECK(Ask<StateRestored>(device, RestoreState{5, 0, 0, true})->errors.size() == 1);
+}
+
 TEST_CASE_METHOD(DeviceFixture, "rows of an exchange become those that its plan names",
                  "[actors][device]") {
   config.groups[3] = std::move(MakeLocalGroup(1, abort).front());

@@ -145,7 +145,7 @@ TEST_CASE_METHOD(FeedFixture, "data that cannot be loaded ends the job by name a
   CHECK(stages[0]->Count<Input>() == 3);
 }
 
-TEST_CASE_METHOD(FeedFixture, "a refused input or a round out of turn ends the job",
+TEST_CASE_METHOD(FeedFixture, "a refused input, a wrong answer or a round out of turn ends the job",
                  "[actors][feed]") {
   Open();
   SECTION("an input") {
@@ -153,6 +153,13 @@ TEST_CASE_METHOD(FeedFixture, "a refused input or a round out of turn ends the j
     Refuse<Input>(*stages[0], "vision.s0 dp3: no room");
     CHECK(abort->failure() ==
           Failure("vision.s0 dp3: no room", FailureKind::kError, {"feed of vision dp3"}));
+    Take(0);
+    CHECK(source->loads.size() == 2);
+  }
+  SECTION("an answer for another input") {
+    Begin(0, 4);
+    Give<Input>(*stages[0], InputTaken{7});
+    CHECK(abort->cause() == "feed of vision dp3: expected that a stage takes input 0, got 7");
     Take(0);
     CHECK(source->loads.size() == 2);
   }

@@ -1,5 +1,5 @@
 // What a device with two lanes says of how long it was busy.
-#include "actors/lane_times.hpp"
+#include "actors/device_actor.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -3,9 +3,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "schedule/csv_orders.hpp"
 #include "schedule/simulate.hpp"
 #include "tests/actors/job_fixture.hpp"
+#include "tests/schedule/csv_text.hpp"
 
 namespace troupe {
 namespace {

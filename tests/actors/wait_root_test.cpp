@@ -1,5 +1,5 @@
 // Whom a job that has stalled hangs on.
-#include "actors/wait_root.hpp"
+#include "actors/wait_lists.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // What everybody waits for, as a file.
-#include "actors/waits_file.hpp"
+#include "actors/wait_lists.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,10 @@
 // The watchdog alone: the test sets what the actors of a process are doing.
 #include "actors/watchdog.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include <catch2/catch.hpp>
@@ -192,6 +194,17 @@ TEST_CASE_METHOD(WatchdogFixture, "a job in which nothing moves is reported once
     ++activity->received;
     ++activity->handled;
     AwaitReports(2);
+  }
+  SECTION("also when the process itself pauses after the report") {
+    const auto pauses = std::make_shared<std::atomic<bool>>(false);
+    at_look = [pauses] {
+      if (pauses->exchange(false)) std::this_thread::sleep_for(60ms);
+    };
+    Watch("stage language.s0 dp0", false);
+    AwaitReports(1);
+    *pauses = true;
+    AwaitLooks(5);
+    CHECK(NumReports() == 1);
   }
   SECTION("not while an actor is busy") {
     activity->busy_since_ns = Ago(1s);

@@ -4,7 +4,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "app/find_run.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {

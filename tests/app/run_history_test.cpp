@@ -1,4 +1,4 @@
-#include "app/run_history.hpp"
+#include "app/progress.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/schedule/arguments.hpp"
 #include "cli/schedule/bench_table.hpp"
+#include "cli/schedule/candidate.hpp"
 #include "cluster/variables.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "actors/director_actor.hpp"
-#include "app/find_run.hpp"
+#include "app/run_directory.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "tests/cli/process.hpp"

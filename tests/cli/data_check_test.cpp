@@ -82,16 +82,22 @@ TEST_CASE("train and doctor name all bad rows at once", "[cli]") {
   for (const std::string& line : LinesOf(train.err)) CHECK_THAT(doctor.out, Contains(line));
 }
 
-TEST_CASE("on_error = skip trains without the bad rows and counts them", "[cli]") {
+TEST_CASE("on_error = skip trains without bad rows and images, and counts them", "[cli]") {
   const RunFolder folder;
   WriteFiveRows(folder);
   const Outcome outcome = folder.Train({"data.on_error=skip"});
   INFO(outcome.out << outcome.err);
   REQUIRE(outcome.exit_code == 0);
-  CHECK_THAT(outcome.out, Contains("\n1 of 5 rows, 24.0 epochs\n"));  // 3 steps of 8 samples
-  CHECK_THAT(outcome.err, Contains("4 rows are skipped") && Contains("row 2 (id \"a\"): "));
+  CHECK_THAT(outcome.out, Contains("\n2 of 5 rows, 12.0 epochs\n"));  // 3 steps of 8 samples
+  CHECK_THAT(outcome.err, Contains("3 rows are skipped") && Contains("row 1 (id \"a\"): "));
+  const std::string cut =
+      "row 2 (id \"a\"): " + (folder / "images/cut.png") +
+      ": not a usable png: the file is cut short; replaced by the mean colour\n";
+  CHECK_THAT(outcome.err, Contains(cut));
+  CHECK(outcome.err.find(cut) == outcome.err.rfind(cut));  // once, in three steps
   const auto metrics = LastMetrics(folder);
   CHECK(metrics["skipped_samples"].get<int>() > 0);
+  CHECK(metrics["replaced_items"] == 1);
 
   // In two processes, and in another layout, the same rows and the same loss.
   const RunFolder other;
@@ -101,9 +107,33 @@ TEST_CASE("on_error = skip trains without the bad rows and counts them", "[cli]"
   const Outcome two = RunTroupe(arguments);
   INFO(two.out << two.err);
   REQUIRE(two.exit_code == 0);
+  CHECK_THAT(two.err, Contains("replaced by the mean colour"));
   CHECK(LastMetrics(other)["skipped_samples"] == metrics["skipped_samples"]);
+  CHECK(LastMetrics(other)["replaced_items"] == metrics["replaced_items"]);
   CHECK(LastMetrics(other)["loss"].get<double>() ==
         Approx(metrics["loss"].get<double>()).epsilon(1e-4));
+}
+
+TEST_CASE("more rows and images than data.skip_limit end the run", "[cli]") {
+  const RunFolder folder;
+  WriteFiveRows(folder);
+  const Outcome outcome = folder.Train({"data.on_error=skip", "data.skip_limit=3"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK_THAT(outcome.err,
+             Contains("; replaced by the mean colour\n") &&
+                 Contains("data.skip_limit: more than 3 rows and files cannot be used"));
+}
+
+TEST_CASE("gradients are right where an image is replaced", "[cli]") {
+  const RunFolder folder;
+  WriteFiveRows(folder);
+  for (const char* config : {"configs/shapes.toml", "configs/shapes_colocated.toml"}) {
+    const Outcome outcome = RunTroupe(folder.Arguments("verify", config, {"data.on_error=skip"}));
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK_THAT(outcome.out, Contains("equals the unsharded reference"));
+  }
 }
 
 }  // namespace

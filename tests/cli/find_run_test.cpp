@@ -1,5 +1,5 @@
 // The shorter names of a run directory.
-#include "app/find_run.hpp"
+#include "app/run_directory.hpp"
 
 #include <filesystem>
 

@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 
 #include "app/run_facts.hpp"
-#include "app/run_metrics.hpp"
 #include "tests/cli/run_folder.hpp"
 #include "tests/data/scratch_folder.hpp"
 #include "trace/analyze/table.hpp"

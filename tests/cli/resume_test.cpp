@@ -8,7 +8,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "app/find_run.hpp"
 #include "app/run_directory.hpp"
 #include "configs/loader.hpp"
 #include "tests/cli/process.hpp"

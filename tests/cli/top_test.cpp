@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "app/find_run.hpp"
+#include "app/run_directory.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "actors/waits_file.hpp"
+#include "actors/wait_lists.hpp"
 
 namespace troupe {
 namespace {

@@ -8,7 +8,7 @@
 #include "configs/key_value.hpp"
 #include "configs/loader.hpp"
 #include "configs/schema.hpp"
-#include "configs/spelling.hpp"
+#include "configs/suggest.hpp"
 
 namespace troupe {
 

@@ -48,14 +48,6 @@ TEST_CASE("an inline module has its host's grid, and an inline host is refused")
                     "modules.a.inline_in: expected a module with ranks, got \"c\"");
 }
 
-TEST_CASE("a window is the whole round or at most the round") {
-  Config config;
-  CHECK(WindowOf(config, 6) == 6);
-  config.schedule.window = 4;
-  CHECK(WindowOf(config, 6) == 4);
-  CHECK(WindowOf(config, 3) == 3);
-}
-
 TEST_CASE("a module is of one kind at a time, and a value") {
   ModuleConfig module;
   CHECK(&module.model.kind() == &kSynthetic);

@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
 
-#include "configs/rank_list.hpp"
+#include "configs/key_value.hpp"
 #include "configs/schema.hpp"
-#include "configs/spelling.hpp"
+#include "configs/suggest.hpp"
 #include "configs/toml_value.hpp"
-#include "layout/ranks_text.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 

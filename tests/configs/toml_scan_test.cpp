@@ -1,8 +1,6 @@
-#include "configs/toml_scan.hpp"
-
 #include <catch2/catch.hpp>
 
-#include "configs/toml_parse.hpp"
+#include "configs/toml_value.hpp"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/charsmap.hpp"
+#include "data/sentencepiece_model.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "data/check_files.hpp"
+#include "data/counted_set.hpp"
 
 #include <string>
 #include <vector>
@@ -6,8 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "data/fault_tally.hpp"
-#include "data/sample_format.hpp"
-#include "data/skipped_rows.hpp"
+#include "data/sample.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {

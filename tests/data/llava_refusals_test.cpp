@@ -1,4 +1,5 @@
 // Rows, images and configurations that a source refuses, or skips where it may.
+#include <algorithm>
 #include <filesystem>
 
 #include <catch2/catch.hpp>
@@ -83,6 +84,39 @@ TEST_CASE("skipped rows are replaced by the next one, the same on every replica"
   }
   CHECK(RowsOfText(source.LoadWhole(EvaluationRound(2)))[0] == -1);
   CHECK(source.CountSkipped(EvaluationRound(2)) == 1);
+}
+
+TEST_CASE("an image that fails in decoding is replaced by zeros at its place", "[data]") {
+  const DataSet sound;
+  LlavaSource whole(Disjoint(sound));
+  const DataSet data;
+  const std::string bytes = BytesOf(data.folder() / "4_0.png");
+  data.folder().Write("4_0.png", bytes.substr(0, bytes.size() - 20));
+  LlavaSource source(Disjoint(data), FileDepth::kHeader, {.skip = true});
+  CHECK(source.num_skipped_rows() == 0);
+  std::int64_t num_replaced = 0;
+  for (std::int64_t step = 0; step < 6; ++step) {
+    for (std::int64_t unit = 0; unit < 3; ++unit) {
+      for (const int dp : {0, 1, 2}) {
+        const auto before = whole.Load("vision", dp, TrainRound(step), unit);
+        const auto after = source.Load("vision", dp, TrainRound(step), unit);
+        std::vector<int> expected = Greys(before->fields.at("vision"));
+        CHECK(after->table == before->table);
+        for (const ReplacedItem& item : after->replaced) {
+          CHECK(item.row == 4);
+          CHECK(item.train);
+          CHECK_THAT(item.line, Catch::Contains("row 4 (id \"r4\"): ") &&
+                                    Catch::EndsWith("; replaced by the mean colour"));
+        }
+        num_replaced += std::ssize(after->replaced);
+        std::replace(expected.begin(), expected.end(), int{DataSet::Grey(4, 0)}, kGreyOfZero);
+        CHECK(Greys(after->fields.at("vision")) == expected);
+      }
+    }
+  }
+  CHECK(num_replaced > 1);
+  LlavaSource strict(Disjoint(data));
+  CHECK_THROWS_WITH(strict.LoadWhole(TrainRound(0)), Catch::Contains("row 4 (id \"r4\"): "));
 }
 
 TEST_CASE("more rows than data.skip_limit are not skipped", "[data]") {

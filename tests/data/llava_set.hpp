@@ -137,6 +137,9 @@ inline std::vector<int> Greys(const FieldItems& images) {
   return greys;
 }
 
+/// Grey of an image of zeros: the mean of red.
+inline constexpr int kGreyOfZero = 123;
+
 inline std::vector<int> GreysOfRows(const std::vector<int>& rows) {
   std::vector<int> greys;
   for (const int row : rows) {

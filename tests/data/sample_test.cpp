@@ -5,7 +5,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/content_words.hpp"
 
 namespace troupe {
 namespace {

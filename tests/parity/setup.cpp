@@ -5,7 +5,7 @@
 
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"
-#include "layout/ranks_text.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "actors/names.hpp"
 #include "configs/loader.hpp"
 #include "transport/wait.hpp"
 
@@ -39,7 +38,6 @@ TEST_CASE("actors are known by the numbers of the graph, and called by its names
   CHECK(plan.FeedActor(1, 2) ==
         ActorId{.kind = ActorKind::kFeed, .stage = 1, .replica = 2, .of = "language"});
   CHECK(ToString(plan.PassLockStepActor(0, 3)) == "lock step of vision.s0 dp3");
-  CHECK(plan.LockStepActorOf(0, 3) == LockStepActor(plan.LockStepOf(4)));
   REQUIRE(plan.updates().size() == 3);
   CHECK(ToString(plan.UpdateActor(1)) == "update of language.s0");
   const int edge = plan.graph().stages()[0].out.at(0);

@@ -1,7 +1,6 @@
-#include "plan/memory_estimate.hpp"
-
 #include <catch2/catch.hpp>
 
+#include "plan/memory.hpp"
 #include "tests/plan/small_config.hpp"
 
 namespace troupe {

@@ -1,9 +1,9 @@
 // What of a job's memory is on devices and what on their host.
-#include "plan/memory_needs.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "configs/loader.hpp"
+#include "plan/job_plan.hpp"
+#include "plan/memory.hpp"
 
 namespace troupe {
 namespace {

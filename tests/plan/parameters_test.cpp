@@ -1,5 +1,3 @@
-#include "plan/parameters.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "kinds/llama.hpp"
+#include "plan/stage_parts.hpp"
 #include "tests/plan/small_config.hpp"
 
 namespace troupe {

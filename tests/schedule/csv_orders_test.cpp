@@ -1,6 +1,6 @@
-#include "schedule/csv_orders.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "tests/schedule/csv_text.hpp"
 
 namespace troupe {
 

@@ -29,8 +29,8 @@ TEST_CASE("a table is read cell by cell, blanks counted", "[schedule]") {
   CHECK(table.rows[0][2] == Action{ActionKind::kUnshard, 0, -1, 3});
   CHECK(table.rows[1][2] == Action{ActionKind::kInput, 1, 12, 1});
   CHECK(table.rows[1][3] == Action{ActionKind::kWeight, 1, 3, 2});
-  CHECK(table.NameOf(1) == "language.s1");
-  CHECK(table.NameOf(0) == "stage 0");
+  CHECK(table.names.at(1) == "language.s1");
+  CHECK_FALSE(table.names.contains(0));
   CHECK(ToCsv(table) ==
         "# stage 1 = language.s1\n"
         "0F0,0SEND_F0,,0UNSHARD\n"

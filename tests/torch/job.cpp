@@ -12,8 +12,7 @@
 #include "modules/groups.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/programs.hpp"
-#include "plan/freezing.hpp"
-#include "plan/parameters.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 

@@ -112,7 +112,7 @@ inline Inputs Batch(const Config& config, const ImageCounts& counts) {
     std::int64_t images = 0;
     for (std::size_t b = 0; b < of_samples.size(); ++b) {
       for (int image = 0; image < of_samples[b]; ++image, ++images, ++cursor[b]) {
-        for (std::int64_t row = 0; row < vit.rows_per_image(); ++row, ++cursor[b]) {
+        for (std::int64_t row = 0; row < vit.rows_per_item(); ++row, ++cursor[b]) {
           positions.push_back(static_cast<std::int64_t>(b) * kTokens + cursor[b]);
           inputs.labels.as<std::int64_t>()[positions.back()] = -100;
         }

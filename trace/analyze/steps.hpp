@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// From the end of the previous round's last work to the end of this round's. So steps do not
+/// Begins when the last work of the previous round ends, and ends with its own. So steps do not
 /// overlap, although rounds are announced, and inputs read, while another round runs. The
 /// first round of a trace begins when it is announced to the stages, or else with its first work.
 /// A checkpoint between two rounds belongs to the later one, as on the console.

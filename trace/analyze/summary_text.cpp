@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "layout/ranks_text.hpp"
+#include "layout/text.hpp"
 #include "trace/analyze/summary.hpp"
 #include "trace/analyze/table.hpp"
 

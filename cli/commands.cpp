@@ -1,0 +1,39 @@
+#include "cli/commands.hpp"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "app/member.hpp"
+
+namespace troupe {
+
+void SetCommand(CLI::App& verb, Command& command, Command action) {
+  verb.callback([&command, action = std::move(action)] { command = action; });
+}
+
+void AddConfigArguments(CLI::App& app, ConfigArguments& arguments, bool required) {
+  app.add_option("CONFIG", arguments.path, "the TOML file; docs/config.md describes every key")
+      ->required(required);
+  app.add_option("--set", arguments.overrides,
+                 "a value on top of the file, as KEY=VALUE; may be repeated\n"
+                 "(--set run.steps=20 --set modules.language.layout.tp=1)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void AddMemberArguments(CLI::App& verb, MemberArguments& arguments) {
+  verb.add_option("--address", arguments.address,
+                  "this node's own address, where others reach it (default: the one it reaches\n"
+                  "node 0 from)")
+      ->type_name("HOST");
+  verb.add_option("--key-file", arguments.key_file,
+                  "the run key, the same on every node (or TROUPE_KEY_FILE); see `troupe key`")
+      ->type_name("FILE");
+  // Hidden: passed by a launcher.
+  verb.add_option("--child", arguments.launcher)->group("");
+  verb.add_option("--key-descriptor", arguments.key_descriptor)->group("");
+  verb.add_option("--config-descriptor", arguments.config_descriptor)->group("");
+  verb.add_option("--local-processes", arguments.local_processes)->group("");
+}
+
+}  // namespace troupe

@@ -1,0 +1,165 @@
+#include "plan/memory.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "plan/job_plan.hpp"
+#include "plan/layer_split.hpp"
+#include "plan/stage_parts.hpp"
+
+namespace troupe {
+namespace {
+
+/// Scores and probabilities are computed in float32, whatever the precision of the rest.
+Keeps KeepsOf(const Config& config, AttentionKeeps attention) {
+  const bool is_short = config.run.precision == Precision::kBFloat16;
+  const bool on_gpu = config.cluster.backend == Backend::kCuda;
+  const bool fused = on_gpu || (is_short && attention == AttentionKeeps::kNothing);
+  return {.weight = fused ? 0 : (is_short ? 2 : 1), .probability = is_short ? 2 : 1};
+}
+
+/// Returns the elements that a projector keeps: the encoder's rows and, from its wide rows, the
+/// inputs and outputs of the GELU.
+std::int64_t ProjectorElements(const Config& config, const EdgeConfig& edge, const RankWork& work) {
+  const ModuleConfig& from = FindModule(config, edge.from);
+  return work.samples * from.model->rows_per_item() *
+         (from.model->row_width() + 2 * CeilDivide(edge.through->hidden, work.tp));
+}
+
+std::int64_t ElementsOf(const Config& config, const StagePart& part, RankWork work) {
+  if (part.edge) return ProjectorElements(config, *part.edge, work);
+  work.recompute = part.module->recompute;
+  return part.module->model->KeptElements(PlaceOf(*part.module, part.pp), work);
+}
+
+/// Counts nothing before the first part that trains, since no backward gets there.
+std::int64_t ActivationElements(const Config& config, const ModuleConfig& module, int pp,
+                                const Keeps& keeps) {
+  if (!module.model->computes()) return 0;
+  const auto replicas = static_cast<std::int64_t>(module.layout.dp);
+  const RankWork work = {.samples = CeilDivide(config.samples_per_microbatch(), replicas),
+                         .tp = module.layout.tp,
+                         .keeps = keeps};
+  std::int64_t elements = 0;
+  for (const StagePart& part : StageParts(config, module.name, pp)) {
+    if (part.runs_backward()) elements += ElementsOf(config, part, work);
+  }
+  return elements;
+}
+
+/// Returns the most microbatches of a stage that may still be in flight when the state that its
+/// module's encoders offloaded comes back.
+std::int64_t RestoreAhead(const JobPlan& plan, int module) {
+  std::int64_t ahead = 0;
+  for (const EdgePlan& edge : plan.edges()) {
+    if (edge.to != module || plan.OffloadsOf(edge.from).empty()) continue;
+    ahead = std::max(ahead, plan.RestoreAheadOf(edge));
+  }
+  return ahead;
+}
+
+/// Scales `activations` from one microbatch to the whole window that a colocated encoder keeps. A
+/// replica may have fewer samples of a window than the most of a microbatch times its microbatches.
+std::size_t WindowActivations(const Config& config, const ModuleConfig& module,
+                              std::size_t activations) {
+  const auto one = static_cast<std::size_t>(MostSamplesOfUnit(config, module, 1));
+  const auto most =
+      static_cast<std::size_t>(MostSamplesOfUnit(config, module, config.schedule.microbatches));
+  return one == 0 ? 0 : activations / one * most;
+}
+
+}  // namespace
+
+StageMemory EstimateMemory(const Config& config, const std::string& module, int pp,
+                           AttentionKeeps attention) {
+  const ModuleConfig& own = FindModule(config, module);
+  const bool mixed = config.run.precision == Precision::kBFloat16;
+  const std::size_t element = config.run.precision == Precision::kFloat64 ? 8 : 4;
+  StageMemory memory;
+  for (const ParameterSpec& spec : StageParameters(config, module, pp)) {
+    // In an uneven cut the last rank's part is the largest.
+    const ParameterSlice slice = SliceOf(spec, own.layout.tp - 1, own.layout.tp);
+    const std::size_t bytes = static_cast<std::size_t>(NumElements(slice.shape)) * element;
+    memory.parameters += bytes;
+    if (mixed) memory.rounded += bytes / 2;
+    if (spec.frozen) continue;
+    memory.gradients += bytes;
+    memory.optimizer += 2 * bytes;
+  }
+  // Forwards use the rounded copies. The masters are only for the update and leave with the
+  // moments.
+  if (own.offload == Offload::kParameters) {
+    memory.offloaded = mixed ? memory.rounded : memory.parameters;
+  }
+  if (own.offload == Offload::kState) memory.offloaded = memory.state();
+  const std::int64_t kept = ActivationElements(config, own, pp, KeepsOf(config, attention));
+  memory.activations = static_cast<std::size_t>(kept) * (mixed ? element / 2 : element);
+  return memory;
+}
+
+std::vector<StageNeed> StageNeeds(const JobPlan& plan, AttentionKeeps attention) {
+  const Config& config = plan.config();
+  std::vector<StageNeed> needs;
+  for (const StagePlan& stage : plan.stages()) {
+    const ModulePlan& module = plan.ModuleOf(stage.module);
+    if (!module.config->model->computes()) continue;
+    StageNeed need;
+    need.stage = stage.stage;
+    need.memory = EstimateMemory(config, module.config->name, stage.pp, attention);
+    if (OffloadOf(config, *module.config) == Offload::kNone) need.memory.offloaded = 0;
+    if (module.colocated_encoder) {
+      need.activations = WindowActivations(config, *module.config, need.memory.activations);
+    } else {
+      const std::int64_t kept = stage.kept;
+      need.activations = need.memory.activations * static_cast<std::size_t>(kept);
+      const std::int64_t left = std::min(kept, RestoreAhead(plan, stage.module));
+      need.gone_at_restore = need.memory.activations *
+                             static_cast<std::size_t>(std::max<std::int64_t>(0, kept - left));
+    }
+    for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
+      for (const int rank : plan.RanksOf(stage.stage, dp)) need.ranks.push_back(rank);
+    }
+    std::ranges::sort(need.ranks);
+    needs.push_back(std::move(need));
+  }
+  return needs;
+}
+
+template <class Amount>
+static std::map<int, std::size_t> SumByRank(const std::vector<StageNeed>& stages, Amount amount) {
+  std::map<int, std::size_t> sums;
+  for (const StageNeed& stage : stages) {
+    for (const int rank : stage.ranks) sums[rank] += std::invoke(amount, stage);
+  }
+  return sums;
+}
+
+static std::size_t Offloaded(const StageNeed& stage) { return stage.memory.offloaded; }
+
+std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages) {
+  return SumByRank(stages, &StageNeed::per_rank);
+}
+
+std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages) {
+  const auto beside = SumByRank(stages, Offloaded);
+  const auto parameters = SumByRank(stages, [](const auto& s) { return s.memory.parameters; });
+  const auto savings = RankSavings(stages);
+  std::map<int, std::size_t> needs = RankNeeds(stages);
+  for (auto& [rank, bytes] : needs) {
+    bytes = config.cluster.backend == Backend::kCuda
+                ? std::max(beside.at(rank), parameters.at(rank))
+                : bytes - savings.at(rank) + beside.at(rank);
+  }
+  return needs;
+}
+
+std::map<int, std::size_t> RankSavings(const std::vector<StageNeed>& stages) {
+  const auto gone = SumByRank(stages, &StageNeed::gone_at_restore);
+  auto away = SumByRank(stages, Offloaded);
+  for (auto& [rank, bytes] : away) bytes = std::min(bytes, gone.at(rank));
+  return away;
+}
+
+}  // namespace troupe

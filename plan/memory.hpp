@@ -1,0 +1,68 @@
+// Estimates the memory that the stages and ranks of a job will need, from the configuration alone.
+// `troupe check` prints it, and the doctor compares it with the machine.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "configs/config.hpp"
+
+namespace troupe {
+
+class JobPlan;
+
+/// Bytes on one rank of a stage: on the rank that holds most.
+struct StageMemory {
+  std::size_t parameters = 0;   ///< as in a checkpoint
+  std::size_t rounded = 0;      ///< with bfloat16: their rounded copies, which multiply
+  std::size_t gradients = 0;    ///< of the parts that train, in the type of the parameters
+  std::size_t optimizer = 0;    ///< both Adam moments of the parts that train
+  std::size_t offloaded = 0;    ///< the part of these four that leaves the device for a while
+  std::size_t activations = 0;  ///< kept per microbatch in flight; an estimate, see the source
+  std::size_t state() const { return parameters + rounded + gradients + optimizer; }
+};
+
+/// Whether the weights of attention [heads, length, length] are kept until the backward.
+enum class AttentionKeeps {
+  kWeights,  ///< unless the module computes them again (Recompute)
+  kNothing   ///< the fused kernel keeps sums of rows instead, wherever it is used
+};
+
+/// Parameters, gradients and optimizer state are exact. Activations are those of the parts that run
+/// a backward (plan/stage_parts.hpp), with full samples and one image per sample and encoder. If an
+/// encoder is frozen and its projector trains, only the projector's count. `attention` is for
+/// stages that compute with the library's operations: those on GPUs and those in bfloat16. All
+/// others keep weights. A GPU always has the fused kernel.
+StageMemory EstimateMemory(const Config& config, const std::string& module, int pp,
+                           AttentionKeeps attention = AttentionKeeps::kWeights);
+
+/// Bytes on each rank of the stage, without the memory of the process itself.
+struct StageNeed {
+  int stage = 0;
+  std::vector<int> ranks;       ///< of all replicas, ascending
+  StageMemory memory;           ///< with the activations of one microbatch
+  std::size_t activations = 0;  ///< activations of all units kept at once
+  /// The part of `activations` that is released before the offloaded state of the stages that feed
+  /// this one begins to come back.
+  std::size_t gone_at_restore = 0;
+  std::size_t per_rank() const { return memory.state() + activations; }
+};
+
+/// Returns the needs in the order of the stages. Synthetic modules hold nothing and have none.
+std::vector<StageNeed> StageNeeds(const JobPlan& plan, AttentionKeeps attention);
+
+/// Returns bytes by rank, over all its stages.
+std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages);
+
+/// Returns host bytes by rank. A rank of backend "cpu" has all its needs on the host, and in
+/// addition the copies of offloaded encoders. A rank on a GPU has these copies, or its parameters
+/// while they are created, whichever is larger.
+std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages);
+
+/// Returns by rank how much offloading lowers the peak. The language model's activations use the
+/// room of the offloaded state, so this is the smaller of the two.
+std::map<int, std::size_t> RankSavings(const std::vector<StageNeed>& stages);
+
+}  // namespace troupe
