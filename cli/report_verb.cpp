@@ -7,6 +7,7 @@
 #include "app/run_directory.hpp"
 #include "app/run_facts.hpp"
 #include "cli/commands.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {

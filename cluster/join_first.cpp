@@ -278,8 +278,8 @@ JoinProblem First::Absence() const {
   std::vector<std::string> joined;
   for (const Claim& claim : claims) joined.push_back(claim.hello.name);
   std::string text = Enumerate(Absent()) + " did not join within " + InSeconds(options_.timeout) +
-                     " (joined at " + ToString({options_.seed.host, self_.address.port}) + ": " +
-                     (joined.empty() ? "none" : Enumerate(joined));
+                     " (joined at " + ToString(Address{options_.seed.host, self_.address.port}) +
+                     ": " + (joined.empty() ? "none" : Enumerate(joined));
   const auto num_refused = acceptor_.num_refused();
   if (num_refused > 0)
     text += "; " + std::to_string(num_refused) +

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "layout/text.hpp"
-
 namespace troupe {
 
 /// Outermost first; {} is a scalar.
@@ -21,9 +19,6 @@ inline std::int64_t NumElements(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// "[16, 64]".
-inline std::string ToString(const Shape& shape) {
-  return "[" + Listed(shape, ", ", [](std::int64_t size) { return std::to_string(size); }) + "]";
-}
+std::string ToString(const Shape& shape);  ///< "[16, 64]"
 
 }  // namespace troupe

@@ -1,7 +1,7 @@
 // What a device with two lanes says of how long it was busy.
-#include "actors/device_actor.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "actors/device_actor.hpp"
 
 namespace troupe {
 

@@ -194,12 +194,13 @@ class ActorFixture {
   std::shared_ptr<Answered<Answer>> Post(const Handle& of, Request request) {
     auto answered = std::make_shared<Answered<Answer>>();
     if (!client_) client_ = AddProbe("client").actor();
-    caf::anon_send(
-        client_, ProbeCall{[=](caf::event_based_actor* self) {
-          self->request(of, caf::infinite, request)
-              .then([=](const Answer& answer) { answered->answers.push_back(answer); },
-                    [=](const caf::error& error) { answered->errors.push_back(FailureOf(error).text); });
-        }});
+    caf::anon_send(client_, ProbeCall{[=](caf::event_based_actor* self) {
+                     self->request(of, caf::infinite, request)
+                         .then([=](const Answer& answer) { answered->answers.push_back(answer); },
+                               [=](const caf::error& error) {
+                                 answered->errors.push_back(FailureOf(error).text);
+                               });
+                   }});
     return answered;
   }
   /// `probe` answers the oldest request of the type that waits for it, or the one `place` after it.

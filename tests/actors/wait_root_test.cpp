@@ -1,7 +1,7 @@
 // Whom a job that has stalled hangs on.
-#include "actors/wait_lists.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "actors/wait_lists.hpp"
 
 namespace troupe {
 namespace {

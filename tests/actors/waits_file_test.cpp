@@ -1,7 +1,7 @@
 // What everybody waits for, as a file.
-#include "actors/wait_lists.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "actors/wait_lists.hpp"
 
 namespace troupe {
 

@@ -1,6 +1,6 @@
-#include "app/progress.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "app/progress.hpp"
 
 namespace troupe {
 namespace {

@@ -1,10 +1,9 @@
 // The shorter names of a run directory.
-#include "app/run_directory.hpp"
-
 #include <filesystem>
 
 #include <catch2/catch.hpp>
 
+#include "app/run_directory.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
 

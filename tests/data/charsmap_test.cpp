@@ -1,9 +1,9 @@
-#include "data/sentencepiece_model.hpp"
-
 #include <cstdint>
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "data/sentencepiece_model.hpp"
 
 namespace troupe {
 namespace {

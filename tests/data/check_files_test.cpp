@@ -1,10 +1,9 @@
-#include "data/counted_set.hpp"
-
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "data/counted_set.hpp"
 #include "data/fault_tally.hpp"
 #include "data/sample.hpp"
 #include "tests/data/scratch_folder.hpp"

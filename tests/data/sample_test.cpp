@@ -5,7 +5,6 @@
 
 #include <catch2/catch.hpp>
 
-
 namespace troupe {
 namespace {
 
