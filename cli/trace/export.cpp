@@ -17,16 +17,12 @@ struct ExportArguments {
   std::string out;
 };
 
-const char* SuffixOf(const std::string& format) {
-  return format == "html" ? ".html" : format == "chrome" ? ".json" : ".pftrace";
-}
-
 std::string ContentOf(const OpenedTrace& run, const Timeline& timeline, const std::string& format,
                       const std::vector<StepSpan>& spans) {
   std::ostringstream content;
-  if (format == "perfetto") WritePerfetto(content, run.index, timeline);
-  if (format == "chrome") WriteChrome(content, run.index, timeline);
-  if (format == "html") {
+  if (format == "perfetto") {
+    WritePerfetto(content, run.index, timeline);
+  } else {
     PageRun page = CurvesOf(run.directory);
     page.timeline_json = TimelineJson(run, spans, timeline);
     WritePage(content, PageKind::kTimeline, {page});
@@ -64,7 +60,7 @@ int Export(const ExportArguments& arguments) {
   std::string path = arguments.out;
   if (path.empty()) {
     path = run.directory + "/timeline" + (range ? "-" + arguments.steps : "") +
-           SuffixOf(arguments.format);
+           (arguments.format == "html" ? ".html" : ".pftrace");
   }
   WritePageFile(path, content);
   std::int64_t work = 0;
@@ -96,14 +92,14 @@ void AddTraceExport(CLI::App& trace, Command& command) {
   auto* verb = AddRunVerb(
       trace, "export",
       "Write a timeline: the work of every device, the handlers of every actor, an arrow for\n"
-      "every message, memory, microbatches in flight and credits. perfetto and chrome are for\n"
+      "every message, memory, microbatches in flight and credits. perfetto is for\n"
       "ui.perfetto.dev (Open trace file); html is a self-contained page, with the training\n"
       "curves below the timeline (troupe report puts them first).",
       arguments->run);
   AddSteps(*verb, arguments->steps);
-  AddChoice(*verb, "--format", {"perfetto", "chrome", "html"}, arguments->format);
+  AddChoice(*verb, "--format", {"perfetto", "html"}, arguments->format);
   verb->add_option("--out", arguments->out,
-                   "file to write (default: RUN/timeline-A-B.pftrace, .json or .html)")
+                   "file to write (default: RUN/timeline-A-B.pftrace or .html)")
       ->type_name("FILE");
   SetAction(*verb, command, [arguments] { return Export(*arguments); });
 }

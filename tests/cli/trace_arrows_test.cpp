@@ -1,7 +1,5 @@
 // Every message of a run is an arrow of what is exported, and every arrow a message: counted on
 // runs that really ran, once by SQL over the messages, once by reading the exported file.
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -11,18 +9,12 @@
 #include "tests/cli/run_folder.hpp"
 #include "tests/cli/trace_output.hpp"
 #include "tests/trace/export/lint/lint.hpp"
+#include "tests/trace/export/lint/perfetto_file.hpp"
 
 namespace troupe {
 namespace {
 
 using Ids = std::set<std::uint64_t>;
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// The ids of the messages for which `where` holds; `b` and `e` are the ends of steps 2-4.
 Ids IdsWhere(const std::string& run, const std::string& where) {
@@ -40,21 +32,14 @@ Ids IdsWhere(const std::string& run, const std::string& where) {
   return ids;
 }
 
-/// The ids of the messages that Chrome's JSON draws an arrow for.
-Ids ArrowsOf(const nlohmann::json& chrome) {
-  std::map<std::string, double> sent;
-  std::map<std::string, double> begun;
+/// The ids of the messages that Perfetto draws an arrow for.
+Ids ArrowsOf(const PerfettoFile& file) {
   Ids ids;
-  for (const auto& event : chrome["traceEvents"]) {
-    if (event.contains("flow_out")) CHECK(sent.emplace(event["bind_id"], event["ts"]).second);
-    if (!event.contains("flow_in")) continue;
-    CHECK(begun.emplace(event["bind_id"], event["ts"]).second);
-    CHECK(ids.insert(event["args"]["id"].get<std::uint64_t>()).second);
-  }
-  CHECK(sent.size() == begun.size());
-  for (const auto& [arrow, at] : begun) {
-    REQUIRE(sent.count(arrow) == 1);
-    CHECK(sent.at(arrow) <= at);  // nothing is received before it is sent
+  CHECK(file.starts == file.arrows.size());
+  CHECK(file.ends == file.arrows.size());
+  for (const DrawnArrow& arrow : file.arrows) {
+    CHECK(ids.insert(arrow.id).second);
+    CHECK(arrow.sent_ns < arrow.begin_ns);  // nothing is received before it is sent
   }
   return ids;
 }
@@ -70,18 +55,18 @@ std::size_t ArrowsOfPage(const std::string& page) {
 /// What is exported of `run` has an arrow for each of `expected`, and no other.
 void CheckExports(const RunFolder& folder, const std::string& run, const Ids& expected,
                   const std::vector<std::string>& range, const std::string& account) {
-  for (const std::string format : {"chrome", "perfetto", "html"}) {
+  for (const std::string format : {"perfetto", "html"}) {
     INFO(format << (range.empty() ? "" : " of steps " + range.back()));
     const std::string file = folder / ("out." + format);
     std::vector<std::string> arguments = {"export", run, "--format", format, "--out", file};
     arguments.insert(arguments.end(), range.begin(), range.end());
     CHECK_THAT(Printed(arguments), Catch::Contains(account));
-    const std::string content = ReadAll(file);
-    if (format == "chrome") CHECK(ArrowsOf(nlohmann::json::parse(content)) == expected);
+    const std::string content = ContentOf(file);
     if (format == "perfetto") {
       const LintReport report = Lint(content);
       CHECK(report.flows == static_cast<std::int64_t>(expected.size()));
       CHECK(report.found.empty());
+      CHECK(ArrowsOf(ReadPerfetto(content)) == expected);
     }
     if (format == "html") CHECK(ArrowsOfPage(content) == expected.size());
   }

@@ -7,6 +7,7 @@
 
 #include "tests/cli/run_folder.hpp"
 #include "tests/cli/trace_output.hpp"
+#include "tests/trace/export/lint/perfetto_file.hpp"
 #include "trace/analyze/table.hpp"
 
 namespace troupe {
@@ -44,15 +45,10 @@ TEST_CASE("the memory of a run is in what is said and exported of it, in bytes",
   CHECK_THAT(Printed({"summary", run}),
              Catch::Contains("most memory") && Catch::Contains(Bytes(most)));
 
-  const std::string file = folder / "out.json";
-  Printed({"export", run, "--format", "chrome", "--out", file});
+  const std::string file = folder / "out.pftrace";
+  Printed({"export", run, "--out", file});
   std::int64_t exported = 0;
-  std::ifstream opened(file);
-  const auto json = nlohmann::json::parse(opened);
-  for (const auto& event : json["traceEvents"]) {
-    if (event["name"] != "memory") continue;
-    CHECK(event["ph"] == "C");
-    const std::int64_t bytes = event["args"]["bytes"];
+  for (const auto& [at_ns, bytes] : ReadPerfetto(ContentOf(file)).counters.at("/n0/memory")) {
     CHECK(bytes >= least);
     CHECK(bytes <= most);
     exported = std::max(exported, bytes);

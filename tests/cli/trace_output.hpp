@@ -23,10 +23,12 @@ inline std::string Printed(const std::vector<std::string>& arguments) {
   return outcome.out;
 }
 
-/// What an importer would trip over in `file`.
-inline std::string Linted(const std::string& file) {
+inline std::string ContentOf(const std::string& file) {
   std::ifstream opened(file, std::ios::binary);
-  return Format(Lint(std::string(std::istreambuf_iterator<char>(opened), {})));
+  return {std::istreambuf_iterator<char>(opened), {}};
 }
+
+/// What an importer would trip over in `file`.
+inline std::string Linted(const std::string& file) { return Format(Lint(ContentOf(file))); }
 
 }  // namespace troupe

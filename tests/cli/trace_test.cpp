@@ -97,13 +97,15 @@ TEST_CASE("every verb of trace answers about a run", "[cli]") {
   CHECK(Printed({"sql", run, "select count(*) n from steps", "--format", "csv"}) == "n\n3\n");
   CHECK_THAT(Printed({"sql", run}), Contains("CREATE TABLE messages"));
   CHECK(LinesOf(Printed({"sql", run, "select id from messages", "--limit", "3"})).size() == 4);
-  for (const std::string format : {"perfetto", "chrome", "html"}) {
+  for (const std::string format : {"perfetto", "html"}) {
     const std::string file = folder / ("out." + format);
     CHECK_THAT(Printed({"export", run, "--steps", "2-3", "--format", format, "--out", file}),
                Contains(file + ": ") && Contains(" of work, ") && Contains(" arrows, "));
     if (format != "html") CHECK_THAT(Linted(file), Contains("nothing an importer"));
   }
 
+  CHECK_THAT(Refused({"export", run, "--format", "chrome"}),
+             Contains("--format: expected perfetto or html, got \"chrome\""));
   CHECK_THAT(Refused({"order", run, "--step", "9"}),
              Contains("step 9 is not in the trace, which has steps 1-3"));
   CHECK_THAT(Refused({"messages", run, "--actor", "audio"}),

@@ -1,4 +1,4 @@
-// Writes timelines for Perfetto, as Chrome's JSON, and as an HTML page.
+// Writes timelines for Perfetto and as an HTML page.
 #pragma once
 
 #include <iosfwd>
@@ -12,9 +12,6 @@ namespace troupe {
 
 /// Native TrackEvent protobuf: nested tracks node, module, stage, rank; flows; counters.
 void WritePerfetto(std::ostream& out, const TraceIndex& index, const Timeline& timeline);
-
-/// JSON of Chrome's trace events, object form. Processes are the timeline's innermost groups.
-void WriteChrome(std::ostream& out, const TraceIndex& index, const Timeline& timeline);
 
 /// A timeline and the table below it, as the page draws them.
 struct PageTimeline {

@@ -1,5 +1,5 @@
 // A stretch of a trace for timeline viewers: lanes without overlaps, and one arrow for every
-// handled message, which never ends before it starts. Both exporters and the page draw it.
+// handled message, which never ends before it starts. The Perfetto export and the page draw it.
 #pragma once
 
 #include <array>

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include <catch2/catch.hpp>
 
 #include "tests/trace/export/lint/lint.hpp"
+#include "tests/trace/export/lint/perfetto_file.hpp"
 #include "tests/trace/generated/generated.hpp"
 #include "trace/export/exporters.hpp"
 
@@ -27,12 +27,6 @@ std::string Perfetto(const TraceIndex& index, const Timeline& timeline) {
   return out.str();
 }
 
-std::string Chrome(const TraceIndex& index, const Timeline& timeline) {
-  std::ostringstream out;
-  WriteChrome(out, index, timeline);
-  return out.str();
-}
-
 TEST_CASE("every message is an arrow and every arrow a message", "[trace]") {
   const RunTrace trace = generated::Generate(Large());
   const TraceIndex index(trace);
@@ -40,24 +34,18 @@ TEST_CASE("every message is an arrow and every arrow a message", "[trace]") {
   const auto messages = static_cast<std::int64_t>(trace.messages.size());
   CHECK(static_cast<std::int64_t>(timeline.arrows.size()) == messages);
   CHECK(Lint(Perfetto(index, timeline)).flows == messages);
-  CHECK(Lint(Chrome(index, timeline)).flows == messages);
 
   // Each arrow of the file names a message of the trace, from its sender to its receiver.
-  const auto json = nlohmann::json::parse(Chrome(index, timeline));
-  std::map<std::string, std::string> to;
+  const PerfettoFile file = ReadPerfetto(Perfetto(index, timeline));
+  CHECK(file.starts == trace.messages.size());
+  CHECK(file.ends == trace.messages.size());
   std::set<std::uint64_t> ids;
-  for (const auto& event : json["traceEvents"]) {
-    if (event.contains("flow_out")) to[event["bind_id"]] = event["args"]["to"];
-  }
-  for (const auto& event : json["traceEvents"]) {
-    if (!event.contains("flow_in")) continue;
-    const std::uint64_t id = event["args"]["id"];
-    ids.insert(id);
-    const auto message = std::find_if(trace.messages.begin(), trace.messages.end(),
-                                      [&](const TraceMessage& m) { return m.id == id; });
+  for (const DrawnArrow& arrow : file.arrows) {
+    ids.insert(arrow.id);
+    const auto message = std::ranges::find(trace.messages, arrow.id, &TraceMessage::id);
     REQUIRE(message != trace.messages.end());
-    CHECK(event["args"]["from"] == index.ActorName(message->sender));
-    CHECK(to.at(event["bind_id"]) == index.ActorName(message->receiver));
+    CHECK(arrow.from == index.ActorName(message->sender));
+    CHECK(arrow.to == index.ActorName(message->receiver));
   }
   CHECK(static_cast<std::int64_t>(ids.size()) == messages);
 }
@@ -69,12 +57,16 @@ TEST_CASE("what is exported passes the importers' rules, whatever steps it is", 
   for (const std::vector<StepSpan>& spans :
        {steps.all(), std::vector<StepSpan>{}, std::vector<StepSpan>{steps.Of(2)}}) {
     const Timeline timeline = MakeTimeline(index, spans);
-    for (const std::string& content : {Perfetto(index, timeline), Chrome(index, timeline)}) {
-      const LintReport report = Lint(content);
-      INFO(Format(report));
-      CHECK(report.found.empty());
-      CHECK(report.slices > 100);
-      CHECK(report.counters > 20);
+    const LintReport report = Lint(Perfetto(index, timeline));
+    INFO(Format(report));
+    CHECK(report.found.empty());
+    CHECK(report.slices > 100);
+    CHECK(report.counters > 20);
+    std::vector<std::int64_t> until(timeline.lanes.size(), 0);
+    for (const LaneSlice& slice : timeline.slices) {
+      CHECK(slice.begin_ns >= until.at(static_cast<std::size_t>(slice.lane)));
+      CHECK(slice.end_ns > slice.begin_ns);
+      until.at(static_cast<std::size_t>(slice.lane)) = slice.end_ns;
     }
   }
 }
@@ -93,10 +85,9 @@ TEST_CASE("a checkpoint is a slice among the work of each rank, with its step", 
     CHECK(timeline.lanes[static_cast<std::size_t>(slice.lane)].path.back() == "work");
   }
   CHECK(slices == 10);  // devices
-  for (const std::string& content : {Perfetto(index, timeline), Chrome(index, timeline)}) {
-    CHECK_THAT(content, Catch::Contains("checkpoint 2"));
-    CHECK(Lint(content).found.empty());
-  }
+  const std::string content = Perfetto(index, timeline);
+  CHECK_THAT(content, Catch::Contains("checkpoint 2"));
+  CHECK(Lint(content).found.empty());
 }
 
 TEST_CASE("a message that comes before it was sent is drawn after it, and kept as it was",
@@ -112,10 +103,13 @@ TEST_CASE("a message that comes before it was sent is drawn after it, and kept a
   const TraceIndex index(trace);
   const Timeline timeline = MakeTimeline(index, {});
   for (const Arrow& arrow : timeline.arrows) CHECK(arrow.begin_ns > arrow.sent_ns);
-  const std::string chrome = Chrome(index, timeline);
-  CHECK(Lint(chrome).found.empty());
-  CHECK(Lint(Perfetto(index, timeline)).found.empty());
-  CHECK_THAT(chrome, Catch::Contains("\"begin_ns\":" + std::to_string(early->begin_ns)));
+  const std::string content = Perfetto(index, timeline);
+  CHECK(Lint(content).found.empty());
+  const auto arrows = ReadPerfetto(content).arrows;
+  const auto drawn = std::ranges::find(arrows, early->id, &DrawnArrow::id);
+  REQUIRE(drawn != arrows.end());
+  CHECK(drawn->begin_ns > drawn->sent_ns);
+  CHECK(drawn->recorded_begin_ns == early->begin_ns);
 }
 
 TEST_CASE("a message that nobody handled has no arrow, and is counted", "[trace]") {
@@ -150,21 +144,6 @@ TEST_CASE("microbatches in flight never exceed the limit of their stage", "[trac
   CHECK(most.at("/n0/vision>language/credits leader source.0") == 3);
 }
 
-/// The points of the counter called "memory" of the process that Chrome's file calls `name`.
-std::vector<std::pair<double, std::int64_t>> MemoryIn(const nlohmann::json& chrome,
-                                                      const std::string& name) {
-  std::map<int, std::string> processes;
-  for (const auto& event : chrome["traceEvents"]) {
-    if (event["name"] == "process_name") processes[event["pid"]] = event["args"]["name"];
-  }
-  std::vector<std::pair<double, std::int64_t>> points;
-  for (const auto& event : chrome["traceEvents"]) {
-    if (event["name"] != "memory" || processes.at(event["pid"]) != name) continue;
-    points.emplace_back(event["ts"], event["args"]["bytes"]);
-  }
-  return points;
-}
-
 TEST_CASE("memory is a counter of every process, in bytes", "[trace]") {
   const RunTrace trace = generated::Generate(Large());
   const TraceIndex index(trace);
@@ -176,9 +155,9 @@ TEST_CASE("memory is a counter of every process, in bytes", "[trace]") {
     ++pieces[process];
     ends[process] = std::max(ends[process], work.pass.end_ns);
   }
-  const auto json = nlohmann::json::parse(Chrome(index, timeline));
+  const PerfettoFile file = ReadPerfetto(Perfetto(index, timeline));
   for (std::size_t p = 0; p < 2; ++p) {
-    const auto points = MemoryIn(json, "n" + std::to_string(p));
+    const auto& points = file.counters.at("/n" + std::to_string(p) + "/memory");
     REQUIRE(points.size() > 20);
     for (const auto& [at, bytes] : points) {
       const std::int64_t base = static_cast<std::int64_t>(p + 1) * 1'000'000;
@@ -186,7 +165,7 @@ TEST_CASE("memory is a counter of every process, in bytes", "[trace]") {
       CHECK(bytes <= base + 4096 * pieces[p]);
       CHECK((bytes - base) % 4096 == 0);
     }
-    CHECK(points.back().first * 1e3 == Approx(static_cast<double>(timeline.end_ns)));
+    CHECK(points.back().first == timeline.end_ns);
     CHECK(points.back().second == static_cast<std::int64_t>(p + 1) * 1'000'000 + 4096 * pieces[p]);
   }
   // The unit of Perfetto's own: a counter (field 8) of which field 3 says 3, bytes.
@@ -234,12 +213,10 @@ TEST_CASE("a stretch has all that is of its steps, and all that went on meanwhil
   }
   CHECK(timeline.of_steps == of_step);
   CHECK(timeline.messages() > of_step);
-  for (const std::string& content : {Perfetto(index, timeline), Chrome(index, timeline)}) {
-    const LintReport report = Lint(content);
-    INFO(Format(report));
-    CHECK(report.found.empty());
-    CHECK(report.flows == static_cast<std::int64_t>(drawn.size()));
-  }
+  const LintReport report = Lint(Perfetto(index, timeline));
+  INFO(Format(report));
+  CHECK(report.found.empty());
+  CHECK(report.flows == static_cast<std::int64_t>(drawn.size()));
 }
 
 TEST_CASE("a message to an actor whose name is lost has no arrow, and is counted", "[trace]") {
@@ -263,7 +240,6 @@ TEST_CASE("names that would break a file are written so that they do not", "[tra
   trace.run = "</script><script>alert(1)</script>";
   const TraceIndex index(trace);
   const Timeline timeline = MakeTimeline(index, {});
-  CHECK(Lint(Chrome(index, timeline)).found.empty());
   const std::string perfetto = Perfetto(index, timeline);
   CHECK(Lint(perfetto).found.empty());
   for (const TraceActor& actor : trace.actors) {

@@ -1,11 +1,11 @@
 // Memory of GPUs in timelines, tables and pages: per rank, what is in use, reserved, and the peak.
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include <catch2/catch.hpp>
 
 #include "tests/trace/export/lint/lint.hpp"
+#include "tests/trace/export/lint/perfetto_file.hpp"
 #include "tests/trace/generated/generated.hpp"
 #include "trace/analyze/summary.hpp"
 #include "trace/export/exporters.hpp"
@@ -91,15 +91,11 @@ TEST_CASE("files with the memory of GPUs are drawn as they are meant", "[trace]"
   const RunTrace trace = OnGpus();
   const TraceIndex index(trace);
   const Timeline timeline = MakeTimeline(index, {});
-  std::ostringstream chrome;
-  WriteChrome(chrome, index, timeline);
   std::ostringstream perfetto;
   WritePerfetto(perfetto, index, timeline);
-  for (const std::string& content : {chrome.str(), perfetto.str()}) {
-    const LintReport report = Lint(content);
-    INFO(Format(report));
-    CHECK(report.found.empty());
-  }
+  const LintReport report = Lint(perfetto.str());
+  INFO(Format(report));
+  CHECK(report.found.empty());
   // Field 8, the counter: field 3 says bytes, field 7 the axis that three share.
   const std::string axis = "memory of rank 3";
   const std::string counter = "\x42\x14\x18\x03\x3a\x10" + axis;
@@ -108,17 +104,13 @@ TEST_CASE("files with the memory of GPUs are drawn as they are meant", "[trace]"
     ++found;
   CHECK(found == 3);
 
-  const auto json = nlohmann::json::parse(chrome.str());
-  std::map<int, std::string> processes;
-  for (const auto& event : json["traceEvents"])
-    if (event["name"] == "process_name") processes[event["pid"]] = event["args"]["name"];
   std::map<std::string, std::int64_t> last;
-  for (const auto& event : json["traceEvents"])
-    if (event["ph"] == "C" && event["args"].contains("bytes"))
-      last[processes.at(event["pid"]) + ": " + std::string(event["name"])] = event["args"]["bytes"];
+  for (const auto& [path, points] : ReadPerfetto(perfetto.str()).counters) {
+    if (path.find("/memory ") != std::string::npos) last[path] = points.back().second;
+  }
   CHECK(last.size() == 15);
-  CHECK(last.at("n0 · language · s1 · rank 3: memory reserved") == 4000 * kMib);
-  CHECK(last.at("n0 · vision · s0 · rank 0: memory in use") == 100 * kMib);
+  CHECK(last.at("/n0/language/s1/rank 3/memory reserved") == 4000 * kMib);
+  CHECK(last.at("/n0/vision/s0/rank 0/memory in use") == 100 * kMib);
 }
 
 TEST_CASE("a summary has the most of each rank's GPU in the steps asked for", "[trace]") {

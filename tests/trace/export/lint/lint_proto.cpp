@@ -6,6 +6,7 @@
 
 #include "tests/trace/export/lint/lint.hpp"
 #include "tests/trace/export/lint/proto_reader.hpp"
+#include "trace/analyze/table.hpp"
 #include "trace/export/track_event.hpp"
 
 namespace troupe {
@@ -42,7 +43,6 @@ struct ProtoFlow {
 class ProtoLinter {
  public:
   LintReport Lint(std::string_view content) {
-    report_.format = "protobuf";
     ProtoReader trace(content);
     for (ProtoField field; trace.Next(field);) {
       if (field.number != kPacket || field.wire != 2) {
@@ -58,7 +58,10 @@ class ProtoLinter {
                   "the file ends, or is no protobuf, inside packet " + std::to_string(packet_ + 1));
     }
     if (events_.empty() && tracks_.empty() && !of_trace_) {
-      report_.no_timeline = "it is neither JSON, nor protobuf with packets of a trace";
+      report_.no_timeline = "it has no packets of a trace";
+      report_.findings.clear();
+      report_.found = {{"no-timeline", 1}};
+      return std::move(report_);
     }
     // Importers sort by time before they look at events.
     std::stable_sort(events_.begin(), events_.end(),
@@ -83,7 +86,9 @@ class ProtoLinter {
     report_.Add(rule, "packet " + std::to_string(packet_), text);
   }
   void CheckText(std::string_view text) {
-    if (!IsClean(text)) Complain("text", "a name has control characters or is not UTF-8");
+    if (CleanText(text) != text) {
+      Complain("text", "a name has control characters or is not UTF-8");
+    }
   }
 
   void OnPacket(std::string_view bytes) {
@@ -272,6 +277,6 @@ class ProtoLinter {
 
 }  // namespace
 
-LintReport LintProto(std::string_view content) { return ProtoLinter().Lint(content); }
+LintReport Lint(std::string_view content) { return ProtoLinter().Lint(content); }
 
 }  // namespace troupe
