@@ -73,6 +73,10 @@ std::string InTenths(std::chrono::nanoseconds duration) {
 
 std::string Percent(double share) { return Fixed(100 * share, 1) + "%"; }
 
+std::string PercentOf(std::int64_t part, std::int64_t whole) {
+  return Percent(whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0);
+}
+
 std::string Bytes(std::int64_t bytes) {
   const auto value = static_cast<double>(bytes);
   if (bytes >= (1LL << 40)) return Fixed(value / (1LL << 40), 2) + " TiB";

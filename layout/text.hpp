@@ -53,6 +53,8 @@ std::string Duration(std::int64_t ns);  ///< "2.27 s", "180 ms", "1.50 ms", "37.
 std::string InSeconds(std::chrono::milliseconds duration);  ///< "60 s", "0.3 s"
 std::string InTenths(std::chrono::nanoseconds duration);    ///< always with one decimal: "1.0 s"
 std::string Percent(double share);                          ///< 0.375 -> "37.5%"
-std::string Bytes(std::int64_t bytes);                      ///< "1.5 MiB"
+std::string PercentOf(std::int64_t part,
+                      std::int64_t whole);  ///< 3 of 8 -> "37.5%"; of 0 -> "0.0%"
+std::string Bytes(std::int64_t bytes);      ///< "1.5 MiB"
 
 }  // namespace troupe

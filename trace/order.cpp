@@ -4,26 +4,16 @@
 #include <map>
 #include <tuple>
 
-namespace troupe {
+#include "layout/text.hpp"
 
+namespace troupe {
 namespace {
 
-bool IsPass(const PassRecord& record, std::int64_t round) {
-  return record.round == round &&
-         (record.kind == WorkKind::kForward || record.kind == WorkKind::kBackward ||
-          record.kind == WorkKind::kWeight);
-}
-
 std::string TextOf(std::vector<const PassRecord*> passes, std::int64_t first_unit) {
-  std::stable_sort(passes.begin(), passes.end(), [](const PassRecord* a, const PassRecord* b) {
-    return a->begin_ns < b->begin_ns;
+  std::ranges::stable_sort(passes, {}, &PassRecord::begin_ns);
+  return Listed(passes, " ", [&](const PassRecord* pass) {
+    return ToString(pass->kind) + std::to_string(pass->unit - first_unit);
   });
-  std::string text;
-  for (const PassRecord* pass : passes) {
-    if (!text.empty()) text += ' ';
-    text += ToString(pass->kind) + std::to_string(pass->unit - first_unit);
-  }
-  return text;
 }
 
 }  // namespace
@@ -33,7 +23,7 @@ std::vector<PassOrder> PassOrders(std::span<const PassRecord> records, std::int6
   std::map<Device, std::vector<const PassRecord*>> devices;
   std::map<std::int32_t, std::int64_t> first_units;
   for (const PassRecord& record : records) {
-    if (!IsPass(record, round)) continue;
+    if (record.round != round || !IsPass(record.kind)) continue;
     devices[{record.stage, record.dp, record.rank}].push_back(&record);
     const auto first = first_units.try_emplace(record.stage, record.unit).first;
     first->second = std::min(first->second, record.unit);

@@ -27,6 +27,11 @@ constexpr bool IsCopy(WorkKind kind) {
   return kind == WorkKind::kOffload || kind == WorkKind::kRestore;
 }
 
+/// F, B, and W if weight gradients have separate passes. A bubble is time without passes.
+constexpr bool IsPass(WorkKind kind) {
+  return kind == WorkKind::kForward || kind == WorkKind::kBackward || kind == WorkKind::kWeight;
+}
+
 /// "F", "B", "W", "reduce", "update", "exchange", "offload", "restore", "checkpoint"; "?" for any
 /// other value.
 constexpr const char* ToString(WorkKind kind) {

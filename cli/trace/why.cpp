@@ -36,8 +36,7 @@ const ActorWaits* Find(const std::vector<ActorWaits>& all, const std::string& wh
 std::string PlaceIn(const Places& places, const Wait& wait) {
   const bool window = wait.unit == "window";
   if (!window && wait.unit != "microbatch") return "";
-  const std::string place = ToString(places.OfUnit(wait.number, window));
-  return place.empty() ? "" : " (" + place + ')';
+  return InParentheses(places.OfUnit(wait.number, window));
 }
 
 /// The chain of waits from an actor to one that does not wait or repeats.

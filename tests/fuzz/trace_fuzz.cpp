@@ -70,7 +70,7 @@ void Export(const TraceIndex& index, const Steps& steps) {
   RequireClean(Lint(proto.str()));
   std::ostringstream page;
   PageRun run;
-  run.timeline_json = PageTimelineJson({index, timeline, "[]"});
+  run.timeline_json = PageTimelineJson(index, timeline, "[]");
   WritePage(page, PageKind::kTimeline, {run});
   Try([&] { TraceDatabase(index, steps).Query("select count(*) from messages"); });
 }
@@ -85,7 +85,7 @@ void Analyze(const RunTrace& trace) {
   CompareWithRule(index, steps);
   for (const StepSpan& span : steps.all()) {
     const CriticalPath path = CriticalPathOf(index, span);
-    BucketsOf(index, path);
+    for (const Segment& segment : path.segments) BucketOf(index, segment);
     Format(path, index, 100'000);
   }
   Try([&] { Format(Compare(index, steps, index, steps)); });

@@ -5,6 +5,7 @@
 
 #include "trace/analyze/median.hpp"
 #include "trace/analyze/table.hpp"
+#include "trace/analyze/words.hpp"
 
 namespace troupe {
 namespace {
@@ -35,24 +36,6 @@ class Walk {
   std::int64_t upper_ns_;
   std::vector<Segment> pieces_;
 };
-
-std::vector<std::int64_t> Medians(std::vector<std::vector<std::int64_t>> all) {
-  std::vector<std::int64_t> medians;
-  medians.reserve(all.size());
-  for (auto& values : all) medians.push_back(Median(std::move(values)));
-  return medians;
-}
-
-void Put(std::vector<std::vector<std::int64_t>>& all, std::size_t key, std::int64_t value) {
-  if (key >= all.size()) all.resize(key + 1);
-  all[key].push_back(value);
-}
-
-std::int64_t Look(const std::vector<std::int64_t>& medians, std::size_t key) {
-  return key < medians.size() ? medians[key] : 0;
-}
-
-constexpr std::size_t kWorkKinds = 16;  // an upper bound
 
 }  // namespace
 
@@ -93,6 +76,43 @@ bool IsOfCheckpoint(const TraceIndex& index, const Segment& segment) {
   return segment.message >= 0 && index.message(segment.message).role == MessageRole::kCheckpoint;
 }
 
+std::vector<std::span<const Segment>> Folded(std::span<const Segment> chain,
+                                             const std::function<bool(const Segment&)>& is_short) {
+  std::vector<std::span<const Segment>> rows;
+  for (std::size_t i = 0; i < chain.size(); i += rows.back().size()) {
+    std::size_t end = i + 1;
+    while (is_short(chain[i]) && end < chain.size() && is_short(chain[end])) ++end;
+    rows.push_back(chain.subspan(i, end - i));
+  }
+  return rows;
+}
+
+std::string Describe(const TraceIndex& index, std::span<const Segment> row) {
+  if (row.size() > 1) {
+    return std::to_string(row.size()) + " short steps, up to " + index.ActorName(row.back().actor);
+  }
+  return Describe(index, row.front());
+}
+
+std::string Describe(const TraceIndex& index, const Segment& segment) {
+  const int message = segment.message;
+  switch (segment.kind) {
+    case SegmentKind::kHandler:
+      return segment.work >= 0 ? DescribeWork(index, segment.work)
+                               : DescribeHandling(index, message);
+    case SegmentKind::kQueue:
+      return DescribeHandling(index, message) + " waited in its mailbox";
+    case SegmentKind::kTransit:
+      return DescribeEdge(index, message) + " in transit from " +
+             index.ActorName(index.message(message).sender);
+    case SegmentKind::kUnknown:
+      break;
+  }
+  return message < 0 ? "earlier events are not in the trace"
+                     : "its activity before it sent " + DescribeEdge(index, message) +
+                           " is not in the trace";
+}
+
 std::int64_t WithoutCore(const TraceIndex& index, const Segment& segment) {
   if (segment.work < 0) return 0;
   const TraceWork& work = index.work(segment.work);
@@ -100,62 +120,36 @@ std::int64_t WithoutCore(const TraceIndex& index, const Segment& segment) {
 }
 
 Usual::Usual(const TraceIndex& index) : index_(&index) {
-  std::vector<std::vector<std::int64_t>> work;
-  std::vector<std::vector<std::int64_t>> handling;
-  std::vector<std::vector<std::int64_t>> transit;
+  std::map<WorkKey, std::vector<std::int64_t>> work;
+  std::map<HandlingKey, std::vector<std::int64_t>> handling;
+  std::map<TransitKey, std::vector<std::int64_t>> transit;
   std::set<std::int64_t> rounds;
   std::set<std::int64_t> with_checkpoint;
   for (const TraceWork& one : index.trace().work) {
-    Put(work, WorkKey(one.pass), one.pass.end_ns - one.pass.begin_ns);
+    work[KeyOf(one.pass)].push_back(one.pass.end_ns - one.pass.begin_ns);
     (one.pass.kind == WorkKind::kCheckpoint ? with_checkpoint : rounds).insert(one.pass.round);
   }
   most_steps_have_checkpoints_ = 2 * with_checkpoint.size() > rounds.size();
-  for (int i = 0; static_cast<std::size_t>(i) < index.trace().messages.size(); ++i) {
+  for (int i = 0; At(i) < index.trace().messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     if (m.begin_ns < 0) continue;
-    Put(transit, TransitKey(i), m.arrived_ns - m.sent_ns);
-    if (m.end_ns >= 0) Put(handling, HandlingKey(i), m.end_ns - m.begin_ns);
+    transit[TransitKeyOf(i)].push_back(m.arrived_ns - m.sent_ns);
+    if (m.end_ns >= 0) handling[HandlingKeyOf(i)].push_back(m.end_ns - m.begin_ns);
   }
   work_ = Medians(std::move(work));
   handling_ = Medians(std::move(handling));
   transit_ = Medians(std::move(transit));
 }
 
-std::size_t Usual::WorkKey(const PassRecord& pass) const {
-  return static_cast<std::size_t>(std::max(pass.stage, 0)) * kWorkKinds +
-         static_cast<std::size_t>(pass.kind) % kWorkKinds;
-}
-
-std::size_t Usual::HandlingKey(int message) const {
-  const TraceMessage& m = index_->message(message);
-  return static_cast<std::size_t>(std::max(m.type, 0)) * kNumActorKinds +
-         static_cast<std::size_t>(index_->KindOf(m.receiver));
-}
-
-std::size_t Usual::TransitKey(int message) const {
-  const TraceMessage& m = index_->message(message);
-  const auto process = [&](int actor) {
-    return actor < 0 ? -1 : index_->trace().actors[static_cast<std::size_t>(actor)].process;
-  };
-  return 2 * static_cast<std::size_t>(std::max(m.type, 0)) +
-         (process(m.sender) == process(m.receiver) ? 0 : 1);
-}
-
-std::int64_t Usual::Work(const PassRecord& pass) const { return Look(work_, WorkKey(pass)); }
-std::int64_t Usual::Handling(int message) const { return Look(handling_, HandlingKey(message)); }
-std::int64_t Usual::Transit(int message) const { return Look(transit_, TransitKey(message)); }
-
 std::int64_t Usual::Of(const Segment& segment) const {
-  switch (segment.kind) {
-    case SegmentKind::kHandler:
-      return segment.work >= 0 ? Work(index_->work(segment.work).pass) : Handling(segment.message);
-    case SegmentKind::kTransit:
-      return Transit(segment.message);
-    case SegmentKind::kQueue:
-    case SegmentKind::kUnknown:
-      return 0;
-  }
-  return 0;
+  const auto look = [](const auto& medians, const auto& key) {
+    const auto found = medians.find(key);
+    return found == medians.end() ? 0 : found->second;
+  };
+  if (segment.kind == SegmentKind::kTransit) return look(transit_, TransitKeyOf(segment.message));
+  if (segment.kind != SegmentKind::kHandler) return 0;
+  return segment.work >= 0 ? look(work_, KeyOf(index_->work(segment.work).pass))
+                           : look(handling_, HandlingKeyOf(segment.message));
 }
 
 bool Usual::IsRare(const Segment& segment) const {

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trace/analyze/index.hpp"
@@ -35,6 +39,15 @@ struct Segment {
 std::vector<Segment> ChainTo(const TraceIndex& index, int message, std::int64_t from_ns,
                              std::int64_t until_ns);
 
+/// The rows of a table: every segment, but adjacent short ones as one row.
+std::vector<std::span<const Segment>> Folded(std::span<const Segment> chain,
+                                             const std::function<bool(const Segment&)>& is_short);
+
+/// "F of language.s0 (step 39 mb 1)", "Slice over vision>language in transit from ...".
+std::string Describe(const TraceIndex& index, const Segment& segment);
+/// The same for a row of Folded: "7 short steps, up to device 3".
+std::string Describe(const TraceIndex& index, std::span<const Segment> row);
+
 /// The time during the segment in which its work was runnable without a core; 0 if unknown.
 std::int64_t WithoutCore(const TraceIndex& index, const Segment& segment);
 
@@ -47,8 +60,9 @@ class Usual {
  public:
   explicit Usual(const TraceIndex& index);
 
-  std::int64_t Work(const PassRecord& pass) const;  ///< by stage and kind
-  std::int64_t Of(const Segment& segment) const;    ///< 0 for a queue, which is usually empty
+  /// Work by stage and kind; handlers by type and kind of receiver; transits by type, within a
+  /// process or between two. 0 for a queue, which is usually empty.
+  std::int64_t Of(const Segment& segment) const;
   /// Like Of, but 0 for a checkpoint if most steps have none.
   std::int64_t InStep(const Segment& segment) const;
   /// InStep as text, "80.0 us"; "none" for a checkpoint if most steps have none.
@@ -56,17 +70,22 @@ class Usual {
 
  private:
   bool IsRare(const Segment& segment) const;
-  std::int64_t Handling(int message) const;  ///< by type and kind of receiver
-  std::int64_t Transit(int message) const;   ///< by type, within a process or between two
-  std::size_t WorkKey(const PassRecord& pass) const;
-  std::size_t HandlingKey(int message) const;
-  std::size_t TransitKey(int message) const;
+  using WorkKey = std::pair<std::int32_t, WorkKind>;
+  using HandlingKey = std::pair<int, ActorKind>;
+  using TransitKey = std::pair<int, bool>;
+  static WorkKey KeyOf(const PassRecord& pass) { return {pass.stage, pass.kind}; }
+  HandlingKey HandlingKeyOf(int i) const {
+    return {index_->message(i).type, index_->KindOf(index_->message(i).receiver)};
+  }
+  TransitKey TransitKeyOf(int i) const {
+    return {index_->message(i).type, index_->IsBetweenProcesses(i)};
+  }
 
   const TraceIndex* index_;
   bool most_steps_have_checkpoints_ = false;
-  std::vector<std::int64_t> work_;
-  std::vector<std::int64_t> handling_;
-  std::vector<std::int64_t> transit_;
+  std::map<WorkKey, std::int64_t> work_;
+  std::map<HandlingKey, std::int64_t> handling_;
+  std::map<TransitKey, std::int64_t> transit_;
 };
 
 }  // namespace troupe

@@ -39,9 +39,8 @@ std::string Format(const std::vector<CheckpointTime>& checkpoints, const TraceIn
   const auto step = [](const CheckpointTime& time) { return std::to_string(time.step); };
   std::int64_t all_ns = 0;
   for (const CheckpointTime& time : checkpoints) all_ns += time.length_ns();
-  const auto whole = static_cast<double>(std::max<std::int64_t>(whole_ns, 1));
   const std::string took = Duration(all_ns) + (checkpoints.size() > 1 ? " in all (" : " (") +
-                           Percent(static_cast<double>(all_ns) / whole) + " of the time)";
+                           PercentOf(all_ns, whole_ns) + " of the time)";
   const CheckpointTime& longest =
       *std::ranges::max_element(checkpoints, {}, &CheckpointTime::length_ns);
   const PassRecord& shard = index.work(longest.longest).pass;

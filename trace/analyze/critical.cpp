@@ -4,7 +4,6 @@
 #include <array>
 
 #include "trace/analyze/table.hpp"
-#include "trace/analyze/words.hpp"
 
 namespace troupe {
 namespace {
@@ -16,44 +15,25 @@ bool IsBoundaryActor(const ActorId& actor) {
   return actor.kind == ActorKind::kLeader || actor.kind == ActorKind::kPhase;
 }
 
-std::string Doing(const TraceIndex& index, const Segment& segment) {
-  switch (segment.kind) {
-    case SegmentKind::kHandler:
-      return segment.work >= 0 ? DescribeWork(index, segment.work)
-                               : "handles " + DescribeHandling(index, segment.message);
-    case SegmentKind::kQueue:
-      return DescribeHandling(index, segment.message) + " waits in its mailbox";
-    case SegmentKind::kTransit:
-      return DescribeHandling(index, segment.message) + " is in transit from " +
-             index.ActorName(index.message(segment.message).sender);
-    case SegmentKind::kUnknown:
-      return "earlier events are not in the trace";
-  }
-  return "?";
-}
-
 /// Empty for a run of one process.
 std::string TripsText(const CriticalPath& path, const TraceIndex& index) {
   if (index.trace().processes.size() < 2) return "";
-  const int trips = TripsOf(path, index);
-  return "; " + std::to_string(trips) + (trips == 1 ? " trip" : " trips") + " between processes";
+  return "; " + Counted(TripsOf(path, index), "trip") + " between processes";
 }
 
 std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
   std::array<std::int64_t, kShares.size()> totals{};
+  std::int64_t without_ns = 0;
   for (const Segment& segment : path.segments) {
     totals[static_cast<std::size_t>(ShareOf(index, segment))] += segment.length_ns();
+    without_ns += WithoutCore(index, segment);
   }
-  const auto whole =
-      static_cast<double>(std::max<std::int64_t>(1, path.span.end_ns - path.span.begin_ns));
-  std::int64_t without_ns = 0;
-  for (const Segment& segment : path.segments) without_ns += WithoutCore(index, segment);
   std::string line;
   for (const Share share : kShares) {
     const std::int64_t ns = totals[static_cast<std::size_t>(share)];
     if (ns == 0 && (share == Share::kCheckpoint || share == Share::kUnknown)) continue;
     line += (line.empty() ? "" : ", ") + std::string(ToString(share)) + " " + Millis(ns) + " ms (" +
-            Percent(static_cast<double>(ns) / whole);
+            PercentOf(ns, path.span.length_ns());
     if (share == Share::kCompute && without_ns > ns / 100) {
       line += ", " + Millis(without_ns) + " ms of it without a core";
     }
@@ -84,10 +64,7 @@ const char* ToString(Share share) {
 
 CriticalPath CriticalPathOf(const TraceIndex& index, const StepSpan& span) {
   CriticalPath path{span, {}};
-  int last = -1;
-  for (const int w : index.WorkIn(span.round)) {
-    if (last < 0 || index.work(w).pass.end_ns > index.work(last).pass.end_ns) last = w;
-  }
+  const int last = index.LastWorkIn(span.round);
   if (last < 0) return path;
   const TraceWork& work = index.work(last);
   if (work.message < 0) {
@@ -135,49 +112,31 @@ int TripsOf(const CriticalPath& path, const TraceIndex& index) {
   return trips;
 }
 
-std::map<std::string, std::int64_t> BucketsOf(const TraceIndex& index, const CriticalPath& path) {
-  std::map<std::string, std::int64_t> buckets;
-  for (const Segment& segment : path.segments) {
-    buckets[BucketOf(index, segment)] += segment.length_ns();
-  }
-  return buckets;
-}
-
 std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64_t fold_ns) {
   Table table{{"at ms", "took ms", "share", "actor", "activity"}, {}};
   const Usual usual(index);
-  const auto& segments = path.segments;
-  for (std::size_t i = 0; i < segments.size();) {
-    const Segment& segment = segments[i];
-    std::size_t end = i + 1;
-    std::string share = ToString(ShareOf(index, segment));
-    std::string who = index.ActorName(segment.actor);
-    std::string what = Doing(index, segment);
-    if (segment.length_ns() < fold_ns) {
-      while (end < segments.size() && segments[end].length_ns() < fold_ns) ++end;
-      if (end - i > 1) {
-        share = "";
-        who = "...";
-        what = std::to_string(end - i) + " short steps, up to " +
-               index.ActorName(segments[end - 1].actor);
-      }
-    } else if (segment.kind == SegmentKind::kHandler) {
+  const auto is_short = [&](const Segment& segment) { return segment.length_ns() < fold_ns; };
+  for (const auto row : Folded(path.segments, is_short)) {
+    const Segment& segment = row.front();
+    const bool single = row.size() == 1;
+    std::string activity = Describe(index, row);
+    if (single && segment.kind == SegmentKind::kHandler) {
       const std::int64_t median = usual.InStep(segment);
       if (segment.length_ns() > median + median / 2 && segment.length_ns() > median + 1'000'000) {
-        what += ", usual " + usual.TextInStep(segment);
+        activity += ", usual " + usual.TextInStep(segment);
       }
       const std::int64_t without_ns = WithoutCore(index, segment);
       if (without_ns > segment.length_ns() / 20) {
-        what += ", " + Duration(without_ns) + " without a core";
+        activity += ", " + Duration(without_ns) + " without a core";
       }
     }
     table.rows.push_back({Cell::Number(Millis(segment.begin_ns - path.span.begin_ns)),
-                          Cell::Number(Millis(segments[end - 1].end_ns - segment.begin_ns)), share,
-                          who, what});
-    i = end;
+                          Cell::Number(Millis(row.back().end_ns - segment.begin_ns)),
+                          single ? ToString(ShareOf(index, segment)) : "",
+                          single ? index.ActorName(segment.actor) : "...", activity});
   }
   return "critical path of step " + std::to_string(path.span.step) + ": " +
-         Millis(path.span.end_ns - path.span.begin_ns) + " ms = " + ShareLine(path, index) +
+         Millis(path.span.length_ns()) + " ms = " + ShareLine(path, index) +
          TripsText(path, index) + "\n\n" + ToText(table);
 }
 

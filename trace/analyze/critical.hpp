@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -38,9 +37,6 @@ std::string BucketOf(const TraceIndex& index, const Segment& segment);
 
 /// Sequential trips between processes on the path.
 int TripsOf(const CriticalPath& path, const TraceIndex& index);
-
-/// Nanoseconds by bucket; their sum is the length of the step.
-std::map<std::string, std::int64_t> BucketsOf(const TraceIndex& index, const CriticalPath& path);
 
 /// Shares, and the path as a table; adjacent segments shorter than `fold_ns` become one line.
 std::string Format(const CriticalPath& path, const TraceIndex& index, std::int64_t fold_ns);

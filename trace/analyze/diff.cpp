@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -24,10 +25,10 @@ using MediansByKey = std::map<Key, std::int64_t>;
 class Names {
  public:
   Names(const RunTrace& before, const RunTrace& after) {
+    const auto others = StagesOf(after);
     for (const auto& [module, stages] : StagesOf(before)) {
-      const auto other = StagesOf(after);
-      const auto found = other.find(module);
-      if (found != other.end() && found->second != stages) cut_otherwise_.insert(module);
+      const auto found = others.find(module);
+      if (found != others.end() && found->second != stages) cut_otherwise_.insert(module);
     }
   }
   /// "language.s0", or "language" if the two runs cut it into different stages.
@@ -60,14 +61,10 @@ struct Side {
   MediansByKey waits;
 };
 
-/// If `steps` is not 0, steps without a sample count as 0.
-MediansByKey Finish(Samples samples, std::size_t steps = 0) {
-  MediansByKey medians;
-  for (auto& [what, values] : samples) {
-    if (values.size() < steps) values.resize(steps, 0);
-    medians[what] = Median(std::move(values));
-  }
-  return medians;
+/// Steps without a sample count as 0.
+MediansByKey MediansOverSteps(Samples samples, std::size_t steps) {
+  for (auto& [key, values] : samples) values.resize(steps, 0);
+  return Medians(std::move(samples));
 }
 
 /// Adds the idle time before the work of a step, averaged over devices. `until` holds the end of
@@ -123,7 +120,7 @@ Side Measure(const TraceIndex& index, const Names& names, const Steps& steps) {
   std::vector<std::int64_t> lengths;
   std::map<int, std::int64_t> until;  // by rank
   for (const StepSpan& span : steps.all()) {
-    lengths.push_back(span.end_ns - span.begin_ns);
+    lengths.push_back(span.length_ns());
     for (const auto& [bucket, ns] : PathOf(index, names, span)) path[bucket].push_back(ns);
     AddWaits(index, names, span, until, waits);
   }
@@ -135,18 +132,19 @@ Side Measure(const TraceIndex& index, const Names& names, const Steps& steps) {
         .push_back(one.pass.end_ns - one.pass.begin_ns);
   }
   Samples edges;
-  for (int i = 0; static_cast<std::size_t>(i) < index.trace().messages.size(); ++i) {
+  for (int i = 0; At(i) < index.trace().messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
-    if (m.link < 0 || m.begin_ns < 0 || steps.StepOf(index.RoundOf(i)) < 0) continue;
-    const TraceLink& link = index.trace().links.at(static_cast<std::size_t>(m.link));
-    const std::string what = index.TypeName(i) + " over " + names.Of(index, link);
-    edges[{link.boundary ? "" : index.ModuleOf(link.from), what}].push_back(m.begin_ns - m.sent_ns);
+    const TraceLink* const link = index.LinkOf(i);
+    if (link == nullptr || m.begin_ns < 0 || steps.StepOf(index.RoundOf(i)) < 0) continue;
+    const std::string what = index.TypeName(i) + " over " + names.Of(index, *link);
+    edges[{link->boundary ? "" : index.ModuleOf(link->from), what}].push_back(m.begin_ns -
+                                                                              m.sent_ns);
   }
   side.step_ns = Median(lengths);
-  side.path = Finish(std::move(path), steps.all().size());
-  side.waits = Finish(std::move(waits), steps.all().size());
-  side.work = Finish(std::move(work));
-  side.edges = Finish(std::move(edges));
+  side.path = MediansOverSteps(std::move(path), steps.all().size());
+  side.waits = MediansOverSteps(std::move(waits), steps.all().size());
+  side.work = Medians(std::move(work));
+  side.edges = Medians(std::move(edges));
   return side;
 }
 
@@ -159,9 +157,8 @@ std::vector<Change> Changes(const MediansByKey& before, const MediansByKey& afte
     std::tie(change.module, change.what) = key;
     changes.push_back(change);
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-    return std::abs(a.delta_ns()) > std::abs(b.delta_ns());
-  });
+  std::ranges::stable_sort(changes, std::greater(),
+                           [](const Change& change) { return std::abs(change.delta_ns()); });
   return changes;
 }
 
@@ -218,14 +215,13 @@ Diff Compare(const TraceIndex& before, const Steps& before_steps, const TraceInd
 }
 
 const Change* MainChange(const Diff& diff) {
-  const Change* main = nullptr;
+  // By size, and the rest is last.
   for (std::size_t i = 0; i + 1 < diff.path.size(); ++i) {
     const Change& change = diff.path[i];
     const bool same_way = (change.delta_ns() > 0) == (diff.step.delta_ns() > 0);
-    if (!same_way || !Changed(change)) continue;
-    if (main == nullptr || std::abs(change.delta_ns()) > std::abs(main->delta_ns())) main = &change;
+    if (same_way && Changed(change)) return &change;
   }
-  return main;
+  return nullptr;
 }
 
 std::string Format(const Diff& diff) {

@@ -13,16 +13,12 @@ const ActorId kNoActor;
 
 }  // namespace
 
-bool IsPass(WorkKind kind) {
-  return kind == WorkKind::kForward || kind == WorkKind::kBackward || kind == WorkKind::kWeight;
-}
-
 TraceIndex::TraceIndex(const RunTrace& trace)
     : trace_(&trace),
       work_of_(trace.messages.size(), -1),
       previous_(trace.messages.size(), -1),
       round_of_(trace.messages.size(), -1),
-      handled_at_(trace.actors.size() + 1, 0) {
+      handled_(trace.actors.size()) {
   for (const TraceActor& actor : trace.actors) {
     if (actor.id.kind == ActorKind::kDevice) process_of_rank_[actor.id.rank] = actor.process;
   }
@@ -33,8 +29,7 @@ TraceIndex::TraceIndex(const RunTrace& trace)
   }
   work_in_.resize(trace.work.size());
   std::iota(work_in_.begin(), work_in_.end(), 0);
-  std::stable_sort(work_in_.begin(), work_in_.end(),
-                   [&](int a, int b) { return work(a).pass.round < work(b).pass.round; });
+  std::ranges::stable_sort(work_in_, {}, [&](int w) { return work(w).pass.round; });
   for (std::size_t i = 0; i < trace.messages.size(); ++i) {
     const TraceMessage& m = trace.messages[i];
     end_ns_ = std::max({end_ns_, m.arrived_ns, m.begin_ns, m.end_ns});
@@ -43,41 +38,21 @@ TraceIndex::TraceIndex(const RunTrace& trace)
     // A cause was sent before its effects, so its round is already known. With badly aligned clocks
     // the round stays unknown.
     if (round_of_[i] < 0 && m.cause >= 0) round_of_[i] = round_of_[At(m.cause)];
-    if (m.begin_ns >= 0 && m.receiver >= 0) ++handled_at_[At(m.receiver) + 1];
+    if (m.begin_ns >= 0 && m.receiver >= 0) handled_[At(m.receiver)].push_back(static_cast<int>(i));
   }
-  for (std::size_t a = 1; a < handled_at_.size(); ++a) handled_at_[a] += handled_at_[a - 1];
-  handled_.resize(handled_at_.back());
-  std::vector<std::size_t> next(handled_at_.begin(), handled_at_.end() - 1);
-  for (std::size_t i = 0; i < trace.messages.size(); ++i) {
-    const TraceMessage& m = trace.messages[i];
-    if (m.begin_ns >= 0 && m.receiver >= 0) handled_[next[At(m.receiver)]++] = static_cast<int>(i);
-  }
-  for (std::size_t a = 0; a + 1 < handled_at_.size(); ++a) {
-    const auto begin = handled_.begin() + static_cast<std::ptrdiff_t>(handled_at_[a]);
-    const auto end = handled_.begin() + static_cast<std::ptrdiff_t>(handled_at_[a + 1]);
-    std::stable_sort(begin, end,
-                     [&](int x, int y) { return message(x).begin_ns < message(y).begin_ns; });
-    for (auto at = begin; at != end; ++at) {
-      if (at != begin) previous_[At(*at)] = *(at - 1);
+  for (std::vector<int>& handled : handled_) {
+    std::ranges::stable_sort(handled, {}, [&](int i) { return message(i).begin_ns; });
+    for (std::size_t at = 1; at < handled.size(); ++at) {
+      previous_[At(handled[at])] = handled[at - 1];
     }
   }
   places_ = Places(*this);
 }
 
-std::span<const int> TraceIndex::HandledBy(int actor) const {
-  if (actor < 0) return {};
-  const std::size_t begin = handled_at_[At(actor)];
-  return std::span(handled_).subspan(begin, handled_at_[At(actor) + 1] - begin);
-}
-
 std::span<const int> TraceIndex::WorkIn(std::int64_t round) const {
-  const auto begin =
-      std::lower_bound(work_in_.begin(), work_in_.end(), round,
-                       [&](int w, std::int64_t wanted) { return work(w).pass.round < wanted; });
-  const auto end = std::upper_bound(begin, work_in_.end(), round, [&](std::int64_t wanted, int w) {
-    return wanted < work(w).pass.round;
-  });
-  return {begin, end};
+  const auto found =
+      std::ranges::equal_range(work_in_, round, {}, [&](int w) { return work(w).pass.round; });
+  return {found.begin(), found.end()};
 }
 
 std::int64_t PartOfTime(std::int64_t ns, const PassRecord& pass, std::int64_t from_ns,
@@ -89,11 +64,25 @@ std::int64_t PartOfTime(std::int64_t ns, const PassRecord& pass, std::int64_t fr
                                    std::min(share, 1.0));
 }
 
-int TraceIndex::TripsOf(int i) const {
+int TraceIndex::LastWorkIn(std::int64_t round) const {
+  const auto all = WorkIn(round);
+  const auto last = std::ranges::max_element(all, {}, [&](int w) { return work(w).pass.end_ns; });
+  return last == all.end() ? -1 : *last;
+}
+
+bool TraceIndex::IsBetweenProcesses(int i) const {
   const TraceMessage& m = message(i);
-  const auto process = [&](int actor) { return trace_->actors[At(actor)].process; };
-  const bool crosses = m.sender >= 0 && m.receiver >= 0 && process(m.sender) != process(m.receiver);
-  return (crosses ? 1 : 0) + (m.asked ? 2 : 0);
+  return m.sender >= 0 && m.receiver >= 0 &&
+         trace_->actors[At(m.sender)].process != trace_->actors[At(m.receiver)].process;
+}
+
+int TraceIndex::TripsOf(int i) const {
+  return (IsBetweenProcesses(i) ? 1 : 0) + (message(i).asked ? 2 : 0);
+}
+
+const TraceLink* TraceIndex::LinkOf(int i) const {
+  const int link = message(i).link;
+  return link < 0 || At(link) >= trace_->links.size() ? nullptr : &trace_->links[At(link)];
 }
 
 int TraceIndex::ProcessOf(const TraceWork& work) const {

@@ -14,9 +14,6 @@
 
 namespace troupe {
 
-/// F, B, and W if weight gradients have separate passes. A bubble is time without passes.
-bool IsPass(WorkKind kind);
-
 /// The part of `ns`, spread evenly over the pass, that is in [from_ns, until_ns]; 0 for an unknown
 /// time.
 std::int64_t PartOfTime(std::int64_t ns, const PassRecord& pass, std::int64_t from_ns,
@@ -38,17 +35,25 @@ class TraceIndex {
   /// The round of the message, else of its work, else of its cause; -1: unknown.
   std::int64_t RoundOf(int message) const { return round_of_[At(message)]; }
   /// Messages that the actor has begun to handle, in that order; empty for actor -1.
-  std::span<const int> HandledBy(int actor) const;
+  std::span<const int> HandledBy(int actor) const {
+    return actor < 0 ? std::span<const int>() : handled_[At(actor)];
+  }
   /// Work of a round, by begin.
   std::span<const int> WorkIn(std::int64_t round) const;
+  /// The work of a round that ended last; -1: none.
+  int LastWorkIn(std::int64_t round) const;
   /// Has kind kOther for actor -1.
   const ActorId& IdOf(int actor) const;
   ActorKind KindOf(int actor) const { return IdOf(actor).kind; }
   /// The places of microbatches in their steps.
   const Places& places() const { return places_; }
+  /// Whether the sender is in another process than the receiver.
+  bool IsBetweenProcesses(int message) const;
   /// Sequential trips between processes for a message: one if it came from another process, and two
   /// more if its bytes had to be requested.
   int TripsOf(int message) const;
+  /// The link that the message crosses; null: none.
+  const TraceLink* LinkOf(int message) const;
   /// The process of the device that ran it; 0 if its actor is unknown.
   int ProcessOf(const TraceWork& work) const;
   /// The latest time in the trace.
@@ -68,9 +73,8 @@ class TraceIndex {
   std::vector<int> work_of_;
   std::vector<int> previous_;
   std::vector<std::int64_t> round_of_;
-  std::vector<int> handled_;             ///< messages by receiver, then by begin
-  std::vector<std::size_t> handled_at_;  ///< by actor: index of its first message in handled_
-  std::vector<int> work_in_;             ///< by round, then begin
+  std::vector<std::vector<int>> handled_;  ///< messages by receiver, then by begin
+  std::vector<int> work_in_;               ///< by round, then begin
   std::map<int, int> process_of_rank_;
   std::int64_t end_ns_ = 0;
   Places places_;

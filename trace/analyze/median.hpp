@@ -1,7 +1,10 @@
+// Medians of samples.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -15,6 +18,13 @@ Number Median(std::vector<Number> values) {
   if (values.size() % 2 == 1) return *middle;
   const Number below = *std::max_element(values.begin(), middle);
   return below + (*middle - below) / 2;
+}
+
+template <class Key, class Number>
+std::map<Key, Number> Medians(std::map<Key, std::vector<Number>> samples) {
+  std::map<Key, Number> medians;
+  for (auto& [key, values] : samples) medians[key] = Median(std::move(values));
+  return medians;
 }
 
 }  // namespace troupe

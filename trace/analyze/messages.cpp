@@ -44,8 +44,7 @@ Cell Number(std::int64_t value) { return value < 0 ? Cell::Null() : Cell(value);
 
 std::vector<Cell> RowOf(const TraceIndex& index, const Steps& steps, int i) {
   const TraceMessage& m = index.message(i);
-  const auto& links = index.trace().links;
-  const bool linked = m.link >= 0 && static_cast<std::size_t>(m.link) < links.size();
+  const TraceLink* const link = index.LinkOf(i);
   return {Cell::Number(std::to_string(m.id)),
           m.cause < 0 ? Cell::Null() : Cell::Number(std::to_string(index.message(m.cause).id)),
           index.TypeName(i),
@@ -53,7 +52,7 @@ std::vector<Cell> RowOf(const TraceIndex& index, const Steps& steps, int i) {
           index.ActorName(m.receiver),
           Number(steps.StepOf(index.RoundOf(i))),
           Number(index.places().OfMessage(index, i).number),
-          linked ? Cell(links[static_cast<std::size_t>(m.link)].name) : Cell::Null(),
+          link == nullptr ? Cell::Null() : Cell(link->name),
           m.bytes,
           Number(m.credits),
           Time(m.sent_ns),

@@ -74,16 +74,12 @@ std::vector<OffloadTime> OffloadTimesOf(const TraceIndex& index, std::int64_t be
 }
 
 std::string Format(const OffloadTime& offload, std::int64_t whole_ns) {
-  const auto share = [&](std::int64_t ns) {
-    const auto whole = static_cast<double>(std::max<std::int64_t>(whole_ns, 1));
-    return Percent(static_cast<double>(ns) / whole);
-  };
-  return "state of " + offload.module + " offloaded in " + std::to_string(offload.windows) +
-         (offload.windows == 1 ? " window" : " windows") + ": in all away for " +
-         share(offload.away_ns) + " of the time; of a window, median: out in " +
-         Duration(offload.out_ns) + ", back in " + Duration(offload.back_ns) +
-         "; in all its backward waited " + Duration(offload.exposed_ns) + " for it (exposed " +
-         share(offload.exposed_ns) + ")\n";
+  return "state of " + offload.module + " offloaded in " + Counted(offload.windows, "window") +
+         ": in all away for " + PercentOf(offload.away_ns, whole_ns) +
+         " of the time; of a window, median: out in " + Duration(offload.out_ns) + ", back in " +
+         Duration(offload.back_ns) + "; in all its backward waited " +
+         Duration(offload.exposed_ns) + " for it (exposed " +
+         PercentOf(offload.exposed_ns, whole_ns) + ")\n";
 }
 
 }  // namespace troupe

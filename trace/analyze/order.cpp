@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "layout/at.hpp"
-#include "schedule/simulate.hpp"
 
 namespace troupe {
 namespace {
@@ -67,14 +66,6 @@ std::string CannotPredict(const TraceIndex& index, std::int64_t round, const Rul
   return units.empty() ? "no pass of it is in the trace" : "";
 }
 
-std::string WithoutBackwards(const std::vector<Pass>& passes, bool keep) {
-  std::vector<Pass> kept;
-  for (const Pass& pass : passes) {
-    if (keep || pass.kind == PassKind::kForward) kept.push_back(pass);
-  }
-  return ToString(kept);
-}
-
 std::vector<int> Differences(const std::string& a, const std::string& b) {
   const std::vector<std::string> ran = Words(a);
   const std::vector<std::string> predicted = Words(b);
@@ -93,6 +84,15 @@ PassKind PassKindOf(WorkKind kind) {
   return kind == WorkKind::kForward    ? PassKind::kForward
          : kind == WorkKind::kBackward ? PassKind::kBackward
                                        : PassKind::kWeight;
+}
+
+std::string OrderLike(const PassOrder& ran, const Simulation& simulation) {
+  std::vector<Pass> order = simulation.OrderOf(ran.stage);
+  for (const char letter : {'B', 'W'}) {
+    if (ran.text.find(letter) != std::string::npos) continue;
+    std::erase_if(order, [&](const Pass& pass) { return ToString(pass).front() == letter; });
+  }
+  return ToString(order);
 }
 
 RuleInputs RuleOf(const RunTrace& trace) {
@@ -152,9 +152,7 @@ OrderComparison CompareOrders(const TraceIndex& index, std::int64_t round, const
       simulations[order.ran.dp] =
           Simulate(rule.graph, rule.schedule, takes, static_cast<std::int64_t>(units.size()));
     }
-    const bool goes_back = own.durations.count({order.ran.stage, PassKind::kBackward}) > 0;
-    order.predicted =
-        WithoutBackwards(simulations[order.ran.dp].OrderOf(order.ran.stage), goes_back);
+    order.predicted = OrderLike(order.ran, simulations[order.ran.dp]);
     order.differences = Differences(order.ran.text, order.predicted);
   }
   return result;

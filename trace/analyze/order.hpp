@@ -9,6 +9,7 @@
 
 #include "layout/stage_graph.hpp"
 #include "schedule/schedule.hpp"
+#include "schedule/simulate.hpp"
 #include "trace/analyze/steps.hpp"
 #include "trace/order.hpp"
 
@@ -27,6 +28,10 @@ RuleInputs RuleOf(const RunTrace& trace);
 
 /// `kind` is a forward, a backward or a weight pass.
 PassKind PassKindOf(WorkKind kind);
+
+/// The simulated order of the stage of `ran`, without the backwards or weight passes that `ran` does
+/// not have, because nothing in the stage trains.
+std::string OrderLike(const PassOrder& ran, const Simulation& simulation);
 
 struct ComparedOrder {
   PassOrder ran;

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <utility>
 
+#include "layout/at.hpp"
 #include "trace/analyze/order.hpp"
 
 namespace troupe {
@@ -23,35 +25,36 @@ std::string Pad(std::string text, std::size_t width) {
   return text;
 }
 
-bool Same(const ComparedOrder& a, const ComparedOrder& b) {
-  return a.ran.stage == b.ran.stage && a.ran.text == b.ran.text && a.predicted == b.predicted;
+/// One entry for each stage if its devices ran alike, else one for each device.
+struct Entry {
+  std::string name;
+  const ComparedOrder* order;
+};
+
+std::vector<Entry> EntriesOf(const std::vector<ComparedOrder>& orders, const RunTrace& trace) {
+  std::vector<Entry> entries;
+  for (auto begin = orders.begin(); begin != orders.end();) {
+    const auto end = std::find_if(begin, orders.end(), [&](const ComparedOrder& order) {
+      return order.ran.stage != begin->ran.stage;
+    });
+    const bool alike = std::all_of(begin, end, [&](const ComparedOrder& order) {
+      return order.ran.text == begin->ran.text && order.predicted == begin->predicted;
+    });
+    for (auto at = begin; at != (alike ? begin + 1 : end); ++at) {
+      std::string name = ToString(trace.stages.at(At(at->ran.stage)));
+      if (!alike)
+        name += " dp" + std::to_string(at->ran.dp) + " rank " + std::to_string(at->ran.rank);
+      entries.push_back({std::move(name), &*at});
+    }
+    begin = end;
+  }
+  return entries;
 }
 
 }  // namespace
 
 std::string Format(const OrderComparison& comparison, const RunTrace& trace) {
-  struct Entry {
-    std::string name;
-    const ComparedOrder* order;
-  };
-  std::vector<Entry> entries;
-  const auto& orders = comparison.orders;
-  for (std::size_t begin = 0; begin < orders.size();) {
-    std::size_t end = begin;
-    while (end < orders.size() && orders[end].ran.stage == orders[begin].ran.stage) ++end;
-    const bool same = std::all_of(orders.begin() + static_cast<std::ptrdiff_t>(begin),
-                                  orders.begin() + static_cast<std::ptrdiff_t>(end),
-                                  [&](const auto& order) { return Same(order, orders[begin]); });
-    for (std::size_t i = begin; i < (same ? begin + 1 : end); ++i) {
-      const PassOrder& ran = orders[i].ran;
-      std::string name = ToString(trace.stages.at(static_cast<std::size_t>(ran.stage)));
-      if (!same) {
-        name += " dp" + std::to_string(ran.dp) + " rank " + std::to_string(ran.rank);
-      }
-      entries.push_back({std::move(name), &orders[i]});
-    }
-    begin = end;
-  }
+  const std::vector<Entry> entries = EntriesOf(comparison.orders, trace);
   std::size_t width = 0;
   for (const Entry& entry : entries) width = std::max(width, entry.name.size());
   std::string text;

@@ -113,11 +113,10 @@ int Places::ModuleOfMessage(const TraceIndex& index, int message) const {
       const int stage = index.IdOf(actor).stage;
       if (stage >= 0) return ModuleOfStage(stage);
     }
-    if (m.link >= 0 && At(m.link) < index.trace().links.size()) {
-      const TraceLink& link = index.trace().links[At(m.link)];
+    if (const TraceLink* const link = index.LinkOf(message)) {
       const bool phase = index.KindOf(m.receiver) == ActorKind::kPhase ||
                          index.KindOf(m.sender) == ActorKind::kPhase;
-      return ModuleOfStage(phase ? link.from : link.to);
+      return ModuleOfStage(phase ? link->from : link->to);
     }
     message = m.cause;
   }

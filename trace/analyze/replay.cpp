@@ -31,13 +31,11 @@ class Answers {
  public:
   explicit Answers(const TraceIndex& index) : index_(index) {
     const auto& messages = index.trace().messages;
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      const TraceMessage& m = messages[i];
+    for (int i = 0; At(i) < messages.size(); ++i) {
+      const TraceMessage& m = messages[At(i)];
       if (index.KindOf(m.sender) != ActorKind::kLockStep || m.begin_ns < 0) continue;
-      auto& first = answers_[{m.receiver, m.role, m.unit}];
-      if (first == 0 || m.begin_ns < messages[At(first - 1)].begin_ns) {
-        first = static_cast<int>(i) + 1;
-      }
+      const auto [first, added] = answers_.try_emplace({m.receiver, m.role, m.unit}, i);
+      if (!added && m.begin_ns < messages[At(first->second)].begin_ns) first->second = i;
     }
   }
 
@@ -50,12 +48,12 @@ class Answers {
     const TraceMessage& set = index_.message(command.cause);
     const auto found = answers_.find({set.sender, AnswerTo(work.pass.kind), set.unit});
     if (found == answers_.end()) return own;
-    return {set.sent_ns, index_.message(found->second - 1).begin_ns};
+    return {set.sent_ns, index_.message(found->second).begin_ns};
   }
 
  private:
   const TraceIndex& index_;
-  /// By receiver, role and unit: index + 1.
+  /// By receiver, role and unit.
   std::map<std::tuple<int, MessageRole, std::int64_t>, int> answers_;
 };
 
@@ -68,20 +66,9 @@ Simulation Simulated(const RuleInputs& rule, const std::map<PassKey, std::int64_
   return Simulate(rule.graph, rule.schedule, takes, units);
 }
 
-/// The order of a stage, without passes that it skips because nothing in it trains.
-std::string OrderOf(const Simulation& simulation, const PassOrder& ran) {
-  std::vector<Pass> order = simulation.OrderOf(ran.stage);
-  for (const char letter : {'B', 'W'}) {
-    if (ran.text.find(letter) != std::string::npos) continue;
-    std::erase_if(order, [&](const Pass& pass) { return ToString(pass).front() == letter; });
-  }
-  return ToString(order);
-}
-
 std::string Against(std::int64_t simulated_ns, std::int64_t measured_ns) {
-  const double error = static_cast<double>(simulated_ns - measured_ns) /
-                       static_cast<double>(std::max<std::int64_t>(measured_ns, 1));
-  return Duration(simulated_ns) + " (" + (error < 0 ? "" : "+") + Percent(error) + ")";
+  return Duration(simulated_ns) + " (" + (simulated_ns < measured_ns ? "" : "+") +
+         PercentOf(simulated_ns - measured_ns, measured_ns) + ")";
 }
 
 }  // namespace
@@ -124,7 +111,7 @@ Replay ReplayStep(const TraceIndex& index, std::int64_t round, const RuleInputs&
   replay.commands_ns = simulation.makespan_ns;
   for (const ComparedOrder& order : comparison.orders) {
     ++replay.orders;
-    if (OrderOf(simulation, order.ran) != order.ran.text) ++replay.other_orders;
+    if (OrderLike(order.ran, simulation) != order.ran.text) ++replay.other_orders;
   }
   return replay;
 }

@@ -20,9 +20,8 @@ std::string OpenText(const TraceIndex& index, const OpenHandler& open) {
 
 std::string LostText(const TraceIndex& index, int message) {
   const TraceMessage& m = index.message(message);
-  const std::string place = ToString(index.places().OfMessage(index, message));
-  return DescribeEdge(index, message) + (place.empty() ? "" : " (" + place + ')') + " from " +
-         index.ActorName(m.sender) + " to " + index.ActorName(m.receiver) +
+  return DescribeEdge(index, message) + InParentheses(index.places().OfMessage(index, message)) +
+         " from " + index.ActorName(m.sender) + " to " + index.ActorName(m.receiver) +
          ", which did not handle it: the message is lost, or the receiver is gone";
 }
 

@@ -107,23 +107,23 @@ Steps::Steps(const TraceIndex& index) {
 }
 
 std::int64_t Steps::StepOf(std::int64_t round) const {
-  const auto at = std::lower_bound(
-      all_.begin(), all_.end(), round,
-      [](const StepSpan& span, std::int64_t wanted) { return span.round < wanted; });
+  const auto at = std::ranges::lower_bound(all_, round, {}, &StepSpan::round);
   return at == all_.end() || at->round != round ? -1 : at->step;
 }
 
 const StepSpan& Steps::Of(std::int64_t step) const {
   if (all_.empty()) throw std::out_of_range("the trace has no training step");
-  const auto at = std::lower_bound(
-      all_.begin(), all_.end(), step,
-      [](const StepSpan& span, std::int64_t wanted) { return span.step < wanted; });
+  const auto at = std::ranges::lower_bound(all_, step, {}, &StepSpan::step);
   if (at != all_.end() && at->step == step) return *at;
-  const std::int64_t first = all_.front().step;
-  const std::int64_t last = all_.back().step;
   throw std::out_of_range("step " + std::to_string(step) + " is not in the trace, which has " +
-                          (first == last ? "step " : "steps ") + std::to_string(first) +
-                          (first == last ? "" : "-" + std::to_string(last)));
+                          Text());
+}
+
+std::string Steps::Text() const {
+  if (all_.empty()) return "no training step";
+  const std::string first = std::to_string(all_.front().step);
+  const std::string last = std::to_string(all_.back().step);
+  return first == last ? "step " + first : "steps " + first + "-" + last;
 }
 
 std::vector<StepSpan> Steps::In(const std::optional<StepRange>& range) const {

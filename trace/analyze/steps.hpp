@@ -19,6 +19,8 @@ struct StepSpan {
   std::int64_t round = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+
+  std::int64_t length_ns() const { return end_ns - begin_ns; }
 };
 
 /// Steps `first` to `last`, inclusive.
@@ -36,6 +38,8 @@ class Steps {
   explicit Steps(const TraceIndex& index);
 
   const std::vector<StepSpan>& all() const { return all_; }
+  /// "steps 3-12", "step 3", "no training step".
+  std::string Text() const;
   /// -1: the round does not train, or is not in the trace.
   std::int64_t StepOf(std::int64_t round) const;
   /// Throws std::out_of_range with the range of known steps.

@@ -1,6 +1,7 @@
 #include "trace/analyze/summary.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -83,19 +84,13 @@ class Collector {
         const auto& [what, on, whom] = reason;
         time.waits.push_back({what, on, whom, ns});
       }
-      std::stable_sort(time.waits.begin(), time.waits.end(),
-                       [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
+      std::ranges::stable_sort(time.waits, std::greater(), &WaitShare::total_ns);
       summary.stages.push_back(std::move(time));
     }
-    const auto longer = [](const LongWait& a, const LongWait& b) {
-      return std::tuple(a.begin_ns - a.end_ns, a.begin_ns, a.rank) <
-             std::tuple(b.begin_ns - b.end_ns, b.begin_ns, b.rank);
-    };
-    top = std::min(top, summary.waits.size());
-    std::partial_sort(summary.waits.begin(),
-                      summary.waits.begin() + static_cast<std::ptrdiff_t>(top), summary.waits.end(),
-                      longer);
-    summary.waits.resize(top);
+    std::ranges::sort(summary.waits, {}, [](const LongWait& wait) {
+      return std::tuple(wait.begin_ns - wait.end_ns, wait.begin_ns, wait.rank);
+    });
+    summary.waits.resize(std::min(top, summary.waits.size()));
     return summary;
   }
 
@@ -164,10 +159,12 @@ std::vector<EdgeTime> EdgesOf(const TraceIndex& index, const std::vector<StepSpa
     EdgeTime edge;
     std::vector<std::int64_t> waits;
   };
-  std::map<std::pair<int, int>, Queue> queues;
+  std::map<std::pair<int, int>, Queue> queues;  // by link, then type
   for (const TraceMessage& m : index.trace().messages) {
     if (m.link < 0 || (!spans.empty() && !rounds.contains(m.round))) continue;
     Queue& queue = queues[{m.link, m.type}];
+    queue.edge.link = m.link;
+    queue.edge.type = m.type;
     ++queue.edge.messages;
     queue.edge.bytes += m.bytes;
     if (m.begin_ns < 0) {
@@ -178,11 +175,9 @@ std::vector<EdgeTime> EdgesOf(const TraceIndex& index, const std::vector<StepSpa
   }
   std::vector<EdgeTime> edges;
   for (auto& [key, queue] : queues) {
-    EdgeTime edge = queue.edge;
-    edge.link = key.first;
-    edge.type = key.second;
+    EdgeTime& edge = queue.edge;
     auto& waits = queue.waits;
-    std::sort(waits.begin(), waits.end());
+    std::ranges::sort(waits);
     if (!waits.empty()) {
       edge.queue_median_ns = waits[waits.size() / 2];
       edge.queue_p99_ns = waits[(waits.size() * 99 + 99) / 100 - 1];
@@ -201,11 +196,11 @@ double Summary::bubble() const {
 }
 
 Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, std::size_t top) {
-  std::int64_t begin_ns = spans.empty() ? 0 : spans.front().begin_ns;
-  std::int64_t end_ns = spans.empty() ? index.end_ns() : spans.front().end_ns;
-  for (const StepSpan& span : spans) {
-    begin_ns = std::min(begin_ns, span.begin_ns);
-    end_ns = std::max(end_ns, span.end_ns);
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = index.end_ns();
+  if (!spans.empty()) {
+    begin_ns = std::ranges::min(spans, {}, &StepSpan::begin_ns).begin_ns;
+    end_ns = std::ranges::max(spans, {}, &StepSpan::end_ns).end_ns;
   }
   Collector collector(index, begin_ns, end_ns);
   for (const TraceWork& work : index.trace().work) collector.AddWork(work);

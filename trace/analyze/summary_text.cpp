@@ -24,21 +24,20 @@ std::string Words(const WaitShare& wait, Detail detail) {
 std::string MostlyFor(const StageTime& time, Detail detail) {
   std::map<std::string, std::int64_t> by_words;
   for (const WaitShare& wait : time.waits) by_words[Words(wait, detail)] += wait.total_ns;
+  std::erase_if(by_words,
+                [&](const auto& wait) { return Share(wait.second, time.wall_ns) < 0.005; });
   std::vector<std::pair<std::string, std::int64_t>> waits(by_words.begin(), by_words.end());
   std::ranges::stable_sort(waits, std::greater<>(), &std::pair<std::string, std::int64_t>::second);
-  std::string text;
-  for (std::size_t i = 0; i < waits.size() && i < 2; ++i) {
-    const double share = Share(waits[i].second, time.wall_ns);
-    if (share < 0.005) break;
-    text += (i == 0 ? "" : ", ") + Percent(share) + " " + waits[i].first;
-  }
-  return text;
+  waits.resize(std::min<std::size_t>(waits.size(), 2));
+  return Listed(waits, ", ", [&](const auto& wait) {
+    return PercentOf(wait.second, time.wall_ns) + " " + wait.first;
+  });
 }
 
 Table EdgeTable(const Summary& summary, const TraceIndex& index) {
   Table table{{"edge", "message", "messages", "bytes", "queued: median", "p99", "max"}, {}};
-  bool unhandled = false;
-  for (const EdgeTime& edge : summary.edges) unhandled = unhandled || edge.unhandled > 0;
+  const bool unhandled =
+      std::ranges::any_of(summary.edges, [](const EdgeTime& edge) { return edge.unhandled > 0; });
   if (unhandled) table.columns.emplace_back("never handled");
   for (const EdgeTime& edge : summary.edges) {
     table.rows.push_back(
@@ -64,6 +63,9 @@ Table WaitTable(const Summary& summary, const TraceIndex& index, const Steps& st
   return table;
 }
 
+/// 0 is unknown.
+Cell KnownBytes(std::int64_t bytes) { return Cell::Number(bytes > 0 ? Bytes(bytes) : "-"); }
+
 Table ProcessTable(const Summary& summary, const RunTrace& trace) {
   Table table{
       {"process", "host", "pid", "cores", "records", "dropped", "torn", "clock", "most memory"},
@@ -71,28 +73,25 @@ Table ProcessTable(const Summary& summary, const RunTrace& trace) {
   for (std::size_t p = 0; p < trace.processes.size(); ++p) {
     const TraceProcess& process = trace.processes[p];
     const std::int64_t memory = p < summary.memory_bytes.size() ? summary.memory_bytes[p] : 0;
-    table.rows.push_back(
-        {process.name, process.host, process.pid,
-         process.cores > 0 ? Cell(process.cores) : Cell::Number("-"),
-         static_cast<std::int64_t>(process.noted), static_cast<std::int64_t>(process.dropped),
-         static_cast<std::int64_t>(process.torn), Cell::Number(Duration(process.clock_offset_ns)),
-         Cell::Number(memory > 0 ? Bytes(memory) : "-")});
+    table.rows.push_back({process.name, process.host, process.pid,
+                          process.cores > 0 ? Cell(process.cores) : Cell::Number("-"),
+                          static_cast<std::int64_t>(process.noted),
+                          static_cast<std::int64_t>(process.dropped),
+                          static_cast<std::int64_t>(process.torn),
+                          Cell::Number(Duration(process.clock_offset_ns)), KnownBytes(memory)});
   }
   return table;
 }
 
 Table GpuMemoryTable(const Summary& summary, const RunTrace& trace) {
   Table table{{"rank", "process", "gpu", "most in use", "reserved", "peak"}, {}};
-  const auto known = [](std::int64_t bytes) {
-    return Cell::Number(bytes > 0 ? Bytes(bytes) : "-");
-  };
   for (const RankMemory& rank : summary.gpu_memory) {
     const auto process = static_cast<std::size_t>(rank.process);
     const WorkMemory& most = rank.most;
     table.rows.push_back({rank.rank,
                           process < trace.processes.size() ? trace.processes[process].name : "-",
                           most.gpu, Cell::Number(Bytes(most.in_use_bytes)),
-                          known(most.reserved_bytes), known(most.peak_bytes)});
+                          KnownBytes(most.reserved_bytes), KnownBytes(most.peak_bytes)});
   }
   return table;
 }
@@ -105,7 +104,7 @@ Table StageTable(const Summary& summary, const TraceIndex& index, Detail detail)
   table.columns.insert(table.columns.end(), {"other", "waiting", "bubble", "waits mostly for"});
   for (const StageTime& time : summary.stages) {
     const auto share = [&](std::int64_t ns) {
-      return Cell::Number(ns < 0 ? "-" : Percent(Share(ns, time.wall_ns)));
+      return Cell::Number(ns < 0 ? "-" : PercentOf(ns, time.wall_ns));
     };
     std::vector<Cell> row = {index.StageName(time.stage), time.dp, RanksText(time.ranks),
                              share(time.own_ns)};
@@ -173,20 +172,13 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
                    Detail detail) {
   const RunTrace& trace = index.trace();
   std::string text = DescribeGaps(trace);
-  std::string which = "no training step";
-  if (!steps.all().empty()) {
-    const std::int64_t first = steps.all().front().step;
-    const std::int64_t last = steps.all().back().step;
-    which = first == last ? "step " + std::to_string(first)
-                          : "steps " + std::to_string(first) + "-" + std::to_string(last);
-  }
-  text += trace.run + ": " + which + ", " + std::to_string(trace.messages.size()) + " messages, " +
-          std::to_string(trace.work.size()) + " pieces of work; shares are of " +
+  text += trace.run + ": " + steps.Text() + ", " + std::to_string(trace.messages.size()) +
+          " messages, " + std::to_string(trace.work.size()) + " pieces of work; shares are of " +
           Duration(summary.end_ns - summary.begin_ns) + "\n\n";
   text += ToText(ProcessTable(summary, trace)) + '\n' + ToText(StageTable(summary, index, detail));
   if (summary.ranks > 0) {
     text += "bubble " + Percent(summary.bubble()) + " of the time of " +
-            std::to_string(summary.ranks) + (summary.ranks == 1 ? " rank\n" : " ranks together\n") +
+            (summary.ranks == 1 ? "1 rank\n" : Counted(summary.ranks, "rank") + " together\n") +
             WaitedForCores(summary, index);
   }
   for (const OffloadTime& offload : summary.offloads) {

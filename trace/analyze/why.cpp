@@ -29,7 +29,7 @@ Idle LongestOfRanks(const TraceIndex& index, const StepSpan& span, const std::se
     const TraceWork& work = index.work(w);
     if (ranks.count(work.pass.rank) == 0) continue;
     std::int64_t& end_ns = until.try_emplace(work.pass.rank, span.begin_ns).first->second;
-    if (work.message >= 0 && work.pass.begin_ns - end_ns > longest.end_ns - longest.begin_ns) {
+    if (work.message >= 0 && work.pass.begin_ns - end_ns > longest.length_ns()) {
       longest = {index.message(work.message).receiver, work.message, end_ns, work.pass.begin_ns};
     }
     end_ns = std::max(end_ns, work.pass.end_ns);
@@ -43,7 +43,7 @@ Idle LongestOfActor(const TraceIndex& index, const StepSpan& span, int actor) {
   for (const int i : index.HandledBy(actor)) {
     const TraceMessage& m = index.message(i);
     if (m.begin_ns > span.end_ns) break;
-    if (m.begin_ns - end_ns > longest.end_ns - longest.begin_ns) {
+    if (m.begin_ns - end_ns > longest.length_ns()) {
       longest = {actor, i, end_ns, m.begin_ns};
     }
     end_ns = std::max(end_ns, m.end_ns);
@@ -55,7 +55,7 @@ Idle LongestWait(const TraceIndex& index, const StepSpan& span, const std::vecto
   std::set<int> ranks;
   Idle longest;
   const auto consider = [&](const Idle& idle) {
-    if (idle.end_ns - idle.begin_ns > longest.end_ns - longest.begin_ns) longest = idle;
+    if (idle.length_ns() > longest.length_ns()) longest = idle;
   };
   // A stage handles small messages all the time; it is idle when its devices are.
   bool stages = false;
@@ -77,7 +77,7 @@ Idle LongestWait(const TraceIndex& index, const StepSpan& span, const std::vecto
 /// The segment to blame: the one that most exceeds its usual time, if the excess is at least a
 /// fifth of the wait; else the longest one.
 int RootIn(Why& why) {
-  const std::int64_t wait_ns = why.wait.end_ns - why.wait.begin_ns;
+  const std::int64_t wait_ns = why.wait.length_ns();
   const auto excess = [&](std::size_t i) { return why.chain[i].length_ns() - why.usual[i]; };
   std::size_t most = 0;
   std::size_t longest = 0;
@@ -123,9 +123,8 @@ std::vector<int> BlockedBy(const TraceIndex& index, int message, const Segment& 
   for (int actor = 0; At(actor) < index.trace().actors.size(); ++actor) {
     if (actor == root.actor || !Waits(index.KindOf(actor))) continue;
     const auto handled = index.HandledBy(actor);
-    const auto next =
-        std::lower_bound(handled.begin(), handled.end(), root.end_ns,
-                         [&](int i, std::int64_t ns) { return index.message(i).begin_ns < ns; });
+    const auto next = std::ranges::lower_bound(handled, root.end_ns, {},
+                                               [&](int i) { return index.message(i).begin_ns; });
     if (next == handled.end() || !follows[At(*next)]) continue;
     const std::int64_t idle_since = next == handled.begin() ? 0 : index.message(*(next - 1)).end_ns;
     if (idle_since <= root.begin_ns + root.length_ns() / 5) blocked.push_back(actor);
@@ -153,15 +152,12 @@ std::int64_t Badness(const Why& why) {
   if (why.root < 0) return std::numeric_limits<std::int64_t>::min();
   const std::int64_t root_ns = why.chain[At(why.root)].length_ns() - why.usual[At(why.root)];
   if (!why.as_usual) return root_ns;
-  return why.wait.end_ns - why.wait.begin_ns - std::numeric_limits<std::int64_t>::max() / 2;
+  return why.wait.length_ns() - std::numeric_limits<std::int64_t>::max() / 2;
 }
 
 /// The whole step as a wait: from its beginning to the end of its last work.
 Idle WholeStep(const TraceIndex& index, const StepSpan& span) {
-  int last = -1;
-  for (const int w : index.WorkIn(span.round)) {
-    if (last < 0 || index.work(w).pass.end_ns > index.work(last).pass.end_ns) last = w;
-  }
+  const int last = index.LastWorkIn(span.round);
   const int message = last < 0 ? -1 : index.work(last).message;
   if (message < 0) return {};
   return {index.message(message).receiver, message, span.begin_ns, span.end_ns};
@@ -200,9 +196,7 @@ Why ExplainWait(const TraceIndex& index, const Usual& usual, const StepSpan& spa
 
 const StepSpan& SlowestStep(const Steps& steps) {
   if (steps.all().empty()) throw std::out_of_range("the trace has no training step");
-  return *std::max_element(
-      steps.all().begin(), steps.all().end(),
-      [](const auto& a, const auto& b) { return a.end_ns - a.begin_ns < b.end_ns - b.begin_ns; });
+  return *std::ranges::max_element(steps.all(), {}, &StepSpan::length_ns);
 }
 
 }  // namespace troupe

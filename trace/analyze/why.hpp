@@ -17,6 +17,8 @@ struct Idle {
   int message = -1;  ///< the first that it handled afterwards
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+
+  std::int64_t length_ns() const { return end_ns - begin_ns; }
 };
 
 struct Why {

@@ -3,16 +3,6 @@
 namespace troupe {
 namespace {
 
-std::string InBrackets(const std::string& text) { return text.empty() ? "" : " (" + text + ')'; }
-
-/// Null if the message crosses no link.
-const TraceLink* LinkOf(const TraceIndex& index, int message) {
-  const auto& links = index.trace().links;
-  const int link = index.message(message).link;
-  const auto at = static_cast<std::size_t>(link);
-  return link < 0 || at >= links.size() ? nullptr : &links[at];
-}
-
 /// A boundary leads to a module, any other link to a stage of the same module.
 std::string EndOf(const TraceIndex& index, const TraceLink* link, bool source) {
   if (link == nullptr) return "";
@@ -25,16 +15,16 @@ std::string EndOf(const TraceIndex& index, const TraceLink* link, bool source) {
 std::string Describe(const TraceIndex& index, const PassRecord& pass) {
   if (pass.kind == WorkKind::kCheckpoint) return "checkpoint of step " + std::to_string(pass.unit);
   const std::string kind = ToString(pass.kind);
-  return IsPass(pass.kind) ? kind + InBrackets(ToString(index.places().Of(pass))) : kind;
+  return IsPass(pass.kind) ? kind + InParentheses(index.places().Of(pass)) : kind;
 }
 
 std::string DescribeWork(const TraceIndex& index, int work) {
   const PassRecord& pass = index.work(work).pass;
   if (pass.kind == WorkKind::kCheckpoint) {
-    return "writing the " + Describe(index, pass) + InBrackets(index.StageName(pass.stage));
+    return "writing the " + Describe(index, pass) + " (" + index.StageName(pass.stage) + ")";
   }
   const std::string text = ToString(pass.kind) + (" of " + index.StageName(pass.stage));
-  return IsPass(pass.kind) ? text + InBrackets(ToString(index.places().Of(pass))) : text;
+  return IsPass(pass.kind) ? text + InParentheses(index.places().Of(pass)) : text;
 }
 
 std::string DescribeHandling(const TraceIndex& index, int message) {
@@ -42,16 +32,16 @@ std::string DescribeHandling(const TraceIndex& index, int message) {
   if (work >= 0) return DescribeWork(index, work);
   const bool stored = index.message(message).role == MessageRole::kCheckpoint;
   return index.TypeName(message) +
-         InBrackets(stored ? "checkpoint" : ToString(index.places().OfMessage(index, message)));
+         (stored ? " (checkpoint)" : InParentheses(index.places().OfMessage(index, message)));
 }
 
 std::string DescribeEdge(const TraceIndex& index, int message) {
-  const TraceLink* const link = LinkOf(index, message);
+  const TraceLink* const link = index.LinkOf(message);
   return index.TypeName(message) + (link == nullptr ? "" : " over " + link->name);
 }
 
 std::string DescribeWait(const TraceIndex& index, int message) {
-  const TraceLink* const link = LinkOf(index, message);
+  const TraceLink* const link = index.LinkOf(message);
   switch (index.message(message).role) {
     case MessageRole::kActivation:
       return "activation" + EndOf(index, link, true);

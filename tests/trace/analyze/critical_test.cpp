@@ -8,6 +8,15 @@
 namespace troupe {
 namespace {
 
+/// Nanoseconds by bucket.
+std::map<std::string, std::int64_t> BucketsOf(const TraceIndex& index, const CriticalPath& path) {
+  std::map<std::string, std::int64_t> buckets;
+  for (const Segment& segment : path.segments) {
+    buckets[BucketOf(index, segment)] += segment.length_ns();
+  }
+  return buckets;
+}
+
 TEST_CASE("the critical path covers its step from end to end", "[trace]") {
   generated::Spec spec;
   spec.processes = 2;
