@@ -10,6 +10,8 @@
 #include "trace/analyze/steps.hpp"
 #include "trace/analyze/table.hpp"
 
+struct sqlite3;
+
 namespace troupe {
 
 struct QueryLimits {
@@ -32,9 +34,6 @@ class TraceDatabase {
  public:
   /// Throws std::runtime_error if SQLite fails (memory).
   TraceDatabase(const TraceIndex& index, const Steps& steps);
-  ~TraceDatabase();
-  TraceDatabase(const TraceDatabase&) = delete;
-  TraceDatabase& operator=(const TraceDatabase&) = delete;
 
   /// The rows of one SELECT. Throws std::invalid_argument with SQLite's message for a malformed
   /// query, a query that would write or open another file, or more than one statement. Throws
@@ -46,8 +45,7 @@ class TraceDatabase {
   static std::string Schema();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<sqlite3, int (*)(sqlite3*)> database_;
 };
 
 }  // namespace troupe
