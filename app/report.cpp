@@ -54,7 +54,7 @@ PageRun CurvesOf(const std::string& run_directory) {
 std::string TimelineJson(const OpenedTrace& run, const std::vector<StepSpan>& spans,
                          const Timeline& timeline) {
   const Summary summary = Summarize(run.index, spans);
-  return PageTimelineJson({run.index, timeline, ToJson(StageTable(summary, run.index))});
+  return PageTimelineJson(run.index, timeline, ToJson(StageTable(summary, run.index)));
 }
 
 std::string ReportPage(const std::vector<std::string>& run_directories) {

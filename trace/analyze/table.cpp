@@ -1,6 +1,7 @@
 #include "trace/analyze/table.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
@@ -37,24 +38,9 @@ bool IsJsonNumber(const std::string& text) {
          text[first] >= '0' && text[first] <= '9';
 }
 
-/// Length of the UTF-8 character at `at` in bytes; 0: invalid.
-std::size_t CharacterAt(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  const std::size_t length = first < 0x80                     ? 1
-                             : first >= 0xC2 && first < 0xE0  ? 2
-                             : first >= 0xE0 && first < 0xF0  ? 3
-                             : first >= 0xF0 && first <= 0xF4 ? 4
-                                                              : 0;
-  if (length == 0 || at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-  }
-  if (length == 3 && first == 0xE0 && byte(at + 1) < 0xA0) return 0;  // too long
-  if (length == 3 && first == 0xED && byte(at + 1) > 0x9F) return 0;  // surrogates
-  if (length == 4 && first == 0xF0 && byte(at + 1) < 0x90) return 0;
-  if (length == 4 && first == 0xF4 && byte(at + 1) > 0x8F) return 0;
-  return length;
+std::string JsonValue(const Cell& cell) {
+  if (cell.null) return "null";
+  return cell.number && IsJsonNumber(cell.text) ? cell.text : JsonString(cell.text);
 }
 
 }  // namespace
@@ -107,63 +93,32 @@ std::string Columns(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string ToCsv(const Table& table) {
-  std::string text;
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    text += (c == 0 ? "" : ",") + CsvField(table.columns[c]);
-  }
-  text += '\n';
-  for (const auto& row : table.rows) {
-    for (std::size_t c = 0; c < row.size(); ++c)
-      text += (c == 0 ? "" : ",") + CsvField(row[c].text);
-    text += '\n';
-  }
+  const auto field_of = [](const Cell& cell) { return CsvField(cell.text); };
+  std::string text = Listed(table.columns, ",", CsvField) + '\n';
+  for (const auto& row : table.rows) text += Listed(row, ",", field_of) + '\n';
   return text;
 }
 
 std::string ToJson(const Table& table) {
-  std::string text = "[";
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    text += r == 0 ? "\n{" : ",\n{";
+  const auto object_of = [&](const std::vector<Cell>& row) {
+    std::string text;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const Cell& cell = table.rows[r][c];
-      text += (c == 0 ? "" : ",") + JsonString(table.columns[c]) + ":";
-      text += cell.null                                ? "null"
-              : cell.number && IsJsonNumber(cell.text) ? cell.text
-                                                       : JsonString(cell.text);
+      text += (c == 0 ? "" : ",") + JsonString(table.columns[c]) + ":" + JsonValue(row[c]);
     }
-    text += '}';
-  }
-  return text + "\n]\n";
+    return "\n{" + text + "}";
+  };
+  return "[" + Listed(table.rows, ",", object_of) + "\n]\n";
 }
 
 std::string JsonString(std::string_view text) {
-  std::string quoted = "\"";
-  for (std::size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-      ++at;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      quoted += Formatted("\\u%04x", static_cast<unsigned>(c));
-      ++at;
-    } else {
-      const std::size_t length = CharacterAt(text, at);
-      quoted += length == 0 ? "\xEF\xBF\xBD" : text.substr(at, length);
-      at += std::max<std::size_t>(length, 1);
-    }
-  }
-  return quoted + '"';
+  using nlohmann::json;
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string CleanText(std::string_view text) {
-  std::string clean;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = CharacterAt(text, at);
-    clean += length == 0 ? "\xEF\xBF\xBD" : text.substr(at, length);
-    at += std::max<std::size_t>(length, 1);
-  }
-  return Printable(std::move(clean));
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (std::ranges::all_of(text, is_ascii)) return Printable(std::string(text));
+  return Printable(nlohmann::json::parse(JsonString(text)).get<std::string>());
 }
 
 }  // namespace troupe

@@ -13,9 +13,14 @@ struct InFlight {
   std::vector<CounterPoint> changes;
 };
 
+/// Repeats the last value at the end of the timeline.
+void EndAt(std::int64_t end_ns, std::vector<CounterPoint>& points) {
+  const CounterPoint last = points.back();
+  points.push_back({std::max(end_ns, last.at_ns), last.value});
+}
+
 LaneCounter CounterOf(const TimelineLane& lane, int dp, InFlight in_flight, std::int64_t end_ns) {
-  std::stable_sort(in_flight.changes.begin(), in_flight.changes.end(),
-                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+  std::ranges::stable_sort(in_flight.changes, {}, &CounterPoint::at_ns);
   LaneCounter counter{lane.path, lane.process, "microbatches", {}};
   // Next to the ranks: the lane is "rank 3", "work".
   if (counter.path.size() > 2) counter.path.resize(counter.path.size() - 2);
@@ -29,21 +34,18 @@ LaneCounter CounterOf(const TimelineLane& lane, int dp, InFlight in_flight, std:
   }
   // Forwards that began before the stretch are in flight in it.
   for (CounterPoint& point : counter.points) point.value -= least;
-  const CounterPoint last = counter.points.back();
-  counter.points.push_back({std::max(end_ns, last.at_ns), last.value});
+  EndAt(end_ns, counter.points);
   return counter;
 }
 
 /// The points at which the value changes, and one at the end.
 LaneCounter MemoryCounter(std::vector<std::string> path, int process,
                           std::vector<CounterPoint> points, std::int64_t end_ns) {
-  std::stable_sort(points.begin(), points.end(),
-                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
-  const CounterPoint last = points.back();
-  points.erase(std::unique(points.begin(), points.end(),
-                           [](const auto& a, const auto& b) { return a.value == b.value; }),
-               points.end());
-  points.push_back({std::max(end_ns, last.at_ns), last.value});
+  std::ranges::stable_sort(points, {}, &CounterPoint::at_ns);
+  const std::int64_t last_ns = points.back().at_ns;
+  const auto repeats = std::ranges::unique(points, {}, &CounterPoint::value);
+  points.erase(repeats.begin(), repeats.end());
+  EndAt(std::max(end_ns, last_ns), points);
   return {std::move(path), process, "bytes", std::move(points)};
 }
 
@@ -136,8 +138,7 @@ std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& tim
     counter.points.push_back({arrow.sent_ns, m.credits});
   }
   for (auto& [lane, counter] : credits) {
-    const CounterPoint last = counter.points.back();
-    counter.points.push_back({std::max(timeline.end_ns, last.at_ns), last.value});
+    EndAt(timeline.end_ns, counter.points);
     counters.push_back(std::move(counter));
   }
   for (auto memory_of : {MemoryOfProcesses, MemoryOfGpus}) {

@@ -13,14 +13,10 @@ namespace troupe {
 /// Native TrackEvent protobuf: nested tracks node, module, stage, rank; flows; counters.
 void WritePerfetto(std::ostream& out, const TraceIndex& index, const Timeline& timeline);
 
-/// A timeline and the table below it, as the page draws them.
-struct PageTimeline {
-  const TraceIndex& index;
-  const Timeline& timeline;
-  std::string bubble_json;  ///< ToJson of StageTable
-};
-/// One JSON object.
-std::string PageTimelineJson(const PageTimeline& timeline);
+/// A timeline and the table below it as the page draws them, one JSON object. `bubble_json` is
+/// ToJson of StageTable.
+std::string PageTimelineJson(const TraceIndex& index, const Timeline& timeline,
+                             const std::string& bubble_json);
 
 /// The data of one run on the page.
 struct PageRun {

@@ -35,20 +35,16 @@ std::string WithoutTags(const std::string& json) {
   return safe;
 }
 
-std::string FactsJson(const std::map<std::string, std::string>& facts) {
-  std::string text = "{";
-  for (const auto& [name, value] : facts) {
-    text += (text.size() > 1 ? "," : "") + JsonString(name) + ":" + JsonString(value);
-  }
-  return text + "}";
+/// "[a,b]" of parts that `text_of` writes as JSON.
+template <class Parts, class TextOf>
+std::string Array(const Parts& parts, TextOf text_of, const char* between = ",") {
+  return "[" + Listed(parts, between, text_of) + "]";
 }
 
+std::string Texts(const std::vector<std::string>& texts) { return Array(texts, JsonString); }
+
 std::string Numbers(std::initializer_list<std::int64_t> numbers) {
-  std::string text = "[";
-  for (const std::int64_t number : numbers) {
-    text += (text.size() > 1 ? "," : "") + std::to_string(number);
-  }
-  return text + "]";
+  return Array(numbers, [](std::int64_t number) { return std::to_string(number); });
 }
 
 class Data {
@@ -82,35 +78,25 @@ class Data {
   static std::string List(const Numbering& numbering) {
     std::vector<std::string> texts(numbering.size());
     for (const auto& [text, number] : numbering) texts[static_cast<std::size_t>(number)] = text;
-    std::string list = "[";
-    for (const std::string& text : texts) list += (list.size() > 1 ? "," : "") + JsonString(text);
-    return list + "]";
-  }
-
-  static std::string Path(const std::vector<std::string>& path) {
-    std::string list = "[";
-    for (const std::string& part : path) list += (list.size() > 1 ? "," : "") + JsonString(part);
-    return list + "]";
+    return Texts(texts);
   }
 
   std::string Lanes() const {
-    std::string list = "[";
-    for (const TimelineLane& lane : timeline_.lanes) {
-      list += (list.size() > 1 ? ",\n{\"path\":" : "{\"path\":") + Path(lane.path) +
-              ",\"kind\":\"" + (lane.kind == LaneKind::kWork ? "work" : "messages") +
-              "\",\"rank\":" + std::to_string(lane.rank) +
-              ",\"label\":" + JsonString(LabelOf(lane)) + "}";
-    }
-    return list + "]";
+    const auto json = [&](const TimelineLane& lane) {
+      return "{\"path\":" + Texts(lane.path) + ",\"kind\":\"" +
+             (lane.kind == LaneKind::kWork ? "work" : "messages") +
+             "\",\"rank\":" + std::to_string(lane.rank) +
+             ",\"label\":" + JsonString(LabelOf(lane)) + "}";
+    };
+    return Array(timeline_.lanes, json, ",\n");
   }
 
   /// "rank 0: vision.s0, language.s0"; empty for lanes that are named by their path.
   std::string LabelOf(const TimelineLane& lane) const {
     if (lane.kind != LaneKind::kWork) return "";
-    std::string label = "rank " + std::to_string(lane.rank) + ": ";
-    for (std::size_t i = 0; i < lane.stages.size(); ++i) {
-      label += (i == 0 ? "" : ", ") + index_.StageName(lane.stages[i]);
-    }
+    const std::string label =
+        "rank " + std::to_string(lane.rank) + ": " +
+        Listed(lane.stages, ", ", [&](int stage) { return index_.StageName(stage); });
     return lane.path.back() == kWorkLanes.front() ? label : label + " " + lane.path.back();
   }
 
@@ -133,23 +119,18 @@ class Data {
   }
 
   std::string Modules() const {
-    std::string list = "[";
-    for (const std::string& module : modules_) {
+    return Array(modules_, [&](const std::string& module) {
       // Two or three letters need no abbreviation.
-      list += (list.size() > 1 ? "," : "") + std::string("{\"name\":") + JsonString(module) +
-              ",\"short\":" + JsonString(module.size() <= 3 ? module : ShortOf(module)) + "}";
-    }
-    return list + "]";
+      return "{\"name\":" + JsonString(module) +
+             ",\"short\":" + JsonString(module.size() <= 3 ? module : ShortOf(module)) + "}";
+    });
   }
 
   std::string Stages() const {
-    std::string list = "[";
-    for (const StageId& stage : index_.trace().stages) {
+    return Array(index_.trace().stages, [&](const StageId& stage) {
       const auto module = std::ranges::find(modules_, stage.module) - modules_.begin();
-      list += (list.size() > 1 ? "," : "") + std::string("[") + JsonString(ToString(stage)) + "," +
-              std::to_string(module) + "]";
-    }
-    return list + "]";
+      return "[" + JsonString(ToString(stage)) + "," + std::to_string(module) + "]";
+    });
   }
 
   std::string Slices() {
@@ -160,19 +141,16 @@ class Data {
     for (const char* kind :
          {"F", "B", "reduce", "update", "exchange", "offload", "restore", "checkpoint"})
       NumberOf(kinds_, kind);
-    std::string list = "[";
-    for (const LaneSlice& slice : timeline_.slices) {
+    return Array(timeline_.slices, [&](const LaneSlice& slice) {
       const TraceWork* const work = slice.work < 0 ? nullptr : &index_.work(slice.work);
       const bool pass = work != nullptr && IsPass(work->pass.kind);
-      list += (list.size() > 1 ? "," : "") +
-              Numbers({slice.lane, Since(slice.begin_ns), slice.end_ns - slice.begin_ns,
-                       NumberOf(names_, SliceName(index_, slice)),
-                       NumberOf(kinds_, work == nullptr ? "message" : ToString(work->pass.kind)),
-                       ArrowOf(slice.message), work == nullptr ? -1 : work->pass.stage,
-                       work == nullptr ? -1 : work->cores.without_core_ns,
-                       pass ? index_.places().Of(work->pass).step : -1});
-    }
-    return list + "]";
+      return Numbers({slice.lane, Since(slice.begin_ns), slice.end_ns - slice.begin_ns,
+                      NumberOf(names_, SliceName(index_, slice)),
+                      NumberOf(kinds_, work == nullptr ? "message" : ToString(work->pass.kind)),
+                      ArrowOf(slice.message), work == nullptr ? -1 : work->pass.stage,
+                      work == nullptr ? -1 : work->cores.without_core_ns,
+                      pass ? index_.places().Of(work->pass).step : -1});
+    });
   }
 
   std::int64_t ArrowOf(int message) const {
@@ -181,35 +159,27 @@ class Data {
   }
 
   std::string Arrows() const {
-    std::string list = "[";
-    for (const Arrow& arrow : timeline_.arrows) {
-      list += (list.size() > 1 ? "," : "") +
-              Numbers({arrow.from_lane, Since(arrow.sent_ns), arrow.slice,
-                       ArrowOf(index_.message(arrow.message).cause)});
-    }
-    return list + "]";
+    return Array(timeline_.arrows, [&](const Arrow& arrow) {
+      return Numbers({arrow.from_lane, Since(arrow.sent_ns), arrow.slice,
+                      ArrowOf(index_.message(arrow.message).cause)});
+    });
   }
 
   std::string Steps() const {
-    std::string list = "[";
-    for (const StepSpan& span : timeline_.steps) {
-      list += (list.size() > 1 ? "," : "") +
-              Numbers({span.step, Since(span.begin_ns), Since(span.end_ns)});
-    }
-    return list + "]";
+    return Array(timeline_.steps, [&](const StepSpan& span) {
+      return Numbers({span.step, Since(span.begin_ns), Since(span.end_ns)});
+    });
   }
 
   std::string Counters() const {
-    std::string list = "[";
-    for (const LaneCounter& counter : timeline_.counters) {
-      std::string points = "[";
-      for (const CounterPoint& point : counter.points) {
-        points += (points.size() > 1 ? "," : "") + Numbers({Since(point.at_ns), point.value});
-      }
-      list += (list.size() > 1 ? ",\n{\"path\":" : "{\"path\":") + Path(counter.path) +
-              ",\"unit\":" + JsonString(counter.unit) + ",\"points\":" + points + "]}";
-    }
-    return list + "]";
+    const auto point_json = [&](const CounterPoint& point) {
+      return Numbers({Since(point.at_ns), point.value});
+    };
+    const auto json = [&](const LaneCounter& counter) {
+      return "{\"path\":" + Texts(counter.path) + ",\"unit\":" + JsonString(counter.unit) +
+             ",\"points\":" + Array(counter.points, point_json) + "}";
+    };
+    return Array(timeline_.counters, json, ",\n");
   }
 
   const TraceIndex& index_;
@@ -222,21 +192,24 @@ class Data {
 
 }  // namespace
 
-std::string PageTimelineJson(const PageTimeline& timeline) {
-  return Data(timeline.index, timeline.timeline).Write(timeline.bubble_json);
+std::string PageTimelineJson(const TraceIndex& index, const Timeline& timeline,
+                             const std::string& bubble_json) {
+  return Data(index, timeline).Write(bubble_json);
 }
 
 void WritePage(std::ostream& out, PageKind kind, const std::vector<PageRun>& runs) {
-  std::string json =
-      std::string("{\"report\":") + (kind == PageKind::kReport ? "true" : "false") + ",\"runs\":[";
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    const PageRun& run = runs[r];
-    json += (r == 0 ? "{\"name\":" : ",\n{\"name\":") + JsonString(run.name) +
-            ",\"facts\":" + FactsJson(run.facts) + ",\"series\":" + run.series_json +
-            ",\"without_timeline\":" + JsonString(run.without_timeline) +
-            ",\n\"timeline\":" + (run.timeline_json.empty() ? "null" : run.timeline_json) + "}";
-  }
-  out << kPageBeforeData << WithoutTags(json + "]}") << kPageTimeline << kPageTables << kPageCharts;
+  const auto fact_json = [](const auto& fact) {
+    return JsonString(fact.first) + ":" + JsonString(fact.second);
+  };
+  const auto json = [&](const PageRun& run) {
+    return "{\"name\":" + JsonString(run.name) + ",\"facts\":{" +
+           Listed(run.facts, ",", fact_json) + "},\"series\":" + run.series_json +
+           ",\"without_timeline\":" + JsonString(run.without_timeline) +
+           ",\n\"timeline\":" + (run.timeline_json.empty() ? "null" : run.timeline_json) + "}";
+  };
+  const std::string report = kind == PageKind::kReport ? "true" : "false";
+  const std::string data = "{\"report\":" + report + ",\"runs\":" + Array(runs, json, ",\n") + "}";
+  out << kPageBeforeData << WithoutTags(data) << kPageTimeline << kPageTables << kPageCharts;
 }
 
 }  // namespace troupe

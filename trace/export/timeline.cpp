@@ -78,12 +78,8 @@ class Maker {
     for (const StepSpan& span : spans) rounds_.insert(span.round);
     result_.end_ns = index.end_ns() + 1;
     if (whole_) return;
-    result_.begin_ns = spans.front().begin_ns;
-    result_.end_ns = spans.front().end_ns;
-    for (const StepSpan& span : spans) {
-      result_.begin_ns = std::min(result_.begin_ns, span.begin_ns);
-      result_.end_ns = std::max(result_.end_ns, span.end_ns);
-    }
+    result_.begin_ns = std::ranges::min(spans, {}, &StepSpan::begin_ns).begin_ns;
+    result_.end_ns = std::ranges::max(spans, {}, &StepSpan::end_ns).end_ns;
   }
 
   Timeline Make() {
@@ -112,14 +108,13 @@ class Maker {
   const bool whole_;
   std::set<std::int64_t> rounds_;  ///< of the steps
   Timeline result_;
-  std::vector<int> messages_;                 ///< those with arrows
-  using Place = std::pair<int, std::string>;  ///< rank, name of the lane: kWorkLanes
-  std::map<Place, std::vector<int>> work_;
+  std::vector<int> messages_;  ///< those with arrows
+  /// By rank and name of the lane (kWorkLanes).
+  std::map<std::pair<int, std::string>, std::vector<int>> work_;
   std::map<int, int> stage_of_rank_;
   std::map<int, std::set<int>> stages_of_rank_;
-  std::map<int, int> handlers_;      ///< lane by actor, -1 the outside
-  std::map<Place, int> work_lanes_;  ///< lane by place
-  std::vector<int> arrow_of_;        ///< by message
+  std::map<int, int> handlers_;  ///< lane by actor, -1 the outside
+  std::vector<int> arrow_of_;    ///< by message
 };
 
 void Maker::Choose() {
@@ -152,8 +147,7 @@ void Maker::Choose() {
 }
 
 void Maker::MakeLanes() {
-  std::map<int, int> device_of_rank;
-  std::vector<TimelineLane> lanes;
+  std::vector<TimelineLane>& lanes = result_.lanes;
   const auto add = [&](int actor, LaneKind kind, const std::string& lane) {
     TimelineLane made{{}, kind, actor, 0, -1, {}};
     if (actor < 0) {
@@ -166,15 +160,11 @@ void Maker::MakeLanes() {
     }
     lanes.push_back(std::move(made));
   };
-  std::map<int, bool> used;
-  for (const int i : messages_) {
-    used[index_.message(i).sender < 0 ? -1 : index_.message(i).sender] = true;
-    used[index_.message(i).receiver] = true;
-  }
+  std::set<int> used;
+  for (const int i : messages_) used.insert({index_.message(i).sender, index_.message(i).receiver});
   for (int actor = 0; At(actor) < index_.trace().actors.size(); ++actor) {
     if (index_.KindOf(actor) != ActorKind::kDevice) continue;
     const int rank = index_.IdOf(actor).rank;
-    device_of_rank[rank] = actor;
     for (const char* lane : kWorkLanes) {
       if (!work_.contains({rank, lane})) continue;
       add(actor, LaneKind::kWork, lane);
@@ -182,26 +172,15 @@ void Maker::MakeLanes() {
       lanes.back().stages.assign(stages_of_rank_[rank].begin(), stages_of_rank_[rank].end());
     }
   }
-  for (const auto& [actor, is_used] : used) {
+  for (const int actor : used) {
     const bool device = index_.KindOf(actor) == ActorKind::kDevice;
     add(actor, LaneKind::kHandlers, device ? "messages" : "");
   }
-  std::stable_sort(lanes.begin(), lanes.end(), [](const TimelineLane& a, const TimelineLane& b) {
-    return std::tuple(a.process, a.path.front() == "outside" ? 1 : 0) <
-               std::tuple(b.process, b.path.front() == "outside" ? 1 : 0) ||
-           (a.process == b.process && a.path < b.path);
+  std::ranges::stable_sort(lanes, {}, [](const TimelineLane& lane) {
+    return std::tuple(lane.process, lane.actor < 0, lane.path);
   });
-  result_.lanes = std::move(lanes);
-  for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
-    const TimelineLane& made = result_.lanes[At(lane)];
-    if (made.kind == LaneKind::kHandlers) handlers_[made.actor] = lane;
-  }
-  for (const auto& [rank, actor] : device_of_rank) {
-    for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
-      const TimelineLane& made = result_.lanes[At(lane)];
-      if (made.kind != LaneKind::kWork || made.actor != actor) continue;
-      work_lanes_[{rank, made.path.back()}] = lane;
-    }
+  for (int lane = 0; At(lane) < lanes.size(); ++lane) {
+    if (lanes[At(lane)].kind == LaneKind::kHandlers) handlers_[lanes[At(lane)].actor] = lane;
   }
 }
 
@@ -210,7 +189,7 @@ void Maker::PlaceSends() {
   std::vector<std::int64_t> last(result_.lanes.size(), -1);
   for (const int i : messages_) {
     const TraceMessage& m = index_.message(i);
-    Arrow arrow{i, handlers_.at(m.sender < 0 ? -1 : m.sender)};
+    Arrow arrow{i, handlers_.at(m.sender)};
     std::int64_t& before = last[At(arrow.from_lane)];
     arrow.sent_ns = std::max(m.sent_ns, before + 1);
     before = arrow.sent_ns;
@@ -222,12 +201,10 @@ void Maker::PlaceSends() {
 void Maker::PlaceSlices() {
   std::map<int, std::vector<int>> by_lane;
   for (const int i : messages_) by_lane[handlers_.at(index_.message(i).receiver)].push_back(i);
-  std::map<int, Place> place_of_lane;
-  for (const auto& [place, lane] : work_lanes_) place_of_lane[lane] = place;
   for (int lane = 0; At(lane) < result_.lanes.size(); ++lane) {
-    const auto place = place_of_lane.find(lane);
-    if (place != place_of_lane.end()) {
-      PlaceWork(lane, work_[place->second]);
+    const TimelineLane& made = result_.lanes[At(lane)];
+    if (made.kind == LaneKind::kWork) {
+      PlaceWork(lane, work_[{made.rank, made.path.back()}]);
     } else {
       PlaceHandlers(lane, std::move(by_lane[lane]));
     }
@@ -235,9 +212,7 @@ void Maker::PlaceSlices() {
 }
 
 void Maker::PlaceHandlers(int lane, std::vector<int> messages) {
-  std::stable_sort(messages.begin(), messages.end(), [&](int a, int b) {
-    return index_.message(a).begin_ns < index_.message(b).begin_ns;
-  });
+  std::ranges::stable_sort(messages, {}, [&](int i) { return index_.message(i).begin_ns; });
   std::int64_t until = 0;
   for (const int i : messages) {
     const TraceMessage& m = index_.message(i);

@@ -172,7 +172,7 @@ TEST_CASE("memory is a counter of every process, in bytes", "[trace]") {
   CHECK_THAT(Perfetto(index, timeline),
              Catch::Contains("memory") && Catch::Contains(std::string("\x42\x02\x18\x03")));
   std::ostringstream page;
-  page << PageTimelineJson({index, timeline, "[]"});
+  page << PageTimelineJson(index, timeline, "[]");
   CHECK_THAT(page.str(), Catch::Contains(R"({"path":["n1","memory"],"unit":"bytes","points":[[)"));
 
   RunTrace silent = trace;
@@ -248,7 +248,7 @@ TEST_CASE("names that would break a file are written so that they do not", "[tra
   std::ostringstream page;
   PageRun run;
   run.name = trace.run;
-  run.timeline_json = PageTimelineJson({index, timeline, "[]"});
+  run.timeline_json = PageTimelineJson(index, timeline, "[]");
   WritePage(page, PageKind::kTimeline, {run});
   CHECK(page.str().find("alert(1)</script>") == std::string::npos);
   CHECK(page.str().find("http") == std::string::npos);  // nothing is fetched

@@ -29,7 +29,7 @@ PageRun RunOf(const std::string& name, const TraceIndex& index, const Timeline& 
   PageRun run;
   run.name = name;
   const Table table = StageTable(Summarize(index, timeline.steps), index);
-  run.timeline_json = PageTimelineJson({index, timeline, ToJson(table)});
+  run.timeline_json = PageTimelineJson(index, timeline, ToJson(table));
   run.series_json = R"({"loss":[[1,5.5],[2,4.5]],"held_out_loss":[[0,5.6],[2,4.4]]})";
   return run;
 }
