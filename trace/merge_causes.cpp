@@ -1,8 +1,9 @@
 // Finds the cause, the time and the round of messages whose own records lack them.
+#include "trace/merge_causes.hpp"
+
 #include <algorithm>
 
 #include "layout/at.hpp"
-#include "trace/merge_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -18,11 +19,9 @@ class Causes {
     for (std::size_t i = 0; i < records_.messages.size(); ++i) {
       const TraceRecord& record = records_.messages[i];
       TraceMessage& message = trace_.messages[i];
-      std::uint64_t cause = record.cause;
       const bool remote = (record.sender >> kActorBits) != (record.receiver >> kActorBits);
-      if (cause != 0 || !remote || record.sender == 0) {
-        const auto found = records_.by_id.find(cause);
-        message.cause = found == records_.by_id.end() ? -1 : found->second;
+      if (record.cause != 0 || !remote || record.sender == 0) {
+        message.cause = IndexOf(record.cause);
         continue;
       }
       std::int64_t sent_ns = 0;
@@ -30,8 +29,7 @@ class Causes {
         const auto left = records_.answered.find({record.sender, record.receiver, record.request});
         if (left != records_.answered.end()) {
           sent_ns = left->second.sent_ns;
-          const auto found = records_.by_id.find(left->second.cause);
-          message.cause = found == records_.by_id.end() ? -1 : found->second;
+          message.cause = IndexOf(left->second.cause);
         } else {
           const auto asked = requests_.find({record.receiver, record.sender, record.request});
           if (asked != requests_.end()) message.cause = asked->second;
@@ -79,6 +77,12 @@ class Causes {
   }
 
  private:
+  /// The message with this id; -1: unknown.
+  int IndexOf(std::uint64_t id) const {
+    const auto found = records_.by_id.find(id);
+    return found == records_.by_id.end() ? -1 : found->second;
+  }
+
   /// Indexes by actor the messages it handled, in time order, and the requests sent from them.
   void IndexHandlings() {
     for (std::size_t i = 0; i < records_.messages.size(); ++i) {
@@ -89,9 +93,7 @@ class Causes {
       }
     }
     for (auto& [actor, list] : handlings_) {
-      std::sort(list.begin(), list.end(), [&](int a, int b) {
-        return records_.messages[At(a)].begin_ns < records_.messages[At(b)].begin_ns;
-      });
+      std::ranges::sort(list, {}, [&](int i) { return records_.messages[At(i)].begin_ns; });
       for (const int i : list) {
         const TraceRecord& record = records_.messages[At(i)];
         if (record.last_request != record.first_request) senders_[record.receiver].push_back(i);
@@ -105,9 +107,8 @@ class Causes {
     if (found == senders_.end()) return -1;
     const auto& list = found->second;
     // Numbers grow with time.
-    const auto at = std::lower_bound(list.begin(), list.end(), number, [&](int i, std::uint64_t n) {
-      return records_.messages[At(i)].last_request < n;
-    });
+    const auto at = std::ranges::lower_bound(
+        list, number, {}, [&](int i) { return records_.messages[At(i)].last_request; });
     if (at == list.end() || records_.messages[At(*at)].first_request >= number) return -1;
     return *at;
   }
@@ -117,9 +118,8 @@ class Causes {
     const auto found = handlings_.find(actor);
     if (found == handlings_.end()) return -1;
     const auto& list = found->second;
-    const auto after = std::upper_bound(
-        list.begin(), list.end(), at_ns,
-        [&](std::int64_t t, int i) { return t < records_.messages[At(i)].begin_ns; });
+    const auto after = std::ranges::upper_bound(
+        list, at_ns, {}, [&](int i) { return records_.messages[At(i)].begin_ns; });
     return after == list.begin() ? -1 : *(after - 1);
   }
 

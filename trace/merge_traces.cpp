@@ -1,11 +1,16 @@
 // Merges the records of several processes: on one clock, with causes across processes.
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
-#include "trace/merge_parts.hpp"
+#include "layout/at.hpp"
+#include "trace/merge_causes.hpp"
+#include "trace/recorder.hpp"
 
 namespace troupe {
 namespace {
@@ -33,6 +38,128 @@ T* EntryAt(std::vector<T>& list, std::int64_t index) {
   if (index < 0 || index >= kMostEntries) return nullptr;
   if (index >= std::ssize(list)) list.resize(static_cast<std::size_t>(index) + 1);
   return &list[static_cast<std::size_t>(index)];
+}
+
+/// The time span that all processes still hold. Full rings have lost different spans; records of
+/// only some processes would look like waits that never happened.
+class Window {
+ public:
+  explicit Window(const std::vector<TraceFile>& files) {
+    for (const TraceFile& file : files) {
+      if (file.noted <= file.capacity || file.records.empty()) continue;
+      const TraceRecord& oldest = file.records.front();
+      begin_ns_ =
+          std::max(begin_ns_, std::max(oldest.sent_ns, oldest.begin_ns) + file.clock_offset_ns);
+    }
+    if (begin_ns_ == 0) return;
+    for (const TraceFile& file : files) {
+      for (const TraceRecord& record : file.records) {
+        if (record.kind == RecordKind::kWork &&
+            record.begin_ns + file.clock_offset_ns < begin_ns_) {
+          last_cut_round_ = std::max<std::int64_t>(last_cut_round_, record.round);
+        }
+      }
+    }
+  }
+
+  bool Holds(const TraceRecord& record) const {
+    if (begin_ns_ == 0) return true;
+    if (record.round >= 0 && record.round <= last_cut_round_) return false;
+    return std::max(record.sent_ns, record.begin_ns) >= begin_ns_;
+  }
+
+ private:
+  std::int64_t begin_ns_ = 0;
+  std::int64_t last_cut_round_ = -1;  ///< the last round with work before begin_ns_
+};
+
+/// The link between two stages.
+using Hops = std::map<std::pair<int, int>, int>;
+
+/// The link of a leader or a phase; -1: the trace does not have it.
+int LinkOf(const RunTrace& trace, const ActorId& id) {
+  const bool at_boundary = id.kind == ActorKind::kLeader || id.kind == ActorKind::kPhase;
+  return at_boundary && id.link < std::ssize(trace.links) ? id.link : -1;
+}
+
+int LinkBetween(const RunTrace& trace, const Hops& hops, const ActorId& from, const ActorId& to) {
+  for (const ActorId* id : {&to, &from}) {
+    if (const int link = LinkOf(trace, *id); link >= 0) return link;
+  }
+  if (from.kind != ActorKind::kStage || to.kind != ActorKind::kStage) return -1;
+  for (const auto& pair : {std::pair(from.stage, to.stage), std::pair(to.stage, from.stage)}) {
+    const auto found = hops.find(pair);
+    if (found != hops.end()) return found->second;
+  }
+  return -1;
+}
+
+/// Sets the link that every message crosses, from its two actors.
+void SetLinks(RunTrace& trace) {
+  Hops hops;
+  for (std::size_t l = 0; l < trace.links.size(); ++l) {
+    hops.emplace(std::pair(trace.links[l].from, trace.links[l].to), static_cast<int>(l));
+  }
+  std::map<std::pair<int, int>, int> known;
+  for (TraceMessage& message : trace.messages) {
+    if (message.sender < 0 || message.receiver < 0) continue;
+    const auto [at, added] = known.emplace(std::pair(message.sender, message.receiver), -1);
+    if (added) {
+      at->second = LinkBetween(trace, hops, trace.actors[At(message.sender)].id,
+                               trace.actors[At(message.receiver)].id);
+    }
+    message.link = at->second;
+  }
+}
+
+/// The earliest time in the trace. The first message sent need not have it: the clocks of two hosts
+/// are fitted, and a damaged record may hold any time.
+std::int64_t EarliestOf(const RunTrace& trace) {
+  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+  for (const TraceMessage& message : trace.messages) {
+    earliest = std::min({earliest, message.sent_ns, message.arrived_ns});
+    for (const std::int64_t ns : {message.begin_ns, message.end_ns}) {
+      if (ns >= 0) earliest = std::min(earliest, ns);
+    }
+  }
+  for (const TraceWork& work : trace.work) {
+    earliest = std::min({earliest, work.pass.begin_ns, work.pass.end_ns});
+  }
+  return trace.messages.empty() && trace.work.empty() ? 0 : earliest;
+}
+
+/// Sorts messages by sent_ns and work by begin_ns, updates all indices, and subtracts the earliest
+/// time from all times.
+void SortByTime(RunTrace& trace) {
+  std::vector<int> order(trace.messages.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int i) { return trace.messages[At(i)].sent_ns; });
+  std::vector<int> place(order.size());
+  std::vector<TraceMessage> sorted;
+  sorted.reserve(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    place[At(order[i])] = static_cast<int>(i);
+    sorted.push_back(trace.messages[At(order[i])]);
+  }
+  trace.messages = std::move(sorted);
+  const auto moved = [&](int& index) {
+    if (index >= 0) index = place[At(index)];
+  };
+  for (TraceWork& work : trace.work) moved(work.message);
+  const std::int64_t origin = EarliestOf(trace);
+  std::ranges::stable_sort(trace.work, {}, [](const TraceWork& w) { return w.pass.begin_ns; });
+  for (TraceMessage& message : trace.messages) {
+    moved(message.cause);
+    message.sent_ns -= origin;
+    message.arrived_ns -= origin;
+    if (message.begin_ns >= 0) message.begin_ns -= origin;
+    if (message.end_ns >= 0) message.end_ns -= origin;
+  }
+  for (TraceWork& work : trace.work) {
+    work.pass.begin_ns -= origin;
+    work.pass.end_ns -= origin;
+  }
+  trace.origin_ns = origin;
 }
 
 /// Merges the files of all processes.
@@ -69,11 +196,9 @@ class Merger {
 
   RunTrace Finish(const std::string& run) {
     trace_.run = run;
-    for (const auto& one : all_processes_) {
-      const auto there = [&](const TraceProcess& p) { return p.name == one.second; };
-      if (std::none_of(trace_.processes.begin(), trace_.processes.end(), there)) {
-        trace_.missing.push_back(one.second);
-      }
+    for (const auto& [number, name] : all_processes_) {
+      const auto found = std::ranges::find(trace_.processes, name, &TraceProcess::name);
+      if (found == trace_.processes.end()) trace_.missing.push_back(name);
     }
     ResolveCauses(records_, trace_);
     SetLinks(trace_);
@@ -187,7 +312,7 @@ class Merger {
 RunTrace MergeTraces(const std::vector<TraceFile>& files, const std::string& run) {
   Merger merger;
   for (const TraceFile& file : files) merger.AddNames(file);
-  const Window window = WholeWindow(files);
+  const Window window(files);
   for (const TraceFile& file : files) merger.AddRecords(file, window);
   return merger.Finish(run);
 }

@@ -1,4 +1,4 @@
-// The parts of MergeTraces. Each derives one fact from the records of all processes.
+// Finds the cause of every message in the records of all processes.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "trace/recorder.hpp"
+#include "trace/record.hpp"
+#include "trace/run_trace.hpp"
 
 namespace troupe {
-
-/// The time span that all processes still hold. Full rings have lost different spans; records of
-/// only some processes would look like waits that never happened.
-struct Window {
-  std::int64_t begin_ns = 0;
-  std::int64_t last_cut_round = -1;  ///< the last round with work before begin_ns
-
-  bool Holds(const TraceRecord& record) const;
-};
-
-Window WholeWindow(const std::vector<TraceFile>& files);
 
 /// Sender, receiver, and the sender's number for the request.
 using RequestKey = std::tuple<ActorNumber, ActorNumber, std::uint64_t>;
@@ -37,12 +27,5 @@ struct MergedRecords {
 /// sets the time at which they were sent. Then completes rounds and units from the request that a
 /// message answers, or from the work it caused.
 void ResolveCauses(const MergedRecords& records, RunTrace& trace);
-
-/// Sets the link that every message crosses, from its two actors.
-void SetLinks(RunTrace& trace);
-
-/// Sorts messages by sent_ns and work by begin_ns, updates all indices, and subtracts the earliest
-/// time from all times.
-void SortByTime(RunTrace& trace);
 
 }  // namespace troupe
