@@ -6,7 +6,7 @@
 #include "actors/device_actor.hpp"
 #include "cluster/text.hpp"
 #include "modules/finite.hpp"
-#include "trace/work_memory.hpp"
+#include "trace/work_usage.hpp"
 
 namespace troupe {
 namespace {

@@ -19,7 +19,7 @@
 #include "modules/synthetic/synthetic_program.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/programs.hpp"
-#include "trace/lost_pages.hpp"
+#include "trace/mapped_memory.hpp"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // Measures how long the calling thread has run on a core, and how long it has waited for one.
 #pragma once
 
-#include "trace/core_time.hpp"
+#include "trace/work_usage.hpp"
 
 namespace troupe {
 

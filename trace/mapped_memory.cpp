@@ -1,17 +1,86 @@
 #include "trace/mapped_memory.hpp"
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <fcntl.h>
+#include <mutex>
 #include <stdexcept>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "files/output_file.hpp"
-#include "trace/lost_pages.hpp"
 
 namespace troupe {
 namespace {
+
+// Access to a truncated page of a mapped file raises SIGBUS, which would end the process. A guarded
+// page becomes ordinary memory instead.
+
+/// Global, because a signal handler cannot reach anything else. A free entry begins at 0.
+struct Guarded {
+  std::atomic<std::uintptr_t> begin = 0;
+  std::atomic<std::size_t> size = 0;
+};
+std::array<Guarded, 64> guarded_pages;
+std::atomic<bool> any_lost = false;
+std::mutex guarded_pages_mutex;
+
+std::uintptr_t AddressOf(const std::byte* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+/// Replaces all pages of a mapping at once: half a file is useless.
+bool Replace(Guarded& guarded) {
+  void* const begin = reinterpret_cast<void*>(guarded.begin.load());
+  any_lost = true;
+  return mmap(begin, guarded.size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS,
+              -1, 0) != MAP_FAILED;
+}
+
+void OnBusError(int number, siginfo_t* info, void*) {
+  const int kept = errno;
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  for (Guarded& guarded : guarded_pages) {
+    const std::uintptr_t begin = guarded.begin;
+    if (begin == 0 || address < begin || address - begin >= guarded.size) continue;
+    if (!Replace(guarded)) break;
+    errno = kept;
+    return;
+  }
+  std::signal(number, SIG_DFL);  // not a guarded page: the repeated fault ends the process
+}
+
+void HandleBusErrors() {
+  struct sigaction action {};
+  action.sa_sigaction = OnBusError;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+/// Guards at most 64 mappings at a time, and ignores more.
+void GuardPages(std::byte* begin, std::size_t size) {
+  const std::lock_guard lock(guarded_pages_mutex);
+  static const bool handled = (HandleBusErrors(), true);
+  static_cast<void>(handled);
+  for (Guarded& guarded : guarded_pages) {
+    if (guarded.begin != 0) continue;
+    guarded.size = size;
+    guarded.begin = AddressOf(begin);
+    return;
+  }
+}
+
+/// Call it before the pages are unmapped.
+void UnguardPages(const std::byte* begin) {
+  const std::lock_guard lock(guarded_pages_mutex);
+  for (Guarded& guarded : guarded_pages) {
+    if (guarded.begin == AddressOf(begin)) guarded.begin = 0;
+  }
+}
 
 [[noreturn]] void Fail(const std::string& path, const std::string& what, int error) {
   throw std::runtime_error((path.empty() ? "trace" : path) + ": " + what + ": " +
@@ -68,5 +137,7 @@ MappedMemory::~MappedMemory() {
   UnguardPages(data_);
   munmap(data_, size_);
 }
+
+bool AnyPagesLost() { return any_lost; }
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
 // Memory backed by a file: a write is in the file at once, even if the process is killed right
-// after it.
+// after it. Survives the truncation of the file by another program: lost pages become ordinary
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -30,5 +31,8 @@ class MappedMemory {
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+/// Whether any pages of this process have become ordinary memory since it began. Thread-safe.
+bool AnyPagesLost();
 
 }  // namespace troupe

@@ -55,13 +55,13 @@ struct TraceRecord {
   std::int64_t end_ns = 0;      ///< 0: not yet
   /// Microbatch or window, counted from the start of the run; -1: none. Work: PassRecord::unit.
   std::int64_t unit = -1;
-  /// Bytes of its tensors. Work: its time on a core (trace/core_time.hpp).
+  /// Bytes of its tensors. Work: its time on a core (trace/work_usage.hpp).
   std::int64_t bytes = 0;
   /// The sender's number of this request, or of the request that this answers; 0: neither. Work:
-  /// its time without a core (trace/core_time.hpp).
+  /// its time without a core (trace/work_usage.hpp).
   std::uint64_t request = 0;
   /// Requests sent by its handler: (first_request, last_request]. Work sends none: the KiB
-  /// reserved at its end, and the peak in use so far (trace/work_memory.hpp).
+  /// reserved at its end, and the peak in use so far (trace/work_usage.hpp).
   std::uint32_t first_request = 0;
   std::uint32_t last_request = 0;
   ActorNumber sender = 0;

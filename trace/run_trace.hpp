@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "trace/actor_id.hpp"
-#include "trace/core_time.hpp"
 #include "trace/pass_record.hpp"
-#include "trace/work_memory.hpp"
+#include "trace/work_usage.hpp"
 
 namespace troupe {
 

@@ -1,4 +1,4 @@
-#include "trace/core_time.hpp"
+#include "trace/work_usage.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -12,7 +12,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "trace/lost_pages.hpp"
+#include "trace/mapped_memory.hpp"
 
 namespace troupe {
 namespace {

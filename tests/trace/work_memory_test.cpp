@@ -1,5 +1,5 @@
 // What work says about memory, in records and in files of before there was more than one number.
-#include "trace/work_memory.hpp"
+#include "trace/work_usage.hpp"
 
 #include <cstring>
 #include <filesystem>
