@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
@@ -10,6 +9,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "app/child.hpp"
 #include "app/run_directory.hpp"
 #include "cli/commands.hpp"
 #include "trace/analyze/live.hpp"
@@ -34,13 +34,8 @@ bool IsLive(std::int64_t newest_ns, std::int64_t now_ns) {
 
 /// Whether the process runs; a zombie has ended.
 bool Runs(std::int64_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string stat;
-  if (!std::getline(file, stat)) return false;
-  // "PID (NAME) STATE ..."; the name may contain any character.
-  const std::size_t name_end = stat.rfind(") ");
-  if (name_end == std::string::npos || name_end + 2 >= stat.size()) return false;
-  return stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X';
+  const auto state = StateOf(static_cast<pid_t>(pid));
+  return state && state->letter != 'Z' && state->letter != 'X';
 }
 
 bool AnyRuns(const std::vector<TraceFile>& files) {

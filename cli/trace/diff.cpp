@@ -1,9 +1,7 @@
 #include "trace/analyze/diff.hpp"
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
@@ -72,8 +70,7 @@ std::string Differences(const Side& before, const Side& after) {
 
 std::string Change(double before, double after) {
   if (before <= 0.0 || after <= 0.0) return "";
-  const std::string percent = Fixed(100.0 * (after / before - 1.0), 1) + "%";
-  return (percent.front() == '-' ? "" : "+") + percent;
+  return Formatted("%+.1f%%", 100.0 * (after / before - 1.0));
 }
 
 std::string Speeds(const Side& before, const Side& after, const Diff& diff) {
@@ -104,10 +101,7 @@ std::string Speeds(const Side& before, const Side& after, const Diff& diff) {
 }
 
 std::string Difference(double before, double after) {
-  if (before == after) return "0";
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%+.2g", after - before);
-  return text.data();
+  return before == after ? "0" : Formatted("%+.2g", after - before);
 }
 
 /// The losses of the last step and the last evaluation that both runs have; empty if there are

@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <sstream>
 
@@ -32,9 +33,9 @@ std::string ContentOf(const OpenedTrace& run, const Timeline& timeline, const st
 
 /// Counts the messages of the window by their outcome.
 std::string Account(const Timeline& timeline, const std::string& steps) {
-  std::string reasons;
+  std::vector<std::string> reasons;
   const auto add = [&](std::int64_t count, const char* reason) {
-    if (count > 0) reasons += (reasons.empty() ? "" : ", ") + std::to_string(count) + reason;
+    if (count > 0) reasons.push_back(std::to_string(count) + reason);
   };
   add(timeline.unhandled, " never handled");
   add(timeline.nameless, " handled by an actor without a name in the trace");
@@ -42,7 +43,7 @@ std::string Account(const Timeline& timeline, const std::string& steps) {
   std::string text = std::to_string(timeline.messages()) + " messages in the window, " +
                      std::to_string(arrows) + " arrows, " +
                      std::to_string(timeline.messages() - arrows) + " without" +
-                     (reasons.empty() ? "" : " (" + reasons + ")") + '\n';
+                     (reasons.empty() ? "" : " (" + Listed(reasons) + ")") + '\n';
   if (steps.empty()) return text;
   return text + std::to_string(timeline.of_steps) + " of the messages are of " +
          (steps.find('-') == std::string::npos ? "step " : "steps ") + steps + ", " +
@@ -63,15 +64,12 @@ int Export(const ExportArguments& arguments) {
            (arguments.format == "html" ? ".html" : ".pftrace");
   }
   WritePageFile(path, content);
-  std::int64_t work = 0;
-  std::int64_t open = 0;
-  for (const LaneSlice& slice : timeline.slices) {
-    if (slice.work >= 0) {
-      ++work;
-    } else if (run.index.message(slice.message).end_ns < 0) {
-      ++open;
-    }
-  }
+  const auto is_work = [](const LaneSlice& slice) { return slice.work >= 0; };
+  const auto is_open = [&](const LaneSlice& slice) {
+    return slice.work < 0 && run.index.message(slice.message).end_ns < 0;
+  };
+  const auto work = std::ranges::count_if(timeline.slices, is_work);
+  const auto open = std::ranges::count_if(timeline.slices, is_open);
   std::cout << path << ": " << timeline.slices.size() << " slices (" << work << " of work, "
             << std::ssize(timeline.slices) - work << " of handled messages), "
             << timeline.arrows.size() << " arrows, "

@@ -1,4 +1,4 @@
-// The verbs of `troupe trace`, one file each, and their common parts.
+// The common parts of the verbs of `troupe trace`, and the verbs that have separate files.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,6 @@ namespace troupe {
 
 /// Adds --step N. Without it `step` is unchanged.
 void AddStep(CLI::App& verb, std::int64_t& step, const std::string& help);
-/// Returns the span of `step`, or of the last step that has ended for 0. Throws as Steps::Of does.
-const StepSpan& StepOrLast(const Steps& steps, std::int64_t step);
 
 /// Adds --steps A-B, as text for RangeOf.
 void AddSteps(CLI::App& verb, std::string& steps);
@@ -39,11 +37,7 @@ CLI::App* AddRunVerb(CLI::App& trace, const std::string& name, const std::string
 /// std::out_of_range, for wrong arguments, become one line and exit code 2.
 void SetAction(CLI::App& verb, Command& command, std::function<int()> action);
 
-void AddTraceSummary(CLI::App& trace, Command& command);
-void AddTraceOrder(CLI::App& trace, Command& command);
-void AddTraceMessages(CLI::App& trace, Command& command);
 void AddTraceWhy(CLI::App& trace, Command& command);
-void AddTraceCritical(CLI::App& trace, Command& command);
 void AddTraceDiff(CLI::App& trace, Command& command);
 void AddTraceSql(CLI::App& trace, Command& command);
 void AddTraceExport(CLI::App& trace, Command& command);
