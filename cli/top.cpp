@@ -3,7 +3,6 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <sys/ioctl.h>
 #include <thread>

@@ -153,7 +153,6 @@ TraceFile ReadMemory(const std::string& path, const MappedMemory& bytes) {
   file.processes = get(52, std::uint32_t{});
   file.noted = get(kNotedAt, std::uint64_t{});
   file.clock_offset_ns = get(64, std::int64_t{});
-  file.wall_minus_clock_ns = get(72, std::int64_t{});
   file.pid = get(80, std::int64_t{});
   if (!IsTime(file.clock_offset_ns)) Fail(path, "corrupt header: invalid clock offset");
   if (file.capacity == 0 || records_at % sizeof(std::uint64_t) != 0 || names_at > records_at ||
@@ -209,26 +208,23 @@ Recorder::Recorder(const RecorderOptions& options)
   put(52, static_cast<std::uint32_t>(options.processes.size()));
   put(72, WallMinusClock());
   put(80, static_cast<std::int64_t>(getpid()));
+  const auto self = static_cast<std::size_t>(options.process);
   for (std::size_t p = 0; p < options.processes.size(); ++p) {
-    const bool self = p == static_cast<std::size_t>(options.process);
-    AddName("Q " + std::to_string(p) + " " + options.processes[p]);
-    if (self) AddName("P " + std::to_string(p) + " " + options.processes[p]);
+    AddName('Q', p, options.processes[p]);
+    if (p == self) AddName('P', p, options.processes[p]);
   }
-  AddName("H " + std::to_string(options.process) + " " + HostName());
-  if (options.cores > 0) {
-    AddName("C " + std::to_string(options.process) + " " + std::to_string(options.cores));
-  }
+  AddName('H', self, HostName());
+  if (options.cores > 0) AddName('C', self, std::to_string(options.cores));
   for (std::size_t s = 0; s < options.stages.size(); ++s) {
-    AddName("S " + std::to_string(s) + " " + EncodeStage(options.stages[s]));
+    AddName('S', s, EncodeStage(options.stages[s]));
   }
   for (std::size_t l = 0; l < options.links.size(); ++l) {
     const TraceLink& link = options.links[l];
-    AddName("L " + std::to_string(l) + " " + std::to_string(link.from) + " " +
-            std::to_string(link.to) + (link.boundary ? " boundary " : " hop ") + link.name);
+    AddName('L', l,
+            std::to_string(link.from) + " " + std::to_string(link.to) +
+                (link.boundary ? " boundary " : " hop ") + link.name);
   }
-  for (std::size_t t = 0; t < options.types.size(); ++t) {
-    AddName("T " + std::to_string(t) + " " + options.types[t]);
-  }
+  for (std::size_t t = 0; t < options.types.size(); ++t) AddName('T', t, options.types[t]);
   // Written last, so that a reader sees a complete header or none.
   std::memcpy(memory_.data(), kMagic.data(), kMagic.size());
 }
@@ -237,18 +233,17 @@ std::byte* Recorder::Slot(std::uint64_t number) const {
   return memory_.data() + records_at_ + (number - 1) % capacity_ * sizeof(TraceRecord);
 }
 
-void Recorder::AddName(const std::string& line) {
+void Recorder::AddName(char kind, std::size_t number, const std::string& text) {
+  const std::string line = std::string(1, kind) + " " + std::to_string(number) + " " + text + "\n";
   const std::lock_guard lock(names_mutex_);
-  if (names_end_ + line.size() + 1 > records_at_ - names_at_) return;
-  std::byte* const at = memory_.data() + names_at_ + names_end_;
-  std::memcpy(at, line.data(), line.size());
-  at[line.size()] = std::byte{'\n'};
-  names_end_ += line.size() + 1;
+  if (names_end_ + line.size() > records_at_ - names_at_) return;
+  std::memcpy(memory_.data() + names_at_ + names_end_, line.data(), line.size());
+  names_end_ += line.size();
   AtomicAt<std::uint64_t>(memory_.data() + 40).store(names_end_, std::memory_order_release);
 }
 
 void Recorder::NameActor(ActorNumber actor, const ActorId& id) {
-  AddName("A " + std::to_string(actor) + " " + EncodeActor(id));
+  AddName('A', actor, EncodeActor(id));
 }
 
 void Recorder::SetClockOffset(std::int64_t offset_ns) {

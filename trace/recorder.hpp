@@ -73,7 +73,6 @@ struct TraceFile {
   std::uint64_t noted = 0;
   std::uint64_t capacity = 0;
   std::int64_t clock_offset_ns = 0;
-  std::int64_t wall_minus_clock_ns = 0;
   std::int64_t pid = 0;
   std::vector<TraceName> names;
   std::vector<TraceRecord> records;  ///< complete records, oldest first
@@ -104,7 +103,7 @@ class Recorder {
 
  private:
   std::byte* Slot(std::uint64_t number) const;
-  void AddName(const std::string& line);
+  void AddName(char kind, std::size_t number, const std::string& text);
 
   MappedMemory memory_;
   const std::uint64_t capacity_;

@@ -1,6 +1,5 @@
 #include "trace/analyze/critical.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "trace/analyze/table.hpp"

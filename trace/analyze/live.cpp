@@ -53,7 +53,6 @@ class ProcessNow {
       actor.handler = type;
       actor.handler_ns = std::max<std::int64_t>(now_ns_ - record.begin_ns, 0);
     } else {
-      ++actor.handled;
       const std::int64_t ago = now_ns_ - record.end_ns;
       if (actor.last.empty() || ago <= actor.last_ns) {
         actor.last = type;

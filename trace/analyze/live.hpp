@@ -20,7 +20,6 @@ struct ActorNow {
   std::string last;               ///< type of the last handled message; empty: none
   std::int64_t last_ns = 0;       ///< time since that handler ended
   std::int64_t last_took_ns = 0;  ///< duration of that handler
-  std::int64_t handled = 0;       ///< handled messages that the trace still holds
   int credits = -1;               ///< remaining on its edge; -1: it has no edge
 };
 

@@ -18,18 +18,11 @@ std::string Some(const std::set<std::string>& names) {
   return text.empty() ? "none" : text;
 }
 
-std::vector<bool> TypesNamed(const RunTrace& trace, const std::string& type) {
-  std::vector<bool> wanted;
-  bool any = false;
-  for (const std::string& name : trace.types) {
-    wanted.push_back(type.empty() || name == type);
-    any = any || wanted.back();
-  }
-  if (!any && !type.empty()) {
-    throw std::invalid_argument("no message of type \"" + type + "\" is in the trace, which has " +
-                                Some({trace.types.begin(), trace.types.end()}));
-  }
-  return wanted;
+/// Throws std::invalid_argument if the trace has no message of this type.
+void CheckType(const RunTrace& trace, const std::string& type) {
+  if (std::ranges::find(trace.types, type) != trace.types.end()) return;
+  throw std::invalid_argument("no message of type \"" + type + "\" is in the trace, which has " +
+                              Some({trace.types.begin(), trace.types.end()}));
 }
 
 Cell Time(std::int64_t ns) { return ns < 0 ? Cell::Null() : Cell::Number(Millis(ns)); }
@@ -81,17 +74,13 @@ std::vector<int> ActorsNamed(const RunTrace& trace, const std::string& part) {
 FoundMessages FindMessages(const TraceIndex& index, const Steps& steps,
                            const MessageFilter& filter) {
   const RunTrace& trace = index.trace();
-  const std::vector<bool> types = TypesNamed(trace, filter.type);
-  std::vector<bool> actors(trace.actors.size(), filter.actor.empty());
+  if (!filter.type.empty()) CheckType(trace, filter.type);
+  std::set<int> actors;
   if (!filter.actor.empty()) {
-    for (const int actor : ActorsNamed(trace, filter.actor)) {
-      actors[static_cast<std::size_t>(actor)] = true;
-    }
+    const std::vector<int> named = ActorsNamed(trace, filter.actor);
+    actors.insert(named.begin(), named.end());
   }
   const std::int64_t round = filter.step ? steps.Of(*filter.step).round : -1;
-  const auto is_wanted = [&](int actor) {
-    return actor >= 0 && actors[static_cast<std::size_t>(actor)];
-  };
   FoundMessages result{{{"id", "cause", "type", "from", "to", "step", "microbatch", "edge", "bytes",
                          "credits", "sent_ms", "transit_us", "queued_us", "handled_us"},
                         {}},
@@ -99,8 +88,8 @@ FoundMessages FindMessages(const TraceIndex& index, const Steps& steps,
   for (int i = 0; static_cast<std::size_t>(i) < trace.messages.size(); ++i) {
     const TraceMessage& m = index.message(i);
     if (filter.step && index.RoundOf(i) != round) continue;
-    if (m.type >= 0 && !types[static_cast<std::size_t>(m.type)]) continue;
-    if (!filter.actor.empty() && !is_wanted(m.sender) && !is_wanted(m.receiver)) continue;
+    if (!filter.type.empty() && index.TypeName(i) != filter.type) continue;
+    if (!actors.empty() && !actors.contains(m.sender) && !actors.contains(m.receiver)) continue;
     ++result.found;
     if (filter.limit == 0 || result.found <= filter.limit) {
       result.table.rows.push_back(RowOf(index, steps, i));

@@ -21,6 +21,10 @@ std::set<int> RanksOf(const TraceIndex& index, const ActorId& stage, std::int64_
   return ranks;
 }
 
+void Consider(const Idle& idle, Idle& longest) {
+  if (idle.length_ns() > longest.length_ns()) longest = idle;
+}
+
 /// The longest gap of the ranks between two pieces of work, from the beginning of the step on.
 Idle LongestOfRanks(const TraceIndex& index, const StepSpan& span, const std::set<int>& ranks) {
   std::map<int, std::int64_t> until;
@@ -29,8 +33,8 @@ Idle LongestOfRanks(const TraceIndex& index, const StepSpan& span, const std::se
     const TraceWork& work = index.work(w);
     if (ranks.count(work.pass.rank) == 0) continue;
     std::int64_t& end_ns = until.try_emplace(work.pass.rank, span.begin_ns).first->second;
-    if (work.message >= 0 && work.pass.begin_ns - end_ns > longest.length_ns()) {
-      longest = {index.message(work.message).receiver, work.message, end_ns, work.pass.begin_ns};
+    if (const int i = work.message; i >= 0) {
+      Consider({index.message(i).receiver, i, end_ns, work.pass.begin_ns}, longest);
     }
     end_ns = std::max(end_ns, work.pass.end_ns);
   }
@@ -43,9 +47,7 @@ Idle LongestOfActor(const TraceIndex& index, const StepSpan& span, int actor) {
   for (const int i : index.HandledBy(actor)) {
     const TraceMessage& m = index.message(i);
     if (m.begin_ns > span.end_ns) break;
-    if (m.begin_ns - end_ns > longest.length_ns()) {
-      longest = {actor, i, end_ns, m.begin_ns};
-    }
+    Consider({actor, i, end_ns, m.begin_ns}, longest);
     end_ns = std::max(end_ns, m.end_ns);
   }
   return longest;
@@ -54,12 +56,9 @@ Idle LongestOfActor(const TraceIndex& index, const StepSpan& span, int actor) {
 Idle LongestWait(const TraceIndex& index, const StepSpan& span, const std::vector<int>& actors) {
   std::set<int> ranks;
   Idle longest;
-  const auto consider = [&](const Idle& idle) {
-    if (idle.length_ns() > longest.length_ns()) longest = idle;
-  };
   // A stage handles small messages all the time; it is idle when its devices are.
-  bool stages = false;
-  for (const int actor : actors) stages |= index.KindOf(actor) == ActorKind::kStage;
+  const bool stages = std::ranges::any_of(
+      actors, [&](int actor) { return index.KindOf(actor) == ActorKind::kStage; });
   for (const int actor : actors) {
     const ActorId& id = index.IdOf(actor);
     if (id.kind == ActorKind::kStage) {
@@ -67,10 +66,10 @@ Idle LongestWait(const TraceIndex& index, const StepSpan& span, const std::vecto
     } else if (id.kind == ActorKind::kDevice) {
       ranks.insert(id.rank);
     } else if (!stages) {
-      consider(LongestOfActor(index, span, actor));
+      Consider(LongestOfActor(index, span, actor), longest);
     }
   }
-  consider(LongestOfRanks(index, span, ranks));
+  Consider(LongestOfRanks(index, span, ranks), longest);
   return longest;
 }
 

@@ -21,7 +21,7 @@ void EndAt(std::int64_t end_ns, std::vector<CounterPoint>& points) {
 
 LaneCounter CounterOf(const TimelineLane& lane, int dp, InFlight in_flight, std::int64_t end_ns) {
   std::ranges::stable_sort(in_flight.changes, {}, &CounterPoint::at_ns);
-  LaneCounter counter{lane.path, lane.process, "microbatches", {}};
+  LaneCounter counter{lane.path, "microbatches", {}};
   // Next to the ranks: the lane is "rank 3", "work".
   if (counter.path.size() > 2) counter.path.resize(counter.path.size() - 2);
   counter.path.push_back("in flight dp" + std::to_string(dp));
@@ -39,14 +39,14 @@ LaneCounter CounterOf(const TimelineLane& lane, int dp, InFlight in_flight, std:
 }
 
 /// The points at which the value changes, and one at the end.
-LaneCounter MemoryCounter(std::vector<std::string> path, int process,
-                          std::vector<CounterPoint> points, std::int64_t end_ns) {
+LaneCounter MemoryCounter(std::vector<std::string> path, std::vector<CounterPoint> points,
+                          std::int64_t end_ns) {
   std::ranges::stable_sort(points, {}, &CounterPoint::at_ns);
   const std::int64_t last_ns = points.back().at_ns;
   const auto repeats = std::ranges::unique(points, {}, &CounterPoint::value);
   points.erase(repeats.begin(), repeats.end());
   EndAt(std::max(end_ns, last_ns), points);
-  return {std::move(path), process, "bytes", std::move(points)};
+  return {std::move(path), "bytes", std::move(points)};
 }
 
 std::vector<LaneCounter> MemoryOfProcesses(const TraceIndex& index, const Timeline& timeline) {
@@ -59,7 +59,7 @@ std::vector<LaneCounter> MemoryOfProcesses(const TraceIndex& index, const Timeli
   }
   std::vector<LaneCounter> counters;
   for (auto& [process, points] : processes) {
-    counters.push_back(MemoryCounter({ProcessName(index.trace(), process), "memory"}, process,
+    counters.push_back(MemoryCounter({ProcessName(index.trace(), process), "memory"},
                                      std::move(points), timeline.end_ns));
   }
   return counters;
@@ -93,8 +93,7 @@ std::vector<LaneCounter> MemoryOfGpus(const TraceIndex& index, const Timeline& t
       if (points.empty()) return;
       std::vector<std::string> path = lane.path;  // "rank 3", "work"
       path.back() = name;
-      counters.push_back(
-          MemoryCounter(std::move(path), lane.process, std::move(points), timeline.end_ns));
+      counters.push_back(MemoryCounter(std::move(path), std::move(points), timeline.end_ns));
       counters.back().axis = "memory of rank " + std::to_string(number);
     };
     add("memory in use", rank.in_use);
@@ -132,7 +131,7 @@ std::vector<LaneCounter> CountersOf(const TraceIndex& index, const Timeline& tim
     LaneCounter& counter = credits[arrow.from_lane];
     if (counter.path.empty()) {
       const TimelineLane& lane = timeline.lanes[static_cast<std::size_t>(arrow.from_lane)];
-      counter = {lane.path, lane.process, "credits", {}};
+      counter = {lane.path, "credits", {}};
       counter.path.back() = "credits " + counter.path.back();
     }
     counter.points.push_back({arrow.sent_ns, m.credits});

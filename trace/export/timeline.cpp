@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -217,11 +216,11 @@ void Maker::PlaceHandlers(int lane, std::vector<int> messages) {
   for (const int i : messages) {
     const TraceMessage& m = index_.message(i);
     Arrow& arrow = result_.arrows[At(arrow_of_[At(i)])];
-    arrow.begin_ns = std::max({m.begin_ns, until, arrow.sent_ns + 1});
+    const std::int64_t begin_ns = std::max({m.begin_ns, until, arrow.sent_ns + 1});
     arrow.slice = static_cast<int>(result_.slices.size());
     const std::int64_t end_ns = m.end_ns < 0 ? index_.end_ns() : m.end_ns;
-    until = std::max(end_ns, arrow.begin_ns + 1);
-    result_.slices.push_back({lane, i, -1, arrow.begin_ns, until});
+    until = std::max(end_ns, begin_ns + 1);
+    result_.slices.push_back({lane, i, -1, begin_ns, until});
   }
 }
 

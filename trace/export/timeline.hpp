@@ -40,9 +40,8 @@ struct LaneSlice {
 struct Arrow {
   int message = -1;
   int from_lane = 0;
-  int slice = -1;             ///< index of the handler's slice
-  std::int64_t sent_ns = 0;   ///< unique on its lane
-  std::int64_t begin_ns = 0;  ///< at least 1 ns later
+  int slice = -1;            ///< index of the handler's slice, which begins at least 1 ns later
+  std::int64_t sent_ns = 0;  ///< unique on its lane
 };
 
 struct CounterPoint {
@@ -51,8 +50,7 @@ struct CounterPoint {
 };
 
 struct LaneCounter {
-  std::vector<std::string> path;  ///< path of its group, then its name
-  int process = 0;
+  std::vector<std::string> path;     ///< path of its group, then its name
   std::string unit;                  ///< "microbatches", "credits", "bytes"
   std::vector<CounterPoint> points;  ///< at every change, by time, and one at the end
   std::string axis = {};  ///< counters of one axis share a scale; empty: a separate scale

@@ -102,7 +102,9 @@ TEST_CASE("a message that comes before it was sent is drawn after it, and kept a
   REQUIRE(early != nullptr);
   const TraceIndex index(trace);
   const Timeline timeline = MakeTimeline(index, {});
-  for (const Arrow& arrow : timeline.arrows) CHECK(arrow.begin_ns > arrow.sent_ns);
+  for (const Arrow& arrow : timeline.arrows) {
+    CHECK(timeline.slices.at(static_cast<std::size_t>(arrow.slice)).begin_ns > arrow.sent_ns);
+  }
   const std::string content = Perfetto(index, timeline);
   CHECK(Lint(content).found.empty());
   const auto arrows = ReadPerfetto(content).arrows;
