@@ -1,5 +1,3 @@
-#include "trace/work_usage.hpp"
-
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -9,6 +7,7 @@
 
 #include "trace/core_clock.hpp"
 #include "trace/recorder.hpp"
+#include "trace/work_usage.hpp"
 
 namespace troupe {
 namespace {

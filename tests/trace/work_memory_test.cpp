@@ -1,6 +1,4 @@
 // What work says about memory, in records and in files of before there was more than one number.
-#include "trace/work_usage.hpp"
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "trace/recorder.hpp"
+#include "trace/work_usage.hpp"
 
 namespace troupe {
 namespace {
