@@ -1,6 +1,8 @@
 // The work of a device, as analyses see it (trace/record.hpp has its layout in a file).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace troupe {
@@ -32,30 +34,12 @@ constexpr bool IsPass(WorkKind kind) {
   return kind == WorkKind::kForward || kind == WorkKind::kBackward || kind == WorkKind::kWeight;
 }
 
-/// "F", "B", "W", "reduce", "update", "exchange", "offload", "restore", "checkpoint"; "?" for any
-/// other value.
+/// "F", "B", "reduce", ...; "?" for any other value.
 constexpr const char* ToString(WorkKind kind) {
-  switch (kind) {
-    case WorkKind::kForward:
-      return "F";
-    case WorkKind::kBackward:
-      return "B";
-    case WorkKind::kReduce:
-      return "reduce";
-    case WorkKind::kUpdate:
-      return "update";
-    case WorkKind::kExchange:
-      return "exchange";
-    case WorkKind::kWeight:
-      return "W";
-    case WorkKind::kOffload:
-      return "offload";
-    case WorkKind::kRestore:
-      return "restore";
-    case WorkKind::kCheckpoint:
-      return "checkpoint";
-  }
-  return "?";
+  constexpr std::array<const char*, kNumWorkKinds + 1> kNames = {
+      "?", "F", "B", "reduce", "update", "exchange", "W", "offload", "restore", "checkpoint"};
+  const auto number = static_cast<std::size_t>(kind);
+  return number < kNames.size() ? kNames[number] : "?";
 }
 
 /// One piece of work of one device.

@@ -7,8 +7,9 @@
 namespace troupe {
 namespace {
 
-constexpr std::array kShares = {Share::kCompute,  Share::kBoundary,   Share::kQueueing,
-                                Share::kMessages, Share::kCheckpoint, Share::kUnknown};
+/// By Share.
+constexpr std::array kShares = {"compute",  "boundary",   "queueing",
+                                "messages", "checkpoint", "unknown"};
 
 bool IsBoundaryActor(const ActorId& actor) {
   return actor.kind == ActorKind::kLeader || actor.kind == ActorKind::kPhase;
@@ -28,10 +29,11 @@ std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
     without_ns += WithoutCore(index, segment);
   }
   std::string line;
-  for (const Share share : kShares) {
-    const std::int64_t ns = totals[static_cast<std::size_t>(share)];
+  for (std::size_t s = 0; s < kShares.size(); ++s) {
+    const auto share = static_cast<Share>(s);
+    const std::int64_t ns = totals[s];
     if (ns == 0 && (share == Share::kCheckpoint || share == Share::kUnknown)) continue;
-    line += (line.empty() ? "" : ", ") + std::string(ToString(share)) + " " + Millis(ns) + " ms (" +
+    line += (line.empty() ? "" : ", ") + std::string(kShares[s]) + " " + Millis(ns) + " ms (" +
             PercentOf(ns, path.span.length_ns());
     if (share == Share::kCompute && without_ns > ns / 100) {
       line += ", " + Millis(without_ns) + " ms of it without a core";
@@ -43,23 +45,7 @@ std::string ShareLine(const CriticalPath& path, const TraceIndex& index) {
 
 }  // namespace
 
-const char* ToString(Share share) {
-  switch (share) {
-    case Share::kCompute:
-      return "compute";
-    case Share::kBoundary:
-      return "boundary";
-    case Share::kQueueing:
-      return "queueing";
-    case Share::kMessages:
-      return "messages";
-    case Share::kCheckpoint:
-      return "checkpoint";
-    case Share::kUnknown:
-      return "unknown";
-  }
-  return "?";
-}
+const char* ToString(Share share) { return kShares.at(static_cast<std::size_t>(share)); }
 
 CriticalPath CriticalPathOf(const TraceIndex& index, const StepSpan& span) {
   CriticalPath path{span, {}};

@@ -1,6 +1,8 @@
 #include "trace/analyze/messages.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <ranges>
 #include <set>
 #include <stdexcept>
 
@@ -9,13 +11,10 @@ namespace {
 
 /// "a, b, c and 12 more".
 std::string Some(const std::set<std::string>& names) {
-  std::string text;
-  std::size_t shown = 0;
-  for (const std::string& name : names) {
-    if (shown == 12) return text + " and " + std::to_string(names.size() - shown) + " more";
-    text += (shown++ == 0 ? "" : ", ") + name;
-  }
-  return text.empty() ? "none" : text;
+  constexpr std::size_t kMost = 12;
+  if (names.empty()) return "none";
+  return Listed(names | std::views::take(kMost), ", ", std::identity()) +
+         (names.size() > kMost ? " and " + std::to_string(names.size() - kMost) + " more" : "");
 }
 
 /// Throws std::invalid_argument if the trace has no message of this type.

@@ -1,7 +1,32 @@
 #include "trace/analyze/words.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace troupe {
 namespace {
+
+/// The cause of a wait that ends with such a message.
+struct Cause {
+  MessageRole role;
+  const char* text;
+};
+
+constexpr auto kCauses = std::to_array<Cause>({
+    {MessageRole::kInput, "its input data"},
+    {MessageRole::kForwardDone, "the end of its stage's forward"},
+    {MessageRole::kBackwardDone, "the end of its stage's backward"},
+    {MessageRole::kWeightsDone, "the end of its stage's weight gradients"},
+    {MessageRole::kReplicaDone, "the other replicas (all-reduce)"},
+    {MessageRole::kGradientsReduced, "the sums of gradients (all-reduce)"},
+    {MessageRole::kNorm, "the gradient norm of all modules"},
+    {MessageRole::kUpdated, "the parameter update"},
+    {MessageRole::kStepBegin, "the next step"},
+    {MessageRole::kStepEnd, "the end of the step"},
+    {MessageRole::kExchanged, "the exchange of rows"},
+    {MessageRole::kStateMoved, "the encoder's state"},
+    {MessageRole::kCheckpoint, "the checkpoint"},
+});
 
 /// A boundary leads to a module, any other link to a stage of the same module.
 std::string EndOf(const TraceIndex& index, const TraceLink* link, bool source) {
@@ -41,42 +66,12 @@ std::string DescribeEdge(const TraceIndex& index, int message) {
 }
 
 std::string DescribeWait(const TraceIndex& index, int message) {
+  const MessageRole role = index.message(message).role;
   const TraceLink* const link = index.LinkOf(message);
-  switch (index.message(message).role) {
-    case MessageRole::kActivation:
-      return "activation" + EndOf(index, link, true);
-    case MessageRole::kGradient:
-      return "gradient" + EndOf(index, link, false);
-    case MessageRole::kInput:
-      return "its input data";
-    case MessageRole::kForwardDone:
-      return "the end of its stage's forward";
-    case MessageRole::kBackwardDone:
-      return "the end of its stage's backward";
-    case MessageRole::kWeightsDone:
-      return "the end of its stage's weight gradients";
-    case MessageRole::kReplicaDone:
-      return "the other replicas (all-reduce)";
-    case MessageRole::kGradientsReduced:
-      return "the sums of gradients (all-reduce)";
-    case MessageRole::kNorm:
-      return "the gradient norm of all modules";
-    case MessageRole::kUpdated:
-      return "the parameter update";
-    case MessageRole::kStepBegin:
-      return "the next step";
-    case MessageRole::kStepEnd:
-      return "the end of the step";
-    case MessageRole::kExchanged:
-      return "the exchange of rows";
-    case MessageRole::kStateMoved:
-      return "the encoder's state";
-    case MessageRole::kCheckpoint:
-      return "the checkpoint";
-    case MessageRole::kOther:
-      break;
-  }
-  return DescribeEdge(index, message);
+  if (role == MessageRole::kActivation) return "activation" + EndOf(index, link, true);
+  if (role == MessageRole::kGradient) return "gradient" + EndOf(index, link, false);
+  const auto found = std::ranges::find(kCauses, role, &Cause::role);
+  return found == kCauses.end() ? DescribeEdge(index, message) : found->text;
 }
 
 int StartOf(const TraceIndex& index, const TraceWork& work) {
