@@ -118,7 +118,7 @@ TEST_CASE("a message that comes before it was sent is drawn after it, and kept a
   CHECK_THAT(chrome, Catch::Contains("\"begin_ns\":" + std::to_string(early->begin_ns)));
 }
 
-TEST_CASE("a message that nobody handled has no arrow, and is counted", "[trace]") {
+TEST_CASE("a message without a handler has no arrow, and is counted", "[trace]") {
   generated::Spec spec;
   spec.lost_type = "Slice";
   spec.lost_unit = 5;

@@ -42,7 +42,7 @@ std::string Format(const LintReport& report);
 /// Text that importers choke on: control characters, bytes that are not UTF-8.
 bool IsClean(std::string_view text);
 
-/// Slices of one lane, in any order: whether each is inside, or beside, every other.
+/// Slices of one lane, in any order: whether each is inside every other, or does not overlap it.
 class Nesting {
  public:
   struct Slice {
