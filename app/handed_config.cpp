@@ -27,7 +27,7 @@ LoadedConfig LoadHanded(const std::string& path, int descriptor) {
     return loaded;
   } catch (const ConfigErrors& e) {
     std::vector<ConfigError> errors;
-    for (const ConfigError& error : e.errors()) errors.push_back({path, 0, 0, error.text});
+    for (const ConfigError& error : e.errors()) errors.push_back({{path}, error.text});
     throw ConfigErrors(std::move(errors));
   }
 }

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <span>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -47,18 +44,6 @@ const char* PrecisionInFiles(Precision precision) {
   return precision == Precision::kFloat64 ? "float64" : "float32";
 }
 
-std::string Sha256OfFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw FileError(path, "read", errno);
-  std::vector<char> bytes(std::size_t{1} << 20);
-  Sha256 sum;
-  while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || file.gcount() > 0) {
-    const auto count = static_cast<std::size_t>(file.gcount());
-    sum.Update(std::as_bytes(std::span(bytes).first(count)));
-  }
-  return sum.Hex();
-}
-
 /// Quotes `text` for a shell.
 std::string ShellWord(const std::string& text) {
   const auto plain = [](unsigned char c) {
@@ -79,8 +64,7 @@ std::string KeyLines(
   std::string lines;
   for (const ResolvedTable& table : ResolvedTables(config)) {
     for (const ResolvedKey& key : table.keys) {
-      const std::string name = (table.dotted.empty() ? "" : table.dotted + ".") + key.name;
-      if (wanted(name, *key.spec)) lines += name + " = " + key.value + "\n";
+      if (wanted(key.dotted, *key.spec)) lines += key.dotted + " = " + key.value + "\n";
     }
   }
   return lines;

@@ -57,9 +57,8 @@ std::map<std::string, std::string> KeysOf(const Config& config, std::vector<std:
   std::map<std::string, std::string> values;
   for (const ResolvedTable& table : ResolvedTables(config)) {
     for (const ResolvedKey& key : table.keys) {
-      const std::string name = table.dotted.empty() ? key.name : table.dotted + "." + key.name;
-      if (IsName(name)) continue;
-      if (values.emplace(name, key.value).second) order.push_back(name);
+      if (IsName(key.dotted)) continue;
+      if (values.emplace(key.dotted, key.value).second) order.push_back(key.dotted);
     }
   }
   return values;

@@ -44,8 +44,7 @@ void RequireBackend(const LoadedConfig& loaded) {
   if (missing.empty()) return;
   const auto written = loaded.origins.find("cluster.backend");
   const Place place = written == loaded.origins.end() ? Place() : written->second.place;
-  throw ConfigErrors({{place.file, place.line, place.column,
-                       "cluster.backend = \"" + ToString(backend) + "\": " + missing}});
+  throw ConfigErrors({{place, "cluster.backend = \"" + ToString(backend) + "\": " + missing}});
 }
 
 }  // namespace

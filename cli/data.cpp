@@ -130,10 +130,10 @@ int ExitCodeOf(const std::vector<DataFault>& faults) {
 }
 
 int CheckOneFile(const std::string& file, FileDepth depth) {
-  const OwnedFormat plain = PlainFormat();
-  const Checked checked = CheckList(file, plain.format, depth);
+  const SampleFormat plain = PlainFormat();
+  const Checked checked = CheckList(file, plain, depth);
   PrintFaults(checked);
-  PrintSummary(checked, plain.format);
+  PrintSummary(checked, plain);
   return ExitCodeOf(checked.faults);
 }
 
@@ -143,22 +143,22 @@ int CheckConfig(const ConfigArguments& arguments, FileDepth depth) {
     std::printf("%s: synthetic modules read no data\n", arguments.path.c_str());
     return kExitDone;
   }
-  const OwnedFormat owned = FormatOf(config);
-  const Checked train = CheckList(config.data.train, owned.format, depth);
+  const SampleFormat format = FormatOf(config);
+  const Checked train = CheckList(config.data.train, format, depth);
   PrintFaults(train);
   std::vector<DataFault> faults = train.faults;
   Checked held_out;
   if (!config.data.held_out.empty()) {
-    held_out = CheckList(config.data.held_out, owned.format, depth);
+    held_out = CheckList(config.data.held_out, format, depth);
     PrintFaults(held_out);
     faults.insert(faults.end(), held_out.faults.begin(), held_out.faults.end());
   }
-  PrintSummary(train, owned.format);
-  PrintFit(train.counted, owned.format);
+  PrintSummary(train, format);
+  PrintFit(train.counted, format);
   PrintEpochs(config, train);
   if (!config.data.held_out.empty()) {
-    PrintSummary(held_out, owned.format);
-    PrintFit(held_out.counted, owned.format);
+    PrintSummary(held_out, format);
+    PrintFit(held_out.counted, format);
   }
   return ExitCodeOf(faults);
 }

@@ -38,11 +38,10 @@ static bool IsHostAndPort(std::string_view text) {
 static void CheckNodes(const std::vector<ClusterNode>& nodes, Report& report) {
   std::set<std::string> seen;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const std::string address_key = NodeKey(nodes[i].name, i, "address");
-    if (!nodes[i].address.empty() && !IsHost(nodes[i].address) && report.Good({address_key})) {
-      report.Add(address_key, "expected a name or an IP address without a port, got " +
-                                  Quoted(nodes[i].address));
-    }
+    report.Expect(
+        nodes[i].address.empty() || IsHost(nodes[i].address),
+        {NodeKey(nodes[i].name, i, "address")},
+        "expected a name or an IP address without a port, got " + Quoted(nodes[i].address));
     const std::string key = NodeKey(nodes[i].name, i, "name");
     if (!report.Good({key})) continue;
     if (!IsNodeName(nodes[i].name)) {
@@ -52,7 +51,7 @@ static void CheckNodes(const std::vector<ClusterNode>& nodes, Report& report) {
                      Quoted(nodes[i].name));
     } else if (!seen.insert(nodes[i].name).second) {
       report.Add(key, "two nodes are called " + Quoted(nodes[i].name) +
-                          ", expected a name of its own for each");
+                          ", expected a different name for each");
     }
   }
 }
@@ -80,13 +79,10 @@ static void CheckDevices(const ClusterConfig& cluster, Report& report) {
     return ExpectMultiple({ranks_key, cluster.ranks}, {nodes_key, std::ssize(nodes)}, report);
   }
   if (sum == cluster.ranks) return;
-  if (report.Later(nodes_key, ranks_key) == nodes_key) {
-    report.Add(nodes_key, "gives " + SumText(nodes, sum) + " devices, expected cluster.ranks = " +
-                              std::to_string(cluster.ranks));
-  } else {
-    report.Add(ranks_key, "expected the " + SumText(nodes, sum) +
-                              " devices of cluster.nodes, got " + std::to_string(cluster.ranks));
-  }
+  const std::string devices = SumText(nodes, sum) + " devices";
+  const std::string ranks = std::to_string(cluster.ranks);
+  report.AddAtLater({nodes_key, "gives " + devices + ", expected cluster.ranks = " + ranks},
+                    {ranks_key, "expected the " + devices + " of cluster.nodes, got " + ranks});
 }
 
 static void CheckSharing(const ClusterConfig& cluster, Report& report) {
@@ -108,67 +104,54 @@ static void CheckSilence(const ClusterConfig& cluster, Report& report) {
   const std::string heartbeat = "cluster.heartbeat_ms";
   const std::string suspect = "cluster.suspect_after_s";
   const std::string dead = "cluster.dead_after_s";
+  const std::string heartbeat_ms = NumberText(cluster.heartbeat_ms);
+  const std::string suspect_s = NumberText(cluster.suspect_after_s);
+  const std::string dead_s = NumberText(cluster.dead_after_s);
   const double least_s = 2.0 * cluster.heartbeat_ms / 1000.0;
   if (report.Good({heartbeat, suspect}) && cluster.suspect_after_s <= least_s) {
-    if (report.Later(suspect, heartbeat) == suspect) {
-      report.Add(suspect, "expected more than two heartbeats = " + NumberText(least_s) +
-                              " s (cluster.heartbeat_ms = " + NumberText(cluster.heartbeat_ms) +
-                              "), got " + NumberText(cluster.suspect_after_s));
-    } else {
-      report.Add(heartbeat, "expected less than half of cluster.suspect_after_s = " +
-                                NumberText(cluster.suspect_after_s) + " s, got " +
-                                NumberText(cluster.heartbeat_ms));
-    }
+    report.AddAtLater(
+        {suspect, "expected more than two heartbeats = " + NumberText(least_s) +
+                      " s (cluster.heartbeat_ms = " + heartbeat_ms + "), got " + suspect_s},
+        {heartbeat, "expected less than half of cluster.suspect_after_s = " + suspect_s +
+                        " s, got " + heartbeat_ms});
   }
   if (report.Good({suspect, dead}) && cluster.dead_after_s <= cluster.suspect_after_s) {
-    if (report.Later(dead, suspect) == dead) {
-      report.Add(dead, "expected more than " + suspect + " = " +
-                           NumberText(cluster.suspect_after_s) + ", got " +
-                           NumberText(cluster.dead_after_s));
-    } else {
-      report.Add(suspect, "expected less than " + dead + " = " + NumberText(cluster.dead_after_s) +
-                              ", got " + NumberText(cluster.suspect_after_s));
-    }
+    report.AddAtLater(
+        {dead, "expected more than " + suspect + " = " + suspect_s + ", got " + dead_s},
+        {suspect, "expected less than " + dead + " = " + dead_s + ", got " + suspect_s});
   }
 }
 
 static void CheckTls(const ClusterConfig& cluster, Report& report) {
-  struct File {
-    std::string key;
-    const std::string& path;
-  };
-  const File files[] = {{"cluster.tls_ca", cluster.tls_ca},
-                        {"cluster.tls_certificate", cluster.tls_certificate},
-                        {"cluster.tls_key", cluster.tls_key}};
-  const auto given = std::ranges::find_if(files, [](const File& f) { return !f.path.empty(); });
+  const std::pair<std::string, std::string> files[] = {
+      {"cluster.tls_ca", cluster.tls_ca},
+      {"cluster.tls_certificate", cluster.tls_certificate},
+      {"cluster.tls_key", cluster.tls_key}};
+  const auto given = std::ranges::find_if(files, [](const auto& f) { return !f.second.empty(); });
   if (given == std::end(files)) return;
-  for (const auto& file : files) {
-    if (!file.path.empty() || !report.Good({file.key})) continue;
-    report.Add(given->key, "names a file, expected " + file.key + " to name one too, got \"\"");
+  for (const auto& [key, path] : files) {
+    if (!path.empty() || !report.Good({key})) continue;
+    report.Add(given->first, "names a file, expected " + key + " to name one too, got \"\"");
   }
 }
 
 static void CheckTransport(const TransportConfig& transport, Report& report) {
-  if (transport.ucx_tls.empty() && report.Good({"transport.ucx_tls"})) {
-    report.Add("transport.ucx_tls", "expected \"auto\" or a list of UCX transports, got \"\"");
-  }
-  if (transport.tcp == TransportTcp::kProven && NamesTcp(transport.ucx_tls) &&
-      report.Good({"transport.tcp", "transport.ucx_tls"})) {
-    report.Add("transport.tcp", "\"proven\" keeps tensors off UCX's TCP, which transport.ucx_tls " +
-                                    Quoted(transport.ucx_tls) + " names: leave one of them out");
-  }
-  if (transport.tcp == TransportTcp::kUcx && transport.ucx_tls == "none" &&
-      report.Good({"transport.tcp", "transport.ucx_tls"})) {
-    report.Add("transport.tcp", "\"ucx\" needs UCX, which transport.ucx_tls \"none\" leaves out");
-  }
+  report.Expect(!transport.ucx_tls.empty(), {"transport.ucx_tls"},
+                "expected \"auto\" or a list of UCX transports, got \"\"");
+  report.Expect(transport.tcp != TransportTcp::kProven || !NamesTcp(transport.ucx_tls),
+                {"transport.tcp", "transport.ucx_tls"},
+                "\"proven\" keeps tensors off UCX's TCP, which transport.ucx_tls " +
+                    Quoted(transport.ucx_tls) + " names: leave one of them out");
+  report.Expect(transport.tcp != TransportTcp::kUcx || transport.ucx_tls != "none",
+                {"transport.tcp", "transport.ucx_tls"},
+                "\"ucx\" needs UCX, which transport.ucx_tls \"none\" leaves out");
   const std::string_view range = transport.port_range;
-  if (range.empty() || !report.Good({"transport.port_range"})) return;
+  if (range.empty()) return;
   const auto dash = std::min(range.find('-'), range.size());
   const int low = PortOf(range.substr(0, dash));
   const int high = dash == range.size() ? 0 : PortOf(range.substr(dash + 1));
-  if (low >= 1 && low <= high) return;
-  report.Add(
-      "transport.port_range",
+  report.Expect(
+      low >= 1 && low <= high, {"transport.port_range"},
       "expected LOW-HIGH, such as \"7500-7600\", with ports from 1 to 65535, got " + Quoted(range));
 }
 
@@ -179,11 +162,9 @@ void CheckCluster(const Config& config, Report& report) {
   CheckSharing(cluster, report);
   CheckSilence(cluster, report);
   CheckTls(cluster, report);
-  if (!cluster.join.empty() && !IsHostAndPort(cluster.join) && report.Good({"cluster.join"})) {
-    report.Add("cluster.join",
-               "expected HOST:PORT, such as \"n0:7420\" or \"[fd00::1]:7420\", got " +
-                   Quoted(cluster.join));
-  }
+  report.Expect(
+      cluster.join.empty() || IsHostAndPort(cluster.join), {"cluster.join"},
+      "expected HOST:PORT, such as \"n0:7420\" or \"[fd00::1]:7420\", got " + Quoted(cluster.join));
   CheckTransport(config.transport, report);
 }
 

@@ -7,9 +7,7 @@
 namespace troupe {
 
 static bool Joined(const Config& config, const ModuleConfig& a, const ModuleConfig& b) {
-  return std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
-    return (edge.from == a.name && edge.to == b.name) || (edge.from == b.name && edge.to == a.name);
-  });
+  return config.FindEdge(a.name, b.name) != nullptr || config.FindEdge(b.name, a.name) != nullptr;
 }
 
 static void CheckProjector(const Config& config, const EdgeConfig& edge, Report& report) {

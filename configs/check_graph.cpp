@@ -3,16 +3,13 @@
 
 #include "configs/checks.hpp"
 #include "configs/schema.hpp"
-#include "configs/suggest.hpp"
 
 namespace troupe {
 
 static void CheckEnds(const Config& config, const EdgeConfig& edge, Report& report) {
-  std::vector<std::string> names;
-  for (const auto& module : config.modules) names.push_back(module.name);
   for (const auto& [end, name] : {std::pair("from", edge.from), {"to", edge.to}}) {
     if (config.Find(name) != nullptr || !report.Good({"modules"})) continue;
-    report.Add(KeyOf(edge, end), UnknownModule(config, name, "; expected " + Alternatives(names)));
+    report.Add(KeyOf(edge, end), UnknownModule(config, name));
   }
 }
 
@@ -76,15 +73,12 @@ static void CheckFeedsSomething(const Config& config, Report& report) {
 }
 
 static void CheckNotMixed(const Config& config, Report& report) {
-  const auto real = std::ranges::find_if(config.modules, [&](const ModuleConfig& module) {
-    return module.model->computes() && report.Good({KeyOf(module, "kind")});
-  });
-  if (real == config.modules.end()) return;
+  const ModuleConfig* const real = FindComputing(config, report);
+  if (real == nullptr) return;
   for (const auto& module : config.modules) {
-    const std::string key = KeyOf(module, "kind");
-    if (module.model->computes() || !report.Good({key})) continue;
-    report.Add(key, "\"synthetic\" runs only beside synthetic modules, and \"" + real->name +
-                        "\" is not one; expected \"vit\" or \"llama\"");
+    report.Expect(module.model->computes(), {KeyOf(module, "kind")},
+                  "\"synthetic\" runs only with synthetic modules, and \"" + real->name +
+                      "\" is not one; expected \"vit\" or \"llama\"");
   }
 }
 

@@ -91,11 +91,9 @@ class ConfigModuleCheck : public ModuleCheck {
 
 /// If several modules read a field, each must state which.
 static void CheckHasInput(const ModuleConfig& module, Report& report) {
-  const std::string key = KeyOf(module, "input");
-  if (module.model->field() == nullptr || module.input || !report.Good({key})) return;
-  report.Add(key,
-             "missing, expected { field = \"...\", placeholder = \"...\" }, since there are "
-             "several encoders");
+  report.Expect(module.model->field() == nullptr || module.input, {KeyOf(module, "input")},
+                "missing, expected { field = \"...\", placeholder = \"...\" }, since there are "
+                "several encoders");
 }
 
 /// A placeholder that is part of another one could not be recognized in the text.
@@ -129,11 +127,11 @@ static void CheckRates(const Config& config, const ModuleConfig& module, Report&
   const double low = own.min_learning_rate.value_or(config.optimizer.min_learning_rate);
   const double high = own.learning_rate.value_or(config.optimizer.learning_rate);
   const bool given = own.min_learning_rate || own.learning_rate;
-  const bool known = report.Good({key, "optimizer.learning_rate", "optimizer.min_learning_rate",
-                                  KeyOf(module, "optimizer.learning_rate")});
-  if (!given || !known || low <= high) return;
-  report.Add(key, "expected min_learning_rate " + NumberText(low) +
-                      " to be at most learning_rate " + NumberText(high));
+  report.Expect(!given || low <= high,
+                {key, "optimizer.learning_rate", "optimizer.min_learning_rate",
+                 KeyOf(module, "optimizer.learning_rate")},
+                "expected min_learning_rate " + NumberText(low) + " to be at most learning_rate " +
+                    NumberText(high));
 }
 
 void CheckModules(const Config& config, Report& report) {

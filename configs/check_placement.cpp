@@ -68,13 +68,10 @@ static void CheckRankCount(const Config& config, const ModuleConfig& module, std
   const std::string list = Quoted(RanksText(module.ranks)) + (given == 1 ? " is " : " are ");
   const std::string hint = ColocatingHint(config, module);
   const std::string needs = SizesText(module.layout) + " needs ";
-  if (report.Later(layout, ranks) == layout) {
-    report.Add(layout, needs + Counted(takes, "rank") + ", but " + ranks + " = " + list +
-                           std::to_string(given) + hint);
-  } else {
-    report.Add(ranks, list + Counted(given, "rank") + ", but the layout " + needs +
-                          std::to_string(takes) + hint);
-  }
+  report.AddAtLater({layout, needs + Counted(takes, "rank") + ", but " + ranks + " = " + list +
+                                 std::to_string(given) + hint},
+                    {ranks, list + Counted(given, "rank") + ", but the layout " + needs +
+                                std::to_string(takes) + hint});
 }
 
 static void CheckLayout(const Config& config, const ModuleConfig& module, Report& report) {
@@ -92,22 +89,19 @@ static void CheckInline(const Config& config, const ModuleConfig& module, Report
   const std::string key = KeyOf(module, "inline_in");
   for (const char* other : {"ranks", "layout", "axis_order", "layers_per_stage"}) {
     if (!report.Knows(KeyOf(module, other))) continue;
-    report.Add(key, "given beside " + KeyOf(module, other) +
+    report.Add(key, "given together with " + KeyOf(module, other) +
                         ", expected one of the two: an inline module runs on its host's ranks");
     break;
   }
   const ModuleConfig* host = config.Find(*module.inline_in);
   if (!report.Good({key})) return;
   if (host == nullptr) {
-    return report.Add(key, UnknownModule(config, *module.inline_in, ", expected one of this file"));
+    return report.Add(key, UnknownModule(config, *module.inline_in));
   }
   if (!report.Good({KeyOf(*host, "kind")})) return;
-  const bool joined = std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
-    return edge.from == module.name && edge.to == host->name;
-  });
   if (!host->model->computes() || !host->model->takes_rows()) {
     report.Add(key, "expected a module that takes rows of others, got \"" + host->name + "\"");
-  } else if (!joined) {
+  } else if (config.FindEdge(module.name, host->name) == nullptr) {
     report.Add(key, "no edge joins the two, expected an [[edges]] from \"" + module.name +
                         "\" to \"" + host->name + "\"");
   }

@@ -6,26 +6,45 @@
 
 namespace troupe {
 
-/// The run directory's name starts with it.
-static void CheckRunName(const Config& config, Report& report) {
-  const std::string& name = config.run.name;
-  if (name.empty() || name.front() == '.' || !IsMadeOfLetters(name, "._-")) {
-    report.Add("run.name", "expected letters, digits, _, - and . (not first), got " + Quoted(name));
+/// The run directory's name starts with the run's.
+static void CheckRunName(const RunConfig& run, Report& report) {
+  const bool legal =
+      !run.name.empty() && run.name.front() != '.' && IsMadeOfLetters(run.name, "._-");
+  report.Expect(legal, {"run.name"},
+                "expected letters, digits, _, - and . (not first), got " + Quoted(run.name));
+  report.Expect(!run.dir.empty(), {"run.dir"}, "expected a directory, got \"\"");
+}
+
+/// Returns the reason why keys for colocated encoders have no effect on `module`: "shares no ranks
+/// with \"language\", which it feeds". Empty if they have an effect.
+static std::string WhyNotColocated(const Config& config, const ModuleConfig& module) {
+  std::string feeds;
+  for (const EdgeConfig& edge : config.edges) {
+    const ModuleConfig* to = config.Find(edge.to);
+    if (edge.from != module.name || to == nullptr || to == &module) continue;
+    if (!module.inline_in && HaveSameRanks(module, *to)) return "";
+    feeds = edge.to;
   }
-  if (config.run.dir.empty()) report.Add("run.dir", "expected a directory, got \"\"");
+  if (feeds.empty()) return "feeds no module";
+  if (module.inline_in) return "is inline in " + Quoted(*module.inline_in) + " and runs with it";
+  return "shares no ranks with " + Quoted(feeds) + ", which it feeds";
+}
+
+/// Returns whether some encoder shares its ranks with a module that it feeds.
+static bool HasColocatedEncoder(const Config& config) {
+  return std::ranges::any_of(
+      config.modules, [&](const auto& module) { return WhyNotColocated(config, module).empty(); });
 }
 
 static void CheckMicrobatches(const Config& config, Report& report) {
   const ScheduleConfig& schedule = config.schedule;
-  if (!report.Good({"schedule.microbatches"})) return;
   // If no encoder is colocated, the window has no effect: Remarks reports that.
-  if (schedule.window > schedule.microbatches && report.Good({"schedule.window"}) &&
-      HasColocatedEncoder(config)) {
-    report.Add("schedule.window",
-               "expected at most schedule.microbatches = " + std::to_string(schedule.microbatches) +
-                   ", got " + std::to_string(schedule.window));
-  }
-  if (!report.Good({"schedule.micro_batch_size"})) return;
+  report.Expect(
+      schedule.window <= schedule.microbatches || !HasColocatedEncoder(config),
+      {"schedule.window", "schedule.microbatches"},
+      "expected at most schedule.microbatches = " + std::to_string(schedule.microbatches) +
+          ", got " + std::to_string(schedule.window));
+  if (!report.Good({"schedule.micro_batch_size", "schedule.microbatches"})) return;
   for (const auto& module : config.modules) {
     // Each factor is below 2^31 and dp below 2^17, so only the last product can exceed 2^63.
     const double batch = static_cast<double>(schedule.micro_batch_size) *
@@ -40,42 +59,29 @@ static void CheckMicrobatches(const Config& config, Report& report) {
 }
 
 static void CheckRates(const OptimizerConfig& optimizer, Report& report) {
-  const std::string key = "optimizer.min_learning_rate";
-  if (!report.Good({key, "optimizer.learning_rate"})) return;
-  if (optimizer.min_learning_rate <= optimizer.learning_rate) return;
-  report.Add(key,
-             "expected at most optimizer.learning_rate = " + NumberText(optimizer.learning_rate) +
-                 ", got " + NumberText(optimizer.min_learning_rate));
-}
-
-static void CheckTokenizer(const DataConfig& data, Report& report) {
-  static const std::string kPrefix = "sentencepiece:";
-  const std::string& tokenizer = data.tokenizer;
-  const bool piece = tokenizer.starts_with(kPrefix) && tokenizer.size() > kPrefix.size();
-  if (tokenizer == "bytes" || piece || !report.Good({"data.tokenizer"})) return;
-  report.Add("data.tokenizer",
-             "expected \"bytes\" or \"sentencepiece:FILE\", got " + Quoted(tokenizer));
+  report.Expect(
+      optimizer.min_learning_rate <= optimizer.learning_rate,
+      {"optimizer.min_learning_rate", "optimizer.learning_rate"},
+      "expected at most optimizer.learning_rate = " + NumberText(optimizer.learning_rate) +
+          ", got " + NumberText(optimizer.min_learning_rate));
 }
 
 static void CheckData(const Config& config, Report& report) {
-  const auto real = std::ranges::find_if(config.modules, [&](const ModuleConfig& module) {
-    return module.model->computes() && report.Good({KeyOf(module, "kind")});
-  });
-  if (real == config.modules.end()) return;
-  CheckTokenizer(config.data, report);
-  if (config.data.train.empty() && report.Good({"data.train"})) {
-    report.Add("data.train",
-               "missing; module " + Quoted(real->name) + " needs a file of training samples");
-  }
-  const bool evaluates = config.run.evaluate_every > 0 && report.Good({"run.evaluate_every"});
-  if (evaluates && config.data.held_out.empty() && report.Good({"data.held_out"})) {
-    report.Add("run.evaluate_every", "expected 0 because data.held_out is empty, got " +
-                                         std::to_string(config.run.evaluate_every));
-  }
+  const ModuleConfig* const real = FindComputing(config, report);
+  if (real == nullptr) return;
+  const DataConfig& data = config.data;
+  report.Expect(data.tokenizer == "bytes" || !SentencePieceFile(data.tokenizer).empty(),
+                {"data.tokenizer"},
+                "expected \"bytes\" or \"sentencepiece:FILE\", got " + Quoted(data.tokenizer));
+  report.Expect(!data.train.empty(), {"data.train"},
+                "missing; module " + Quoted(real->name) + " needs a file of training samples");
+  const std::int64_t every = config.run.evaluate_every;
+  report.Expect(every == 0 || !data.held_out.empty(), {"run.evaluate_every", "data.held_out"},
+                "expected 0 because data.held_out is empty, got " + std::to_string(every));
 }
 
 void CheckRun(const Config& config, Report& report) {
-  if (report.Good({"run.name", "run.dir"})) CheckRunName(config, report);
+  CheckRunName(config.run, report);
   CheckMicrobatches(config, report);
   CheckRates(config.optimizer, report);
   CheckData(config, report);
@@ -106,7 +112,7 @@ std::vector<ConfigError> Remarks(const Config& config, const Origins& origins) {
   const auto add = [&](const std::string& key, const std::string& text) {
     const auto origin = origins.find(key);
     const Place place = origin == origins.end() ? Place{} : origin->second.place;
-    remarks.push_back(ErrorAt(place, key + ": " + text));
+    remarks.push_back({place, key + ": " + text});
   };
   if (config.run.tf32 && config.cluster.backend != Backend::kCuda) {
     add("run.tf32", "has no effect with cluster.backend = \"" + ToString(config.cluster.backend) +

@@ -20,12 +20,12 @@ void ReadScheduleFile(ScheduleConfig& schedule, Report& report) {
   TextFile file =
       ReadTextFile(schedule.file, kMaxScheduleBytes, "expected at most 16 MiB of orders, got more");
   if (!file.failure.empty()) {
-    return report.Add("schedule.file", Quoted(schedule.file) + " " + file.failure);
+    return report.Add("schedule.file", Quoted(schedule.file) + ": " + file.failure);
   }
   schedule.file_text = std::move(file.text);
 }
 
-static bool IsColocated(const Config& config, const EdgeConfig& edge, Report& report) {
+static bool IsColocated(const Config& config, const EdgeConfig& edge, const Report& report) {
   const ModuleConfig* from = config.Find(edge.from);
   const ModuleConfig* to = config.Find(edge.to);
   if (from == nullptr || to == nullptr || from->inline_in) return false;
@@ -36,12 +36,11 @@ static bool IsColocated(const Config& config, const EdgeConfig& edge, Report& re
 /// that runs forwards of a later window first would deadlock.
 static void CheckWindow(const Config& config, const EdgeConfig& edge, Report& report) {
   const ScheduleConfig& schedule = config.schedule;
-  if (!report.Good({"schedule.window", "schedule.microbatches"})) return;
-  if (schedule.window == 0 || schedule.window >= schedule.microbatches) return;
-  report.Add("schedule.window", "expected \"step\", as " + Quoted(edge.from) +
-                                    " is colocated with " + Quoted(edge.to) +
-                                    " and schedule.kind is " + Quoted(ToString(schedule.kind)) +
-                                    ", got " + std::to_string(schedule.window));
+  report.Expect(schedule.window == 0 || schedule.window >= schedule.microbatches,
+                {"schedule.window", "schedule.microbatches"},
+                "expected \"step\", as " + Quoted(edge.from) + " is colocated with " +
+                    Quoted(edge.to) + " and schedule.kind is " + Quoted(ToString(schedule.kind)) +
+                    ", got " + std::to_string(schedule.window));
 }
 
 /// Returns the microbatches that the first stage of the sink takes before its first backward.
@@ -55,14 +54,13 @@ static std::int64_t WantedAhead(const Config& config) {
 static void CheckEdge(const Config& config, const EdgeConfig& edge, Report& report) {
   if (IsColocated(config, edge, report)) return CheckWindow(config, edge, report);
   const ModuleConfig* from = config.Find(edge.from);
-  const std::string key = KeyOf(edge, "credits");
-  if (from == nullptr || from->inline_in || !report.Good({key, "schedule.microbatches"})) return;
+  if (from == nullptr || from->inline_in) return;
   const std::int64_t wanted = WantedAhead(config);
-  if (edge.credits >= wanted) return;
-  report.Add(key, "expected at least " + std::to_string(wanted) + ", the microbatches that " +
-                      Quoted(edge.to) + " takes before its first backward with schedule.kind " +
-                      Quoted(ToString(config.schedule.kind)) + ", got " +
-                      std::to_string(edge.credits));
+  report.Expect(edge.credits >= wanted, {KeyOf(edge, "credits"), "schedule.microbatches"},
+                "expected at least " + std::to_string(wanted) + ", the microbatches that " +
+                    Quoted(edge.to) + " takes before its first backward with schedule.kind " +
+                    Quoted(ToString(config.schedule.kind)) + ", got " +
+                    std::to_string(edge.credits));
 }
 
 static void CheckInterleaved(const Config& config, Report& report) {

@@ -50,13 +50,20 @@ bool AreAlike(const std::vector<ClusterNode>& nodes) {
   return true;
 }
 
-std::string UnknownModule(const Config& config, const std::string& name,
-                          const std::string& otherwise) {
+const ModuleConfig* FindComputing(const Config& config, const Report& report) {
+  const auto found = std::ranges::find_if(config.modules, [&](const ModuleConfig& module) {
+    return module.model->computes() && report.Good({KeyOf(module, "kind")});
+  });
+  return found == config.modules.end() ? nullptr : &*found;
+}
+
+std::string UnknownModule(const Config& config, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& module : config.modules) names.push_back(module.name);
   const std::string nearest = Nearest(name, names);
-  return "unknown module \"" + name + "\"" +
-         (nearest.empty() ? otherwise : "; did you mean \"" + nearest + "\"?");
+  return "unknown module \"" + name + "\"; " +
+         (nearest.empty() ? "expected " + Alternatives(names)
+                          : "did you mean \"" + nearest + "\"?");
 }
 
 const ModuleConfig& HostOf(const Config& config, const ModuleConfig& module) {
@@ -138,24 +145,6 @@ std::vector<int> SharedRanks(const ModuleConfig& a, const ModuleConfig& b) {
 
 bool HaveSameRanks(const ModuleConfig& a, const ModuleConfig& b) {
   return !a.ranks.empty() && Ascending(a.ranks) == Ascending(b.ranks);
-}
-
-bool HasColocatedEncoder(const Config& config) {
-  return std::ranges::any_of(
-      config.modules, [&](const auto& module) { return WhyNotColocated(config, module).empty(); });
-}
-
-std::string WhyNotColocated(const Config& config, const ModuleConfig& module) {
-  std::string feeds;
-  for (const EdgeConfig& edge : config.edges) {
-    const ModuleConfig* to = config.Find(edge.to);
-    if (edge.from != module.name || to == nullptr || to == &module) continue;
-    if (!module.inline_in && HaveSameRanks(module, *to)) return "";
-    feeds = edge.to;
-  }
-  if (feeds.empty()) return "feeds no module";
-  if (module.inline_in) return "is inline in " + Quoted(*module.inline_in) + " and runs with it";
-  return "shares no ranks with " + Quoted(feeds) + ", which it feeds";
 }
 
 bool MayColocate(const Config& config, const EdgeConfig& edge) {

@@ -60,9 +60,11 @@ std::string DivisorHint(const std::string& key, std::int64_t number, std::int64_
 /// Reports at the key written later if `number` is not a multiple of `divisor`.
 void ExpectMultiple(const Named& number, const Named& divisor, Report& report);
 
-/// Returns `unknown module "NAME"` with the nearest name of a module, else `otherwise`.
-std::string UnknownModule(const Config& config, const std::string& name,
-                          const std::string& otherwise);
+/// Returns the first module that computes and whose kind was read without an error; null if none.
+const ModuleConfig* FindComputing(const Config& config, const Report& report);
+
+/// Returns `unknown module "NAME"` with the nearest name of a module, else with all names.
+std::string UnknownModule(const Config& config, const std::string& name);
 
 // Modules that take turns on the same ranks.
 
@@ -70,12 +72,6 @@ std::string UnknownModule(const Config& config, const std::string& name,
 std::vector<int> SharedRanks(const ModuleConfig& a, const ModuleConfig& b);
 /// Returns whether the two have the same ranks, in any order, and at least one.
 bool HaveSameRanks(const ModuleConfig& a, const ModuleConfig& b);
-/// Returns whether some encoder shares its ranks with a module that it feeds.
-bool HasColocatedEncoder(const Config& config);
-
-/// Returns the reason why keys for colocated encoders have no effect on `module`: "shares no ranks
-/// with \"language\", which it feeds". Empty if they have an effect.
-std::string WhyNotColocated(const Config& config, const ModuleConfig& module);
 
 /// Returns whether the source of the edge may share the ranks of its destination: it has no other
 /// edges.

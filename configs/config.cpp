@@ -1,7 +1,6 @@
 #include "configs/config.hpp"
 
 #include <algorithm>
-#include <sstream>
 #include <unordered_set>
 
 #include "layout/text.hpp"
@@ -11,6 +10,12 @@ namespace troupe {
 const ModuleConfig* Config::Find(const std::string& module) const {
   const auto found = std::ranges::find(modules, module, &ModuleConfig::name);
   return found == modules.end() ? nullptr : &*found;
+}
+
+const EdgeConfig* Config::FindEdge(const std::string& from, const std::string& to) const {
+  const auto found = std::ranges::find_if(
+      edges, [&](const EdgeConfig& edge) { return edge.from == from && edge.to == to; });
+  return found == edges.end() ? nullptr : &*found;
 }
 
 const ModuleConfig* Config::FindSink() const {
@@ -31,10 +36,9 @@ std::int64_t Config::samples_per_microbatch() const {
 }
 
 bool NamesTcp(const std::string& ucx_tls) {
-  std::istringstream list(ucx_tls);
-  for (std::string one; std::getline(list, one, ',');)
-    if (one == "tcp" || one == "all") return true;
-  return false;
+  return std::ranges::any_of(Split(ucx_tls, ','), [](const std::string& transport) {
+    return transport == "tcp" || transport == "all";
+  });
 }
 
 int GpuOf(const ClusterConfig& cluster, int rank) {
@@ -63,6 +67,11 @@ std::string MissingGpus(const ClusterConfig& cluster, const std::vector<int>& ra
   text += ", found " + std::to_string(found);
   if (found > 0) text += " (cluster.ranks_per_gpu says how many ranks may share one)";
   return text;
+}
+
+std::string SentencePieceFile(std::string_view tokenizer) {
+  if (!tokenizer.starts_with(kSentencePiece)) return "";
+  return std::string(tokenizer.substr(kSentencePiece.size()));
 }
 
 const std::string& ToString(Backend backend) {

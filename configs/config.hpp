@@ -229,6 +229,11 @@ struct DataConfig {
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
+/// The beginning of a tokenizer that names the file of a model.
+inline constexpr std::string_view kSentencePiece = "sentencepiece:";
+/// Returns the file that `tokenizer` names, "" if it names none.
+std::string SentencePieceFile(std::string_view tokenizer);
+
 struct TraceConfig {
   bool messages = true;
   std::int64_t buffer_mib = 16;  ///< of each process
@@ -248,6 +253,8 @@ struct Config {
   CheckpointConfig checkpoint;
 
   const ModuleConfig* Find(const std::string& module) const;
+  /// Returns the edge from one module to another; null if there is none.
+  const EdgeConfig* FindEdge(const std::string& from, const std::string& to) const;
   /// Returns the module whose data parallelism defines the microbatch: the first that feeds no
   /// other. If there is none: null, or throws LayoutError.
   const ModuleConfig* FindSink() const;

@@ -22,8 +22,7 @@ std::vector<PossibleKey> PossibleKeys(Config& config) {
   std::vector<PossibleKey> all;
   for (const auto& key : Keys()) {
     for (const auto& [table, target] : InstancesOf(config, key.table)) {
-      const std::string dotted = (table.empty() ? "" : table + ".") + std::string(key.name);
-      all.push_back({dotted, &key, target.module});
+      all.push_back({DottedKey(table, key.name), &key, target.module});
     }
   }
   return all;

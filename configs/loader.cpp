@@ -13,10 +13,7 @@ namespace troupe {
 /// Returns the origins of all values, defaults included.
 static Origins CompleteOrigins(const Config& config, Origins written) {
   for (const auto& table : ResolvedTables(config)) {
-    for (const auto& key : table.keys) {
-      const std::string dotted = table.dotted.empty() ? key.name : table.dotted + "." + key.name;
-      written[dotted].value = key.value;
-    }
+    for (const auto& key : table.keys) written[key.dotted].value = key.value;
   }
   return written;
 }
@@ -61,7 +58,7 @@ static ResolvedTable Resolve(const TableSpec& spec, const std::string& dotted,
     if (key.table != spec.path || (key.kinds & kinds) == 0 || (key.placement && is_inline))
       continue;
     std::string value = PrintValue(key, target);
-    if (!value.empty()) table.keys.push_back({std::string(key.name), std::move(value), &key});
+    if (!value.empty()) table.keys.push_back({DottedKey(dotted, key.name), std::move(value), &key});
   }
   return table;
 }
@@ -115,6 +112,10 @@ std::vector<ResolvedTable> ResolvedTables(const Config& config) {
   return tables;
 }
 
+static std::string KeyLine(const ResolvedKey& key) {
+  return std::string(key.spec->name) + " = " + key.value;
+}
+
 static std::string Header(const ResolvedTable& table) {
   if (table.dotted.empty()) return {};
   if (table.spec->path == "edges.*.*") return "\n[[edges]]\n";
@@ -124,8 +125,7 @@ static std::string Header(const ResolvedTable& table) {
 
 /// Writes a table inside a module or an edge on one line: `layout = { tp = 2, pp = 2 }`.
 static std::string InlineTable(const ResolvedTable& table) {
-  const auto text_of = [](const ResolvedKey& key) { return key.name + " = " + key.value; };
-  return std::string(LastOf(table.spec->path)) + " = { " + Listed(table.keys, ", ", text_of) +
+  return std::string(LastOf(table.spec->path)) + " = { " + Listed(table.keys, ", ", KeyLine) +
          " }\n";
 }
 
@@ -137,7 +137,7 @@ std::string ResolvedToml(const Config& config) {
       continue;
     }
     text += Header(table);
-    for (const auto& key : table.keys) text += key.name + " = " + key.value + "\n";
+    for (const auto& key : table.keys) text += KeyLine(key) + "\n";
   }
   return text;
 }

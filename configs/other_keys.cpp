@@ -2,6 +2,7 @@
 #include <array>
 
 #include "configs/suggest.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -119,23 +120,11 @@ constexpr auto kConversions = std::to_array<Conversion>({
     {"beta1 beta2 adam_beta1 adam_beta2 beta_1 beta_2", "it holds both: betas = [BETA1, BETA2]"},
 });
 
-bool HasWord(std::string_view words, std::string_view word) {
-  for (std::size_t at = words.find(word); at != std::string_view::npos;
-       at = words.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    const bool begins = at == 0 || words[at - 1] == ' ';
-    if (begins && (end == words.size() || words[end] == ' ')) return true;
-  }
-  return false;
+bool HasWord(std::string_view words, const std::string& word) {
+  return std::ranges::count(Split(words, ' '), word) > 0;
 }
 
 }  // namespace
-
-std::string InLowerCase(std::string_view word) {
-  std::string lower(word);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
-}
 
 std::string FoldedKey(std::string_view word) {
   std::string folded = InLowerCase(word);
@@ -146,7 +135,6 @@ std::string FoldedKey(std::string_view word) {
 std::vector<MeantKey> MeantBy(std::string_view word) {
   std::vector<MeantKey> meant;
   const std::string folded = FoldedKey(word);
-  if (folded.empty() || folded.find(' ') != std::string::npos) return meant;
   for (const Synonyms& synonyms : kSynonyms) {
     if (HasWord(synonyms.words, folded)) meant.push_back(synonyms.meant);
   }
@@ -159,13 +147,6 @@ std::string_view AdviceOn(std::string_view word) {
     if (HasWord(conversion.words, folded)) return conversion.advice;
   }
   return {};
-}
-
-std::string Described(const MeantKey& meant, std::string_view table) {
-  const std::string title(FindTable(meant.table)->title);
-  if (meant.key.empty()) return title;
-  if (meant.table == table) return Quoted(meant.key);
-  return std::string(meant.key) + " (in " + title + ")";
 }
 
 }  // namespace troupe

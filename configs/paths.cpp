@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "configs/loader.hpp"
 #include "configs/schema.hpp"
+#include "configs/text_file.hpp"
 
 namespace troupe {
 
 namespace fs = std::filesystem;
-
-static constexpr std::string_view kSentencePiece = "sentencepiece:";
 
 static std::string AbsolutePath(const std::string& path) {
   return path.empty() ? path : fs::absolute(path).lexically_normal().string();
@@ -31,8 +29,8 @@ static std::string LocatedPath(const std::string& path, const Place& stated) {
 template <class Change>
 static std::string WithPath(ValueType form, const std::string& value, Change change) {
   if (form == ValueType::kPath) return change(value);
-  if (form != ValueType::kTokenizer || !value.starts_with(kSentencePiece)) return value;
-  return std::string(kSentencePiece) + change(value.substr(kSentencePiece.size()));
+  const std::string file = form == ValueType::kTokenizer ? SentencePieceFile(value) : "";
+  return file.empty() ? value : std::string(kSentencePiece) + change(file);
 }
 
 std::string Located(ValueType form, const std::string& value, const Place& stated) {
@@ -50,19 +48,15 @@ bool HoldsPath(const KeySpec& key) {
 std::vector<MissingFile> MissingDataFiles(const Config& config) {
   std::vector<MissingFile> missing;
   const auto require = [&](const std::string& key, const std::string& path) {
-    std::error_code refused;
-    if (path.empty() || fs::exists(path, refused)) return;
-    missing.push_back({key, AbsolutePath(path),
-                       refused ? "cannot be read: " + refused.message() : "no such file"});
+    if (path.empty()) return;
+    const std::string reason = WhyNotOpened(path);
+    if (!reason.empty()) missing.push_back({key, AbsolutePath(path), reason});
   };
   const auto computes = [](const auto& module) { return module.model->computes(); };
   if (!std::ranges::all_of(config.modules, computes)) return missing;
   require("data.train", config.data.train);
   require("data.held_out", config.data.held_out);
-  const std::string& tokenizer = config.data.tokenizer;
-  if (tokenizer.starts_with(kSentencePiece)) {
-    require("data.tokenizer", tokenizer.substr(kSentencePiece.size()));
-  }
+  require("data.tokenizer", SentencePieceFile(config.data.tokenizer));
   return missing;
 }
 
@@ -70,8 +64,8 @@ void RequireDataFiles(const LoadedConfig& loaded) {
   std::vector<ConfigError> errors;
   for (const MissingFile& file : MissingDataFiles(loaded.config)) {
     const Origin& origin = loaded.origins.at(file.key);
-    errors.push_back(ErrorAt(origin.place, file.key + ": " + origin.written + ": " + file.reason +
-                                               "; looked for " + file.looked_for));
+    errors.push_back({origin.place, file.key + ": " + origin.written + ": " + file.reason +
+                                        "; looked for " + file.looked_for});
   }
   if (!errors.empty()) throw ConfigErrors(std::move(errors));
 }

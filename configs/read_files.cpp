@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "configs/key_value.hpp"
 #include "configs/steps.hpp"
 #include "configs/text_file.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -109,9 +112,9 @@ static void MergeTable(TomlValue& base, TomlValue over, const std::string& path)
 void Merge(TomlValue& base, TomlValue over) { MergeTable(base, std::move(over), ""); }
 
 static std::string CycleText(const std::vector<OpenFile>& chain, std::size_t first) {
-  std::string text = "extends: cycle ";
-  for (std::size_t i = first; i < chain.size(); ++i) text += chain[i].path + " -> ";
-  return text + chain[first].path;
+  const auto cycle = std::span(chain).subspan(first);
+  return "extends: cycle " + Listed(cycle, " -> ", std::mem_fn(&OpenFile::path)) + " -> " +
+         cycle.front().path;
 }
 
 static TomlValue ReadChain(const std::string& path, const Place& asked,
@@ -124,13 +127,13 @@ static TomlValue ReadBases(const TomlValue& file, std::vector<OpenFile>& chain,
   const TomlEntry* extends = file.Find("extends");
   if (extends == nullptr) return merged;
   if (!extends->value.Is(TomlValue::Kind::kArray)) {
-    errors.push_back(ErrorAt(extends->value.place, "extends: expected a list of files, got " +
-                                                       Described(extends->value)));
+    errors.push_back({extends->value.place,
+                      "extends: expected a list of files, got " + Described(extends->value)});
     return merged;
   }
   for (const auto& item : extends->value.items) {
     if (!item.Is(TomlValue::Kind::kString) || item.string.empty()) {
-      errors.push_back(ErrorAt(item.place, "extends: expected a file, got " + Described(item)));
+      errors.push_back({item.place, "extends: expected a file, got " + Described(item)});
       continue;
     }
     const fs::path base = fs::path(file.place.file).parent_path() / item.string;
@@ -144,7 +147,7 @@ static void CheckSchema(const TomlValue& file, std::vector<ConfigError>& errors)
   const TomlEntry* schema = file.Find("schema");
   if (schema == nullptr) return;
   if (const auto refusal = ReadValue(*FindKey("", "schema"), schema->value, {})) {
-    errors.push_back(ErrorAt(refusal->place, "schema: " + refusal->text));
+    errors.push_back({refusal->place, "schema: " + refusal->text});
   }
 }
 
@@ -156,8 +159,8 @@ static void CheckEdgesOnce(const TomlValue& file, std::vector<ConfigError>& erro
   for (const auto& edge : edges->value.items) {
     const std::string name = EdgeName(edge);
     if (name.empty() || seen.insert(name).second) continue;
-    errors.push_back(ErrorAt(
-        edge.place, "edges." + name + ": written twice, expected one [[edges]] for each pair"));
+    errors.push_back(
+        {edge.place, "edges." + name + ": written twice, expected one [[edges]] for each pair"});
   }
 }
 
@@ -165,11 +168,11 @@ static TomlValue ParseFile(const std::string& path, const Place& asked,
                            std::vector<ConfigError>& errors) {
   TextFile content = ReadTextFile(path, kMaxFileBytes, "expected at most 1 MiB of TOML, got more");
   if (!content.failure.empty()) {
-    const std::string subject = asked.line == 0 ? "" : "extends: \"" + path + "\" ";
-    errors.push_back(ErrorAt(asked, subject + content.failure));
+    const std::string subject = asked.line == 0 ? "" : "extends: " + Quoted(path) + ": ";
+    errors.push_back({asked, subject + content.failure});
     return {};
   }
-  auto parsed = ParseToml(content.text, path);
+  auto parsed = ParseToml(content.text, {path});
   if (auto* error = std::get_if<ConfigError>(&parsed)) {
     errors.push_back(std::move(*error));
     return {};
@@ -183,13 +186,11 @@ static TomlValue ReadChain(const std::string& path, const Place& asked,
   const fs::path canonical = fs::weakly_canonical(path, code);
   const auto open = std::ranges::find(chain, canonical, &OpenFile::canonical);
   if (open != chain.end()) {
-    errors.push_back(
-        ErrorAt(asked, CycleText(chain, static_cast<std::size_t>(open - chain.begin()))));
+    errors.push_back({asked, CycleText(chain, static_cast<std::size_t>(open - chain.begin()))});
     return {};
   }
   if (chain.size() > kMaxDepth) {
-    errors.push_back(
-        ErrorAt(asked, "extends: expected at most 8 files one above the other, got more"));
+    errors.push_back({asked, "extends: expected at most 8 files one above the other, got more"});
     return {};
   }
   TomlValue file = ParseFile(path, asked, errors);
@@ -206,7 +207,7 @@ static TomlValue ReadChain(const std::string& path, const Place& asked,
 
 TomlValue ReadFiles(const std::string& path, std::vector<ConfigError>& errors) {
   std::vector<OpenFile> chain;
-  return ReadChain(path, Place{path, 0, 0}, chain, errors);
+  return ReadChain(path, {path}, chain, errors);
 }
 
 }  // namespace troupe

@@ -2,26 +2,18 @@
 #include <string_view>
 #include <utility>
 
+#include "configs/key_value.hpp"
 #include "configs/steps.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
 using Kind = TomlValue::Kind;
 
-static std::vector<std::string> Parts(std::string_view dotted) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= dotted.size();) {
-    const auto end = std::min(dotted.find('.', begin), dotted.size());
-    parts.emplace_back(dotted.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 /// Returns whether the key at this dotted path takes a string and no other value that looks like
 /// `kind`.
 static bool WantsString(std::string_view dotted, Kind kind) {
-  const std::vector<std::string> parts = Parts(dotted);
+  const std::vector<std::string> parts = Split(dotted, '.');
   if (parts.size() < 2) return false;
   const std::size_t names = parts[0] == "modules" ? 1 : parts[0] == "edges" ? 2 : 0;
   std::string table = parts[0];
@@ -68,13 +60,6 @@ static bool EdgesAsList(TomlValue& document) {
   return true;
 }
 
-/// Returns the text after the first `=`, without blanks at its ends.
-static std::string ValueOf(const std::string& text, std::size_t equals) {
-  const auto begin = text.find_first_not_of(" \t", equals + 1);
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
 /// Returns whether `value` is a plain word. Other TOML values begin with a quote or a bracket. In a
 /// plain word, # and quotes are literal: an argument has no comments. An empty value is plain too,
 /// since a shell removes its quotes.
@@ -89,19 +74,9 @@ static std::string KeyOf(const std::string& text, std::size_t equals) {
   return key;
 }
 
-/// Sets the places of `value` and all values in it to the argument.
-static void PlaceAt(TomlValue& value, const Place& argument) {
-  value.place = argument;
-  for (auto& entry : value.entries) {
-    entry.place = argument;
-    PlaceAt(entry.value, argument);
-  }
-  for (auto& item : value.items) PlaceAt(item, argument);
-}
-
 /// Returns whether `text` is a key such as run.steps.
 static bool IsKey(const std::string& text) {
-  const auto parsed = ParseToml(text + "=0", "");
+  const auto parsed = ParseToml(text + "=0", {});
   const auto* document = std::get_if<TomlValue>(&parsed);
   return document != nullptr && Leaf(*document).Is(Kind::kInteger);
 }
@@ -118,15 +93,15 @@ static std::string ValueFault(const std::string& value, const ConfigError& error
 /// Parses the argument as TOML. A bare value is a string if it is not valid TOML, sets more than
 /// one key, or is a number for a key that takes a word.
 static std::variant<TomlValue, ConfigError> ParseOverride(const std::string& text,
-                                                          std::size_t equals) {
+                                                          std::size_t equals, const Place& place) {
   const std::string key = KeyOf(text, equals);
-  const std::string value = ValueOf(text, equals);
-  auto parsed = ParseToml(text, "");
+  const std::string value(Trimmed(std::string_view(text).substr(equals + 1)));
+  auto parsed = ParseToml(text, place);
   const auto* document = std::get_if<TomlValue>(&parsed);
   const bool misread = document == nullptr || WantsString(key, Leaf(*document).kind) ||
                        value.find_first_of("\"'#") != std::string::npos;
   if (IsBare(value) && misread) {
-    auto again = ParseToml(text.substr(0, equals + 1) + Quoted(value), "");
+    auto again = ParseToml(text.substr(0, equals + 1) + Quoted(value), place);
     if (std::holds_alternative<TomlValue>(again)) return again;
   }
   if (auto* error = std::get_if<ConfigError>(&parsed); error && IsKey(text.substr(0, equals))) {
@@ -145,20 +120,19 @@ static std::string InOneLine(const std::string& text) {
 TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors) {
   const Place argument{"--set " + InOneLine(text), 0, 0, true};
   const auto refuse = [&](std::string reason) {
-    errors.push_back({argument.file, 0, 0, std::move(reason)});
+    errors.push_back({argument, std::move(reason)});
     return TomlValue();
   };
   const auto equals = text.find('=');
   // A second line would set a second key, whose place would not be in line 1.
   const bool one_line = text.find_first_of("\n\r") == std::string::npos;
   if (equals == std::string::npos || !one_line) return refuse("expected KEY=VALUE on one line");
-  auto parsed = ParseOverride(text, equals);
+  auto parsed = ParseOverride(text, equals, argument);
   if (const auto* error = std::get_if<ConfigError>(&parsed)) return refuse(error->text);
   auto document = std::get<TomlValue>(std::move(parsed));
   // A # before the = comments it out.
   const TomlValue& leaf = Leaf(document);
   if (leaf.Is(Kind::kTable) && !leaf.is_inline) return refuse("expected KEY=VALUE on one line");
-  PlaceAt(document, argument);
   if (document.Find("extends") != nullptr) return refuse("expected extends in a file only");
   if (document.Find("schema") != nullptr) return refuse("expected schema in a file only");
   if (!EdgesAsList(document)) return refuse("expected edges.FROM.TO.KEY=VALUE");

@@ -15,15 +15,9 @@ using Kind = TomlValue::Kind;
 
 /// Returns the kinds that have this key, under our name or that of another program.
 static KindSet KindsOf(const std::string& name) {
-  KindSet kinds = 0;
-  const auto add = [&](std::string_view ours) {
-    for (const auto& key : Keys()) {
-      if (key.table == "modules.*" && key.name == ours) kinds |= key.kinds;
-    }
-  };
-  add(name);
+  KindSet kinds = KindsWithKey("modules.*", name);
   for (const MeantKey& meant : MeantBy(name)) {
-    if (meant.table == "modules.*" && !meant.key.empty()) add(meant.key);
+    if (meant.table == "modules.*") kinds |= KindsWithKey("modules.*", meant.key);
   }
   return kinds;
 }
@@ -61,9 +55,7 @@ struct Scope {
   Target target;
   KindSet kinds = kEveryKind;
 
-  std::string Key(std::string_view name) const {
-    return dotted.empty() ? std::string(name) : dotted + "." + std::string(name);
-  }
+  std::string Key(std::string_view name) const { return DottedKey(dotted, name); }
 };
 
 class TreeReader {
@@ -105,8 +97,7 @@ class TreeReader {
     }
     // A quoted key could otherwise equal a path of the schema, such as "modules.*.layout".
     const bool plain = !entry.key.empty() && entry.key.find_first_of(".*") == std::string::npos;
-    const std::string path = scope.path.empty() ? entry.key : scope.path + "." + entry.key;
-    const TableSpec* table = plain ? FindTable(path) : nullptr;
+    const TableSpec* table = plain ? FindTable(DottedKey(scope.path, entry.key)) : nullptr;
     if (table != nullptr && (table->kinds & scope.kinds) != 0) {
       return ReadSubTable(entry, *table, scope);
     }

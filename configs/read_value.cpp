@@ -11,11 +11,12 @@
 #include "configs/key_value.hpp"
 #include "configs/paths.hpp"
 #include "configs/suggest.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
 using Kind = TomlValue::Kind;
-using Refused = std::optional<Refusal>;
+using Refused = std::optional<ConfigError>;
 
 /// Prints a bound, which is whole or short: 0, 1, 65536, 0.5.
 static std::string BoundText(double bound) {
@@ -37,8 +38,8 @@ static std::string ExpectedNumber(const KeySpec& key) {
   return text;
 }
 
-static Refused Refuse(const KeySpec& key, const TomlValue& value) {
-  return Refusal{value.place, "expected " + Expected(key) + ", got " + Described(value)};
+static Refused Refuse(const KeySpec& key, const TomlValue& value, const std::string& hint = "") {
+  return ConfigError{value.place, "expected " + Expected(key) + ", got " + Described(value) + hint};
 }
 
 static bool InRange(const Range& range, double number) {
@@ -49,7 +50,7 @@ static bool InRange(const Range& range, double number) {
 
 static Refused RefuseRange(const KeySpec& key, const TomlValue& value, double number) {
   if (std::isfinite(number) && number > key.range.high && key.range.high == kMaxCount) {
-    return Refusal{value.place, "expected at most 2147483647, got " + Described(value)};
+    return ConfigError{value.place, "expected at most 2147483647, got " + Described(value)};
   }
   return Refuse(key, value);
 }
@@ -122,8 +123,8 @@ static std::string WordHint(const KeySpec& key, const std::string& given) {
 }
 
 static Refused RefuseWord(const KeySpec& key, const TomlValue& value) {
-  return Refusal{value.place, "expected " + Expected(key) + ", got " + Quoted(value.string) +
-                                  WordHint(key, value.string)};
+  return ConfigError{value.place, "expected " + Expected(key) + ", got " + Quoted(value.string) +
+                                      WordHint(key, value.string)};
 }
 
 static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& slot) {
@@ -146,7 +147,7 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
   return {};
 }
 
-static std::string_view Trimmed(std::string_view text) {
+std::string_view Trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
@@ -176,12 +177,8 @@ static std::string AddPart(std::string_view part, std::vector<int>& ranks) {
 
 std::variant<std::vector<int>, std::string> ParseRanks(std::string_view text) {
   std::vector<int> ranks;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(',', begin), text.size());
-    if (auto reason = AddPart(text.substr(begin, end - begin), ranks); !reason.empty()) {
-      return reason;
-    }
-    begin = end + 1;
+  for (const std::string& part : Split(text, ',')) {
+    if (auto reason = AddPart(part, ranks); !reason.empty()) return reason;
   }
   return ranks;
 }
@@ -200,19 +197,18 @@ static Refused ReadRanks(const KeySpec& key, const TomlValue& value, const Slot&
   if (value.Is(Kind::kString)) {
     auto parsed = ParseRanks(value.string);
     if (const auto* reason = std::get_if<std::string>(&parsed)) {
-      return Refusal{value.place, *reason + "; expected " + Expected(key)};
+      return ConfigError{value.place, *reason + "; expected " + Expected(key)};
     }
     ranks = std::get<std::vector<int>>(std::move(parsed));
   } else if (!value.Is(Kind::kArray) || value.items.empty()) {
-    Refused refused = Refuse(key, value);
-    refused->text += RanksHint(value);
-    return refused;
+    return Refuse(key, value, RanksHint(value));
   }
   for (const auto& item : value.items) {
     const bool rank = item.Is(Kind::kInteger) && item.integer >= 0 && item.integer < kMaxRanks;
     if (!rank) {
-      return Refusal{item.place, "expected ranks of at least 0 and at most " +
-                                     std::to_string(kMaxRanks - 1) + ", got " + Described(item)};
+      return ConfigError{item.place, "expected ranks of at least 0 and at most " +
+                                         std::to_string(kMaxRanks - 1) + ", got " +
+                                         Described(item)};
     }
     ranks.push_back(static_cast<int>(item.integer));
   }
@@ -228,8 +224,8 @@ static Refused ReadStages(const KeySpec& key, const TomlValue& value, const Slot
   for (const auto& item : value.items) {
     const std::int64_t count = WholeNumber(item).value_or(0);
     if (count < 1 || count > INT32_MAX) {
-      return Refusal{item.place,
-                     "expected at least 1 layer in every stage, got " + Described(item)};
+      return ConfigError{item.place,
+                         "expected at least 1 layer in every stage, got " + Described(item)};
     }
     layers.push_back(count);
   }
@@ -266,17 +262,13 @@ static std::string BetasHint(const TomlValue& value) {
 
 static Refused ReadBetas(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   if (!value.Is(Kind::kArray) || value.items.size() != 2) {
-    Refused refused = Refuse(key, value);
-    refused->text += BetasHint(value);
-    return refused;
+    return Refuse(key, value, BetasHint(value));
   }
   std::vector<double> betas;
   for (const auto& item : value.items) {
     const double beta = item.Is(Kind::kInteger) ? static_cast<double>(item.integer) : item.number;
     const bool number = item.Is(Kind::kInteger) || item.Is(Kind::kFloat);
-    if (!number || !InRange(kBeta, beta)) {
-      return Refusal{item.place, "expected " + Expected(key) + ", got " + Described(item)};
-    }
+    if (!number || !InRange(kBeta, beta)) return Refuse(key, item);
     betas.push_back(beta);
   }
   *std::get<Betas>(slot).first = betas[0];
@@ -305,8 +297,8 @@ static Refused ReadNodeCount(const KeySpec& key, const TomlValue& value, const S
   const std::int64_t count = WholeNumber(value).value_or(0);
   if (count < 1) return Refuse(key, value);
   if (count > kMaxRanks) {
-    return Refusal{value.place, "expected at most " + std::to_string(kMaxRanks) + " nodes, got " +
-                                    Described(value)};
+    return ConfigError{value.place, "expected at most " + std::to_string(kMaxRanks) +
+                                        " nodes, got " + Described(value)};
   }
   auto& nodes = *std::get<std::vector<ClusterNode>*>(slot);
   nodes.assign(static_cast<std::size_t>(count), {});
@@ -321,7 +313,7 @@ static Refused ReadBoolean(const KeySpec& key, const TomlValue& value, const Slo
 }
 
 static Refused RefuseUnsupported(const KeySpec& key, const TomlValue& value, const Slot&) {
-  return Refusal{value.place, std::string(kNotSupportedYet) + "; expected " + Expected(key)};
+  return ConfigError{value.place, std::string(kNotSupportedYet) + "; expected " + Expected(key)};
 }
 
 /// `extends`, which ReadFiles reads.

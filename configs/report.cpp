@@ -8,17 +8,11 @@
 namespace troupe {
 
 std::string ToString(const Place& place) {
-  if (place.line == 0) return place.file;
+  if (place.line == 0 || place.argument) return place.file;
   return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
 }
 
-ConfigError ErrorAt(const Place& place, std::string text) {
-  return {place.file, place.line, place.column, std::move(text)};
-}
-
-std::string ToString(const ConfigError& error) {
-  return ToString(Place{error.file, error.line, error.column}) + ": " + error.text;
-}
+std::string ToString(const ConfigError& error) { return ToString(error.place) + ": " + error.text; }
 
 static std::vector<ConfigError> Sorted(std::vector<ConfigError> errors) {
   std::ranges::sort(errors);
@@ -26,17 +20,15 @@ static std::vector<ConfigError> Sorted(std::vector<ConfigError> errors) {
   return errors;
 }
 
-static std::string Lines(const std::vector<ConfigError>& errors) {
-  return Listed(errors, "\n", [](const ConfigError& error) { return ToString(error); });
-}
-
 ConfigErrors::ConfigErrors(std::vector<ConfigError> errors)
-    : std::runtime_error(Lines(Sorted(errors))), errors_(Sorted(std::move(errors))) {}
+    : std::runtime_error(
+          Listed(Sorted(errors), "\n", [](const ConfigError& error) { return ToString(error); })),
+      errors_(Sorted(std::move(errors))) {}
 
 Place Report::PlaceOf(const std::string& key) const {
   std::string_view known = key;
   while (!known.empty() && !places_.contains(std::string(known))) known = ParentOf(known);
-  return known.empty() ? Place{file_, 0, 0} : places_.at(std::string(known));
+  return known.empty() ? Place{file_} : places_.at(std::string(known));
 }
 
 int Report::LayerOf(const std::string& key) const {
@@ -50,7 +42,16 @@ const std::string& Report::Later(const std::string& first, const std::string& se
 
 void Report::AddAt(const std::string& key, const Place& place, const std::string& text) {
   if (!guessed_.contains(key)) bad_.insert(key);
-  errors_.push_back(ErrorAt(place, key + ": " + text));
+  errors_.push_back({place, key + ": " + text});
+}
+
+void Report::AddAtLater(const KeyError& first, const KeyError& second) {
+  const KeyError& later = Later(first.key, second.key) == first.key ? first : second;
+  Add(later.key, later.text);
+}
+
+void Report::Expect(bool holds, std::initializer_list<std::string> keys, const std::string& text) {
+  if (!holds && Good(keys)) Add(*keys.begin(), text);
 }
 
 bool Report::Good(std::initializer_list<std::string> keys) const {

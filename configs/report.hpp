@@ -21,19 +21,15 @@ struct Place {
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
-/// "file:line:column", or "file" when the line is 0.
+/// "file:line:column", or "file" for an argument and when the line is 0.
 std::string ToString(const Place& place);
 
 /// One error. The text is one line: subject first, then the expected value, then the actual one.
 struct ConfigError {
-  std::string file;
-  int line = 0;  ///< from 1; 0 for the file as a whole
-  int column = 0;
+  Place place;
   std::string text;
   friend auto operator<=>(const ConfigError&, const ConfigError&) = default;
 };
-
-ConfigError ErrorAt(const Place& place, std::string text);
 
 /// "file:line:column: text", or "file: text" when the line is 0.
 std::string ToString(const ConfigError& error);
@@ -60,6 +56,16 @@ class Report {
   void Add(const std::string& key, const std::string& text) { AddAt(key, PlaceOf(key), text); }
   /// Like `Add`, at another place, such as one element of a list.
   void AddAt(const std::string& key, const Place& place, const std::string& text);
+
+  /// Adds `text` at the first of `keys` unless `holds`, or an error was reported for one of them.
+  void Expect(bool holds, std::initializer_list<std::string> keys, const std::string& text);
+
+  struct KeyError {
+    std::string key;
+    std::string text;
+  };
+  /// Adds the error of the key that was written later (see Later), for two keys that do not fit.
+  void AddAtLater(const KeyError& first, const KeyError& second);
 
   /// Errors reported for this key from here on leave its value usable: it is a good guess.
   void TakeAsRead(const std::string& key) { guessed_.insert(key); }

@@ -116,11 +116,23 @@ const KeySpec* FindKey(std::string_view table, std::string_view name, KindSet ki
   return found == keys.end() ? nullptr : &*found;
 }
 
+KindSet KindsWithKey(std::string_view table, std::string_view name) {
+  KindSet kinds = 0;
+  for (const auto& key : Keys()) {
+    if (key.table == table && key.name == name) kinds |= key.kinds;
+  }
+  return kinds;
+}
+
 std::string_view LastOf(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
 std::string_view ParentOf(std::string_view path) {
   const auto dot = path.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+std::string DottedKey(const std::string& table, std::string_view key) {
+  return (table.empty() ? "" : table + ".") + std::string(key);
 }
 
 std::vector<std::string> NamesIn(std::string_view table, KindSet kinds) {

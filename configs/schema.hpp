@@ -80,12 +80,17 @@ std::span<const KeySpec> Keys();
 const TableSpec* FindTable(std::string_view path);
 /// Returns that key of the table, null if none of these kinds has it.
 const KeySpec* FindKey(std::string_view table, std::string_view name, KindSet kinds = kEveryKind);
+/// Returns the kinds that have that key of the table; 0 if none has.
+KindSet KindsWithKey(std::string_view table, std::string_view name);
 /// Returns the names of keys and sub-tables that are legal in `table`.
 std::vector<std::string> NamesIn(std::string_view table, KindSet kinds = kEveryKind);
 /// Returns the last part of a path: "layout" of "modules.*.layout".
 std::string_view LastOf(std::string_view path);
 /// Returns the path without its last part: "" at the top.
 std::string_view ParentOf(std::string_view path);
+
+/// Returns "TABLE.KEY", just the key at the top level.
+std::string DottedKey(const std::string& table, std::string_view key);
 
 /// A table of a configuration: its dotted name, and the structs that it fills.
 struct TableInstance {
@@ -98,8 +103,8 @@ std::vector<TableInstance> InstancesOf(Config& config, std::string_view path);
 // The values of a Config in the order in which they are written, with their dotted keys.
 
 struct ResolvedKey {
-  std::string name;
-  std::string value;  ///< as TOML
+  std::string dotted;  ///< "modules.vision.layout.tp"
+  std::string value;   ///< as TOML
   const KeySpec* spec = nullptr;
 };
 

@@ -52,12 +52,8 @@ std::string KindsText(KindSet kinds) {
 
 /// Returns the kinds of module that have this key or table; 0 if none has.
 static KindSet KindsWith(std::string_view table, const std::string& name) {
-  KindSet kinds = 0;
-  for (const auto& key : Keys()) {
-    if (key.table == table && key.name == name) kinds |= key.kinds;
-  }
   const TableSpec* sub = FindTable(std::string(table) + "." + name);
-  return sub == nullptr ? kinds : kinds | sub->kinds;
+  return KindsWithKey(table, name) | (sub == nullptr ? 0 : sub->kinds);
 }
 
 /// Returns the other tables that have this key: "[run] or [optimizer]".
@@ -68,6 +64,15 @@ static std::string TablesWith(std::string_view table, const std::string& name) {
     titles.emplace_back(other.title);
   }
   return ListedWithOr(titles);
+}
+
+/// Returns "learning_rate (in [optimizer])" or "[modules.NAME]"; within `table` just
+/// `"learning_rate"`.
+static std::string Described(const MeantKey& meant, std::string_view table) {
+  const std::string title(FindTable(meant.table)->title);
+  if (meant.key.empty()) return title;
+  if (meant.table == table) return Quoted(meant.key);
+  return std::string(meant.key) + " (in " + title + ")";
 }
 
 /// Returns our name for a word of other programs, or for one of our words with other hyphens or
@@ -96,8 +101,7 @@ static std::string OtherKind(const std::string& name, std::string_view table, Ki
   for (const MeantKey& key : MeantBy(name)) {
     if (key.table != table || key.key.empty() || FindKey(table, key.key, kinds) != nullptr)
       continue;
-    return "; " + Quoted(key.key) + " belongs to kind " +
-           KindsText(KindsWith(table, std::string(key.key)));
+    return "; " + Quoted(key.key) + " belongs to kind " + KindsText(KindsWithKey(table, key.key));
   }
   return {};
 }

@@ -33,7 +33,6 @@ struct MeantKey {
   friend bool operator==(const MeantKey&, const MeantKey&) = default;
 };
 
-std::string InLowerCase(std::string_view word);
 /// Returns `word` in lower case, with _ for -.
 std::string FoldedKey(std::string_view word);
 
@@ -43,10 +42,6 @@ std::vector<MeantKey> MeantBy(std::string_view word);
 /// Returns how to convert the value of `word` to ours; empty if it needs no conversion, or the word
 /// is unknown.
 std::string_view AdviceOn(std::string_view word);
-
-/// Returns "learning_rate (in [optimizer])" or "[modules.NAME]"; within `table` just
-/// `"learning_rate"`.
-std::string Described(const MeantKey& meant, std::string_view table);
 
 /// The error for a key that is not legal in its table.
 struct UnknownKey {

@@ -12,14 +12,18 @@ namespace troupe {
 
 namespace fs = std::filesystem;
 
+std::string WhyNotOpened(const std::string& path) {
+  std::error_code code;
+  const fs::file_status status = fs::status(path, code);
+  if (status.type() == fs::file_type::none) return "cannot be read: " + code.message();
+  if (!fs::exists(status)) return "no such file";
+  if (fs::is_directory(status)) return "expected a file, got a directory";
+  return fs::is_regular_file(status) ? "" : "expected a regular file";
+}
+
 TextFile ReadTextFile(const std::string& path, std::size_t max_bytes,
                       const std::string& too_large) {
-  std::error_code code;
-  if (fs::is_directory(path, code)) return {{}, "expected a file, got a directory"};
-  // Opening a pipe would block until another process writes into it.
-  if (fs::exists(path, code) && !fs::is_regular_file(path, code)) {
-    return {{}, "expected a regular file"};
-  }
+  if (std::string reason = WhyNotOpened(path); !reason.empty()) return {{}, std::move(reason)};
   std::ifstream file(path, std::ios::binary);
   if (!file) return {{}, std::string("cannot be read: ") + std::strerror(errno)};
   // Reads in pieces: a file may have more bytes than its reported size.

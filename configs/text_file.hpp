@@ -1,4 +1,4 @@
-// Reads a whole file that a user named.
+// Reads files that a user named.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,16 @@
 
 namespace troupe {
 
+/// Returns the reason why a program must not open `path` to read it, or "": "no such file". Opening
+/// a pipe would block until another process writes into it, and a device may have no end.
+std::string WhyNotOpened(const std::string& path);
+
 struct TextFile {
   std::string text;
   std::string failure;  ///< empty if the file was read
 };
 
-/// Reads `path`, at most `max_bytes` of it. Fails for a directory, a pipe and a larger file; the
-/// failure of the last is `too_large`.
+/// Reads `path`, at most `max_bytes` of it. The failure of a larger file is `too_large`.
 TextFile ReadTextFile(const std::string& path, std::size_t max_bytes, const std::string& too_large);
 
 /// No whole file should be larger. Larger files are refused early.

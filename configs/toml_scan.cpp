@@ -1,11 +1,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <utility>
 #include <vector>
 
 #include "configs/toml_value.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -32,12 +32,6 @@ Character FirstOf(std::string_view text) {
   const bool surrogate = code >= 0xd800 && code <= 0xdfff;
   return code < kSmallest.at(size) || code > 0x10ffff || surrogate ? Character{}
                                                                    : Character{code, size};
-}
-
-std::string Hex(const char* format, std::uint32_t number) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), format, number);
-  return text.data();
 }
 
 class Scanner {
@@ -70,7 +64,7 @@ class Scanner {
     const Character next = FirstOf(rest_);
     if (next.num_bytes == 0) {
       return Refuse("expected UTF-8, got the byte " +
-                    Hex("0x%02X", static_cast<unsigned char>(Next())));
+                    Formatted("0x%02X", static_cast<unsigned char>(Next())));
     }
     ++column_;
     if (next.code == '\n') {
@@ -80,13 +74,13 @@ class Scanner {
     rest_.remove_prefix(next.num_bytes);
   }
 
-  void Refuse(std::string text) { fault_ = ConfigError{"", line_, column_, std::move(text)}; }
+  void Refuse(std::string text) { fault_ = ConfigError{{"", line_, column_}, std::move(text)}; }
 
   /// Reports "EXPECTED, got U+0489".
   void RefuseNext(const std::string& expected) {
     const Character next = FirstOf(rest_);
     if (next.num_bytes == 0) return Advance();
-    Refuse(expected + ", got " + Hex("U+%04X", next.code));
+    Refuse(expected + ", got " + Formatted("U+%04X", next.code));
   }
 
   void Outside() {

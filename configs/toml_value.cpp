@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <sstream>
-#include <tuple>
 #include <utility>
 
 #define TOML_HEADER_ONLY 1
@@ -100,42 +99,34 @@ std::string Described(const TomlValue& value) {
   }
 }
 
-static Place PlaceOf(const toml::source_region& source, const std::string& file) {
-  return {file, static_cast<int>(source.begin.line), static_cast<int>(source.begin.column)};
+static Place PlaceOf(const toml::source_region& source, const Place& whole) {
+  return {whole.file, static_cast<int>(source.begin.line), static_cast<int>(source.begin.column),
+          whole.argument};
 }
 
-static TomlValue Convert(const toml::node& node, const std::string& file);
+static TomlValue Convert(const toml::node& node, const Place& whole);
 
-static void ConvertTable(const toml::table& table, const std::string& file, TomlValue& out) {
+static void ConvertTable(const toml::table& table, const Place& whole, TomlValue& out) {
   out.kind = TomlValue::Kind::kTable;
   out.is_inline = table.is_inline();
   for (const auto& [key, node] : table) {
-    const Place place = PlaceOf(key.source(), file);
-    out.entries.push_back({std::string(key.str()), place, Convert(node, file)});
+    const Place place = PlaceOf(key.source(), whole);
+    out.entries.push_back({std::string(key.str()), place, Convert(node, whole)});
   }
   // The parser sorts tables by key, but modules keep the order in which they are written.
-  std::ranges::stable_sort(out.entries, {}, [](const TomlEntry& entry) {
-    return std::make_tuple(entry.place.line, entry.place.column);
-  });
+  std::ranges::stable_sort(out.entries, {}, &TomlEntry::place);
 }
 
-template <typename T>
-static std::string TimeText(const T& time) {
-  std::ostringstream text;
-  text << time;
-  return text.str();
-}
-
-static TomlValue Convert(const toml::node& node, const std::string& file) {
+static TomlValue Convert(const toml::node& node, const Place& whole) {
   TomlValue out;
-  out.place = PlaceOf(node.source(), file);
+  out.place = PlaceOf(node.source(), whole);
   node.visit([&](const auto& value) {
     using Type = std::decay_t<decltype(value)>;
     if constexpr (toml::is_table<Type>) {
-      ConvertTable(value, file, out);
+      ConvertTable(value, whole, out);
     } else if constexpr (toml::is_array<Type>) {
       out.kind = TomlValue::Kind::kArray;
-      for (const auto& item : value) out.items.push_back(Convert(item, file));
+      for (const auto& item : value) out.items.push_back(Convert(item, whole));
     } else if constexpr (toml::is_string<Type>) {
       out.kind = TomlValue::Kind::kString;
       out.string = value.get();
@@ -150,7 +141,7 @@ static TomlValue Convert(const toml::node& node, const std::string& file) {
       out.boolean = value.get();
     } else {
       out.kind = TomlValue::Kind::kTime;
-      out.string = TimeText(value.get());
+      out.string = (std::ostringstream() << value.get()).str();
     }
   });
   return out;
@@ -169,17 +160,19 @@ static std::string SyntaxText(std::string_view description) {
   return text + (twice ? "each key and table once in a file" : "key = value, words in quotes");
 }
 
-std::variant<TomlValue, ConfigError> ParseToml(const std::string& text, const std::string& file) {
-  if (const auto fault = FindTomlFault(text)) {
-    return ErrorAt({file, fault->line, fault->column}, fault->text);
+std::variant<TomlValue, ConfigError> ParseToml(const std::string& text, const Place& whole) {
+  if (auto fault = FindTomlFault(text)) {
+    fault->place.file = whole.file;
+    fault->place.argument = whole.argument;
+    return *fault;
   }
-  const toml::parse_result result = toml::parse(std::string_view(text), std::string_view(file));
+  const toml::parse_result result = toml::parse(std::string_view(text));
   if (result.failed()) {
-    return ErrorAt(PlaceOf(result.error().source(), file),
-                   SyntaxText(result.error().description()));
+    return ConfigError{PlaceOf(result.error().source(), whole),
+                       SyntaxText(result.error().description())};
   }
-  TomlValue out = Convert(result.table(), file);
-  out.place = {file, 0, 0};
+  TomlValue out = Convert(result.table(), whole);
+  out.place = whole;
   return out;
 }
 

@@ -47,8 +47,9 @@ struct TomlEntry {
   TomlValue value;
 };
 
-/// Returns the document in `text`, or its syntax error. `file` is the name used in places.
-std::variant<TomlValue, ConfigError> ParseToml(const std::string& text, const std::string& file);
+/// Returns the document in `text`, or its syntax error. `whole` is the place of the text: a file
+/// or an argument.
+std::variant<TomlValue, ConfigError> ParseToml(const std::string& text, const Place& whole);
 
 /// Finds input that toml++ 3.3.0 must not read. Returns the first of these in `text`, which may
 /// begin with a byte order mark, with its line and column in characters:

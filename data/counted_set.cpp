@@ -28,39 +28,33 @@ void Count(const ImageFacts& facts, FileSurvey& survey) {
   if (!format.largest || PixelsOf(facts) > PixelsOf(*format.largest)) format.largest = facts;
 }
 
-void Merge(const FileSurvey& part, FileSurvey& survey) {
-  survey.num_files += part.num_files;
-  for (std::size_t i = 0; i < part.formats.size(); ++i) {
-    const FormatCount& format = part.formats[i];
-    if (format.count == 0) continue;
-    const std::int64_t count = survey.formats[i].count + format.count;
-    Count(*format.smallest, survey);
-    Count(*format.largest, survey);
-    survey.formats[i].count = count;
-  }
-}
-
 using Faults = std::vector<DataFault>;
 
-Faults CheckRows(const LlavaSet& set, const SampleFormat& format, std::int64_t begin, bool decode,
-                 FileSurvey& survey) {
+/// The files of kBlock rows.
+struct Block {
+  std::int64_t num_files = 0;
+  std::vector<ImageFacts> images;
   Faults faults;
+};
+
+Block CheckRows(const LlavaSet& set, const SampleFormat& format, std::int64_t begin, bool decode) {
+  Block block;
   for (std::int64_t i = begin; i < std::min(begin + kBlock, std::ssize(set.rows)); ++i) {
     const LlavaRow& row = set.rows[static_cast<std::size_t>(i)];
     if (!row.usable) continue;
     for (std::size_t field = 0; field < row.files.size(); ++field) {
       for (const std::string& file : row.files[field]) {
-        ++survey.num_files;
+        ++block.num_files;
         try {
           const auto facts = format.items[field].preprocessor->Check(set.PathOf(file), decode);
-          if (facts) Count(*facts, survey);
+          if (facts) block.images.push_back(*facts);
         } catch (const std::exception& error) {  // includes failed allocations of pixels
-          faults.push_back(row.Fault(FaultKind::kItem, error.what()));
+          block.faults.push_back(row.Fault(FaultKind::kItem, error.what()));
         }
       }
     }
   }
-  return faults;
+  return block;
 }
 
 /// Takes the faults of blocks in any order and reports them in the order of the rows.
@@ -132,11 +126,11 @@ FileSurvey CheckFiles(const LlavaSet& set, const SampleFormat& format, FileDepth
   const auto work = [&] {
     for (std::int64_t begin = next.fetch_add(kBlock); begin < std::ssize(set.rows);
          begin = next.fetch_add(kBlock)) {
-      FileSurvey part;
-      Faults faults = CheckRows(set, format, begin, decode, part);
+      Block block = CheckRows(set, format, begin, decode);
       const std::lock_guard lock(mutex);
-      Merge(part, survey);
-      ordered.Add(begin, std::move(faults));
+      survey.num_files += block.num_files;
+      for (const ImageFacts& image : block.images) Count(image, survey);
+      ordered.Add(begin, std::move(block.faults));
     }
   };
   const int wanted = decode ? UsableCores() : kHeaderThreads;

@@ -39,11 +39,7 @@ struct DataFault {
   std::int64_t line = 0;  ///< in a file with one row a line, from 1; 0: unknown
 };
 
-/// Returns the start of every error about a row: `FILE: row 3 (id "a7")`, or with a known line
-/// `FILE:12: row 3 (id "a7")`.
-std::string RowName(const std::string& file, std::int64_t row, const std::string& id,
-                    std::int64_t line);
-/// Returns `FILE: row 3 (id "a7"): reason`, one line.
+/// Returns `FILE: row 3 (id "a7"): reason`, with a known line `FILE:12: row 3 ...`; one line.
 std::string FaultLine(const std::string& file, const DataFault& fault);
 
 /// One fault of `file`.

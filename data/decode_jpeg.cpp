@@ -4,7 +4,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "data/image_format.hpp"
+#include "data/decode.hpp"
 
 namespace troupe {
 namespace {
@@ -12,8 +12,8 @@ namespace {
 /// More scans than any encoder writes. Each costs a pass over all pixels, whatever its size.
 constexpr int kMaxScans = 200;
 
-/// Receives libjpeg's errors. libjpeg is not exception-safe, so an error jumps back to DecodeRows,
-/// whose frame holds no object with a destructor.
+/// Receives libjpeg's errors. libjpeg is not exception-safe, so an error jumps back to Decode, whose
+/// frame holds no object with a destructor.
 struct Failure {
   jpeg_error_mgr base;  // first, since libjpeg passes a pointer to it
   std::jmp_buf back;
@@ -58,6 +58,7 @@ struct Decoder {
   jpeg_decompress_struct codec = {};
   jpeg_progress_mgr progress = {};
   Failure failure = {};
+  std::vector<std::uint8_t> inks;  ///< a row of CMYK
 
   Decoder() {
     codec.err = jpeg_std_error(&failure.base);
@@ -71,7 +72,7 @@ struct Decoder {
 };
 
 /// Reads up to the first pixel. Jumps if the header is malformed.
-ImageFacts ReadHeader(std::span<const std::uint8_t> bytes, Decoder& whole) {
+void ReadHeader(std::span<const std::uint8_t> bytes, Decoder& whole, Image& image) {
   jpeg_decompress_struct& decoder = whole.codec;
   jpeg_create_decompress(&decoder);
   decoder.progress = &whole.progress;
@@ -82,14 +83,8 @@ ImageFacts ReadHeader(std::span<const std::uint8_t> bytes, Decoder& whole) {
   if (width * height > kMaxImagePixels) {
     JumpWith(reinterpret_cast<j_common_ptr>(&decoder), "more than 64 million pixels");
   }
-  return {ImageFormat::kJpeg, static_cast<int>(width), static_cast<int>(height)};
-}
-
-/// Fills `facts`. Returns false with a reason in the failure.
-bool DecodeHeader(std::span<const std::uint8_t> bytes, Decoder& whole, ImageFacts& facts) {
-  if (setjmp(whole.failure.back) != 0) return false;
-  facts = ReadHeader(bytes, whole);
-  return true;
+  image.width = static_cast<int>(width);
+  image.height = static_cast<int>(height);
 }
 
 /// Returns a * b / 255, rounded like Pillow's MULDIV255.
@@ -110,49 +105,35 @@ void InksToRgb(std::span<const std::uint8_t> inks, std::uint8_t* rgb) {
   }
 }
 
-/// Fills `image`. Returns false with a reason in the failure. `inks` has room for a row of CMYK.
-bool DecodeRows(std::span<const std::uint8_t> bytes, Decoder& whole, Image& image,
-                std::vector<std::uint8_t>& inks) {
+/// Fills `image`. Returns false with a reason in the failure.
+bool Decode(std::span<const std::uint8_t> bytes, ImagePart part, Decoder& whole, Image& image) {
   if (setjmp(whole.failure.back) != 0) return false;
-  ReadHeader(bytes, whole);
+  ReadHeader(bytes, whole, image);
+  if (part == ImagePart::kSize) return true;
   jpeg_decompress_struct& decoder = whole.codec;
   const bool ink = decoder.num_components == 4;
   decoder.out_color_space = ink ? JCS_CMYK : JCS_RGB;  // libjpeg converts YCCK to CMYK
   jpeg_start_decompress(&decoder);
-  image.width = static_cast<int>(decoder.output_width);
-  image.height = static_cast<int>(decoder.output_height);
   const std::size_t row_bytes = std::size_t{decoder.output_width} * 3;
   image.pixels.resize(row_bytes * decoder.output_height);
-  if (ink) inks.resize(std::size_t{decoder.output_width} * 4);
+  if (ink) whole.inks.resize(std::size_t{decoder.output_width} * 4);
   while (decoder.output_scanline < decoder.output_height) {
     std::uint8_t* const pixels = image.pixels.data() + decoder.output_scanline * row_bytes;
-    JSAMPROW row = ink ? inks.data() : pixels;
+    JSAMPROW row = ink ? whole.inks.data() : pixels;
     jpeg_read_scanlines(&decoder, &row, 1);
-    if (ink) InksToRgb(inks, pixels);
+    if (ink) InksToRgb(whole.inks, pixels);
   }
   jpeg_finish_decompress(&decoder);
   return true;
 }
 
-ImageError Unusable(const Decoder& decoder) {
-  return ImageError(std::string("not a usable jpeg: ") + decoder.failure.text.data());
-}
-
 }  // namespace
 
-ImageFacts JpegFacts(std::span<const std::uint8_t> bytes) {
-  Decoder decoder;
-  ImageFacts facts;
-  if (!DecodeHeader(bytes, decoder, facts)) throw Unusable(decoder);
-  return facts;
-}
-
-Image DecodeJpeg(std::span<const std::uint8_t> bytes) {
+Image DecodeJpeg(std::span<const std::uint8_t> bytes, ImagePart part) {
   Decoder decoder;
   Image image;
-  std::vector<std::uint8_t> inks;  // declared here: a jump would skip its destructor in DecodeRows
-  if (!DecodeRows(bytes, decoder, image, inks)) throw Unusable(decoder);
-  return image;
+  if (Decode(bytes, part, decoder, image)) return image;
+  throw ImageError(std::string("not a usable jpeg: ") + decoder.failure.text.data());
 }
 
 }  // namespace troupe

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <png.h>
 
-#include "data/image_format.hpp"
+#include "data/decode.hpp"
 
 namespace troupe {
 namespace {
@@ -15,8 +15,8 @@ struct Source {
   std::array<char, 128> failure = {};
 };
 
-/// Reports an error of libpng, which is not exception-safe: jumps back to DecodeRows, whose frame
-/// holds no object with a destructor.
+/// Reports an error of libpng, which is not exception-safe: jumps back to Decode, whose frame holds
+/// no object with a destructor.
 [[noreturn]] void Jump(png_structp png, png_const_charp text) {
   auto* source = static_cast<Source*>(png_get_error_ptr(png));
   std::snprintf(source->failure.data(), source->failure.size(), "%s", text);
@@ -32,10 +32,11 @@ void ReadSource(png_structp png, png_bytep output, png_size_t size) {
   source->left = source->left.subspan(size);
 }
 
-/// libpng's handles.
+/// libpng's handles, and the rows that it fills.
 struct Reader {
   png_structp png = nullptr;
   png_infop info = nullptr;
+  std::vector<png_bytep> rows;
 
   explicit Reader(Source& source)
       : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, Jump, IgnoreWarning)),
@@ -60,60 +61,40 @@ void RequestRgb(png_structp png) {
 }
 
 /// Reads up to the first pixel. Jumps if the header is malformed.
-ImageFacts ReadHeader(Reader& reader) {
+void ReadHeader(Reader& reader, Image& image) {
   png_read_info(reader.png, reader.info);
   const std::int64_t width = png_get_image_width(reader.png, reader.info);
   const std::int64_t height = png_get_image_height(reader.png, reader.info);
   if (width * height > kMaxImagePixels) Jump(reader.png, "more than 64 million pixels");
-  return {ImageFormat::kPng, static_cast<int>(width), static_cast<int>(height)};
-}
-
-/// Fills `facts`. Returns false with a reason in the source of `reader`.
-bool DecodeHeader(Reader& reader, ImageFacts& facts) {
-  if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
-  facts = ReadHeader(reader);
-  return true;
+  image.width = static_cast<int>(width);
+  image.height = static_cast<int>(height);
 }
 
 /// Fills `image`. Returns false with a reason in the source of `reader`.
-bool DecodeRows(Reader& reader, Image& image, std::vector<png_bytep>& rows) {
+bool Decode(ImagePart part, Reader& reader, Image& image) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
-  const ImageFacts facts = ReadHeader(reader);
+  ReadHeader(reader, image);
+  if (part == ImagePart::kSize) return true;
   RequestRgb(reader.png);
   png_read_update_info(reader.png, reader.info);
-  const std::size_t row_bytes = static_cast<std::size_t>(facts.width) * 3;
+  const std::size_t row_bytes = static_cast<std::size_t>(image.width) * 3;
   if (png_get_rowbytes(reader.png, reader.info) != row_bytes) Jump(reader.png, "unknown colours");
-  image.width = facts.width;
-  image.height = facts.height;
-  image.pixels.resize(row_bytes * static_cast<std::size_t>(facts.height));
-  for (int y = 0; y < facts.height; ++y) {
-    rows.push_back(image.pixels.data() + static_cast<std::size_t>(y) * row_bytes);
+  image.pixels.resize(row_bytes * static_cast<std::size_t>(image.height));
+  for (int y = 0; y < image.height; ++y) {
+    reader.rows.push_back(image.pixels.data() + static_cast<std::size_t>(y) * row_bytes);
   }
-  png_read_image(reader.png, rows.data());
+  png_read_image(reader.png, reader.rows.data());
   return true;
-}
-
-ImageError Unusable(const Source& source) {
-  return ImageError(std::string("not a usable png: ") + source.failure.data());
 }
 
 }  // namespace
 
-ImageFacts PngFacts(std::span<const std::uint8_t> bytes) {
-  Source source{bytes};
-  Reader reader(source);
-  ImageFacts facts;
-  if (!DecodeHeader(reader, facts)) throw Unusable(source);
-  return facts;
-}
-
-Image DecodePng(std::span<const std::uint8_t> bytes) {
+Image DecodePng(std::span<const std::uint8_t> bytes, ImagePart part) {
   Source source{bytes};
   Reader reader(source);
   Image image;
-  std::vector<png_bytep> rows;  // declared here: a jump would skip its destructor in DecodeRows
-  if (!DecodeRows(reader, image, rows)) throw Unusable(source);
-  return image;
+  if (Decode(part, reader, image)) return image;
+  throw ImageError(std::string("not a usable png: ") + source.failure.data());
 }
 
 }  // namespace troupe

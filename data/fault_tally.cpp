@@ -4,12 +4,9 @@
 #include <stdexcept>
 
 namespace troupe {
-namespace {
 
 /// Number of faults to print. `troupe data check` prints all.
-constexpr std::size_t kShown = 5;
-
-}  // namespace
+static constexpr std::size_t kShownFaults = 5;
 
 std::function<void(const DataFault&)> FaultTally::For(const std::string& file) {
   return [this, file](const DataFault& fault) { Add(file, fault); };
@@ -17,7 +14,7 @@ std::function<void(const DataFault&)> FaultTally::For(const std::string& file) {
 
 void FaultTally::Add(const std::string& file, const DataFault& fault) {
   ++count_;
-  if (first_.size() < kShown) first_.push_back(FaultLine(file, fault));
+  if (first_.size() < kShownFaults) first_.push_back(FaultLine(file, fault));
   if (fault.kind == FaultKind::kFile) unreadable_ = true;
   if (fault.kind != FaultKind::kFile && num_rows() <= policy_.skip_limit) {
     rows_[file].insert(fault.row);
@@ -26,7 +23,10 @@ void FaultTally::Add(const std::string& file, const DataFault& fault) {
 
 void FaultTally::Require() const {
   if (count_ == 0) return;
-  std::vector<std::string> lines = Shown();
+  std::vector<std::string> lines = first_;
+  if (const auto more = count_ - std::ssize(first_); more > 0) {
+    lines.push_back("and " + std::to_string(more) + " more faults: `troupe data check` lists all");
+  }
   if (!policy_.skip || unreadable_) throw DataError(lines);
   if (num_rows() <= policy_.skip_limit) return;
   lines.push_back("data.skip_limit: more than " + std::to_string(policy_.skip_limit) +
@@ -48,15 +48,6 @@ std::int64_t FaultTally::num_rows() const {
   std::int64_t count = 0;
   for (const auto& [file, rows] : rows_) count += std::ssize(rows);
   return count;
-}
-
-std::vector<std::string> FaultTally::Shown() const {
-  std::vector<std::string> lines = first_;
-  const auto more = count_ - std::ssize(first_);
-  if (more > 0) {
-    lines.push_back("and " + std::to_string(more) + " more faults: `troupe data check` lists all");
-  }
-  return lines;
 }
 
 SkippedRows::SkippedRows(std::set<std::int64_t> rows, std::int64_t size) {

@@ -37,8 +37,6 @@ class FaultTally {
  private:
   void Add(const std::string& file, const DataFault& fault);
   std::int64_t num_rows() const;
-  /// Returns the kept lines, and one with the number of the others.
-  std::vector<std::string> Shown() const;
 
   FaultPolicy policy_;
   std::int64_t count_ = 0;

@@ -1,41 +1,72 @@
 #include "data/image.hpp"
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <png.h>
+#include <string_view>
 #include <system_error>
 
-#include "data/image_format.hpp"
+#include "configs/text_file.hpp"
+#include "data/decode.hpp"
 #include "data/resize.hpp"
 
 namespace troupe {
 namespace {
 
-/// libpng's handle; png_image_free is idempotent.
-struct PngFile {
-  png_image image = {};
-  PngFile() { image.version = PNG_IMAGE_VERSION; }
-  PngFile(const PngFile&) = delete;
-  PngFile& operator=(const PngFile&) = delete;
-  ~PngFile() { png_image_free(&image); }
+using namespace std::string_view_literals;
+
+/// The bytes at offset `at` in every file of a format.
+struct Magic {
+  std::string_view name;
+  std::size_t at = 0;
+  std::string_view bytes;
 };
+
+constexpr Magic kJpeg = {"jpeg", 0, "\xff\xd8\xff"sv};
+constexpr Magic kPng = {"png", 0, "\x89PNG\r\n\x1a\n"sv};
+constexpr std::array<Magic, 12> kForeign = {{
+    {"webp", 8, "WEBP"sv},
+    {"gif", 0, "GIF8"sv},
+    {"bmp", 0, "BM"sv},
+    {"tiff", 0, "II*\0"sv},
+    {"tiff", 0, "MM\0*"sv},
+    {"avif or heif", 4, "ftyp"sv},
+    {"jpeg 2000", 0, "\0\0\0\x0cjP  "sv},
+    {"jpeg xl", 0, "\xff\x0a"sv},
+    {"jpeg xl", 0, "\0\0\0\x0cJXL "sv},
+    {"svg", 0, "<svg"sv},
+    {"pdf", 0, "%PDF"sv},
+    {"html page", 0, "<!DOCTYPE"sv},
+}};
+
+/// Returns the format by the first bytes. Refuses all but JPEG and PNG, and names other common
+/// formats.
+ImageFormat FormatOf(std::span<const std::uint8_t> bytes) {
+  if (bytes.empty()) throw ImageError("expected a jpeg or png, got an empty file");
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto has = [&](const Magic& magic) {
+    return text.size() > magic.at && text.substr(magic.at).starts_with(magic.bytes);
+  };
+  if (has(kJpeg)) return ImageFormat::kJpeg;
+  if (has(kPng)) return ImageFormat::kPng;
+  for (const Magic& magic : kForeign) {
+    if (!has(magic)) continue;
+    throw ImageError("expected a jpeg or png, got a file of another format (" +
+                     std::string(magic.name) + "): convert it and correct the row");
+  }
+  throw ImageError("expected a jpeg or png, got a file that begins like neither");
+}
 
 /// A longer header is read with the whole file.
 constexpr std::uintmax_t kHeaderBytes = 4096;
 
-/// Returns the size of `file`. Throws ImageError unless it is a regular file of a usable size,
-/// since opening a pipe or a device could block forever.
+/// Returns the size of `file`. Throws ImageError unless it is a regular file of a usable size.
 std::uintmax_t SizeOf(const std::string& file) {
+  if (const std::string reason = WhyNotOpened(file); !reason.empty()) throw ImageError(reason);
   std::error_code failure;
-  const auto status = std::filesystem::status(file, failure);
-  if (status.type() == std::filesystem::file_type::none) {
-    throw ImageError("cannot be read: " + failure.message());
-  }
-  if (!std::filesystem::exists(status)) throw ImageError("no such file");
-  if (!std::filesystem::is_regular_file(status)) throw ImageError("expected a regular file");
   const std::uintmax_t size = std::filesystem::file_size(file, failure);
   if (failure) throw ImageError(failure.message());
   if (size > static_cast<std::uintmax_t>(kMaxImageBytes)) {
@@ -56,8 +87,13 @@ std::vector<std::uint8_t> ReadBytes(const std::string& file, std::uintmax_t size
   return bytes;
 }
 
-ImageFacts FactsOf(std::span<const std::uint8_t> bytes) {
-  return FormatOf(bytes) == ImageFormat::kJpeg ? JpegFacts(bytes) : PngFacts(bytes);
+Image Decode(std::span<const std::uint8_t> bytes, ImagePart part) {
+  return FormatOf(bytes) == ImageFormat::kJpeg ? DecodeJpeg(bytes, part) : DecodePng(bytes, part);
+}
+
+ImageFacts FactsOf(std::span<const std::uint8_t> bytes, ImagePart decoded) {
+  const Image image = Decode(bytes, decoded);
+  return {FormatOf(bytes), image.width, image.height};
 }
 
 /// Reads the first bytes only, unless long metadata precede the size.
@@ -66,11 +102,11 @@ ImageFacts ReadFacts(const std::string& file, std::uintmax_t size) {
     const std::vector<std::uint8_t> start = ReadBytes(file, kHeaderBytes);
     static_cast<void>(FormatOf(start));  // an error of the format is final
     try {
-      return FactsOf(start);
+      return FactsOf(start, ImagePart::kSize);
     } catch (const ImageError&) {
     }
   }
-  return FactsOf(ReadBytes(file, size));
+  return FactsOf(ReadBytes(file, size), ImagePart::kSize);
 }
 
 /// Prefixes errors of `action` with the file's name.
@@ -85,9 +121,7 @@ auto WithName(const std::string& file, Action action) {
 
 }  // namespace
 
-Image DecodeImage(std::span<const std::uint8_t> bytes) {
-  return FormatOf(bytes) == ImageFormat::kJpeg ? DecodeJpeg(bytes) : DecodePng(bytes);
-}
+Image DecodeImage(std::span<const std::uint8_t> bytes) { return Decode(bytes, ImagePart::kPixels); }
 
 Image ReadImage(const std::string& file) {
   return WithName(file, [&] { return DecodeImage(ReadBytes(file, SizeOf(file))); });
@@ -96,10 +130,7 @@ Image ReadImage(const std::string& file) {
 ImageFacts CheckImage(const std::string& file, bool decode) {
   return WithName(file, [&] {
     const std::uintmax_t size = SizeOf(file);
-    if (!decode) return ReadFacts(file, size);
-    const std::vector<std::uint8_t> bytes = ReadBytes(file, size);
-    const Image image = DecodeImage(bytes);
-    return ImageFacts{FormatOf(bytes), image.width, image.height};
+    return decode ? FactsOf(ReadBytes(file, size), ImagePart::kPixels) : ReadFacts(file, size);
   });
 }
 
@@ -111,12 +142,13 @@ void WritePng(const std::string& file, const Image& image) {
                      std::to_string(image.height) + " x 3 bytes, got " +
                      std::to_string(image.pixels.size()));
   }
-  PngFile png;
-  png.image.width = static_cast<png_uint_32>(image.width);
-  png.image.height = static_cast<png_uint_32>(image.height);
-  png.image.format = PNG_FORMAT_RGB;
-  if (png_image_write_to_file(&png.image, file.c_str(), 0, image.pixels.data(), 0, nullptr) == 0) {
-    throw ImageError(file + ": could not be written: " + png.image.message);
+  png_image png = {};  // libpng frees its part of it, also after an error
+  png.version = PNG_IMAGE_VERSION;
+  png.width = static_cast<png_uint_32>(image.width);
+  png.height = static_cast<png_uint_32>(image.height);
+  png.format = PNG_FORMAT_RGB;
+  if (png_image_write_to_file(&png, file.c_str(), 0, image.pixels.data(), 0, nullptr) == 0) {
+    throw ImageError(file + ": could not be written: " + png.message);
   }
 }
 

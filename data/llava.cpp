@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "configs/text_file.hpp"
+
 namespace troupe {
 namespace {
 
@@ -108,15 +110,11 @@ class SetReader {
 
 }  // namespace
 
-std::string RowName(const std::string& file, std::int64_t row, const std::string& id,
-                    std::int64_t line) {
-  return file + (line > 0 ? ":" + std::to_string(line) : "") + ": row " + std::to_string(row) +
-         (id.empty() ? "" : " (id " + JsonText(id) + ")");
-}
-
 std::string FaultLine(const std::string& file, const DataFault& fault) {
   if (fault.kind == FaultKind::kFile) return file + ": " + fault.reason;
-  return RowName(file, fault.row, fault.id, fault.line) + ": " + fault.reason;
+  return file + (fault.line > 0 ? ":" + std::to_string(fault.line) : "") + ": row " +
+         std::to_string(fault.row) + (fault.id.empty() ? "" : " (id " + JsonText(fault.id) + ")") +
+         ": " + fault.reason;
 }
 
 std::string LlavaSet::PathOf(const std::string& name) const {
@@ -147,18 +145,10 @@ std::vector<TextPiece> SplitAtPlaceholders(std::string_view text,
 }
 
 LlavaSet ReadLlava(const std::string& file, const std::vector<RowField>& fields) {
-  // Checks the type first: opening a pipe would block until another process writes into it.
   const auto refuse = [&](const std::string& reason) {
     throw FaultError(file, {FaultKind::kFile, 0, "", reason});
   };
-  std::error_code code;
-  const auto status = std::filesystem::status(file, code);
-  if (status.type() == std::filesystem::file_type::none)
-    refuse("cannot be read: " + code.message());
-  if (!std::filesystem::exists(status)) refuse("no such file");
-  if (!std::filesystem::is_regular_file(status)) {
-    refuse("expected a JSON file, got something else");
-  }
+  if (const std::string reason = WhyNotOpened(file); !reason.empty()) refuse(reason);
   std::ifstream stream(file, std::ios::binary);
   if (!stream) refuse(std::string("cannot be read: ") + std::strerror(errno));
   SetReader reader(file, fields);

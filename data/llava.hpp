@@ -20,10 +20,6 @@ struct LlavaSet {
 
   /// Returns the path at which a file that a row names can be opened.
   std::string PathOf(const std::string& name) const;
-  /// Like RowName.
-  std::string NameOf(const LlavaRow& row) const {
-    return RowName(file, row.index, row.id, row.line);
-  }
 };
 
 /// Reads all rows of `file`, including those with faults. In a row, each of `fields` is a path, a

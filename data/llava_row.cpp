@@ -17,41 +17,55 @@ std::string Describe(const json& value) {
   return value.is_null() ? "null" : std::string("a value of type ") + value.type_name();
 }
 
-/// Returns the reason why `file` must not be opened, or "". `word` names its contents. A list must
-/// not name files outside its folder, since lists are copied from strangers. Links inside the
-/// folder are the user's and are followed.
-std::string PathFault(const std::string& file, const std::string& word) {
+/// Returns `file`, the value of `field`, or throws if it must not be opened. `word` names its
+/// contents. A list must not name files outside its folder, since lists may come from anywhere.
+/// Links inside the folder are the user's and are followed.
+std::string CheckedPath(const std::string& field, const std::string& file,
+                        const std::string& word) {
+  const auto refuse = [&](const std::string& reason) {
+    throw std::runtime_error(field + ": " + reason);
+  };
   const std::filesystem::path path(file);
   const std::string advice =
       ": " + word + "s lie below the list's folder; a link to theirs may lie there";
-  if (file.empty()) return "expected a path, got an empty one";
-  if (file.find('\0') != std::string::npos) return "a path with a zero byte is not allowed";
-  if (file.find("://") != std::string::npos || file.rfind("data:", 0) == 0) {
-    return "expected a path, got the URL " + JsonText(file.substr(0, 80)) + ": download it first";
+  if (file.empty()) refuse("expected a path, got an empty one");
+  if (file.find('\0') != std::string::npos) refuse("a path with a zero byte is not allowed");
+  if (file.find("://") != std::string::npos || file.starts_with("data:")) {
+    refuse("expected a path, got the URL " + JsonText(file.substr(0, 80)) + ": download it first");
   }
   if (path.is_absolute()) {
-    return "expected a relative path, got the absolute one " + JsonText(file) + advice;
+    refuse("expected a relative path, got the absolute one " + JsonText(file) + advice);
   }
-  if (std::find(path.begin(), path.end(), "..") != path.end()) {
-    return "a path with \"..\" is not allowed: " + JsonText(file) + advice;
+  if (std::ranges::find(path, "..") != path.end()) {
+    refuse("a path with \"..\" is not allowed: " + JsonText(file) + advice);
   }
-  return {};
+  return file;
 }
+
+/// The words of a list of turns.
+struct TurnForm {
+  std::string list;
+  std::string role;
+  std::string text;
+  std::string reader;
+  std::string model;
+};
+const TurnForm kConversations = {"conversations", "from", "value", "human", "gpt"};
+const TurnForm kMessages = {"messages", "role", "content", "user", "assistant"};
 
 /// Reads the members of one JSON object; errors begin with `where`.
 class Members {
  public:
   Members(const json& object, std::string where) : object_(object), where_(std::move(where)) {}
 
-  const json* Find(const char* key) const {
+  const json* Find(const std::string& key) const {
     const auto found = object_.find(key);
     return found == object_.end() ? nullptr : &*found;
   }
-  const std::string& Text(const char* key) const {
+  const std::string& Text(const std::string& key) const {
     const json* found = Find(key);
-    if (found == nullptr) Fail('"' + std::string(key) + "\" is missing");
-    if (!found->is_string())
-      Fail(key + std::string(": expected a string, got ") + Describe(*found));
+    if (found == nullptr) Fail('"' + key + "\" is missing");
+    if (!found->is_string()) Fail(key + ": expected a string, got " + Describe(*found));
     return found->get_ref<const std::string&>();
   }
   [[noreturn]] void Fail(const std::string& reason) const {
@@ -86,7 +100,7 @@ class RowReader {
           (conversations + messages + caption == 0 ? "none" : "several"));
     }
     if (caption) return ReadCaption();
-    ReadList(conversations ? "conversations" : "messages");
+    ReadList(conversations ? kConversations : kMessages);
   }
 
   std::vector<std::vector<std::string>> Files() const {
@@ -112,39 +126,33 @@ class RowReader {
   std::vector<Turn> turns;
 
  private:
-  void ReadList(const std::string& key) {
-    const json& list = value_.at(key);
+  void ReadList(const TurnForm& form) {
+    const json& list = value_.at(form.list);
     if (!list.is_array()) {
-      throw std::runtime_error(key + ": expected a list of turns, got " + Describe(list));
+      throw std::runtime_error(form.list + ": expected a list of turns, got " + Describe(list));
     }
-    for (const json& turn : list) ReadTurn(key, turn);
-    if (std::none_of(turns.begin(), turns.end(), [](const Turn& turn) { return turn.answer; })) {
-      throw std::runtime_error(key + ": expected at least one turn from \"" +
-                               (key == "messages" ? "assistant" : "gpt") + "\", found none");
+    for (const json& turn : list) ReadTurn(form, turn);
+    if (std::ranges::none_of(turns, &Turn::answer)) {
+      throw std::runtime_error(form.list + ": expected at least one turn from \"" + form.model +
+                               "\", found none");
     }
   }
 
-  void ReadTurn(const std::string& key, const json& turn) {
-    const bool openai = key == "messages";
-    const Members members(turn, key + ": turn " + std::to_string(turns.size()) + ": ");
-    if (!turn.is_object()) {
-      members.Fail(openai ? "expected {role, content}" : "expected {from, value}");
-    }
-    const char* const role_key = openai ? "role" : "from";
-    const std::string& role = members.Text(role_key);
-    const bool answer = role == (openai ? "assistant" : "gpt");
+  void ReadTurn(const TurnForm& form, const json& turn) {
+    const Members members(turn, form.list + ": turn " + std::to_string(turns.size()) + ": ");
+    if (!turn.is_object()) members.Fail("expected {" + form.role + ", " + form.text + "}");
+    const std::string& role = members.Text(form.role);
+    const bool answer = role == form.model;
     const bool system = role == "system" && turns.empty();
-    if (!answer && !system && role != (openai ? "user" : "human")) {
-      members.Fail(role_key +
-                   std::string(openai ? ": expected \"user\", \"assistant\""
-                                      : ": expected \"human\", \"gpt\"") +
-                   " or, in the first turn, \"system\", got " + JsonText(role));
+    if (!answer && !system && role != form.reader) {
+      members.Fail(form.role + ": expected \"" + form.reader + "\", \"" + form.model +
+                   "\" or, in the first turn, \"system\", got " + JsonText(role));
     }
     const json* content = members.Find("content");
-    if (openai && content != nullptr && content->is_array()) {
+    if (&form == &kMessages && content != nullptr && content->is_array()) {
       turns.push_back({answer, PartsText(*content, members)});
     } else {
-      turns.push_back({answer, members.Text(openai ? "content" : "value")});
+      turns.push_back({answer, members.Text(form.text)});
     }
   }
 
@@ -202,13 +210,6 @@ class RowReader {
                              (count == std::ssize(fields_) ? "" : " of images") +
                              ", this one has " + std::to_string(count) +
                              ": use \"conversations\" with a placeholder per encoder");
-  }
-
-  static std::string CheckedPath(const std::string& field, const std::string& path,
-                                 const std::string& word) {
-    const std::string fault = PathFault(path, word);
-    if (!fault.empty()) throw std::runtime_error(field + ": " + fault);
-    return path;
   }
 
   void AddFilesOf(const RowField& field, std::vector<std::string>& files) const {

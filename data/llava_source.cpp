@@ -18,13 +18,73 @@ void CheckIndex(const std::string& module, const char* what, std::int64_t value,
                               "), got " + std::to_string(value));
 }
 
+/// Throws DataError if `counted` has rows and none has an answer.
+void RequireAnswers(const CountedSet& counted, std::int64_t context) {
+  const bool any = std::ranges::any_of(counted.num_labels, [](std::int64_t n) { return n > 0; });
+  if (any || counted.set.rows.empty()) return;
+  throw DataError(counted.set.file +
+                  ": expected answers to learn from, no row has one within the context of " +
+                  std::to_string(context) + " tokens");
+}
+
+/// Fills tokens, labels and content, [B, T] with T the longest sample (at least 1), padded; and the
+/// table, with T rows per sample.
+void FillText(std::span<const NumberedSample> samples, std::int64_t pad, Inputs& inputs) {
+  std::size_t num_tokens = 1;
+  for (const NumberedSample& each : samples) {
+    num_tokens = std::max(num_tokens, each.sample.tokens.size());
+  }
+  const Shape shape = {std::ssize(samples), static_cast<std::int64_t>(num_tokens)};
+  inputs.tokens = Buffer::Allocate(shape, DType::kInt64);
+  inputs.labels = Buffer::Allocate(shape, DType::kInt64);
+  inputs.content = Buffer::Zeros(shape, DType::kUInt8);
+  std::fill_n(inputs.tokens.as<std::int64_t>(), NumElements(shape), pad);
+  std::fill_n(inputs.labels.as<std::int64_t>(), NumElements(shape), kNoLabel);
+  inputs.table = {};
+  for (std::size_t b = 0; b < samples.size(); ++b) {
+    const Sample& sample = samples[b].sample;
+    const std::size_t begin = b * num_tokens;
+    std::copy(sample.tokens.begin(), sample.tokens.end(), inputs.tokens.as<std::int64_t>() + begin);
+    std::copy(sample.labels.begin(), sample.labels.end(), inputs.labels.as<std::int64_t>() + begin);
+    std::copy(sample.content.begin(), sample.content.end(),
+              inputs.content.as<std::uint8_t>() + begin);
+    inputs.num_tokens += std::ssize(sample.tokens);
+    inputs.table.samples.push_back(samples[b].number);
+    inputs.table.rows.push_back(shape[1]);
+  }
+}
+
+/// Returns the rows that each sample takes from encoder `encoder`.
+RowTable EncoderRows(std::span<const NumberedSample> samples, std::size_t encoder) {
+  RowTable table;
+  for (const NumberedSample& each : samples) {
+    table.samples.push_back(each.number);
+    table.rows.push_back(std::ssize(each.sample.positions[encoder]));
+  }
+  return table;
+}
+
+/// Returns the destinations of the rows of encoder `encoder`: [rows] int64, b * T + t with
+/// `num_tokens` = T.
+Buffer Positions(std::span<const NumberedSample> samples, std::size_t encoder,
+                 std::int64_t num_tokens) {
+  Buffer positions = Buffer::Allocate({EncoderRows(samples, encoder).num_rows()}, DType::kInt64);
+  auto* next = positions.as<std::int64_t>();
+  std::int64_t begin = 0;
+  for (const NumberedSample& each : samples) {
+    for (const std::int64_t t : each.sample.positions[encoder]) *next++ = begin + t;
+    begin += num_tokens;
+  }
+  return positions;
+}
+
 }  // namespace
 
 LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy policy)
     : config_(config),
       policy_(policy),
       encoders_(DataEncoders(config_)),
-      owned_(FormatOf(config_)) {
+      format_(FormatOf(config_)) {
   FaultTally faults(policy);
   train_ = CountSet(config_.data.train, format_, files, faults.For(config_.data.train));
   if (!config_.data.held_out.empty()) {
@@ -34,21 +94,11 @@ LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy poli
   if (train_.set.rows.empty()) {
     throw DataError(config_.data.train + ": expected at least one row, found none");
   }
-  RequireAnswers(train_);
-  RequireAnswers(held_out_);
+  RequireAnswers(train_, format_.context);
+  RequireAnswers(held_out_, format_.context);
   train_.skipped = SkippedRows(faults.RowsOf(config_.data.train), train_size());
   held_out_.skipped = SkippedRows(faults.RowsOf(config_.data.held_out), held_out_size());
   skipped_lines_ = faults.SkippedLines();
-}
-
-void LlavaSource::RequireAnswers(const CountedSet& counted) const {
-  const std::vector<LlavaRow>& rows = counted.set.rows;
-  const bool any = std::any_of(counted.num_labels.begin(), counted.num_labels.end(),
-                               [](std::int64_t count) { return count > 0; });
-  if (any || rows.empty()) return;
-  throw DataError(counted.set.file +
-                  ": expected answers to learn from, no row has one within the context of " +
-                  std::to_string(format_.context) + " tokens");
 }
 
 std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int dp,
@@ -56,14 +106,26 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
   const ModuleConfig* found = config_.Find(module);
   if (found == nullptr) throw std::invalid_argument(module + ": no such module");
   CheckIndex(module, "replica", dp, GridOf(config_, *found).layout().dp);
-  if (found->model->text()) {
-    return std::make_shared<const Inputs>(LanguageInputs(*found, dp, round, unit));
+  const auto own =
+      static_cast<std::size_t>(std::ranges::find(encoders_, found) - encoders_.begin());
+  const bool reads_text = found->model->text().has_value();
+  if (!reads_text && (own == encoders_.size() || found->inline_in)) {
+    throw std::invalid_argument(module + ": expected a module that reads data by itself");
   }
+  const Samples samples = SamplesOf(*found, dp, round, unit);
+  auto inputs = std::make_shared<Inputs>();
+  if (!reads_text) {
+    inputs->table = EncoderRows(samples, own);
+    LoadItems(round, samples, own, *inputs);
+    return inputs;
+  }
+  FillText(samples, format_.tokenizer->pad(), *inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
-    if (encoders_[i] != found || found->inline_in) continue;
-    return std::make_shared<const Inputs>(EncoderInputs(i, dp, round, unit));
+    if (config_.FindEdge(encoders_[i]->name, module) == nullptr) continue;
+    AddEdge(samples, i, *inputs);
+    if (encoders_[i]->inline_in == module) LoadItems(round, samples, i, *inputs);
   }
-  throw std::invalid_argument(module + ": expected a module that reads data by itself");
+  return inputs;
 }
 
 std::int64_t LlavaSource::CountValidTokens(const Round& round) {
@@ -96,9 +158,9 @@ std::vector<std::string> LlavaSource::NamesOf(const std::string& module, int dp,
 
 Inputs LlavaSource::LoadWhole(const Round& round) {
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
-  const Samples samples = BuildInterval(round, 0, {0, num_samples});
+  const Samples samples = Build(round, 0, {{0, num_samples}});
   Inputs inputs;
-  FillText(samples, owned_.tokenizer->pad(), inputs);
+  FillText(samples, format_.tokenizer->pad(), inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     AddEdge(samples, i, inputs);
     LoadItems(round, samples, i, inputs);
@@ -138,48 +200,19 @@ std::int64_t LlavaSource::RowOf(const Round& round, std::int64_t k) const {
   return skipped.Substitute(row);
 }
 
-Sample LlavaSource::BuildOne(const Round& round, std::int64_t k) const {
-  const std::int64_t row = RowOf(round, k);
-  if (row < 0) return EmptySample(format_);
+LlavaSource::Samples LlavaSource::Build(const Round& round, std::int64_t first,
+                                        const std::vector<Interval>& numbers) const {
   const LlavaSet& set = SetOf(round).set;
-  return BuildSample(set, set.rows[static_cast<std::size_t>(row)], format_);
-}
-
-LlavaSource::Samples LlavaSource::BuildInterval(const Round& round, std::int64_t first,
-                                                Interval interval) const {
   Samples samples;
-  for (std::int64_t n = interval.begin; n < interval.end; ++n) {
-    samples.push_back({n, BuildOne(round, first + n)});
+  for (const Interval& interval : numbers) {
+    for (std::int64_t n = interval.begin; n < interval.end; ++n) {
+      const std::int64_t row = RowOf(round, first + n);
+      samples.push_back(
+          {n, row < 0 ? EmptySample(format_)
+                      : BuildSample(set, set.rows[static_cast<std::size_t>(row)], format_)});
+    }
   }
   return samples;
-}
-
-Inputs LlavaSource::LanguageInputs(const ModuleConfig& module, int dp, const Round& round,
-                                   std::int64_t microbatch) const {
-  const Samples samples = SamplesOf(module, dp, round, microbatch);
-  Inputs inputs;
-  FillText(samples, owned_.tokenizer->pad(), inputs);
-  for (std::size_t i = 0; i < encoders_.size(); ++i) {
-    const ModuleConfig& encoder = *encoders_[i];
-    const bool joined =
-        std::any_of(config_.edges.begin(), config_.edges.end(), [&](const EdgeConfig& edge) {
-          return edge.from == encoder.name && edge.to == module.name;
-        });
-    if (!joined) continue;
-    AddEdge(samples, i, inputs);
-    if (encoder.inline_in != module.name) continue;
-    LoadItems(round, samples, i, inputs);
-  }
-  return inputs;
-}
-
-Inputs LlavaSource::EncoderInputs(std::size_t encoder, int dp, const Round& round,
-                                  std::int64_t unit) const {
-  const Samples samples = SamplesOf(*encoders_[encoder], dp, round, unit);
-  Inputs inputs;
-  inputs.table = EncoderRows(samples, encoder);
-  LoadItems(round, samples, encoder, inputs);
-  return inputs;
 }
 
 LlavaSource::Samples LlavaSource::SamplesOf(const ModuleConfig& module, int dp, const Round& round,
@@ -188,13 +221,7 @@ LlavaSource::Samples LlavaSource::SamplesOf(const ModuleConfig& module, int dp, 
   CheckIndex(module.name, windows ? "window" : "microbatch", unit,
              NumUnits(config_, module, round.microbatches));
   const UnitSamples held = SamplesOfUnit(config_, module, dp, round.microbatches, unit);
-  Samples samples;
-  for (const Interval& interval : held.samples) {
-    const std::int64_t first = held.first_microbatch * config_.samples_per_microbatch();
-    Samples part = BuildInterval(round, first, interval);
-    samples.insert(samples.end(), part.begin(), part.end());
-  }
-  return samples;
+  return Build(round, held.first_microbatch * config_.samples_per_microbatch(), held.samples);
 }
 
 void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const {

@@ -14,17 +14,21 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "data/batch.hpp"
 #include "data/counted_set.hpp"
 #include "data/fault_tally.hpp"
 #include "data/llava.hpp"
 #include "data/sample.hpp"
-#include "data/tokenizer.hpp"
 #include "layout/route.hpp"
 #include "modules/sample_names.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {
+
+/// A sample and its number in the microbatch (or window).
+struct NumberedSample {
+  std::int64_t number = 0;
+  Sample sample;
+};
 
 /// Thread-safe.
 class LlavaSource : public InputSource, public SampleNames {
@@ -69,27 +73,18 @@ class LlavaSource : public InputSource, public SampleNames {
   /// Returns the number of training rows that are longer than the context and lose their end.
   std::int64_t num_cut_rows() const { return train_.num_cut; }
   std::int64_t held_out_size() const { return std::ssize(held_out_.set.rows); }
-  const Tokenizer& tokenizer() const { return *owned_.tokenizer; }
 
  private:
   using Samples = std::vector<NumberedSample>;
-
-  /// Throws DataError if no row of `counted` is left, or none has an answer.
-  void RequireAnswers(const CountedSet& counted) const;
 
   const CountedSet& SetOf(const Round& round) const { return round.train ? train_ : held_out_; }
   /// Returns the row of sample k in the order, -1 beyond the end of the held-out file.
   std::int64_t DrawnRow(const Round& round, std::int64_t k) const;
   /// Returns the row that is used for sample k, -1 for none.
   std::int64_t RowOf(const Round& round, std::int64_t k) const;
-  Sample BuildOne(const Round& round, std::int64_t k) const;
-  /// Returns samples `interval` of the round's part that begins at sample `first`, numbered from
+  /// Returns the samples `numbers` of the round's part that begins at sample `first`, numbered from
   /// there.
-  Samples BuildInterval(const Round& round, std::int64_t first, Interval interval) const;
-
-  Inputs LanguageInputs(const ModuleConfig& module, int dp, const Round& round,
-                        std::int64_t microbatch) const;
-  Inputs EncoderInputs(std::size_t encoder, int dp, const Round& round, std::int64_t unit) const;
+  Samples Build(const Round& round, std::int64_t first, const std::vector<Interval>& numbers) const;
   Samples SamplesOf(const ModuleConfig& module, int dp, const Round& round,
                     std::int64_t unit) const;
   /// Adds positions and expected rows of one encoder for the text already in `inputs`.
@@ -101,8 +96,7 @@ class LlavaSource : public InputSource, public SampleNames {
   Config config_;
   FaultPolicy policy_;
   std::vector<const ModuleConfig*> encoders_;  ///< in the order of the config file
-  OwnedFormat owned_;
-  const SampleFormat& format_ = owned_.format;
+  SampleFormat format_;
   CountedSet train_;
   CountedSet held_out_;
   std::vector<std::string> skipped_lines_;

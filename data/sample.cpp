@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "layout/text.hpp"
+
 namespace troupe {
 namespace {
 
@@ -19,32 +21,23 @@ bool IsWordByte(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-bool IsStopWord(std::string_view word) {
-  std::string lower(word);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return std::find(kStopWords.begin(), kStopWords.end(), lower) != kStopWords.end();
-}
-
 ItemFormat ItemsOf(const Field& field) {
   return {nullptr, MakePreprocessor(field), field.row_shape()};
 }
 
 /// Two language models share one text, cut to the shorter context, so that a round has one number
 /// of valid tokens.
-std::int64_t ContextOf(const Config& config, const OwnedFormat& owned) {
+std::int64_t ContextOf(const Config& config, const SampleFormat& format) {
   std::int64_t context = std::numeric_limits<std::int64_t>::max();
   for (const ModuleConfig& module : config.modules) {
     const std::optional<TextInput> text = module.model->text();
     if (!text) continue;
     context = std::min(context, text->context);
-    if (text->vocab >= owned.tokenizer->size()) continue;
+    if (text->vocab >= format.tokenizer->size()) continue;
     throw DataError("modules." + module.name + ".vocab: expected at least " +
-                    std::to_string(owned.tokenizer->size()) + " for tokenizer \"" +
-                    config.data.tokenizer + "\" with " +
-                    std::to_string(owned.format.fields.size()) + " placeholders, got " +
-                    std::to_string(text->vocab));
+                    std::to_string(format.tokenizer->size()) + " for tokenizer \"" +
+                    config.data.tokenizer + "\" with " + std::to_string(format.fields.size()) +
+                    " placeholders, got " + std::to_string(text->vocab));
   }
   return context;
 }
@@ -168,36 +161,33 @@ std::vector<const ModuleConfig*> DataEncoders(const Config& config) {
   return encoders;
 }
 
-OwnedFormat FormatOf(const Config& config) {
-  OwnedFormat owned;
+SampleFormat FormatOf(const Config& config) {
+  SampleFormat format;
   for (const ModuleConfig* encoder : DataEncoders(config)) {
     const std::unique_ptr<const Field> field = encoder->model->field();
-    owned.format.fields.push_back({*encoder->input, std::string(field->word())});
-    ItemFormat& items = owned.format.items.emplace_back(ItemsOf(*field));
+    format.fields.push_back({*encoder->input, std::string(field->word())});
+    ItemFormat& items = format.items.emplace_back(ItemsOf(*field));
     items.num_rows = [model = encoder->model, files = items.preprocessor](const std::string& file) {
       return model->RowsOf(files->LengthOf(file));
     };
   }
   try {
-    const int num_encoders = static_cast<int>(owned.format.fields.size());
-    owned.tokenizer = MakeTokenizer(config.data.tokenizer, num_encoders);
+    const int num_encoders = static_cast<int>(format.fields.size());
+    format.tokenizer = MakeTokenizer(config.data.tokenizer, num_encoders);
   } catch (const std::runtime_error& error) {
     throw DataError(error.what());  // an unreadable tokenizer file is also a data error
   }
-  owned.format.tokenizer = owned.tokenizer.get();
-  owned.format.context = ContextOf(config, owned);
-  return owned;
+  format.context = ContextOf(config, format);
+  return format;
 }
 
-OwnedFormat PlainFormat() {
-  OwnedFormat owned;
-  owned.format.fields.emplace_back();
-  owned.format.items.push_back(ItemsOf(ImageField(1, {})));
-  owned.format.items[0].num_rows = [](const std::string&) { return 0; };
-  owned.tokenizer = MakeTokenizer("bytes", 1);
-  owned.format.tokenizer = owned.tokenizer.get();
-  owned.format.context = std::numeric_limits<std::int64_t>::max();
-  return owned;
+SampleFormat PlainFormat() {
+  ItemFormat images = ItemsOf(ImageField(1, {}));
+  images.num_rows = [](const std::string&) { return 0; };
+  return {.tokenizer = MakeTokenizer("bytes", 1),
+          .fields = {RowField()},
+          .items = {images},
+          .context = std::numeric_limits<std::int64_t>::max()};
 }
 
 std::vector<std::uint8_t> ContentBytes(std::string_view text) {
@@ -205,7 +195,7 @@ std::vector<std::uint8_t> ContentBytes(std::string_view text) {
   for (std::size_t begin = 0; begin < text.size();) {
     std::size_t end = begin;
     while (end < text.size() && IsWordByte(text[end])) ++end;
-    if (!IsStopWord(text.substr(begin, end - begin))) {
+    if (std::ranges::count(kStopWords, InLowerCase(text.substr(begin, end - begin))) == 0) {
       std::fill(content.begin() + static_cast<std::ptrdiff_t>(begin),
                 content.begin() + static_cast<std::ptrdiff_t>(end), std::uint8_t{1});
     }

@@ -32,7 +32,7 @@ struct ItemFormat {
 
 /// The settings that convert rows to samples.
 struct SampleFormat {
-  const Tokenizer* tokenizer = nullptr;
+  std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   std::vector<RowField> fields;   ///< by encoder, in the order of the config file
   std::vector<ItemFormat> items;  ///< by encoder
   std::int64_t context = 0;       ///< maximum number of tokens in a sample
@@ -62,17 +62,12 @@ Sample EmptySample(const SampleFormat& format);
 /// Returns the modules that read a field, in the order of the config file.
 std::vector<const ModuleConfig*> DataEncoders(const Config& config);
 
-struct OwnedFormat {
-  std::unique_ptr<const Tokenizer> tokenizer;
-  SampleFormat format;  ///< refers to that tokenizer
-};
-
 /// Throws DataError if a vocabulary is too small for the tokenizer, or its file cannot be used.
-OwnedFormat FormatOf(const Config& config);
+SampleFormat FormatOf(const Config& config);
 
 /// Returns a format for lists read without a configuration: images in the field "image",
 /// placeholder "<image>", no rows, and a context that no sample exceeds.
-OwnedFormat PlainFormat();
+SampleFormat PlainFormat();
 
 /// One flag per byte of `text`. A word is a run of ASCII letters and digits and of the bytes of
 /// other UTF-8 characters; it is a content word unless it is one of

@@ -112,14 +112,10 @@ class TrieWalk {
   std::string problem_;
 };
 
-using ByteSpan = std::span<const std::byte>;
-
-/// WireField numbers of sentencepiece_model.proto.
-namespace model_field {
-constexpr std::uint32_t kPieces = 1;
-constexpr std::uint32_t kNormalizer = 3;
-constexpr std::uint32_t kDenormalizer = 5;
-}  // namespace model_field
+// Field numbers of sentencepiece_model.proto.
+constexpr std::uint32_t kPiecesField = 1;
+constexpr std::uint32_t kNormalizerField = 3;
+constexpr std::uint32_t kDenormalizerField = 5;
 constexpr std::uint32_t kCharsmapField = 2;   // of NormalizerSpec
 constexpr std::uint32_t kPieceTextField = 1;  // of SentencePiece
 constexpr std::uint32_t kPieceTypeField = 3;
@@ -258,8 +254,8 @@ std::string ProblemOf(ByteSpan model) {
   while (const auto field = fields.Next()) {
     if (field->wire != Wire::kBytes) continue;
     std::string problem;
-    if (field->number == model_field::kPieces) problem = ProblemOfPiece(field->bytes, user_defined);
-    if (field->number == model_field::kNormalizer || field->number == model_field::kDenormalizer) {
+    if (field->number == kPiecesField) problem = ProblemOfPiece(field->bytes, user_defined);
+    if (field->number == kNormalizerField || field->number == kDenormalizerField) {
       // The library would merge them.
       if (std::ranges::count(normalizers, field->number) > 0) return "got one with a part twice";
       normalizers.push_back(field->number);

@@ -15,6 +15,7 @@
 #include "data/image.hpp"
 #include "files/file_error.hpp"
 #include "layout/random_bits.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -27,6 +28,15 @@ constexpr int kNumShapeKinds = 4;
 
 using Colour = std::array<int, 3>;  ///< red, green, blue, [0, 255]
 
+/// 1024 times the cosine and the sine of an angle.
+struct Rotation {
+  std::int64_t cosine = 1024;
+  std::int64_t sine = 0;
+};
+/// By about -16, -8, 0, 8, 16 degrees.
+constexpr std::array<Rotation, 5> kTilts = {
+    {{984, -282}, {1014, -143}, {1024, 0}, {1014, 143}, {984, 282}}};
+
 /// Coordinates and sizes on the plane; x to the right, y down.
 struct Shape2d {
   ShapeKind kind = ShapeKind::kCircle;
@@ -34,9 +44,9 @@ struct Shape2d {
   int x = 0;  ///< centre
   int y = 0;
   int radius = 0;  ///< of the circle around it, approximately
-  int tilt = 0;    ///< index into a table of small rotations, [0, kNumTilts)
+  Rotation tilt;
+  std::string name;  ///< "a red circle"
 };
-constexpr int kNumTilts = 5;
 
 /// Shapes on a background whose colour runs from top to bottom. Later shapes are in front.
 struct Scene {
@@ -53,14 +63,6 @@ struct View {
 };
 
 constexpr int kSubpixels = 4;  // per pixel and direction
-
-/// Rotations by about -16, -8, 0, 8, 16 degrees, as 1024 times cosine and sine.
-struct Rotation {
-  std::int64_t cosine;
-  std::int64_t sine;
-};
-constexpr std::array<Rotation, kNumTilts> kTilts = {
-    {{984, -282}, {1014, -143}, {1024, 0}, {1014, 143}, {984, 282}}};
 
 /// Returns whether the point (x, y), relative to the shape's centre and in its rotated axes, is
 /// inside.
@@ -86,7 +88,7 @@ bool Covers(ShapeKind kind, std::int64_t x, std::int64_t y, std::int64_t radius)
 }
 
 bool Covers(const Shape2d& shape, std::int64_t x, std::int64_t y) {
-  const Rotation& tilt = kTilts[static_cast<std::size_t>(shape.tilt)];
+  const Rotation& tilt = shape.tilt;
   const std::int64_t dx = x - shape.x;
   const std::int64_t dy = y - shape.y;
   return Covers(shape.kind, (dx * tilt.cosine + dy * tilt.sine) / 1024,
@@ -151,11 +153,6 @@ constexpr std::array<NamedColour, 6> kColours = {{
 constexpr std::array<std::string_view, kNumShapeKinds> kShapeNames = {"circle", "square",
                                                                       "triangle", "cross"};
 
-struct NamedShape {
-  Shape2d shape;
-  std::string name;  ///< "a red circle"
-};
-
 int Scaled(int percent) { return kPlane * percent / 100; }
 
 /// Draws one row's choices. Every row has a separate random stream, so a set with more rows begins
@@ -169,6 +166,32 @@ class RowArtist {
   int Between(int low, int high) { return bits_.Between(low, high); }
   const NamedColour& AnyColour() { return kColours[Index(kColours.size())]; }
 
+  /// Returns a large shape at a random place, completely inside the picture.
+  Scene OneShape() {
+    Scene scene = Background();
+    const int radius = Between(Scaled(24), Scaled(36));
+    const int low = std::min(radius * 5 / 4, kPlane / 2);
+    const int x = Between(low, kPlane - low);
+    const int y = Between(low, kPlane - low);
+    scene.shapes = {ShapeAt(x, y, radius, AnyColour())};
+    return scene;
+  }
+
+  /// Returns two shapes of different colours, the first clearly left of the second.
+  Scene TwoShapes() {
+    Scene scene = Background();
+    const NamedColour& left = AnyColour();
+    const NamedColour* right = &AnyColour();
+    while (right == &left) right = &AnyColour();
+    scene.shapes = {Half(Scaled(25), left), Half(Scaled(75), *right)};
+    return scene;
+  }
+
+ private:
+  std::size_t Index(std::size_t size) {
+    return static_cast<std::size_t>(Between(0, static_cast<int>(size) - 1));
+  }
+
   Scene Background() {
     Scene scene;
     for (std::size_t i = 0; i < 3; ++i) {
@@ -178,36 +201,19 @@ class RowArtist {
     return scene;
   }
 
-  NamedShape ShapeAt(int x, int y, int radius, const NamedColour& colour) {
+  Shape2d ShapeAt(int x, int y, int radius, const NamedColour& colour) {
     const std::size_t kind = Index(kShapeNames.size());
-    const Shape2d shape = {static_cast<ShapeKind>(kind), colour.value, x, y, radius,
-                           Between(0, kNumTilts - 1)};
-    return {shape, "a " + std::string(colour.name) + " " + std::string(kShapeNames[kind])};
+    const Rotation& tilt = kTilts[Index(kTilts.size())];
+    return {static_cast<ShapeKind>(kind),
+            colour.value,
+            x,
+            y,
+            radius,
+            tilt,
+            "a " + std::string(colour.name) + " " + std::string(kShapeNames[kind])};
   }
 
-  /// Returns a large shape at a random place, completely inside the picture.
-  NamedShape OneShape() {
-    const int radius = Between(Scaled(24), Scaled(36));
-    const int margin = radius * 5 / 4;
-    const int low = std::min(margin, kPlane / 2);
-    const int x = Between(low, kPlane - low);
-    const int y = Between(low, kPlane - low);
-    return ShapeAt(x, y, radius, AnyColour());
-  }
-
-  /// Returns two shapes of different colours, one clearly left of the other.
-  std::pair<NamedShape, NamedShape> TwoShapes() {
-    const NamedColour& left = AnyColour();
-    const NamedColour* right = &AnyColour();
-    while (right == &left) right = &AnyColour();
-    return {Half(Scaled(25), left), Half(Scaled(75), *right)};
-  }
-
- private:
-  std::size_t Index(std::size_t size) {
-    return static_cast<std::size_t>(Between(0, static_cast<int>(size) - 1));
-  }
-  NamedShape Half(int x, const NamedColour& colour) {
+  Shape2d Half(int x, const NamedColour& colour) {
     const int radius = Between(Scaled(17), Scaled(21));
     const int y = Between(Scaled(27), Scaled(73));
     return ShapeAt(x, y, radius, colour);
@@ -230,73 +236,53 @@ class SetWriter {
 
  private:
   void WriteRow(int row) {
-    std::string number = std::to_string(row);
-    number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
-    id_ = name_ + "_" + number;
+    id_ = name_ + Formatted("_%04d", row);
     RowArtist artist(options_.seed, train_, row);
     const int kind = artist.Between(0, 15);
     if (kind < 7) {
-      WriteOneShape(artist);
+      const Scene scene = artist.OneShape();
+      AddWithDetail(artist, scene, scene.shapes[0], scene.shapes[0].name);
     } else if (kind < 12) {
-      WriteTwoShapes(artist);
+      const Scene scene = artist.TwoShapes();
+      const Shape2d& closer = scene.shapes[artist.Between(0, 1) == 0 ? 0 : 1];
+      AddWithDetail(artist, scene, closer, scene.shapes[0].name + " and " + scene.shapes[1].name);
     } else if (kind < 14) {
-      WriteTwoImages(artist);
+      AddTwoImages(artist);
     } else {
-      WriteQuestion(artist);
+      AddQuestion(artist);
     }
-  }
-
-  void WriteOneShape(RowArtist& artist) {
-    Scene scene = artist.Background();
-    const NamedShape one = artist.OneShape();
-    scene.shapes = {one.shape};
-    const std::string image = SaveImage("images", id_, Draw(scene, {}, options_.size));
-    AddWithDetail(artist, scene, one, image, one.name);
-  }
-
-  void WriteTwoShapes(RowArtist& artist) {
-    Scene scene = artist.Background();
-    const auto [left, right] = artist.TwoShapes();
-    scene.shapes = {left.shape, right.shape};
-    const std::string image = SaveImage("images", id_, Draw(scene, {}, options_.size));
-    const NamedShape& closer = artist.Between(0, 1) == 0 ? left : right;
-    AddWithDetail(artist, scene, closer, image, left.name + " and " + right.name);
-  }
-
-  void WriteTwoImages(RowArtist& artist) {
-    Json images = Json::array();
-    std::array<std::string, 2> names;
-    for (std::size_t i = 0; i < 2; ++i) {
-      Scene scene = artist.Background();
-      const NamedShape shape = artist.OneShape();
-      scene.shapes = {shape.shape};
-      names[i] = shape.name;
-      images.push_back(SaveImage("images", id_ + (i == 0 ? "_first" : "_second"),
-                                 Draw(scene, {}, options_.size)));
-    }
-    Add(Row(images, "<image><image>\nWhat is here?", names[0] + ", then " + names[1]));
-  }
-
-  void WriteQuestion(RowArtist& artist) {
-    const NamedColour& colour = artist.AnyColour();
-    const std::string thing(colour.things[static_cast<std::size_t>(artist.Between(0, 1))]);
-    Add(Row(Json(), "What colour is " + thing + "?", std::string(colour.name)));
   }
 
   /// Adds a row. Every second time, its two-encoder version asks about a close-up of `shape`.
-  void AddWithDetail(RowArtist& artist, const Scene& scene, const NamedShape& shape,
-                     const std::string& image, const std::string& caption) {
+  void AddWithDetail(RowArtist& artist, const Scene& scene, const Shape2d& shape,
+                     const std::string& caption) {
+    const std::string image = SaveImage("images", id_, scene);
     const Json row = Row(image, "<image>\nWhat is here?", caption);
     rows_.push_back(row);
     if (artist.Between(0, 1) == 0) {
       rows_two_.push_back(row);
       return;
     }
-    const int side = shape.shape.radius * 5 / 2;
-    const View close = {shape.shape.x - side / 2, shape.shape.y - side / 2, side};
+    const int side = shape.radius * 5 / 2;
     Json two = Row(image, "<image><detail>\nWhich one?", shape.name);
-    two["detail"] = SaveImage("details", id_, Draw(scene, close, options_.size));
+    two["detail"] =
+        SaveImage("details", id_, scene, {shape.x - side / 2, shape.y - side / 2, side});
     rows_two_.push_back(std::move(two));
+  }
+
+  void AddTwoImages(RowArtist& artist) {
+    const Scene first = artist.OneShape();
+    const Scene second = artist.OneShape();
+    const Json images = {SaveImage("images", id_ + "_first", first),
+                         SaveImage("images", id_ + "_second", second)};
+    Add(Row(images, "<image><image>\nWhat is here?",
+            first.shapes[0].name + ", then " + second.shapes[0].name));
+  }
+
+  void AddQuestion(RowArtist& artist) {
+    const NamedColour& colour = artist.AnyColour();
+    const std::string thing(colour.things[artist.Between(0, 1) == 0 ? 0 : 1]);
+    Add(Row(Json(), "What colour is " + thing + "?", std::string(colour.name)));
   }
 
   void Add(const Json& row) {
@@ -312,10 +298,12 @@ class SetWriter {
     return row;
   }
 
-  /// Returns the path relative to the data set's folder.
-  std::string SaveImage(const std::string& folder, const std::string& name, const Image& image) {
+  /// Draws an image. Returns its path relative to the data set's folder.
+  std::string SaveImage(const std::string& folder, const std::string& name, const Scene& scene,
+                        const View& view = {}) const {
     std::string path = folder + "/" + name + ".png";
-    WritePng((std::filesystem::path(options_.folder) / path).string(), image);
+    WritePng((std::filesystem::path(options_.folder) / path).string(),
+             Draw(scene, view, options_.size));
     return path;
   }
 

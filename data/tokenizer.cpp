@@ -1,17 +1,14 @@
 #include "data/tokenizer.hpp"
 
 #include <dlfcn.h>
-#include <filesystem>
 #include <stdexcept>
-#include <system_error>
 
+#include "configs/config.hpp"
 #include "configs/text_file.hpp"
 #include "data/sentencepiece_model.hpp"
 
 namespace troupe {
 namespace {
-
-constexpr std::string_view kSentencePiecePrefix = "sentencepiece:";
 
 class ByteTokenizer : public Tokenizer {
  public:
@@ -47,21 +44,16 @@ class ByteTokenizer : public Tokenizer {
 
 /// Returns the bytes of a model that the library can read safely.
 std::string ReadModel(const std::string& file) {
-  const auto refuse = [&](const std::string& problem) {
-    throw std::runtime_error(file + ": expected a sentencepiece model, " + problem);
-  };
-  std::error_code refused;
-  if (!std::filesystem::exists(file, refused) && !refused) refuse("found no such file");
   std::string model = ReadWholeFile(file);
   const std::string problem = ProblemOf(std::as_bytes(std::span(model)));
-  if (!problem.empty()) refuse(problem);
-  return model;
+  if (problem.empty()) return model;
+  throw std::runtime_error(file + ": expected a sentencepiece model, " + problem);
 }
 
 /// libsentencepiece contains protocol buffers with the symbol names of the newer ones in libtorch.
 /// Linked into one program, each would run the other's code. So the library is opened on demand,
 /// and its symbols are bound among themselves (data/sentencepiece/).
-std::unique_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int num_encoders) {
+std::shared_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int num_encoders) {
 #ifdef TROUPE_SANITIZED
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;  // sanitizers refuse deep binding
 #else
@@ -76,16 +68,16 @@ std::unique_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int 
   const auto make = reinterpret_cast<Make>(dlsym(library, "TroupeMakeSentencePiece"));
   if (make == nullptr) throw std::runtime_error(std::string("sentencepiece: ") + dlerror());
   const std::string model = ReadModel(file);
-  return std::unique_ptr<const Tokenizer>(
+  return std::shared_ptr<const Tokenizer>(
       make(file.c_str(), model.data(), model.size(), num_encoders));
 }
 
 }  // namespace
 
-std::unique_ptr<const Tokenizer> MakeTokenizer(const std::string& name, int num_encoders) {
-  if (name == "bytes") return std::make_unique<ByteTokenizer>(num_encoders);
-  if (name.starts_with(kSentencePiecePrefix)) {
-    return OpenSentencePiece(name.substr(kSentencePiecePrefix.size()), num_encoders);
+std::shared_ptr<const Tokenizer> MakeTokenizer(const std::string& name, int num_encoders) {
+  if (name == "bytes") return std::make_shared<ByteTokenizer>(num_encoders);
+  if (const std::string file = SentencePieceFile(name); !file.empty()) {
+    return OpenSentencePiece(file, num_encoders);
   }
   throw std::runtime_error("tokenizer: expected \"bytes\" or \"sentencepiece:FILE\", got \"" +
                            name + "\"");

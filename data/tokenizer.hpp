@@ -43,6 +43,6 @@ class Tokenizer {
 ///   sentencepiece  the model's own ids, then pad if the model has none, then the placeholders
 /// Throws std::runtime_error for an unknown name, a file that is missing or is not a model, or a
 /// model without bos or eos.
-std::unique_ptr<const Tokenizer> MakeTokenizer(const std::string& name, int num_encoders);
+std::shared_ptr<const Tokenizer> MakeTokenizer(const std::string& name, int num_encoders);
 
 }  // namespace troupe

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <fstream>
 #include <openssl/evp.h>
 #include <stdexcept>
+#include <vector>
+
+#include "files/file_error.hpp"
 
 namespace troupe {
 
@@ -51,6 +56,18 @@ std::string Sha256::Hex() {
 std::string Sha256Of(const std::string& text) {
   Sha256 sum;
   sum.Update(std::as_bytes(std::span(text)));
+  return sum.Hex();
+}
+
+std::string Sha256OfFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw FileError(path, "read", errno);
+  std::vector<char> bytes(std::size_t{1} << 20);
+  Sha256 sum;
+  while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || file.gcount() > 0) {
+    const auto count = static_cast<std::size_t>(file.gcount());
+    sum.Update(std::as_bytes(std::span(bytes).first(count)));
+  }
   return sum.Hex();
 }
 

@@ -28,6 +28,9 @@ class Sha256 {
 /// The digest of one text.
 std::string Sha256Of(const std::string& text);
 
+/// Returns the digest of a file. Throws FileError if it cannot be opened.
+std::string Sha256OfFile(const std::string& path);
+
 /// Whether `text` has the form of Hex()'s result.
 bool IsSha256(const std::string& text);
 

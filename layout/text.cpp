@@ -1,5 +1,6 @@
 #include "layout/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdarg>
@@ -26,6 +27,22 @@ std::string AnyOf(const std::set<std::int64_t>& numbers) {
 
 std::string Listed(const std::vector<std::string>& parts, const char* between) {
   return Listed(parts, between, [](const std::string& part) { return part; });
+}
+
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(separator, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::string InLowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
 }
 
 std::string RanksText(std::span<const int> ranks) {

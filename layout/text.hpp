@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,11 @@ std::string ListedWithOr(const Parts& parts, TextOf text_of = {}) {
 }
 /// "1, 2, 4 or 8".
 std::string AnyOf(const std::set<std::int64_t>& numbers);
+
+/// Returns the parts of `text` between separators, empty ones included: at least one.
+std::vector<std::string> Split(std::string_view text, char separator);
+/// Returns `text` with ASCII letters in lower case, whatever the locale.
+std::string InLowerCase(std::string_view text);
 
 /// "4-7", "0-2,5": the shortest text that ParseRanks (configs/key_value.hpp) parses to `ranks`.
 std::string RanksText(std::span<const int> ranks);

@@ -162,7 +162,7 @@ void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind,
                 const ConfigErrors& errors) {
   std::string what;
   for (const ConfigError& error : errors.errors()) {
-    what += (error.line == 0 ? error.text : ToString(error)) + '\n';
+    what += (error.place.line == 0 || error.place.argument ? error.text : ToString(error)) + '\n';
   }
   AddRefusal(refusals, kind, what);
 }

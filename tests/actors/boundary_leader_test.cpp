@@ -27,7 +27,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::Emit)
 namespace troupe {
 namespace {
 
-/// A destination stage that keeps what arrives and answers when told.
+/// A destination stage that keeps what arrives and answers on request.
 using FakeStage = Downstream::extend<caf::reacts_to<Reply>>;
 struct FakeStageState {
   static constexpr const char* name = "fake_stage";
@@ -62,7 +62,7 @@ FakeStage::behavior_type RunFakeStage(ActorPointer<FakeStage, FakeStageState> se
       }};
 }
 
-/// A source stage that sends when told and keeps the answers.
+/// A source stage that sends on request and keeps the answers.
 struct Outbox {
   std::vector<Gradient> gradients;
   std::vector<std::string> errors;

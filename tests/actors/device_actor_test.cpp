@@ -223,7 +223,7 @@ TEST_CASE_METHOD(DeviceFixture, "commands start in the order in which they came 
                  "[actors][device]") {
   UseQueue();
   Open();
-  SECTION("a reduction runs beside the passes") {
+  SECTION("a reduction runs concurrently with the passes") {
     Forward(2, 0);
     Forward(2, 1);
     Reduce(3);  // on the lane of collectives, which is empty

@@ -181,7 +181,7 @@ class RunningQueue final : public HandQueue {
 };
 
 /// Insists on inputs in its device's memory, in one piece, and leaves its outputs there. What the
-/// inner program makes of them is told by `finish` alone, once the work has run.
+/// inner program makes of them is reported by `finish` alone, once the work has run.
 class QueuedProgram : public WrappedProgram {
  public:
   QueuedProgram(std::unique_ptr<StageProgram> inner, int rank)

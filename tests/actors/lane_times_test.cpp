@@ -5,9 +5,9 @@
 
 namespace troupe {
 
-TEST_CASE("a device whose lanes run beside each other is busy once", "[device]") {
+TEST_CASE("a device whose lanes run concurrently is busy once", "[device]") {
   LaneTimes times;
-  // Told in the order in which they end: the sum ran beside both backwards, and beside nothing
+  // Reported in the order in which they end: the sum ran during both backwards, and during nothing
   // from 35 to 40.
   CHECK(times.Count(Lane::kCompute, 0, 10) == 10);
   times.Emptied(Lane::kCollectives);
@@ -15,7 +15,7 @@ TEST_CASE("a device whose lanes run beside each other is busy once", "[device]")
   CHECK(times.Count(Lane::kCompute, 22, 35) == 13);
   CHECK(times.Count(Lane::kCollectives, 15, 40) == 5);
   times.Emptied(Lane::kCollectives);
-  // What ended later began before the sum was told.
+  // What ended later began before the sum was reported.
   CHECK(times.Count(Lane::kCompute, 38, 47) == 7);
 }
 

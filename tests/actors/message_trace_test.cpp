@@ -86,7 +86,7 @@ TEST_CASE_METHOD(JobFixture, "all work belongs to the message that asked for it"
   }
 }
 
-TEST_CASE_METHOD(JobFixture, "whoever begins or ends a round says which training step it is",
+TEST_CASE_METHOD(JobFixture, "every message that begins or ends a round has its training step",
                  "[actors]") {
   // As a run that goes on after step 6: evaluations in rounds 0 and 3.
   const auto rounds = [](std::int64_t number) -> std::optional<Round> {
@@ -132,7 +132,7 @@ TEST_CASE_METHOD(JobFixture, "all work says what memory was in use when it ended
   for (const TraceWork& work : Trace().work) CHECK(work.memory.in_use_bytes == 0);
 }
 
-TEST_CASE_METHOD(JobFixture, "all work says what is reserved, the peak, and of which GPU it speaks",
+TEST_CASE_METHOD(JobFixture, "all work has its reserved memory, the peak, and the GPU",
                  "[actors]") {
   /// Something else of every rank.
   struct Ranks : MemoryMeter {

@@ -31,7 +31,7 @@ Config TwoEncoders() {
   return config;
 }
 
-/// An encoder on the ranks of a language model: no row changes ranks, as nobody may block here.
+/// An encoder on the ranks of a language model: no row changes ranks, as no actor may block here.
 Config Colocated() {
   Config config = SyntheticConfigOf({{"vision", LayoutOf(1, 4)}, {"language", LayoutOf(1, 4)}},
                                     {{"vision", "language"}});
@@ -108,7 +108,7 @@ TEST_CASE_METHOD(JobFixture, "a device with a queue runs the passes of 1f1b in t
   }
 }
 
-TEST_CASE_METHOD(JobFixture, "gradients of one module are summed beside what another computes",
+TEST_CASE_METHOD(JobFixture, "gradients of one module are summed while another module computes",
                  "[actors]") {
   UseQueues();
   bool beside = false;

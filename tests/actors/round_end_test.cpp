@@ -20,7 +20,7 @@ Config ThreeModules() {
   return config;
 }
 
-/// Whether the Update that answered last in `round` was told the norms of the others before that.
+/// Whether the Update that answered last in `round` received the norms of the others before that.
 bool LastWasToldBefore(const RunTrace& trace, std::int64_t round) {
   std::int64_t last_norm_ns = -1;
   int last = -1;
@@ -52,7 +52,7 @@ TEST_CASE_METHOD(JobFixture,
 
 TEST_CASE_METHOD(JobFixture, "every update clips by the norm that the Director reports",
                  "[actors]") {
-  // With `inspect` nobody is told before all have answered: the parameters must be the same bits.
+  // With `inspect` no norm is sent before all have answered: the parameters must be the same bits.
   REQUIRE(Run(ThreeModules(), TrainingRounds(3, 2)).failure.empty());
   const auto early = seen->parameters;
   REQUIRE(seen->rounds.back().clip_coefficient < 1.0);
@@ -62,7 +62,7 @@ TEST_CASE_METHOD(JobFixture, "every update clips by the norm that the Director r
   CHECK(early.size() == 4);
 }
 
-TEST_CASE_METHOD(JobFixture, "a job with one update asks nobody for a norm", "[actors]") {
+TEST_CASE_METHOD(JobFixture, "a job with one update asks for no norm", "[actors]") {
   Config config = SyntheticConfigOf({{"language", Layout()}}, {});
   config.optimizer.clip_norm = 1e-3;
   REQUIRE(Run(config, TrainingRounds(4, 2)).failure.empty());

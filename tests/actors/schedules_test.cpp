@@ -1,4 +1,4 @@
-// Schedules other than 1f1b as the actors run them: the orders, the sums, and who holds whom back.
+// Schedules other than 1f1b as the actors run them: the orders, the sums, and which stages wait.
 #include <algorithm>
 
 #include <catch2/catch.hpp>
@@ -169,7 +169,7 @@ TEST_CASE_METHOD(JobFixture, "every schedule gives the sums of 1f1b", "[actors]"
   }
 }
 
-TEST_CASE_METHOD(JobFixture, "a frozen encoder has no part in the orders and holds nobody back",
+TEST_CASE_METHOD(JobFixture, "a frozen encoder has no part in the orders and delays no stage",
                  "[actors]") {
   Config config = Scheduled(EncoderBefore(2), "interleaved", 4);
   config.modules[0].frozen = true;

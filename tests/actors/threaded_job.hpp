@@ -28,7 +28,7 @@ struct ThreadedJob {
   bool inspect = false;
   bool queues = false;  ///< devices run queues
   std::vector<PlantedFault> faults;
-  /// A job in which nothing moves for so long is ended with whom it hangs on; 0: it is not.
+  /// A job in which nothing moves for so long ends with the actor that it waits for; 0: it does not.
   std::chrono::milliseconds stall_after{0};
 
   JobDone Run(const Config& config, const RoundPlan& rounds) {

@@ -1,4 +1,4 @@
-// Whom a job that has stalled hangs on.
+// The actor that a stalled job waits for.
 #include <catch2/catch.hpp>
 
 #include "actors/wait_lists.hpp"
@@ -32,7 +32,7 @@ TEST_CASE("a request that its receiver still waits for is lost", "[actors]") {
           {"source 1", "leader"}});
 }
 
-TEST_CASE("an answer that nobody owes is lost", "[actors]") {
+TEST_CASE("an answer that no actor owes is lost", "[actors]") {
   CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b"), Asked("gradient", 3, "b")}, {}},
                 {"b", "", false, {Expected("activation", 4, "a")}, {{"a", 103}}}}) ==
         WaitRoot{"a waits for the gradient of microbatch 2 from b, which does not owe it: a "
@@ -114,7 +114,7 @@ TEST_CASE("a job has moved if anybody waits for something else", "[actors]") {
   CHECK_FALSE(SameWaits({a, b}, {a, other}));
 }
 
-TEST_CASE("a stall that nobody explains says so", "[actors]") {
+TEST_CASE("a stall without a cause is reported as such", "[actors]") {
   const WaitRoot unknown{"cause unknown: no actor reported a wait", {}};
   CHECK(RootOf({}) == unknown);
   CHECK(RootOf({{"a", "", false, {}, {}}}) == unknown);

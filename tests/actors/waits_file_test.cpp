@@ -1,4 +1,4 @@
-// What everybody waits for, as a file.
+// The waits of all actors, as a file.
 #include <catch2/catch.hpp>
 
 #include "actors/wait_lists.hpp"

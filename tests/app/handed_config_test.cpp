@@ -41,7 +41,7 @@ TEST_CASE("an error in a handed configuration names the user's file", "[app]") {
   } catch (const ConfigErrors& e) {
     for (const ConfigError& error : e.errors()) {
       CHECK(error.file == "configs/user.toml");
-      CHECK(error.line == 0);
+      CHECK(error.place.line == 0);
     }
   }
 }

@@ -159,7 +159,7 @@ TEST_CASE("whatever byte of a manifest is changed or cut, it is refused", "[chec
     WriteBytes(path, whole.substr(0, i));
     CHECK_THROWS_AS(ReadManifest(folder), std::runtime_error);
   }
-  // Blanks are nobody's content.
+  // Blanks are not content.
   WriteBytes(path, "{ " + whole.substr(1));
   CHECK(ReadManifest(folder) == written);
 }

@@ -259,7 +259,7 @@ TEST_CASE("another layout is refused by tensor, file, what was expected and what
                                  folder + "/" + kOwn) &&
                           EndsWith(other_layout));
   }
-  SECTION("a replica with a tensor that nobody owns") {
+  SECTION("a replica with a tensor without an owner") {
     FakeProgram program(kShards[2], 2);
     program.pieces[TensorKind::kParameter][1].name = "m.scale";
     CHECK_THROWS_WITH(ReadShard(program, kShards[2], folder),

@@ -163,7 +163,7 @@ TEST_CASE("what is no kind or no number is refused with its flag and its text", 
 TEST_CASE("a schedule that is no file is refused before it is read", "[cli]") {
   const ScratchFolder folder;
   const std::string fifo = folder / "fifo";
-  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);  // nobody will ever write into it
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);  // no process will ever write into it
   for (const std::string& path : {std::string("/dev/zero"), fifo}) {
     CHECK(RefusalOf({"--kinds", "1f1b,csv:" + path}) ==
           "troupe: --kinds: " + path + ": expected a regular file");
@@ -193,7 +193,7 @@ TEST_CASE("without kinds, all that fit are compared with the configuration's own
         Kinds{"interleaved", "1f1b", "gpipe", "zb-h1"});
 }
 
-TEST_CASE("a kind that cannot run is told below the others, in one line", "[cli]") {
+TEST_CASE("a kind that cannot run is reported below the others, in one line", "[cli]") {
   const auto outcome = RunTroupe({"bench", "schedules", kChain, "--microbatches", "6"});
   CHECK(outcome.exit_code == 0);
   CHECK(KindsIn(outcome.out) == std::vector<std::string>{"1f1b", "gpipe", "zb-h1"});

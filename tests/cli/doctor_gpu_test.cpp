@@ -23,7 +23,7 @@ TEST_CASE("no device is a line, not a failure", "[cli][doctor]") {
         Verdict::kFailure);
 }
 
-TEST_CASE("of the GPUs the fullest is told", "[cli][doctor]") {
+TEST_CASE("of the GPUs the fullest is reported", "[cli][doctor]") {
   constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
   CHECK(CheckGpuMemory({}).empty());
   const GpuMemory large{0, "NVIDIA H100", {0}, 60 * kGib, 80 * kGib};

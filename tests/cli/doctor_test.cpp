@@ -48,7 +48,7 @@ class TwoNodes {
   TwoNodes() { RunKey::Generate().WriteFile(key()); }
   std::string key() const { return folder_ / "key"; }
   const ScratchFolder& folder() const { return folder_; }
-  /// `number`: "0/2"; empty: nobody says.
+  /// `number`: "0/2"; empty: unknown.
   std::vector<std::string> Arguments(const std::string& number,
                                      const std::string& join = "127.0.0.1:7420") const {
     std::vector<std::string> words = {"--set", "cluster.nodes=2", "--key-file", key()};
@@ -165,7 +165,7 @@ TEST_CASE("names that do not resolve are failures, each by its own", "[cli][doct
   CHECK(findings[1].line == "n0 is 10.0.0.1 (here, eth0, MTU 1500)");
 }
 
-TEST_CASE("a machine that has not the address of its node is told so", "[cli][doctor]") {
+TEST_CASE("a machine without the address of its node is reported", "[cli][doctor]") {
   const std::vector<NodeFacts> nodes = {Node("n0", "10.0.0.1", "eth0"), Node("n1", "10.0.0.2")};
   CHECK(WorstOf(CheckNames(nodes, 0)) == Verdict::kOk);
   CHECK(WorstOf(CheckNames(nodes, std::nullopt)) == Verdict::kOk);
@@ -284,12 +284,11 @@ TEST_CASE("the doctor names a port that is taken", "[cli][doctor]") {
   const TwoNodes two;
   RequireOnlyFailure(Examine(two.Arguments("0/2", join)), "ports",
                      join + ": address already in use");
-  // Nobody says that node 0 is here, the join address does.
+  // Only the join address shows that node 0 is here.
   RequireOnlyFailure(Examine(two.Arguments("", join)), "ports", join);
 }
 
-TEST_CASE("what troupe node refuses is a failure: no key, nobody says where node 0 listens",
-          "[cli][doctor]") {
+TEST_CASE("what troupe node refuses is a failure: no key, no address of node 0", "[cli][doctor]") {
   const TwoNodes two;
   CHECK(Examine(two.Arguments("1/2")).exit_code == 0);
   RequireOnlyFailure(Examine(two.Arguments("1/2", "")), "ports",
@@ -425,7 +424,7 @@ TEST_CASE("nodes with different configurations both exit with what differs", "[c
   RequireOnlyFailure(second.get(), "meeting", "run.steps is 8, n0 has 7");
 }
 
-TEST_CASE("nodes with different keys are told to compare the files", "[cli][doctor]") {
+TEST_CASE("nodes with different keys are advised to compare the files", "[cli][doctor]") {
   const TwoNodes two;
   const TwoNodes other;
   const std::string join = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());

@@ -1,4 +1,4 @@
-// What a user is told when the processes that --local has started end before they should.
+// What a user reads when the processes that --local has started end before they should.
 #include <fstream>
 #include <nlohmann/json.hpp>
 

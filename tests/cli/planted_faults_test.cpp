@@ -193,7 +193,7 @@ TEST_CASE("a parameter's gradient that is not finite is named by stage", "[cli]"
   }
 }
 
-TEST_CASE("a trace that cannot be kept is told before anything starts", "[cli]") {
+TEST_CASE("a trace that cannot be kept is reported before anything starts", "[cli]") {
   const Watchdog watchdog;
   const RunFolder folder;
   JobSetup setup = SetupOf("configs/shapes.toml", folder);

@@ -107,7 +107,7 @@ TEST_CASE("a run that diverges stops at the stage and microbatch where it shows"
                         Contains(" of step 2 mb 0 (sample a): output 0 is not finite: "));
 }
 
-TEST_CASE("Ctrl-C ends a run after its step, and what it came to is told", "[cli]") {
+TEST_CASE("Ctrl-C ends a run after its step, and its result is printed", "[cli]") {
   const RunFolder folder;
   ProcessOptions options;
   options.interrupt_at = "step 2/";

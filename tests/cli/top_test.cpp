@@ -31,7 +31,7 @@ std::string TopOf(const std::string& run) {
 
 }  // namespace
 
-TEST_CASE("top: a process that was killed and that nobody waited for runs no more", "[cli]") {
+TEST_CASE("top: a process that was killed and not reaped runs no more", "[cli]") {
   const ScratchFolder folder;
   const Outcome trained = RunTroupe({"train", "configs/synthetic_chain.toml", "--set",
                                      "run.dir=" + folder.path(), "--set", "run.steps=1"});

@@ -106,7 +106,7 @@ TEST_CASE("every message of a run is an arrow, and every arrow a message", "[cli
                    " of other rounds, sent or handled meanwhile\n");
 }
 
-TEST_CASE("messages that nobody handled are counted where arrows are", "[cli]") {
+TEST_CASE("messages without a handler are counted where arrows are", "[cli]") {
   const RunFolder folder;
   auto arguments =
       folder.Arguments("train", "configs/synthetic_8stages.toml", {"cluster.stall_after_s=0.5"});

@@ -23,7 +23,7 @@ std::string Refused(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-TEST_CASE("a trace of several processes knows who sent what to whom", "[cli]") {
+TEST_CASE("a trace of several processes has the sender and the receiver of each message", "[cli]") {
   const RunFolder folder;
   auto arguments = folder.Arguments("train", "configs/shapes_2node.toml");
   arguments.insert(arguments.end(), {"--local", "2"});
@@ -36,7 +36,7 @@ TEST_CASE("a trace of several processes knows who sent what to whom", "[cli]") {
                  "select type, count(*) n from messages where sender is null or receiver is null "
                  "group by 1",
                  "--format", "csv"}) == "type,n\nRunJob,1\n");
-  // Stages answer devices' stages, leaders talk to leaders: nobody to itself in another process.
+  // Stages answer devices' stages, leaders send to leaders: no actor to itself in another process.
   CHECK(Printed({"sql", run,
                  "select count(*) n from messages join actors a on a.actor = sender join actors b "
                  "on b.actor = receiver where type = 'Slice' and not (a.actor like 'leader %' and "

@@ -63,7 +63,8 @@ TEST_CASE("a name is neither loopback nor private before it is resolved") {
   }
 }
 
-TEST_CASE("connections are encrypted unless they stay on site or somebody says otherwise") {
+TEST_CASE(
+    "connections are encrypted unless they stay on site or the configuration says otherwise") {
   CHECK_FALSE(TlsIsOn(ClusterTls::kAuto, "127.0.0.1"));
   CHECK_FALSE(TlsIsOn(ClusterTls::kAuto, "fd00::1"));
   CHECK(TlsIsOn(ClusterTls::kAuto, "8.8.8.8"));

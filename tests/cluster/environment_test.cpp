@@ -131,7 +131,7 @@ TEST_CASE("numbers that are none, or none of the job, are refused") {
   }
 }
 
-TEST_CASE("a number of processes that nobody planned is refused") {
+TEST_CASE("an unplanned number of processes is refused") {
   CHECK(Chosen({}, "1/3") == "--node says 1/3, " + kFourPlanned);
   CHECK(Chosen(kLaunchers[0].Says(5, 8)) == "SLURM_PROCID/SLURM_NTASKS say 5/8, " + kFourPlanned);
   CHECK(Chosen(kLaunchers[1].Says(0, 2), {}, Nodes(1)) ==
@@ -139,7 +139,8 @@ TEST_CASE("a number of processes that nobody planned is refused") {
         "(n0)");
 }
 
-TEST_CASE("with no source a single process is itself, and several are told what is understood") {
+TEST_CASE(
+    "with no source a single process is itself, and several get a list of the known sources") {
   CHECK(Chosen({}, {}, Nodes(1)) == "0/1 from the plan");
   CHECK(Chosen({{"SLURM_JOB_ID", "17"}, {"HOSTNAME", "n3"}}, {}, Nodes(1)) == "0/1 from the plan");
   CHECK(Chosen({}) ==

@@ -142,7 +142,7 @@ TEST_CASE("two versions that both have the key say which they are, with the same
   CHECK(other.status() == Status::kStranger);
 }
 
-TEST_CASE("who answers in the place of another, or in another run, is told apart") {
+TEST_CASE("a process that answers in the place of another, or in another run, is detected") {
   const RunKey key = RunKey::Generate();
   const auto status = [&](const Opening& asks, const Opening& answers) {
     Handshake first = Handshake::Initiate(key, asks);

@@ -41,7 +41,7 @@ std::chrono::milliseconds TimeToClose(Socket& socket, steady_clock::time_point s
   return std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - since);
 }
 
-/// Connects, behaves as told, and returns how long it was tolerated.
+/// Connects, behaves as requested, and returns how long it was tolerated.
 std::chrono::milliseconds Stranger(const Address& address,
                                    const std::function<void(Socket&)>& behave) {
   Socket socket = Socket::Connect(address, Soon());

@@ -126,7 +126,7 @@ TEST_CASE("a member may come before process 0") {
   for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == "");
 }
 
-TEST_CASE("who is missing is named to everybody who is there") {
+TEST_CASE("a missing process is named to all that are there") {
   Meeting meeting(4, 600ms);
   meeting.Start(0, [](JoinOptions& options) { options.names = {"n0", "n1", "n2", "n3.d1"}; });
   meeting.Start(1);
@@ -135,7 +135,7 @@ TEST_CASE("who is missing is named to everybody who is there") {
           "n2, n3.d1 did not join within 0.6 s (joined at " + ToString(meeting.seed()) + ": n1)");
 }
 
-TEST_CASE("a process 0 that nobody finds says so, and so does a member that does not find it") {
+TEST_CASE("a process 0 without members reports it, and so does a member that does not find it") {
   Meeting meeting(2, 300ms);
   meeting.Start(0);
   CHECK(meeting.Finish()[0].error ==
@@ -169,7 +169,7 @@ TEST_CASE("a taken port is refused at once") {
       "cannot listen on " + ToString(taken.local_address()) + ": address already in use");
 }
 
-TEST_CASE("who differs is named to everybody, with the difference") {
+TEST_CASE("a process that differs is named to all, with the difference") {
   Meeting meeting(3);
   meeting.Start(0);
   meeting.Start(1);
@@ -243,7 +243,7 @@ TEST_CASE("a number that is taken twice is an error as long as another is missin
     CHECK_THAT(outcome.error, Contains("two processes joined as process 1: n1 (127.0.0.1, pid "));
 }
 
-TEST_CASE("another key is told to the one who has it, and does not end the job") {
+TEST_CASE("another key is reported to its owner, and does not end the job") {
   Meeting meeting(2);
   meeting.Start(0);
   const auto stranger = meeting.Start(1, {}, RunKey::Generate());
@@ -257,7 +257,7 @@ TEST_CASE("another key is told to the one who has it, and does not end the job")
                                  "run key (further ones are only counted)"});
 }
 
-TEST_CASE("another attempt is told to come back, and does") {
+TEST_CASE("another attempt is asked to come back, and does") {
   Meeting meeting(2, 1500ms);
   meeting.Start(0, [](JoinOptions& options) { options.self.attempt = 2; });
   const auto old = meeting.Start(1, [](JoinOptions& options) {
@@ -299,11 +299,11 @@ TEST_CASE("a member that leaves after the roster ends the job for all, by its na
     CHECK(outcome.error == "n2 left while the job was meeting: it closed the connection");
 }
 
-TEST_CASE("a pair that cannot be connected is named to everybody") {
+TEST_CASE("a pair that cannot be connected is named to all") {
   Meeting meeting(3, 500ms);
   const Address nobody = Socket::Listen({"127.0.0.1", 0}).local_address();
   meeting.Start(0);
-  // Process 1 is where nobody listens.
+  // Process 1 is at an address without a listener.
   JoinChannel member = DialAs(meeting, 1);
   Hello hello = meeting.Options(1).self;
   hello.address = nobody;
@@ -329,7 +329,7 @@ TEST_CASE("a member whose process 0 goes away while it waits says so") {
              Contains("cannot reach " + ToString(address) + " within 0.7 s"));
 }
 
-TEST_CASE("another wire version is refused by both numbers to everybody") {
+TEST_CASE("another wire version is refused with both numbers, to all") {
   Meeting meeting(2);
   meeting.Start(0);
   Opening opening;

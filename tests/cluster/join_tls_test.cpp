@@ -106,7 +106,7 @@ TEST_CASE("three processes meet over TLS, and every connection is secured and wo
   CheckMesh(outcomes);
 }
 
-TEST_CASE("one with TLS and one without do not meet, and both are told") {
+TEST_CASE("one with TLS and one without do not meet, and both report it") {
   const Authority authority("ca");
   const TlsContext context(authority.Issue("n"));
   for (const bool first_wants : {true, false}) {

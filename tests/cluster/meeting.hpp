@@ -100,7 +100,7 @@ class Meeting {
   Address seed_{"127.0.0.1", 0};
   mutable std::mutex mutex_;
   std::vector<std::string> said_;
-  std::vector<Outcome> outcomes_;  ///< after what late processes are told to
+  std::vector<Outcome> outcomes_;  ///< after the answers to late processes
   std::vector<std::thread> threads_;
 };
 

@@ -12,7 +12,7 @@ constexpr bool kSilent = true;
 
 }  // namespace
 
-TEST_CASE("with room for all nobody loses a place") {
+TEST_CASE("with room for all no process loses a place") {
   const std::vector<Occupant> all = {{0, kSilent}, {0, !kSilent}, {1, kSilent}};
   CHECK(ChooseEvicted(all, {3, 2}).empty());
   CHECK(ChooseEvicted({}, {3, 2}).empty());

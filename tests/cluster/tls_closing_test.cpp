@@ -1,4 +1,4 @@
-// How TLS connections end: after everything that was written, whoever ends them.
+// How TLS connections end: after everything that was written, from either side.
 #include <array>
 #include <memory>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// Until writing fails, as it does once nobody is there.
+/// Until writing fails, as it does once the other side is gone.
 bool WritingFails(Socket& socket) {
   const std::array<std::byte, 1> byte{};
   const Deadline deadline = Soon();
@@ -75,7 +75,7 @@ TEST_CASE("a TCP connection that ends without a goodbye ends the secured one") {
     std::array<std::byte, 100> got{};
     other.socket.Read(got, Soon());
     if (reset) {
-      // Nonsense behind OpenSSL's back, as somebody on the network might send it.
+      // Nonsense that bypasses OpenSSL, as an attacker on the network might send it.
       REQUIRE(send(below.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == 100);
     } else {
       shutdown(below.fd(), SHUT_RDWR);

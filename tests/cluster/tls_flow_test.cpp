@@ -128,7 +128,7 @@ TEST_CASE("thirty-two connections share one relay, and one that is stuck holds u
     REQUIRE(connections.back()[0].error == "");
     REQUIRE(connections.back()[1].error == "");
   }
-  // Nobody reads the first one.
+  // No process reads the first one.
   const auto flood = RandomBytes(std::size_t{1} << 20, 9);
   while (connections[0][0].socket.TryWrite(flood) > 0) continue;
   std::vector<std::future<bool>> done;

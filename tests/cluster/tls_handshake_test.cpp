@@ -1,4 +1,4 @@
-// Who is let into a TLS connection, and what the others are told.
+// Which processes a TLS connection accepts, and what the others report.
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -51,7 +51,7 @@ TEST_CASE("two of one authority speak, encrypted") {
   Wire wire;
   const TlsContext near(authority.Issue("n2"));
   const TlsContext far(authority.Issue("n0"));
-  // In between, somebody who passes everything on, and looks.
+  // In between, a proxy that forwards everything, and reads it.
   Wire second;
   std::vector<std::byte> seen;
   auto accepted =
@@ -106,7 +106,7 @@ TEST_CASE("a certificate of another authority is refused, in words on both sides
         "signed by its CA");
 }
 
-TEST_CASE("who connects without an accepted certificate is told, though it accepts the other's") {
+TEST_CASE("a process without an accepted certificate learns it, though it accepts the other's") {
   const Authority ours("ca");
   const Authority theirs("other_ca");
   // It trusts both, so that only the accepting side has something to refuse.

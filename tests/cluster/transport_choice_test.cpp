@@ -22,7 +22,7 @@ TEST_CASE("shared memory is UCX's, everything else goes over proven connections"
   }
 }
 
-TEST_CASE("UCX carries TCP where the configuration says so, over TCP alone beside containers") {
+TEST_CASE("UCX carries TCP where the configuration says so, over TCP alone between containers") {
   const TransportConfig transport{.tcp = TransportTcp::kUcx};
   CHECK(ChooseCarrier(transport, kHere, kElsewhere) == Carrier::kUcx);
   CHECK(ChooseUcxTransports(transport, {kHere, kHere}) == "posix,cma");

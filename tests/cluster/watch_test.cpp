@@ -21,12 +21,12 @@ namespace {
 
 const WatchOptions kQuick{20ms, 80ms, 300ms};
 
-// For nothing to be told: whatever is to be told would have been.
+// For nothing to be reported: any report would have come by then.
 constexpr auto kLongEnough = 400ms;
 
 Deadline Soon() { return steady_clock::now() + 10s; }
 
-/// What a watch has told, as lines, to be waited for.
+/// The reports of a watch, as lines, to be waited for.
 class Log {
  public:
   WatchEvents Events() {
@@ -139,7 +139,7 @@ TEST_CASE("a goodbye is no loss, on neither side") {
   CHECK(log.lines().empty());
 }
 
-TEST_CASE("after Leave no loss is told") {
+TEST_CASE("after Leave no loss is reported") {
   Wire wire;
   Log log;
   auto near = WatchOne(1, std::move(wire.near), log);
@@ -244,7 +244,7 @@ TEST_CASE("several heartbeats that come at once do not hide how long the silence
   CHECK_THAT(lines[1], Contains("recovered: n1 is back after 0.") && !Contains("after 0.0 s"));
 }
 
-TEST_CASE("a peer that speaks again in time is back, and suspected again the next time") {
+TEST_CASE("a peer that sends again in time is back, and suspected again the next time") {
   Wire wire;
   Log log;
   const auto near = WatchOne(1, std::move(wire.near), log);

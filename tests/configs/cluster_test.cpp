@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A file of its own that extends the base; gone with the object.
+/// A separate file that extends the base; gone with the object.
 class File {
  public:
   explicit File(const std::string& text) {
@@ -171,7 +171,7 @@ TEST_CASE("devices that do not add up are blamed on the key that was written lat
              Catch::Contains("cluster.nodes: gives 9 devices, expected cluster.ranks = 4"));
 }
 
-TEST_CASE("addresses are told from what only looks like them") {
+TEST_CASE("addresses are distinguished from similar texts") {
   const File file("");
   const auto join = [&](const std::string& text) {
     return file.Errors({"cluster.join='" + text + "'"}) == "no error";

@@ -1,4 +1,4 @@
-// What a configuration is told about itself: where its values come from, which words it may have
+// What `--explain` prints of a configuration: where its values come from, which words it may have
 // meant, and what has no effect.
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ std::string ErrorsOf(const std::string& path, const std::vector<std::string>& ov
 
 }  // namespace
 
-TEST_CASE("explain says where a value was written, and that nobody wrote it") {
+TEST_CASE("explain prints where a value was written, and that it is a default") {
   const LoadedConfig loaded = LoadConfig("configs/shapes_colocated.toml");
   CHECK(Explain(loaded, "modules.vision.layout.dp") ==
         "modules.vision.layout.dp = 8\n  configs/shapes_colocated.toml:11:17\n"

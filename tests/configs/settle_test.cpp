@@ -1,4 +1,4 @@
-// Values that follow from others: microbatches from the global batch, sizes nobody wrote.
+// Values that follow from others: microbatches from the global batch, sizes that are not stated.
 #include <filesystem>
 #include <fstream>
 
@@ -60,7 +60,7 @@ TEST_CASE(
              !Catch::Contains("schedule.window:"));
 }
 
-TEST_CASE("sizes that nobody wrote follow from others") {
+TEST_CASE("sizes that are not stated follow from others") {
   const Config minimal = LoadConfig("configs/minimal.toml").config;
   CHECK(minimal.modules[0].As<VitConfig>().mlp_hidden == 256);
   CHECK(minimal.modules[0].input == InputConfig{"image", "<image>"});

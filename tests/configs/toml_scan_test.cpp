@@ -9,11 +9,12 @@ namespace {
 std::string FaultOf(std::string_view text) {
   const auto fault = FindTomlFault(text);
   if (!fault) return {};
-  return std::to_string(fault->line) + ":" + std::to_string(fault->column) + ": " + fault->text;
+  return std::to_string(fault->place.line) + ":" + std::to_string(fault->place.column) + ": " +
+         fault->text;
 }
 
 bool Parses(const std::string& text) {
-  return std::holds_alternative<TomlValue>(ParseToml(text, "text"));
+  return std::holds_alternative<TomlValue>(ParseToml(text, {"text"}));
 }
 
 std::string Repeated(const std::string& text, int times) {

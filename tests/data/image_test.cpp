@@ -186,7 +186,7 @@ TEST_CASE("a file that is no image is refused by name", "[data]") {
   CHECK_THROWS_WITH(ReadImage(folder / "none.png"), (folder / "none.png") + ": no such file");
   const auto long_name = folder / std::string(300, 'x');
   CHECK_THROWS_WITH(ReadImage(long_name), long_name + ": cannot be read: File name too long");
-  CHECK_THROWS_WITH(ReadImage(folder.path()), folder.path() + ": expected a regular file");
+  CHECK_THROWS_WITH(ReadImage(folder.path()), folder.path() + ": expected a file, got a directory");
   const auto huge = folder.Write("huge.png", "");
   std::filesystem::resize_file(huge, kMaxImageBytes + 1);
   CHECK_THROWS_WITH(ReadImage(huge), huge + ": expected at most 64 MiB, got 67108865 bytes");

@@ -173,7 +173,7 @@ TEST_CASE("a file that is no list of rows is refused in one line", "[data]") {
   CHECK_THROWS_WITH(ReadLlava(long_name, kEncoders),
                     long_name + ": cannot be read: File name too long");
   CHECK_THROWS_WITH(ReadLlava(folder.path(), kEncoders),
-                    folder.path() + ": expected a JSON file, got something else");
+                    folder.path() + ": expected a file, got a directory");
 }
 
 TEST_CASE("an empty list is a set without rows", "[data]") {

@@ -160,10 +160,10 @@ void CheckPlaces(const Inputs& inputs, const std::string& module, std::int64_t p
 
 TEST_CASE("a placeholder becomes as many tokens as its own item has rows", "[data]") {
   Sounds sounds;
-  const OwnedFormat owned = FormatOf(sounds.config());
-  const LlavaSet set = ReadLlava(sounds.config().data.train, owned.format.fields);
+  const SampleFormat format = FormatOf(sounds.config());
+  const LlavaSet set = ReadLlava(sounds.config().data.train, format.fields);
   // Row 11: a sound of 12 frames, an image, then a sound of 4 frames.
-  const Sample sample = BuildSample(set, set.rows.at(11), owned.format);
+  const Sample sample = BuildSample(set, set.rows.at(11), format);
   const std::vector<std::int64_t> begin = {256, 260, 260, 260, 259, 259, 259, 259, '?', 260, '\n'};
   REQUIRE(sample.tokens.size() > begin.size());
   CHECK(std::equal(begin.begin(), begin.end(), sample.tokens.begin()));
@@ -204,10 +204,10 @@ TEST_CASE("files of a field are checked by its preprocessor", "[data]") {
   const std::string list = sounds.config().data.train;
   sounds.folder().Write("4_0.txt", "-1 2 3 4 5 6 7 8");
   std::filesystem::remove(sounds.folder() / "2_1.txt");
-  const OwnedFormat owned = FormatOf(sounds.config());
+  const SampleFormat format = FormatOf(sounds.config());
   std::vector<std::string> lines;
   const CountedSet counted =
-      CountSet(list, owned.format, FileDepth::kDecode, [&](const DataFault& fault) {
+      CountSet(list, format, FileDepth::kDecode, [&](const DataFault& fault) {
         CHECK(fault.kind == FaultKind::kItem);
         lines.push_back(FaultLine(list, fault));
       });
@@ -222,9 +222,9 @@ TEST_CASE("files of a field are checked by its preprocessor", "[data]") {
 TEST_CASE("a context that would cut a sound names it", "[data]") {
   Sounds sounds;
   sounds.config().modules[1].As<LlamaConfig>().context = 9;
-  const OwnedFormat owned = FormatOf(sounds.config());
-  const LlavaSet set = ReadLlava(sounds.config().data.train, owned.format.fields);
-  CHECK_THROWS_WITH(BuildSample(set, set.rows.at(11), owned.format),
+  const SampleFormat format = FormatOf(sounds.config());
+  const LlavaSet set = ReadLlava(sounds.config().data.train, format.fields);
+  CHECK_THROWS_WITH(BuildSample(set, set.rows.at(11), format),
                     set.file +
                         ": row 11 (id \"r11\"): the context of 9 tokens would cut a sound, "
                         "its last row is token 10");

@@ -18,7 +18,7 @@ ItemFormat RowsPerItem(std::int64_t rows) {
 class Builder {
  public:
   explicit Builder(std::int64_t context = 1000) {
-    format_ = {tokenizer_.get(),
+    format_ = {tokenizer_,
                {{"image", "<image>"}, {"detail", "<d>"}},
                {RowsPerItem(3), RowsPerItem(2)},
                context};
@@ -30,7 +30,7 @@ class Builder {
   const SampleFormat& format() const { return format_; }
 
  private:
-  std::unique_ptr<const Tokenizer> tokenizer_ = MakeTokenizer("bytes", 2);
+  std::shared_ptr<const Tokenizer> tokenizer_ = MakeTokenizer("bytes", 2);
   SampleFormat format_;
   LlavaRow row_;
 };

@@ -146,14 +146,14 @@ TEST_CASE("rows have none, one or two images, and some two-encoder rows a detail
 TEST_CASE("no sample of the repository's set is longer than the configs' context", "[data]") {
   const auto tokenizer = MakeTokenizer("bytes", 2);
   const ItemFormat items = {[](const std::string&) { return 16; }};
-  const SampleFormat format = {tokenizer.get(), kTwoEncoders, {items, items}, 96};
+  const SampleFormat format = {tokenizer, kTwoEncoders, {items, items}, 96};
   const std::string folder = kRepositorySet;
   for (const std::string& name : kJsonFiles) {
     auto encoders = kTwoEncoders;
     const LlavaSet set = ReadLlava(folder + "/" + name, encoders);
     for (const LlavaRow& row : set.rows) {
       const Sample sample = BuildSample(set, row, format);
-      INFO(set.NameOf(row));
+      INFO(set.file << ": " << row.id);
       CHECK(sample.tokens.back() == tokenizer->eos());
     }
   }

@@ -110,8 +110,7 @@ TEST_CASE("a tokenizer that cannot be had is named with the reason", "[data]") {
   const ScratchFolder folder;
   CHECK_THROWS_WITH(MakeTokenizer("byte", 1),
                     "tokenizer: expected \"bytes\" or \"sentencepiece:FILE\", got \"byte\"");
-  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:none.model", 1),
-                    "none.model: expected a sentencepiece model, found no such file");
+  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:none.model", 1), "none.model: no such file");
   const auto long_name = folder / std::string(300, 'x');
   CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + long_name, 1),
                     long_name + ": cannot be read: File name too long");

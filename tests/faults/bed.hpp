@@ -1,6 +1,6 @@
 // The real program in several processes, and what can happen to them: on hosts of their own (Bed),
 // or on this one under one launcher (LocalBed). They train configs/shapes.toml without evaluations,
-// for longer than any test takes unless told otherwise, in a folder that is gone afterwards.
+// for longer than any test takes unless requested otherwise, in a folder that is gone afterwards.
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,7 @@ struct BedOptions {
   int nodes = 4;
   std::vector<std::string> settings = {};  ///< KEY=VALUE on top of the usual ones
   std::vector<std::string> faults = {};    ///< as --plant-fault takes them, in every process
-  int strangers = 0;                       ///< hosts beside those of the job, numbered after them
+  int strangers = 0;                       ///< hosts besides those of the job, numbered after them
 };
 
 /// `troupe node` on each of several hosts: 0 .. nodes - 1, called n0, n1, ... Where the fault that

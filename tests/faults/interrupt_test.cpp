@@ -75,7 +75,7 @@ TEST_CASE("Ctrl-C saves what two processes have trained and leaves nothing else 
   Interrupted job;
   CHECK(ListeningPorts(job.bed.program().pid()).empty());
   for (const pid_t process : job.processes) {
-    // They share memory: no port is needed for tensors, and nobody joins any more.
+    // They share memory: no port is needed for tensors, and no process joins any more.
     CHECK(ListeningPorts(process).empty());
   }
   const auto pressed = Clock::now();

@@ -1,4 +1,4 @@
-// Jobs that cannot begin: everybody is told why, and nobody waits for ever.
+// Jobs that cannot begin: all processes report why, and none waits for ever.
 
 #include <deque>
 #include <span>
@@ -142,7 +142,7 @@ TEST_CASE("strangers at the join port do not keep a job from meeting and trainin
 
 namespace {
 
-/// What knows the constants of each protocol that a process speaks: ours, UCX's, CAF's; and noise.
+/// Has the constants of each protocol of a process: ours, UCX's, CAF's; and noise.
 std::vector<std::vector<std::byte>> HostilePackets() {
   ByteWriter ucx;
   ucx.Raw(std::as_bytes(std::span("\x78\x56\x34\x12\xbe\xba\xfe\xca", 8)));  // its magic number

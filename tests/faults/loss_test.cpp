@@ -59,7 +59,7 @@ TEST_CASE("a host whose cable is pulled is named within five seconds, and knows 
   CHECK(ending.exit_code == kExitLost);
 }
 
-TEST_CASE("a process that is stopped for three seconds is told of, comes back and trains on") {
+TEST_CASE("a process that is stopped for three seconds is reported, comes back and trains on") {
   if (NoBed()) return;
   CheckOutlived({&Bed::Stop, &Bed::Continue, 3s, "its host answers"}, 3);
 }

@@ -12,7 +12,7 @@
 namespace troupe::testing {
 namespace {
 
-/// Names are PREFIX PID-SERIAL-HOST: whose they are can be told from them.
+/// Names are PREFIX PID-SERIAL-HOST: they show their owner.
 constexpr const char* kPrefix = "troupe";
 
 std::string UniqueName() {
@@ -123,7 +123,7 @@ void Network::LinkUp(int host) const {
 }
 
 void Network::CutOneWay(int from, int to) const {
-  // To a card that nobody has.
+  // To a card that no host has.
   Shell("ip -n " + NameOf(from) + " neigh replace " + AddressOf(to) +
         " lladdr 02:00:00:00:00:99 nud permanent dev eth0");
 }

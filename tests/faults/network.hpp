@@ -1,5 +1,5 @@
 // A network of its own for a test: hosts that are network namespaces, each with one interface on a
-// common bridge, so that cables can be pulled and ports are nobody else's.
+// common bridge, so that cables can be pulled and no other test has the ports.
 #pragma once
 
 #include <string>

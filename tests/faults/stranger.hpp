@@ -34,7 +34,7 @@ std::vector<std::byte> BytesThatAbortUcx();
 /// Bytes that are the same for the same seed.
 std::vector<std::byte> RandomBytes(std::size_t size, unsigned seed);
 
-/// Connects to `address`, behaves as told and stays until the other side closes or until `until`.
+/// Connects to `address`, behaves as requested and stays until the other side closes, or `until`.
 /// Neither a refusal nor a connection that breaks is an error.
 void Visit(const Address& address, Deadline until, const std::function<void(Socket&)>& behave);
 

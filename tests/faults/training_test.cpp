@@ -1,4 +1,4 @@
-// Four hosts train as one process does, whoever looks at their ports meanwhile.
+// Four hosts train as one process does, whatever connects to their ports meanwhile.
 #include <functional>
 #include <thread>
 

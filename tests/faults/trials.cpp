@@ -16,7 +16,7 @@ enum Kind : std::size_t { kKilled, kStopped, kCableOut, kSleeping, kLost, kThrow
 constexpr int kNodes = 4;
 constexpr int kExitFailed = 1;
 constexpr int kExitLostProcess = 3;
-/// Beyond a limit: what is late is told from what hangs.
+/// Beyond a limit: distinguishes a late process from one that hangs.
 constexpr double kGrace = 20.0;
 
 struct Expected {

@@ -1,4 +1,4 @@
-// Faults at random moments of training, many times over, and a table of how each was told.
+// Faults at random moments of training, many times over, and a table of how each was reported.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct TrialResult {
   Trial trial;
   std::string what;     ///< "killed n2 0.713 s after step 1"
   double seconds = 0;   ///< until the last process that must name it did; less if one did not
-  std::string problem;  ///< empty: named by everybody, in time, with the right exit code
+  std::string problem;  ///< empty: named by all, in time, with the right exit code
   std::array<bool, kNumFlaws> flaws{};  ///< of any process
   std::string transcript;
 };

@@ -15,7 +15,7 @@ namespace {
 
 std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-TEST_CASE("a replaced file has the new bytes and leaves nothing beside it", "[files]") {
+TEST_CASE("a replaced file has the new bytes and leaves no other file in its folder", "[files]") {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
   WriteBytes(path, "old and longer");

@@ -23,7 +23,7 @@ mkdir -p "$build/found"
 fuzz() { # SECONDS TARGET
   local found=build/fuzz/found/$2 log=build/fuzz/$2.log
   mkdir -p "$found" "build/fuzz/corpus/$2"
-  # New inputs go to the build folder, findings beside them; what is committed is only read.
+  # New inputs and findings go to the build folder; committed inputs are only read.
   if "build/fuzz/tests/fuzz/$2_fuzz" -max_total_time="$1" -seed="${FUZZ_SEED:-1}" -timeout=20 -rss_limit_mb=2560 \
     -artifact_prefix="$found/" "build/fuzz/corpus/$2" "tests/fuzz/corpus/$2" >"$log" 2>&1; then
     echo "fuzz: $2: $(grep -oE 'Done [0-9]+ runs in [0-9]+ second' "$log")s"

@@ -258,7 +258,8 @@ TEST_CASE_METHOD(OnDevice, "norms on a device are the plain loops to rounding", 
   CHECK(farthest(Read<float>(weight_gradient_there, hidden), weight_gradient, 0) < 1e-5F);
 }
 
-TEST_CASE_METHOD(OnDevice, "what is queued before it has run when somebody is told", "[gpu]") {
+TEST_CASE_METHOD(OnDevice, "work that is queued before a callback has run when it is called",
+                 "[gpu]") {
   const auto there = Copy(std::vector<int>(1 << 20, 7));
   std::vector<int> back(1 << 20);
   std::atomic<bool> told = false;

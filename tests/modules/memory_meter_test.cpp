@@ -46,7 +46,7 @@ TEST_CASE("the resident bytes of the process are what the kernel says, and grow 
         Approx(static_cast<double>(ResidentByStatus())).margin(kSlack));
 }
 
-TEST_CASE("bytes that stand for memory beside a device are not the device's", "[modules]") {
+TEST_CASE("bytes that stand for memory next to a device are not the device's", "[modules]") {
   ResidentMemory meter;
   const std::int64_t before = meter.UseOf(0).in_use_bytes;
   {

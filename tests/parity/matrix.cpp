@@ -55,7 +55,7 @@ Setups Fans() {
   };
 }
 
-/// What a model may be, beside its sizes.
+/// The properties of a model other than its sizes.
 Setups Models() {
   return {
       Setup(Disjoint({.dp = 2}), {.tp = 2}).TiedHead().Quick(),

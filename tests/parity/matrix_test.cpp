@@ -26,7 +26,7 @@ std::set<std::string> Sizes(const std::string& role) {
   return sizes;
 }
 
-/// What the matrix promises to have, beside every size of every axis.
+/// What the matrix must have, besides every size of every axis.
 // clang-format off
 const std::set<std::string> kPromises = {
     "disjoint", "colocated", "inline", "mixed placements", "two encoders", "no encoder",

@@ -1,4 +1,4 @@
-// Runs one configuration beside the unsharded reference and says whether they agree.
+// Runs one configuration and the unsharded reference, and checks that they agree.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ Proof Prove(const Config& config, const Wrap& wrap = {}, bool queues = false);
 /// What makes the programs of `config` compute as on a device.
 Wrap Portable(const Config& config);
 
-/// `steps` training steps without a reference, told to `observer`. Returns the failure.
+/// `steps` training steps without a reference, reported to `observer`. Returns the failure.
 std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer);
 
 }  // namespace troupe

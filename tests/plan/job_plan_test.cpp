@@ -22,7 +22,7 @@ TEST_CASE("disjoint modules have lock-step sets of their own, one per stage", "[
   CHECK(plan.LockStepOf(4) != plan.LockStepOf(0));
 }
 
-TEST_CASE("a colocated group is one lock-step set, an island beside it another", "[actors]") {
+TEST_CASE("a colocated group is one lock-step set, an island next to it another", "[actors]") {
   const JobPlan plan(Load("shapes_mixed"));  // vision and language on 0-3, detail on 4-7
   for (const int rank : {1, 2, 3}) CHECK(plan.LockStepOf(rank) == plan.LockStepOf(0));
   for (const int rank : {5, 6, 7}) CHECK(plan.LockStepOf(rank) == plan.LockStepOf(4));

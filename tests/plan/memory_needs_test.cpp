@@ -32,7 +32,7 @@ Needs NeedsWith(std::vector<std::string> overrides) {
 
 }  // namespace
 
-TEST_CASE("the copies beside are memory of the host, too", "[cli]") {
+TEST_CASE("the offloaded copies are memory of the host, too", "[cli]") {
   const Needs kept = NeedsWith({});
   CHECK(kept.host == kept.rank);
   const Needs away = NeedsWith({"modules.vision.offload=state"});

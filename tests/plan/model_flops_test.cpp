@@ -46,7 +46,7 @@ TEST_CASE("a step's operations are those of its products, and backward's twice t
   CHECK(projector.backward == 2 * projector.forward);
 }
 
-TEST_CASE("what is frozen costs no gradients of weights, and none of inputs nobody asks for",
+TEST_CASE("a frozen module costs no gradients of weights, and none of inputs that are not needed",
           "[modules]") {
   Config config = SmallModulesConfig();
   config.modules[0].frozen = true;

@@ -87,7 +87,7 @@ TEST_CASE("what is wrong with a table is said in one line", "[schedule]") {
         "row 0 column 1: 0F1 is kept with 1 others, expected at most 1 in all");
 }
 
-TEST_CASE("rows that wait for each other are a deadlock, whoever stands beside it", "[schedule]") {
+TEST_CASE("rows that wait for each other are a deadlock, whatever other rows do", "[schedule]") {
   CHECK(Problem("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n2F0,2B0,2F1,2B1") ==
         "deadlock: row 0 column 1: 0B0 waits for 1B0 (row 1 column 2), row 1 column 1: 1F1 waits "
         "for 0F1 (row 0 column 2)");

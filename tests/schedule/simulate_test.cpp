@@ -70,7 +70,7 @@ TEST_CASE("passes of one stage never overlap and wait for what they need", "[sch
   }
 }
 
-TEST_CASE("a short branch beside a long one costs a graph nothing", "[schedule]") {
+TEST_CASE("a short branch parallel to a long one costs a graph nothing", "[schedule]") {
   // The longest path of figure 4(a) has 5 stages; encoder 2 hides behind encoder 1.
   CHECK(Run(Figure4a(), 5, 10, 16).makespan_ns == (16 + 5 - 1) * 15);
 }

@@ -36,7 +36,7 @@ Inputs Slice(const Config& config, const Inputs& whole, std::size_t begin, std::
 /// All shards of a job whose modules have equal dp (or one module of dp 1 feeding another).
 class Job {
  public:
-  /// `split`: backwards are told to, and the weights follow when all of a round are done.
+  /// `split`: backwards leave out the weights, which follow when all of a round are done.
   /// `portable`: as on a device, see TorchOptions.
   explicit Job(const Config& config, bool split = false, bool portable = false);
 
@@ -50,7 +50,7 @@ class Job {
 
   /// Whole tensors by name, every piece compared where pieces overlap and every element covered.
   std::map<std::string, std::vector<double>> Tensors(TensorKind kind) const;
-  /// Per name, how many elements some owner speaks for.
+  /// By name: the number of elements that have an owner.
   std::map<std::string, std::int64_t> OwnedElements() const;
   StageProgram& Program(const std::string& module, int pp = 0, int dp = 0, int tp = 0);
   std::size_t num_undefined_input_gradients() const { return num_undefined_; }

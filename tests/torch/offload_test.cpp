@@ -131,13 +131,13 @@ TEST_CASE("a state that is away takes no memory of its device", "[torch]") {
     if (look) CHECK(allocated() == Approx(before).epsilon(0.001));
     encoder.Backward(unit++, rows);
   };
-  window(false);  // makes the memory beside the device
+  window(false);  // makes the memory next to the device
   CHECK(SideMemoryBytes() == static_cast<std::int64_t>(all - left));
   window(true);
   window(true);
 }
 
-TEST_CASE("the memory beside a device is given back with its shard", "[torch]") {
+TEST_CASE("the memory next to a device is given back with its shard", "[torch]") {
   REQUIRE(SideMemoryBytes() == 0);
   {
     Encoder encoder(Offload::kState);
@@ -148,7 +148,7 @@ TEST_CASE("the memory beside a device is given back with its shard", "[torch]") 
   CHECK(SideMemoryBytes() == 0);
 }
 
-TEST_CASE("who touches a state that is away is told so", "[torch]") {
+TEST_CASE("an access to a state that is offloaded is an error", "[torch]") {
   Encoder encoder(Offload::kState);
   StageProgram& program = encoder.program;
   const Buffer rows = encoder.Forward(0);

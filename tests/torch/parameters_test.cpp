@@ -1,4 +1,4 @@
-// The parameters of all shards together: what they begin with, and who speaks for them.
+// The parameters of all shards together: what they begin with, and which shard owns them.
 #include <cmath>
 #include <map>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-TEST_CASE("each value of a large parameter follows from its place, whoever makes it", "[torch]") {
+TEST_CASE("each value of a large parameter follows from its place, in any shard", "[torch]") {
   Config config = SmallConfig();
   auto& llama = ModuleOf(config, "language").As<LlamaConfig>();
   llama.vocab = 300'000;  // times 8 or more: several threads, where there are cores

@@ -101,7 +101,7 @@ TEST_CASE("a record is there at once, and completed in place", "[trace]") {
 TEST_CASE("the newest records stay, and those that went are counted", "[trace]") {
   Recorder recorder(Options("", 8));
   for (int i = 0; i < 21; ++i) recorder.Note(RecordOf(i));
-  recorder.Begin(3, 1);  // long gone: whoever has its place keeps its own time
+  recorder.Begin(3, 1);  // overwritten: the record in its place keeps its time
   const TraceFile file = recorder.Snapshot();
   REQUIRE(file.records.size() == 8);
   for (std::size_t i = 0; i < 8; ++i) {

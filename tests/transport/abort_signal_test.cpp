@@ -8,7 +8,7 @@
 
 using namespace troupe;
 
-TEST_CASE("the first cause is the one that everybody reports") {
+TEST_CASE("the first cause is the one that all report") {
   AbortSignal signal;
   CHECK_FALSE(signal.raised());
   CHECK(signal.cause().empty());

@@ -161,7 +161,7 @@ TEST_CASE("broadcasts from different roots do not match") {
                         "member 0, member 1 called broadcast of 4 bytes from member 1"));
 }
 
-TEST_CASE("illegal arguments of one member are reported to all, and nobody hangs") {
+TEST_CASE("illegal arguments of one member are reported to all, and none hangs") {
   const auto outcome_of = [](const std::function<void(Communicator&)>& odd) {
     const auto outcomes = RunGroup(2, [&](Communicator& group) {
       if (group.rank() == 1) return odd(group);

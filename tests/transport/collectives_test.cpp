@@ -119,7 +119,7 @@ TEST_CASE("a reduce-scatter gives each member its range of the sum") {
     }
 }
 
-TEST_CASE("an all-gather lays everybody's bytes in rank order") {
+TEST_CASE("an all-gather lays the bytes of all members in rank order") {
   for (int size = 1; size <= 8; ++size)
     for (const std::int64_t count : kCounts) {
       std::vector<float> expected;
@@ -141,7 +141,7 @@ TEST_CASE("an all-gather lays everybody's bytes in rank order") {
     }
 }
 
-TEST_CASE("a broadcast from any root reaches everybody") {
+TEST_CASE("a broadcast from any root reaches all members") {
   for (int size = 1; size <= 8; ++size)
     for (const std::int64_t count : kCounts) {
       const auto outcomes = RunGroup(size, [&](Communicator& group) {
@@ -186,7 +186,7 @@ TEST_CASE("an all-to-all moves pieces of any size, none included") {
     }
 }
 
-TEST_CASE("nobody passes a barrier before all have come") {
+TEST_CASE("no member passes a barrier before all have come") {
   for (int size = 1; size <= 8; ++size) {
     std::atomic<int> arrived = 0;
     const auto outcomes = RunGroup(size, [&](Communicator& group) {

@@ -68,7 +68,7 @@ class MemoryNetwork {
     const std::lock_guard lock(mutex_);
     failing_[process] = error;
   }
-  /// From now on messages that are not eager never arrive, and their senders are not told.
+  /// From now on messages that are not eager never arrive, and their senders get no callback.
   void StallLargeSends() {
     const std::lock_guard lock(mutex_);
     stalling_ = true;

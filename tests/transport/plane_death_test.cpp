@@ -84,7 +84,7 @@ class PeerProcess {
   int control() const { return control_; }
   std::vector<TcpConnection> TakeTensors() { return ConnectionTo(1, std::move(tensors_)); }
   void Stop() { ::kill(process_, SIGSTOP); }
-  /// And reaps it: to UCX's keepalive a process that nobody has waited for still lives.
+  /// And reaps it: to UCX's keepalive a process that is not reaped still lives.
   void Kill() {
     if (process_ < 0) return;
     ::kill(process_, SIGKILL);

@@ -15,7 +15,7 @@
 
 namespace troupe::testing {
 
-/// Counts callbacks of any thread and keeps their errors, until somebody has waited for them.
+/// Counts callbacks of any thread and keeps their errors, until a thread has waited for them.
 class Outcomes {
  public:
   explicit Outcomes(std::shared_ptr<AbortSignal> abort)
@@ -69,7 +69,7 @@ struct PlaneJobOptions {
   std::string tls = "posix,sysv,cma";  ///< or kProven
   Verify verify = Verify::kHeader;
   int odd_secret = -1;    ///< the process that has another secret
-  bool connected = true;  ///< wait until UCX has connected everybody
+  bool connected = true;  ///< wait until UCX has connected all
   decltype(PlaneSettings::to_host) to_host = {};
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 const char* const kTransports[] = {"posix,sysv,cma", "tcp", "proven"};
 
-/// Waits up to 5 s for something that nobody announces.
+/// Waits up to 5 s for an event without a notification.
 bool Eventually(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (!condition()) {
@@ -61,7 +61,7 @@ TEST_CASE("bytes of every size arrive, posted early or late, checked or not") {
     }
 }
 
-TEST_CASE("transports are told as the console shows them") {
+TEST_CASE("transports are reported as the console shows them") {
   const auto transports = [](const PlaneJobOptions& options) {
     return DescribeTransports(PlaneJob(options)[0], {"n0", "n1", "n2"});
   };
@@ -284,7 +284,7 @@ TEST_CASE("closing fails what is open, and the plane refuses politely from then 
   }
 }
 
-TEST_CASE("a large send that nobody receives does not keep a plane from closing") {
+TEST_CASE("a large send without a receive does not keep a plane from closing") {
   for (const char* tls : kTransports) {
     INFO(tls);
     const auto begin = std::chrono::steady_clock::now();
@@ -326,7 +326,7 @@ TEST_CASE("a process that closes without a goodbye is reported once, and its rec
   }
 }
 
-TEST_CASE("messages that nobody receives yet block no others, and all arrive in the end") {
+TEST_CASE("messages that are not received yet block no others, and all arrive in the end") {
   constexpr std::uint64_t kCount = 400;
   for (const char* tls : kTransports) {
     INFO(tls);

@@ -106,7 +106,7 @@ TEST_CASE("rows of a buffer are pushed as rows, and a handle comes home as what 
   CHECK(job.pulls() == 0);
 }
 
-TEST_CASE("bytes that nobody fetches are taken in all the same") {
+TEST_CASE("bytes that are never fetched are received all the same") {
   for (const char* tls : {"posix,sysv,cma", "tcp", "proven"}) {
     INFO(tls);
     Job job({.tls = tls});

@@ -53,7 +53,7 @@ TEST_CASE("rows change ranks by the plan, one row to several ranks too", "[trans
   CHECK(out[2] == std::vector<float>{3, 1000});
 }
 
-TEST_CASE("rows that stay are not copied and wait for nobody", "[transport]") {
+TEST_CASE("rows that stay are not copied and wait for no other rank", "[transport]") {
   HostRowMemory host;
   auto group = MakeLocalGroup(2, std::make_shared<AbortSignal>());
   const ExchangePlan plan = PlanOf({{0, 0, {0, 3}, {0, 3}}, {1, 1, {0, 1}, {0, 1}}}, {3, 1});

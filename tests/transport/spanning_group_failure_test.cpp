@@ -112,7 +112,7 @@ TEST_CASE("calls that differ between processes end the job with both of them nam
 
 TEST_CASE("calls that differ are named by group rank where processes have several members") {
   const auto barrier = [](Communicator& g) { g.Barrier(); };
-  // In another process than member 0, and in the same one beside and before members elsewhere.
+  // In another process than member 0, and in the same one next to and before members elsewhere.
   CHECK(ReportOf({0, 1, 0}, barrier) ==
         "group g: member 0 called all-reduce of 20000 float32 (sum), member 1 called barrier");
   CHECK(ReportOf({1, 0, 0, 1}, barrier) ==
@@ -223,7 +223,7 @@ TEST_CASE("what members wait for can be read, and is gone when they go on") {
   CHECK(GroupWaits().NameOf(3) == "process 3");
 }
 
-TEST_CASE("a member whose message nobody takes says so, and an abort ends its wait") {
+TEST_CASE("a member whose message is not received reports it, and an abort ends its wait") {
   GroupWaits names({"n0", "n1"});
   for (GroupWaits* const waits : {&names, static_cast<GroupWaits*>(nullptr)}) {
     SpanningOptions options;

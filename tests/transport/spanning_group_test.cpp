@@ -180,7 +180,7 @@ TEST_CASE("where processes have several members all of them get the same bits in
   CHECK(different.size() == 1);
 }
 
-TEST_CASE("nobody completes an operation that another member has not begun") {
+TEST_CASE("no member completes an operation that another has not begun") {
   constexpr int kRounds = 300;
   std::atomic<int> completed = 0;
   std::size_t max_early = 0;

@@ -205,7 +205,7 @@ TEST_CASE("a reference that says impossible things is refused") {
   CHECK(alone.Resolve(alone.Refer(Numbers(1, 1))).local());
 }
 
-TEST_CASE("the carrier is told by name what is not pinned") {
+TEST_CASE("an error names the tensor that is not pinned") {
   Job job;
   const TensorReference reference = job[0].Refer(Numbers(4, 3));
   CHECK(job[0].Pinned(reference.key, 8, 40).num_bytes() == 40);
@@ -279,7 +279,7 @@ TEST_CASE("a tensor is fetched to where it is wanted, and is at home where it wa
 TEST_CASE("a device without memory for a tensor is a failure in its words") {
   Job job;
   const Buffer handle = job[1].Resolve(job[0].Refer(Numbers(4, 3)));
-  CHECK_THROWS_AS(job[1].FetchNow(handle, "test", 0), std::logic_error);  // nobody has said how
+  CHECK_THROWS_AS(job[1].FetchNow(handle, "test", 0), std::logic_error);  // no AllocateOnDevices
   job[1].AllocateOnDevices(
       [](const Shape&, DType, int) -> Buffer { throw std::runtime_error("out of memory"); });
   CHECK_THROWS_WITH(job[1].FetchNow(handle, "edge a>b", 0), "edge a>b: out of memory");

@@ -1,4 +1,4 @@
-// What somebody who speaks UCX, and in the worst case knows where a message goes, can do to a
+// What a process with UCX that, in the worst case, knows where a message goes can do to a
 // plane.
 #include <cstring>
 
@@ -211,7 +211,7 @@ TEST_CASE("control messages that are garbage, forged or repeated do nothing but 
   CHECK(job.store(1).num_pinned() == 0);
   CHECK(job.failures.count() == 0);
 
-  // And weight that nobody gave is a fault of the one who returns it.
+  // And weight that was not given is a fault of the process that returns it.
   message.counter = 12;
   sign();
   send(message);

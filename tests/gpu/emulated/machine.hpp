@@ -6,7 +6,7 @@
 //   stream   a thread that does one piece of work after the other, after a random moment if asked:
 //            what is not ordered by streams and events comes out of order, and is a data race to
 //            ThreadSanitizer
-//   device   breaks when told, for good: its work is skipped, its host functions are not called,
+//   device   breaks on request, for good: its work is skipped, its host functions are not called,
 //            stream callbacks get the error, and every call returns it
 //   fault    a use that CUDA would not forgive or not notice; the first is kept for the test
 #pragma once

@@ -113,7 +113,7 @@ struct World {
   std::size_t grave_bytes = 0;
   // Shared by work that uses memory, taken alone to give back that of a device that has failed: its
   // streams wait for no events any more, so they order nothing, but nothing of it runs either. As
-  // long as devices work nobody takes it alone: no race is hidden.
+  // long as devices work no thread takes it alone: no race is hidden.
   std::shared_mutex memory_in_use;
 
   // Shared, so that calls of two threads order nothing but themselves.

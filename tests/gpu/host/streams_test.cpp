@@ -1,4 +1,4 @@
-// Streams, events and what is told of them, on an emulated device.
+// Streams, events and their callbacks, on an emulated device.
 #include <atomic>
 #include <future>
 #include <mutex>
@@ -140,7 +140,7 @@ TEST_CASE("without the event the emulated device shows what is missing") {
         "a memset on device 0 uses memory before it is allocated in stream order");
 }
 
-TEST_CASE("what is told of a stream comes in order, once, and holds up no later work") {
+TEST_CASE("callbacks of a stream come in order, once, and delay no later work") {
   Machine machine({.max_delay = 100us});
   {
     const Stream stream(0);
@@ -169,7 +169,7 @@ TEST_CASE("what is told of a stream comes in order, once, and holds up no later 
   CHECK(machine.fault().empty());
 }
 
-TEST_CASE("nobody is told before the work has run") {
+TEST_CASE("no callback runs before the work has run") {
   Machine machine;
   const Stream stream(1);
   std::atomic<bool> told = false;
@@ -201,7 +201,7 @@ TEST_CASE("a device that fails tells all that was promised, once, in its words")
     stream.OnOutcome(note);
     stream.OnOutcome(note);
     gate.Open();
-    // By the thread that looks at the device: nobody calls anything meanwhile.
+    // By the thread that polls the device: no other call is made meanwhile.
     CHECK(all.get_future().wait_for(10s) == std::future_status::ready);
     CHECK_THROWS_WITH(stream.OnOutcome(note), Catch::Contains(kIllegal));
     CHECK_THROWS_WITH(stream.Synchronize(), Catch::Contains(kIllegal));

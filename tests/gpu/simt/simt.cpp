@@ -106,7 +106,7 @@ void Resume(std::size_t number) {
 }
 
 /// Lets [begin, end) go on if all that have not ended await `what`; says whether any did. For a
-/// full mask nobody of a warp may have ended: no device says what such threads give.
+/// full mask no thread of a warp may have ended: their values are undefined.
 bool Release(std::size_t begin, std::size_t end, Awaits what) {
   bool any = false;
   for (std::size_t i = begin; i < end; ++i) {

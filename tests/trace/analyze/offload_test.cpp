@@ -1,4 +1,4 @@
-// State that was copied off devices and back, beside what they computed.
+// State that was copied off devices and back while they computed.
 #include "trace/analyze/offload.hpp"
 
 #include <vector>

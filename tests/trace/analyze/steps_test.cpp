@@ -101,7 +101,7 @@ TEST_CASE("a step begins where the round before has ended", "[trace]") {
   const RunTrace trace = generated::Generate({});
   const TraceIndex index(trace);
   const Steps steps(index);
-  CHECK(steps.Of(1).begin_ns > 0);  // announced after the director was told
+  CHECK(steps.Of(1).begin_ns > 0);  // announced after the message to the director
   CHECK(steps.Of(2).begin_ns >= steps.Of(1).end_ns);
   CHECK(steps.Of(2).begin_ns < steps.Of(1).end_ns + 10'000);
 

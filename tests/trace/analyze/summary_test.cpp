@@ -68,7 +68,7 @@ TEST_CASE("the bubble of all ranks counts each once, and no exchange as computin
              Catch::Contains("\nbubble 71.1% of the time of 3 ranks together\n"));
 }
 
-TEST_CASE("sums of gradients beside an exchange are computed, and all time counts once",
+TEST_CASE("sums of gradients during an exchange are computed, and all time counts once",
           "[trace]") {
   RunTrace trace;
   trace.stages = {{"a", 0}, {"b", 0}};
@@ -82,7 +82,7 @@ TEST_CASE("sums of gradients beside an exchange are computed, and all time count
     trace.work.push_back(work);
   };
   add(1, WorkKind::kExchange, 10, 40);
-  add(0, WorkKind::kReduce, 20, 53);  // beside the exchange and the backward after it
+  add(0, WorkKind::kReduce, 20, 53);  // during the exchange and the backward after it
   add(1, WorkKind::kBackward, 40, 70);
   const TraceIndex index(trace);
   const Summary summary = Summarize(index, {StepSpan{1, 0, 0, 100}});

@@ -21,7 +21,7 @@ std::string Explained(const RunTrace& trace, const std::string& actor = "") {
   return Format(ExplainWait(index, usual, SlowestStep(steps), actors), index, usual);
 }
 
-TEST_CASE("a slow pass is the root of the wait of whoever comes after it", "[trace]") {
+TEST_CASE("a slow pass is the root of the waits for it", "[trace]") {
   generated::Spec spec;
   spec.slow = {{"vision.s0", 0, WorkKind::kForward, 5, 3000, false}};
   const RunTrace trace = generated::Generate(spec);

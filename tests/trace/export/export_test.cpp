@@ -114,7 +114,7 @@ TEST_CASE("a message that comes before it was sent is drawn after it, and kept a
   CHECK(drawn->recorded_begin_ns == early->begin_ns);
 }
 
-TEST_CASE("a message that nobody handled has no arrow, and is counted", "[trace]") {
+TEST_CASE("a message without a handler has no arrow, and is counted", "[trace]") {
   generated::Spec spec;
   spec.lost_type = "Slice";
   spec.lost_unit = 5;

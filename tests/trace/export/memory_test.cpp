@@ -51,7 +51,7 @@ Points ChangesOf(const RunTrace& trace, int rank, std::int64_t WorkMemory::*fiel
 
 }  // namespace
 
-TEST_CASE("memory of a GPU is three counters of every rank on it, beside its first lane",
+TEST_CASE("memory of a GPU is three counters of every rank on it, next to its first lane",
           "[trace]") {
   const RunTrace trace = OnGpus();
   const TraceIndex index(trace);

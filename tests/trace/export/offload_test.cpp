@@ -1,4 +1,4 @@
-// Copies of state in timelines: beside what their rank computes.
+// Copies of state in timelines, concurrent with the passes of their rank.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-TEST_CASE("copies have a lane of their own beside the passes of their rank", "[trace]") {
+TEST_CASE("copies have a separate lane next to the passes of their rank", "[trace]") {
   const RunTrace trace = TwoWindows();
   const TraceIndex index(trace);
   const Timeline timeline = MakeTimeline(index, {});
@@ -33,7 +33,8 @@ TEST_CASE("copies have a lane of their own beside the passes of their rank", "[t
   CHECK(Lint(perfetto.str()).found.empty());
 }
 
-TEST_CASE("sums of gradients that run beside other work have a lane of their own", "[trace]") {
+TEST_CASE("sums of gradients that run concurrently with other work have a separate lane",
+          "[trace]") {
   RunTrace trace = TwoWindows();
   const auto of_rank = [](const TraceWork& work, int rank) {
     return work.pass.rank == rank && work.pass.kind != WorkKind::kReduce && !IsCopy(work.pass.kind);
@@ -48,7 +49,7 @@ TEST_CASE("sums of gradients that run beside other work have a lane of their own
     }
     return found;
   };
-  // One sum on each rank: rank 0's behind all that it computes, rank 1's beside it.
+  // One sum on each rank: rank 0's after all that it computes, rank 1's during it.
   TraceWork behind = *std::ranges::find_if(trace.work, [&](auto& w) { return of_rank(w, 0); });
   TraceWork beside = *std::ranges::find_if(trace.work, [&](auto& w) { return of_rank(w, 1); });
   for (const TraceWork& work : trace.work) {

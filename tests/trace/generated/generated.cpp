@@ -22,7 +22,7 @@ StageGraph GraphOf(const Spec& spec) {
   return StageGraph(modules, edges);
 }
 
-/// What devices are told to run, and what they answer.
+/// A command of a device, and its answer.
 struct Command {
   WorkKind kind = WorkKind::kForward;
   std::string answer;
@@ -177,7 +177,7 @@ class Job {
   std::int64_t round_ = -1;
   int reports_ = 0;
   int saving_ = 0;           ///< sets that have not written their shards
-  std::map<int, int> told_;  ///< by stage: replicas that told its update
+  std::map<int, int> told_;  ///< by stage: replicas that notified its update
   bool lost_ = false;
 };
 

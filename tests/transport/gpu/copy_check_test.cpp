@@ -118,7 +118,7 @@ TEST_CASE("checked copies that change nothing bring what they should, both ways"
   CHECK(copies.machine.fault().empty());
 }
 
-TEST_CASE("a byte that a checked copy changes is told with its place, both ways", "[copies]") {
+TEST_CASE("a byte that a checked copy changes is reported with its place, both ways", "[copies]") {
   Copies copies(CheckCopies::kYes);
   struct Case {
     std::int64_t size;
@@ -243,7 +243,7 @@ TEST_CASE("memory of checks is used again, and given back with the staging", "[c
   CHECK(copies.machine.open() == Machine::kNothing);
 }
 
-TEST_CASE("a device that fails while a copy is checked is told in CUDA's words", "[copies]") {
+TEST_CASE("a device that fails while a copy is checked is reported with CUDA's text", "[copies]") {
   Copies copies(CheckCopies::kYes);
   const Buffer there = copies.device->From(Pattern(9000, 3));
   copies.machine.Break(0);

@@ -96,7 +96,7 @@ TEST_CASE("sums on a shared device have the bits of a local group's") {
   CHECK(machine.fault().empty());
 }
 
-TEST_CASE("members of a shared device meet while they queue: nobody waits for the device") {
+TEST_CASE("members of a shared device meet while they queue: none waits for the device") {
   Machine machine;
   std::promise<void> let_go;
   const auto outcomes = DeviceCrew{{0, 0}}.Run([&](DeviceRank& it) {

@@ -171,7 +171,7 @@ TEST_CASE("a message keeps two pieces under way, so that one is copied while the
   const auto end = std::chrono::steady_clock::now() + 10s;
   while (pair.host0.num_sends < 2 && std::chrono::steady_clock::now() < end)
     std::this_thread::yield();
-  CHECK(pair.host0.num_sends == 2);  // nobody receives them yet
+  CHECK(pair.host0.num_sends == 2);  // no process receives them yet
   pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
   REQUIRE(pair.receives.Await(1));
   CHECK(pair.sends.Await(1));
@@ -186,7 +186,7 @@ TEST_CASE("a message keeps two pieces under way, so that one is copied while the
   CHECK(SameBytes(pair.device(1).ToHost(got), Pattern(50'000, 2)));
 }
 
-TEST_CASE("the memory of a send is let go of before it is told") {
+TEST_CASE("the memory of a send is released before its callback") {
   Pair pair;
   Buffer sent = pair.device(0).From(Pattern(12'000, 1));
   std::promise<long> count;

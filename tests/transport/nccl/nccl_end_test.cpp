@@ -39,7 +39,7 @@ TEST_CASE("an error that NCCL finds ends the job in its words, and what hangs go
   CHECK(job.machine.open() == Machine::kNothing);
 }
 
-TEST_CASE("an abort of somebody else ends what hangs in NCCL") {
+TEST_CASE("an abort by another thread ends a call that hangs in NCCL") {
   NcclJob job(2);
   const auto outcomes = job.crew.Run([&](DeviceRank& it) {
     const auto there = it.pool.Allocate(64, it.stream);

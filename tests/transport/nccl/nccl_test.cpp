@@ -101,7 +101,7 @@ TEST_CASE("members without rows take part in an exchange over NCCL") {
   CHECK(job.machine.fault().empty());
 }
 
-TEST_CASE("calls are queued: nobody waits for a stream that stands still") {
+TEST_CASE("calls are queued: no thread waits for a stream that stands still") {
   NcclJob job(2);
   std::promise<void> let_go;
   const auto outcomes = job.crew.Run([&](DeviceRank& it) {

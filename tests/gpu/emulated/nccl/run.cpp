@@ -37,7 +37,7 @@ std::size_t InputBytes(const NcclCall& call, int size) {
                                                      : bytes;
 }
 
-/// The whole output of member `rank`, read out of everybody's input.
+/// The whole output of member `rank`, read out of the input of all members.
 std::vector<std::byte> OutputOf(const std::vector<NcclCall>& calls, int rank) {
   const NcclCall& own = calls[static_cast<std::size_t>(rank)];
   const DType dtype = DTypeOf(own.type);
@@ -78,7 +78,7 @@ void RunCollective(Link& link, std::uint64_t number, const NcclCall& call) {
   clique.changed.wait(lock, [&] { return slot.arrived == size || link.aborted; });
   --link.waiting;
   if (slot.arrived < size) {
-    --slot.arrived;  // this member's memory is its own again: nobody may come to read it
+    --slot.arrived;  // no other member may read this member's memory any more
     return;
   }
   calls = slot.calls;
@@ -100,7 +100,7 @@ void RunCollective(Link& link, std::uint64_t number, const NcclCall& call) {
 
 namespace {
 
-/// Takes pieces back that nobody has begun to receive.
+/// Takes pieces back that no member has begun to receive.
 void Withdraw(Clique& clique, int rank, const NcclExchange& exchange) {
   for (const NcclExchange::Send& send : exchange.sends) {
     const auto withdrawn = std::erase_if(clique.mail[{rank, send.to}], [&](const NcclPiece& piece) {

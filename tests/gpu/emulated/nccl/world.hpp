@@ -39,7 +39,7 @@ struct Clique {
   struct Slot {
     std::vector<NcclCall> calls;
     int arrived = 0;
-    int read = 0;  // members that need nobody's memory any more
+    int read = 0;  // members that need no other memory any more
   };
 
   int size = 0;
