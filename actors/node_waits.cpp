@@ -4,6 +4,8 @@
 
 #include "actors/node_actor.hpp"
 #include "actors/wait_lists.hpp"
+#include "files/output_file.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -42,10 +44,8 @@ void AskAllWaits(NodePointer self, std::function<void(std::vector<ActorWaits>)> 
 
 /// "12 s", "0.5 s".
 std::string RoughSeconds(std::int64_t ns) {
-  char text[32];
   const double seconds = static_cast<double>(ns) * 1e-9;
-  std::snprintf(text, sizeof text, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
-  return text;
+  return Fixed(seconds, seconds < 9.95 ? 1 : 0) + " s";
 }
 
 /// " (step 3 mb 7)" of microbatch `number`, counted from the start of the run.
@@ -78,7 +78,7 @@ caf::result<Waits> CollectWaits(NodePointer self) {
     }
     const auto& processes = s.config.processes->processes();
     if (processes.size() > 1) {
-      const std::string& node = processes[static_cast<std::size_t>(s.config.self)].name;
+      const std::string& node = processes[At(s.config.self)].name;
       for (ActorWaits& actor : all) actor.node = node;
     }
     gather->promise.deliver(gather->waits);
@@ -144,7 +144,7 @@ void WriteNextToTraces(const NodeConfig& config, const char* file, const std::st
   if (!std::filesystem::exists(config.trace_folder, ignored))
     return;  // deleted: the cause is known
   try {
-    WriteTextFile(config.trace_folder + "/" + file, text);
+    ReplaceFile(config.trace_folder + "/" + file, text);
   } catch (const std::exception& e) {
     if (config.observer) config.observer->OnWarning(e.what());
   }

@@ -4,9 +4,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
-
-#include "files/output_file.hpp"
 
 namespace troupe {
 namespace {
@@ -154,10 +151,6 @@ std::string ToJson(const std::vector<ActorWaits>& actors) {
                    {"owes", std::move(owes)}});
   }
   return all.dump(1) + "\n";
-}
-
-void WriteTextFile(const std::string& path, const std::string& text) {
-  ReplaceFile(path, [&](OutputFile& file) { file.Write(std::as_bytes(std::span(text))); });
 }
 
 }  // namespace troupe

@@ -41,9 +41,6 @@ inline constexpr const char* kCauseFile = "cause.txt";
 /// The text of the failure, then its actors, a line each.
 std::string CauseText(const Failure& failure);
 
-/// Replaces `path`. Throws std::runtime_error naming path and reason.
-void WriteTextFile(const std::string& path, const std::string& text);
-
 /// One JSON array, with the members of ActorWaits, Wait and Owed by their names, but no keys.
 std::string ToJson(const std::vector<ActorWaits>& actors);
 

@@ -1,7 +1,6 @@
 #include "app/report.hpp"
 
 #include <filesystem>
-#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -78,9 +77,7 @@ void WritePageFile(const std::string& path, const std::string& content) {
     // Never replace a device, a link or a folder.
     throw std::runtime_error(path + ": exists and is not a regular file");
   }
-  ReplaceFile(path, [&](OutputFile& file) {
-    file.Write(std::as_bytes(std::span(content.data(), content.size())));
-  });
+  ReplaceFile(path, content);
 }
 
 }  // namespace troupe

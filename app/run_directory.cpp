@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <iostream>
 #include <regex>
-#include <span>
 #include <stdexcept>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -113,8 +112,7 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
     Enter(into);
   }
   try {
-    ReplaceFile(File(kResolvedFile),
-                [&](OutputFile& file) { file.Write(std::as_bytes(std::span(resolved_toml))); });
+    ReplaceFile(File(kResolvedFile), resolved_toml);
   } catch (...) {
     if (is_new_) RemoveUnused(path_);
     throw;

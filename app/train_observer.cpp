@@ -48,7 +48,7 @@ std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory&
     history.Add(line);
   }
   old.close();
-  ReplaceFile(path, [&](OutputFile& file) { file.Write(std::as_bytes(std::span(kept))); });
+  ReplaceFile(path, kept);
   return path;
 }
 

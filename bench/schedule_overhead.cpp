@@ -31,7 +31,8 @@ double BoundOf(const TimedRound& round, const StageGraph& graph) {
   const auto duration = [&](int stage, const Pass& pass) {
     return took[static_cast<std::size_t>(stage)].at({pass.kind, pass.unit});
   };
-  const auto simulation = Simulate(graph, LimitsOf(graph), duration, kMicrobatches);
+  const auto simulation =
+      Simulate(graph, OneForwardOneBackward(LimitsOf(graph)), duration, kMicrobatches);
   return static_cast<double>(simulation.makespan_ns) * 1e-9;
 }
 
@@ -69,7 +70,7 @@ void Measure(Report& report, const SyntheticGraph& graph, double forward_ms, dou
   const Config config = ConfigOf(graph, forward_ms, backward_ms);
   const JobPlan plan(config);
   const auto ns = [](double ms) { return static_cast<std::int64_t>(ms * 1e6); };
-  const auto simulation = Simulate(plan.graph(), LimitsOf(plan.graph()),
+  const auto simulation = Simulate(plan.graph(), OneForwardOneBackward(LimitsOf(plan.graph())),
                                    EqualDurations(ns(forward_ms), ns(backward_ms)), kMicrobatches);
   const double bound = static_cast<double>(simulation.makespan_ns) * 1e-9;
   std::vector<double> ratios;

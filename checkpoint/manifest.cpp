@@ -6,7 +6,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 #include <stdexcept>
 #include <system_error>
 
@@ -191,7 +190,7 @@ void WriteManifest(const std::string& folder, const CheckpointManifest& manifest
     SyncDirectory(directory.string());
     directory = directory.parent_path();
   }
-  ReplaceFile(path, [&text](OutputFile& file) { file.Write(std::as_bytes(std::span(text))); });
+  ReplaceFile(path, text);
 }
 
 std::optional<CheckpointManifest> ReadManifest(const std::string& folder) {

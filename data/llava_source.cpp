@@ -219,7 +219,7 @@ LlavaSource::Samples LlavaSource::SamplesOf(const ModuleConfig& module, int dp, 
                                             std::int64_t unit) const {
   const bool windows = ColocatedEdge(config_, module) != nullptr;
   CheckIndex(module.name, windows ? "window" : "microbatch", unit,
-             NumUnits(config_, module, round.microbatches));
+             UnitLength(config_, module).In(round.microbatches).count);
   const UnitSamples held = SamplesOfUnit(config_, module, dp, round.microbatches, unit);
   return Build(round, held.first_microbatch * config_.samples_per_microbatch(), held.samples);
 }

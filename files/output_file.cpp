@@ -70,6 +70,10 @@ void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>
   SyncDirectory(parent.empty() ? "." : parent.string());
 }
 
+void ReplaceFile(const std::string& path, const std::string& text) {
+  ReplaceFile(path, [&](OutputFile& file) { file.Write(std::as_bytes(std::span(text))); });
+}
+
 void WriteInPlace(const std::string& path, const std::string& text) {
   OutputFile file(path, FileOpening::kInPlace);
   file.Write(std::as_bytes(std::span(text)));

@@ -43,6 +43,8 @@ class OutputFile {
 /// to `path`. On any failure `path` keeps its old content and PATH.tmp is removed. Throws
 /// FileError, or the exception that `write` threw.
 void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>& write);
+/// The same with `text`.
+void ReplaceFile(const std::string& path, const std::string& text);
 
 /// Writes to a path given by the user, which may be a pipe or a device. Throws FileError.
 void WriteInPlace(const std::string& path, const std::string& text);

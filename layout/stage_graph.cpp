@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <queue>
+#include <ranges>
 #include <utility>
 
 namespace troupe {
@@ -72,29 +71,21 @@ std::string CyclePath(const std::vector<ModuleNode>& modules, const std::vector<
 /// first.
 std::vector<int> OrderModules(const std::vector<ModuleNode>& modules,
                               const std::vector<ModuleEdge>& edges) {
-  std::vector<int> missing(modules.size(), 0);  // incoming edges whose source is not placed yet
-  std::vector<std::vector<int>> next(modules.size());
-  for (const ModuleEdge& edge : edges) {
-    ++missing[At(edge.to)];
-    next[At(edge.from)].push_back(edge.to);
-  }
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (std::size_t m = 0; m < modules.size(); ++m) {
-    if (missing[m] == 0) ready.push(static_cast<int>(m));
-  }
   std::vector<bool> waiting(modules.size(), true);
+  const auto is_ready = [&](int module) {
+    return waiting[At(module)] && std::ranges::none_of(edges, [&](const ModuleEdge& edge) {
+             return edge.to == module && waiting[At(edge.from)];
+           });
+  };
+  const auto all = std::views::iota(0, static_cast<int>(modules.size()));
   std::vector<int> order;
-  while (!ready.empty()) {
-    const int module = ready.top();
-    ready.pop();
-    order.push_back(module);
-    waiting[At(module)] = false;
-    for (const int to : next[At(module)]) {
-      if (--missing[At(to)] == 0) ready.push(to);
+  while (order.size() < modules.size()) {
+    const auto next = std::ranges::find_if(all, is_ready);
+    if (next == all.end()) {
+      throw LayoutError("edges form a cycle: " + CyclePath(modules, edges, waiting));
     }
-  }
-  if (order.size() < modules.size()) {
-    throw LayoutError("edges form a cycle: " + CyclePath(modules, edges, waiting));
+    order.push_back(*next);
+    waiting[At(*next)] = false;
   }
   return order;
 }

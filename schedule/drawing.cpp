@@ -1,8 +1,10 @@
 #include "schedule/drawing.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "layout/text.hpp"
@@ -19,10 +21,9 @@ std::string RowName(const std::string& before, const std::string& stage) {
 /// Writes one pass over `line` from column `begin` to `end`, at least one character.
 void PutPass(std::string& line, const DrawnPass& drawn, std::size_t begin, std::size_t end) {
   const Pass& pass = drawn.timed.pass;
-  const bool odd = drawn.chunk % 2 == 1;
-  const char fill = pass.kind == PassKind::kForward    ? (odd ? '.' : '-')
-                    : pass.kind == PassKind::kBackward ? (odd ? ':' : '=')
-                                                       : '~';
+  // By kind; the second of each is for every second chunk.
+  static constexpr std::array kFills = {"-.", "=:", "~~"};
+  const char fill = kFills.at(static_cast<std::size_t>(pass.kind))[drawn.chunk % 2];
   const std::string number = std::to_string(pass.unit);
   const std::size_t width = std::max<std::size_t>(end - begin, 1);
   for (std::size_t i = 0; i < width && begin + i < line.size(); ++i) {
@@ -102,17 +103,18 @@ std::string ToText(const Drawing& drawing, int width) {
 
 ActionTable ToTable(const Drawing& drawing, const StageGraph& graph) {
   ActionTable table;
-  std::map<int, bool> split;
+  std::set<int> split;
   for (const DrawnRow& row : drawing.rows) {
     for (const DrawnPass& pass : row.passes) {
-      if (pass.timed.pass.kind == PassKind::kWeight) split[pass.stage] = true;
+      if (pass.timed.pass.kind == PassKind::kWeight) split.insert(pass.stage);
     }
   }
   for (const DrawnRow& row : drawing.rows) {
     auto& actions = table.rows.emplace_back();
     for (const DrawnPass& pass : row.passes) {
       const PassKind kind = pass.timed.pass.kind;
-      const ActionKind whole = split[pass.stage] ? ActionKind::kInput : ActionKind::kBackward;
+      const ActionKind whole =
+          split.contains(pass.stage) ? ActionKind::kInput : ActionKind::kBackward;
       const ActionKind action = kind == PassKind::kForward    ? ActionKind::kForward
                                 : kind == PassKind::kBackward ? whole
                                                               : ActionKind::kWeight;
@@ -155,17 +157,14 @@ int HueOf(std::int64_t unit) {
 }
 
 std::string Fill(const DrawnPass& pass) {
-  const int hue = HueOf(pass.timed.pass.unit);
+  struct Tone {
+    int saturation;
+    int lightness;
+  };
+  static constexpr std::array<Tone, 3> kTones = {{{75, 80}, {65, 52}, {25, 66}}};  // by kind
+  const auto [saturation, lightness] = kTones.at(static_cast<std::size_t>(pass.timed.pass.kind));
   const int shade = std::min(pass.chunk, 3) * 5;  // later chunks of a device are darker
-  switch (pass.timed.pass.kind) {
-    case PassKind::kForward:
-      return Formatted("hsl(%d,75%%,%d%%)", hue, 80 - shade);
-    case PassKind::kBackward:
-      return Formatted("hsl(%d,65%%,%d%%)", hue, 52 - shade);
-    case PassKind::kWeight:
-      return Formatted("hsl(%d,25%%,%d%%)", hue, 66 - shade);
-  }
-  return "none";
+  return Formatted("hsl(%d,%d%%,%d%%)", HueOf(pass.timed.pass.unit), saturation, lightness - shade);
 }
 
 /// A step of 1, 2 or 5 times a power of ten, at most ten of them in `all`.

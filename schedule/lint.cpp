@@ -43,15 +43,10 @@ class ActionIndex {
   const Action& At(const Place& place) const { return table_.rows[place.row][place.index]; }
 
   /// "row 2 column 14: 3B5".
-  std::string Where(const Place& place) const {
-    return "row " + std::to_string(place.row) + " column " + std::to_string(At(place).column) +
-           ": " + ToString(At(place));
-  }
-
+  std::string Where(const Place& place) const { return CellOf(place) + ": " + ToString(At(place)); }
   /// "3B5 (row 2 column 14)".
   std::string Describe(const Place& place) const {
-    return ToString(At(place)) + " (row " + std::to_string(place.row) + " column " +
-           std::to_string(At(place).column) + ")";
+    return ToString(At(place)) + " (" + CellOf(place) + ")";
   }
 
   struct Needs {
@@ -75,13 +70,11 @@ class ActionIndex {
         NeedFrom(place, false, needs);
         break;
       case ActionKind::kWeight:
-        own(Find(ActionKind::kInput, action.stage, action.unit));
+      case ActionKind::kSendBackward:
+        own(FindBackward(action.stage, action.unit));
         break;
       case ActionKind::kSendForward:
         own(Find(ActionKind::kForward, action.stage, action.unit));
-        break;
-      case ActionKind::kSendBackward:
-        own(FindBackward(action.stage, action.unit));
         break;
       case ActionKind::kReceiveForward:
       case ActionKind::kReceiveBackward:
@@ -94,6 +87,10 @@ class ActionIndex {
   }
 
  private:
+  std::string CellOf(const Place& place) const {
+    return "row " + std::to_string(place.row) + " column " + std::to_string(At(place).column);
+  }
+
   void AddRow(std::size_t row) {
     for (std::size_t i = 0; i < table_.rows[row].size(); ++i) {
       const Action& action = table_.rows[row][i];
@@ -131,10 +128,10 @@ class ActionIndex {
   void FindMissing() {
     if (units_ == 0) problem_ = "expected passes such as 0F0, got none";
     // Stops at the first missing action, so it takes time linear in the number of actions.
-    for (int stage = 0; stage < stages_; ++stage) {
-      for (std::int64_t unit = 0; unit < units_ && problem_.empty(); ++unit)
+    for (int stage = 0; stage < stages_ && problem_.empty(); ++stage) {
+      for (std::int64_t unit = 0; unit < units_ && problem_.empty(); ++unit) {
         FindMissing(stage, unit);
-      if (!problem_.empty()) return;
+      }
     }
   }
 
@@ -183,10 +180,7 @@ class ActionIndex {
       const auto needed = crosses   ? Find(receive, action.stage, action.unit)
                           : forward ? Find(ActionKind::kForward, other, action.unit)
                                     : FindBackward(other, action.unit);
-      if (needed) needs.places.push_back(*needed);
-      if (!needed) {
-        needs.lacking = Where(place) + " without " + TextOf(action.stage, receive, action.unit);
-      }
+      Add(needed, place, TextOf(action.stage, receive, action.unit), needs);
     }
   }
 
@@ -202,9 +196,17 @@ class ActionIndex {
     }
     for (const int other : found->second) {
       if (home_.at(other) == place.row) continue;
-      const auto sent = Find(send, other, action.unit);
-      if (sent) needs.places.push_back(*sent);
-      if (!sent) needs.lacking = Where(place) + " without " + TextOf(other, send, action.unit);
+      Add(Find(send, other, action.unit), place, TextOf(other, send, action.unit), needs);
+    }
+  }
+
+  /// Adds `needed`; if there is none, `place` lacks `action`.
+  void Add(const std::optional<Place>& needed, const Place& place, const std::string& action,
+           Needs& needs) const {
+    if (needed) {
+      needs.places.push_back(*needed);
+    } else {
+      needs.lacking = Where(place) + " without " + action;
     }
   }
 
@@ -252,11 +254,7 @@ class TableRun {
     return problem_;
   }
 
-  std::int64_t makespan() const {
-    std::int64_t latest = 0;
-    for (const Row& row : rows_) latest = std::max(latest, row.end);
-    return latest;
-  }
+  std::int64_t makespan() const { return std::ranges::max(rows_, {}, &Row::end).end; }
 
   std::int64_t EndOf(const Place& place) const { return ends_[place.row][place.index]; }
 

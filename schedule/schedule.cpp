@@ -17,14 +17,10 @@ std::string Where(std::size_t device, const StagePass& at) {
 
 /// The reason why `pass` may not follow the passes counted in `c`; empty: it may.
 std::string WhyNotNext(const StageCounters& c, const Pass& pass) {
-  const std::int64_t next = pass.kind == PassKind::kForward    ? c.forwards
-                            : pass.kind == PassKind::kBackward ? c.backwards
-                                                               : c.weights;
-  if (pass.unit != next) {
-    return "expected " + ToString(Pass{pass.kind, next}) + " first, as units go in order";
-  }
-  if (pass.kind == PassKind::kBackward && c.forwards <= next) return "its forward comes later";
-  if (pass.kind == PassKind::kWeight && c.backwards <= next) return "its backward comes later";
+  const Pass next = NextOf(pass.kind, c);
+  if (pass != next) return "expected " + ToString(next) + " first, as units go in order";
+  if (pass.kind == PassKind::kBackward && c.forwards <= pass.unit) return "its forward comes later";
+  if (pass.kind == PassKind::kWeight && c.backwards <= pass.unit) return "its backward comes later";
   return "";
 }
 

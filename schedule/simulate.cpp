@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <queue>
+#include <ranges>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -126,9 +127,7 @@ class Simulator {
   /// The smallest of `counts` over `links`.
   static std::int64_t Least(const std::vector<int>& links,
                             const std::vector<std::int64_t>& counts) {
-    std::int64_t least = counts[At(links.front())];
-    for (const int link : links) least = std::min(least, counts[At(link)]);
-    return least;
+    return std::ranges::min(links | std::views::transform([&](int l) { return counts[At(l)]; }));
   }
 
   void Answer(int link) {
@@ -292,11 +291,6 @@ Simulation Simulate(const StageGraph& graph, const Schedule& schedule, const Pas
                     std::int64_t microbatches) {
   Check(graph, schedule, microbatches);
   return Simulator(graph, schedule, duration, microbatches).Run();
-}
-
-Simulation Simulate(const StageGraph& graph, const std::vector<std::int64_t>& limits,
-                    const PassDuration& duration, std::int64_t microbatches) {
-  return Simulate(graph, OneForwardOneBackward(limits), duration, microbatches);
 }
 
 }  // namespace troupe

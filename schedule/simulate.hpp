@@ -69,8 +69,4 @@ std::int64_t PeakInFlight(const Simulation& simulation, int stage);
 Simulation Simulate(const StageGraph& graph, const Schedule& schedule, const PassDuration& duration,
                     std::int64_t microbatches);
 
-/// 1f1b with `limits` by stage and one device per stage.
-Simulation Simulate(const StageGraph& graph, const std::vector<std::int64_t>& limits,
-                    const PassDuration& duration, std::int64_t microbatches);
-
 }  // namespace troupe

@@ -1,19 +1,31 @@
 #include "schedule/stage_rule.hpp"
 
+#include "layout/text.hpp"
+
 namespace troupe {
 namespace {
 
 using Choice = std::optional<Pass>;
 
-Pass Forward(const StageCounters& c) { return {PassKind::kForward, c.forwards}; }
-Pass Backward(const StageCounters& c) { return {PassKind::kBackward, c.backwards}; }
-Pass Weights(const StageCounters& c) { return {PassKind::kWeight, c.weights}; }
+/// The counter of the started passes of a kind.
+std::int64_t StageCounters::*CounterOf(PassKind kind) {
+  if (kind == PassKind::kForward) return &StageCounters::forwards;
+  return kind == PassKind::kBackward ? &StageCounters::backwards : &StageCounters::weights;
+}
+
+Pass Forward(const StageCounters& c) { return NextOf(PassKind::kForward, c); }
+Pass Backward(const StageCounters& c) { return NextOf(PassKind::kBackward, c); }
+Pass Weights(const StageCounters& c) { return NextOf(PassKind::kWeight, c); }
 
 bool ForwardIsHere(const StageCounters& c) {
   return c.activations > c.forwards && c.forwards < c.horizon;
 }
 bool BackwardIsHere(const StageCounters& c) { return c.gradients > c.backwards; }
-bool WeightsAreHere(const StageCounters& c) { return c.backwards > c.weights; }
+
+bool IsHere(PassKind kind, const StageCounters& c) {
+  if (kind == PassKind::kForward) return ForwardIsHere(c);
+  return kind == PassKind::kBackward ? BackwardIsHere(c) : c.backwards > c.weights;
+}
 
 Choice Next1F1B(const StageCounters& c, std::int64_t limit) {
   const bool may_forward = ForwardIsHere(c) && c.forwards - c.backwards < limit;
@@ -47,31 +59,21 @@ Choice NextOrdered(const StageCounters& c, const StageRule& rule) {
   std::int64_t started = c.forwards + c.backwards - 2 * c.round_begin;
   if (rule.splits_backward) started += c.weights - c.round_begin;
   if (started >= static_cast<std::int64_t>(rule.order.size())) return std::nullopt;
-  switch (rule.order[static_cast<std::size_t>(started)].kind) {
-    case PassKind::kForward:
-      return ForwardIsHere(c) ? Choice(Forward(c)) : std::nullopt;
-    case PassKind::kBackward:
-      return BackwardIsHere(c) ? Choice(Backward(c)) : std::nullopt;
-    case PassKind::kWeight:
-      return WeightsAreHere(c) ? Choice(Weights(c)) : std::nullopt;
-  }
-  return std::nullopt;
+  const PassKind kind = rule.order[static_cast<std::size_t>(started)].kind;
+  return IsHere(kind, c) ? Choice(NextOf(kind, c)) : std::nullopt;
 }
 
 }  // namespace
 
 std::string ToString(const Pass& pass) {
-  const char* letter = "F";
-  if (pass.kind == PassKind::kBackward) letter = "B";
-  if (pass.kind == PassKind::kWeight) letter = "W";
-  return letter + std::to_string(pass.unit);
+  return "FBW"[static_cast<std::size_t>(pass.kind)] + std::to_string(pass.unit);
 }
 
 std::string ToString(const std::vector<Pass>& order) {
-  std::string text;
-  for (const Pass& pass : order) text += (text.empty() ? "" : " ") + ToString(pass);
-  return text;
+  return Listed(order, " ", [](const Pass& pass) { return ToString(pass); });
 }
+
+Pass NextOf(PassKind kind, const StageCounters& c) { return {kind, c.*CounterOf(kind)}; }
 
 std::optional<Pass> NextPass(const StageCounters& c, const StageRule& rule) {
   if (c.busy) return std::nullopt;
@@ -88,23 +90,7 @@ std::optional<Pass> NextPass(const StageCounters& c, const StageRule& rule) {
   return std::nullopt;
 }
 
-std::optional<Pass> NextPass(const StageCounters& c, std::int64_t limit) {
-  return c.busy ? std::nullopt : Next1F1B(c, limit);
-}
-
-void CountStarted(StageCounters& c, const Pass& pass) {
-  switch (pass.kind) {
-    case PassKind::kForward:
-      ++c.forwards;
-      return;
-    case PassKind::kBackward:
-      ++c.backwards;
-      return;
-    case PassKind::kWeight:
-      ++c.weights;
-      return;
-  }
-}
+void CountStarted(StageCounters& c, const Pass& pass) { ++(c.*CounterOf(pass.kind)); }
 
 bool AllStarted(const StageCounters& c, const StageRule& rule) {
   return c.forwards == c.horizon && c.backwards == c.horizon &&

@@ -83,8 +83,9 @@ struct StageRule {
 
 /// Applies the tables above.
 std::optional<Pass> NextPass(const StageCounters& counters, const StageRule& rule);
-/// Applies the table of 1f1b.
-std::optional<Pass> NextPass(const StageCounters& counters, std::int64_t limit);
+
+/// The pass of that kind that starts after those counted.
+Pass NextOf(PassKind kind, const StageCounters& counters);
 
 /// Counts `pass` as started.
 void CountStarted(StageCounters& counters, const Pass& pass);

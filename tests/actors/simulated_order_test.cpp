@@ -16,8 +16,8 @@ Layout Pipeline(int pp) {
 void CheckOrders(JobFixture& job, const Config& config, std::int64_t microbatches) {
   REQUIRE(job.Run(config, TrainingRounds(1, microbatches)).failure.empty());
   const StageGraph& graph = job.plan->graph();
-  const auto simulation =
-      Simulate(graph, LimitsOf(graph), EqualDurations(1'000'000, 1'000'000), microbatches);
+  const auto simulation = Simulate(graph, OneForwardOneBackward(LimitsOf(graph)),
+                                   EqualDurations(1'000'000, 1'000'000), microbatches);
   for (int stage = 0; stage < static_cast<int>(graph.stages().size()); ++stage) {
     INFO(graph.StageName(stage) << ", " << microbatches << " microbatches");
     CHECK(job.Order(graph.StageName(stage)) == ToString(simulation.OrderOf(stage)));

@@ -241,7 +241,8 @@ TEST_CASE("a job of 4096 stages completes a step in virtual time", "[actors]") {
   const VirtualRun run = RunInVirtualTime(job);
   REQUIRE(run.failure == "");
   CHECK(run.makespan_ns() ==
-        Simulate(job.plan->graph(), LimitsOf(job.plan->graph()), Uneven, 4).makespan_ns);
+        Simulate(job.plan->graph(), OneForwardOneBackward(LimitsOf(job.plan->graph())), Uneven, 4)
+            .makespan_ns);
 }
 
 }  // namespace troupe

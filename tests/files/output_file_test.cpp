@@ -61,8 +61,10 @@ TEST_CASE("a name that cannot be taken is reported and leaves nothing", "[files]
   CHECK_THROWS_WITH(ReplaceFile(directory.File("a"), [](OutputFile&) {}),
                     EndsWith("/a: cannot replace: Is a directory; choose the name of a file"));
   CHECK(directory.num_files() == 1);
-  CHECK_THROWS_WITH(ReplaceFile("/nowhere/a", [](OutputFile&) {}),
+  CHECK_THROWS_WITH(ReplaceFile("/nowhere/a", "text"),
                     "/nowhere/a.tmp: cannot create: No such file or directory");
+  ReplaceFile(directory.File("b"), "text");
+  CHECK(ReadBytes(directory.File("b")) == "text");
 }
 
 TEST_CASE("a full disk is an error of the write", "[files]") {

@@ -14,7 +14,8 @@ StageGraph Figure4a() {
 
 Simulation Run(const StageGraph& graph, std::int64_t forward_ns, std::int64_t backward_ns,
                std::int64_t microbatches) {
-  return Simulate(graph, LimitsOf(graph), EqualDurations(forward_ns, backward_ns), microbatches);
+  return Simulate(graph, OneForwardOneBackward(LimitsOf(graph)),
+                  EqualDurations(forward_ns, backward_ns), microbatches);
 }
 
 std::string OrderText(const Simulation& simulation, int stage) {
@@ -46,7 +47,7 @@ TEST_CASE("every stage of a chain runs textbook 1F1B", "[schedule]") {
 TEST_CASE("passes of one stage never overlap and wait for what they need", "[schedule]") {
   const StageGraph graph = Figure4a();
   const Simulation simulation = Simulate(
-      graph, LimitsOf(graph),
+      graph, OneForwardOneBackward(LimitsOf(graph)),
       [](int stage, const Pass& pass) { return 3 + (stage * 5 + pass.unit * 7) % 11; }, 9);
   const auto end_of = [&](int stage, const Pass& pass) {
     for (const TimedPass& timed : simulation.stages[static_cast<std::size_t>(stage)]) {
@@ -78,8 +79,8 @@ TEST_CASE("a short branch parallel to a long one costs a graph nothing", "[sched
 TEST_CASE("a limit below the distance to the sink makes the round longer", "[schedule]") {
   const StageGraph graph = Chain(4);
   const auto duration = EqualDurations(5, 5);
-  const auto full = Simulate(graph, LimitsOf(graph), duration, 16);
-  const auto held = Simulate(graph, {1, 3, 2, 1}, duration, 16);
+  const auto full = Simulate(graph, OneForwardOneBackward(LimitsOf(graph)), duration, 16);
+  const auto held = Simulate(graph, OneForwardOneBackward({1, 3, 2, 1}), duration, 16);
   CHECK(full.makespan_ns == 190);
   CHECK(held.makespan_ns == 16 * 4 * 10);  // one microbatch at a time walks there and back
   CHECK(OrderText(held, 0).substr(0, 11) == "F0 B0 F1 B1");
@@ -92,7 +93,7 @@ TEST_CASE("the slowest stage sets the pace", "[schedule]") {
   };
   // Stage 1 is never idle between its first pass and its last: one forward before, one backward
   // after, and both of the sink where nothing else is there to run at either end.
-  const auto simulation = Simulate(graph, LimitsOf(graph), slow_middle, 20);
+  const auto simulation = Simulate(graph, OneForwardOneBackward(LimitsOf(graph)), slow_middle, 20);
   const auto& middle = simulation.stages[1];
   CHECK(middle.back().end_ns - middle.front().begin_ns <= 20 * 18 + 2);
   CHECK(simulation.makespan_ns == middle.back().end_ns + 1);
@@ -108,11 +109,13 @@ TEST_CASE("passes that take no time end, and no microbatches take no time", "[sc
 TEST_CASE("a simulation refuses what cannot run", "[schedule]") {
   const StageGraph graph = Chain(2);
   const auto duration = EqualDurations(5, 5);
-  CHECK_THROWS_WITH(Simulate(graph, {1}, duration, 4), "simulation: expected 2 limits, got 1");
-  CHECK_THROWS_WITH(Simulate(graph, {0, 1}, duration, 4),
+  CHECK_THROWS_WITH(Simulate(graph, OneForwardOneBackward({1}), duration, 4),
+                    "simulation: expected 2 limits, got 1");
+  CHECK_THROWS_WITH(Simulate(graph, OneForwardOneBackward({0, 1}), duration, 4),
                     "simulation: a limit is 0, expected at least 1");
-  CHECK_THROWS_WITH(Simulate(graph, {2, 1}, duration, -1), "simulation: -1 microbatches");
-  CHECK_THROWS_WITH(Simulate(graph, {2, 1}, EqualDurations(-5, 5), 1),
+  CHECK_THROWS_WITH(Simulate(graph, OneForwardOneBackward({2, 1}), duration, -1),
+                    "simulation: -1 microbatches");
+  CHECK_THROWS_WITH(Simulate(graph, OneForwardOneBackward({2, 1}), EqualDurations(-5, 5), 1),
                     "simulation: F0 of language.s0 takes -5 ns");
 }
 
