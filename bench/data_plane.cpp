@@ -214,17 +214,20 @@ class Puller {
  private:
   void Start(std::size_t i) {
     ++started_;
-    side_.plane->Pull(
-        1, keys_[i % buffers_.size()], 0, buffers_[i % buffers_.size()], "benchmark",
-        [this, i] {
-          const std::lock_guard lock(mutex_);
-          if (++ended_ == count_) done_.notify_all();
-          if (started_ < count_) Start(i);
-        },
-        [](const Failure& failure) {
-          std::fprintf(stderr, "%s\n", failure.text.c_str());
-          std::_Exit(1);
-        });
+    side_.plane->Pull(keys_[i % buffers_.size()], 0,
+                      {1,
+                       {},
+                       buffers_[i % buffers_.size()],
+                       "benchmark",
+                       [this, i] {
+                         const std::lock_guard lock(mutex_);
+                         if (++ended_ == count_) done_.notify_all();
+                         if (started_ < count_) Start(i);
+                       },
+                       [](const Failure& failure) {
+                         std::fprintf(stderr, "%s\n", failure.text.c_str());
+                         std::_Exit(1);
+                       }});
   }
 
   Side& side_;

@@ -11,9 +11,11 @@
 // if the calls of two members differ.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "transport/abort_signal.hpp"
@@ -24,6 +26,38 @@ namespace troupe {
 
 enum class ReduceOp : std::uint8_t { kSum, kMax };
 
+enum class Operation : std::uint8_t {
+  kBarrier,
+  kBroadcast,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll
+};
+
+/// The part of a call that must be the same on all members. Also its wire format: 16 bytes, without
+/// padding.
+struct GroupCall {
+  Operation operation = Operation::kBarrier;
+  DType dtype = DType::kUInt8;  ///< of an operation that reduces
+  ReduceOp op = ReduceOp::kSum;
+  std::uint8_t unused = 0;
+  std::int32_t root = 0;   ///< of a broadcast
+  std::int64_t count = 0;  ///< elements of `dtype`, or bytes in an operation that does not reduce
+
+  friend bool operator==(const GroupCall&, const GroupCall&) = default;
+};
+static_assert(sizeof(GroupCall) == 16 && std::has_unique_object_representations_v<GroupCall>);
+
+/// One member's call. An operation in place has the same input and output.
+struct Collective {
+  GroupCall call;
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::span<const std::size_t> send_bytes = {};     ///< of an all-to-all, one per member
+  std::span<const std::size_t> receive_bytes = {};  ///< likewise
+};
+
 /// One member's view of a group; used on that member's thread only.
 class Communicator {
  public:
@@ -32,23 +66,25 @@ class Communicator {
   virtual int rank() const = 0;  ///< this member's place in the group, [0, size)
   virtual int size() const = 0;
 
-  virtual void Barrier() = 0;
+  /// Performs one of the operations below.
+  virtual void Run(const Collective& mine) = 0;
+
+  void Barrier() { Run({}); }
   /// Copies `num_bytes` from the root's `data` to every member's `data`.
-  virtual void Broadcast(void* data, std::size_t num_bytes, int root) = 0;
+  void Broadcast(void* data, std::size_t num_bytes, int root);
   /// In place: `data` [count] becomes the reduction over all members.
-  virtual void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) = 0;
+  void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op);
   /// `output` [size * num_bytes] receives every member's `input` [num_bytes] in rank order. `input`
   /// may be its own position in `output`.
-  virtual void AllGather(const void* input, std::size_t num_bytes, void* output) = 0;
+  void AllGather(const void* input, std::size_t num_bytes, void* output);
   /// `output` [count] receives elements [rank*count, (rank+1)*count) of the reduction of every
   /// member's `input` [size * count].
-  virtual void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
-                             void* output) = 0;
+  void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op, void* output);
   /// Piece p of `input` (send_bytes[p] long, pieces packed in rank order) goes to member p. The
   /// pieces from all members arrive in `output`, packed in rank order. receive_bytes[p] must be the
   /// size that p sends to this member; a difference throws std::invalid_argument. Zero is legal.
-  virtual void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
-                        std::span<const std::size_t> receive_bytes) = 0;
+  void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
+                std::span<const std::size_t> receive_bytes);
 };
 
 /// Makes the communicators of all members of one group inside this process. Result[i] is the view

@@ -29,6 +29,16 @@ struct Label {
 /// The number of a stream with this name: the same in every process (FNV-1a).
 std::uint64_t StreamOf(const std::string& name);
 
+/// A receive. Exactly one of the callbacks is called.
+struct Reception {
+  ProcessId from = 0;
+  Label label = {};
+  Buffer destination = {};  ///< receives exactly its num_bytes()
+  std::string what = {};    ///< names the message in errors: "edge vision>language, microbatch 3"
+  std::function<void()> received = {};
+  OnFailure failed = {};
+};
+
 class DataPlane {
  public:
   virtual ~DataPlane() = default;
@@ -40,10 +50,7 @@ class DataPlane {
   /// is this process. `sent` may be empty.
   virtual void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) = 0;
 
-  /// Receives exactly destination.num_bytes(). `what` names the message in errors ("edge
-  /// vision>language, microbatch 3"). Exactly one of the callbacks is called.
-  virtual void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                       std::function<void()> received, OnFailure failed) = 0;
+  virtual void Receive(Reception reception) = 0;
 };
 
 }  // namespace troupe

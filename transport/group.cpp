@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "transport/group_call.hpp"
+#include "transport/spanning_exchange.hpp"
 #include "transport/spanning_group.hpp"
 
 namespace troupe {

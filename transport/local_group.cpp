@@ -3,28 +3,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "transport/collective_arguments.hpp"
+
 namespace troupe {
 namespace {
-
-const char* Name(LocalOperation operation) {
-  switch (operation) {
-    case LocalOperation::kBarrier:
-      return "barrier";
-    case LocalOperation::kBroadcast:
-      return "broadcast";
-    case LocalOperation::kAllReduce:
-      return "all-reduce";
-    case LocalOperation::kAllGather:
-      return "all-gather";
-    case LocalOperation::kReduceScatter:
-      return "reduce-scatter";
-    case LocalOperation::kAllToAll:
-      return "all-to-all";
-  }
-  return "unknown operation";
-}
-
-std::string Member(std::size_t rank) { return "member " + std::to_string(rank); }
 
 int CheckedSize(int size) {
   if (size < 1)
@@ -34,30 +16,6 @@ int CheckedSize(int size) {
 }
 
 }  // namespace
-
-bool LocalCall::Matches(const LocalCall& other) const {
-  return operation == other.operation && dtype == other.dtype && op == other.op &&
-         root == other.root && count == other.count;
-}
-
-std::string ToString(const LocalCall& call) {
-  std::string text = Name(call.operation);
-  switch (call.operation) {
-    case LocalOperation::kBarrier:
-    case LocalOperation::kAllToAll:
-      return text;
-    case LocalOperation::kBroadcast:
-      return text + " of " + std::to_string(call.count) + " bytes from " +
-             Member(static_cast<std::size_t>(call.root));
-    case LocalOperation::kAllGather:
-      return text + " of " + std::to_string(call.count) + " bytes";
-    case LocalOperation::kAllReduce:
-    case LocalOperation::kReduceScatter:
-      break;
-  }
-  return text + " of " + std::to_string(call.count) + " " + ToString(call.dtype) +
-         (call.op == ReduceOp::kSum ? " (sum)" : " (max)");
-}
 
 LocalGroup::LocalGroup(int size, std::shared_ptr<AbortSignal> abort, GroupNames names)
     : size_(CheckedSize(size)),
@@ -89,7 +47,7 @@ void LocalGroup::AddWaits(std::vector<ActorWaits>& all) const {
     ActorWaits& waiting = all.emplace_back();
     waiting.who = names_.MemberName(member);
     const std::string operation =
-        Name(place.operation.load(std::memory_order_relaxed)) + (" of " + names_.group);
+        NameOf(place.operation.load(std::memory_order_relaxed)) + (" of " + names_.group);
     for (const int other : missing) {
       waiting.waits.push_back({operation, "", 0, names_.MemberName(other)});
     }
@@ -100,9 +58,21 @@ std::byte* LocalGroup::staging(int turn, int rank) const {
   return staging_.data() + static_cast<std::size_t>(turn * size_ + rank) * kStagedBytes;
 }
 
+LocalCall& LocalGroup::Publish(int turn, int rank, const Collective& mine) {
+  LocalCall& slot = calls_[static_cast<std::size_t>(turn)][static_cast<std::size_t>(rank)];
+  slot.call = mine.call;
+  slot.input = mine.input;
+  slot.output = mine.output;
+  slot.direct = true;
+  slot.error = ArgumentError(mine, size_);
+  slot.send_bytes.assign(mine.send_bytes.begin(), mine.send_bytes.end());
+  slot.receive_bytes.assign(mine.receive_bytes.begin(), mine.receive_bytes.end());
+  return slot;
+}
+
 void LocalGroup::Enter(int turn, int rank) {
   Place& place = places_[static_cast<std::size_t>(rank)];
-  place.operation.store(calls(turn)[static_cast<std::size_t>(rank)].operation,
+  place.operation.store(calls(turn)[static_cast<std::size_t>(rank)].call.operation,
                         std::memory_order_relaxed);
   place.waits.store(true, std::memory_order_release);
   const bool met = gate_.Enter();
@@ -114,8 +84,7 @@ void LocalGroup::Enter(int turn, int rank) {
 void LocalGroup::Depart(int rank) {
   {
     const std::lock_guard lock(mutex_);
-    if (departure_.empty())
-      departure_ = Prefix() + Member(static_cast<std::size_t>(rank)) + " left before this call";
+    if (departure_.empty()) departure_ = Prefix() + MemberText(rank) + " left before this call";
   }
   gate_.Close();
 }
@@ -128,24 +97,25 @@ void LocalGroup::ThrowClosed() {
 }
 
 void LocalGroup::CheckCalls(const std::vector<LocalCall>& calls) const {
-  for (std::size_t rank = 0; rank < calls.size(); ++rank)
-    if (!calls[rank].error.empty())
-      throw std::invalid_argument(Prefix() + Member(rank) + ": " + calls[rank].error);
-  for (std::size_t rank = 1; rank < calls.size(); ++rank)
-    if (!calls[rank].Matches(calls[0]))
-      throw std::logic_error(Prefix() + "member 0 called " + ToString(calls[0]) + ", " +
-                             Member(rank) + " called " + ToString(calls[rank]));
-  if (calls[0].operation == LocalOperation::kAllToAll) CheckPieces(calls);
+  const auto at = [&](int member) -> const LocalCall& {
+    return calls[static_cast<std::size_t>(member)];
+  };
+  for (int member = 0; member < size_; ++member)
+    if (!at(member).error.empty())
+      throw std::invalid_argument(Prefix() + MemberText(member) + ": " + at(member).error);
+  for (int member = 1; member < size_; ++member)
+    if (at(member).call != at(0).call)
+      throw std::logic_error(Prefix() + DifferenceError(0, at(0).call, member, at(member).call));
+  if (at(0).call.operation == Operation::kAllToAll) CheckPieces(calls);
 }
 
 void LocalGroup::CheckPieces(const std::vector<LocalCall>& calls) const {
   for (std::size_t from = 0; from < calls.size(); ++from)
-    for (std::size_t to = 0; to < calls.size(); ++to)
-      if (calls[from].send_bytes[to] != calls[to].receive_bytes[from])
-        throw std::invalid_argument(Prefix() + "all-to-all: " + Member(from) + " sends " +
-                                    std::to_string(calls[from].send_bytes[to]) + " bytes to " +
-                                    Member(to) + ", which expects " +
-                                    std::to_string(calls[to].receive_bytes[from]));
+    for (std::size_t to = 0; to < calls.size(); ++to) {
+      const std::string error = PieceError(static_cast<int>(from), calls[from].send_bytes[to],
+                                           static_cast<int>(to), calls[to].receive_bytes[from]);
+      if (!error.empty()) throw std::invalid_argument(Prefix() + error);
+    }
 }
 
 }  // namespace troupe

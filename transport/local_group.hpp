@@ -27,36 +27,16 @@
 
 namespace troupe {
 
-enum class LocalOperation : std::uint8_t {
-  kBarrier,
-  kBroadcast,
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll
-};
-
-/// One member's call. The first group of fields must be the same on all members.
+/// One member's call, readable by the others.
 struct alignas(64) LocalCall {
-  LocalOperation operation = LocalOperation::kBarrier;
-  DType dtype = DType::kUInt8;
-  ReduceOp op = ReduceOp::kSum;
-  int root = 0;
-  std::int64_t count = 0;  ///< as in the call: elements, or bytes if there is no dtype
-
+  GroupCall call;
   const std::byte* input = nullptr;     ///< for peers to read: staged, or the member's own memory
-  std::byte* in_place = nullptr;        ///< for peers to write
+  std::byte* output = nullptr;          ///< for peers to write, in an all-reduce
   bool direct = false;                  ///< peers use the member's own memory
   std::string error;                    ///< why this member's arguments are illegal, or empty
   std::vector<std::size_t> send_bytes;  ///< of an all-to-all, one per member
   std::vector<std::size_t> receive_bytes;  ///< likewise
-
-  /// Whether both are the same operation on the same amount of data.
-  bool Matches(const LocalCall& other) const;
 };
-
-/// "all-reduce of 12 float32 (sum)".
-std::string ToString(const LocalCall& call);
 
 class LocalGroup final : private GroupWaits::Source {
  public:
@@ -66,7 +46,12 @@ class LocalGroup final : private GroupWaits::Source {
 
   int size() const { return size_; }
   /// The slots of all members in one of the two sets.
-  std::vector<LocalCall>& calls(int turn) { return calls_[static_cast<std::size_t>(turn)]; }
+  const std::vector<LocalCall>& calls(int turn) const {
+    return calls_[static_cast<std::size_t>(turn)];
+  }
+  /// Fills the slot of member `rank` in set `turn`: checks the arguments, and lets peers read and
+  /// write the memory of the call itself.
+  LocalCall& Publish(int turn, int rank, const Collective& mine);
   /// The kStagedBytes of staging memory of member `rank` for its call in set `turn`.
   std::byte* staging(int turn, int rank) const;
 
@@ -86,7 +71,7 @@ class LocalGroup final : private GroupWaits::Source {
   /// The current wait of a member, readable by other threads.
   struct alignas(64) Place {
     std::atomic<bool> waits = false;
-    std::atomic<LocalOperation> operation = LocalOperation::kBarrier;
+    std::atomic<Operation> operation = Operation::kBarrier;
   };
 
   void AddWaits(std::vector<ActorWaits>& all) const override;

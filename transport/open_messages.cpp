@@ -112,12 +112,12 @@ void OpenMessages::Post(Batch batch, int from, Label label, const Buffer& destin
   }
   try {
     group_->plane->Receive(
-        group_->home(from), label, destination, std::move(message),
-        [self = shared_from_this(), batch, from, check = std::move(check)] {
-          if (check) check();
-          self->Arrived(batch, from);
-        },
-        [self = shared_from_this()](const Failure& failure) { self->Failed(failure.text); });
+        {group_->home(from), label, destination, std::move(message),
+         [self = shared_from_this(), batch, from, check = std::move(check)] {
+           if (check) check();
+           self->Arrived(batch, from);
+         },
+         [self = shared_from_this()](const Failure& failure) { self->Failed(failure.text); }});
   } catch (const std::exception& error) {
     Failed(error.what());  // no exception may reach the plane's thread
   }

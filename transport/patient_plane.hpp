@@ -5,7 +5,7 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
+#include <utility>
 
 #include "transport/abort_signal.hpp"
 #include "transport/plane_in_front.hpp"
@@ -18,13 +18,15 @@ class PatientPlane final : public PlaneInFront {
   PatientPlane(DataPlane& plane, TensorCarrier& carrier, std::shared_ptr<AbortSignal> abort,
                std::chrono::milliseconds patience);
 
-  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received, OnFailure failed) override;
-  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received, OnFailure failed) override;
+  void Receive(Reception reception) override {
+    PlaneInFront::Receive(Delayed(std::move(reception)));
+  }
+  void Pull(std::uint64_t key, std::int64_t offset, Reception reception) override {
+    PlaneInFront::Pull(key, offset, Delayed(std::move(reception)));
+  }
 
  private:
-  OnFailure Delayed(OnFailure failed);
+  Reception Delayed(Reception reception) const;
 
   std::shared_ptr<AbortSignal> abort_;
   std::chrono::milliseconds patience_;

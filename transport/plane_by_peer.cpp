@@ -47,24 +47,4 @@ void PlaneByPeer::Close() {
   second_->Close();
 }
 
-void PlaneByPeer::Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) {
-  Of(to).Send(to, label, std::move(buffer), std::move(sent));
-}
-
-void PlaneByPeer::Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                          std::function<void()> received, OnFailure failed) {
-  Of(from).Receive(from, label, std::move(destination), std::move(what), std::move(received),
-                   std::move(failed));
-}
-
-void PlaneByPeer::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-                       std::string what, std::function<void()> received, OnFailure failed) {
-  Of(home).Pull(home, key, offset, std::move(destination), std::move(what), std::move(received),
-                std::move(failed));
-}
-
-void PlaneByPeer::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {
-  Of(home).Return(home, key, weight);
-}
-
 }  // namespace troupe

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/plane.hpp"
@@ -26,12 +27,16 @@ class PlaneByPeer final : public Plane {
   void Leave() override;
   void Close() override;
 
-  void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
-  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received, OnFailure failed) override;
-  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received, OnFailure failed) override;
-  void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override;
+  void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override {
+    Of(to).Send(to, label, std::move(buffer), std::move(sent));
+  }
+  void Receive(Reception reception) override { Of(reception.from).Receive(std::move(reception)); }
+  void Pull(std::uint64_t key, std::int64_t offset, Reception reception) override {
+    Of(reception.from).Pull(key, offset, std::move(reception));
+  }
+  void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override {
+    Of(home).Return(home, key, weight);
+  }
 
  private:
   /// The plane of `peer`. For an unknown process the first plane, which reports the error.

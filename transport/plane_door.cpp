@@ -87,39 +87,34 @@ void PlaneDoor::Send(ProcessId to, Label label, Buffer buffer, std::function<voi
       });
 }
 
-void PlaneDoor::Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                        std::function<void()> received, OnFailure failed) {
-  CheckPeer(from, "receive");
-  CheckLabel(label, "receive");
-  CheckBuffer(destination, reads_device_memory(), "receive");
-  const auto reception = std::make_shared<Reception>(
-      Reception{from, label, std::move(destination), what, std::move(received), std::move(failed)});
-  if (!pump_->Post([engine = engine_, reception] { engine->Receive(std::move(*reception)); }))
-    reception->failed(what + ": the data plane of this process is closed");
+void PlaneDoor::Post(Reception reception, std::function<void(Reception)> call) {
+  const auto shared = std::make_shared<Reception>(std::move(reception));
+  if (!pump_->Post([shared, call = std::move(call)] { call(std::move(*shared)); }))
+    shared->failed(shared->what + ": the data plane of this process is closed");
 }
 
-void PlaneDoor::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-                     std::string what, std::function<void()> received, OnFailure failed) {
-  CheckPeer(home, "pull");
-  CheckBuffer(destination, reads_device_memory(), "pull");
+void PlaneDoor::Receive(Reception reception) {
+  CheckPeer(reception.from, "receive");
+  CheckLabel(reception.label, "receive");
+  CheckBuffer(reception.destination, reads_device_memory(), "receive");
+  Post(std::move(reception), [engine = engine_](Reception it) { engine->Receive(std::move(it)); });
+}
+
+void PlaneDoor::Pull(std::uint64_t key, std::int64_t offset, Reception reception) {
+  CheckPeer(reception.from, "pull");
+  CheckBuffer(reception.destination, reads_device_memory(), "pull");
   ++counters_->fetches_in_flight;
-  const auto reception = std::make_shared<Reception>();
-  reception->from = home;
-  reception->destination = std::move(destination);
-  reception->what = what;
-  reception->received = [counters = counters_, received = std::move(received)] {
+  reception.received = [counters = counters_, received = std::move(reception.received)] {
     --counters->fetches_in_flight;
     received();
   };
-  reception->failed = [counters = counters_, failed = std::move(failed)](const Failure& failure) {
+  reception.failed = [counters = counters_,
+                      failed = std::move(reception.failed)](const Failure& failure) {
     --counters->fetches_in_flight;
     failed(failure);
   };
-  if (!pump_->Post([engine = engine_, key, offset, reception] {
-        engine->Pull(key, offset, std::move(*reception));
-      })) {
-    reception->failed(what + ": the data plane of this process is closed");
-  }
+  Post(std::move(reception),
+       [engine = engine_, key, offset](Reception it) { engine->Pull(key, offset, std::move(it)); });
 }
 
 void PlaneDoor::Return(ProcessId home, std::uint64_t key, std::uint64_t weight) {

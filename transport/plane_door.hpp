@@ -27,10 +27,8 @@ class PlaneDoor : public Plane {
   /// after Close, or if `to` has failed.
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) final;
   /// Throws like Send.
-  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received, OnFailure failed) final;
-  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received, OnFailure failed) final;
+  void Receive(Reception reception) final;
+  void Pull(std::uint64_t key, std::int64_t offset, Reception reception) final;
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) final;
 
  protected:
@@ -49,6 +47,8 @@ class PlaneDoor : public Plane {
 
  private:
   void CheckPeer(ProcessId process, const char* what) const;
+  /// Runs `call` with the reception on the pump's thread; fails it if the thread has ended.
+  void Post(Reception reception, std::function<void(Reception)> call);
 
   const ProcessId self_;
   const int num_processes_;

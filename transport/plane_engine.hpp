@@ -27,16 +27,6 @@ struct PlaneCounters {
   std::atomic<std::uint64_t> strangers = 0;
 };
 
-/// A receive with the arguments of DataPlane::Receive.
-struct Reception {
-  ProcessId from = 0;
-  Label label;
-  Buffer destination;
-  std::string what;
-  std::function<void()> received;
-  OnFailure failed;
-};
-
 /// A request to send bytes [offset, offset + num_bytes) of allocation `key` as message `number` of
 /// kPullStream.
 struct PullRequest {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <utility>
 
 #include "transport/data_plane.hpp"
@@ -23,15 +22,9 @@ class PlaneInFront : public DataPlane, public TensorCarrier {
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override {
     plane_.Send(to, label, std::move(buffer), std::move(sent));
   }
-  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received, OnFailure failed) override {
-    plane_.Receive(from, label, std::move(destination), std::move(what), std::move(received),
-                   std::move(failed));
-  }
-  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received, OnFailure failed) override {
-    carrier_.Pull(home, key, offset, std::move(destination), std::move(what), std::move(received),
-                  std::move(failed));
+  void Receive(Reception reception) override { plane_.Receive(std::move(reception)); }
+  void Pull(std::uint64_t key, std::int64_t offset, Reception reception) override {
+    carrier_.Pull(key, offset, std::move(reception));
   }
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override {
     carrier_.Return(home, key, weight);

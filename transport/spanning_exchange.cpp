@@ -5,12 +5,22 @@
 #include <stdexcept>
 #include <utility>
 
+#include "transport/collective_arguments.hpp"
+
 namespace troupe {
 namespace {
 
-constexpr auto kCallBytes = static_cast<std::int64_t>(sizeof(GroupCall));
+constexpr auto kCallBytes = static_cast<std::int64_t>(sizeof(ExchangedCall));
 
-std::string Member(int member) { return "member " + std::to_string(member); }
+/// A separate stream for the data of a call. Members whose calls differ, or that disagree on
+/// `message_bytes`, never match each other's data, whatever its size.
+std::uint64_t DataStream(std::uint64_t stream, const GroupCall& call, std::uint64_t message_bytes) {
+  const ExchangedCall key{call, message_bytes, 0};
+  std::string bytes(sizeof(stream) + sizeof(key), '\0');
+  std::memcpy(bytes.data(), &stream, sizeof(stream));
+  std::memcpy(bytes.data() + sizeof(stream), &key, sizeof(key));
+  return StreamOf(bytes);
+}
 
 }  // namespace
 
@@ -29,7 +39,7 @@ void SpanningExchange::Begin(const GroupCall& call, std::uint64_t number) {
   number_ = number;
   data_stream_ = DataStream(group_->stream, call, 0);
   peers_.clear();
-  messages_->Begin(NameOf(call) + " " + std::to_string(number));
+  messages_->Begin(NameOf(call.operation) + (" " + std::to_string(number)));
 }
 
 Label SpanningExchange::CallLabel(int from, int to) const {
@@ -39,7 +49,7 @@ Label SpanningExchange::CallLabel(int from, int to) const {
 
 void SpanningExchange::MeetLeaders() {
   for (std::size_t party = 0; party < num_parties(); ++party)
-    if (party != group_->self) peers_.push_back({leader(party), call_});
+    if (party != group_->self) peers_.push_back({leader(party), {call_}});
   ReceiveCalls();
 }
 
@@ -49,7 +59,7 @@ void SpanningExchange::ReceiveCalls() {
   const OpenMessages::Batch batch = messages_->NewBatch();
   for (std::int64_t i = 0; i < num_peers; ++i) {
     const Peer& peer = peers_[static_cast<std::size_t>(i)];
-    GroupCall theirs = peer.mine;
+    ExchangedCall theirs = peer.mine;
     std::swap(theirs.send_bytes, theirs.receive_bytes);
     std::memcpy(expected.Rows(i, i + 1).data(), &theirs, sizeof(theirs));
     messages_->ReceiveExpected(batch, peer.member, CallLabel(peer.member, member_),
@@ -64,21 +74,19 @@ void SpanningExchange::SendCalls() {
 }
 
 void SpanningExchange::ThrowDifference(std::size_t index) const {
-  const Peer& peer = peers_[index];
-  GroupCall theirs;
+  const auto& [member, mine] = peers_[index];
+  ExchangedCall theirs;
   std::memcpy(&theirs, calls_.data() + index * sizeof(theirs), sizeof(theirs));
-  if (!SameCall(peer.mine, theirs)) {
-    const std::string own = Member(member_) + " called " + ToString(peer.mine);
-    const std::string other = Member(peer.member) + " called " + ToString(theirs);
-    throw std::logic_error(group_->Prefix() + (member_ < peer.member ? own : other) + ", " +
-                           (member_ < peer.member ? other : own));
-  }
-  const bool incoming = theirs.send_bytes != peer.mine.receive_bytes;
+  if (mine.call != theirs.call)
+    throw std::logic_error(group_->Prefix() +
+                           (member_ < member
+                                ? DifferenceError(member_, mine.call, member, theirs.call)
+                                : DifferenceError(member, theirs.call, member_, mine.call)));
+  const std::string incoming = PieceError(member, theirs.send_bytes, member_, mine.receive_bytes);
   throw std::invalid_argument(
-      group_->Prefix() + "all-to-all: " + Member(incoming ? peer.member : member_) + " sends " +
-      std::to_string(incoming ? theirs.send_bytes : peer.mine.send_bytes) + " bytes to " +
-      Member(incoming ? member_ : peer.member) + ", which expects " +
-      std::to_string(incoming ? peer.mine.receive_bytes : theirs.receive_bytes));
+      group_->Prefix() + (incoming.empty()
+                              ? PieceError(member_, mine.send_bytes, member, theirs.receive_bytes)
+                              : incoming));
 }
 
 void SpanningExchange::Barrier() {
@@ -123,8 +131,9 @@ void SpanningExchange::AllGather(std::byte* output, std::size_t num_bytes) {
   messages_->WaitForAll();
 }
 
-void SpanningExchange::AllToAll(const std::byte* input, std::span<const std::size_t> send_bytes,
-                                std::byte* output, std::span<const std::size_t> receive_bytes) {
+void SpanningExchange::AllToAll(const Collective& mine) {
+  const std::byte* input = mine.input;
+  std::byte* output = mine.output;
   const auto label = [&](int from, int to, std::size_t num_bytes) {
     const auto pair = static_cast<std::uint64_t>(from * group_->size() + to);
     return Label{DataStream(group_->stream, call_, num_bytes), SequenceOf(number_, pair)};
@@ -132,15 +141,13 @@ void SpanningExchange::AllToAll(const std::byte* input, std::span<const std::siz
   const auto remote = [&](int member) { return group_->home(member) != group_->own().process; };
   for (int member = 0; member < group_->size(); ++member) {
     if (!remote(member)) continue;
-    Peer peer{member, call_};
-    peer.mine.send_bytes = send_bytes[static_cast<std::size_t>(member)];
-    peer.mine.receive_bytes = receive_bytes[static_cast<std::size_t>(member)];
-    peers_.push_back(peer);
+    const auto index = static_cast<std::size_t>(member);
+    peers_.push_back({member, {call_, mine.send_bytes[index], mine.receive_bytes[index]}});
   }
   ReceiveCalls();
   const OpenMessages::Batch batch = messages_->NewBatch();
   for (int member = 0; member < group_->size(); ++member) {
-    const std::size_t num_bytes = receive_bytes[static_cast<std::size_t>(member)];
+    const std::size_t num_bytes = mine.receive_bytes[static_cast<std::size_t>(member)];
     if (remote(member))
       messages_->Receive(batch, member, label(member, member_, num_bytes),
                          Buffer::WrapBytes(output, num_bytes));
@@ -148,7 +155,7 @@ void SpanningExchange::AllToAll(const std::byte* input, std::span<const std::siz
   }
   SendCalls();
   for (int member = 0; member < group_->size(); ++member) {
-    const std::size_t num_bytes = send_bytes[static_cast<std::size_t>(member)];
+    const std::size_t num_bytes = mine.send_bytes[static_cast<std::size_t>(member)];
     if (remote(member))
       messages_->Send(member, label(member_, member, num_bytes), input, num_bytes);
     input += num_bytes;

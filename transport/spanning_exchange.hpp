@@ -11,13 +11,31 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
-#include "transport/group_call.hpp"
+#include "transport/communicator.hpp"
 #include "transport/open_messages.hpp"
 #include "transport/spanning_group.hpp"
 
 namespace troupe {
+
+/// A call as members in different processes exchange it before they trust its data: 32 bytes,
+/// without padding.
+struct ExchangedCall {
+  GroupCall call;
+  std::uint64_t send_bytes = 0;     ///< all-to-all: bytes from the sender of this to its receiver
+  std::uint64_t receive_bytes = 0;  ///< all-to-all: bytes the sender expects from its receiver
+};
+static_assert(sizeof(ExchangedCall) == 32 &&
+              std::has_unique_object_representations_v<ExchangedCall>);
+
+/// The sequence number of part `part` (below kMaxParts) of the group's operation `number` (below
+/// 2^40).
+inline constexpr std::uint64_t kMaxParts = std::uint64_t{1} << 24;
+inline std::uint64_t SequenceOf(std::uint64_t number, std::uint64_t part) {
+  return number * kMaxParts + part;
+}
 
 /// Bytes [begin, end).
 struct ByteRange {
@@ -51,8 +69,7 @@ class SpanningExchange {
   void ReduceScatter(const std::byte* input, const std::vector<ByteRange>& slices, DType dtype,
                      ReduceOp op, std::byte* output);
   /// Like Communicator::AllToAll, for all members in other processes.
-  void AllToAll(const std::byte* input, std::span<const std::size_t> send_bytes, std::byte* output,
-                std::span<const std::size_t> receive_bytes);
+  void AllToAll(const Collective& mine);
 
   void Drain() { messages_->Drain(); }
 
@@ -67,7 +84,7 @@ class SpanningExchange {
   /// This member's call, addressed to one other member.
   struct Peer {
     int member;
-    GroupCall mine;
+    ExchangedCall mine;
   };
   struct Reduction {
     const std::byte* input;
@@ -98,7 +115,7 @@ class SpanningExchange {
   std::uint64_t number_ = 0;
   std::uint64_t data_stream_ = 0;
   std::vector<Peer> peers_;
-  Buffer calls_;    // [peers, sizeof(GroupCall)]: the peers' calls
+  Buffer calls_;    // [peers, sizeof(ExchangedCall)]: the peers' calls
   Buffer staging_;  // segments of peers; sized for the largest reduction so far
   std::shared_ptr<void> subscription_;
 };

@@ -56,9 +56,8 @@ void TensorStore::State::Discard(const Share& share, std::uint64_t number) noexc
   try {
     const Buffer nowhere = Buffer::AllocateBytes(share.num_bytes);
     WithCarrier([&](TensorCarrier&) {
-      plane->Receive(
-          share.home, LabelOfPushed(number), nowhere, TensorName(share.key), [nowhere] {},
-          [nowhere](const Failure&) {});
+      plane->Receive({share.home, LabelOfPushed(number), nowhere, TensorName(share.key),
+                      [nowhere] {}, [nowhere](const Failure&) {}});
     });
   } catch (const std::exception&) {
     // The plane keeps the bytes until it closes.
@@ -145,13 +144,17 @@ void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<vo
   const std::uint64_t pushed = whole ? share.pushed.exchange(0) : 0;
   const bool carried = state_->WithCarrier([&](TensorCarrier& carrier) {
     // The handle lives until the bytes have arrived, so its home cannot release them before.
-    auto received = [buffer, destination, fetched = std::move(fetched)] { fetched(destination); };
+    Reception reception{
+        share.home,
+        LabelOfPushed(pushed),
+        destination,
+        what,
+        [buffer, destination, fetched = std::move(fetched)] { fetched(destination); },
+        failed};
     if (pushed != 0) {
-      state_->plane->Receive(share.home, LabelOfPushed(pushed), destination, what,
-                             std::move(received), failed);
+      state_->plane->Receive(std::move(reception));
     } else {
-      carrier.Pull(share.home, share.key, buffer.remote_offset(), destination, what,
-                   std::move(received), failed);
+      carrier.Pull(share.key, buffer.remote_offset(), std::move(reception));
     }
   });
   if (carried) return;

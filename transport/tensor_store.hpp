@@ -42,10 +42,9 @@ class TensorCarrier {
  public:
   virtual ~TensorCarrier() = default;
   virtual ProcessId self() const = 0;
-  /// Copies `destination.num_bytes()` bytes from `offset` of allocation `key` at `home`. Callbacks
-  /// as for DataPlane::Receive.
-  virtual void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-                    std::string what, std::function<void()> received, OnFailure failed) = 0;
+  /// Copies bytes from `offset` of allocation `key` at process `reception.from`. Ignores
+  /// `reception.label`.
+  virtual void Pull(std::uint64_t key, std::int64_t offset, Reception reception) = 0;
   /// Returns weight to `home`. Never waits, never throws.
   virtual void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) = 0;
 };

@@ -39,10 +39,12 @@ void TransferEnd::Post(ProcessId from, std::int64_t num_bytes) {
   incoming_ = WordBuffer(num_bytes);
   const auto promise = std::make_shared<std::promise<std::string>>();
   arrival_ = promise->get_future();
-  plane_->Receive(
-      from, {StreamOf(kStream), ++num_posted_[from]}, incoming_, "the doctor's measurement",
-      [promise] { promise->set_value(""); },
-      [promise](const Failure& failure) { promise->set_value(failure.text); });
+  plane_->Receive({from,
+                   {StreamOf(kStream), ++num_posted_[from]},
+                   incoming_,
+                   "the doctor's measurement",
+                   [promise] { promise->set_value(""); },
+                   [promise](const Failure& failure) { promise->set_value(failure.text); }});
 }
 
 void TransferEnd::Await() {

@@ -283,9 +283,8 @@ class FarTensors : public TensorCarrier {
   }
 
   ProcessId self() const override { return 0; }
-  void Pull(ProcessId, std::uint64_t key, std::int64_t, Buffer destination, std::string what,
-            std::function<void()> received, OnFailure) override {
-    open_.push_back({key, std::move(destination), std::move(what), std::move(received)});
+  void Pull(std::uint64_t key, std::int64_t, Reception it) override {
+    open_.push_back({key, std::move(it.destination), std::move(it.what), std::move(it.received)});
   }
   void Return(ProcessId, std::uint64_t, std::uint64_t) override {}
 

@@ -103,11 +103,10 @@ class MemoryNetwork {
     void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override {
       network_.Send({self_, to, label.stream, label.sequence}, std::move(buffer), std::move(sent));
     }
-    void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                 std::function<void()> received, OnFailure failed) override {
-      network_.Receive(
-          {from, self_, label.stream, label.sequence},
-          {std::move(destination), std::move(what), std::move(received), std::move(failed)});
+    void Receive(Reception it) override {
+      network_.Receive({it.from, self_, it.label.stream, it.label.sequence},
+                       {std::move(it.destination), std::move(it.what), std::move(it.received),
+                        std::move(it.failed)});
     }
 
     void Later(std::function<void()> task) {

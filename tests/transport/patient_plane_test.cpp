@@ -19,13 +19,9 @@ class FailingPlane final : public DataPlane, public TensorCarrier {
   ProcessId self() const override { return 1; }
   int num_processes() const override { return 2; }
   void Send(ProcessId, Label, Buffer, std::function<void()>) override {}
-  void Receive(ProcessId, Label, Buffer, std::string, std::function<void()>,
-               OnFailure failed) override {
-    failed(failure_);
-  }
-  void Pull(ProcessId, std::uint64_t, std::int64_t, Buffer, std::string, std::function<void()>,
-            OnFailure failed) override {
-    failed(failure_);
+  void Receive(Reception reception) override { reception.failed(failure_); }
+  void Pull(std::uint64_t, std::int64_t, Reception reception) override {
+    reception.failed(failure_);
   }
   void Return(ProcessId, std::uint64_t, std::uint64_t) override {}
 
@@ -47,7 +43,7 @@ Outcome Receive(
   std::promise<Failure> promise;
   std::future<Failure> result = promise.get_future();
   plane.Receive(
-      0, {}, Buffer(), "a slice", [] {}, [&](const Failure& it) { promise.set_value(it); });
+      {0, {}, Buffer(), "a slice", [] {}, [&](const Failure& it) { promise.set_value(it); }});
   const bool at_once = result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   meanwhile();
   return {result.get(), at_once};

@@ -172,7 +172,8 @@ TEST_CASE("a killed process is reported by name within a second, and its receive
     Pair pair(tls);
     // Once around, so that everything is connected.
     CHECK(pair.store.FetchNow(pair.handle.Rows(0, 8), "test").num_bytes() == 8);
-    pair.plane->Receive(1, {1, 1}, Blank(8), "edge a>b", pair.receives.Good(), pair.receives.Bad());
+    pair.plane->Receive(
+        {1, {1, 1}, Blank(8), "edge a>b", pair.receives.Good(), pair.receives.Bad()});
     const auto begin = std::chrono::steady_clock::now();
     pair.peer.Kill();
     REQUIRE(pair.failures.Await(1));

@@ -44,7 +44,8 @@ TEST_CASE("bytes of every size arrive, posted early or late, checked or not") {
           const Buffer source = Pattern(size, sequence);
           const Buffer destination = Blank(size);
           const auto receive = [&] {
-            job[1].Receive(0, label, destination, "test", job.receives.Good(), job.receives.Bad());
+            job[1].Receive(
+                {0, label, destination, "test", job.receives.Good(), job.receives.Bad()});
           };
           if (early) receive();
           job[0].Send(1, label, source, job.sends.Good());
@@ -99,8 +100,12 @@ TEST_CASE("many labels in any order, from two threads on each side, get their ow
           } else {
             Buffer& destination = mine[static_cast<std::size_t>(label)];
             destination = Blank(size_of(label));
-            plane.Receive(1 - self, {stream, sequence}, destination, "test", job.receives.Good(),
-                          job.receives.Bad());
+            plane.Receive({1 - self,
+                           {stream, sequence},
+                           destination,
+                           "test",
+                           job.receives.Good(),
+                           job.receives.Bad()});
           }
         }
       });
@@ -152,9 +157,9 @@ TEST_CASE("a pull of what is not there is refused, with the name of who was aske
     INFO(tls);
     PlaneJob job({.tls = tls});
     const TensorReference reference = job.store(0).Refer(Pattern(100, 1));
-    job[1].Pull(0, 77, 0, Blank(4), "edge a>b", job.receives.Good(), job.receives.Bad());
-    job[1].Pull(0, reference.key, 98, Blank(4), "edge b>c", job.receives.Good(),
-                job.receives.Bad());
+    job[1].Pull(77, 0, {0, {}, Blank(4), "edge a>b", job.receives.Good(), job.receives.Bad()});
+    job[1].Pull(reference.key, 98,
+                {0, {}, Blank(4), "edge b>c", job.receives.Good(), job.receives.Bad()});
     REQUIRE(job.receives.Await(2));
     const std::vector<std::string> errors = job.receives.TakeErrors();
     REQUIRE(errors.size() == 2);
@@ -175,7 +180,8 @@ TEST_CASE("a message of another length fails the receive, and nothing is written
         const Buffer whole = Blank(200);
         const Buffer destination = Buffer::Wrap(whole.owner(), whole.data(), {100}, DType::kUInt8);
         const Label label{3, static_cast<std::uint64_t>(size)};
-        job[1].Receive(0, label, destination, "edge a>b", job.receives.Good(), job.receives.Bad());
+        job[1].Receive(
+            {0, label, destination, "edge a>b", job.receives.Good(), job.receives.Bad()});
         job[0].Send(1, label, Pattern(size, 1), nullptr);
         REQUIRE(job.receives.Await(1));
         const auto errors = job.receives.TakeErrors();
@@ -193,8 +199,8 @@ TEST_CASE("a label that is open is refused, and the first receive is unharmed") 
     INFO(tls);
     PlaneJob job({.tls = tls});
     const Buffer destination = Blank(8);
-    job[1].Receive(0, {1, 1}, destination, "first", job.receives.Good(), job.receives.Bad());
-    job[1].Receive(0, {1, 1}, Blank(8), "second", job.receives.Good(), job.receives.Bad());
+    job[1].Receive({0, {1, 1}, destination, "first", job.receives.Good(), job.receives.Bad()});
+    job[1].Receive({0, {1, 1}, Blank(8), "second", job.receives.Good(), job.receives.Bad()});
     REQUIRE(job.receives.Await(1));
     CHECK_THAT(job.receives.TakeErrors().at(0),
                Catch::Contains("second") && Catch::Contains("first"));
@@ -226,9 +232,10 @@ TEST_CASE("a process with another secret gets nothing through, and is counted") 
   PlaneJob job({.processes = 3, .odd_secret = 2});
   const TensorReference reference = job.store(0).Refer(Pattern(100, 1));
   const Buffer destination = Blank(8);
-  job[0].Receive(2, {1, 1}, destination, "from n2", job.receives.Good(), job.receives.Bad());
+  job[0].Receive({2, {1, 1}, destination, "from n2", job.receives.Good(), job.receives.Bad()});
   job[2].Send(0, {1, 1}, Pattern(8, 4), job.sends.Good());
-  job[2].Pull(0, reference.key, 0, Blank(100), "stolen", job.receives.Good(), job.receives.Bad());
+  job[2].Pull(reference.key, 0,
+              {0, {}, Blank(100), "stolen", job.receives.Good(), job.receives.Bad()});
   job[2].Return(0, reference.key, reference.weight);
   // The hello, the answer to n0's, the pull and the return.
   CHECK(Eventually([&] { return job[0].stats().strangers == 4; }));
@@ -237,7 +244,7 @@ TEST_CASE("a process with another secret gets nothing through, and is counted") 
   CHECK(job.store(0).num_pinned() == 1);
 
   // The others do not mind.
-  job[0].Receive(1, {1, 1}, destination, "from n1", job.receives.Good(), job.receives.Bad());
+  job[0].Receive({1, {1, 1}, destination, "from n1", job.receives.Good(), job.receives.Bad()});
   job[1].Send(0, {1, 1}, Pattern(8, 5), job.sends.Good());
   REQUIRE(job.receives.Await(1));
   CHECK(SameBytes(destination, Pattern(8, 5)));
@@ -249,7 +256,7 @@ TEST_CASE("an abort fails what is open and what comes later, and ends fetches") 
     PlaneJob job({.tls = tls});
     const Buffer handle = job.store(1).Resolve(job.store(0).Refer(Pattern(100, 1)));
     const auto receive = [&](std::uint64_t sequence) {
-      job[1].Receive(0, {1, sequence}, Blank(8), "test", job.receives.Good(), job.receives.Bad());
+      job[1].Receive({0, {1, sequence}, Blank(8), "test", job.receives.Good(), job.receives.Bad()});
     };
     receive(1);
     receive(2);
@@ -269,7 +276,7 @@ TEST_CASE("closing fails what is open, and the plane refuses politely from then 
     INFO(tls);
     PlaneJob job({.tls = tls});
     const auto receive = [&] {
-      job[1].Receive(0, {1, 1}, Blank(8), "edge a>b", job.receives.Good(), job.receives.Bad());
+      job[1].Receive({0, {1, 1}, Blank(8), "edge a>b", job.receives.Good(), job.receives.Bad()});
     };
     receive();
     job[0].Leave();
@@ -291,7 +298,7 @@ TEST_CASE("a large send without a receive does not keep a plane from closing") {
     {
       PlaneJob job({.tls = tls});
       job[0].Send(1, {1, 1}, Pattern(1 << 20, 4), job.sends.Good());
-      job[1].Receive(0, {1, 2}, Blank(8), "test", job.receives.Good(), job.receives.Bad());
+      job[1].Receive({0, {1, 2}, Blank(8), "test", job.receives.Good(), job.receives.Bad()});
     }
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
   }
@@ -310,16 +317,16 @@ TEST_CASE("a process that closes without a goodbye is reported once, and its rec
     INFO(tls);
     PlaneJob job({.tls = tls});
     // So that both sides are connected when it happens.
-    job[1].Receive(0, {1, 1}, Blank(8), "test", job.receives.Good(), job.receives.Bad());
+    job[1].Receive({0, {1, 1}, Blank(8), "test", job.receives.Good(), job.receives.Bad()});
     job[0].Send(1, {1, 1}, Pattern(8, 4), job.sends.Good());
     REQUIRE(job.receives.Await(1));
-    job[1].Receive(0, {1, 2}, Blank(8), "edge a>b", job.receives.Good(), job.receives.Bad());
+    job[1].Receive({0, {1, 2}, Blank(8), "edge a>b", job.receives.Good(), job.receives.Bad()});
     job[0].Close();
     REQUIRE(job.failures.Await(1));
     REQUIRE(job.receives.Await(1));
     CHECK_THAT(job.failures.TakeErrors().at(0), Catch::Contains("n1 lost n0: its data connection"));
     CHECK_THAT(job.receives.TakeErrors().at(0), Catch::Contains("edge a>b: n0 is gone: "));
-    job[1].Receive(0, {1, 3}, Blank(8), "later", job.receives.Good(), job.receives.Bad());
+    job[1].Receive({0, {1, 3}, Blank(8), "later", job.receives.Good(), job.receives.Bad()});
     REQUIRE(job.receives.Await(1));
     CHECK_THAT(job.receives.TakeErrors().at(0), Catch::Contains("later: n0 is gone: "));
     CHECK(job.failures.count() == 1);
@@ -339,14 +346,14 @@ TEST_CASE("messages that are not received yet block no others, and all arrive in
       const Label label{2, static_cast<std::uint64_t>(size)};
       const Buffer destination = Blank(size);
       job[0].Send(1, label, Pattern(size, 5), nullptr);
-      job[1].Receive(0, label, destination, "test", job.receives.Good(), job.receives.Bad());
+      job[1].Receive({0, label, destination, "test", job.receives.Good(), job.receives.Bad()});
       REQUIRE(job.receives.Await(1));
       CHECK(SameBytes(destination, Pattern(size, 5)));
     }
     std::vector<Buffer> destinations;
     for (std::uint64_t i = 0; i < kCount; ++i) destinations.push_back(Blank(size_of(i)));
     for (std::uint64_t i = kCount; i-- > 0;)  // last in, first out
-      job[1].Receive(0, {1, i}, destinations[i], "test", job.receives.Good(), job.receives.Bad());
+      job[1].Receive({0, {1, i}, destinations[i], "test", job.receives.Good(), job.receives.Bad()});
     REQUIRE(job.receives.Await(kCount));
     REQUIRE(job.sends.Await(kCount));
     CHECK(job.receives.TakeErrors().empty());

@@ -19,11 +19,9 @@ namespace {
 class CountingPlane final : public PlaneInFront {
  public:
   explicit CountingPlane(Plane& plane) : PlaneInFront(plane, plane) {}
-  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received, OnFailure failed) override {
+  void Pull(std::uint64_t key, std::int64_t offset, Reception reception) override {
     ++pulls;
-    PlaneInFront::Pull(home, key, offset, std::move(destination), std::move(what),
-                       std::move(received), std::move(failed));
+    PlaneInFront::Pull(key, offset, std::move(reception));
   }
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override {
     if (!silent) PlaneInFront::Send(to, label, std::move(buffer), std::move(sent));

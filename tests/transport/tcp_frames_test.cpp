@@ -364,7 +364,7 @@ TEST_CASE("bytes of a stranger on a connection end it, and name the peer") {
     options.connections.push_back({1, std::move(mine), SecretOf(1)});
     TcpPlane plane(std::move(options));
     plane.Connect({{}, {}});
-    plane.Receive(1, {1, 1}, Blank(8), "edge a>b", receives.Good(), receives.Bad());
+    plane.Receive({1, {1, 1}, Blank(8), "edge a>b", receives.Good(), receives.Bad()});
     // The beginning of what aborts UCX, and whatever comes then.
     Bytes bytes(size, std::byte{0});
     const std::uint64_t magic = 0xCAFEBABE12345678;

@@ -19,18 +19,17 @@ class FakeCarrier : public TensorCarrier {
   FakeCarrier(ProcessId self, std::vector<TensorStore*>* stores) : self_(self), stores_(stores) {}
 
   ProcessId self() const override { return self_; }
-  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received, OnFailure failed) override {
-    if (!error.empty()) return failed(what + ": " + error);
+  void Pull(std::uint64_t key, std::int64_t offset, Reception it) override {
+    if (!error.empty()) return it.failed(it.what + ": " + error);
     if (silent) {
-      kept.push_back([received, failed] { failed("too late"); });
+      kept.push_back([it] { it.failed("too late"); });
       return;
     }
-    const auto num_bytes = static_cast<std::int64_t>(destination.num_bytes());
+    const auto num_bytes = static_cast<std::int64_t>(it.destination.num_bytes());
     const Buffer bytes =
-        stores_->at(static_cast<std::size_t>(home))->Pinned(key, offset, num_bytes);
-    std::memcpy(destination.data(), bytes.data(), bytes.num_bytes());
-    received();
+        stores_->at(static_cast<std::size_t>(it.from))->Pinned(key, offset, num_bytes);
+    std::memcpy(it.destination.data(), bytes.data(), bytes.num_bytes());
+    it.received();
   }
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override {
     ++num_returns;

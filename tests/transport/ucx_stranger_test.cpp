@@ -77,8 +77,8 @@ class Forger {
 
 /// Receives an 8 byte message `sequence` on n1 and gives its error, or "".
 std::string Receive(PlaneJob& job, std::uint64_t sequence, const Buffer& destination) {
-  job[1].Receive(0, {1, sequence}, destination, "edge a>b", job.receives.Good(),
-                 job.receives.Bad());
+  job[1].Receive(
+      {0, {1, sequence}, destination, "edge a>b", job.receives.Good(), job.receives.Bad()});
   REQUIRE(job.receives.Await(1));
   const auto errors = job.receives.TakeErrors();
   return errors.empty() ? "" : errors.front();
@@ -135,7 +135,7 @@ TEST_CASE("one flipped byte of a payload is noticed where payloads are checked")
     const Label bad{1, sequence + 1};
     const Buffer payload = Pattern(size, 3);
     const auto receive = [&](Label label) {
-      job[1].Receive(0, label, Blank(size), "edge a>b", job.receives.Good(), job.receives.Bad());
+      job[1].Receive({0, label, Blank(size), "edge a>b", job.receives.Good(), job.receives.Bad()});
     };
     receive(good);
     forger.SendMessage(good, forger.Header(good, payload, Verify::kPayload), payload);

@@ -20,6 +20,7 @@ MemoryOf LocateMemory(const void* data, std::size_t num_bytes, int device) {
 MemoryOf LocateMemory(const void* input, std::size_t input_bytes, const void* output,
                       std::size_t output_bytes, int device) {
   const MemoryOf from = LocateMemory(input, input_bytes, device);
+  if (input == output && input_bytes == output_bytes) return from;
   const MemoryOf to = LocateMemory(output, output_bytes, device);
   if (from.kind == MemoryKind::kMixed || to.kind == MemoryKind::kNone) return from;
   if (to.kind == MemoryKind::kMixed || from.kind == MemoryKind::kNone) return to;

@@ -1,14 +1,25 @@
+// A call: every member writes its arguments to its slot and records an event after its earlier
+// work. All meet and reach one verdict. Then each queues its part, which waits for the events of
+// all, and records a second event. They meet once more, and each stream waits for the parts of all:
+// until then the others use its member's memory. The host never waits for a device.
 #include "transport/gpu/shared_device.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <exception>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "gpu/check.hpp"
 #include "gpu/copies.hpp"
+#include "gpu/device.hpp"
 #include "gpu/kernels/device.hpp"
 #include "transport/collective_arguments.hpp"
 #include "transport/gpu/elements.hpp"
-#include "transport/gpu/shared_meeting.hpp"
+#include "transport/gpu/memory_kind.hpp"
+#include "transport/local_group.hpp"
 
 namespace troupe {
 namespace {
@@ -16,64 +27,165 @@ namespace {
 // Members' parts of a reduction begin at multiples of this.
 constexpr std::size_t kLineBytes = 256;
 
+/// State shared by the members.
+struct SharedDevice {
+  /// The events of a member's call: one set per turn, like LocalGroup's slots.
+  struct Events {
+    explicit Events(int device) : ready(device), done(device) {}
+    gpu::Event ready;  ///< after the member's work before the call
+    gpu::Event done;   ///< after its part of the call
+    MemoryKind kind = MemoryKind::kNone;
+  };
+
+  explicit SharedDevice(const DeviceMember& member)
+      : device(member.stream->device()), group(member.host->size(), member.abort, member.names) {
+    for (std::vector<Events>& turn : events)
+      for (int rank = 0; rank < group.size(); ++rank) turn.emplace_back(device);
+  }
+
+  const int device;
+  LocalGroup group;
+  std::array<std::vector<Events>, 2> events;
+};
+
 class SharedCommunicator final : public Communicator {
  public:
   SharedCommunicator(DeviceMember member, std::shared_ptr<SharedDevice> shared)
-      : meeting_(std::move(member), std::move(shared)) {}
+      : member_(std::move(member)), shared_(std::move(shared)), rank_(member_.host->rank()) {}
+  SharedCommunicator(const SharedCommunicator&) = delete;
+  SharedCommunicator& operator=(const SharedCommunicator&) = delete;
+  ~SharedCommunicator() override { shared_->group.Depart(rank_); }
 
-  int rank() const override { return meeting_.rank(); }
-  int size() const override { return meeting_.size(); }
-
-  void Barrier() override;
-  void Broadcast(void* data, std::size_t num_bytes, int root) override;
-  void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) override;
-  void AllGather(const void* input, std::size_t num_bytes, void* output) override;
-  void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
-                     void* output) override;
-  void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
-                std::span<const std::size_t> receive_bytes) override;
+  int rank() const override { return rank_; }
+  int size() const override { return shared_->group.size(); }
+  void Run(const Collective& mine) override;
 
  private:
-  const DeviceMember& member() const { return meeting_.member(); }
-  void CopyHere(void* to, const void* from, std::size_t num_bytes) {
-    if (to != from) gpu::Copy(*member().stream, to, from, num_bytes, gpu::Way::kOnDevice);
-  }
-  void ReduceOwnSlice(std::int64_t count, DType dtype, ReduceOp op);
+  /// Publishes the call and its memory, and waits for those of all members.
+  void Meet(const Collective& mine);
+  /// The kind of memory of all members' calls. Throws std::logic_error if they differ.
+  MemoryKind AgreedKind() const;
+  void QueueWithPeers(const Collective& mine);
+  void QueuePart(const Collective& mine);
+  void ReduceOwnSlice(const GroupCall& call);
+  void ReduceScatter(const Collective& mine);
 
-  SharedMeeting meeting_;
+  const gpu::Stream& stream() const { return *member_.stream; }
+  void CopyHere(void* to, const void* from, std::size_t num_bytes) {
+    if (to != from) gpu::Copy(stream(), to, from, num_bytes, gpu::Way::kOnDevice);
+  }
+  const LocalCall& Peer(int rank) const {
+    return shared_->group.calls(turn_)[static_cast<std::size_t>(rank)];
+  }
+  std::vector<SharedDevice::Events>& events() const {
+    return shared_->events[static_cast<std::size_t>(turn_)];
+  }
+  SharedDevice::Events& own_events() const { return events()[static_cast<std::size_t>(rank_)]; }
+
+  const DeviceMember member_;
+  const std::shared_ptr<SharedDevice> shared_;
+  const int rank_;
+  int turn_ = 0;
 };
 
-void SharedCommunicator::Barrier() {
-  meeting_.Begin(LocalOperation::kBarrier, 0);
-  meeting_.Run([] { return MemoryOf{MemoryKind::kDevice, {}}; }, [] {}, [] {});
+void SharedCommunicator::Run(const Collective& mine) {
+  try {
+    const gpu::DeviceGuard guard(shared_->device);
+    Meet(mine);
+    switch (AgreedKind()) {
+      case MemoryKind::kDevice:
+        return QueueWithPeers(mine);
+      case MemoryKind::kHost:
+        return member_.host->Run(mine);
+      default:
+        return;
+    }
+  } catch (const gpu::CudaError& error) {
+    RaiseFor(member_, error.what());
+    throw;
+  }
 }
 
-void SharedCommunicator::Broadcast(void* data, std::size_t num_bytes, int root) {
-  LocalCall& call =
-      meeting_.Begin(LocalOperation::kBroadcast, static_cast<std::int64_t>(num_bytes));
-  call.root = root;
-  call.error = RootError(root, size());
-  call.input = static_cast<const std::byte*>(data);
-  meeting_.Run([&] { return LocateMemory(data, num_bytes, meeting_.device()); },
-               [&] { CopyHere(data, meeting_.Peer(root).input, num_bytes); },
-               [&] { member().host->Broadcast(data, num_bytes, root); });
+void SharedCommunicator::Meet(const Collective& mine) {
+  turn_ = 1 - turn_;
+  LocalCall& slot = shared_->group.Publish(turn_, rank_, mine);
+  MemoryOf memory{MemoryKind::kDevice, {}};  // of a barrier
+  if (mine.call.operation != Operation::kBarrier)
+    memory = LocateMemory(mine.input, InputBytes(mine, rank_, size()), mine.output,
+                          OutputBytes(mine, size()), shared_->device);
+  if (memory.kind == MemoryKind::kMixed && slot.error.empty())
+    slot.error = ToString(mine.call) + ": " + memory.error;
+  own_events().kind = memory.kind;
+  own_events().ready.Record(stream());
+  shared_->group.Enter(turn_, rank_);
 }
 
-void SharedCommunicator::AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) {
-  LocalCall& call = meeting_.BeginReduction(LocalOperation::kAllReduce, count, dtype, op);
-  const std::size_t bytes = BytesOfCount(count, dtype);
-  call.in_place = static_cast<std::byte*>(data);
-  meeting_.Run([&] { return LocateMemory(data, bytes, meeting_.device()); },
-               [&] { ReduceOwnSlice(count, dtype, op); },
-               [&] { member().host->AllReduce(data, count, dtype, op); });
+MemoryKind SharedCommunicator::AgreedKind() const {
+  const std::vector<SharedDevice::Events>& all = events();
+  const auto with = [&](MemoryKind kind) {
+    return std::find_if(all.begin(), all.end(),
+                        [&](const SharedDevice::Events& it) { return it.kind == kind; });
+  };
+  const auto host = with(MemoryKind::kHost);
+  const auto device = with(MemoryKind::kDevice);
+  if (host == all.end()) return device == all.end() ? MemoryKind::kNone : MemoryKind::kDevice;
+  if (device == all.end()) return MemoryKind::kHost;
+  throw std::logic_error(member_.names.group + ": " + ToString(Peer(rank_).call) +
+                         ": expected one kind of memory, got " +
+                         member_.names.MemberName(static_cast<int>(host - all.begin())) +
+                         " with memory of the host, " +
+                         member_.names.MemberName(static_cast<int>(device - all.begin())) +
+                         " with memory of the device");
+}
+
+void SharedCommunicator::QueueWithPeers(const Collective& mine) {
+  std::exception_ptr error;
+  try {
+    for (const SharedDevice::Events& peer : events()) stream().Wait(peer.ready);
+    QueuePart(mine);
+    own_events().done.Record(stream());
+  } catch (...) {
+    error = std::current_exception();  // meet the others before throwing
+  }
+  shared_->group.Leave();
+  if (error != nullptr) std::rethrow_exception(error);
+  // Until the peers are done, they use this member's memory.
+  for (const SharedDevice::Events& peer : events()) stream().Wait(peer.done);
+}
+
+void SharedCommunicator::QueuePart(const Collective& mine) {
+  const std::size_t num_bytes = BytesOfCount(mine.call);
+  std::byte* target = mine.output;
+  switch (mine.call.operation) {
+    case Operation::kBarrier:
+      return;
+    case Operation::kBroadcast:
+      return CopyHere(target, Peer(mine.call.root).input, num_bytes);
+    case Operation::kAllReduce:
+      return ReduceOwnSlice(mine.call);
+    case Operation::kAllGather:
+      for (int rank = 0; rank < size(); ++rank, target += num_bytes)
+        CopyHere(target, Peer(rank).input, num_bytes);
+      return;
+    case Operation::kReduceScatter:
+      return ReduceScatter(mine);
+    case Operation::kAllToAll:
+      for (int rank = 0; rank < size(); ++rank) {
+        const LocalCall& peer = Peer(rank);
+        const std::span<const std::size_t> sent = peer.send_bytes;
+        const std::size_t offset = Total(sent.first(static_cast<std::size_t>(rank_)));
+        const std::size_t piece_bytes = mine.receive_bytes[static_cast<std::size_t>(rank)];
+        CopyHere(target, peer.input + offset, piece_bytes);
+        target += piece_bytes;
+      }
+  }
 }
 
 // Each member reduces its slice of the elements, from and to the memory of all members.
-void SharedCommunicator::ReduceOwnSlice(std::int64_t count, DType dtype, ReduceOp op) {
+void SharedCommunicator::ReduceOwnSlice(const GroupCall& call) {
   if (size() == 1) return;
-  const std::size_t num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
   const auto cut = [&](int rank) {
-    return BeginOfPart(num_bytes, kLineBytes, static_cast<std::size_t>(rank),
+    return BeginOfPart(BytesOfCount(call), kLineBytes, static_cast<std::size_t>(rank),
                        static_cast<std::size_t>(size()));
   };
   const std::size_t begin = cut(rank());
@@ -82,69 +194,22 @@ void SharedCommunicator::ReduceOwnSlice(std::int64_t count, DType dtype, ReduceO
   gpu::Operands operands;
   operands.num_inputs = operands.num_outputs = size();
   for (int rank = 0; rank < size(); ++rank) {
-    operands.outputs[rank] = meeting_.Peer(rank).in_place + begin;
+    operands.outputs[rank] = Peer(rank).output + begin;
     operands.inputs[rank] = operands.outputs[rank];
   }
-  gpu::Reduce(*member().stream, operands, static_cast<std::int64_t>((end - begin) / SizeOf(dtype)),
-              ElementOf(dtype), ReductionOf(op));
+  gpu::Reduce(stream(), operands, static_cast<std::int64_t>((end - begin) / SizeOf(call.dtype)),
+              ElementOf(call.dtype), ReductionOf(call.op));
 }
 
-void SharedCommunicator::AllGather(const void* input, std::size_t num_bytes, void* output) {
-  LocalCall& call =
-      meeting_.Begin(LocalOperation::kAllGather, static_cast<std::int64_t>(num_bytes));
-  call.input = static_cast<const std::byte*>(input);
-  meeting_.Run([&] { return LocateMemory(input, num_bytes, output, num_bytes, meeting_.device()); },
-               [&] {
-                 auto* target = static_cast<std::byte*>(output);
-                 for (int rank = 0; rank < size(); ++rank, target += num_bytes)
-                   CopyHere(target, meeting_.Peer(rank).input, num_bytes);
-               },
-               [&] { member().host->AllGather(input, num_bytes, output); });
-}
-
-void SharedCommunicator::ReduceScatter(const void* input, std::int64_t count, DType dtype,
-                                       ReduceOp op, void* output) {
-  LocalCall& call = meeting_.BeginReduction(LocalOperation::kReduceScatter, count, dtype, op);
-  const std::size_t bytes = BytesOfCount(count, dtype);
-  const auto own = static_cast<std::size_t>(rank());
-  call.input = static_cast<const std::byte*>(input);
-  meeting_.Run([&] { return LocateMemory(input, bytes, output, bytes, meeting_.device()); },
-               [&] {
-                 gpu::Operands operands;
-                 operands.num_inputs = size();
-                 for (int rank = 0; rank < size(); ++rank)
-                   operands.inputs[rank] = meeting_.Peer(rank).input + own * bytes;
-                 operands.num_outputs = 1;
-                 operands.outputs[0] = static_cast<std::byte*>(output);
-                 gpu::Reduce(*member().stream, operands, count, ElementOf(dtype), ReductionOf(op));
-               },
-               [&] { member().host->ReduceScatter(input, count, dtype, op, output); });
-}
-
-void SharedCommunicator::AllToAll(const void* input, std::span<const std::size_t> send_bytes,
-                                  void* output, std::span<const std::size_t> receive_bytes) {
-  const auto members = static_cast<std::size_t>(size());
-  const auto own = static_cast<std::size_t>(rank());
-  LocalCall& call = meeting_.Begin(LocalOperation::kAllToAll, 0);
-  call.send_bytes.assign(send_bytes.begin(), send_bytes.end());
-  call.receive_bytes.assign(receive_bytes.begin(), receive_bytes.end());
-  call.error = SizesError(members, send_bytes, receive_bytes);
-  call.input = static_cast<const std::byte*>(input);
-  meeting_.Run(
-      [&] {
-        return LocateMemory(input, Total(send_bytes), output, Total(receive_bytes),
-                            meeting_.device());
-      },
-      [&] {
-        auto* target = static_cast<std::byte*>(output);
-        for (std::size_t rank = 0; rank < members; ++rank) {
-          const LocalCall& peer = meeting_.Peer(static_cast<int>(rank));
-          const std::span<const std::size_t> sent = peer.send_bytes;
-          CopyHere(target, peer.input + Total(sent.first(own)), receive_bytes[rank]);
-          target += receive_bytes[rank];
-        }
-      },
-      [&] { member().host->AllToAll(input, send_bytes, output, receive_bytes); });
+void SharedCommunicator::ReduceScatter(const Collective& mine) {
+  const std::size_t begin = static_cast<std::size_t>(rank()) * BytesOfCount(mine.call);
+  gpu::Operands operands;
+  operands.num_inputs = size();
+  for (int rank = 0; rank < size(); ++rank) operands.inputs[rank] = Peer(rank).input + begin;
+  operands.num_outputs = 1;
+  operands.outputs[0] = mine.output;
+  gpu::Reduce(stream(), operands, mine.call.count, ElementOf(mine.call.dtype),
+              ReductionOf(mine.call.op));
 }
 
 }  // namespace
@@ -158,8 +223,7 @@ std::unique_ptr<Communicator> JoinSharedDevice(DeviceMember member) {
   // which stays valid until all have copied the pointer.
   std::shared_ptr<SharedDevice> shared;
   const std::shared_ptr<SharedDevice>* made = &shared;
-  if (member.host->rank() == 0)
-    shared = std::make_shared<SharedDevice>(member.host->size(), member);
+  if (member.host->rank() == 0) shared = std::make_shared<SharedDevice>(member);
   member.host->Broadcast(&made, sizeof made, 0);
   if (member.host->rank() != 0) shared = *made;
   member.host->Barrier();

@@ -67,91 +67,40 @@ class StagedCommunicator final : public Communicator {
   int rank() const override { return member_.host->rank(); }
   int size() const override { return member_.host->size(); }
 
-  void Barrier() override {
-    Guarded([&] { AwaitStream(*member_.stream, member_.abort); });
-    member_.host->Barrier();
-  }
-
-  void Broadcast(void* data, std::size_t num_bytes, int root) override {
-    Run(
-        {data, rank() == root ? num_bytes : 0}, {data, num_bytes},
-        [&](const void*, void* output) { member_.host->Broadcast(output, num_bytes, root); },
-        Room::kOne);
-  }
-
-  void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) override {
-    const std::size_t num_bytes = BytesOfCount(count, dtype);
-    Run(
-        {data, num_bytes}, {data, num_bytes},
-        [&](const void*, void* output) { member_.host->AllReduce(output, count, dtype, op); },
-        Room::kOne);
-  }
-
-  void AllGather(const void* input, std::size_t num_bytes, void* output) override {
-    Run(
-        {input, num_bytes}, {output, num_bytes * static_cast<std::size_t>(size())},
-        [&](const void* from, void* to) { member_.host->AllGather(from, num_bytes, to); },
-        Room::kTwo);
-  }
-
-  void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
-                     void* output) override {
-    const std::size_t num_bytes = BytesOfCount(count, dtype);
-    Run(
-        {input, num_bytes * static_cast<std::size_t>(size())}, {output, num_bytes},
-        [&](const void* from, void* to) {
-          member_.host->ReduceScatter(from, count, dtype, op, to);
-        },
-        Room::kTwo);
-  }
-
-  void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
-                std::span<const std::size_t> receive_bytes) override {
-    Run(
-        {input, Total(send_bytes)}, {output, Total(receive_bytes)},
-        [&](const void* from, void* to) {
-          member_.host->AllToAll(from, send_bytes, to, receive_bytes);
-        },
-        Room::kTwo);
-  }
-
- private:
-  enum class Room { kOne, kTwo };  ///< whether input and output of the host's call share memory
-  struct Source {
-    const void* data;
-    std::size_t num_bytes;
-  };
-  struct Target {
-    void* data;
-    std::size_t num_bytes;
-  };
-
-  void Run(const Source& input, const Target& output,
-           const std::function<void(const void* from, void* to)>& on_host, Room room) {
+  void Run(const Collective& mine) override {
+    if (mine.call.operation == Operation::kBarrier) {
+      Guarded([&] { AwaitStream(*member_.stream, member_.abort); });
+      return member_.host->Run(mine);
+    }
+    const std::size_t input_bytes = InputBytes(mine, rank(), size());
+    const std::size_t output_bytes = OutputBytes(mine, size());
     MemoryOf memory;
     Guarded([&] {
-      memory = LocateMemory(input.data, input.num_bytes, output.data, output.num_bytes,
+      memory = LocateMemory(mine.input, input_bytes, mine.output, output_bytes,
                             member_.stream->device());
     });
     if (memory.kind == MemoryKind::kMixed) {
       RaiseFor(member_, memory.error);
       throw std::invalid_argument(member_.names.group + ": " + memory.error);
     }
-    if (memory.kind != MemoryKind::kDevice) return on_host(input.data, output.data);
-    std::byte* from = nullptr;
-    std::byte* to = nullptr;
+    if (memory.kind != MemoryKind::kDevice) return member_.host->Run(mine);
+    const bool in_place = mine.call.operation == Operation::kBroadcast ||
+                          mine.call.operation == Operation::kAllReduce;
+    Collective on_host = mine;
     Guarded([&] {
-      from = Pinned(room == Room::kTwo ? input.num_bytes + output.num_bytes : output.num_bytes);
-      to = room == Room::kTwo ? from + input.num_bytes : from;
-      gpu::Copy(*member_.stream, from, input.data, input.num_bytes, gpu::Way::kToHost);
+      std::byte* const pinned = Pinned(in_place ? output_bytes : input_bytes + output_bytes);
+      on_host.input = pinned;
+      on_host.output = in_place ? pinned : pinned + input_bytes;
+      gpu::Copy(*member_.stream, pinned, mine.input, input_bytes, gpu::Way::kToHost);
       AwaitStream(*member_.stream, member_.abort);
     });
-    on_host(from, to);
+    member_.host->Run(on_host);
     Guarded([&] {
-      gpu::Copy(*member_.stream, output.data, to, output.num_bytes, gpu::Way::kToDevice);
+      gpu::Copy(*member_.stream, mine.output, on_host.output, output_bytes, gpu::Way::kToDevice);
     });
   }
 
+ private:
   std::byte* Pinned(std::size_t num_bytes) {
     if (num_bytes > pinned_bytes_) {
       AwaitStream(*member_.stream, member_.abort);  // the smaller one may be in use

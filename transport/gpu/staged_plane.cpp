@@ -104,23 +104,30 @@ struct StagedPlane::Outgoing : std::enable_shared_from_this<Outgoing> {
 /// An incoming message, received or pulled.
 struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
   /// Requests one piece from the wrapped plane.
-  using Request = std::function<void(std::size_t piece, Buffer into, std::function<void()> received,
-                                     OnFailure failed)>;
+  using Request = std::function<void(std::size_t piece, Reception reception)>;
 
-  std::shared_ptr<const Parts> parts;
-  std::string what;
-  Request request;
-  std::size_t num_pieces = 0;
-  std::function<void()> received;
-  OnFailure failed;
+  Incoming(std::shared_ptr<const Parts> with, Reception taken, Request how)
+      : parts(std::move(with)),
+        request(std::move(how)),
+        num_pieces(parts->NumPieces(taken.destination)),
+        whole(std::move(taken)) {}
+
+  const std::shared_ptr<const Parts> parts;
+  const Request request;
+  const std::size_t num_pieces;
 
   std::mutex mutex;
-  Buffer destination;
+  Reception whole;
   std::size_t num_started = 0;
   std::size_t num_done = 0;
   int num_copying = 0;  // pieces that a device may be writing
   Failure error;        // the first one
   bool reported = false;
+
+  void Start() {
+    const std::size_t num_parallel = parts->Direct(whole.destination) ? num_pieces : kInFlight;
+    for (std::size_t i = 0; i < num_parallel; ++i) StartNext();
+  }
 
   void StartNext() {
     std::size_t piece = 0;
@@ -129,23 +136,27 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
       const std::lock_guard lock(mutex);
       if (num_started == num_pieces || !error.empty()) return;
       piece = num_started++;
-      bytes = parts->Piece(destination, piece);
+      bytes = parts->Piece(whole.destination, piece);
     }
     const auto self = shared_from_this();
-    const auto bad = [self](const Failure& why) { self->PieceDone(why); };
-    if (parts->Direct(bytes))
-      return request(
-          piece, std::move(bytes), [self] { self->PieceDone({}); }, bad);
-    Buffer pinned;
-    try {
-      pinned = parts->staging.Pinned(bytes.num_bytes(), bytes.device());
-    } catch (const std::exception& why) {
-      return PieceDone(what + ": " + why.what());
+    Reception reception{whole.from,
+                        {},
+                        bytes,
+                        whole.what,
+                        [self] { self->PieceDone({}); },
+                        [self](const Failure& why) { self->PieceDone(why); }};
+    if (!parts->Direct(bytes)) {
+      try {
+        reception.destination = parts->staging.Pinned(bytes.num_bytes(), bytes.device());
+      } catch (const std::exception& why) {
+        return PieceDone(whole.what + ": " + why.what());
+      }
+      reception.received = [self, pinned = reception.destination, bytes,
+                            begin = piece * parts->options.piece_bytes] {
+        self->PieceArrived(pinned, bytes, begin);
+      };
     }
-    const std::size_t begin = piece * parts->options.piece_bytes;
-    request(
-        piece, pinned, [self, pinned, bytes, begin] { self->PieceArrived(pinned, bytes, begin); },
-        bad);
+    request(piece, std::move(reception));
   }
 
   void PieceArrived(const Buffer& pinned, const Buffer& bytes, std::size_t begin) {
@@ -161,7 +172,7 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
             const std::lock_guard lock(self->mutex);
             --self->num_copying;
           }
-          self->PieceDone(why.empty() ? Failure() : self->what + ": " + why);
+          self->PieceDone(why.empty() ? Failure() : self->whole.what + ": " + why);
         },
         begin);
   }
@@ -169,23 +180,23 @@ struct StagedPlane::Incoming : std::enable_shared_from_this<Incoming> {
   /// Reports the end once: after all pieces, or after the first error once no device is writing.
   void PieceDone(const Failure& why) {
     bool over = false;
-    Buffer whole;
+    Buffer destination;
     {
       const std::lock_guard lock(mutex);
       if (why.empty()) ++num_done;
       if (error.empty()) error = why;
       over = !reported && (num_done == num_pieces || (!error.empty() && num_copying == 0));
-      if (over) whole = std::move(destination);
+      if (over) destination = std::move(whole.destination);
       reported = reported || over;
     }
     if (!over) return StartNext();
-    whole = Buffer();
-    const auto good = std::exchange(received, nullptr);
-    const auto bad = std::exchange(failed, nullptr);
+    destination = Buffer();
+    const auto received = std::exchange(whole.received, nullptr);
+    const auto failed = std::exchange(whole.failed, nullptr);
     if (error.empty()) {  // no longer changes
-      good();
+      received();
     } else {
-      bad(error);
+      failed(error);
     }
   }
 };
@@ -222,49 +233,25 @@ void StagedPlane::Send(ProcessId to, Label label, Buffer buffer, std::function<v
   for (std::size_t i = 0; i < num_parallel; ++i) message->StartNext();
 }
 
-void StagedPlane::Receive(ProcessId from, Label label, Buffer destination, std::string what,
-                          std::function<void()> received, OnFailure failed) {
-  const std::size_t num_pieces = parts_->NumPieces(destination);
-  const bool direct = parts_->Direct(destination);
-  if (num_pieces == 1 && direct)
-    return PlaneInFront::Receive(from, label, std::move(destination), std::move(what),
-                                 std::move(received), std::move(failed));
-  const auto message = std::make_shared<Incoming>();
-  message->parts = parts_;
-  message->what = what;
-  message->destination = std::move(destination);
-  message->received = std::move(received);
-  message->failed = std::move(failed);
-  message->num_pieces = num_pieces;
-  message->request = [parts = parts_, from, label, what](std::size_t piece, Buffer into, auto good,
-                                                         auto bad) {
-    parts->plane.Receive(from, LabelOfPiece(label, piece), std::move(into), what, std::move(good),
-                         std::move(bad));
+void StagedPlane::Receive(Reception reception) {
+  if (parts_->NumPieces(reception.destination) == 1 && parts_->Direct(reception.destination))
+    return PlaneInFront::Receive(std::move(reception));
+  const auto request = [parts = parts_, label = reception.label](std::size_t piece, Reception it) {
+    it.label = LabelOfPiece(label, piece);
+    parts->plane.Receive(std::move(it));
   };
-  const std::size_t num_parallel = direct ? num_pieces : kInFlight;
-  for (std::size_t i = 0; i < num_parallel; ++i) message->StartNext();
+  std::make_shared<Incoming>(parts_, std::move(reception), request)->Start();
 }
 
-void StagedPlane::Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-                       std::string what, std::function<void()> received, OnFailure failed) {
+void StagedPlane::Pull(std::uint64_t key, std::int64_t offset, Reception reception) {
   // The carrier cuts host memory into slices itself.
-  if (parts_->Direct(destination))
-    return PlaneInFront::Pull(home, key, offset, std::move(destination), std::move(what),
-                              std::move(received), std::move(failed));
-  const auto message = std::make_shared<Incoming>();
-  message->parts = parts_;
-  message->what = what;
-  message->num_pieces = parts_->NumPieces(destination);
-  message->destination = std::move(destination);
-  message->received = std::move(received);
-  message->failed = std::move(failed);
-  message->request = [parts = parts_, home, key, offset, what](std::size_t piece, Buffer into,
-                                                               auto good, auto bad) {
+  if (parts_->Direct(reception.destination))
+    return PlaneInFront::Pull(key, offset, std::move(reception));
+  const auto request = [parts = parts_, key, offset](std::size_t piece, Reception it) {
     const auto begin = static_cast<std::int64_t>(piece * parts->options.piece_bytes);
-    parts->carrier.Pull(home, key, offset + begin, std::move(into), what, std::move(good),
-                        std::move(bad));
+    parts->carrier.Pull(key, offset + begin, std::move(it));
   };
-  for (int i = 0; i < kInFlight; ++i) message->StartNext();
+  std::make_shared<Incoming>(parts_, std::move(reception), request)->Start();
 }
 
 }  // namespace troupe

@@ -48,10 +48,8 @@ class StagedPlane final : public PlaneInFront {
   std::string Describe(const std::string& plane) const;
 
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override;
-  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received, OnFailure failed) override;
-  void Pull(ProcessId home, std::uint64_t key, std::int64_t offset, Buffer destination,
-            std::string what, std::function<void()> received, OnFailure failed) override;
+  void Receive(Reception reception) override;
+  void Pull(std::uint64_t key, std::int64_t offset, Reception reception) override;
 
  private:
   struct Parts;

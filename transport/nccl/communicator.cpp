@@ -1,6 +1,5 @@
 #include "transport/nccl/communicator.hpp"
 
-#include <functional>
 #include <stdexcept>
 #include <utility>
 
@@ -9,7 +8,6 @@
 #include "gpu/memory.hpp"
 #include "transport/collective_arguments.hpp"
 #include "transport/gpu/memory_kind.hpp"
-#include "transport/local_group.hpp"
 
 namespace troupe {
 namespace {
@@ -48,104 +46,67 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return member_.host->rank(); }
   int size() const override { return member_.host->size(); }
 
-  void Barrier() override {
-    AllReduceOf("barrier", nothing_.get(), 1, DType::kInt32, ReduceOp::kMax);
-  }
-
-  void Broadcast(void* data, std::size_t num_bytes, int root) override {
-    Require(RootError(root, size()));
-    if (num_bytes == 0) return;
-    if (OnHost(data, num_bytes, data, num_bytes))
-      return member_.host->Broadcast(data, num_bytes, root);
-    link_->Do("broadcast", [&](ncclComm_t comm) {
-      return ncclBroadcast(data, data, num_bytes, ncclUint8, root, comm, stream_);
-    });
-  }
-
-  void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) override {
-    const std::size_t num_bytes = CheckedBytes(LocalOperation::kAllReduce, count, dtype, op);
-    if (count == 0) return;
-    if (OnHost(data, num_bytes, data, num_bytes))
-      return member_.host->AllReduce(data, count, dtype, op);
-    AllReduceOf("all-reduce", data, count, dtype, op);
-  }
-
-  void AllGather(const void* input, std::size_t num_bytes, void* output) override {
-    if (num_bytes == 0) return;
-    if (OnHost(input, num_bytes, output, num_bytes))
-      return member_.host->AllGather(input, num_bytes, output);
-    link_->Do("all-gather", [&](ncclComm_t comm) {
-      return ncclAllGather(input, output, num_bytes, ncclUint8, comm, stream_);
-    });
-  }
-
-  void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
-                     void* output) override {
-    const std::size_t num_bytes = CheckedBytes(LocalOperation::kReduceScatter, count, dtype, op);
-    if (count == 0) return;
-    if (OnHost(input, num_bytes, output, num_bytes))
-      return member_.host->ReduceScatter(input, count, dtype, op, output);
-    link_->Do("reduce-scatter", [&](ncclComm_t comm) {
-      return ncclReduceScatter(input, output, static_cast<std::size_t>(count), TypeOf(dtype),
-                               OpOf(op), comm, stream_);
-    });
-  }
-
-  void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
-                std::span<const std::size_t> receive_bytes) override {
-    const auto members = static_cast<std::size_t>(size());
-    Require(SizesError(members, send_bytes, receive_bytes));
-    // A pointer without bytes is ignored if the other side has bytes. A member that neither sends
-    // nor receives decides by its pointers.
-    std::size_t sent = Total(send_bytes);
-    std::size_t received = Total(receive_bytes);
-    const bool nothing = sent + received == 0;
-    if (nothing) sent = input != nullptr ? 1 : 0, received = output != nullptr ? 1 : 0;
-    if (OnHost(input, sent, output, received))
-      return member_.host->AllToAll(input, send_bytes, output, receive_bytes);
-    if (nothing) return;
-    link_->Do("all-to-all", [&](ncclComm_t comm) {
-      return QueuePieces(comm, static_cast<const std::byte*>(input), send_bytes,
-                         static_cast<std::byte*>(output), receive_bytes);
-    });
+  void Run(const Collective& mine) override {
+    Require(ArgumentError(mine, size()));
+    if (mine.call.operation == Operation::kBarrier) return Do(mine);
+    // A pointer without bytes is ignored if the other side has bytes. A member of an all-to-all
+    // that neither sends nor receives decides by its pointers.
+    std::size_t read = InputBytes(mine, rank(), size());
+    std::size_t written = OutputBytes(mine, size());
+    const bool nothing = read + written == 0;
+    if (nothing) {
+      if (mine.call.operation != Operation::kAllToAll) return;
+      read = mine.input != nullptr ? 1 : 0;
+      written = mine.output != nullptr ? 1 : 0;
+    }
+    if (OnHost(mine.input, read, mine.output, written)) return member_.host->Run(mine);
+    if (!nothing) Do(mine);
   }
 
  private:
-  void AllReduceOf(const char* operation, void* data, std::int64_t count, DType dtype,
-                   ReduceOp op) {
-    link_->Do(operation, [&](ncclComm_t comm) {
-      return ncclAllReduce(data, data, static_cast<std::size_t>(count), TypeOf(dtype), OpOf(op),
-                           comm, stream_);
-    });
+  void Do(const Collective& mine) {
+    link_->Do(NameOf(mine.call.operation), [&](ncclComm_t comm) { return Queue(comm, mine); });
   }
 
-  ncclResult_t QueuePieces(ncclComm_t comm, const std::byte* input,
-                           std::span<const std::size_t> send_bytes, std::byte* output,
-                           std::span<const std::size_t> receive_bytes) {
+  ncclResult_t Queue(ncclComm_t comm, const Collective& mine) {
+    const GroupCall& call = mine.call;
+    const auto count = static_cast<std::size_t>(call.count);
+    switch (call.operation) {
+      case Operation::kBarrier:
+        return ncclAllReduce(nothing_.get(), nothing_.get(), 1, ncclInt32, ncclMax, comm, stream_);
+      case Operation::kBroadcast:
+        return ncclBroadcast(mine.input, mine.output, count, ncclUint8, call.root, comm, stream_);
+      case Operation::kAllReduce:
+        return ncclAllReduce(mine.input, mine.output, count, TypeOf(call.dtype), OpOf(call.op),
+                             comm, stream_);
+      case Operation::kAllGather:
+        return ncclAllGather(mine.input, mine.output, count, ncclUint8, comm, stream_);
+      case Operation::kReduceScatter:
+        return ncclReduceScatter(mine.input, mine.output, count, TypeOf(call.dtype), OpOf(call.op),
+                                 comm, stream_);
+      case Operation::kAllToAll:
+        break;
+    }
+    return QueuePieces(comm, mine);
+  }
+
+  ncclResult_t QueuePieces(ncclComm_t comm, const Collective& mine) {
+    const std::byte* input = mine.input;
+    std::byte* output = mine.output;
     ncclResult_t first = ncclGroupStart();
     const auto note = [&](ncclResult_t code) {
       if (first == ncclSuccess || first == ncclInProgress) first = code;
     };
-    for (std::size_t i = 0; i < send_bytes.size(); ++i) {
-      const auto peer = static_cast<int>(i);
-      if (send_bytes[i] > 0) note(ncclSend(input, send_bytes[i], ncclUint8, peer, comm, stream_));
-      if (receive_bytes[i] > 0)
-        note(ncclRecv(output, receive_bytes[i], ncclUint8, peer, comm, stream_));
-      input += send_bytes[i];
-      output += receive_bytes[i];
+    for (int peer = 0; peer < size(); ++peer) {
+      const std::size_t sent = mine.send_bytes[static_cast<std::size_t>(peer)];
+      const std::size_t received = mine.receive_bytes[static_cast<std::size_t>(peer)];
+      if (sent > 0) note(ncclSend(input, sent, ncclUint8, peer, comm, stream_));
+      if (received > 0) note(ncclRecv(output, received, ncclUint8, peer, comm, stream_));
+      input += sent;
+      output += received;
     }
     note(ncclGroupEnd());
     return first;
-  }
-
-  std::size_t CheckedBytes(LocalOperation operation, std::int64_t count, DType dtype, ReduceOp op) {
-    LocalCall call;
-    call.operation = operation;
-    call.count = count;
-    call.dtype = dtype;
-    call.op = op;
-    Require(CountError(call));
-    return BytesOfCount(count, dtype);
   }
 
   /// Whether the call is on host memory.

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "tests/gpu/emulated/machine.hpp"
 #include "tests/gpu/host/on_device.hpp"
 #include "tests/transport/crew.hpp"
+#include "transport/collective_arguments.hpp"
 #include "transport/gpu/device_group.hpp"
 
 namespace troupe::testing {
@@ -27,46 +27,26 @@ class ThroughDevice final : public Communicator {
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
-  void Barrier() override { inner_.Barrier(); }
-  void Broadcast(void* data, std::size_t num_bytes, int root) override {
-    const auto there = There(data, num_bytes);
-    inner_.Broadcast(there.get(), num_bytes, root);
-    Back(data, there, num_bytes);
-  }
-  void AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op) override {
-    const auto num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
-    const auto there = There(data, num_bytes);
-    inner_.AllReduce(there.get(), count, dtype, op);
-    Back(data, there, num_bytes);
-  }
-  void AllGather(const void* input, std::size_t num_bytes, void* output) override {
-    const std::size_t all = num_bytes * static_cast<std::size_t>(size());
-    const auto to = There(output, all);
-    if (input == static_cast<std::byte*>(output) + static_cast<std::size_t>(rank()) * num_bytes) {
-      inner_.AllGather(
-          static_cast<std::byte*>(to.get()) + static_cast<std::size_t>(rank()) * num_bytes,
-          num_bytes, to.get());
+  void Run(const Collective& mine) override {
+    const std::size_t input_bytes = InputBytes(mine, rank(), size());
+    const std::size_t output_bytes = OutputBytes(mine, size());
+    const bool in_place = mine.input == mine.output;
+    const std::size_t own = static_cast<std::size_t>(rank()) * input_bytes;
+    const auto to = There(mine.output, output_bytes);
+    auto* const output = static_cast<std::byte*>(to.get());
+    std::shared_ptr<void> from;
+    Collective there = mine;
+    there.output = output;
+    if (in_place) {
+      there.input = output;
+    } else if (mine.call.operation == Operation::kAllGather && mine.input == mine.output + own) {
+      there.input = output + own;
     } else {
-      inner_.AllGather(There(input, num_bytes).get(), num_bytes, to.get());
+      from = There(mine.input, input_bytes);
+      there.input = static_cast<std::byte*>(from.get());
     }
-    Back(output, to, all);
-  }
-  void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
-                     void* output) override {
-    const auto num_bytes = static_cast<std::size_t>(count) * SizeOf(dtype);
-    const auto to = There(output, num_bytes);
-    inner_.ReduceScatter(There(input, num_bytes * static_cast<std::size_t>(size())).get(), count,
-                         dtype, op, to.get());
-    Back(output, to, num_bytes);
-  }
-  void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
-                std::span<const std::size_t> receive_bytes) override {
-    const auto sum = [](std::span<const std::size_t> sizes) {
-      return std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-    };
-    const auto to = There(output, sum(receive_bytes));
-    inner_.AllToAll(There(input, sum(send_bytes)).get(), send_bytes, to.get(), receive_bytes);
-    Back(output, to, sum(receive_bytes));
+    inner_.Run(there);
+    Back(mine.output, to, output_bytes);
   }
 
  private:

@@ -23,21 +23,19 @@ class HostOnlyPlane final : public DataPlane {
     ++num_sends;
     plane_.Send(to, label, std::move(buffer), std::move(sent));
   }
-  void Receive(ProcessId from, Label label, Buffer destination, std::string what,
-               std::function<void()> received, OnFailure failed) override {
-    Check(destination);
+  void Receive(Reception reception) override {
+    Check(reception.destination);
     const int now = ++open;
     for (int most = max_open; now > most && !max_open.compare_exchange_weak(most, now);) continue;
-    plane_.Receive(
-        from, label, std::move(destination), std::move(what),
-        [this, received = std::move(received)] {
-          --open;
-          received();
-        },
-        [this, failed = std::move(failed)](const Failure& error) {
-          --open;
-          failed(error);
-        });
+    reception.received = [this, received = std::move(reception.received)] {
+      --open;
+      received();
+    };
+    reception.failed = [this, failed = std::move(reception.failed)](const Failure& error) {
+      --open;
+      failed(error);
+    };
+    plane_.Receive(std::move(reception));
   }
 
   std::atomic<int> num_sends = 0;

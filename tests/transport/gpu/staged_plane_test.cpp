@@ -28,8 +28,7 @@ constexpr std::size_t kPiece = 5000;
 class NoCarrier : public TensorCarrier {
  public:
   ProcessId self() const override { return 0; }
-  void Pull(ProcessId, std::uint64_t, std::int64_t, Buffer, std::string, std::function<void()>,
-            OnFailure) override {}
+  void Pull(std::uint64_t, std::int64_t, Reception) override {}
   void Return(ProcessId, std::uint64_t, std::uint64_t) override {}
 };
 
@@ -92,7 +91,7 @@ TEST_CASE("a message arrives whole from any side to any side, whatever its size"
   for (const std::int64_t size : {0, 1, 4999, 5000, 5001, 10000, 57003}) {
     const Buffer sent = Pattern(size, number + 1);
     Buffer got = to_device ? pair.device(1).Blank({size}) : Blank(size);
-    pair[1].Receive(0, {5, number}, got, "test", pair.receives.Good(), pair.receives.Bad());
+    pair[1].Receive({0, {5, number}, got, "test", pair.receives.Good(), pair.receives.Bad()});
     pair[0].Send(1, {5, number}, from_device ? pair.device(0).From(sent) : sent, pair.sends.Good());
     REQUIRE(pair.receives.Await(1));
     REQUIRE(pair.sends.Await(1));
@@ -133,8 +132,8 @@ TEST_CASE("many messages at once, both ways, in any order") {
                            i % 4 == 0 ? it.sent : pair.device(it.from).From(it.sent),
                            pair.sends.Good());
       } else {
-        pair[1 - it.from].Receive(it.from, it.label, it.got, "test", pair.receives.Good(),
-                                  pair.receives.Bad());
+        pair[1 - it.from].Receive(
+            {it.from, it.label, it.got, "test", pair.receives.Good(), pair.receives.Bad()});
       }
     }
   }
@@ -158,7 +157,7 @@ TEST_CASE("rows in parts travel as one message") {
   const Buffer rows = ConcatenateRows({part(0, 100), part(100, 7000), part(7000, 12000)});
   REQUIRE(rows.parts().size() == 3);
   Buffer got = pair.device(1).Blank({12000});
-  pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
+  pair[1].Receive({0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad()});
   pair[0].Send(1, {5, 0}, rows, pair.sends.Good());
   REQUIRE(pair.receives.Await(1));
   CHECK(SameBytes(pair.device(1).ToHost(got), sent));
@@ -172,13 +171,13 @@ TEST_CASE("a message keeps two pieces under way, so that one is copied while the
   while (pair.host0.num_sends < 2 && std::chrono::steady_clock::now() < end)
     std::this_thread::yield();
   CHECK(pair.host0.num_sends == 2);  // no process receives them yet
-  pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
+  pair[1].Receive({0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad()});
   REQUIRE(pair.receives.Await(1));
   CHECK(pair.sends.Await(1));
   CHECK(pair.host0.num_sends == 10);
   // The other end, when nothing has been sent to it: pieces that are there already are received at
   // once, perhaps before the next one is asked for.
-  pair[1].Receive(0, {5, 1}, got, "test", pair.receives.Good(), pair.receives.Bad());
+  pair[1].Receive({0, {5, 1}, got, "test", pair.receives.Good(), pair.receives.Bad()});
   CHECK(pair.host1.open == 2);
   pair[0].Send(1, {5, 1}, pair.device(0).From(Pattern(50'000, 2)), pair.sends.Good());
   REQUIRE(pair.receives.Await(1));
@@ -190,8 +189,12 @@ TEST_CASE("the memory of a send is released before its callback") {
   Pair pair;
   Buffer sent = pair.device(0).From(Pattern(12'000, 1));
   std::promise<long> count;
-  pair[1].Receive(0, {5, 0}, pair.device(1).Blank({12'000}), "test", pair.receives.Good(),
-                  pair.receives.Bad());
+  pair[1].Receive({0,
+                   {5, 0},
+                   pair.device(1).Blank({12'000}),
+                   "test",
+                   pair.receives.Good(),
+                   pair.receives.Bad()});
   pair[0].Send(1, {5, 0}, sent, [&] { count.set_value(sent.use_count()); });
   CHECK(count.get_future().get() == 1);
   CHECK(pair.receives.Await(1));
@@ -200,8 +203,12 @@ TEST_CASE("the memory of a send is released before its callback") {
 TEST_CASE("the last handle to a tensor that is sent may go at once") {
   Pair pair(1, 200us);
   for (std::uint64_t i = 0; i < 20; ++i) {
-    pair[1].Receive(0, {5, i}, pair.device(1).Blank({9000}), "test", pair.receives.Good(),
-                    pair.receives.Bad());
+    pair[1].Receive({0,
+                     {5, i},
+                     pair.device(1).Blank({9000}),
+                     "test",
+                     pair.receives.Good(),
+                     pair.receives.Bad()});
     pair[0].Send(1, {5, i}, pair.device(0).From(Pattern(9000, i)), {});
   }
   CHECK(pair.receives.Await(20));
@@ -212,7 +219,7 @@ TEST_CASE("a receive that fails says so once, and its memory is not written any 
   Pair pair;
   pair.network.FailReceivesOf(1, "the connection failed");
   Buffer got = pair.device(1).From(Blank(50'000));
-  pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
+  pair[1].Receive({0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad()});
   REQUIRE(pair.receives.Await(1));
   CHECK(pair.receives.TakeErrors() == std::vector<std::string>{"the connection failed"});
   CHECK(SameBytes(pair.device(1).ToHost(got), Blank(50'000)));
@@ -221,8 +228,12 @@ TEST_CASE("a receive that fails says so once, and its memory is not written any 
 TEST_CASE("an abort fails every open receive once, with its cause") {
   Pair pair;
   for (std::uint64_t i = 0; i < 5; ++i)
-    pair[1].Receive(0, {5, i}, pair.device(1).Blank({50'000}), "test", pair.receives.Good(),
-                    pair.receives.Bad());
+    pair[1].Receive({0,
+                     {5, i},
+                     pair.device(1).Blank({50'000}),
+                     "test",
+                     pair.receives.Good(),
+                     pair.receives.Bad()});
   pair[0].Send(1, {5, 2}, pair.device(0).From(Pattern(50'000, 1)), {});
   pair.abort->Raise("stop");
   REQUIRE(pair.receives.Await(5));
@@ -236,7 +247,7 @@ TEST_CASE("a device that fails in a send ends the job, in a receive it fails tha
   const Buffer got = pair.device(1).Blank({9000});
   SECTION("send") {
     pair.machine.Break(0);
-    pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
+    pair[1].Receive({0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad()});
     pair[0].Send(1, {5, 0}, there, {});
     REQUIRE(pair.receives.Await(1));
     CHECK_THAT(pair.abort->cause(),
@@ -245,7 +256,7 @@ TEST_CASE("a device that fails in a send ends the job, in a receive it fails tha
   }
   SECTION("receive") {
     pair.machine.Break(1);
-    pair[1].Receive(0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad());
+    pair[1].Receive({0, {5, 0}, got, "test", pair.receives.Good(), pair.receives.Bad()});
     pair[0].Send(1, {5, 0}, there, {});
     REQUIRE(pair.receives.Await(1));
     CHECK_THAT(pair.receives.TakeErrors().at(0),
@@ -258,7 +269,7 @@ TEST_CASE("a byte that a checked copy changes ends the job in a send, in a recei
   const Buffer there = pair.device(0).From(Pattern(12'000, 1));
   const Buffer got = pair.device(1).Blank({12'000});
   const std::string edge = "edge vision>language, microbatch 3";
-  pair[1].Receive(0, {5, 0}, got, edge, pair.receives.Good(), pair.receives.Bad());
+  pair[1].Receive({0, {5, 0}, got, edge, pair.receives.Good(), pair.receives.Bad()});
   // The third piece is of 2000 bytes. It is copied twice: to the host, and then to the device.
   SECTION("send") {
     pair.machine.Spoil({.num_bytes = 2000, .byte = 7});
