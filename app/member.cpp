@@ -97,7 +97,7 @@ ProcessPlan LocalPlan(const ClusterConfig& cluster, int processes) {
   }
 }
 
-Descriptor NewKey() { return Descriptor(RunKey::Generate().ToDescriptor()); }
+Descriptor NewKey() { return RunKey::Generate().ToDescriptor(); }
 
 MemberArguments LocalMember(const Descriptor& key, int processes) {
   MemberArguments member;

@@ -18,6 +18,7 @@
 #include "actors/connections.hpp"
 #include "actors/node_actor.hpp"
 #include "messages/system.hpp"
+#include "tests/cluster/connect.hpp"
 #include "trace/analyze/median.hpp"
 
 namespace troupe::bench {
@@ -36,8 +37,8 @@ struct Ends {
 Ends Connected() {
   Socket listener = Socket::Listen({"127.0.0.1", 0});
   Ends ends;
-  ends.connected = Socket::Connect(listener.local_address(), Soon());
-  ends.accepted = listener.Accept(Soon());
+  ends.connected = testing::Connect(listener.local_address(), Soon());
+  ends.accepted = testing::Accept(listener, Soon());
   return ends;
 }
 

@@ -1,7 +1,6 @@
 #include "cluster/acceptor.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <map>
 #include <poll.h>
@@ -43,7 +42,7 @@ Acceptor::Acceptor(Socket listener, const RunKey& join_key, ProcessId self,
 void Acceptor::AddTo(PollSet& polls, Deadline now) const {
   for (const Pending& pending : pending_)
     polls.Add(pending.socket.fd(),
-              static_cast<short>(pending.output.empty() ? POLLIN : POLLIN | POLLOUT));
+              static_cast<short>(pending.handshake.flushed() ? POLLIN : POLLIN | POLLOUT));
   for (const Securing& securing : securing_)
     polls.Add(securing.handshake.fd(), securing.handshake.events());
   if (now >= pause_until_) polls.Add(listener_.fd(), POLLIN);
@@ -52,7 +51,7 @@ void Acceptor::AddTo(PollSet& polls, Deadline now) const {
 Deadline Acceptor::NextDeadline(Deadline now) const {
   Deadline next = now + kHandshakeTime;
   if (!pending_.empty()) next = std::min(next, pending_.front().began + kHandshakeTime);
-  if (!securing_.empty()) next = std::min(next, securing_.front().began + kHandshakeTime);
+  if (!securing_.empty()) next = std::min(next, securing_.front().handshake.until());
   return now < pause_until_ ? std::min(next, pause_until_) : next;
 }
 
@@ -69,15 +68,9 @@ std::vector<Arrival> Acceptor::Serve(const PollSet& polls, Deadline now) {
   for (Securing& securing : securing_) {
     if (securing.over) continue;  // ended when it started
     const bool ready = polls.Ready(securing.handshake.fd()) != 0;
-    if (ready || now >= securing.began + kHandshakeTime)
-      securing.over = Secure(securing, now, arrivals);
+    if (ready || now >= securing.handshake.until()) securing.over = Secure(securing, now, arrivals);
   }
-  if (polls.Ready(listener_.fd()) != 0) Admit(now, arrivals);
-  // After Admit, which may add elements. Elements are not assignable, so the deque is rebuilt.
-  std::deque<Securing> left;
-  for (Securing& securing : securing_)
-    if (!securing.over) left.push_back(std::move(securing));
-  securing_.swap(left);
+  securing_.remove_if([](const Securing& securing) { return securing.over; });
   return arrivals;
 }
 
@@ -109,7 +102,7 @@ Acceptor::Pending Acceptor::NewPending(Socket socket, Deadline now) const {
   self.run = run_;
   self.tls = tls_.context != nullptr;
   FillRandom(self.nonce);
-  return {std::move(socket), Handshake::Accept(join_key_, self), {}, std::move(from), now};
+  return {std::move(socket), Handshake::Accept(join_key_, self), std::move(from), now};
 }
 
 void Acceptor::Evict() {
@@ -136,8 +129,13 @@ void Acceptor::ReportTotal() {
 }
 
 bool Acceptor::Advance(Pending& pending, Deadline now, std::vector<Arrival>& arrivals) {
-  const bool alive = Exchange(pending);
-  const Handshake& handshake = pending.handshake;
+  Handshake& handshake = pending.handshake;
+  bool alive = false;
+  try {
+    alive = handshake.Exchange(pending.socket);
+  } catch (const std::exception&) {
+    // Broken.
+  }
   switch (handshake.status()) {
     case Handshake::Status::kRunning:
       if (alive && now < pending.began + kHandshakeTime) return false;
@@ -151,28 +149,10 @@ bool Acceptor::Advance(Pending& pending, Deadline now, std::vector<Arrival>& arr
     case Handshake::Status::kVersion:
     case Handshake::Status::kTlsDiffers:
     case Handshake::Status::kProven:
-      if (alive && pending.output.empty()) Proven(pending, now, arrivals);
-      return !alive || pending.output.empty() || now >= pending.began + kHandshakeTime;
+      if (alive && handshake.flushed()) Proven(pending, now, arrivals);
+      return !alive || handshake.flushed() || now >= pending.began + kHandshakeTime;
   }
   return true;
-}
-
-bool Acceptor::Exchange(Pending& pending) {
-  std::array<std::byte, Opening::kBytes> bytes;
-  try {
-    for (;;) {
-      if (!pending.socket.TryDrain(pending.output)) return true;
-      const std::size_t wanted = pending.handshake.wanted();
-      if (wanted == 0) return true;
-      const auto n = pending.socket.TryRead(std::span(bytes).first(wanted));
-      if (!n) return true;
-      if (*n == 0) return false;
-      pending.handshake.Receive(std::span(bytes).first(*n));
-      pending.output = pending.handshake.TakeOutput();
-    }
-  } catch (const std::exception&) {
-    return false;
-  }
 }
 
 void Acceptor::Proven(Pending& pending, Deadline now, std::vector<Arrival>& arrivals) {
@@ -184,43 +164,38 @@ void Acceptor::Proven(Pending& pending, Deadline now, std::vector<Arrival>& arri
     const std::string own = tls_.NameOf(self_);
     problem = other.tls ? TlsDifference(name, own) : TlsDifference(own, name);
   }
-  if (problem.empty() && tls_.context != nullptr) {
-    try {
-      securing_.push_back({TlsHandshake(*tls_.context, std::move(pending.socket), Side::kAcceptor,
-                                        tls_.NameOf(other.from), &handshake.session()),
-                           other, handshake.session(), now});
-      securing_.back().over = Secure(securing_.back(), now, arrivals);
-    } catch (const std::runtime_error& error) {
-      if (print_) print_(error.what());
-    }
-    return;
+  if (!problem.empty()) return arrivals.push_back({other, std::nullopt, std::move(problem)});
+  ProvenSocket proven{std::move(pending.socket), handshake.session()};
+  if (tls_.context == nullptr) return arrivals.push_back({other, std::move(proven)});
+  try {
+    securing_.push_back(
+        {TlsHandshake(*tls_.context, std::move(proven), Side::kAcceptor, tls_.NameOf(other.from)),
+         other});
+    securing_.back().over = Secure(securing_.back(), now, arrivals);
+  } catch (const std::runtime_error& error) {
+    if (print_) print_(error.what());
   }
-  arrivals.push_back({std::move(pending.socket), other, handshake.session(), std::move(problem)});
 }
 
-bool Acceptor::Secure(Securing& securing, Deadline now, std::vector<Arrival>& arrivals) {
+bool Acceptor::Secure(Securing& securing, Deadline now, std::vector<Arrival>& arrivals) const {
   TlsHandshake& handshake = securing.handshake;
-  TlsHandshake::Status status = handshake.Advance();
-  if (status == TlsHandshake::Status::kRunning) {
-    if (now < securing.began + kHandshakeTime) return false;
-    handshake.GiveUp(kHandshakeTime);
-    status = TlsHandshake::Status::kFailed;
-  }
-  try {
-    if (status == TlsHandshake::Status::kDone) {
-      SecuredSocket secured = handshake.Take();
-      arrivals.push_back({std::move(secured.socket), securing.other, securing.session, "",
-                          std::move(secured.wire)});
+  switch (handshake.Advance(now)) {
+    case TlsHandshake::Status::kRunning:
+      return false;
+    case TlsHandshake::Status::kDone:
+      try {
+        arrivals.push_back({securing.other, handshake.Take()});
+      } catch (const SocketError& error) {
+        if (print_) print_(error.what());
+      }
       return true;
-    }
-  } catch (const SocketError& error) {
-    if (print_) print_(error.what());
-    return true;
+    case TlsHandshake::Status::kFailed:
+      if (print_) print_(handshake.problem());
+      // After a lost connection the other side tries again.
+      if (!handshake.lost())
+        arrivals.push_back({securing.other, std::nullopt, handshake.problem()});
+      return true;
   }
-  if (print_) print_(handshake.problem());
-  // After a lost connection the other side tries again.
-  if (!handshake.lost())
-    arrivals.push_back({Socket(), securing.other, securing.session, handshake.problem()});
   return true;
 }
 

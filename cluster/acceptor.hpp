@@ -7,10 +7,8 @@
 //   when the places run out, in total or for one address, places.hpp chooses the ones to drop
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <optional>
@@ -25,18 +23,12 @@
 
 namespace troupe {
 
-/// The time limit of a handshake, on either side.
-inline constexpr std::chrono::milliseconds kHandshakeTime{2000};
-
-/// A connection that has proven the run key.
+/// A process that has proven the run key.
 struct Arrival {
-  Socket socket;
   Opening other;
-  RunKey session;
-  /// Not empty: the connection is unusable because of another wire version, or because TLS is on at
-  /// one end only or has failed.
-  std::string problem;
-  Socket wire = {};  ///< with TLS, the underlying TCP socket, for queries only
+  std::optional<ProvenSocket> connection;
+  /// Without a connection: another wire version, or TLS is on at one end only or has failed.
+  std::string problem = {};
 };
 
 /// Counts connections that could not prove the run key. Reports the first one and the total.
@@ -80,7 +72,6 @@ class Acceptor {
   struct Pending {
     Socket socket;
     Handshake handshake;
-    std::vector<std::byte> output;
     std::string from;
     Deadline began;
     bool over = false;
@@ -90,8 +81,6 @@ class Acceptor {
   struct Securing {
     TlsHandshake handshake;
     Opening other;
-    RunKey session;
-    Deadline began;
     bool over = false;
   };
 
@@ -101,11 +90,10 @@ class Acceptor {
   void Evict();
   /// Advances a handshake. True when it is over.
   bool Advance(Pending& pending, Deadline now, std::vector<Arrival>& arrivals);
-  bool Exchange(Pending& pending);
   /// Handles a handshake that has ended with the key proven.
   void Proven(Pending& pending, Deadline now, std::vector<Arrival>& arrivals);
   /// Like Advance.
-  bool Secure(Securing& securing, Deadline now, std::vector<Arrival>& arrivals);
+  bool Secure(Securing& securing, Deadline now, std::vector<Arrival>& arrivals) const;
   void Refuse(const Pending& pending);
 
   Socket listener_;
@@ -116,9 +104,9 @@ class Acceptor {
   TlsUse tls_;
   PlaceLimits limits_;
   RefusalLog log_;
-  std::list<Pending> pending_;     ///< oldest first
-  std::deque<Securing> securing_;  ///< oldest first
-  Deadline pause_until_{};         ///< out of descriptors: accept nothing before
+  std::list<Pending> pending_;    ///< oldest first
+  std::list<Securing> securing_;  ///< oldest first
+  Deadline pause_until_{};        ///< out of descriptors: accept nothing before
   bool reported_full_ = false;
 };
 

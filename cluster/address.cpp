@@ -1,8 +1,11 @@
+#include <arpa/inet.h>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <memory>
 #include <netdb.h>
+#include <netinet/in.h>
 
 #include "cluster/socket.hpp"
 #include "cluster/text.hpp"
@@ -12,6 +15,21 @@ namespace troupe {
 std::string ToString(const Address& address) {
   const bool bracketed = address.host.find(':') != std::string::npos;
   return (bracketed ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+Address FromSystem(const sockaddr& address) {
+  char host[INET6_ADDRSTRLEN] = "";
+  if (address.sa_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    inet_ntop(AF_INET, &v4.sin_addr, host, sizeof host);
+    return {host, ntohs(v4.sin_port)};
+  }
+  if (address.sa_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof host);
+    return {host, ntohs(v6.sin6_port)};
+  }
+  return {"local", 0};
 }
 
 Address ParseAddress(const std::string& text) {
@@ -58,6 +76,13 @@ std::vector<ResolvedAddress> Resolve(const Address& address) {
     resolved.length = info->ai_addrlen;
   }
   return addresses;
+}
+
+std::string InDigits(const ResolvedAddress& address) {
+  std::array<char, NI_MAXHOST> text{};
+  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address.storage), address.length,
+                                text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return error == 0 ? text.data() : "";
 }
 
 }  // namespace troupe

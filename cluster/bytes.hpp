@@ -1,6 +1,9 @@
 // Encodes and decodes numbers and texts in network byte order. Reading checks every length first.
+//
+// Both classes have Field(), so that one list of fields serves both directions.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,6 +34,10 @@ class ByteWriter {
     U32(static_cast<std::uint32_t>(text.size()));
     Raw(std::as_bytes(std::span(text)));
   }
+  void Field(std::integral auto& value) {
+    Number(static_cast<std::uint64_t>(value), static_cast<int>(sizeof value));
+  }
+  void Field(const std::string& text) { Text(text); }
   std::vector<std::byte> Take() { return std::move(bytes_); }
 
  private:
@@ -62,6 +69,11 @@ class ByteReader {
     const auto raw = Raw(U32());
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
+  template <std::integral Value>
+  void Field(Value& value) {
+    value = static_cast<Value>(Number(sizeof value));
+  }
+  void Field(std::string& text) { text = Text(); }
   std::size_t left() const { return bytes_.size(); }
   /// Throws WireError if bytes are left.
   void End() const {

@@ -1,11 +1,9 @@
 #include "cluster/dialer.hpp"
 
-#include <array>
 #include <cerrno>
 #include <poll.h>
 #include <utility>
 
-#include "cluster/acceptor.hpp"
 #include "cluster/text.hpp"
 
 namespace troupe {
@@ -28,7 +26,7 @@ Dialer::Dialer(const RunKey& join_key, DialOptions options)
 void Dialer::AddTo(PollSet& polls) const {
   if (securing_) polls.Add(securing_->fd(), securing_->events());
   if (status_ != Status::kTrying || !socket_) return;
-  const bool writes = !handshake_ || !output_.empty();
+  const bool writes = !handshake_ || !handshake_->flushed();
   polls.Add(socket_.fd(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN));
 }
 
@@ -60,9 +58,7 @@ Dialer::Status Dialer::Serve(const PollSet& polls, Deadline now) {
     opening.tls = options_.tls.context != nullptr;
     FillRandom(opening.nonce);
     handshake_ = Handshake::Initiate(join_key_, opening);
-    output_ = handshake_->TakeOutput();
     connected_at_ = now;
-    received_ = false;
     next_ = now + kHandshakeTime;
   }
   if (ready) Exchange(now);
@@ -74,7 +70,7 @@ void Dialer::TimeOut(Deadline now) {
   static const std::string kSilent = "it accepts connections, but does not answer";
   if (!handshake_) return Retry("connection timed out", now);
   const Deadline patience = connected_at_ + kFirstByteTime;
-  if (received_ || now >= patience) return Retry(kSilent, now);
+  if (handshake_->started() || now >= patience) return Retry(kSilent, now);
   error_ = kSilent;
   refused_ = false;
   next_ = patience;
@@ -102,7 +98,6 @@ void Dialer::Retry(const std::string& error, Deadline now) {
   socket_ = Socket();
   handshake_.reset();
   securing_.reset();
-  output_.clear();
   next_ = addresses_.empty() ? now + kRetryAfter : now;
 }
 
@@ -115,31 +110,15 @@ void Dialer::Fail(const std::string& error, JoinFault fault) {
 }
 
 void Dialer::Exchange(Deadline now) {
-  std::array<std::byte, Opening::kBytes> bytes;
-  std::string over;
+  const bool started = handshake_->started();
   try {
-    socket_.TryDrain(output_);
-    while (handshake_->wanted() > 0) {
-      const auto n = socket_.TryRead(std::span(bytes).first(handshake_->wanted()));
-      if (!n) return;
-      if (*n == 0) {
-        over = "it closed the connection before it had proven the run key";
-        break;
-      }
-      if (!std::exchange(received_, true)) next_ = now + kHandshakeTime;
-      handshake_->Receive(std::span(bytes).first(*n));
-      const auto output = handshake_->TakeOutput();
-      output_.insert(output_.end(), output.begin(), output.end());
-      socket_.TryDrain(output_);
-    }
+    const bool open = handshake_->Exchange(socket_);
+    if (!started && handshake_->started()) next_ = now + kHandshakeTime;
+    if (!open) return Retry("it closed the connection before it had proven the run key", now);
   } catch (const std::exception& error) {
-    over = error.what();
+    return Retry(error.what(), now);
   }
-  if (over.empty()) {
-    Conclude(now);
-  } else {
-    Retry(over, now);
-  }
+  Conclude(now);
 }
 
 void Dialer::Conclude(Deadline now) {
@@ -170,29 +149,31 @@ void Dialer::Proven(Deadline now) {
     error_.clear();
     return;
   }
-  next_ = now + kHandshakeTime;
   try {
-    securing_.emplace(*options_.tls.context, std::move(socket_), Side::kInitiator,
-                      options_.tls.NameOf(options_.other), &handshake_->session());
+    securing_.emplace(*options_.tls.context,
+                      ProvenSocket{std::move(socket_), handshake_->session()}, Side::kInitiator,
+                      options_.tls.NameOf(options_.other));
   } catch (const std::runtime_error& error) {
     return Retry(error.what(), now);
   }
+  next_ = securing_->until();
   Secure(now);
 }
 
 void Dialer::Secure(Deadline now) {
-  switch (securing_->Advance()) {
+  switch (securing_->Advance(now)) {
     case TlsHandshake::Status::kRunning:
-      if (now < next_) return;
-      securing_->GiveUp(kHandshakeTime);
-      return TlsFailed(now);
-    case TlsHandshake::Status::kFailed:
-      return TlsFailed(now);
+      return;
+    case TlsHandshake::Status::kFailed: {
+      const std::string problem = securing_->problem();
+      if (securing_->lost() && ++num_tls_lost_ < kMostTlsLost) return Retry(problem, now);
+      return Fail(problem);
+    }
     case TlsHandshake::Status::kDone:
       break;
   }
   try {
-    SecuredSocket secured = securing_->Take();
+    ProvenSocket secured = securing_->Take();
     socket_ = std::move(secured.socket);
     wire_ = std::move(secured.wire);
   } catch (const SocketError& error) {
@@ -201,15 +182,6 @@ void Dialer::Secure(Deadline now) {
   securing_.reset();
   status_ = Status::kConnected;
   error_.clear();
-}
-
-void Dialer::TlsFailed(Deadline now) {
-  const std::string problem = securing_->problem();
-  if (securing_->lost() && ++num_tls_lost_ < kMostTlsLost) {
-    Retry(problem, now);
-  } else {
-    Fail(problem);
-  }
 }
 
 }  // namespace troupe

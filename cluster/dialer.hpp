@@ -61,10 +61,7 @@ class Dialer {
   /// When failed: the kind of `error`.
   JoinFault fault() const { return fault_; }
   /// When connected; call it once.
-  Socket TakeSocket() { return std::move(socket_); }
-  /// With TLS, the underlying TCP socket, for queries only. When connected; call it once.
-  Socket TakeWire() { return std::move(wire_); }
-  const RunKey& session() const { return handshake_->session(); }
+  ProvenSocket Take() { return {std::move(socket_), handshake_->session(), std::move(wire_)}; }
 
  private:
   void Begin(Deadline now);
@@ -75,7 +72,6 @@ class Dialer {
   void Conclude(Deadline now);
   void Proven(Deadline now);
   void Secure(Deadline now);
-  void TlsFailed(Deadline now);
 
   RunKey join_key_;
   DialOptions options_;
@@ -87,9 +83,7 @@ class Dialer {
   Socket socket_;                           ///< empty between attempts
   std::optional<Handshake> handshake_;      ///< once connected
   Deadline connected_at_{};                 ///< valid with handshake_
-  bool received_ = false;                   ///< any byte in this attempt
-  std::vector<std::byte> output_;
-  std::optional<TlsHandshake> securing_;  ///< while in the TLS handshake
+  std::optional<TlsHandshake> securing_;    ///< while in the TLS handshake
   Socket wire_;
   int num_tls_lost_ = 0;
   Deadline next_{};  ///< between attempts: start of the next; during one: its deadline

@@ -75,12 +75,8 @@ static std::optional<PlaceClaim> ReadPair(const Variables& variables, const Pair
   const std::string* const index = FindVariable(variables, pair.index);
   const std::string* const count = FindVariable(variables, pair.count);
   if (index == nullptr && count == nullptr) return {};
-  if (index == nullptr || count == nullptr) {
-    const auto& [set, missing] =
-        index == nullptr ? std::pair(pair.count, pair.index) : std::pair(pair.index, pair.count);
-    throw LaunchError(set + " is " + *(index == nullptr ? count : index) + ", but " + missing +
-                      " is missing; expected both or none");
-  }
+  if (index == nullptr) throw HalfSet(pair.count, *count, pair.index);
+  if (count == nullptr) throw HalfSet(pair.index, *index, pair.count);
   return Checked({pair.name(), true, NumberIn(pair.index, *index), NumberIn(pair.count, *count)});
 }
 
@@ -122,10 +118,11 @@ static std::string PlannedText(const ProcessPlan& plan) {
 
 static NodeChoice NoSource(const ProcessPlan& plan) {
   if (plan.num_processes() == 1) return {0, 1, "the plan", LaunchedPer::kProcess};
-  throw LaunchError(PlannedText(plan) + ", but the number of this one is not given; expected " +
-                    "--node I/N, TROUPE_NODE=I/N, or a launcher's " + kSlurm.name() +
-                    " (in a step), " + kOpenMpi.name() + ", " + kPmi.name() + ", " +
-                    kTorchNodes.name() + ", " + kTorchWorkers.name() + " or " + kKubernetes.name());
+  throw NoNodeSource(PlannedText(plan) + ", but the number of this one is not given; expected " +
+                     "--node I/N, TROUPE_NODE=I/N, or a launcher's " + kSlurm.name() +
+                     " (in a step), " + kOpenMpi.name() + ", " + kPmi.name() + ", " +
+                     kTorchNodes.name() + ", " + kTorchWorkers.name() + " or " +
+                     kKubernetes.name());
 }
 
 NodeChoice ChooseNode(const Variables& variables, const std::optional<std::string>& node_argument,

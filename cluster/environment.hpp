@@ -32,6 +32,11 @@ enum class LaunchedPer {
   kNode      ///< a node of several processes: this one starts the processes of its node
 };
 
+/// No source gives the number of this process.
+struct NoNodeSource : LaunchError {
+  using LaunchError::LaunchError;
+};
+
 struct NodeChoice {
   int node = 0;        ///< [0, num_nodes)
   int num_nodes = 1;   ///< processes of the plan, or nodes when launched_per is kNode
@@ -41,8 +46,8 @@ struct NodeChoice {
 
 /// Determines the place of this task. `node_argument` is the value of --node, "1/4". Throws
 /// LaunchError if sources disagree, if one is incomplete or malformed, if the number of tasks is
-/// neither the plan's number of processes nor of nodes, or if there is no source but more than one
-/// process.
+/// neither the plan's number of processes nor of nodes; NoNodeSource if there is no source but more
+/// than one process.
 NodeChoice ChooseNode(const Variables& variables, const std::optional<std::string>& node_argument,
                       const ProcessPlan& plan);
 

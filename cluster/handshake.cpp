@@ -82,6 +82,17 @@ void Handshake::Receive(std::span<const std::byte> bytes) {
 
 std::vector<std::byte> Handshake::TakeOutput() { return std::exchange(output_, {}); }
 
+bool Handshake::Exchange(Socket& socket) {
+  std::array<std::byte, Opening::kBytes> bytes;
+  while (socket.TryDrain(output_) && wanted() > 0) {
+    const auto n = socket.TryRead(std::span(bytes).first(wanted()));
+    if (!n) break;
+    if (*n == 0) return false;
+    Receive(std::span(bytes).first(*n));
+  }
+  return true;
+}
+
 void Handshake::ReadOpening() {
   std::copy(input_.begin(), input_.end(), other_bytes_.begin());
   input_.clear();

@@ -11,10 +11,12 @@
 // layout of an Opening never changes, so two versions that both have the key can report which they
 // are. Sizes and layouts: docs/wire.md.
 //
-// Pure: bytes in, bytes out, no socket, no clock.
+// Receive and TakeOutput are pure: bytes in, bytes out, no socket, no clock. Exchange applies them to
+// a socket.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,12 +25,16 @@
 #include <vector>
 
 #include "cluster/run_key.hpp"
+#include "cluster/socket.hpp"
 #include "transport/data_plane.hpp"
 
 namespace troupe {
 
 /// The version of everything sent between processes: the Hello, the Roster, the heartbeat.
 inline constexpr std::uint32_t kWireVersion = 2;
+
+/// The time limit of a handshake, and again of TLS after it, on either side.
+inline constexpr std::chrono::milliseconds kHandshakeTime{2000};
 
 /// The purpose of a connection.
 enum class Purpose : std::uint32_t { kJoin = 1, kControl = 2, kHeartbeat = 3, kTensors = 4 };
@@ -44,6 +50,13 @@ struct Opening {
   std::uint64_t run = 0;  ///< Roster::nonce; 0 before there is one
   Nonce nonce{};
   bool tls = false;  ///< TLS follows the handshake
+};
+
+/// A connection whose other end has proven the run key.
+struct ProvenSocket {
+  Socket socket;
+  RunKey session;    ///< only the two ends have it
+  Socket wire = {};  ///< with TLS, the underlying TCP socket, for queries only; may be closed
 };
 
 /// One side of one handshake.
@@ -70,10 +83,17 @@ class Handshake {
   void Receive(std::span<const std::byte> bytes);
   /// Returns the bytes to send now.
   std::vector<std::byte> TakeOutput();
+  /// Sends the output and receives what is wanted, as far as possible without blocking. False once
+  /// the other side has closed. Throws SocketError.
+  bool Exchange(Socket& socket);
+  /// False while Exchange has bytes left to send.
+  bool flushed() const { return output_.empty(); }
 
   Status status() const { return status_; }
   /// For kDisagrees, kVersion and kTlsDiffers; the same text on both sides.
   const std::string& problem() const { return problem_; }
+  /// True once any byte of the other has arrived.
+  bool started() const { return opened() || !input_.empty(); }
   /// True once the other's Opening has arrived.
   bool opened() const { return other_.has_value(); }
   /// The other's Opening. Only when opened; trustworthy only when proven.

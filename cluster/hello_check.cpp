@@ -39,6 +39,9 @@ std::string DescribedWithPid(const Claim& claim) {
   return claim.hello.name + " (" + claim.from + ", pid " + std::to_string(claim.hello.pid) + ")";
 }
 
+ProcessId ProcessOf(const Claim& claim) { return claim.hello.process; }
+
+/// `claims` are sorted by process.
 std::optional<std::string> CheckNumbers(const Hello& first, const std::vector<Claim>& claims) {
   for (const Claim& claim : claims) {
     const Hello& hello = claim.hello;
@@ -51,12 +54,10 @@ std::optional<std::string> CheckNumbers(const Hello& first, const std::vector<Cl
     if (hello.process == 0)
       return "two processes joined as process 0: " + first.name + " and " + DescribedWithPid(claim);
   }
-  for (std::size_t i = 0; i < claims.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (claims[i].hello.process == claims[j].hello.process)
-        return "two processes joined as process " + std::to_string(claims[i].hello.process) + ": " +
-               DescribedWithPid(claims[j]) + " and " + DescribedWithPid(claims[i]);
-  return std::nullopt;
+  const auto twice = std::ranges::adjacent_find(claims, {}, ProcessOf);
+  if (twice == claims.end()) return std::nullopt;
+  return "two processes joined as process " + std::to_string(ProcessOf(*twice)) + ": " +
+         DescribedWithPid(*twice) + " and " + DescribedWithPid(*(twice + 1));
 }
 
 }  // namespace
@@ -88,22 +89,19 @@ std::string DescribeDifferences(const std::string& config, const std::string& fi
   return text;
 }
 
-std::optional<JoinProblem> FindMismatch(const Hello& first, const std::vector<Claim>& claims) {
+std::optional<JoinProblem> FindMismatch(const Hello& first, std::vector<Claim> claims) {
+  std::ranges::stable_sort(claims, {}, ProcessOf);
   if (const auto problem = CheckNumbers(first, claims)) return JoinProblem{*problem};
-  std::vector<const Claim*> sorted;
-  for (const Claim& claim : claims) sorted.push_back(&claim);
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Claim* a, const Claim* b) { return a->hello.process < b->hello.process; });
-  for (const Claim* claim : sorted)
-    if (claim->hello.build != first.build)
-      return JoinProblem{Described(*claim) + " is built from " + claim->hello.build + ", " +
+  for (const Claim& claim : claims)
+    if (claim.hello.build != first.build)
+      return JoinProblem{Described(claim) + " is built from " + claim.hello.build + ", " +
                              first.name + " from " + first.build,
                          JoinFault::kBuild};
-  for (const Claim* claim : sorted) {
-    if (claim->hello.config == first.config) continue;
+  for (const Claim& claim : claims) {
+    if (claim.hello.config == first.config) continue;
     const std::string differences =
-        DescribeDifferences(claim->hello.config, first.config, first.name);
-    return JoinProblem{"the configuration of " + Described(*claim) + " differs from that of " +
+        DescribeDifferences(claim.hello.config, first.config, first.name);
+    return JoinProblem{"the configuration of " + Described(claim) + " differs from that of " +
                        first.name + ": " +
                        (differences.empty() ? "the order of its lines" : differences)};
   }

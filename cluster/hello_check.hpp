@@ -18,7 +18,7 @@ struct Claim {
 /// Returns the first mismatch as one sentence, or nothing. `first` is process 0's own Hello,
 /// against which the others are checked: number of processes, duplicate numbers, build,
 /// configuration (by key). `claims` may be incomplete.
-std::optional<JoinProblem> FindMismatch(const Hello& first, const std::vector<Claim>& claims);
+std::optional<JoinProblem> FindMismatch(const Hello& first, std::vector<Claim> claims);
 
 /// "run.steps is 200, n0 has 100; data.seed is not set, n0 has 7", at most 8 keys, then "and 5
 /// more". Empty if both have the same keys and values.

@@ -34,11 +34,7 @@ std::string FirstHost(std::string_view host_list) {
 }
 
 static JoinChoice AtJoinPort(std::string host, std::string source) {
-  JoinChoice choice;
-  choice.address.host = std::move(host);
-  choice.address.port = kJoinPort;
-  choice.source = std::move(source);
-  return choice;
+  return {{std::move(host), kJoinPort}, std::move(source)};
 }
 
 /// Parses an address to connect to, which needs a port.
@@ -70,20 +66,10 @@ static std::optional<JoinChoice> FromTorch(const Variables& variables) {
   const auto* host = FindVariable(variables, "MASTER_ADDR");
   const auto* port = FindVariable(variables, "MASTER_PORT");
   if (host == nullptr && port == nullptr) return {};
-  if (host == nullptr) {
-    throw LaunchError("MASTER_PORT is " + *port +
-                      ", but MASTER_ADDR is missing; expected both or "
-                      "none");
-  }
+  if (host == nullptr) throw HalfSet("MASTER_PORT", *port, "MASTER_ADDR");
   const auto* agent_store = FindVariable(variables, "TORCHELASTIC_USE_AGENT_STORE");
-  if (agent_store != nullptr && *agent_store == "True") {
-    return AtJoinPort(*host, "MASTER_ADDR");
-  }
-  if (port == nullptr) {
-    throw LaunchError("MASTER_ADDR is " + *host +
-                      ", but MASTER_PORT is missing; expected both or "
-                      "none");
-  }
+  if (agent_store != nullptr && *agent_store == "True") return AtJoinPort(*host, "MASTER_ADDR");
+  if (port == nullptr) throw HalfSet("MASTER_ADDR", *host, "MASTER_PORT");
   const bool bare_ipv6 = host->find(':') != std::string::npos && host->front() != '[';
   return Parsed("MASTER_ADDR:MASTER_PORT", (bare_ipv6 ? "[" + *host + "]" : *host) + ":" + *port);
 }
@@ -114,9 +100,8 @@ JoinChoice ChooseJoin(const Variables& variables, const std::optional<std::strin
   }
   throw LaunchError(
       "the address of process 0 is not given; expected --join HOST:PORT, TROUPE_JOIN, "
-      "cluster.join, "
-      "MASTER_ADDR and MASTER_PORT, SLURM_STEP_NODELIST, SLURM_JOB_NODELIST or the address of the "
-      "first of cluster.nodes");
+      "cluster.join, MASTER_ADDR and MASTER_PORT, SLURM_STEP_NODELIST, SLURM_JOB_NODELIST or the "
+      "address of the first of cluster.nodes");
 }
 
 }  // namespace troupe

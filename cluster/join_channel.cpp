@@ -5,11 +5,12 @@
 #include <utility>
 
 namespace troupe {
-JoinChannel::JoinChannel(Socket socket, const RunKey& session, Side self, Socket wire)
-    : socket_(std::move(socket)),
-      wire_(std::move(wire)),
-      sealer_(session, self),
-      opener_(session, OtherSide(self)) {
+
+JoinChannel::JoinChannel(ProvenSocket connection, Side self)
+    : socket_(std::move(connection.socket)),
+      wire_(std::move(connection.wire)),
+      sealer_(connection.session, self),
+      opener_(connection.session, OtherSide(self)) {
   try {
     local_ = tcp_socket().local_address();
     peer_ = tcp_socket().peer_address();

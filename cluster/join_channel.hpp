@@ -6,17 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "cluster/handshake.hpp"
 #include "cluster/join_message.hpp"
 #include "cluster/sealed_frame.hpp"
-#include "cluster/socket.hpp"
 #include "cluster/tcp_progress.hpp"
 
 namespace troupe {
 
 class JoinChannel {
  public:
-  /// `wire`: with TLS, the underlying TCP socket, used to query the addresses.
-  JoinChannel(Socket socket, const RunKey& session, Side self, Socket wire = {});
+  JoinChannel(ProvenSocket connection, Side self);
 
   int fd() const { return socket_.fd(); }
   /// The events to poll for.
@@ -33,8 +32,6 @@ class JoinChannel {
   bool flushed() const { return output_.empty(); }
   /// For how long no sent byte has been acknowledged, as of the last Serve.
   std::chrono::nanoseconds stuck(Deadline now) const { return tcp_.stuck(now); }
-  /// Half-closes the connection after the bytes being sent.
-  void FinishWriting() { socket_.FinishWriting(); }
 
   Address local_address() const { return local_; }
   Address peer_address() const { return peer_; }
@@ -44,7 +41,7 @@ class JoinChannel {
   void ReadSome();
 
   Socket socket_;
-  Socket wire_;
+  Socket wire_;  ///< with TLS, the TCP socket to query
   TcpProgress tcp_{std::chrono::steady_clock::now()};
   Address local_;
   Address peer_;

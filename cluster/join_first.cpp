@@ -207,14 +207,12 @@ void First::CheckHello(const Guest& guest, Deadline now) {
 }
 
 void First::Admit(Arrival arrival, Deadline now) {
-  if (!arrival.problem.empty()) {
+  if (!arrival.connection) {
     key_holder_problem_ = arrival.problem;
   } else if (arrival.other.purpose != Purpose::kJoin) {
-    mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket),
-              std::move(arrival.wire), arrival.session);
+    mesh_.Put(arrival.other.from, arrival.other.purpose, *std::move(arrival.connection));
   } else {
-    JoinChannel channel(std::move(arrival.socket), arrival.session, Side::kAcceptor,
-                        std::move(arrival.wire));
+    JoinChannel channel(*std::move(arrival.connection), Side::kAcceptor);
     std::string from = channel.peer_address().host;
     guests_.push_back({std::move(channel), arrival.other.from, std::move(from), now});
   }
@@ -273,8 +271,7 @@ std::vector<std::string> First::Absent() const {
 
 JoinProblem First::Absence() const {
   auto claims = Claims();
-  std::sort(claims.begin(), claims.end(),
-            [](const Claim& a, const Claim& b) { return a.hello.process < b.hello.process; });
+  std::ranges::sort(claims, {}, [](const Claim& claim) { return claim.hello.process; });
   std::vector<std::string> joined;
   for (const Claim& claim : claims) joined.push_back(claim.hello.name);
   std::string text = Enumerate(Absent()) + " did not join within " + InSeconds(options_.timeout) +
@@ -282,8 +279,8 @@ JoinProblem First::Absence() const {
                      ": " + (joined.empty() ? "none" : Enumerate(joined));
   const auto num_refused = acceptor_.num_refused();
   if (num_refused > 0)
-    text += "; " + std::to_string(num_refused) +
-            (num_refused == 1 ? " connection" : " connections") + " could not prove the run key";
+    text += "; " + Counted(static_cast<std::int64_t>(num_refused), "connection") +
+            " could not prove the run key";
   return {text + ")", num_refused > 0 ? JoinFault::kRunKey : JoinFault::kAbsent};
 }
 

@@ -67,6 +67,7 @@ class Member {
   void CheckDeadlines(Deadline now);
   JoinProblem Unreachable() const;
   std::string ProgressText() const;
+  std::vector<std::string> MissingPeers() const;
   std::string NameOfPeer(ProcessId process) const;
 
   const JoinOptions& options_;
@@ -138,10 +139,9 @@ void Member::Round(Deadline until) {
   }
   if (acceptor_)
     for (Arrival& arrival : acceptor_->Serve(polls_, now))
-      if (roster_ && arrival.problem.empty() && arrival.other.purpose != Purpose::kJoin &&
+      if (roster_ && arrival.connection && arrival.other.purpose != Purpose::kJoin &&
           arrival.other.from > self_.process)
-        mesh_.Put(arrival.other.from, arrival.other.purpose, std::move(arrival.socket),
-                  std::move(arrival.wire), arrival.session);
+        mesh_.Put(arrival.other.from, arrival.other.purpose, *std::move(arrival.connection));
   if (roster_ && !started_) ServeMesh(now);
 }
 
@@ -157,8 +157,7 @@ void Member::FindFirst(Deadline now) {
 }
 
 void Member::Introduce(Deadline now) {
-  channel_.emplace(dialer_->TakeSocket(), dialer_->session(), Side::kInitiator,
-                   dialer_->TakeWire());
+  channel_.emplace(dialer_->Take(), Side::kInitiator);
   dialer_.reset();
   if (!channel_->open()) return;
   if (!acceptor_) {
@@ -227,8 +226,7 @@ void Member::ServeMesh(Deadline now) {
     const Dialer::Status status = dialer->Serve(polls_, now);
     const DialOptions& options = dialer->options();
     if (status == Dialer::Status::kConnected)
-      mesh_.Put(options.other, options.purpose, dialer->TakeSocket(), dialer->TakeWire(),
-                dialer->session());
+      mesh_.Put(options.other, options.purpose, dialer->Take());
     if (status == Dialer::Status::kFailed || (status == Dialer::Status::kTrying && now >= mesh_by_))
       Report({self_.name + " cannot reach " + NameOfPeer(options.other) + " at " +
                   ToString(options.address) +
@@ -243,9 +241,7 @@ void Member::ServeMesh(Deadline now) {
     reported_ = true;
   }
   if (now >= mesh_by_ && !mesh_.complete() && !reported_) {
-    std::vector<std::string> missing;
-    for (const ProcessId peer : mesh_.Missing()) missing.push_back(NameOfPeer(peer));
-    Report({self_.name + " was not reached by " + Enumerate(missing) + " within " +
+    Report({self_.name + " was not reached by " + Enumerate(MissingPeers()) + " within " +
                 InSeconds(MeshTime(options_)),
             JoinFault::kUnreached});
   }
@@ -282,10 +278,14 @@ std::string Member::ProgressText() const {
     return "waiting for " + first + (dialer_->error().empty() ? "" : ": " + dialer_->error()) +
            (dialer_->refused() ? " (not started yet, or it has ended: see its output)" : "");
   if (!roster_) return "waiting for the other processes; " + first + " has accepted this one";
-  std::vector<std::string> missing;
-  for (const ProcessId peer : mesh_.Missing()) missing.push_back(NameOfPeer(peer));
-  return missing.empty() ? "waiting for the other processes to connect"
-                         : "connecting: no connection yet with " + Enumerate(missing);
+  return mesh_.complete() ? "waiting for the other processes to connect"
+                          : "connecting: no connection yet with " + Enumerate(MissingPeers());
+}
+
+std::vector<std::string> Member::MissingPeers() const {
+  std::vector<std::string> names;
+  for (const ProcessId peer : mesh_.Missing()) names.push_back(NameOfPeer(peer));
+  return names;
 }
 
 std::string Member::NameOfPeer(ProcessId process) const {

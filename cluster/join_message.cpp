@@ -1,135 +1,82 @@
 #include "cluster/join_message.hpp"
 
+#include <array>
 #include <string>
+#include <type_traits>
 
 namespace troupe {
 namespace {
 
-void Write(ByteWriter& writer, const Address& address) {
-  writer.Text(address.host);
-  writer.U32(address.port);
-}
-
-Address ReadAddress(ByteReader& reader) {
-  Address address;
-  address.host = reader.Text();
-  const std::uint32_t port = reader.U32();
-  if (port > 65535) throw WireError("expected a port, got " + std::to_string(port));
-  address.port = static_cast<std::uint16_t>(port);
-  return address;
-}
-
+/// The fields of every message, in the order of docs/wire.md. `Bytes` is a ByteWriter or a
+/// ByteReader; the checks concern what is read.
+template <class Bytes>
 struct Body {
-  ByteWriter& writer;
+  Bytes& bytes;
 
-  void Member(const Hello& hello) const {
-    writer.I32(hello.process);
-    writer.Text(hello.name);
-    writer.Text(hello.host);
-    Write(writer, hello.address);
-    writer.I64(hello.pid);
+  void Member(Hello& hello) const {
+    bytes.Field(hello.process);
+    bytes.Field(hello.name);
+    bytes.Field(hello.host);
+    bytes.Field(hello.address.host);
+    std::uint32_t port = hello.address.port;
+    bytes.Field(port);
+    if (port > 65535) throw WireError("expected a port, got " + std::to_string(port));
+    hello.address.port = static_cast<std::uint16_t>(port);
+    bytes.Field(hello.pid);
   }
-  void Problem(const JoinProblem& problem) const {
-    writer.Text(problem.text);
-    writer.U8(static_cast<std::uint8_t>(problem.fault));
+  void Problem(JoinProblem& problem) const {
+    bytes.Field(problem.text);
+    auto fault = static_cast<std::uint8_t>(problem.fault);
+    bytes.Field(fault);
+    if (fault >= kNumJoinFaults) throw WireError("unknown join fault " + std::to_string(fault));
+    problem.fault = static_cast<JoinFault>(fault);
   }
-  void operator()(const Hello& hello) const {
+  void operator()(Hello& hello) const {
     Member(hello);
-    writer.I32(hello.num_processes);
-    writer.Text(hello.build);
-    writer.Text(hello.config);
-    writer.I64(hello.attempt);
+    bytes.Field(hello.num_processes);
+    bytes.Field(hello.build);
+    bytes.Field(hello.config);
+    bytes.Field(hello.attempt);
   }
-  void operator()(const Roster& roster) const {
-    writer.U32(static_cast<std::uint32_t>(roster.members.size()));
-    for (const Hello& hello : roster.members) Member(hello);
-    writer.U64(roster.nonce);
-    writer.Text(roster.run_directory);
+  void operator()(Roster& roster) const {
+    auto num_members = static_cast<std::uint32_t>(roster.members.size());
+    bytes.Field(num_members);
+    if constexpr (std::is_same_v<Bytes, ByteReader>) {
+      // The smallest member: three lengths, process, port and pid.
+      constexpr std::size_t kSmallestMember = 3 * 4 + 4 + 4 + 8;
+      if (num_members > bytes.left() / kSmallestMember)
+        throw WireError("expected a roster of " + std::to_string(num_members) + " members, got " +
+                        std::to_string(bytes.left()) + " bytes");
+      roster.members.resize(num_members);
+    }
+    for (Hello& hello : roster.members) Member(hello);
+    bytes.Field(roster.nonce);
+    bytes.Field(roster.run_directory);
   }
-  void operator()(const Refusal& refusal) const { Problem(refusal.problem); }
-  void operator()(const NotNow& not_now) const { writer.Text(not_now.text); }
-  void operator()(const MeshFailure& failure) const { Problem(failure.problem); }
-  void operator()(const Ready&) const {}
-  void operator()(const Go&) const {}
+  void operator()(Refusal& refusal) const { Problem(refusal.problem); }
+  void operator()(NotNow& not_now) const { bytes.Field(not_now.text); }
+  void operator()(MeshFailure& failure) const { Problem(failure.problem); }
+  void operator()(Ready&) const {}
+  void operator()(Go&) const {}
 };
-
-Hello ReadMember(ByteReader& reader) {
-  Hello hello;
-  hello.process = reader.I32();
-  hello.name = reader.Text();
-  hello.host = reader.Text();
-  hello.address = ReadAddress(reader);
-  hello.pid = reader.I64();
-  return hello;
-}
-
-Hello ReadHello(ByteReader& reader) {
-  Hello hello = ReadMember(reader);
-  hello.num_processes = reader.I32();
-  hello.build = reader.Text();
-  hello.config = reader.Text();
-  hello.attempt = reader.I64();
-  return hello;
-}
-
-Roster ReadRoster(ByteReader& reader) {
-  // The smallest member: three lengths, process, port and pid.
-  constexpr std::size_t kSmallestMember = 3 * 4 + 4 + 4 + 8;
-  const std::size_t num_members = reader.U32();
-  if (num_members > reader.left() / kSmallestMember)
-    throw WireError("expected a roster of " + std::to_string(num_members) + " members, got " +
-                    std::to_string(reader.left()) + " bytes");
-  Roster roster;
-  roster.members.reserve(num_members);
-  for (std::size_t i = 0; i < num_members; ++i) roster.members.push_back(ReadMember(reader));
-  roster.nonce = reader.U64();
-  roster.run_directory = reader.Text();
-  return roster;
-}
-
-JoinProblem ReadProblem(ByteReader& reader) {
-  JoinProblem problem;
-  problem.text = reader.Text();
-  const std::uint8_t fault = reader.U8();
-  if (fault >= kNumJoinFaults) throw WireError("unknown join fault " + std::to_string(fault));
-  problem.fault = static_cast<JoinFault>(fault);
-  return problem;
-}
-
-JoinMessage ReadBody(std::uint8_t kind, ByteReader& reader) {
-  switch (kind) {
-    case 0:
-      return ReadHello(reader);
-    case 1:
-      return ReadRoster(reader);
-    case 2:
-      return Refusal{ReadProblem(reader)};
-    case 3:
-      return NotNow{reader.Text()};
-    case 4:
-      return Ready{};
-    case 5:
-      return MeshFailure{ReadProblem(reader)};
-    case 6:
-      return Go{};
-    default:
-      throw WireError("unknown message " + std::to_string(kind));
-  }
-}
 
 }  // namespace
 
-std::vector<std::byte> Encode(const JoinMessage& message) {
+std::vector<std::byte> Encode(JoinMessage message) {
   ByteWriter writer;
   writer.U8(static_cast<std::uint8_t>(message.index()));
-  std::visit(Body{writer}, message);
+  std::visit(Body<ByteWriter>{writer}, message);
   return writer.Take();
 }
 
 JoinMessage DecodeJoinMessage(std::span<const std::byte> bytes) {
+  const std::array<JoinMessage, std::variant_size_v<JoinMessage>> by_kind = {
+      Hello(), Roster(), Refusal(), NotNow(), Ready(), MeshFailure(), Go()};
   ByteReader reader(bytes);
   const std::uint8_t kind = reader.U8();
-  JoinMessage message = ReadBody(kind, reader);
+  if (kind >= by_kind.size()) throw WireError("unknown message " + std::to_string(kind));
+  JoinMessage message = by_kind[kind];
+  std::visit(Body<ByteReader>{reader}, message);
   reader.End();
   return message;
 }

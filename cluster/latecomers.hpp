@@ -2,13 +2,17 @@
 // number learns that it is a duplicate, instead of retrying an address where nothing listens.
 #pragma once
 
+#include <atomic>
 #include <functional>
-#include <memory>
+#include <list>
 #include <string>
+#include <thread>
 
 #include "cluster/acceptor.hpp"
 #include "cluster/join.hpp"
+#include "cluster/join_channel.hpp"
 #include "cluster/join_message.hpp"
+#include "cluster/poll_set.hpp"
 
 namespace troupe {
 
@@ -37,8 +41,25 @@ class Latecomers {
   void Close();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Visitor {
+    JoinChannel channel;
+    Deadline until;
+    bool answered = false;
+  };
+
+  void Run();
+  void Round();
+  void Answer(Visitor& visitor, const Hello& hello);
+
+  Acceptor acceptor_;
+  const Roster roster_;
+  const Deadline until_;
+  const std::function<void(const std::string& line)> print_;
+  std::list<Visitor> visitors_;
+  PollSet polls_;
+  WakeUp wake_up_;
+  std::atomic<bool> closing_{false};
+  std::thread thread_;  ///< last: it uses all of the above
 };
 
 }  // namespace troupe

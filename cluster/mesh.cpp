@@ -12,18 +12,18 @@ Mesh::Mesh(ProcessId self, int num_processes)
 
 void Mesh::NeedTensors(ProcessId peer) { needs_tensors_[static_cast<std::size_t>(peer)] = true; }
 
-void Mesh::Put(ProcessId peer, Purpose purpose, Socket socket, Socket wire, const RunKey& session) {
+void Mesh::Put(ProcessId peer, Purpose purpose, ProvenSocket connection) {
   if (peer < 0 || peer == self_ || peer >= static_cast<int>(peers_.size())) return;
-  if (socket.closed_by_peer()) return;
+  if (connection.socket.closed_by_peer()) return;
   Peer& place = peers_[static_cast<std::size_t>(peer)];
   if (purpose == Purpose::kControl) {
-    place.control = std::move(socket);
+    place.control = std::move(connection.socket);
   } else if (purpose == Purpose::kTensors) {
-    place.tensors = std::move(socket);
-    place.tensors_session = session;
+    place.tensors = std::move(connection.socket);
+    place.tensors_session = connection.session;
   } else {
-    place.heartbeat = std::move(socket);
-    place.heartbeat_wire = std::move(wire);
+    place.heartbeat = std::move(connection.socket);
+    place.heartbeat_wire = std::move(connection.wire);
   }
 }
 

@@ -18,9 +18,9 @@ class Mesh {
 
   /// Makes a connection for tensors to `peer` a condition of complete().
   void NeedTensors(ProcessId peer);
-  /// Keeps a proven connection and, with TLS, its underlying TCP socket. Drops it if the other side
-  /// has closed it already. Otherwise it replaces an earlier one that the other side gave up on.
-  void Put(ProcessId peer, Purpose purpose, Socket socket, Socket wire, const RunKey& session);
+  /// Keeps a connection. Drops it if the other side has closed it already. Otherwise it replaces an
+  /// earlier one that the other side gave up on.
+  void Put(ProcessId peer, Purpose purpose, ProvenSocket connection);
   bool complete() const;
   /// The peers with a connection missing, ascending.
   std::vector<ProcessId> Missing() const;

@@ -2,49 +2,24 @@
 
 #include <charconv>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <system_error>
 
 namespace troupe {
-namespace {
-
-std::optional<int> NumberOf(const std::string& name) {
-  int fd = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), fd);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return fd;
-}
-
-/// A view of a descriptor: never closes it.
-struct Borrowed {
-  explicit Borrowed(int fd) : socket(fd) {}
-  ~Borrowed() { socket.Release(); }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-  Socket socket;
-};
-
-}  // namespace
-
 std::vector<OwnConnection> OwnConnections() {
   std::vector<OwnConnection> connections;
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end;
        !error && entry != end; entry.increment(error)) {
-    const auto fd = NumberOf(entry->path().filename());
-    if (!fd) continue;
-    const auto state = ReadTcpState(*fd);
+    const std::string name = entry->path().filename();
+    int fd = -1;
+    std::from_chars(name.data(), name.data() + name.size(), fd);
+    const auto state = ReadTcpState(fd);
     if (!state || !state->established) continue;
-    try {
-      const Borrowed borrowed(*fd);
-      OwnConnection connection{borrowed.socket.local_address(), borrowed.socket.peer_address(),
-                               *state};
-      if (connection.local.host != connection.peer.host)
-        connections.push_back(std::move(connection));
-    } catch (const SocketError&) {
-      // Closed concurrently.
-    }
+    const auto local = LocalAddressOf(fd);
+    const auto peer = PeerAddressOf(fd);
+    // Without addresses it was closed concurrently.
+    if (local && peer && local->host != peer->host) connections.push_back({*local, *peer, *state});
   }
   return connections;
 }

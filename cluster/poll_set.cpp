@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <sys/eventfd.h>
 
 #include "cluster/text.hpp"
 
@@ -35,6 +36,20 @@ short PollSet::Ready(int fd) const {
   const auto index = static_cast<std::size_t>(fd);
   if (fd < 0 || index >= places_.size() || places_[index] == 0) return 0;
   return entries_[places_[index] - 1].revents;
+}
+
+WakeUp::WakeUp() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!fd_) throw SocketError("cannot make an eventfd: " + SystemWords(errno), errno);
+}
+
+void WakeUp::Signal() noexcept {
+  // Cannot fail: the only other outcome is a full counter, which is also readable.
+  [[maybe_unused]] const int ignored = eventfd_write(fd(), 1);
+}
+
+void WakeUp::Clear() noexcept {
+  eventfd_t count = 0;
+  [[maybe_unused]] const int ignored = eventfd_read(fd(), &count);
 }
 
 }  // namespace troupe

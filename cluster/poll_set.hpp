@@ -1,4 +1,4 @@
-// The descriptors to wait for in one round of a loop.
+// The descriptors to wait for in one round of a loop, and a way for other threads to end the wait.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cluster/socket.hpp"
+#include "transport/descriptor.hpp"
 
 namespace troupe {
 
@@ -22,6 +23,20 @@ class PollSet {
  private:
   std::vector<pollfd> entries_;
   std::vector<std::size_t> places_;  ///< by descriptor: 1 + its index in entries_, 0 = none
+};
+
+/// Lets one thread wake another from PollSet::Wait. Thread-safe.
+class WakeUp {
+ public:
+  /// Throws SocketError if the process is out of descriptors.
+  WakeUp();
+  /// Readable from Signal() until Clear().
+  int fd() const { return fd_.get(); }
+  void Signal() noexcept;
+  void Clear() noexcept;
+
+ private:
+  Descriptor fd_;
 };
 
 }  // namespace troupe

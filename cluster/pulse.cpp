@@ -115,12 +115,7 @@ Silence Pulse::Measure(Time now) const {
 void Pulse::Close(bool drain) {
   if (drain && open()) {
     peer_.socket.FinishWriting();
-    std::array<std::byte, 4096> ignored;
-    try {
-      while (peer_.socket.TryRead(ignored).value_or(0) > 0) continue;
-    } catch (const SocketError&) {
-      // It is being closed anyway.
-    }
+    peer_.socket.Discard();
   }
   peer_.socket = Socket();
   peer_.wire = Socket();

@@ -1,6 +1,7 @@
 #include "cluster/run_key.hpp"
 
 #include <cerrno>
+#include <charconv>
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include "cluster/text.hpp"
-#include "transport/descriptor.hpp"
 
 namespace troupe {
 namespace {
@@ -21,13 +21,6 @@ constexpr std::size_t kLongestFile = 4096;
 
 [[noreturn]] void Fail(const std::string& path, const std::string& problem) {
   throw std::runtime_error("run key " + path + ": " + problem);
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 /// A string that is wiped on destruction.
@@ -86,12 +79,12 @@ RunKey RunKey::ReadFile(const std::string& path) {
     Fail(path, "expected 64 hex digits, got " + std::to_string(text.size()) + " characters");
   std::array<std::byte, kBytes> bytes{};
   for (std::size_t i = 0; i < kBytes; ++i) {
-    const int high = HexDigit(text[2 * i]);
-    const int low = HexDigit(text[2 * i + 1]);
-    if (high < 0 || low < 0)
+    unsigned byte = 0;
+    const char* const digits = text.data() + 2 * i;
+    if (std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2)
       Fail(path, "expected 64 hex digits, got another character at or after place " +
                      std::to_string(2 * i));
-    bytes[i] = static_cast<std::byte>(high * 16 + low);
+    bytes[i] = static_cast<std::byte>(byte);
   }
   return RunKey(bytes);
 }
@@ -118,30 +111,25 @@ void RunKey::WriteFile(const std::string& path) const {
   if (fsync(file.get()) != 0) Fail(path, "cannot be written: " + SystemWords(errno));
 }
 
-int RunKey::ToDescriptor() const {
-  const int file = memfd_create("troupe run key", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (file < 0) Fail("in memory", SystemWords(errno));
+Descriptor RunKey::ToDescriptor() const {
+  Descriptor file(memfd_create("troupe run key", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) Fail("in memory", SystemWords(errno));
   constexpr int kNoChange = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
-  if (write(file, bytes_.data(), kBytes) != static_cast<ssize_t>(kBytes) ||
-      fcntl(file, F_ADD_SEALS, kNoChange) != 0) {
-    const int error = errno;
-    close(file);
-    Fail("in memory", "cannot be written: " + SystemWords(error));
-  }
+  if (write(file.get(), bytes_.data(), kBytes) != static_cast<ssize_t>(kBytes) ||
+      fcntl(file.get(), F_ADD_SEALS, kNoChange) != 0)
+    Fail("in memory", "cannot be written: " + SystemWords(errno));
   return file;
 }
 
 RunKey RunKey::FromDescriptor(int descriptor) {
+  const Descriptor file(descriptor);
   const std::string name = "descriptor " + std::to_string(descriptor);
   std::array<std::byte, kBytes> bytes{};
   // pread, since other processes share the descriptor's position.
-  const ssize_t count = pread(descriptor, bytes.data(), kBytes, 0);
-  const int error = errno;
-  if (count >= 0 || error != EBADF) close(descriptor);
-  if (count < 0) Fail(name, "cannot be read: " + SystemWords(error));
-  if (count != static_cast<ssize_t>(kBytes)) {
+  const ssize_t count = pread(file.get(), bytes.data(), kBytes, 0);
+  if (count < 0) Fail(name, "cannot be read: " + SystemWords(errno));
+  if (count != static_cast<ssize_t>(kBytes))
     Fail(name, "expected 32 bytes, got " + std::to_string(count));
-  }
   return RunKey(bytes);
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "transport/descriptor.hpp"
+
 namespace troupe {
 
 /// Fills `bytes` from the system's random source. Throws std::runtime_error if that fails.
@@ -30,7 +32,7 @@ class RunKey {
 
   /// Returns a new descriptor of memory that holds the key, for a child to inherit; closed on exec.
   /// The key is never in a file. Throws std::runtime_error.
-  int ToDescriptor() const;
+  Descriptor ToDescriptor() const;
   /// Reads the key from a descriptor made by ToDescriptor, in any process, and closes it. Throws
   /// std::runtime_error.
   static RunKey FromDescriptor(int descriptor);

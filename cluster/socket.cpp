@@ -1,14 +1,13 @@
 #include "cluster/socket.hpp"
 
 #include <algorithm>
-#include <arpa/inet.h>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <thread>
 #include <unistd.h>
 
 #include "cluster/text.hpp"
@@ -19,34 +18,22 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kRetryAfter{50};
+[[noreturn]] void Fail(const std::string& tried, int error) {
+  throw SocketError(tried + ": " + SystemWords(error), error);
+}
 
-Address FromSystem(const sockaddr_storage& storage) {
-  char host[INET6_ADDRSTRLEN] = "";
-  if (storage.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
-    inet_ntop(AF_INET, &v4.sin_addr, host, sizeof host);
-    return {host, ntohs(v4.sin_port)};
-  }
-  if (storage.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
-    inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof host);
-    return {host, ntohs(v6.sin6_port)};
-  }
-  return {"local", 0};
+/// `get` is getsockname or getpeername.
+std::optional<Address> AddressOf(int fd, decltype(&getsockname) get) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  auto* const address = reinterpret_cast<sockaddr*>(&storage);
+  if (get(fd, address, &length) != 0) return std::nullopt;
+  return FromSystem(*address);
 }
 
 std::string PeerOf(int fd) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0 ||
-      storage.ss_family == AF_UNIX)
-    return "the other side";
-  return ToString(FromSystem(storage));
-}
-
-[[noreturn]] void Fail(const std::string& tried, int error) {
-  throw SocketError(tried + ": " + SystemWords(error), error);
+  const auto peer = PeerAddressOf(fd);
+  return peer && peer->host != "local" ? ToString(*peer) : "the other side";
 }
 
 void SetOption(int fd, int level, int option, int value, const char* name) {
@@ -72,37 +59,11 @@ Socket NewSocket(int family) {
   return result;
 }
 
-/// Tries each address once. Returns 0 with a connection in `result`, or the last errno.
-int ConnectOnce(const std::vector<ResolvedAddress>& addresses, Deadline deadline, Socket& result) {
-  int error = ETIMEDOUT;
-  for (const ResolvedAddress& address : addresses) {
-    Socket attempt;
-    try {
-      attempt = Socket::StartConnect(address);
-    } catch (const SocketError& failure) {
-      error = failure.code;
-      continue;
-    }
-    if (!WaitFor(attempt.fd(), POLLOUT, deadline)) return ETIMEDOUT;
-    error = attempt.ConnectResult();
-    if (error == 0) {
-      result = std::move(attempt);
-      return 0;
-    }
-  }
-  return error;
-}
-
 }  // namespace
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-  Socket old(std::exchange(fd_, std::exchange(other.fd_, -1)));
-  return *this;
-}
+std::optional<Address> LocalAddressOf(int fd) { return AddressOf(fd, getsockname); }
 
-Socket::~Socket() {
-  if (fd_ >= 0) close(fd_);
-}
+std::optional<Address> PeerAddressOf(int fd) { return AddressOf(fd, getpeername); }
 
 Socket Socket::Listen(const Address& address) {
   const std::string tried = "cannot listen on " + ToString(address);
@@ -115,51 +76,19 @@ Socket Socket::Listen(const Address& address) {
   }
   for (const ResolvedAddress& resolved : addresses) {
     Socket listener = NewSocket(resolved.storage.ss_family);
-    SetOption(listener.fd_, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    SetOption(listener.fd(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
     if (resolved.storage.ss_family == AF_INET6)
-      SetOption(listener.fd_, IPPROTO_IPV6, IPV6_V6ONLY, address.host == "::" ? 0 : 1,
+      SetOption(listener.fd(), IPPROTO_IPV6, IPV6_V6ONLY, address.host == "::" ? 0 : 1,
                 "IPV6_V6ONLY");
-    if (bind(listener.fd_, reinterpret_cast<const sockaddr*>(&resolved.storage), resolved.length) ==
-            0 &&
-        listen(listener.fd_, SOMAXCONN) == 0)
+    if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&resolved.storage),
+             resolved.length) == 0 &&
+        listen(listener.fd(), SOMAXCONN) == 0)
       return listener;
     error = errno;
     // A port in use is an error even if the name has another address.
     if (error == EADDRINUSE) break;
   }
   Fail(tried, error);
-}
-
-Socket Socket::Accept(Deadline deadline) {
-  for (;;) {
-    Socket accepted = TryAccept();
-    if (accepted || !WaitFor(fd_, POLLIN, deadline)) return accepted;
-  }
-}
-
-Socket Socket::Connect(const Address& address, Deadline deadline) {
-  const auto began = steady_clock::now();
-  for (;;) {
-    std::string error;
-    int code = EADDRNOTAVAIL;
-    try {
-      Socket result;
-      code = ConnectOnce(Resolve(address), deadline, result);
-      if (code == 0) return result;
-      error = SystemWords(code);
-    } catch (const SocketError&) {
-      throw;
-    } catch (const std::runtime_error& failure) {
-      error = failure.what();
-    }
-    if (steady_clock::now() + kRetryAfter >= deadline)
-      throw SocketError(
-          "cannot reach " + ToString(address) + " within " +
-              InSeconds(std::chrono::round<milliseconds>(std::max(deadline, began) - began)) +
-              ": " + error,
-          code);
-    std::this_thread::sleep_for(kRetryAfter);
-  }
 }
 
 std::pair<Socket, Socket> Socket::Pair() {
@@ -170,7 +99,7 @@ std::pair<Socket, Socket> Socket::Pair() {
 }
 
 Socket Socket::Duplicate() const {
-  Socket result(fcntl(fd_, F_DUPFD_CLOEXEC, 0));
+  Socket result(fcntl(fd(), F_DUPFD_CLOEXEC, 0));
   if (!result) Fail("cannot duplicate a socket", errno);
   return result;
 }
@@ -179,8 +108,8 @@ void Socket::Write(std::span<const std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
     const std::size_t n = TryWrite(bytes);
     bytes = bytes.subspan(n);
-    if (n == 0 && !WaitFor(fd_, POLLOUT, deadline))
-      Fail("cannot write " + std::to_string(bytes.size()) + " bytes to " + PeerOf(fd_), ETIMEDOUT);
+    if (n == 0 && !WaitFor(fd(), POLLOUT, deadline))
+      Fail("cannot write " + std::to_string(bytes.size()) + " bytes to " + PeerOf(fd()), ETIMEDOUT);
   }
 }
 
@@ -189,28 +118,31 @@ void Socket::Read(std::span<std::byte> bytes, Deadline deadline) {
     const auto n = TryRead(bytes);
     if (n == 0)
       throw SocketError("cannot read " + std::to_string(bytes.size()) + " bytes from " +
-                            PeerOf(fd_) + ": it closed the connection",
+                            PeerOf(fd()) + ": it closed the connection",
                         ENOTCONN);
     bytes = bytes.subspan(n.value_or(0));
-    if (!n && !WaitFor(fd_, POLLIN, deadline))
-      Fail("cannot read " + std::to_string(bytes.size()) + " bytes from " + PeerOf(fd_), ETIMEDOUT);
+    if (!n && !WaitFor(fd(), POLLIN, deadline))
+      Fail("cannot read " + std::to_string(bytes.size()) + " bytes from " + PeerOf(fd()),
+           ETIMEDOUT);
   }
 }
 
 Socket Socket::StartConnect(const ResolvedAddress& address) {
   Socket result = NewSocket(address.storage.ss_family);
-  SetOption(result.fd_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
-  if (connect(result.fd_, reinterpret_cast<const sockaddr*>(&address.storage), address.length) !=
+  SetOption(result.fd(), IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  if (connect(result.fd(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) !=
           0 &&
       errno != EINPROGRESS && errno != EINTR)
-    Fail("cannot connect to " + ToString(FromSystem(address.storage)), errno);
+    Fail("cannot connect to " +
+             ToString(FromSystem(reinterpret_cast<const sockaddr&>(address.storage))),
+         errno);
   return result;
 }
 
 int Socket::ConnectResult() const {
   int error = 0;
   socklen_t length = sizeof error;
-  if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  if (getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
   if (error != 0) return error;
   try {
     // The system may choose the target port as the local port: the socket then connects to itself.
@@ -221,7 +153,7 @@ int Socket::ConnectResult() const {
 }
 
 Socket Socket::TryAccept() {
-  Socket accepted(accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  Socket accepted(accept4(fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!accepted) {
     // Linux reports errors of the pending connection here: that connection is gone.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED ||
@@ -229,25 +161,25 @@ Socket Socket::TryAccept() {
       return {};
     Fail("cannot accept on " + ToString(local_address()), errno);
   }
-  SetOption(accepted.fd_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  SetOption(accepted.fd(), IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
   return accepted;
 }
 
 std::optional<std::size_t> Socket::TryRead(std::span<std::byte> bytes) {
   for (;;) {
-    const ssize_t n = recv(fd_, bytes.data(), bytes.size(), 0);
+    const ssize_t n = recv(fd(), bytes.data(), bytes.size(), 0);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
-    if (errno != EINTR) Fail("cannot read from " + PeerOf(fd_), errno);
+    if (errno != EINTR) Fail("cannot read from " + PeerOf(fd()), errno);
   }
 }
 
 std::size_t Socket::TryWrite(std::span<const std::byte> bytes) {
   for (;;) {
-    const ssize_t n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t n = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
-    if (errno != EINTR) Fail("cannot write to " + PeerOf(fd_), errno);
+    if (errno != EINTR) Fail("cannot write to " + PeerOf(fd()), errno);
   }
 }
 
@@ -261,29 +193,34 @@ bool Socket::TryDrain(std::vector<std::byte>& output) {
 }
 
 void Socket::FinishWriting() noexcept {
-  if (fd_ >= 0) shutdown(fd_, SHUT_WR);
+  if (fd_) shutdown(fd(), SHUT_WR);
+}
+
+void Socket::Discard() noexcept {
+  std::array<std::byte, 16384> ignored;
+  try {
+    // Bounded, since the other side may never stop sending.
+    for (int round = 0; round < 64; ++round)
+      if (TryRead(ignored).value_or(0) == 0) return;
+  } catch (const SocketError&) {
+    // No bytes are left to cut off.
+  }
 }
 
 bool Socket::closed_by_peer() const {
   char byte = 0;
-  const ssize_t n = recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t n = recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 Address Socket::local_address() const {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
-    Fail("cannot get a socket's own address", errno);
-  return FromSystem(storage);
+  if (auto address = LocalAddressOf(fd())) return *address;
+  Fail("cannot get a socket's own address", errno);
 }
 
 Address Socket::peer_address() const {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&storage), &length) != 0)
-    Fail("cannot get the address of the other side", errno);
-  return FromSystem(storage);
+  if (auto address = PeerAddressOf(fd())) return *address;
+  Fail("cannot get the address of the other side", errno);
 }
 
 }  // namespace troupe

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "transport/descriptor.hpp"
+
 namespace troupe {
 
 using Deadline = std::chrono::steady_clock::time_point;
@@ -23,6 +25,8 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 std::string ToString(const Address& address);  ///< "n0:7420", "[::1]:7420"
+/// Without the zone of an IPv6 address. The host is "local" for other families.
+Address FromSystem(const sockaddr& address);
 /// Throws std::invalid_argument naming the expected format.
 Address ParseAddress(const std::string& text);
 
@@ -35,6 +39,12 @@ struct ResolvedAddress {
 /// may take as long as the system's resolver waits: there is no deadline. Throws std::runtime_error
 /// with the resolver's error text.
 std::vector<ResolvedAddress> Resolve(const Address& address);
+/// "10.0.0.3"; empty for a family that has no such form.
+std::string InDigits(const ResolvedAddress& address);
+
+/// The addresses of a connection's two ends; nothing if `fd` is not a connection.
+std::optional<Address> LocalAddressOf(int fd);
+std::optional<Address> PeerAddressOf(int fd);
 
 /// An error of the system. `code` is its errno, ETIMEDOUT for a passed deadline, ENOTCONN for a
 /// connection that the other side closed.
@@ -49,18 +59,10 @@ class Socket {
  public:
   Socket() = default;
   explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket();
 
   /// Listens on exactly this address (port 0: the system's choice), on all interfaces only for
   /// 0.0.0.0 or ::. If a name has several addresses, listens on the first that this machine has.
   static Socket Listen(const Address& address);
-  /// The oldest pending connection; an empty Socket if none arrives before the deadline.
-  Socket Accept(Deadline deadline);
-  /// Tries every address of a name in turn until the deadline: the peer may not be listening yet,
-  /// or its name may not be known yet.
-  static Socket Connect(const Address& address, Deadline deadline);
 
   /// Two ends of one connection within this process.
   static std::pair<Socket, Socket> Pair();
@@ -75,26 +77,30 @@ class Socket {
   static Socket StartConnect(const ResolvedAddress& address);
   /// The result of that attempt: 0 or an errno.
   int ConnectResult() const;
-  /// Like Accept, Read and Write, but without waiting: an empty Socket, nothing, or 0 bytes mean
-  /// "not now". TryRead returns 0 once the other side has closed.
+  /// The oldest pending connection; an empty Socket if there is none.
   Socket TryAccept();
+  /// Like Read and Write, but without waiting: nothing, or 0 bytes written, mean "not now". TryRead
+  /// returns 0 once the other side has closed.
   std::optional<std::size_t> TryRead(std::span<std::byte> bytes);
   std::size_t TryWrite(std::span<const std::byte> bytes);
   /// Writes as much as possible and removes it from `output`; true if nothing is left.
   bool TryDrain(std::vector<std::byte>& output);
   /// Half-closes: the other side reads all written bytes, then the end. Never throws.
   void FinishWriting() noexcept;
+  /// Reads and discards received bytes, at most 1 MiB: closing a socket with unread bytes cuts off
+  /// the bytes sent. Never throws.
+  void Discard() noexcept;
   /// True once the other side has closed and all its bytes have been read.
   bool closed_by_peer() const;
 
   Address local_address() const;
   Address peer_address() const;
-  explicit operator bool() const { return fd_ >= 0; }
-  int fd() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+  int fd() const { return fd_.get(); }
+  int Release() { return fd_.Release(); }
 
  private:
-  int fd_ = -1;
+  Descriptor fd_;
 };
 
 }  // namespace troupe

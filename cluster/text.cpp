@@ -16,12 +16,10 @@ std::string SystemWords(int error_number) {
 }
 
 std::string Enumerate(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 8;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i)
-    text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
-  return text;
+  constexpr std::ptrdiff_t kMost = 8;
+  const std::ptrdiff_t left_out = std::max(std::ssize(names) - kMost, std::ptrdiff_t{0});
+  const std::string text = Listed({names.begin(), names.end() - left_out});
+  return left_out == 0 ? text : text + " and " + std::to_string(left_out) + " more";
 }
 
 }  // namespace troupe

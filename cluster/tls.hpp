@@ -4,7 +4,7 @@
 //
 // Names are not checked: use one authority per cluster; any certificate of it grants access. The
 // run key proves that a connection ends at a process of the same job, and the TLS handshake is
-// bound to that proof (TlsHandshake, `session`).
+// bound to that proof (TlsHandshake).
 //
 // Users read and write plain bytes through one end of a socket pair within this process. At the
 // other end, a thread (cluster/tls_relay.hpp) encrypts and decrypts. Closing, half-closing and
@@ -17,7 +17,7 @@
 #include <optional>
 #include <string>
 
-#include "cluster/run_key.hpp"
+#include "cluster/handshake.hpp"
 #include "cluster/sealed_frame.hpp"
 #include "cluster/socket.hpp"
 #include "transport/data_plane.hpp"
@@ -57,39 +57,33 @@ class TlsContext {
   std::unique_ptr<State> state_;
 };
 
-/// A connection after its handshake.
-struct SecuredSocket {
-  Socket socket;  ///< to read from and write to
-  Socket wire;    ///< the TCP socket below, for queries only (addresses, TCP_INFO); may be closed
-};
-
 /// One handshake. Never blocks: a loop polls for events() and calls Advance.
 class TlsHandshake {
  public:
   enum class Status { kRunning, kDone, kFailed };
 
-  /// `plain` is connected and carries no bytes in flight. `self` is this side's role. `peer` is the
-  /// other process's name, for problem(). With `session`, the key of a proven handshake
-  /// (cluster/handshake.hpp), TLS fails unless both sides have the same key, which excludes a man
-  /// in the middle. Throws std::runtime_error if OpenSSL or the system is out of resources.
-  TlsHandshake(const TlsContext& context, Socket plain, Side self, const std::string& peer,
-               const RunKey* session = nullptr);
+  /// `plain` carries no bytes in flight. TLS fails unless both sides have the same `session`, which
+  /// excludes a man in the middle. `self` is this side's role. `peer` is the other process's name,
+  /// for problem(). Throws std::runtime_error if OpenSSL or the system is out of resources.
+  TlsHandshake(const TlsContext& context, ProvenSocket plain, Side self, const std::string& peer,
+               std::chrono::milliseconds limit = kHandshakeTime);
   ~TlsHandshake();
   TlsHandshake(TlsHandshake&&) noexcept;
   TlsHandshake& operator=(TlsHandshake&&) = delete;
 
   int fd() const;
   short events() const;
-  /// Never throws. Done only once the other side has accepted this one, too.
-  Status Advance();
-  /// Fails the handshake because its time is over.
-  void GiveUp(std::chrono::milliseconds after);
+  /// When the time limit ends.
+  Deadline until() const;
+  /// Never throws. Done only once the other side has accepted this one, too. Fails when the time is
+  /// over.
+  Status Advance(Deadline now);
   /// When failed: "n2 (10.0.0.3): TLS handshake failed: it does not speak TLS".
   const std::string& problem() const;
   /// The handshake failed because the connection broke: another attempt may succeed.
   bool lost() const;
   /// When done; call it once. Throws SocketError if the process is out of descriptors.
-  SecuredSocket Take();
+  ProvenSocket Take();
 
  private:
   struct State;

@@ -1,6 +1,5 @@
 #include "cluster/tls_link.hpp"
 
-#include <array>
 #include <poll.h>
 #include <utility>
 
@@ -140,32 +139,22 @@ void TlsLink::Conclude() {
   if (broken_ || peer_gone_) {
     writes_ = false;
     over_ = to_application_.empty();
-    if (over_) End();
-    return;
+    if (!over_) return;
+    session_.socket().FinishWriting();
+    // Closing this end with unread bytes would reset the application's connection instead of ending
+    // it.
+    return application_.Discard();
   }
   if (application_ || writes_) return;
-  if (!std::exchange(finished_, true)) session_.FinishWriting();
+  if (!std::exchange(finished_, true)) session_.socket().FinishWriting();
   over_ = !reads_;
-}
-
-void TlsLink::End() {
-  session_.FinishWriting();
-  // Closing this end with unread bytes would reset the application's connection instead of ending
-  // it.
-  std::array<std::byte, 4096> ignored;
-  try {
-    for (int round = 0; application_ && round < 256; ++round)
-      if (application_.TryRead(ignored).value_or(0) == 0) return;
-  } catch (const SocketError&) {
-    // The application has closed its end, too.
-  }
 }
 
 void TlsLink::Close() noexcept {
   if (broken_ || finished_) return;
   if (writes_) session_.SendGoodbye();
-  session_.FinishWriting();
-  session_.Drain();
+  session_.socket().FinishWriting();
+  session_.socket().Discard();
 }
 
 }  // namespace troupe

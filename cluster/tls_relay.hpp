@@ -9,7 +9,6 @@
 
 #include "cluster/socket.hpp"
 #include "cluster/tls_link.hpp"
-#include "cluster/wake_up.hpp"
 
 namespace troupe {
 

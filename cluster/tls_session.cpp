@@ -1,8 +1,5 @@
 #include "cluster/tls_session.hpp"
 
-#include <algorithm>
-#include <array>
-#include <climits>
 #include <openssl/err.h>
 #include <openssl/x509.h>
 #include <poll.h>
@@ -61,6 +58,15 @@ long ControlWire(BIO* bio, int command, long, void*) {
   }
 }
 
+/// Lets OpenSSL read and write a Socket, without SIGPIPE and with the system's error texts.
+BIO_METHOD* MakeSocketMethod() {
+  BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+  if (method == nullptr || BIO_meth_set_read(method, ReadWire) != 1 ||
+      BIO_meth_set_write(method, WriteWire) != 1 || BIO_meth_set_ctrl(method, ControlWire) != 1)
+    throw std::runtime_error("TLS: " + TlsErrorText());
+  return method;
+}
+
 /// The meaning of the other side's alert.
 std::string AlertProblem(int reason) {
   switch (reason) {
@@ -98,26 +104,10 @@ std::string TlsErrorText() {
   return result;
 }
 
-std::string TimeText(const ASN1_TIME* time) {
-  std::tm utc{};
-  if (time == nullptr || ASN1_TIME_to_tm(time, &utc) != 1) return "an unknown time";
-  char text[64] = "";
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &utc);
-  return text;
-}
-
-TlsHandle<BIO_METHOD> MakeSocketMethod() {
-  TlsHandle<BIO_METHOD> method(BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket"));
-  if (!method || BIO_meth_set_read(method.get(), ReadWire) != 1 ||
-      BIO_meth_set_write(method.get(), WriteWire) != 1 ||
-      BIO_meth_set_ctrl(method.get(), ControlWire) != 1)
-    throw std::runtime_error("TLS: " + TlsErrorText());
-  return method;
-}
-
-TlsSession::TlsSession(SSL_CTX* context, const BIO_METHOD* method, Socket plain, Side self,
-                       std::string ca)
+TlsSession::TlsSession(SSL_CTX* context, Socket plain, Side self, std::string ca)
     : wire_(std::make_unique<Wire>()), ssl_(SSL_new(context)), ca_(std::move(ca)) {
+  // Shared by all connections and never freed: they may outlive any owner of it.
+  static BIO_METHOD* const method = MakeSocketMethod();
   wire_->socket = std::move(plain);
   BIO* bio = BIO_new(method);
   if (!ssl_ || bio == nullptr) {
@@ -136,9 +126,6 @@ TlsSession::TlsSession(SSL_CTX* context, const BIO_METHOD* method, Socket plain,
 
 TlsSession::~TlsSession() = default;
 TlsSession::TlsSession(TlsSession&&) noexcept = default;
-
-bool TlsSession::received() const { return wire_->first_byte >= 0; }
-const Socket& TlsSession::socket() const { return wire_->socket; }
 
 TlsSession::Status TlsSession::Handshake() {
   ERR_clear_error();
@@ -165,19 +152,6 @@ TlsSession::Status TlsSession::SendGoodbye() {
   const int result = SSL_shutdown(ssl_.get());
   // 0: our goodbye is sent. The other side's has not arrived and is not required.
   return result >= 0 ? Status::kDone : Judge(result);
-}
-
-void TlsSession::FinishWriting() noexcept { wire_->socket.FinishWriting(); }
-
-void TlsSession::Drain() noexcept {
-  std::array<std::byte, 16384> ignored;
-  try {
-    // Bounded, since the other side may never stop sending.
-    for (int round = 0; round < 64; ++round)
-      if (wire_->socket.TryRead(ignored).value_or(0) == 0) return;
-  } catch (const SocketError&) {
-    // No bytes are left to cut off.
-  }
 }
 
 RunKey::Digest TlsSession::Export(const std::string& label) const {

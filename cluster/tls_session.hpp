@@ -3,18 +3,28 @@
 
 #include <cstddef>
 #include <memory>
+#include <openssl/ssl.h>
 #include <span>
 #include <string>
 
 #include "cluster/run_key.hpp"
 #include "cluster/sealed_frame.hpp"
 #include "cluster/socket.hpp"
-#include "cluster/tls_handles.hpp"
 
 namespace troupe {
 
-/// Lets OpenSSL read and write a Socket, without SIGPIPE and with the system's error texts.
-TlsHandle<BIO_METHOD> MakeSocketMethod();
+struct TlsFree {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
+};
+
+/// Owns a handle of OpenSSL.
+template <typename T>
+using TlsHandle = std::unique_ptr<T, TlsFree>;
+
+/// OpenSSL's last error text on this thread, "key values mismatch"; for files the system's error
+/// text. Clears OpenSSL's error queue.
+std::string TlsErrorText();
 
 class TlsSession {
  public:
@@ -30,7 +40,7 @@ class TlsSession {
   };
 
   /// Throws std::runtime_error if OpenSSL is out of memory. `ca` is the file's name, for problem().
-  TlsSession(SSL_CTX* context, const BIO_METHOD* method, Socket plain, Side self, std::string ca);
+  TlsSession(SSL_CTX* context, Socket plain, Side self, std::string ca);
   ~TlsSession();
   TlsSession(TlsSession&&) noexcept;
   TlsSession& operator=(TlsSession&&) = delete;
@@ -41,10 +51,6 @@ class TlsSession {
   Transfer Write(std::span<const std::byte> bytes);
   /// Ends this direction of TLS; the other one continues.
   Status SendGoodbye();
-  /// After the goodbye, also ends this direction of TCP.
-  void FinishWriting() noexcept;
-  /// Reads and discards received bytes, so that closing does not cut off bytes sent.
-  void Drain() noexcept;
 
   /// A secret per `label` that only the two ends of this connection have. After the handshake.
   /// Throws std::runtime_error.
@@ -57,8 +63,10 @@ class TlsSession {
   /// kBroken because the connection broke, not because of the other side's identity or messages.
   bool lost() const { return lost_; }
   /// Any byte has arrived from the other side.
-  bool received() const;
-  const Socket& socket() const;
+  bool received() const { return wire_->first_byte >= 0; }
+  /// The TCP socket below. After the goodbye its FinishWriting also ends this direction of TCP.
+  Socket& socket() { return wire_->socket; }
+  const Socket& socket() const { return wire_->socket; }
 
   /// The socket under OpenSSL and the results of its reads and writes.
   struct Wire {

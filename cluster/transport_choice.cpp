@@ -1,16 +1,14 @@
 #include "cluster/transport_choice.hpp"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <array>
-#include <cstring>
 #include <ifaddrs.h>
 #include <memory>
-#include <netinet/in.h>
 #include <sstream>
 #include <string_view>
 
 #include "cluster/host_identity.hpp"
+#include "cluster/socket.hpp"
 
 namespace troupe {
 namespace {
@@ -25,21 +23,6 @@ bool IsSharedMemory(const std::string& ucx_tls) {
   for (std::string one; std::getline(list, one, ',');)
     if (std::find(kWithin.begin(), kWithin.end(), one) == kWithin.end()) return false;
   return true;
-}
-
-std::string TextOf(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* bytes = nullptr;
-  if (address == nullptr) return "";
-  if (address->sa_family == AF_INET) {
-    bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
-  } else if (address->sa_family == AF_INET6) {
-    bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  } else {
-    return "";
-  }
-  if (inet_ntop(address->sa_family, bytes, text.data(), text.size()) == nullptr) return "";
-  return text.data();
 }
 
 }  // namespace
@@ -72,7 +55,8 @@ std::string InterfaceOf(const std::string& address) {
   if (getifaddrs(&list) != 0) return "";
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (TextOf(entry->ifa_addr) == address) return entry->ifa_name;
+    if (entry->ifa_addr != nullptr && FromSystem(*entry->ifa_addr).host == address)
+      return entry->ifa_name;
   }
   return "";
 }

@@ -16,6 +16,13 @@ struct LaunchError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// One of two variables that belong together is set, the other one is not.
+struct HalfSet : LaunchError {
+  HalfSet(const std::string& set, const std::string& value, const std::string& missing)
+      : LaunchError(set + " is " + value + ", but " + missing +
+                    " is missing; expected both or none") {}
+};
+
 /// The value of `name`; null if it is unset or empty.
 inline const std::string* FindVariable(const Variables& variables, const std::string& name) {
   const auto found = variables.find(name);

@@ -13,7 +13,6 @@
 #include "cluster/pulse.hpp"
 #include "cluster/signals_blocked.hpp"
 #include "cluster/silence.hpp"
-#include "cluster/wake_up.hpp"
 
 namespace troupe {
 namespace {
@@ -44,7 +43,7 @@ struct Watch::State {
       : options(options_in), vitals(std::move(vitals_in)), events(std::move(events_in)) {
     const Time now = steady_clock::now();
     for (WatchedPeer& peer : peers) pulses.emplace_back(std::move(peer), now);
-    for (const Pulse& pulse : pulses) seen.push_back({pulse.process(), now, {}, 0});
+    Publish();
   }
 
   void Run();
@@ -79,7 +78,7 @@ struct Watch::State {
     std::int64_t clock_offset_ns;
   };
   mutable std::mutex mutex;
-  std::vector<Copy> seen;  ///< guarded by mutex; same order as pulses
+  std::vector<Copy> seen;  ///< guarded by mutex
 
   std::thread thread;  ///< last: it uses all of the above
 };
@@ -201,11 +200,10 @@ std::string Watch::State::LineOfVanished(const Pulse& vanished, Time now) const 
 
 void Watch::State::Publish() {
   const std::lock_guard lock(mutex);
-  for (std::size_t i = 0; i < pulses.size(); ++i) {
-    seen[i].last_heartbeat = pulses[i].last_heartbeat();
-    seen[i].vitals = pulses[i].vitals();
-    seen[i].clock_offset_ns = pulses[i].clock_offset_ns();
-  }
+  seen.clear();
+  for (const Pulse& pulse : pulses)
+    seen.push_back(
+        {pulse.process(), pulse.last_heartbeat(), pulse.vitals(), pulse.clock_offset_ns()});
 }
 
 Watch::Watch(std::vector<WatchedPeer> peers, WatchOptions options, std::function<Vitals()> vitals,

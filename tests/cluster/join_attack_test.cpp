@@ -11,6 +11,7 @@
 #include "cluster/descriptors.hpp"
 #include "cluster/handshake.hpp"
 #include "cluster/join.hpp"
+#include "tests/cluster/connect.hpp"
 #include "tests/cluster/crowd.hpp"
 #include "tests/cluster/meeting.hpp"
 
@@ -44,7 +45,7 @@ std::chrono::milliseconds TimeToClose(Socket& socket, steady_clock::time_point s
 /// Connects, behaves as requested, and returns how long it was tolerated.
 std::chrono::milliseconds Stranger(const Address& address,
                                    const std::function<void(Socket&)>& behave) {
-  Socket socket = Socket::Connect(address, Soon());
+  Socket socket = testing::Connect(address, Soon());
   const auto began = steady_clock::now();
   try {
     behave(socket);
@@ -60,7 +61,7 @@ std::vector<std::byte> Eavesdrop(const Meeting& meeting) {
   opening.from = 1;
   FillRandom(opening.nonce);
   Handshake handshake = Handshake::Initiate(meeting.key().Derive("join"), opening);
-  Socket socket = Socket::Connect(meeting.seed(), Soon());
+  Socket socket = testing::Connect(meeting.seed(), Soon());
   std::vector<std::byte> said;
   while (handshake.status() == Handshake::Status::kRunning) {
     const auto output = handshake.TakeOutput();
@@ -138,7 +139,7 @@ TEST_CASE("two hundred connections at once do not keep members out") {
   meeting.Start(0);
   std::vector<Socket> silent;
   const auto began = steady_clock::now();
-  for (int i = 0; i < 200; ++i) silent.push_back(Socket::Connect(meeting.seed(), Soon()));
+  for (int i = 0; i < 200; ++i) silent.push_back(testing::Connect(meeting.seed(), Soon()));
   meeting.Start(1);
   meeting.Start(2);
   for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == "");
@@ -156,7 +157,7 @@ TEST_CASE("members get in while strangers hammer without pause") {
   for (int i = 0; i < 3; ++i)
     strangers.emplace_back([&, seed = static_cast<unsigned>(i)] {
       while (!over) try {
-          Socket socket = Socket::Connect(meeting.seed(), steady_clock::now() + 100ms);
+          Socket socket = testing::Connect(meeting.seed(), steady_clock::now() + 100ms);
           socket.Write(seed == 0 ? EncodeOpening(Opening()) : RandomBytes(40, seed), Soon());
         } catch (const SocketError&) {
           // Refused, reset or gone: as it likes.

@@ -7,6 +7,7 @@
 
 #include "cluster/dialer.hpp"
 #include "cluster/join_channel.hpp"
+#include "tests/cluster/connect.hpp"
 #include "tests/cluster/meeting.hpp"
 
 using namespace troupe;
@@ -32,7 +33,7 @@ JoinChannel DialAs(const Meeting& meeting, ProcessId process) {
     dialer.Serve(polls, steady_clock::now());
   }
   REQUIRE(dialer.status() == Dialer::Status::kConnected);
-  return JoinChannel(dialer.TakeSocket(), dialer.session(), Side::kInitiator);
+  return JoinChannel(dialer.Take(), Side::kInitiator);
 }
 
 std::optional<JoinMessage> NextOf(JoinChannel& channel) {
@@ -88,11 +89,11 @@ TEST_CASE("processes in any order meet, know each other and are connected twice 
       CHECK(member.address.host == "127.0.0.1");
       CHECK(member.address.port != 0);
       // After go, only process 0 listens, to answer latecomers.
-      if (process != 0) CHECK_THROWS(Socket::Connect(member.address, steady_clock::now() + 1ms));
+      if (process != 0) CHECK_THROWS(testing::Connect(member.address, steady_clock::now() + 1ms));
     }
   }
   by_process[0].joined->latecomers.reset();
-  CHECK_THROWS(Socket::Connect(meeting.seed(), steady_clock::now() + 1ms));
+  CHECK_THROWS(testing::Connect(meeting.seed(), steady_clock::now() + 1ms));
   CHECK(nonces.size() == 1);
   CheckMesh(by_process);
 }
@@ -294,7 +295,7 @@ TEST_CASE("a member that leaves after the roster ends the job for all, by its na
   hello.address = {"127.0.0.1", 1};
   member.Send(hello);
   REQUIRE(std::holds_alternative<Roster>(NextOf(member).value()));
-  member = JoinChannel(Socket(), meeting.key(), Side::kInitiator);
+  member = JoinChannel({Socket(), meeting.key()}, Side::kInitiator);
   for (const Outcome& outcome : meeting.Finish())
     CHECK(outcome.error == "n2 left while the job was meeting: it closed the connection");
 }
@@ -311,7 +312,7 @@ TEST_CASE("a pair that cannot be connected is named to all") {
   meeting.Start(2);
   REQUIRE(std::holds_alternative<Roster>(NextOf(member).value()));
   const auto refusal = NextOf(member);
-  member = JoinChannel(Socket(), meeting.key(), Side::kInitiator);
+  member = JoinChannel({Socket(), meeting.key()}, Side::kInitiator);
   REQUIRE(refusal);
   const std::string text = std::get<Refusal>(*refusal).problem.text;
   CHECK(text == "n2 cannot reach n1 at " + ToString(nobody) + " within 0.5 s: connection refused");
@@ -322,7 +323,7 @@ TEST_CASE("a member whose process 0 goes away while it waits says so") {
   Socket listener = Socket::Listen({"127.0.0.1", 0});
   Meeting meeting(2, 700ms);
   meeting.Start(1, [&](JoinOptions& options) { options.seed = listener.local_address(); });
-  { const Socket accepted = listener.Accept(Soon()); }
+  { const Socket accepted = testing::Accept(listener, Soon()); }
   const Address address = listener.local_address();
   listener = Socket();
   CHECK_THAT(meeting.Finish()[0].error,
@@ -337,7 +338,7 @@ TEST_CASE("another wire version is refused with both numbers, to all") {
   opening.from = 1;
   FillRandom(opening.nonce);
   Handshake handshake = Handshake::Initiate(meeting.key().Derive("join"), opening);
-  Socket socket = Socket::Connect(meeting.seed(), Soon());
+  Socket socket = testing::Connect(meeting.seed(), Soon());
   while (handshake.status() == Handshake::Status::kRunning) {
     socket.Write(handshake.TakeOutput(), Soon());
     std::vector<std::byte> bytes(handshake.wanted());

@@ -50,14 +50,14 @@ const std::string kSixtyFour = "00112233445566778899aabbccddeeff0011223344556677
 
 TEST_CASE("a key in memory is read by its descriptor, once by each who inherits it") {
   const RunKey key = RunKey::Generate();
-  const int memory = key.ToDescriptor();
+  const int memory = key.ToDescriptor().Release();
   CHECK(fcntl(memory, F_GETFD) == FD_CLOEXEC);
   const int inherited = dup(memory);
   CHECK(RunKey::FromDescriptor(memory) == key);
   CHECK(RunKey::FromDescriptor(inherited) == key);
   CHECK_THROWS_WITH(RunKey::FromDescriptor(inherited),
                     Contains("run key descriptor") && Contains("cannot be read"));
-  CHECK(write(key.ToDescriptor(), "x", 1) == -1);  // sealed
+  CHECK(write(key.ToDescriptor().get(), "x", 1) == -1);  // sealed
 }
 
 TEST_CASE("a key that is written is the key that is read") {

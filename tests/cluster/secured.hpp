@@ -19,6 +19,7 @@
 #include "cluster/poll_set.hpp"
 #include "cluster/tls.hpp"
 #include "tests/cluster/certificates.hpp"
+#include "tests/cluster/connect.hpp"
 
 namespace troupe::testing {
 
@@ -27,26 +28,22 @@ inline Deadline Soon() { return std::chrono::steady_clock::now() + std::chrono::
 
 struct Wire {
   Socket listener = Socket::Listen({"127.0.0.1", 0});
-  Socket near = Socket::Connect(listener.local_address(), Soon());
-  Socket far = listener.Accept(Soon());
+  Socket near = Connect(listener.local_address(), Soon());
+  Socket far = Accept(listener, Soon());
 };
 
-/// The whole handshake, before the deadline; the calling thread waits. Throws std::runtime_error
+/// The whole handshake, within the time; the calling thread waits. Throws std::runtime_error
 /// with the handshake's problem().
 inline Socket SecureSocket(const TlsContext& context, Socket plain, bool initiator,
-                           const std::string& peer, Deadline deadline) {
-  const auto began = std::chrono::steady_clock::now();
-  TlsHandshake handshake(context, std::move(plain), initiator ? Side::kInitiator : Side::kAcceptor,
-                         peer);
+                           const std::string& peer, std::chrono::milliseconds time) {
+  static const RunKey session = RunKey::Generate();
+  TlsHandshake handshake(context, {std::move(plain), session},
+                         initiator ? Side::kInitiator : Side::kAcceptor, peer, time);
   PollSet polls;
-  while (handshake.Advance() == TlsHandshake::Status::kRunning) {
-    if (std::chrono::steady_clock::now() >= deadline) {
-      handshake.GiveUp(std::chrono::ceil<std::chrono::milliseconds>(deadline - began));
-      break;
-    }
+  while (handshake.Advance(std::chrono::steady_clock::now()) == TlsHandshake::Status::kRunning) {
     polls.Clear();
     polls.Add(handshake.fd(), handshake.events());
-    polls.Wait(deadline);
+    polls.Wait(handshake.until());
   }
   if (!handshake.problem().empty()) throw std::runtime_error(handshake.problem());
   return handshake.Take().socket;
@@ -59,11 +56,10 @@ struct SecuredEnd {
 };
 
 inline SecuredEnd Secure(const TlsContext& context, Socket plain, bool initiator,
-                         std::chrono::milliseconds time = std::chrono::seconds(2)) {
+                         std::chrono::milliseconds time = kHandshakeTime) {
   SecuredEnd end;
   try {
-    end.socket = SecureSocket(context, std::move(plain), initiator, initiator ? "n0" : "n2",
-                              std::chrono::steady_clock::now() + time);
+    end.socket = SecureSocket(context, std::move(plain), initiator, initiator ? "n0" : "n2", time);
   } catch (const std::runtime_error& error) {
     end.error = error.what();
   }

@@ -176,11 +176,11 @@ TEST_CASE("who proved another run key on the connection is not the one at its ot
   for (const bool same : {true, false}) {
     Wire wire;
     const RunKey other = same ? session : RunKey::Generate();
-    TlsHandshake first(near, std::move(wire.near), Side::kInitiator, "n0", &session);
-    TlsHandshake second(far, std::move(wire.far), Side::kAcceptor, "n2", &other);
+    TlsHandshake first(near, {std::move(wire.near), session}, Side::kInitiator, "n0");
+    TlsHandshake second(far, {std::move(wire.far), other}, Side::kAcceptor, "n2");
     const Deadline deadline = Soon();
     const auto running = [](TlsHandshake& handshake) {
-      return handshake.Advance() == TlsHandshake::Status::kRunning;
+      return handshake.Advance(steady_clock::now()) == TlsHandshake::Status::kRunning;
     };
     while ((running(first) | running(second)) && steady_clock::now() < deadline)
       std::this_thread::yield();

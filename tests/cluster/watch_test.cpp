@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "cluster/heartbeat.hpp"
+#include "tests/cluster/connect.hpp"
 
 using namespace troupe;
 using namespace std::chrono_literals;
@@ -63,8 +64,8 @@ class Log {
 /// Two ends of a TCP connection of this machine.
 struct Wire {
   Socket listener = Socket::Listen({"127.0.0.1", 0});
-  Socket near = Socket::Connect(listener.local_address(), Soon());
-  Socket far = listener.Accept(Soon());
+  Socket near = testing::Connect(listener.local_address(), Soon());
+  Socket far = testing::Accept(listener, Soon());
 };
 
 std::vector<WatchedPeer> Peers(ProcessId process, Socket socket) {

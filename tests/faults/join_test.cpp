@@ -6,6 +6,7 @@
 #include "cluster/bytes.hpp"
 #include "cluster/handshake.hpp"
 #include "cluster/run_key.hpp"
+#include "tests/cluster/connect.hpp"
 #include "tests/faults/checks.hpp"
 #include "tests/faults/stranger.hpp"
 
@@ -169,7 +170,7 @@ void Assault(const Address& address, int count) {
       for (int i = t; i < count; i += 4) {
         try {
           const Deadline soon = Clock::now() + 5s;
-          Socket socket = Socket::Connect(address, soon);
+          Socket socket = testing::Connect(address, soon);
           socket.Write(packets[static_cast<std::size_t>(i) % packets.size()], soon);
           open.push_back(std::move(socket));
         } catch (const SocketError&) {

@@ -21,6 +21,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "tests/cluster/connect.hpp"
 #include "tests/faults/program.hpp"
 
 namespace troupe::testing {
@@ -190,7 +191,7 @@ std::vector<std::byte> RandomBytes(std::size_t size, unsigned seed) {
 
 void Visit(const Address& address, Deadline until, const std::function<void(Socket&)>& behave) {
   try {
-    Socket socket = Socket::Connect(address, until);
+    Socket socket = Connect(address, until);
     behave(socket);
     std::array<std::byte, 256> ignored{};
     while (Clock::now() < until) {
