@@ -21,13 +21,12 @@
 #include "data/sample.hpp"
 #include "data/tokenizer.hpp"
 #include "layout/route.hpp"
-#include "modules/sample_names.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {
 
 /// Thread-safe.
-class LlavaSource : public InputSource, public SampleNames {
+class LlavaSource : public InputSource {
  public:
   /// Reads both lists, checks every row, and every file to the depth of `files`. Throws DataError
   /// with the first few faults unless `policy` skips their rows, and if no row is left. With a
