@@ -4,8 +4,6 @@
 #include <exception>
 #include <utility>
 
-#include "modules/sample_names.hpp"
-
 namespace troupe {
 namespace {
 
@@ -64,9 +62,8 @@ void Pump(FeedPointer self) {
     Input input{s.unit++, nullptr, {}};
     try {
       input.data = s.config.source->Load(s.config.module, s.config.dp, round, s.unit_in_round);
-      if (const auto* names = dynamic_cast<const SampleNames*>(s.config.source.get())) {
-        input.samples = names->NamesOf(s.config.module, s.config.dp, round, s.unit_in_round);
-      }
+      input.samples =
+          s.config.source->NamesOf(s.config.module, s.config.dp, round, s.unit_in_round);
     } catch (const std::exception& e) {
       return Fail(self, NameWithUnit(s, round) + ": " + e.what());
     }

@@ -1,15 +1,13 @@
 #include "checkpoint/manifest.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <system_error>
 
 #include "checkpoint/strict_json.hpp"
+#include "configs/text_file.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
 #include "files/sha256.hpp"
@@ -128,31 +126,14 @@ std::optional<std::uint64_t> SizeOfFile(const std::string& path) {
   return bytes;
 }
 
-std::string ReadText(const std::string& path) {
-  // Opening a pipe would wait for a writer.
-  std::error_code error;
-  const bool regular = fs::is_regular_file(path, error);
-  if (!error && !regular) FailReading("not a regular file");
-  const std::uint64_t bytes = error ? 0 : fs::file_size(path, error);
-  if (error) FailReading("cannot read: " + error.message());
-  if (bytes > kMaxManifestBytes) {
-    FailReading("file has " + std::to_string(bytes) + " bytes, expected at most " +
-                std::to_string(kMaxManifestBytes));
-  }
-  std::string text(bytes, '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file) FailReading(std::string("cannot read: ") + std::strerror(errno));
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file) FailReading("cannot read all of it");
-  return text;
-}
-
 }  // namespace
 
 std::string ShardName(const ShardAddress& shard) {
-  return shard.module + ".s" + std::to_string(shard.pp) + "-dp" + std::to_string(shard.dp) + "-cp" +
+  return ToString(StageId{shard.module, shard.pp}) + "-dp" + std::to_string(shard.dp) + "-cp" +
          std::to_string(shard.cp) + "-tp" + std::to_string(shard.tp);
 }
+
+std::string ManifestPath(const std::string& folder) { return PathOf(folder, "manifest.json"); }
 
 std::string ShardFileName(const ShardAddress& shard) { return ShardName(shard) + ".safetensors"; }
 
@@ -171,7 +152,7 @@ CheckpointManifest MakeManifest(const std::string& folder, std::int64_t step,
 }
 
 void WriteManifest(const std::string& folder, const CheckpointManifest& manifest) {
-  const std::string path = PathOf(folder, "manifest.json");
+  const std::string path = ManifestPath(folder);
   std::string text;
   try {
     text = FormatManifest(manifest);
@@ -194,10 +175,14 @@ void WriteManifest(const std::string& folder, const CheckpointManifest& manifest
 }
 
 std::optional<CheckpointManifest> ReadManifest(const std::string& folder) {
-  const std::string path = PathOf(folder, "manifest.json");
+  const std::string path = ManifestPath(folder);
   try {
     if (!IsThere(path)) return std::nullopt;
-    return ParseManifest(ReadText(path));
+    const TextFile file =
+        ReadTextFile(path, kMaxManifestBytes,
+                     "expected at most " + std::to_string(kMaxManifestBytes) + " bytes, got more");
+    if (!file.failure.empty()) FailReading(file.failure);
+    return ParseManifest(file.text);
   } catch (const FileError&) {
     throw;  // its text contains the path
   } catch (const std::runtime_error& error) {

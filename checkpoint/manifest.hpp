@@ -1,9 +1,9 @@
 // The manifest of a checkpoint: manifest.json, written last, after all shard files.
 //
-//
 //   {"format": "troupe-sharded-2", "step": 120, "config": "HASH",
 //    "files": [{"name": "language.s0-dp0-cp0-tp0.safetensors", "bytes": 4096, "sha256": HEX}, ...],
 //    "sha256": HEX}
+//
 // The last sha256 is that of the manifest's text without this key, so a damaged manifest cannot
 // hide a file or a sum. A folder without a manifest, or with other files than it lists, remains
 // from an interrupted write.
@@ -22,6 +22,9 @@ namespace troupe {
 std::string ShardName(const ShardAddress& shard);
 /// The shard's file in a checkpoint's folder: "language.s0-dp0-cp0-tp1.safetensors".
 std::string ShardFileName(const ShardAddress& shard);
+
+/// FOLDER/manifest.json.
+std::string ManifestPath(const std::string& folder);
 
 struct CheckpointFile {
   std::string name;  ///< within the folder

@@ -80,20 +80,16 @@ std::optional<std::string> FaultOf(const Found& found) {
   return std::nullopt;
 }
 
-std::string ManifestOf(const std::string& folder) {
-  return (fs::path(folder) / "manifest.json").string();
-}
-
 /// An inaccessible manifest counts as present.
 bool HasManifest(const Found& found) {
   std::error_code unknown;
-  return fs::exists(ManifestOf(found.folder), unknown) || unknown;
+  return fs::exists(ManifestPath(found.folder), unknown) || unknown;
 }
 
 void RemoveManifest(const std::string& folder) {
   std::error_code error;
-  const bool removed = fs::remove(ManifestOf(folder), error);
-  if (error) throw FileError(ManifestOf(folder), "remove", error);
+  const bool removed = fs::remove(ManifestPath(folder), error);
+  if (error) throw FileError(ManifestPath(folder), "remove", error);
   if (removed) SyncDirectory(folder);
 }
 

@@ -114,33 +114,6 @@ void CheckCover(const std::vector<TensorEntry>& entries, std::uint64_t num_bytes
   }
 }
 
-/// The JSON of a header, padded so that the data after it is aligned to 8 bytes.
-std::string FormatHeader(const SafetensorsHeader& header) {
-  Json json = Json::object();
-  json[kMetadataKey] = header.metadata;
-  for (const TensorEntry& entry : header.entries) {
-    if (entry.name == kMetadataKey) FailReading("tensor name __metadata__ is reserved");
-    const Json place = {{"dtype", ToString(entry.type)},
-                        {"shape", entry.shape},
-                        {"data_offsets", {entry.begin, entry.end}}};
-    if (!json.emplace(entry.name, place).second) {
-      FailReading("tensor name " + QuoteText(entry.name) + " is used twice");
-    }
-  }
-  std::string text;
-  try {
-    text = json.dump();
-  } catch (const Json::type_error&) {
-    FailReading("a tensor name or metadata text is not valid UTF-8");
-  }
-  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-  if (text.size() > kMaxHeaderBytes) {
-    FailReading("header has " + std::to_string(text.size()) + " bytes, expected at most " +
-                std::to_string(kMaxHeaderBytes));
-  }
-  return text;
-}
-
 [[noreturn]] void Fail(const std::string& path, const std::string& what) {
   throw std::runtime_error(path + ": " + what);
 }
@@ -160,21 +133,34 @@ std::vector<const NamedTensor*> Sorted(const std::vector<NamedTensor>& tensors) 
   return sorted;
 }
 
-SafetensorsHeader HeaderOf(const std::vector<const NamedTensor*>& tensors,
-                           const Metadata& metadata) {
-  SafetensorsHeader header{.entries = {}, .metadata = metadata};
-  header.metadata.emplace("format", "pt");
+/// The JSON of the header of `tensors`, which lie in this order. It is padded so that the data after
+/// it is aligned to 8 bytes.
+std::string FormatHeader(const std::vector<const NamedTensor*>& tensors, Metadata metadata) {
+  metadata.emplace("format", "pt");
+  Json json = {{kMetadataKey, metadata}};
   std::uint64_t end = 0;
   for (const NamedTensor* tensor : tensors) {
-    const std::uint64_t begin = end;
-    end += tensor->value.num_bytes();
-    header.entries.push_back({.name = tensor->name,
-                              .type = StoredTypeOf(tensor->value.dtype()),
-                              .shape = tensor->value.shape(),
-                              .begin = begin,
-                              .end = end});
+    if (tensor->name == kMetadataKey) FailReading("tensor name __metadata__ is reserved");
+    const std::uint64_t begin = std::exchange(end, end + tensor->value.num_bytes());
+    const Json place = {{"dtype", ToString(StoredTypeOf(tensor->value.dtype()))},
+                        {"shape", tensor->value.shape()},
+                        {"data_offsets", {begin, end}}};
+    if (!json.emplace(tensor->name, place).second) {
+      FailReading("tensor name " + QuoteText(tensor->name) + " is used twice");
+    }
   }
-  return header;
+  std::string text;
+  try {
+    text = json.dump();
+  } catch (const Json::type_error&) {
+    FailReading("a tensor name or metadata text is not valid UTF-8");
+  }
+  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  if (text.size() > kMaxHeaderBytes) {
+    FailReading("header has " + std::to_string(text.size()) + " bytes, expected at most " +
+                std::to_string(kMaxHeaderBytes));
+  }
+  return text;
 }
 
 }  // namespace
@@ -202,7 +188,7 @@ void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& t
   std::string header;
   try {
     sorted = Sorted(tensors);
-    header = FormatHeader(HeaderOf(sorted, metadata));
+    header = FormatHeader(sorted, metadata);
   } catch (const std::runtime_error& error) {
     Fail(path, error.what());
   }

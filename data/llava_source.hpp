@@ -19,7 +19,6 @@
 #include "data/llava.hpp"
 #include "data/sample.hpp"
 #include "layout/route.hpp"
-#include "modules/sample_names.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {
@@ -31,7 +30,7 @@ struct NumberedSample {
 };
 
 /// Thread-safe.
-class LlavaSource : public InputSource, public SampleNames {
+class LlavaSource : public InputSource {
  public:
   /// Reads both lists, checks every row, and every file to the depth of `files`. Throws DataError
   /// with the first few faults unless `policy` skips their rows, and if no row is left. With a

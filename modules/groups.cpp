@@ -12,8 +12,6 @@
 namespace troupe {
 namespace {
 
-using View = std::unique_ptr<Communicator> ShardGroups::*;
-
 /// Calls `visit` with every shard of `module`, its stage (as pp) slowest, tp fastest.
 template <class Visit>
 void ForEachShard(const ModuleConfig& module, Visit visit) {
@@ -27,101 +25,11 @@ void ForEachShard(const ModuleConfig& module, Visit visit) {
   }
 }
 
-/// A module's shards by coordinates, as its groups are handed out.
-class ModuleShards {
- public:
-  ModuleShards(const Config& config, const ModuleConfig& module, const ProcessPlan& processes,
-               DataPlane* plane, std::shared_ptr<AbortSignal> abort, GroupWaits* waits)
-      : name_(module.name),
-        layout_(module.layout),
-        grid_(GridOf(config, module)),
-        processes_(processes),
-        plane_(plane),
-        abort_(std::move(abort)),
-        waits_(waits) {
-    shards_.resize(static_cast<std::size_t>(layout_.num_ranks() * module.chunks));
-  }
-
-  ShardGroups& At(const Coordinates& at) {
-    return shards_[static_cast<std::size_t>(
-        ((at.pp * layout_.dp + at.dp) * layout_.cp + at.cp) * layout_.tp + at.tp)];
-  }
-
-  /// Who is in which group, in the order of the calls of Join: rank, shard, view, names.
-  struct Joined {
-    int rank = 0;
-    Coordinates at;
-    View view = nullptr;
-    GroupNames names;
-  };
-  std::vector<Joined>& joined() { return joined_; }
-
-  /// Makes one group of `kind` and gives member i its view, if it lives here.
-  void Join(const char* kind, View view, const std::vector<Coordinates>& members) {
-    std::vector<ProcessId> homes;
-    std::vector<std::string> devices;
-    for (const Coordinates& at : members) {
-      homes.push_back(processes_.HomeOf(RankOf(at)));
-      devices.push_back(ToString(DeviceActor(RankOf(at))));
-    }
-    const ProcessId self = plane_ == nullptr ? 0 : plane_->self();
-    if (std::find(homes.begin(), homes.end(), self) == homes.end()) return;
-    const Coordinates& first = members.front();
-    const std::string name = std::string(kind) + " " + name_ + ".s" + std::to_string(first.pp) +
-                             " dp" + std::to_string(first.dp) + " cp" + std::to_string(first.cp) +
-                             " tp" + std::to_string(first.tp);
-    auto communicators = MakeGroup(name, homes, plane_, abort_, waits_, devices);
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      At(members[i]).*view = std::move(communicators[i]);
-      if (members.size() == 1 || homes[i] != self) continue;
-      joined_.push_back({RankOf(members[i]), members[i], view, {waits_, name, devices}});
-    }
-  }
-
- private:
-  int RankOf(Coordinates at) const {
-    at.pp %= layout_.pp;
-    return grid_.RankAt(at);
-  }
-
-  std::string name_;
-  Layout layout_;
-  Grid grid_;
-  const ProcessPlan& processes_;
-  DataPlane* plane_;
-  std::shared_ptr<AbortSignal> abort_;
-  GroupWaits* waits_;
-  std::vector<ShardGroups> shards_;
-  std::vector<Joined> joined_;
-};
-
 /// `count` coordinates from `at` on along one axis.
 std::vector<Coordinates> Along(Coordinates at, int Coordinates::*axis, int count) {
   std::vector<Coordinates> members;
   for (int i = 0; i < count; ++i, ++(at.*axis)) members.push_back(at);
   return members;
-}
-
-void JoinAll(ModuleShards& shards, const ModuleConfig& module) {
-  const Layout& layout = module.layout;
-  const int sharing = KeyValueSharing(module);
-  const bool tied = module.head_tied_across_stages();
-  ForEachShard(module, [&](const Coordinates& at) {
-    if (at.tp == 0) {
-      shards.Join("tensor", &ShardGroups::tensor, Along(at, &Coordinates::tp, layout.tp));
-    }
-    if (at.dp == 0) shards.Join("data", &ShardGroups::data, Along(at, &Coordinates::dp, layout.dp));
-    if (at.tp % sharing == 0) {
-      shards.Join("key-value", &ShardGroups::key_value, Along(at, &Coordinates::tp, sharing));
-    }
-    if (tied && at.pp == 0) {
-      Coordinates last = at;
-      last.pp = module.num_stages() - 1;
-      shards.Join("tied", &ShardGroups::tied, {at, last});
-    } else if (!tied || at.pp < module.num_stages() - 1) {
-      shards.Join("tied", &ShardGroups::tied, {at});
-    }
-  });
 }
 
 int HighestRank(const Config& config) {
@@ -146,18 +54,63 @@ GroupTable::GroupTable(const Config& config, const std::shared_ptr<AbortSignal>&
 GroupTable::GroupTable(const Config& config, const ProcessPlan& processes, DataPlane* plane,
                        const std::shared_ptr<AbortSignal>& abort, GroupWaits* waits) {
   for (const ModuleConfig& module : config.modules) {
-    if (module.inline_in) continue;
-    ModuleShards shards(config, module, processes, plane, abort, waits);
-    JoinAll(shards, module);
-    ForEachShard(module, [&](const Coordinates& at) {
-      groups_.emplace(Key{module.name, at.pp, at.dp, at.cp, at.tp}, std::move(shards.At(at)));
-    });
-    for (auto& joined : shards.joined()) {
-      const Coordinates& at = joined.at;
-      memberships_[joined.rank].push_back(
-          {{module.name, at.pp, at.dp, at.cp, at.tp}, joined.view, std::move(joined.names)});
-    }
+    if (!module.inline_in)
+      JoinAll({module, GridOf(config, module), processes, plane, abort, waits});
   }
+}
+
+void GroupTable::Join(const Peers& peers, const char* kind, View view,
+                      const std::vector<Coordinates>& members) {
+  const auto rank_of = [&](Coordinates at) {
+    at.pp %= peers.module.layout.pp;
+    return peers.grid.RankAt(at);
+  };
+  std::vector<ProcessId> homes;
+  std::vector<std::string> devices;
+  for (const Coordinates& at : members) {
+    homes.push_back(peers.processes.HomeOf(rank_of(at)));
+    devices.push_back(ToString(DeviceActor(rank_of(at))));
+  }
+  const ProcessId self = peers.plane == nullptr ? 0 : peers.plane->self();
+  if (std::ranges::find(homes, self) == homes.end()) return;
+  const Coordinates& first = members.front();
+  const std::string& module = peers.module.name;
+  const std::string name = std::string(kind) + " " + module + ".s" + std::to_string(first.pp) +
+                           " dp" + std::to_string(first.dp) + " cp" + std::to_string(first.cp) +
+                           " tp" + std::to_string(first.tp);
+  auto communicators = MakeGroup(name, homes, peers.plane, peers.abort, peers.waits, devices);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (homes[i] != self) continue;
+    const Coordinates& at = members[i];
+    const Key shard{module, at.pp, at.dp, at.cp, at.tp};
+    groups_[shard].*view = std::move(communicators[i]);
+    if (members.size() == 1) continue;
+    memberships_[rank_of(at)].push_back({shard, view, {peers.waits, name, devices}});
+  }
+}
+
+void GroupTable::JoinAll(const Peers& peers) {
+  const ModuleConfig& module = peers.module;
+  const Layout& layout = module.layout;
+  const int sharing = KeyValueSharing(module);
+  const bool tied = module.head_tied_across_stages();
+  ForEachShard(module, [&](const Coordinates& at) {
+    const auto join = [&](const char* kind, View view, int Coordinates::*axis, int count) {
+      Join(peers, kind, view, Along(at, axis, count));
+    };
+    if (at.tp == 0) join("tensor", &ShardGroups::tensor, &Coordinates::tp, layout.tp);
+    if (at.dp == 0) join("data", &ShardGroups::data, &Coordinates::dp, layout.dp);
+    if (at.tp % sharing == 0) {
+      join("key-value", &ShardGroups::key_value, &Coordinates::tp, sharing);
+    }
+    if (tied && at.pp == 0) {
+      Coordinates last = at;
+      last.pp = module.num_stages() - 1;
+      Join(peers, "tied", &ShardGroups::tied, {at, last});
+    } else if (!tied || at.pp < module.num_stages() - 1) {
+      Join(peers, "tied", &ShardGroups::tied, {at});
+    }
+  });
 }
 
 void GroupTable::OnDevice(int rank, const DeviceGroupMaker& make) {

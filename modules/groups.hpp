@@ -62,6 +62,21 @@ class GroupTable {
     View view = nullptr;
     GroupNames names;
   };
+  /// A module, and what its groups are made from.
+  struct Peers {
+    const ModuleConfig& module;
+    Grid grid;
+    const ProcessPlan& processes;
+    DataPlane* plane;
+    const std::shared_ptr<AbortSignal>& abort;
+    GroupWaits* waits;
+  };
+
+  /// Makes all groups of a module.
+  void JoinAll(const Peers& peers);
+  /// Makes one group of `kind` and gives the members that live in this process their views.
+  void Join(const Peers& peers, const char* kind, View view,
+            const std::vector<Coordinates>& members);
 
   std::mutex mutex_;
   std::map<Key, ShardGroups> groups_;

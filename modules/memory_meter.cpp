@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "modules/side_memory.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
@@ -22,7 +21,7 @@ ResidentMemory::~ResidentMemory() {
 MemoryUse ResidentMemory::UseOf(int) {
   const std::int64_t now_ns = NowNs();
   std::int64_t look_at_ns = look_at_ns_.load(std::memory_order_relaxed);
-  // Whoever sets the next time looks; the others take what is there.
+  // The thread that sets the next time reads; the others return the last value.
   if (now_ns >= look_at_ns && look_at_ns_.compare_exchange_strong(look_at_ns, now_ns + kEveryNs)) {
     const std::int64_t bytes = Look();
     bytes_.store(bytes, std::memory_order_relaxed);

@@ -183,6 +183,13 @@ class InputSource {
                                              std::int64_t unit) = 0;
   /// Valid labels in all of `round`.
   virtual std::int64_t CountValidTokens(const Round& round) = 0;
+  /// The ids of the samples that Load returns for the same arguments, in row order, for errors;
+  /// those that only fill a place have none. Thread-safe, and quick: nothing is loaded. Empty: the
+  /// samples have no names.
+  virtual std::vector<std::string> NamesOf(const std::string& /*module*/, int /*dp*/,
+                                           const Round& /*round*/, std::int64_t /*unit*/) const {
+    return {};
+  }
 };
 
 }  // namespace troupe

@@ -32,6 +32,16 @@ std::string Describe(const TensorPiece& piece) {
          ToString(piece.offsets) + " of " + ToString(piece.global_shape);
 }
 
+bool LiesInside(const TensorPiece& piece) {
+  const Shape& shape = piece.value.shape();
+  const Shape& whole = piece.global_shape;
+  if (shape.size() != whole.size() || piece.offsets.size() != whole.size()) return false;
+  for (std::size_t d = 0; d < whole.size(); ++d) {
+    if (piece.offsets[d] < 0 || piece.offsets[d] + shape[d] > whole[d]) return false;
+  }
+  return true;
+}
+
 bool SamePlace(const TensorPiece& a, const TensorPiece& b) {
   return a.name == b.name && a.global_shape == b.global_shape && a.offsets == b.offsets &&
          a.value.shape() == b.value.shape() && a.value.dtype() == b.value.dtype();

@@ -1,6 +1,7 @@
-// Pieces of tensors as text, and over each other.
+// Pieces of tensors as text, in their wholes, and over each other.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,28 @@ std::string Describe(const TensorPiece& piece);
 /// Whether both are the same part of tensors of the same name, shape and type; values and owners
 /// do not matter.
 bool SamePlace(const TensorPiece& a, const TensorPiece& b);
+
+/// Whether the piece lies within its whole, in every dimension.
+bool LiesInside(const TensorPiece& piece);
+
+/// Calls `visit(first in the piece, first in the whole, count)` for each run of elements that are
+/// neighbours in both, along the innermost dimension. The piece must lie inside.
+template <class Visit>
+void ForEachRun(const TensorPiece& piece, Visit visit) {
+  const Shape& shape = piece.value.shape();
+  const std::int64_t run = shape.empty() ? 1 : shape.back();
+  for (std::int64_t first = 0; first < NumElements(shape); first += run) {
+    std::int64_t rest = first;
+    std::int64_t at = 0;
+    std::int64_t stride = 1;
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      at += (rest % shape[d] + piece.offsets[d]) * stride;
+      rest /= shape[d];
+      stride *= piece.global_shape[d];
+    }
+    visit(first, at, run);
+  }
+}
 
 /// Copies the bytes of `given` into the memory of `held`, whose names are unique. `given` must be
 /// the same pieces, in any order; else nothing is written and std::invalid_argument names the first

@@ -116,6 +116,15 @@ bool EdgeCarriesGradient(const Config& config, const EdgeConfig& edge) {
   });
 }
 
+std::vector<bool> InputsWithGradients(const Config& config, const std::string& module, int pp) {
+  if (pp > 0) return {RunsBackward(config, module, pp - 1)};
+  std::vector<bool> carries;
+  for (const EdgeConfig* edge : IncomingEdges(config, module)) {
+    carries.push_back(EdgeCarriesGradient(config, *edge));
+  }
+  return carries;
+}
+
 ParameterSlice SliceOf(const ParameterSpec& spec, int tp, int tp_size) {
   ParameterSlice slice{std::vector<std::int64_t>(spec.shape.size(), 0), spec.shape, true};
   const auto narrow = [&slice](std::size_t dimension, const Interval& part) {

@@ -39,6 +39,10 @@ bool RunsBackward(const Config& config, const std::string& module, int pp);
 /// whether the encoder or its projector trains.
 bool EdgeCarriesGradient(const Config& config, const EdgeConfig& edge);
 
+/// Returns for each incoming link of the stage, the hop or the boundary edges, whether it carries a
+/// gradient back.
+std::vector<bool> InputsWithGradients(const Config& config, const std::string& module, int pp);
+
 /// A rank's slice of a parameter.
 struct ParameterSlice {
   std::vector<std::int64_t> offsets;  ///< one per dimension

@@ -3,9 +3,6 @@
 #include <stdexcept>
 
 #include "modules/torch/cuda/torch_cuda.hpp"
-#ifdef TROUPE_CUDA_BACKEND
-#include "modules/device/cuda_backend.hpp"
-#endif
 
 namespace troupe {
 
@@ -20,46 +17,25 @@ std::string MissingFor(Backend backend) {
 #endif
 }
 
-std::vector<GpuFacts> GpusHere() {
-#ifdef TROUPE_CUDA_BACKEND
-  return CudaGpus();
-#else
-  return {};
-#endif
+#ifndef TROUPE_CUDA_BACKEND  // else they are in cuda_backend.cpp
+[[noreturn]] static void RefuseCuda() {
+  throw std::runtime_error("cluster.backend = \"cuda\": " + MissingFor(Backend::kCuda));
 }
 
-std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::vector<int>& ranks,
-                                               ProcessId self, std::shared_ptr<AbortSignal> abort,
-                                               SayLine say) {
-  const std::string missing = MissingFor(Backend::kCuda);
-  if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
-#ifdef TROUPE_CUDA_BACKEND
-  return MakeCuda(config, ranks, self, std::move(abort), std::move(say));
-#else
-  static_cast<void>(config), static_cast<void>(ranks), static_cast<void>(self),
-      static_cast<void>(abort), static_cast<void>(say);
-  return nullptr;
-#endif
+std::vector<GpuFacts> GpusHere() { return {}; }
+
+std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config&, const std::vector<int>&, ProcessId,
+                                               std::shared_ptr<AbortSignal>, SayLine) {
+  RefuseCuda();
 }
 
-std::shared_ptr<DeviceTransport> MakeCudaTransport(const Config& config,
-                                                   std::shared_ptr<AbortSignal> abort) {
-  const std::string missing = MissingFor(Backend::kCuda);
-  if (!missing.empty()) throw std::runtime_error("cluster.backend = \"cuda\": " + missing);
-#ifdef TROUPE_CUDA_BACKEND
-  return MakeStagedTransport(config, std::move(abort));
-#else
-  static_cast<void>(config), static_cast<void>(abort);
-  return nullptr;
-#endif
+std::shared_ptr<DeviceTransport> MakeCudaTransport(const Config&, std::shared_ptr<AbortSignal>) {
+  RefuseCuda();
 }
 
-std::shared_ptr<MemoryMeter> MakeMemoryMeter(const Config& config) {
-#ifdef TROUPE_CUDA_BACKEND
-  if (config.cluster.backend == Backend::kCuda) return MakeTorchMemory(config);
-#endif
-  static_cast<void>(config);
+std::shared_ptr<MemoryMeter> MakeMemoryMeter(const Config&) {
   return std::make_shared<ResidentMemory>();
 }
+#endif
 
 }  // namespace troupe

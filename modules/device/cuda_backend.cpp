@@ -1,5 +1,4 @@
-#include "modules/device/cuda_backend.hpp"
-
+// The functions of backend.hpp where nvcc is installed.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -10,6 +9,7 @@
 
 #include "gpu/device.hpp"
 #include "layout/text.hpp"
+#include "modules/device/backend.hpp"
 #include "modules/device/stream_queue.hpp"
 #include "modules/torch/cuda/torch_cuda.hpp"
 #include "transport/gpu/device_group.hpp"
@@ -90,13 +90,13 @@ class CudaBackend final : public DeviceBackend {
                              : ": rank " + RanksText(ranks));
   }
 
-  /// Nothing is ever queued on it: what was given back to its part of the pool has been used.
+  /// Nothing is ever queued on it: memory that returns to its part of the pool is no longer used.
   void* ArrivalStream(int device) {
     const std::lock_guard lock(mutex_);
     return arrivals_.try_emplace(device, device).first->second.get();
   }
 
-  /// Every line once: all members of a group say the same.
+  /// Prints each line once: all members of a group report the same.
   void Say(const std::string& line) {
     const std::lock_guard lock(mutex_);
     if (say_ && said_.insert(line).second) say_(line);
@@ -137,7 +137,7 @@ class StagedTransport final : public DeviceTransport {
  private:
   const std::shared_ptr<AbortSignal> abort_;
   std::optional<StagedPlane> plane_;
-  DeviceStaging staging_;  ///< destroyed first: it tells its copies until then
+  DeviceStaging staging_;  ///< destroyed first: it reports its copies until then
 };
 
 class TorchMemory final : public MemoryMeter {
@@ -154,13 +154,13 @@ class TorchMemory final : public MemoryMeter {
 
 }  // namespace
 
-std::shared_ptr<DeviceBackend> MakeCuda(const Config& config, const std::vector<int>& ranks,
-                                        ProcessId self, std::shared_ptr<AbortSignal> abort,
-                                        SayLine say) {
+std::shared_ptr<DeviceBackend> MakeCudaBackend(const Config& config, const std::vector<int>& ranks,
+                                               ProcessId self, std::shared_ptr<AbortSignal> abort,
+                                               SayLine say) {
   return std::make_shared<CudaBackend>(config, ranks, self, std::move(abort), std::move(say));
 }
 
-std::vector<GpuFacts> CudaGpus() {
+std::vector<GpuFacts> GpusHere() {
   std::vector<GpuFacts> all;
   for (int device = 0; device < gpu::NumDevices(); ++device) {
     gpu::DeviceFacts facts = gpu::FactsOf(device);
@@ -169,12 +169,13 @@ std::vector<GpuFacts> CudaGpus() {
   return all;
 }
 
-std::shared_ptr<DeviceTransport> MakeStagedTransport(const Config& config,
-                                                     std::shared_ptr<AbortSignal> abort) {
+std::shared_ptr<DeviceTransport> MakeCudaTransport(const Config& config,
+                                                   std::shared_ptr<AbortSignal> abort) {
   return std::make_shared<StagedTransport>(config.transport.verify, std::move(abort));
 }
 
-std::shared_ptr<MemoryMeter> MakeTorchMemory(const Config& config) {
+std::shared_ptr<MemoryMeter> MakeMemoryMeter(const Config& config) {
+  if (config.cluster.backend != Backend::kCuda) return std::make_shared<ResidentMemory>();
   return std::make_shared<TorchMemory>(config.cluster);
 }
 

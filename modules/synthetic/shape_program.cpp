@@ -19,7 +19,7 @@ ForwardResult ShapeProgram::Forward(const ForwardPass& pass) {
     rows.push_back(pass.data->table.num_rows());
   }
   ForwardResult result;
-  result.outputs.assign(static_cast<std::size_t>(shape_.links_out), Zeros(rows.front()));
+  result.outputs.assign(shape_.links_out, Zeros(rows.front()));
   if (shape_.links_out == 0) result.loss.tokens = 1;
   if (pass.train && !in_flight_.emplace(pass.unit, std::move(rows)).second) {
     throw std::logic_error("unit " + std::to_string(pass.unit) + " is in flight already");
@@ -31,7 +31,7 @@ BackwardResult ShapeProgram::Backward(const BackwardPass& pass) {
   const auto node = in_flight_.extract(pass.unit);
   if (node.empty()) throw std::logic_error("backward without forward");
   BackwardResult result;
-  for (std::size_t k = 0; k < static_cast<std::size_t>(shape_.links_in); ++k) {
+  for (std::size_t k = 0; k < shape_.in_carries_gradient.size(); ++k) {
     result.gradients.push_back(shape_.in_carries_gradient[k] ? Zeros(node.mapped()[k]) : Buffer());
   }
   return result;

@@ -93,7 +93,7 @@ ForwardResult SyntheticProgram::Forward(const ForwardPass& pass) {
     for (std::int64_t i = 0; i < x.num_elements(); ++i) {
       y.as<double>()[i] = w * x.as<double>()[i] + rest;
     }
-    result.outputs.assign(static_cast<std::size_t>(shape_.links_out), y);
+    result.outputs.assign(shape_.links_out, y);
   }
   if (pass.train && !flights_.emplace(pass.unit, std::move(flight)).second) {
     throw std::logic_error("unit " + std::to_string(pass.unit) + " is in flight already");
@@ -131,7 +131,7 @@ BackwardResult SyntheticProgram::Backward(const BackwardPass& pass) {
   }
 
   BackwardResult result;
-  for (std::size_t k = 0; k < static_cast<std::size_t>(shape_.links_in); ++k) {
+  for (std::size_t k = 0; k < shape_.in_carries_gradient.size(); ++k) {
     if (!shape_.in_carries_gradient[k]) {
       result.gradients.emplace_back();
     } else if (k == 0) {
@@ -159,7 +159,7 @@ ReducedGradients SyntheticProgram::ReduceGradients() {
   if (!shape_.trains) return {};
   if (replicas_) replicas_->AllReduce(gradient_.data(), 1, DType::kFloat64, ReduceOp::kSum);
   const double g = *gradient_.as<double>();
-  return {shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0 ? g * g : 0.0};
+  return {owns() ? g * g : 0.0};
 }
 
 void SyntheticProgram::Update(const UpdateStep& step) {
@@ -173,13 +173,11 @@ void SyntheticProgram::Update(const UpdateStep& step) {
 std::vector<TensorPiece> SyntheticProgram::Tensors(TensorKind kind) const {
   if (kind != TensorKind::kParameter && (kind != TensorKind::kGradient || !shape_.trains))
     return {};
-  TensorPiece piece;
-  piece.name = shard_.module + ".s" + std::to_string(shard_.pp) + ".weight";
-  piece.global_shape = {1};
-  piece.offsets = {0};
-  piece.value = kind == TensorKind::kParameter ? weight_ : gradient_;
-  piece.owner = shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0;
-  return {piece};
+  return {{.name = ToString(StageId{shard_.module, shard_.pp}) + ".weight",
+           .global_shape = {1},
+           .offsets = {0},
+           .value = kind == TensorKind::kParameter ? weight_ : gradient_,
+           .owner = owns()}};
 }
 
 void SyntheticProgram::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) {
@@ -209,20 +207,10 @@ std::int64_t SyntheticSource::CountValidTokens(const Round& round) {
 
 SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard) {
   const ModuleConfig& module = *config.Find(shard.module);
-  SyntheticShape shape;
-  shape.trains = StageTrains(config, module.name, shard.pp);
-  if (shard.pp > 0) {
-    shape.in_carries_gradient.push_back(RunsBackward(config, module.name, shard.pp - 1));
-  }
-  if (shard.pp == 0) {
-    for (const EdgeConfig* edge : IncomingEdges(config, module.name)) {
-      shape.in_carries_gradient.push_back(EdgeCarriesGradient(config, *edge));
-    }
-  }
   const bool last = shard.pp == module.num_stages() - 1;
-  shape.links_out = last ? static_cast<int>(OutgoingEdges(config, module.name).size()) : 1;
-  shape.links_in = static_cast<int>(shape.in_carries_gradient.size());
-  return shape;
+  return {.links_out = last ? OutgoingEdges(config, module.name).size() : 1,
+          .trains = StageTrains(config, module.name, shard.pp),
+          .in_carries_gradient = InputsWithGradients(config, module.name, shard.pp)};
 }
 
 ProgramFactory MakeSyntheticPrograms(
@@ -232,8 +220,7 @@ ProgramFactory MakeSyntheticPrograms(
   const auto shared = std::make_shared<const Config>(config);
   return [shared, replicas](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
     const ModuleConfig& module = *shared->Find(shard.module);
-    SyntheticConfig times =
-        module.As<SyntheticConfig>();  // stated for the stages of a plain pipeline
+    auto times = module.As<SyntheticConfig>();  // stated for the stages of a plain pipeline
     times.forward_ms /= module.chunks;
     times.backward_ms /= module.chunks;
     return std::make_unique<SyntheticProgram>(shard, times, SyntheticShapeOf(*shared, shard),

@@ -21,8 +21,7 @@
 namespace troupe {
 
 struct SyntheticShape {
-  int links_in = 0;
-  int links_out = 0;
+  std::size_t links_out = 0;
   bool trains = true;
   std::vector<bool> in_carries_gradient;  ///< by incoming link
 };
@@ -53,6 +52,8 @@ class SyntheticProgram : public StageProgram {
     double scale = 1.0;
   };
   Buffer SourceRows(const RowTable& table) const;
+  /// Whether the stage's weight is this shard's to report.
+  bool owns() const { return shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0; }
 
   ShardAddress shard_;
   SyntheticConfig config_;

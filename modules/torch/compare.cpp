@@ -1,14 +1,16 @@
 #include "modules/torch/compare.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
+
+#include "layout/text.hpp"
+#include "modules/tensor_pieces.hpp"
+#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
@@ -56,17 +58,7 @@ Shape Unflatten(std::int64_t index, const Shape& shape) {
   return at;
 }
 
-/// Where element `index` of a piece lies in its whole tensor.
-std::int64_t GlobalIndex(std::int64_t index, const TensorPiece& piece) {
-  const Shape at = Unflatten(index, piece.value.shape());
-  std::int64_t global = 0;
-  for (std::size_t d = 0; d < at.size(); ++d) {
-    global = global * piece.global_shape[d] + piece.offsets[d] + at[d];
-  }
-  return global;
-}
-
-/// Why the piece cannot be a part of a tensor of `shape`; empty if it can.
+/// The reason why the piece cannot be a part of a tensor of `shape`; empty if it can.
 std::string Misfit(const TensorPiece& piece, const Shape& shape) {
   if (piece.global_shape != shape) {
     return "expected a piece of " + ToString(shape) + ", got one of " +
@@ -77,11 +69,7 @@ std::string Misfit(const TensorPiece& piece, const Shape& shape) {
   if (piece.value.dtype() != DType::kFloat32 && piece.value.dtype() != DType::kFloat64) {
     return "expected float32 or float64, got " + ToString(piece.value.dtype());
   }
-  bool inside = piece.offsets.size() == shape.size() && piece.value.shape().size() == shape.size();
-  for (std::size_t d = 0; inside && d < shape.size(); ++d) {
-    inside = piece.offsets[d] >= 0 && piece.offsets[d] + piece.value.shape()[d] <= shape[d];
-  }
-  if (inside) return "";
+  if (LiesInside(piece)) return "";
   return "piece " + ToString(piece.value.shape()) + " at " + ToString(piece.offsets) +
          " is not inside " + ToString(shape);
 }
@@ -129,22 +117,14 @@ void CompareElement(double found, std::int64_t index, Whole& whole) {
 
 void ComparePiece(const TensorPiece& piece, Whole& whole) {
   ++whole.num_pieces;
-  const Shape& shape = piece.value.shape();
-  const std::int64_t run = shape.empty() ? 1 : shape.back();  // neighbours in both
-  for (std::int64_t begin = 0; begin < piece.value.num_elements(); begin += run) {
-    const std::int64_t global = GlobalIndex(begin, piece);
-    for (std::int64_t i = 0; i < run; ++i) {
-      CompareElement(At(piece.value, begin + i), global + i, whole);
+  ForEachRun(piece, [&](std::int64_t first, std::int64_t global, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      CompareElement(At(piece.value, first + i), global + i, whole);
     }
-  }
+  });
 }
 
-std::string Number(double value) {
-  std::ostringstream text;
-  text.precision(3);
-  text << value;
-  return text.str();
-}
+std::string Number(double value) { return Formatted("%.3g", value); }
 
 void AddFaults(const TensorDifference& tensor, double limit, std::vector<std::string>& faults) {
   if (tensor.uncovered > 0) {
@@ -152,13 +132,10 @@ void AddFaults(const TensorDifference& tensor, double limit, std::vector<std::st
                      std::to_string(NumElements(tensor.shape)) + " elements");
   }
   if (tensor.worst > limit) {
-    std::ostringstream text;
-    text.precision(10);
-    text << tensor.name << ": element " << ToString(tensor.worst_index) << ": expected "
-         << tensor.worst_expected << ", got " << tensor.worst_found << ": " << Number(tensor.worst)
-         << " of the largest element " << Number(tensor.scale) << ", the limit is "
-         << Number(limit);
-    faults.push_back(text.str());
+    faults.push_back(tensor.name + ": element " + ToString(tensor.worst_index) + ": expected " +
+                     Formatted("%.10g, got %.10g: ", tensor.worst_expected, tensor.worst_found) +
+                     Number(tensor.worst) + " of the largest element " + Number(tensor.scale) +
+                     ", the limit is " + Number(limit));
   }
   if (tensor.copies_differ > limit) {
     faults.push_back(tensor.name + ": copies of one element differ by " +
@@ -180,7 +157,7 @@ std::map<std::string, Row> RowsByModule(const std::map<TensorKind, Comparison>& 
   for (const auto& [kind, comparison] : kinds) {
     for (const TensorDifference& tensor : comparison.tensors) {
       Row& row = rows[tensor.name.substr(0, tensor.name.find('.'))];
-      // A tensor that is not held completely does not agree, whatever the rest of it says.
+      // A tensor that is not held completely does not agree, even if the rest of it does.
       const double worst = tensor.uncovered > 0 ? kInfinity : tensor.worst;
       row.tensors.insert(tensor.name);
       row.worst[kind] = std::max(row.worst[kind], worst);
@@ -193,42 +170,18 @@ std::map<std::string, Row> RowsByModule(const std::map<TensorKind, Comparison>& 
   return rows;
 }
 
-using Line = std::array<std::string, 7>;
-
-Line FormatRow(const std::string& module, const Row& row) {
+std::vector<Cell> CellsOf(const std::string& module, const Row& row) {
   const auto worst = [&row](TensorKind kind) {
     const auto found = row.worst.find(kind);
-    return found == row.worst.end() ? std::string("-") : Number(found->second);
+    return Cell::Number(found == row.worst.end() ? "-" : Number(found->second));
   };
   return {module,
-          std::to_string(row.tensors.size()),
+          Cell::Number(std::to_string(row.tensors.size())),
           worst(TensorKind::kGradient),
           worst(TensorKind::kParameter),
           worst(TensorKind::kFirstMoment),
           worst(TensorKind::kSecondMoment),
           row.worst_tensor};
-}
-
-/// Names to the left, numbers to the right of their columns.
-std::string Align(const std::vector<Line>& lines) {
-  std::array<std::size_t, 7> widths{};
-  for (const Line& line : lines) {
-    for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
-  }
-  std::string text;
-  for (const Line& line : lines) {
-    for (std::size_t c = 0; c < line.size(); ++c) {
-      const std::string padding(widths[c] - line[c].size(), ' ');
-      if (c > 0) text += "  ";
-      if (c + 1 == line.size()) {
-        text += line[c];
-      } else {
-        text += c == 0 ? line[c] + padding : padding + line[c];
-      }
-    }
-    text += '\n';
-  }
-  return text;
 }
 
 }  // namespace
@@ -281,10 +234,11 @@ std::vector<std::string> Faults(const Comparison& comparison, double limit) {
 }
 
 std::string FormatTable(const std::map<TensorKind, Comparison>& kinds) {
-  std::vector<Line> lines = {{"module", "tensors", "worst gradient", "worst parameter",
-                              "worst first moment", "worst second moment", "worst tensor"}};
-  for (const auto& [module, row] : RowsByModule(kinds)) lines.push_back(FormatRow(module, row));
-  return Align(lines);
+  Table table{{"module", "tensors", "worst gradient", "worst parameter", "worst first moment",
+               "worst second moment", "worst tensor"},
+              {}};
+  for (const auto& [module, row] : RowsByModule(kinds)) table.rows.push_back(CellsOf(module, row));
+  return ToText(table);
 }
 
 }  // namespace troupe

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cluster/signals_blocked.hpp"
-#include "modules/side_memory.hpp"
+#include "modules/memory_meter.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
@@ -18,15 +18,6 @@ namespace {
 
 class HostCopyLane : public CopyLane {
  public:
-  ~HostCopyLane() override {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
   at::Tensor Beside(const at::Tensor& tensor) override {
     counted_.push_back(
         std::make_unique<CountedSideMemory>(static_cast<std::int64_t>(tensor.nbytes())));
@@ -40,7 +31,7 @@ class HostCopyLane : public CopyLane {
     ++unfinished_;
     if (!thread_.joinable()) {
       const SignalsBlocked blocked;
-      thread_ = std::thread([this] { Loop(); });
+      thread_ = std::jthread([this](const std::stop_token& stop) { Loop(stop); });
     }
     wake_.notify_all();
   }
@@ -69,16 +60,14 @@ class HostCopyLane : public CopyLane {
     job.done(times);
   }
 
-  void Loop() {
+  void Loop(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-      if (stop_) return;
+    while (wake_.wait(lock, stop, [this] { return !jobs_.empty(); }) && !stop.stop_requested()) {
       Job job = std::move(jobs_.front());
       jobs_.pop_front();
       lock.unlock();
       Run(job);
-      job = {};  // nothing of it may outlive the wait
+      job = {};  // released before a waiting thread continues
       lock.lock();
       if (--unfinished_ == 0) idle_.notify_all();
     }
@@ -86,12 +75,11 @@ class HostCopyLane : public CopyLane {
 
   std::vector<std::unique_ptr<CountedSideMemory>> counted_;
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable_any wake_;
   std::condition_variable idle_;
   std::deque<Job> jobs_;
   std::size_t unfinished_ = 0;
-  bool stop_ = false;
-  std::thread thread_;
+  std::jthread thread_;  ///< destroyed first: stops after the copy that runs
 };
 
 }  // namespace

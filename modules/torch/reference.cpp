@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <string>
@@ -13,6 +12,8 @@
 #include <utility>
 
 #include "modules/learning_rate.hpp"
+#include "modules/tensor_pieces.hpp"
+#include "modules/torch/tensors.hpp"
 #include "modules/torch/torch_kind.hpp"
 
 namespace troupe {
@@ -23,50 +24,10 @@ using reference::Insertion;
 using reference::Parameter;
 using reference::Refuse;
 
-at::ScalarType TypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return at::kFloat;
-    case DType::kFloat64:
-      return at::kDouble;
-    case DType::kInt64:
-      return at::kLong;
-    case DType::kInt32:
-      return at::kInt;
-    case DType::kUInt8:
-      return at::kByte;
-    case DType::kBFloat16:
-      return at::kBFloat16;
-  }
-  Refuse("unknown number type");
-}
-
-/// Shares the bytes; `buffer` must outlive the result.
-Tensor View(const Buffer& buffer) {
-  return torch::from_blob(buffer.data(), buffer.shape(), TypeOf(buffer.dtype()));
-}
-
-/// The input as a tensor of the stated type and number of dimensions.
-Tensor Read(const Buffer& buffer, DType dtype, std::size_t num_dims, const std::string& what) {
-  if (!buffer.defined()) Refuse(what + ": expected a tensor, got none");
-  if (buffer.dtype() != dtype || buffer.shape().size() != num_dims) {
-    Refuse(what + ": expected " + ToString(dtype) + " in " + std::to_string(num_dims) +
-           " dimensions, got " + ToString(buffer.dtype()) + " " + ToString(buffer.shape()));
-  }
-  return View(buffer);
-}
-
-Tensor Read(const std::map<std::string, Buffer>& buffers, const std::string& key, DType dtype,
-            std::size_t num_dims, const std::string& what) {
-  const auto found = buffers.find(key);
-  return Read(found == buffers.end() ? Buffer() : found->second, dtype, num_dims,
-              what + " of " + key);
-}
-
 /// [B, T] -> [N]
 Tensor ReadPerToken(const Buffer& buffer, DType dtype, const Tensor& tokens,
                     const std::string& what) {
-  const Tensor values = Read(buffer, dtype, 2, what);
+  const Tensor values = AsTensor(buffer, dtype, 2, what);
   if (values.sizes() != tokens.sizes()) {
     Refuse(what + ": expected " + ToString(tokens.sizes().vec()) + " as for the tokens, got " +
            ToString(values.sizes().vec()));
@@ -74,7 +35,7 @@ Tensor ReadPerToken(const Buffer& buffer, DType dtype, const Tensor& tokens,
   return values.flatten();
 }
 
-/// Every index must be in [0, end): libtorch would throw without saying whose it is, or not at all.
+/// Every index must be in [0, end): libtorch would throw without naming the input, or not at all.
 void CheckRange(const Tensor& indexes, std::int64_t end, const std::string& what) {
   if (indexes.numel() == 0) return;
   const auto low = indexes.min().item<std::int64_t>();
@@ -109,36 +70,30 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& labels, const Tensor& co
 
 Insertion MakeInsertion(const Tensor& rows, const Inputs& whole, const EdgeConfig& edge,
                         std::int64_t num_tokens) {
-  const Tensor positions = Read(whole.positions, edge.from, DType::kInt64, 1, "positions");
-  CheckRange(positions, num_tokens, "positions of " + edge.from);
+  const std::string what = "positions of " + edge.from;
+  const auto found = whole.positions.find(edge.from);
+  const Tensor positions =
+      AsTensor(found == whole.positions.end() ? Buffer() : found->second, DType::kInt64, 1, what);
+  CheckRange(positions, num_tokens, what);
   if (positions.size(0) != rows.size(0)) {
-    Refuse("positions of " + edge.from + ": expected " + std::to_string(rows.size(0)) +
-           ", one for each row, got " + std::to_string(positions.size(0)));
+    Refuse(what + ": expected " + std::to_string(rows.size(0)) + ", one for each row, got " +
+           std::to_string(positions.size(0)));
   }
   return {rows, positions};
 }
 
+/// A copy of the whole tensor.
 TensorPiece WholePiece(const std::string& name, const Tensor& tensor) {
-  const Tensor value = tensor.detach().contiguous();
-  const DType dtype = value.scalar_type() == at::kFloat ? DType::kFloat32 : DType::kFloat64;
-  TensorPiece piece;
-  piece.name = name;
-  piece.global_shape = value.sizes().vec();
-  piece.offsets.assign(piece.global_shape.size(), 0);
-  piece.value = Buffer::Allocate(piece.global_shape, dtype);
-  std::memcpy(piece.value.data(), value.data_ptr(), piece.value.num_bytes());
-  return piece;
+  return {.name = name,
+          .global_shape = tensor.sizes().vec(),
+          .offsets = std::vector<std::int64_t>(static_cast<std::size_t>(tensor.dim()), 0),
+          .value = AsBuffer(tensor.detach().clone(at::MemoryFormat::Contiguous))};
 }
 
 /// Copies the piece into its place in `whole`.
 void Insert(const TensorPiece& piece, Tensor whole) {
   const Shape& shape = piece.value.shape();
-  bool inside = piece.global_shape == whole.sizes().vec() && piece.value.defined() &&
-                shape.size() == piece.offsets.size() && shape.size() == piece.global_shape.size();
-  for (std::size_t d = 0; inside && d < shape.size(); ++d) {
-    inside = piece.offsets[d] >= 0 && piece.offsets[d] + shape[d] <= piece.global_shape[d];
-  }
-  if (!inside) {
+  if (piece.global_shape != whole.sizes().vec() || !piece.value.defined() || !LiesInside(piece)) {
     Refuse(piece.name + ": expected a piece of " + ToString(whole.sizes().vec()) + ", got " +
            ToString(shape) + " at " + ToString(piece.offsets) + " of " +
            ToString(piece.global_shape));
@@ -146,7 +101,7 @@ void Insert(const TensorPiece& piece, Tensor whole) {
   for (std::size_t d = 0; d < shape.size(); ++d) {
     whole = whole.narrow(static_cast<std::int64_t>(d), piece.offsets[d], shape[d]);
   }
-  whole.copy_(View(piece.value));
+  whole.copy_(AsTensor(piece.value));
 }
 
 }  // namespace
@@ -170,7 +125,7 @@ Tensor Reference::State::EncodeRows(const ModuleConfig& encoder, const Inputs& w
   const std::string what = std::string(field->word()) + " of " + encoder.name;
   const auto found = whole.fields.find(encoder.name);
   const FieldItems items = found == whole.fields.end() ? FieldItems() : found->second;
-  const Tensor values = Read(items.values, DType::kFloat32, 1 + row_shape.size(), what);
+  const Tensor values = AsTensor(items.values, DType::kFloat32, 1 + row_shape.size(), what);
   if (values.sizes().slice(1) != at::IntArrayRef(row_shape)) {
     Refuse(what + ": expected [n, " + ToString(row_shape).substr(1) + ", got " +
            ToString(values.sizes().vec()));
@@ -182,7 +137,7 @@ Tensor Reference::State::EncodeRows(const ModuleConfig& encoder, const Inputs& w
 }
 
 Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
-  const Tensor tokens = Read(whole.tokens, DType::kInt64, 2, "tokens");
+  const Tensor tokens = AsTensor(whole.tokens, DType::kInt64, 2, "tokens");
   const Tensor labels = ReadPerToken(whole.labels, DType::kInt64, tokens, "labels");
   Tensor content;
   if (whole.content.defined()) {
@@ -213,7 +168,7 @@ Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
   return total;
 }
 
-/// Moves the gradients out of the leaves; what the loss did not reach has a gradient of zeros.
+/// Moves the gradients out of the leaves; a leaf that the loss did not reach has a gradient of zeros.
 void Reference::State::TakeGradients() {
   double squares = 0.0;
   for (auto& [name, parameter] : parameters) {

@@ -5,14 +5,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "modules/sample_names.hpp"
 #include "tests/actors/probes.hpp"
 
 namespace troupe {
 namespace {
 
 /// Keeps what it is asked for, and fails at one call of its choice.
-class LoggedSource : public InputSource, public SampleNames {
+class LoggedSource : public InputSource {
  public:
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override {

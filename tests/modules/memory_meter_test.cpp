@@ -1,4 +1,3 @@
-#include "modules/memory_meter.hpp"
 
 #include <chrono>
 #include <cstring>
@@ -9,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "modules/side_memory.hpp"
+#include "modules/memory_meter.hpp"
 
 namespace troupe {
 namespace {

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "gpu/kernels/bfloat16.hpp"
-#include "modules/side_memory.hpp"
+#include "modules/memory_meter.hpp"
 #include "tests/torch/job.hpp"
 
 namespace troupe {

@@ -415,7 +415,8 @@ TEST_CASE("inputs that do not fit are refused with what was expected and what ca
   Reference reference(config);
   SECTION("no images") {
     whole.fields.clear();
-    CHECK_THROWS_WITH(reference.Evaluate(whole), "image of vision: expected a tensor, got none");
+    CHECK_THROWS_WITH(reference.Evaluate(whole),
+                      "image of vision: expected 4 dimensions of float32, got no tensor");
   }
   SECTION("images of another size") {
     whole.fields["vision"].values = Buffer::Zeros({2, 3, 4, 6}, DType::kFloat32);
@@ -448,7 +449,7 @@ TEST_CASE("inputs that do not fit are refused with what was expected and what ca
   SECTION("tokens of another type") {
     whole.tokens = Buffer::Zeros({2, 16}, DType::kInt32);
     CHECK_THROWS_WITH(reference.Evaluate(whole),
-                      "tokens: expected int64 in 2 dimensions, got int32 [2, 16]");
+                      "tokens: expected 2 dimensions of int64, got [2, 16] of int32");
   }
 }
 
