@@ -54,9 +54,7 @@ class LastingDirectory {
   }
   ~LastingDirectory() {
     // To standard output: the last line of standard error is the cause.
-    if (is_new_ && RemoveUnused(path_)) {
-      std::cout << RemovedLine(path_) << std::flush;
-    }
+    if (is_new_) std::cout << RemoveUnused(path_) << std::flush;
   }
   LastingDirectory(const LastingDirectory&) = delete;
   LastingDirectory& operator=(const LastingDirectory&) = delete;
@@ -264,7 +262,6 @@ int JoinAndRun(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& 
   }
   interrupt.OnSignal(nullptr);
   JobSetup setup = work.Setup(self == 0);
-  if (self != 0) setup.rounds = nullptr;
   const std::string& directory = joined.roster.run_directory;
   if (!directory.empty() && AdvisesForFirst(arguments.member, plan, self)) {
     setup.after_failure = [directory](FailureKind kind) {
