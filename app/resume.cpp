@@ -4,11 +4,8 @@
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <span>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
@@ -45,18 +42,6 @@ std::vector<std::string> TunedKeys(const LoadedConfig& now, const Config& before
 /// The type of parameters and moments in a checkpoint; bfloat16 keeps them in float32.
 const char* PrecisionInFiles(Precision precision) {
   return precision == Precision::kFloat64 ? "float64" : "float32";
-}
-
-std::string Sha256OfFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw FileError(path, "read", errno);
-  std::vector<char> bytes(std::size_t{1} << 20);
-  Sha256 sum;
-  while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || file.gcount() > 0) {
-    const auto count = static_cast<std::size_t>(file.gcount());
-    sum.Update(std::as_bytes(std::span(bytes).first(count)));
-  }
-  return sum.Hex();
 }
 
 /// Quotes `text` for a shell.
@@ -152,7 +137,10 @@ std::optional<std::string> SetAsideIfDamaged(const std::string& directory) {
   if (!newest) return std::nullopt;
   const auto manifest = ReadManifest(*newest);
   for (const CheckpointFile& file : manifest->files) {
-    if (Sha256OfFile(*newest + "/" + file.name) == file.sha256) continue;
+    const std::string path = *newest + "/" + file.name;
+    const auto digest = Sha256OfFile(path);
+    if (!digest) throw FileError(path, "read", errno);
+    if (digest == file.sha256) continue;
     const std::string aside = *newest + ".damaged";
     std::error_code error;
     std::filesystem::rename(*newest, aside, error);

@@ -1,3 +1,4 @@
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -58,6 +59,13 @@ std::vector<ResolvedAddress> Resolve(const Address& address) {
     resolved.length = info->ai_addrlen;
   }
   return addresses;
+}
+
+std::string InDigits(const ResolvedAddress& address) {
+  std::array<char, NI_MAXHOST> text{};
+  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address.storage), address.length,
+                                text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return error == 0 ? text.data() : "";
 }
 
 }  // namespace troupe

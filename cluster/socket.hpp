@@ -35,6 +35,8 @@ struct ResolvedAddress {
 /// may take as long as the system's resolver waits: there is no deadline. Throws std::runtime_error
 /// with the resolver's error text.
 std::vector<ResolvedAddress> Resolve(const Address& address);
+/// "10.0.0.3"; empty for a family that has no such form.
+std::string InDigits(const ResolvedAddress& address);
 
 /// An error of the system. `code` is its errno, ETIMEDOUT for a passed deadline, ENOTCONN for a
 /// connection that the other side closed.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <openssl/evp.h>
 #include <stdexcept>
+#include <vector>
 
 namespace troupe {
 
@@ -51,6 +53,17 @@ std::string Sha256::Hex() {
 std::string Sha256Of(const std::string& text) {
   Sha256 sum;
   sum.Update(std::as_bytes(std::span(text)));
+  return sum.Hex();
+}
+
+std::optional<std::string> Sha256OfFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  Sha256 sum;
+  std::vector<char> bytes(std::size_t{1} << 20);
+  while (file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), file.gcount() > 0) {
+    sum.Update(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(file.gcount())));
+  }
   return sum.Hex();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -27,6 +28,9 @@ class Sha256 {
 
 /// The digest of one text.
 std::string Sha256Of(const std::string& text);
+
+/// The digest of a file's content; nothing, and errno is set, if the file cannot be opened.
+std::optional<std::string> Sha256OfFile(const std::string& path);
 
 /// Whether `text` has the form of Hex()'s result.
 bool IsSha256(const std::string& text);

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <net/if.h>
-#include <netdb.h>
 #include <sched.h>
 #include <sstream>
 #include <stdexcept>
@@ -76,13 +75,6 @@ void WriteProbe(const std::string& directory) {
   const int error = errno;
   unlink(path.c_str());
   if (!written) throw std::runtime_error(directory + ": cannot write: " + SystemWords(error));
-}
-
-std::string InDigits(const ResolvedAddress& address) {
-  std::array<char, NI_MAXHOST> text{};
-  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address.storage), address.length,
-                                text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  return error == 0 ? text.data() : "";
 }
 
 /// 0 if the system does not report it.
