@@ -96,7 +96,7 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
   std::optional<LastingDirectory> lasting;
   if (first) lasting.emplace(run);
   const std::string into = lasting ? lasting->path() : "";
-  const HandedConfig config(run.loaded.resolved_toml);
+  const Descriptor config = HandedConfig(run.loaded.resolved_toml);
   const CheckpointConfig& checkpoints = run.config().checkpoint;
   int ranks = 0;
   for (const PlannedProcess& process : mine) ranks += static_cast<int>(process.ranks.size());
@@ -109,7 +109,7 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
   }
   for (int attempt = 0;; ++attempt) {
     MemberArguments member = meet();
-    member.config_descriptor = config.descriptor();
+    member.config_descriptor = config.get();
     std::vector<ChildProcess> children;
     for (const PlannedProcess& process : mine) {
       ChildProcess child = ChildOf("node", arguments.work.config.path, member, plan, process);
