@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "app/cause.hpp"
-#include "transport/descriptor.hpp"
 
 extern char** environ;
 
@@ -35,17 +34,12 @@ Descriptor HighCopy(int descriptor) {
   return Descriptor(high);
 }
 
-Descriptor Above(int descriptor) {
-  const Descriptor low(descriptor);
-  return HighCopy(low.get());
-}
-
 Pipe MakePipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) ThrowPipeError();
-  Pipe pipe{Above(ends[0]), {}};
-  pipe.write = Above(ends[1]);
-  return pipe;
+  const Descriptor read(ends[0]);
+  const Descriptor write(ends[1]);
+  return {HighCopy(read.get()), HighCopy(write.get())};
 }
 
 /// The fields of /proc/PID/stat after the name, which may contain blanks; the state is the first.
@@ -88,15 +82,13 @@ StartedChild StartChild(const ChildProcess& process) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  StartedChild child;
+  StartedChild child{-1, std::move(err.read), std::move(causes.read)};
   const int error =
       posix_spawn(&child.pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
     throw std::runtime_error("cannot start " + process.name + ": " + std::strerror(error));
-  child.err = err.read.Release();
-  child.causes = causes.read.Release();
   return child;
 }
 

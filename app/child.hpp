@@ -6,13 +6,14 @@
 #include <sys/types.h>
 
 #include "app/launcher.hpp"
+#include "transport/descriptor.hpp"
 
 namespace troupe {
 
 struct StartedChild {
   pid_t pid = -1;
-  int err = -1;     ///< read end of its standard error
-  int causes = -1;  ///< read end of its pipe for causes
+  Descriptor err;     ///< read end of its standard error
+  Descriptor causes;  ///< read end of its pipe for causes
 };
 
 /// Throws std::runtime_error with the system's error text.

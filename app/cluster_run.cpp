@@ -54,9 +54,7 @@ class LastingDirectory {
   }
   ~LastingDirectory() {
     // To standard output: the last line of standard error is the cause.
-    if (is_new_ && RemoveUnused(path_)) {
-      std::cout << RemovedLine(path_) << std::flush;
-    }
+    if (is_new_) std::cout << RemoveUnused(path_) << std::flush;
   }
   LastingDirectory(const LastingDirectory&) = delete;
   LastingDirectory& operator=(const LastingDirectory&) = delete;
@@ -98,7 +96,7 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
   std::optional<LastingDirectory> lasting;
   if (first) lasting.emplace(run);
   const std::string into = lasting ? lasting->path() : "";
-  const HandedConfig config(run.loaded.resolved_toml);
+  const Descriptor config = HandedConfig(run.loaded.resolved_toml);
   const CheckpointConfig& checkpoints = run.config().checkpoint;
   int ranks = 0;
   for (const PlannedProcess& process : mine) ranks += static_cast<int>(process.ranks.size());
@@ -111,7 +109,7 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
   }
   for (int attempt = 0;; ++attempt) {
     MemberArguments member = meet();
-    member.config_descriptor = config.descriptor();
+    member.config_descriptor = config.get();
     std::vector<ChildProcess> children;
     for (const PlannedProcess& process : mine) {
       ChildProcess child = ChildOf("node", arguments.work.config.path, member, plan, process);
@@ -264,7 +262,6 @@ int JoinAndRun(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& 
   }
   interrupt.OnSignal(nullptr);
   JobSetup setup = work.Setup(self == 0);
-  if (self != 0) setup.rounds = nullptr;
   const std::string& directory = joined.roster.run_directory;
   if (!directory.empty() && AdvisesForFirst(arguments.member, plan, self)) {
     setup.after_failure = [directory](FailureKind kind) {

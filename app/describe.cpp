@@ -5,6 +5,7 @@
 #include <sstream>
 #include <vector>
 
+#include "layout/at.hpp"
 #include "layout/colocated_shares.hpp"
 #include "layout/route.hpp"
 #include "layout/text.hpp"
@@ -19,7 +20,7 @@ using Row = std::vector<std::string>;
 
 std::string LayersOf(const ModuleConfig& module, int pp) {
   if (!module.model->split_layers()) return "-";
-  const Interval layers = SplitLayers(module)[static_cast<std::size_t>(pp)];
+  const Interval layers = SplitLayers(module)[At(pp)];
   if (layers.empty()) return "none";
   return std::to_string(layers.begin) + "-" + std::to_string(layers.end - 1);
 }
@@ -70,8 +71,8 @@ struct SourceSide {
 };
 
 SourceSide SourceOf(const JobPlan& plan, const EdgePlan& edge) {
-  const Grid& from = plan.modules()[static_cast<std::size_t>(edge.from)].grid;
-  const Grid& to = plan.modules()[static_cast<std::size_t>(edge.to)].grid;
+  const Grid& from = plan.ModuleOf(edge.from).grid;
+  const Grid& to = plan.ModuleOf(edge.to).grid;
   const std::int64_t samples = plan.config().samples_per_microbatch();
   if (edge.placement != Placement::kColocated) return {EvenAssignment(samples, from.layout().dp)};
   const ColocatedShares shares(from, to);
@@ -84,11 +85,8 @@ SourceSide SourceOf(const JobPlan& plan, const EdgePlan& edge) {
   if (all_same) return side;
   side.text = "of a step's first microbatch; of all " + std::to_string(microbatches) +
               ", the replicas encode ";
-  std::string counts;
-  for (const std::int64_t count : shares.Counts(samples, 0, microbatches)) {
-    counts += (counts.empty() ? "" : ", ") + std::to_string(count);
-  }
-  side.text += counts + " samples";
+  const auto text_of = [](std::int64_t count) { return std::to_string(count); };
+  side.text += Listed(shares.Counts(samples, 0, microbatches), ", ", text_of) + " samples";
   return side;
 }
 
@@ -98,25 +96,17 @@ std::string UnitText(const JobPlan& plan, const ModulePlan& module) {
   return "window of " + std::to_string(units.microbatches_each);
 }
 
-const ModulePlan& ModuleAt(const JobPlan& plan, int index) {
-  return plan.modules()[static_cast<std::size_t>(index)];
-}
-
 }  // namespace
 
 std::string LayoutTable(const JobPlan& plan) {
   std::vector<Row> rows = {{"module", "kind", "layout", "ranks", "works per", "trains"}};
   for (const ModuleConfig& module : plan.config().modules) {
-    const auto own =
-        std::find_if(plan.modules().begin(), plan.modules().end(),
-                     [&](const ModulePlan& m) { return m.config->name == module.name; });
-    if (own == plan.modules().end()) {
-      rows.push_back({module.name, std::string(module.model.kind().word),
-                      "inline in " + *module.inline_in, "", "", module.frozen ? "no" : "yes"});
-      continue;
-    }
-    rows.push_back({module.name, std::string(module.model.kind().word), ToString(module.layout),
-                    RanksText(own->grid.ranks()), UnitText(plan, *own),
+    const auto own = std::ranges::find(plan.modules(), module.name,
+                                       [](const ModulePlan& m) { return m.config->name; });
+    const bool placed = own != plan.modules().end();
+    rows.push_back({module.name, std::string(module.model.kind().word),
+                    placed ? ToString(module.layout) : "inline in " + *module.inline_in,
+                    placed ? RanksText(own->grid.ranks()) : "", placed ? UnitText(plan, *own) : "",
                     module.frozen ? "no" : "yes"});
   }
   const Config& config = plan.config();
@@ -138,13 +128,10 @@ std::string ProcessTable(const JobPlan& plan, const ProcessPlan& processes, cons
       if (plan.lock_steps().count(rank) == 0) continue;
       for (const auto& [stage, shard] : plan.ShardsOn(rank)) stages.insert(stage);
     }
-    std::string names;
-    for (const int stage : stages) {
-      names += (names.empty() ? "" : ", ") + plan.graph().StageName(stage);
-    }
-    Row row = {process.name, RanksText(process.ranks), names};
+    const auto name_of = [&](int stage) { return plan.graph().StageName(stage); };
+    Row row = {process.name, RanksText(process.ranks), Listed(stages, ", ", name_of)};
     if (roster != nullptr) {
-      const Hello& hello = roster->members[static_cast<std::size_t>(process.process)];
+      const Hello& hello = roster->members[At(process.process)];
       row.insert(row.end(), {hello.address.host, std::to_string(hello.pid)});
     }
     rows.push_back(std::move(row));
@@ -157,22 +144,17 @@ std::string StageTable(const JobPlan& plan) {
       {"stage", "layers", "to sink", "in flight", "backward", "waits for", "feeds"}};
   const StageGraph& graph = plan.graph();
   for (const StagePlan& stage : plan.stages()) {
-    const StageNode& node = graph.stages()[static_cast<std::size_t>(stage.stage)];
-    const ModulePlan& module = ModuleAt(plan, stage.module);
-    std::string in = stage.reads_data ? "data" : "";
-    std::string out;
-    for (const int link : node.in) {
-      in += (in.empty() ? "" : ", ") +
-            graph.StageName(graph.links()[static_cast<std::size_t>(link)].from);
-    }
-    for (const int link : node.out) {
-      out += (out.empty() ? "" : ", ") +
-             graph.StageName(graph.links()[static_cast<std::size_t>(link)].to);
-    }
+    const StageNode& node = graph.stages()[At(stage.stage)];
+    const ModulePlan& module = plan.ModuleOf(stage.module);
+    std::vector<std::string> in;
+    if (stage.reads_data) in.emplace_back("data");
+    for (const int link : node.in) in.push_back(graph.StageName(graph.links()[At(link)].from));
+    std::vector<std::string> out;
+    for (const int link : node.out) out.push_back(graph.StageName(graph.links()[At(link)].to));
     rows.push_back({graph.StageName(stage.stage), LayersOf(*module.config, stage.pp),
                     std::to_string(graph.SinkDistance(stage.stage)), std::to_string(stage.kept),
-                    stage.runs_backward ? (stage.trains ? "yes" : "for its inputs") : "no", in,
-                    out.empty() ? "(sink)" : out});
+                    stage.runs_backward ? (stage.trains ? "yes" : "for its inputs") : "no",
+                    Listed(in), out.empty() ? "(sink)" : Listed(out)});
   }
   return Columns(rows);
 }
@@ -181,8 +163,8 @@ std::string RouteTable(const JobPlan& plan) {
   std::ostringstream text;
   const std::int64_t samples = plan.config().samples_per_microbatch();
   for (const EdgePlan& edge : plan.edges()) {
-    const Grid& from = ModuleAt(plan, edge.from).grid;
-    const Grid& to = ModuleAt(plan, edge.to).grid;
+    const Grid& from = plan.ModuleOf(edge.from).grid;
+    const Grid& to = plan.ModuleOf(edge.to).grid;
     const auto [source, text_of_source] = SourceOf(plan, edge);
     text << edge.name << "  " << ToString(edge.placement) << ", dp " << from.layout().dp << " -> "
          << to.layout().dp << (edge.carries_gradient ? "" : ", no gradient comes back") << "; "
@@ -190,21 +172,20 @@ std::string RouteTable(const JobPlan& plan) {
     const std::vector<std::int64_t> one_row(static_cast<std::size_t>(samples), 1);
     const Route route = MakeRoute(one_row, source, EvenAssignment(samples, to.layout().dp));
     std::vector<Row> rows;
+    const auto add = [&](int replica, const std::string& share) -> Row& {
+      const int leader = from.Leader(from.layout().pp - 1, replica);
+      return rows.emplace_back(Row{"  replica " + std::to_string(replica),
+                                   "(rank " + std::to_string(leader) + ")", share});
+    };
+    std::set<int> senders;
     for (const Transfer& t : route.transfers) {
-      rows.push_back({"  replica " + std::to_string(t.source),
-                      "(rank " + std::to_string(from.Leader(from.layout().pp - 1, t.source)) + ")",
-                      "samples " + IntervalText(t.samples),
-                      "-> replica " + std::to_string(t.destination),
-                      "(rank " + std::to_string(to.Leader(0, t.destination)) + ")"});
+      senders.insert(t.source);
+      Row& row = add(t.source, "samples " + IntervalText(t.samples));
+      row.push_back("-> replica " + std::to_string(t.destination));
+      row.push_back("(rank " + std::to_string(to.Leader(0, t.destination)) + ")");
     }
-    for (std::size_t replica = 0; replica < source.size(); ++replica) {
-      const bool idle = std::none_of(
-          route.transfers.begin(), route.transfers.end(),
-          [&](const Transfer& t) { return static_cast<std::size_t>(t.source) == replica; });
-      if (!idle) continue;
-      const int leader = from.Leader(from.layout().pp - 1, static_cast<int>(replica));
-      rows.push_back({"  replica " + std::to_string(replica),
-                      "(rank " + std::to_string(leader) + ")", "no samples"});
+    for (int replica = 0; replica < static_cast<int>(source.size()); ++replica) {
+      if (!senders.contains(replica)) add(replica, "no samples");
     }
     text << Columns(rows);
   }

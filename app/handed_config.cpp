@@ -34,17 +34,18 @@ LoadedConfig LoadHanded(const std::string& path, int descriptor) {
 
 }  // namespace
 
-HandedConfig::HandedConfig(const std::string& resolved_toml)
-    : file_(memfd_create("troupe configuration", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
-  if (!file_) ThrowHandingError();
+Descriptor HandedConfig(const std::string& resolved_toml) {
+  Descriptor file(memfd_create("troupe configuration", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) ThrowHandingError();
   for (std::size_t done = 0; done < resolved_toml.size();) {
-    const ssize_t n = write(file_.get(), resolved_toml.data() + done, resolved_toml.size() - done);
+    const ssize_t n = write(file.get(), resolved_toml.data() + done, resolved_toml.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) ThrowHandingError();
     done += static_cast<std::size_t>(n);
   }
   constexpr int kNoChange = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
-  if (fcntl(file_.get(), F_ADD_SEALS, kNoChange) != 0) ThrowHandingError();
+  if (fcntl(file.get(), F_ADD_SEALS, kNoChange) != 0) ThrowHandingError();
+  return file;
 }
 
 LoadedConfig LoadConfigOf(const ConfigArguments& arguments, int descriptor) {

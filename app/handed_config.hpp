@@ -17,18 +17,10 @@ struct ConfigArguments {
   std::vector<std::string> overrides;  ///< "key=value"
 };
 
-/// Holds `resolved_toml` in memory, for children to inherit. The memory is released however the
-/// processes end.
-class HandedConfig {
- public:
-  /// Throws std::runtime_error if the system has no memory or no descriptor left.
-  explicit HandedConfig(const std::string& resolved_toml);
-  /// Read by LoadConfigOf, in any number of children; owned by this object.
-  int descriptor() const { return file_.get(); }
-
- private:
-  Descriptor file_;
-};
+/// Returns memory that holds `resolved_toml`, for any number of children to inherit and to read
+/// with LoadConfigOf. It is released however the processes end. Throws std::runtime_error if the
+/// system has no memory or no descriptor left.
+Descriptor HandedConfig(const std::string& resolved_toml);
 
 /// Loads the file of `arguments`; in a child (`descriptor` >= 0) the text of a HandedConfig,
 /// without origins and remarks, which its launcher has reported. Closes `descriptor`. Throws

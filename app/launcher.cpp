@@ -20,6 +20,8 @@
 #include "app/child.hpp"
 #include "app/exit_code.hpp"
 #include "app/resume.hpp"
+#include "layout/text.hpp"
+#include "transport/descriptor.hpp"
 
 namespace troupe {
 namespace {
@@ -40,7 +42,7 @@ constexpr std::chrono::seconds kLastLines{2};
 
 /// Text from a child, split at each `end`.
 struct Stream {
-  int descriptor = -1;  ///< read end; -1 once closed
+  Descriptor descriptor;  ///< read end
   char end = '\n';
   std::string partial;
 };
@@ -56,7 +58,7 @@ struct Child {
   std::chrono::milliseconds longest_stop{0};      ///< see ChildProcess
   std::optional<Clock::time_point> stopped_at{};  ///< while it is stopped
   int status = 0;                                 ///< as waitpid returns it
-  Clock::time_point ended_at{};                   ///< set once it has ended and cannot be reaped
+  std::optional<Clock::time_point> ended_at{};    ///< it has ended and cannot be reaped
 };
 
 /// A cause, and the number of children that reported it.
@@ -64,11 +66,6 @@ struct Cause {
   Failure failure;
   int count = 0;
 };
-
-void CloseStream(Stream& stream) {
-  if (stream.descriptor >= 0) close(stream.descriptor);
-  stream.descriptor = -1;
-}
 
 bool KilledBy(int status, int signal) { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
 
@@ -84,19 +81,25 @@ int CodeOf(int status) {
 std::string KilledLine(const Child& child) {
   if (Unread(child.status)) return "the output of " + child.name + " was closed by its reader";
   const int signal = WTERMSIG(child.status);
-  return (CodeOf(child.status) == kExitLost ? "lost " : "") + child.name + ": killed by signal " +
-         std::to_string(signal) + " (" + strsignal(signal) + ")";
-}
-
-std::string WarningOf(const Child& child, const std::string& what, const ChildState& state) {
-  return "troupe: warning: " + child.name + " (process " + std::to_string(child.pid) + ") " + what +
-         ": " + Describe(state) + "\n";
+  return "lost " + child.name + ": killed by signal " + std::to_string(signal) + " (" +
+         strsignal(signal) + ")";
 }
 
 std::string StoppedLine(const Child& child) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(child.longest_stop).count();
-  return "lost " + child.name + ": stopped by a signal for " + std::to_string(seconds) +
-         " s (process " + std::to_string(child.pid) + ")";
+  return "lost " + child.name + ": stopped by a signal for " + InSeconds(child.longest_stop) +
+         " (process " + std::to_string(child.pid) + ")";
+}
+
+void PrintWarning(const Child& child, const std::string& problem, const ChildState& state) {
+  std::cerr << ("troupe: warning: " + child.name + " (process " + std::to_string(child.pid) + ") " +
+                problem + ": " + Describe(state) + "\n")
+            << std::flush;
+}
+
+/// Returns the time since `moment`, which is now if it is not set.
+Clock::duration Since(std::optional<Clock::time_point>& moment) {
+  const auto now = Clock::now();
+  return now - moment.emplace(moment.value_or(now));
 }
 
 class Launched {
@@ -168,51 +171,47 @@ class Launched {
   void EndOthers();
   void GiveUp();
   void ReportCause();
-  bool AnyRunning() const {
-    for (const Child& child : children_) {
-      if (child.running) return true;
-    }
-    return false;
-  }
+  /// Makes the loss of a child, which `line` describes, the cause.
+  void Blame(std::string line, int exit_code);
+  bool AnyRunning() const { return std::ranges::any_of(children_, &Child::running); }
   bool AnyOpen() const {
-    for (const Child& child : children_) {
-      if (child.err.descriptor >= 0 || child.causes.descriptor >= 0) return true;
-    }
-    return false;
+    return std::ranges::any_of(children_, [](const Child& child) {
+      return child.err.descriptor || child.causes.descriptor;
+    });
   }
 
   std::vector<Child> children_;
   std::vector<Cause> causes_;
   int exit_code_ = kExitDone;
-  Clock::time_point failed_at_{};
-  int escalations_ = 0;            ///< 1: SIGTERM was sent to the others, 2: SIGKILL
-  bool reported_ = false;          ///< the cause was printed
-  bool left_behind_ = false;       ///< a child could not be ended
-  Clock::time_point killed_at_{};  ///< SIGKILL was sent to all
-  Clock::time_point ended_at_{};   ///< all children have ended
-  bool killed_by_others_ = false;  ///< a child
-  std::atomic<int> asked_ = 0;     ///< the signal that was forwarded to all
-  std::string run_directory_;      ///< as process 0 reported it; empty until then
-  bool unready_ = false;           ///< `asked_` ended a child that had no handler yet
+  std::optional<Clock::time_point> failed_at_;
+  int escalations_ = 0;                         ///< 1: SIGTERM was sent to the others, 2: SIGKILL
+  bool reported_ = false;                       ///< the cause was printed
+  bool left_behind_ = false;                    ///< a child could not be ended
+  std::optional<Clock::time_point> killed_at_;  ///< SIGKILL was sent to all
+  std::optional<Clock::time_point> ended_at_;   ///< all children have ended
+  bool killed_by_others_ = false;               ///< a child
+  std::atomic<int> asked_ = 0;                  ///< the signal that was forwarded to all
+  std::string run_directory_;                   ///< as process 0 reported it; empty until then
+  bool unready_ = false;                        ///< `asked_` ended a child without a handler yet
   std::atomic<bool> killed_ = false;
 };
 
 void Launched::Start(const ChildProcess& process) {
-  Child child;
+  StartedChild started = StartChild(process);
+  Child& child = children_.emplace_back();
   child.name = process.name;
   child.longest_stop = process.longest_stop;
-  const StartedChild started = StartChild(process);
   child.pid = started.pid;
-  child.err.descriptor = started.err;
-  child.causes = {started.causes, '\0', ""};
-  children_.push_back(std::move(child));
+  child.err.descriptor = std::move(started.err);
+  child.causes.descriptor = std::move(started.causes);
+  child.causes.end = '\0';
 }
 
 void Launched::ReadSome() {
   std::vector<pollfd> polls;
   for (const Child& child : children_) {
-    polls.push_back({child.err.descriptor, POLLIN, 0});
-    polls.push_back({child.causes.descriptor, POLLIN, 0});
+    polls.push_back({child.err.descriptor.get(), POLLIN, 0});
+    polls.push_back({child.causes.descriptor.get(), POLLIN, 0});
   }
   poll(polls.data(), polls.size(), 100);
   const auto ready = [](const pollfd& entry) { return entry.fd >= 0 && entry.revents != 0; };
@@ -229,7 +228,7 @@ void Launched::ReadSome() {
 
 void Launched::Read(Stream& stream, const std::function<void(const std::string& text)>& take) {
   std::array<char, 4096> bytes{};
-  const ssize_t got = read(stream.descriptor, bytes.data(), bytes.size());
+  const ssize_t got = read(stream.descriptor.get(), bytes.data(), bytes.size());
   if (got > 0) stream.partial.append(bytes.data(), static_cast<std::size_t>(got));
   for (auto end = stream.partial.find(stream.end); end != std::string::npos;
        end = stream.partial.find(stream.end)) {
@@ -238,7 +237,7 @@ void Launched::Read(Stream& stream, const std::function<void(const std::string& 
   }
   if (got > 0 || (got < 0 && errno == EINTR)) return;
   if (!stream.partial.empty()) take(stream.partial);
-  CloseStream(stream);
+  stream.descriptor.Close();
 }
 
 /// Prints a line of a child; the lines of all but the first begin with the child's name.
@@ -261,6 +260,12 @@ void Launched::Note(const LauncherRecord& record) {
   }
 }
 
+void Launched::Blame(std::string line, int exit_code) {
+  causes_.insert(causes_.begin(), {{std::move(line), FailureKind::kLost}, 1});
+  killed_by_others_ = true;
+  exit_code_ = exit_code;
+}
+
 void Launched::Reap() {
   for (Child& child : children_) {
     if (!child.running) continue;
@@ -276,45 +281,40 @@ void Launched::Reap() {
       continue;
     }
     child.running = false;
+    const int code = CodeOf(child.status);
     if (asked_ != 0 && KilledBy(child.status, asked_)) {
       unready_ = true;
-      if (failed_at_ == Clock::time_point{}) failed_at_ = Clock::now();
-      continue;
+    } else if (code == kExitDone || escalations_ > 0 || (child.stopped && !causes_.empty())) {
+      continue;  // a child that the launcher ended is not a cause
+    } else if (WIFSIGNALED(child.status)) {
+      child.killed = true;
+      Blame(KilledLine(child), code);
+    } else if (exit_code_ == kExitDone) {
+      exit_code_ = code;
     }
-    const int code = CodeOf(child.status);
-    // A child that the launcher ended is not a cause.
-    if (code == kExitDone || escalations_ > 0 || (child.stopped && !causes_.empty())) continue;
-    if (WIFSIGNALED(child.status)) {
-      killed_by_others_ = child.killed = true;
-      causes_.insert(causes_.begin(), {{KilledLine(child), FailureKind::kLost}, 1});
-    }
-    if (exit_code_ == kExitDone || WIFSIGNALED(child.status)) exit_code_ = code;
-    if (failed_at_ == Clock::time_point{}) failed_at_ = Clock::now();
+    if (!failed_at_) failed_at_ = Clock::now();
   }
 }
 
 /// Returns whether the child has ended but cannot be reaped, since a tracer holds it.
 bool Launched::HasEnded(Child& child) {
-  if (child.err.descriptor >= 0) return false;
+  if (child.err.descriptor) return false;
   const auto state = StateOf(child.pid);
   if (!state || state->letter != 'Z') return false;
-  if (child.ended_at == Clock::time_point{}) child.ended_at = Clock::now();
-  if (Clock::now() - child.ended_at < kReaping) return false;
+  if (Since(child.ended_at) < kReaping) return false;
   child.status = state->status;
-  std::cerr << WarningOf(child, "cannot be reaped", *state) << std::flush;
+  PrintWarning(child, "cannot be reaped", *state);
   return true;
 }
 
 /// Fails the job if a child is stopped for too long. Before the processes have met, the others
 /// would wait for it until cluster.join_timeout_s.
 void Launched::NameStopped() {
-  if (failed_at_ != Clock::time_point{}) return;
+  if (failed_at_) return;
   for (const Child& child : children_) {
     if (!child.running || !child.stopped_at || child.longest_stop.count() == 0) continue;
     if (Clock::now() - *child.stopped_at < child.longest_stop) continue;
-    causes_.insert(causes_.begin(), {{StoppedLine(child), FailureKind::kLost}, 1});
-    killed_by_others_ = true;
-    exit_code_ = kExitLost;
+    Blame(StoppedLine(child), kExitLost);
     failed_at_ = Clock::now();
     return;
   }
@@ -323,8 +323,8 @@ void Launched::NameStopped() {
 /// After a failure the other children end by themselves. Sends SIGTERM and later SIGKILL to those
 /// that do not.
 void Launched::EndOthers() {
-  if (failed_at_ == Clock::time_point{} || !AnyRunning()) return;
-  const auto since = Clock::now() - failed_at_;
+  if (!failed_at_ || !AnyRunning()) return;
+  const auto since = Clock::now() - *failed_at_;
   for (const Child& child : children_) {
     // A stopped process cannot end by itself.
     if (child.running && child.stopped && since > kStopped) kill(child.pid, SIGKILL);
@@ -343,28 +343,21 @@ void Launched::EndOthers() {
 
 /// Stops waiting for children that SIGKILL does not end, and for streams without a writer.
 void Launched::GiveUp() {
-  const auto now = Clock::now();
-  const auto since = [now](Clock::time_point& moment) {
-    if (moment == Clock::time_point{}) moment = now;
-    return now - moment;
-  };
   if (AnyRunning()) {
-    if ((!killed_ && escalations_ < 2) || since(killed_at_) < kReaping) return;
+    if ((!killed_ && escalations_ < 2) || Since(killed_at_) < kReaping) return;
     for (Child& child : children_) {
       if (!child.running) continue;
       child.running = false;
       left_behind_ = true;
-      const auto state = StateOf(child.pid);
-      std::cerr << WarningOf(child, "does not end after SIGKILL and is left running",
-                             state.value_or(ChildState()))
-                << std::flush;
+      PrintWarning(child, "does not end after SIGKILL and is left running",
+                   StateOf(child.pid).value_or(ChildState()));
     }
-  } else if (since(ended_at_) < kLastLines) {
+  } else if (Since(ended_at_) < kLastLines) {
     return;
   }
   for (Child& child : children_) {
-    CloseStream(child.err);
-    CloseStream(child.causes);
+    child.err.descriptor.Close();
+    child.causes.descriptor.Close();
   }
 }
 

@@ -1,10 +1,8 @@
 #include "app/member.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iostream>
-#include <netdb.h>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -33,11 +31,8 @@ std::string ResolvedHost(const Address& seed, Deadline deadline) {
   constexpr std::chrono::milliseconds kAgain{500};
   for (;;) {
     try {
-      const ResolvedAddress first = Resolve(seed).front();
-      std::array<char, NI_MAXHOST> host{};
-      const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&first.storage), first.length,
-                                    host.data(), host.size(), nullptr, 0, NI_NUMERICHOST);
-      return error == 0 ? host.data() : seed.host;
+      const std::string digits = InDigits(Resolve(seed).front());
+      return digits.empty() ? seed.host : digits;
     } catch (const std::runtime_error& e) {
       if (std::chrono::steady_clock::now() + kAgain >= deadline) throw JoinError({e.what()});
     }

@@ -32,16 +32,6 @@ std::string SpeedOf(const RunHistory& run) {
          (run.samples > 0.0 ? ", " + FormatRate(run.samples / run.seconds) + " samples/s" : "");
 }
 
-}  // namespace
-
-std::string FormatRate(double per_second) {
-  if (per_second >= 1e6) return Formatted("%.2fM", per_second / 1e6);
-  if (per_second >= 1e3) return Formatted("%.1fk", per_second / 1e3);
-  return Formatted(per_second < 100 ? "%.1f" : "%.0f", per_second);
-}
-
-namespace {
-
 std::size_t TerminalColumns() {
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -63,7 +53,32 @@ std::string FormatMemory(const StepMetrics& m) {
                    Gib(m.gpu->peak_bytes), Gib(m.gpu->reserved_bytes));
 }
 
+/// Ranks of other processes do not use the GPUs of this process.
+MemoryUse FullestGpu(int num_ranks, MemoryMeter& memory) {
+  MemoryUse most;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const MemoryUse use = memory.UseOf(rank);
+    if (use.peak_bytes > most.peak_bytes) most = use;
+  }
+  return most;
+}
+
+/// " (language 5.6991, caption 5.7012)": the mean loss of each sink; empty for one sink.
+std::string SinkText(const std::vector<SinkLoss>& sinks) {
+  if (sinks.size() < 2) return "";
+  const auto text_of = [](const SinkLoss& sink) {
+    return sink.module + Formatted(" %.4f", sink.mean());
+  };
+  return " (" + Listed(sinks, ", ", text_of) + ")";
+}
+
 }  // namespace
+
+std::string FormatRate(double per_second) {
+  if (per_second >= 1e6) return Formatted("%.2fM", per_second / 1e6);
+  if (per_second >= 1e3) return Formatted("%.1fk", per_second / 1e3);
+  return Formatted(per_second < 100 ? "%.1f" : "%.0f", per_second);
+}
 
 std::string FormatDuration(double seconds) {
   if (seconds < 9.95) return Formatted("%.1fs", seconds);  // above, it would read "10.0s"
@@ -73,30 +88,13 @@ std::string FormatDuration(double seconds) {
   return Formatted("%llds", s + 0LL);
 }
 
-/// Ranks of other processes do not use the GPUs of this process.
-static MemoryUse FullestGpu(int num_ranks, MemoryMeter& memory) {
-  MemoryUse most;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    const MemoryUse use = memory.UseOf(rank);
-    if (use.peak_bytes > most.peak_bytes) most = use;
-  }
-  return most;
-}
-
 StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_ranks,
                       MemoryMeter& memory) {
   StepMetrics m;
   const OptimizerConfig& optimizer = config.optimizer;
   const double factor = ScheduleFactor(optimizer, result.round.step, config.run.steps);
-  m.step = result.round.step + 1;
-  m.loss = result.objective();
-  if (result.sinks.size() > 1) {
-    for (const SinkLoss& sink : result.sinks) m.sinks.emplace_back(sink.module, sink.mean());
-  }
-  m.gradient_norm = result.gradient_norm;
   m.learning_rate = optimizer.min_learning_rate +
                     factor * (optimizer.learning_rate - optimizer.min_learning_rate);
-  m.seconds = result.seconds;
   m.tokens_per_second = static_cast<double>(result.loss.sequence_tokens) / result.seconds;
   m.samples_per_second = static_cast<double>(config.global_batch()) / result.seconds;
   m.bubble = std::clamp(1.0 - result.busy_seconds / (result.seconds * num_ranks), 0.0, 1.0);
@@ -105,36 +103,30 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
   return m;
 }
 
-std::string SinkText(const SinkMeans& sinks) {
-  std::string text;
-  for (const auto& [module, mean] : sinks) {
-    text += (text.empty() ? " (" : ", ") + module + Formatted(" %.4f", mean);
-  }
-  return text.empty() ? text : text + ")";
-}
-
 std::string Progress::EtaOf(std::int64_t step) {
   const double sum = std::accumulate(recent_seconds_.begin(), recent_seconds_.end(), 0.0);
   const double mean = sum / static_cast<double>(std::max<std::size_t>(recent_seconds_.size(), 1));
   return FormatDuration(mean * static_cast<double>(steps_ - step));
 }
 
-void Progress::ShowStep(const StepMetrics& m) {
-  recent_seconds_.push_back(m.seconds);
+void Progress::ShowStep(const RoundResult& result, const StepMetrics& m) {
+  const std::int64_t step = result.round.step + 1;
+  recent_seconds_.push_back(result.seconds);
   if (recent_seconds_.size() > kRecentSteps) recent_seconds_.pop_front();
   const std::string line =
-      Formatted("step %lld/%lld  loss %.4f", static_cast<long long>(m.step),
-                static_cast<long long>(steps_), m.loss) +
-      SinkText(m.sinks) + Formatted("  gnorm %.3f  lr %.1e  ", m.gradient_norm, m.learning_rate) +
+      Formatted("step %lld/%lld  loss %.4f", static_cast<long long>(step),
+                static_cast<long long>(steps_), result.objective()) +
+      SinkText(result.sinks) +
+      Formatted("  gnorm %.3f  lr %.1e  ", result.gradient_norm, m.learning_rate) +
       FormatRate(m.tokens_per_second) + " tok/s  " + FormatRate(m.samples_per_second) +
-      Formatted(" samples/s  %.3f s  bubble ", m.seconds) + Formatted("%2.0f%%  ", 100 * m.bubble) +
-      FormatMemory(m) + "  eta " + EtaOf(m.step);
+      Formatted(" samples/s  %.3f s  bubble %2.0f%%  ", result.seconds, 100 * m.bubble) +
+      FormatMemory(m) + "  eta " + EtaOf(step);
   if (!terminal_) {
     std::cout << line << '\n' << std::flush;
     return;
   }
   // A line that wraps cannot be drawn over, so the bar is cut at the width of the terminal.
-  const std::string bar = Bar(m.step, steps_) + line;
+  const std::string bar = Bar(step, steps_) + line;
   std::cout << '\r' << "\033[K" << bar.substr(0, TerminalColumns() - 1) << std::flush;
   bar_open_ = true;
 }
@@ -148,11 +140,6 @@ void Progress::ShowLine(const std::string& line) {
 void Progress::Finish() {
   if (bar_open_) std::cout << '\n';
   bar_open_ = false;
-}
-
-std::string Describe(const Evaluation& e) {
-  return Formatted("loss %.4f, next token %.1f%%, content words %.1f%%", e.loss, 100 * e.accuracy,
-                   100 * e.content_accuracy);
 }
 
 void RunHistory::Add(const std::string& line) {
@@ -175,14 +162,10 @@ void RunHistory::Add(const std::string& line) {
 std::string SummaryOf(const RunHistory& run, std::int64_t steps) {
   const std::string planned = std::to_string(steps);
   if (run.steps == 0) return "interrupted before the first of " + planned + " steps\n";
-  const std::string trained = std::to_string(run.steps);
-  const std::string duration = FormatDuration(run.seconds);
-  if (run.steps < steps) {
-    return "interrupted after step " + trained + " of " + planned + ", " + duration + SpeedOf(run) +
-           '\n';
-  }
-  return "trained " + trained + (run.steps == 1 ? " step in " : " steps in ") + duration +
-         SpeedOf(run) + '\n';
+  const std::string time = FormatDuration(run.seconds) + SpeedOf(run) + '\n';
+  return run.steps < steps ? "interrupted after step " + std::to_string(run.steps) + " of " +
+                                 planned + ", " + time
+                           : "trained " + Counted(run.steps, "step") + " in " + time;
 }
 
 }  // namespace troupe

@@ -6,8 +6,6 @@
 #include <deque>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "actors/director_actor.hpp"
 #include "configs/config.hpp"
@@ -15,20 +13,9 @@
 
 namespace troupe {
 
-/// Names of modules that compute a loss, and their mean losses in nats per valid token.
-using SinkMeans = std::vector<std::pair<std::string, double>>;
-
-/// " (language 5.6991, caption 5.7012)"; nothing for no sinks.
-std::string SinkText(const SinkMeans& sinks);
-
-/// The numbers of one step, for the console and metrics.jsonl.
+/// The numbers of one step that follow from its result, for the console and metrics.jsonl.
 struct StepMetrics {
-  std::int64_t step = 0;  ///< steps done
-  double loss = 0.0;      ///< the objective: nats per valid token, summed over sinks
-  SinkMeans sinks;        ///< with several of them
-  double gradient_norm = 0.0;
   double learning_rate = 0.0;
-  double seconds = 0.0;
   double tokens_per_second = 0.0;
   double samples_per_second = 0.0;
   double bubble = 0.0;            ///< share of the ranks' time in which they were idle
@@ -51,7 +38,7 @@ class Progress {
   /// `terminal`: standard output is a terminal, so a bar is redrawn in place.
   Progress(std::int64_t steps, bool terminal) : steps_(steps), terminal_(terminal) {}
 
-  void ShowStep(const StepMetrics& metrics);
+  void ShowStep(const RoundResult& result, const StepMetrics& metrics);
   /// Prints a line above the bar.
   void ShowLine(const std::string& line);
   /// Ends the bar's line.
@@ -65,17 +52,6 @@ class Progress {
   bool bar_open_ = false;
   std::deque<double> recent_seconds_;  ///< of the latest steps
 };
-
-/// Mean loss and accuracies of one evaluation.
-struct Evaluation {
-  std::int64_t step = 0;          ///< training steps done before it
-  double loss = 0.0;              ///< nats per valid token, summed over sinks
-  double accuracy = 0.0;          ///< next token, over all valid tokens
-  double content_accuracy = 0.0;  ///< over the tokens of content words
-};
-
-/// "loss 4.2034, next token 12.1%, content words 8.0%".
-std::string Describe(const Evaluation& evaluation);
 
 struct RunHistory {
   std::int64_t steps = 0;  ///< trained

@@ -11,9 +11,6 @@ namespace troupe {
 
 inline constexpr const char* kReportFile = "report.html";
 
-/// "shapes-20260101-120000" of "runs/shapes-20260101-120000/".
-std::string RunName(const std::string& run_directory);
-
 /// Returns the run's curves and facts, without a timeline.
 PageRun CurvesOf(const std::string& run_directory);
 

@@ -26,6 +26,8 @@
 namespace troupe {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kNextStep = "choose another with --set run.dir=DIR";
 
 std::string Timestamp() {
@@ -43,30 +45,28 @@ bool MakePrivate(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0) return true;
   const int reason = errno;
   std::error_code unknown;
-  if (reason == EEXIST && std::filesystem::is_directory(path, unknown)) return false;
+  if (reason == EEXIST && fs::is_directory(path, unknown)) return false;
   throw FileError(path, "create", reason, kNextStep);
 }
 
 /// Returns whether `folder` holds no trace: at most the cause file, whose text was printed.
-bool HoldsNoTrace(const std::filesystem::path& folder) {
+bool HoldsNoTrace(const fs::path& folder) {
   std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     if (entry->path().filename() != kCauseFile) return false;
   }
   return !error;
 }
 
 /// Returns whether `entry` is as a run makes it before its first step.
-bool IsUnused(const std::filesystem::directory_entry& entry) {
+bool IsUnused(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename().string();
   std::error_code unknown;
   if (name == kMetricsFile) return entry.file_size(unknown) == 0;
   if (name == TraceFolderName(1)) return HoldsNoTrace(entry.path());
   return name == kResolvedFile;
 }
-
-namespace fs = std::filesystem;
 
 constexpr const char* kRuns = "runs";
 constexpr const char* kLatest = "latest";
@@ -102,6 +102,22 @@ void PutLink(const fs::path& target, const fs::path& link) {
   if (error) fs::remove(fresh, error);
 }
 
+/// Points DIR/latest, if it is a link to the removed `run`, to the newest run that is left, or
+/// removes it.
+void UnlinkLatest(const std::string& run) {
+  fs::path path = fs::path(run).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const fs::path link = path.parent_path() / kLatest;
+  std::error_code error;
+  if (fs::read_symlink(link, error) != path.filename() || error) return;
+  const std::string newest = NewestOf(link.parent_path(), "");
+  if (newest.empty()) {
+    fs::remove(link, error);
+  } else {
+    PutLink(fs::path(newest).filename(), link);
+  }
+}
+
 }  // namespace
 
 RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_toml,
@@ -121,7 +137,7 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
 
 void RunDirectory::Enter(const std::string& into) {
   path_ = into;
-  const std::string parent = std::filesystem::path(into).parent_path().string();
+  const std::string parent = fs::path(into).parent_path().string();
   if (!parent.empty()) MakeFolders(parent);
   is_new_ = MakePrivate(into);
   Lock();
@@ -136,7 +152,7 @@ void RunDirectory::Enter(const std::string& into) {
 
 void RunDirectory::Make(const RunConfig& run) {
   std::error_code error;
-  std::filesystem::create_directories(run.dir, error);
+  fs::create_directories(run.dir, error);
   if (error) throw FileError(run.dir, "create", error, kNextStep);
   const std::string base = run.dir + "/" + run.name + "-" + Timestamp();
   path_ = base;
@@ -172,16 +188,11 @@ std::vector<std::string> RunDirectory::TraceFolders() const {
 
 std::string ResolvedFile(const std::string& run) { return run + "/" + kResolvedFile; }
 
-std::string RemovedLine(const std::string& run_directory) {
-  return "removed " + run_directory + ": no step was finished\n";
-}
-
-bool RemoveUnused(const std::string& run_directory) {
-  namespace fs = std::filesystem;
+std::string RemoveUnused(const std::string& run_directory) {
   std::error_code error;
   fs::directory_iterator entry(run_directory, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (!IsUnused(*entry)) return false;
+    if (!IsUnused(*entry)) return "";
   }
   // The trace folder is removed first: if it holds traces, its removal fails and all files stay.
   const std::string trace = TraceFolderName(1);
@@ -189,9 +200,9 @@ bool RemoveUnused(const std::string& run_directory) {
        {trace + "/" + kCauseFile, trace, std::string(kMetricsFile), std::string(kResolvedFile)}) {
     if (!error) fs::remove(fs::path(run_directory) / name, error);
   }
-  if (error || !fs::remove(run_directory, error)) return false;
+  if (error || !fs::remove(run_directory, error)) return "";
   UnlinkLatest(run_directory);
-  return true;
+  return "removed " + run_directory + ": no step was finished\n";
 }
 
 std::string FindRun(const std::string& text) {
@@ -215,20 +226,6 @@ void LinkLatest(const std::string& run) {
   const fs::file_status there = fs::symlink_status(link, error);
   if (fs::exists(there) && !fs::is_symlink(there)) return;
   PutLink(real.filename(), link);
-}
-
-void UnlinkLatest(const std::string& run) {
-  fs::path path = fs::path(run).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();
-  const fs::path link = path.parent_path() / kLatest;
-  std::error_code error;
-  if (fs::read_symlink(link, error) != path.filename() || error) return;
-  const std::string newest = NewestOf(link.parent_path(), "");
-  if (newest.empty()) {
-    fs::remove(link, error);
-  } else {
-    PutLink(fs::path(newest).filename(), link);
-  }
 }
 
 }  // namespace troupe

@@ -61,11 +61,9 @@ class RunDirectory {
 };
 
 /// Removes a run directory in which no step was finished, and the link `latest` to it. Such a
-/// directory holds only the configuration, empty metrics and a folder without traces. Returns
-/// whether it was removed.
-bool RemoveUnused(const std::string& run_directory);
-/// The line that reports it.
-std::string RemovedLine(const std::string& run_directory);
+/// directory holds only the configuration, empty metrics and a folder without traces. Returns a
+/// line that reports it; empty if the directory stays.
+std::string RemoveUnused(const std::string& run_directory);
 
 /// Returns the run directory that `text` names: a path; the target of a link (runs/latest); a name
 /// in runs/ ("latest"); or NAME for the newest runs/NAME-TIME. Returns `text` unchanged if there is
@@ -75,9 +73,5 @@ std::string FindRun(const std::string& text);
 /// Makes DIR/latest a link to `run`, which is in DIR, atomically. Does nothing if DIR/latest is not
 /// a link, or the file system has no links.
 void LinkLatest(const std::string& run);
-
-/// Called when `run` is removed: points DIR/latest, if it is a link to `run`, to the newest run
-/// that is left, or removes it.
-void UnlinkLatest(const std::string& run);
 
 }  // namespace troupe

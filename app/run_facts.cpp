@@ -17,9 +17,6 @@
 namespace troupe {
 namespace {
 
-/// Whether the member of a line is a value.
-bool IsValue(const std::string& key) { return key != "kind" && key != "step"; }
-
 void AddLine(const nlohmann::json& line, RunMetrics& metrics) {
   const auto kind = line.find("kind");
   const auto step = line.find("step");
@@ -27,7 +24,7 @@ void AddLine(const nlohmann::json& line, RunMetrics& metrics) {
   const bool train = *kind == "step";
   if (!train && *kind != "held_out") return;
   for (const auto& [key, value] : line.items()) {
-    if (!IsValue(key) || !value.is_number()) continue;
+    if (key == "step" || !value.is_number()) continue;
     metrics[train ? key : "held_out_" + key].emplace_back(step->get<std::int64_t>(),
                                                           value.get<double>());
   }
@@ -42,26 +39,33 @@ std::optional<Config> ConfigOf(const std::string& run_directory) {
   }
 }
 
-void AddLast(const RunMetrics& metrics, const std::string& key, const char* format,
-             const std::string& name, std::map<std::string, std::string>& facts) {
-  const MetricSeries* const series = FindSeries(metrics, key);
-  if (series == nullptr) return;
-  facts[name] = Formatted(format, series->back().second) + " after step " +
-                std::to_string(series->back().first);
+/// Returns an empty series if the run has none.
+MetricSeries SeriesOf(const RunMetrics& metrics, const std::string& key) {
+  const auto found = metrics.find(key);
+  return found == metrics.end() ? MetricSeries() : found->second;
 }
 
-/// Keys that name the run itself.
-bool IsName(const std::string& key) { return key == "run.name" || key == "run.dir"; }
+void AddLast(const RunMetrics& metrics, const std::string& key, const char* format,
+             const std::string& name, std::map<std::string, std::string>& facts) {
+  const MetricSeries series = SeriesOf(metrics, key);
+  if (series.empty()) return;
+  const auto& [step, value] = series.back();
+  facts[name] = Formatted(format, value) + " after step " + std::to_string(step);
+}
 
-std::map<std::string, std::string> KeysOf(const Config& config, std::vector<std::string>& order) {
-  std::map<std::string, std::string> values;
-  for (const ResolvedTable& table : ResolvedTables(config)) {
+/// The keys of a run with their values, in order, without those that name the run itself.
+std::vector<std::pair<std::string, std::string>> KeysOf(const std::string& run) {
+  const auto config = ConfigOf(run);
+  if (!config) {
+    throw std::invalid_argument(ResolvedFile(run) + ": expected a configuration of this version");
+  }
+  std::vector<std::pair<std::string, std::string>> keys;
+  for (const ResolvedTable& table : ResolvedTables(*config)) {
     for (const ResolvedKey& key : table.keys) {
-      if (IsName(key.dotted)) continue;
-      if (values.emplace(key.dotted, key.value).second) order.push_back(key.dotted);
+      if (key.dotted != "run.name" && key.dotted != "run.dir") keys.emplace_back(key.dotted, key.value);
     }
   }
-  return values;
+  return keys;
 }
 
 }  // namespace
@@ -101,32 +105,24 @@ std::string SeriesCsv(const RunMetrics& metrics) {
   return text;
 }
 
-const MetricSeries* FindSeries(const RunMetrics& metrics, const std::string& key) {
-  const auto found = metrics.find(key);
-  return found == metrics.end() || found->second.empty() ? nullptr : &found->second;
-}
-
 std::optional<CommonValue> LastCommon(const RunMetrics& before, const RunMetrics& after,
                                       const std::string& key) {
-  const MetricSeries* const a = FindSeries(before, key);
-  const MetricSeries* const b = FindSeries(after, key);
-  if (a == nullptr || b == nullptr) return std::nullopt;
-  for (auto mine = a->rbegin(); mine != a->rend(); ++mine) {
-    const auto same = std::ranges::find(*b, mine->first, &MetricSeries::value_type::first);
-    if (same != b->end()) return CommonValue{mine->first, mine->second, same->second};
+  const MetricSeries a = SeriesOf(before, key);
+  const MetricSeries b = SeriesOf(after, key);
+  for (auto mine = a.rbegin(); mine != a.rend(); ++mine) {
+    const auto same = std::ranges::find(b, mine->first, &MetricSeries::value_type::first);
+    if (same != b.end()) return CommonValue{mine->first, mine->second, same->second};
   }
   return std::nullopt;
 }
 
 double MedianOf(const RunMetrics& metrics, const std::string& key) {
-  const MetricSeries* const series = FindSeries(metrics, key);
-  if (series == nullptr) return 0.0;
-  std::vector<double> values;
-  for (const auto& [step, value] : *series) values.push_back(value);
-  if (values.size() > 1) values.erase(values.begin());
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  MetricSeries series = SeriesOf(metrics, key);
+  if (series.empty()) return 0.0;
+  if (series.size() > 1) series.erase(series.begin());
+  const auto middle = series.begin() + std::ssize(series) / 2;
+  std::ranges::nth_element(series, middle, {}, &MetricSeries::value_type::second);
+  return middle->second;
 }
 
 RunRates RatesOf(const std::string& run_directory, const RunMetrics& metrics) {
@@ -168,27 +164,18 @@ std::map<std::string, std::string> FactsOf(const std::string& run_directory,
 }
 
 std::vector<KeyDifference> DifferencesOf(const std::string& before, const std::string& after) {
-  const auto read = [](const std::string& run) {
-    const auto config = ConfigOf(run);
-    if (!config) {
-      throw std::invalid_argument(ResolvedFile(run) + ": expected a configuration of this version");
+  std::vector<KeyDifference> keys;
+  for (const auto& [key, value] : KeysOf(before)) keys.push_back({key, value, ""});
+  for (const auto& [key, value] : KeysOf(after)) {
+    const auto known = std::ranges::find(keys, key, &KeyDifference::key);
+    if (known == keys.end()) {
+      keys.push_back({key, "", value});
+    } else {
+      known->after = value;
     }
-    return *config;
-  };
-  std::vector<std::string> order;
-  const auto values_before = KeysOf(read(before), order);
-  const std::size_t num_before = order.size();
-  const auto values_after = KeysOf(read(after), order);
-  std::vector<KeyDifference> differences;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto a = values_before.find(order[i]);
-    const auto b = values_after.find(order[i]);
-    if (i >= num_before && a != values_before.end()) continue;  // has been compared
-    KeyDifference difference{order[i], a == values_before.end() ? "" : a->second,
-                             b == values_after.end() ? "" : b->second};
-    if (difference.before != difference.after) differences.push_back(std::move(difference));
   }
-  return differences;
+  std::erase_if(keys, [](const KeyDifference& key) { return key.before == key.after; });
+  return keys;
 }
 
 }  // namespace troupe

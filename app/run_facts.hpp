@@ -28,9 +28,6 @@ std::string SeriesJson(const RunMetrics& metrics);
 /// A row for each step and evaluation, a column for each key; cells without a value are empty.
 std::string SeriesCsv(const RunMetrics& metrics);
 
-/// Returns null if the run has no such series.
-const MetricSeries* FindSeries(const RunMetrics& metrics, const std::string& key);
-
 /// The values of one key in two runs, at the last step that both have.
 struct CommonValue {
   std::int64_t step = 0;

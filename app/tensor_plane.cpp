@@ -1,9 +1,7 @@
 #include "app/tensor_plane.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <netdb.h>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,12 +31,9 @@ std::vector<std::string> AddressesOf(const Roster& roster) {
   std::vector<std::string> addresses;
   for (const Hello& member : roster.members) {
     for (const ResolvedAddress& address : Resolve({member.address.host, 1})) {
-      std::array<char, NI_MAXHOST> host{};
-      const auto* const any = reinterpret_cast<const sockaddr*>(&address.storage);
-      if (getnameinfo(any, address.length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) ==
-              0 &&
-          std::find(addresses.begin(), addresses.end(), host.data()) == addresses.end())
-        addresses.emplace_back(host.data());
+      const std::string digits = InDigits(address);
+      const bool known = std::ranges::find(addresses, digits) != addresses.end();
+      if (!digits.empty() && !known) addresses.push_back(digits);
     }
   }
   return addresses;

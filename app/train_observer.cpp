@@ -13,18 +13,13 @@
 #include "checkpoint/safetensors.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
 
 double Ratio(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
-}
-
-Evaluation EvaluationOf(const RoundResult& result) {
-  const LossSums& sums = result.loss;
-  return {result.round.step, result.objective(), Ratio(sums.correct, sums.tokens),
-          Ratio(sums.content_correct, sums.content_tokens)};
 }
 
 /// Adds the loss of every sink if there are several; `loss` is their sum.
@@ -95,13 +90,13 @@ void TrainObserver::OnStep(const RoundResult& result) {
   const StepMetrics m = MetricsOf(result, config_, num_ranks_, *memory_);
   nlohmann::ordered_json line;
   line["kind"] = "step";
-  line["step"] = m.step;
-  line["loss"] = m.loss;
+  line["step"] = result.round.step + 1;
+  line["loss"] = result.objective();
   AddSinks(result, line);
-  line["gradient_norm"] = m.gradient_norm;
+  line["gradient_norm"] = result.gradient_norm;
   line["clip_coefficient"] = result.clip_coefficient;
   line["learning_rate"] = m.learning_rate;
-  line["seconds"] = m.seconds;
+  line["seconds"] = result.seconds;
   line["tokens_per_second"] = m.tokens_per_second;
   line["samples_per_second"] = m.samples_per_second;
   line["valid_tokens"] = result.loss.tokens;
@@ -114,25 +109,28 @@ void TrainObserver::OnStep(const RoundResult& result) {
     line["gpu_reserved_bytes"] = m.gpu->reserved_bytes;
   }
   WriteMetrics(line.dump());
-  progress_.ShowStep(m);
+  progress_.ShowStep(result, m);
 }
 
 void TrainObserver::OnEvaluation(const RoundResult& result) {
-  const Evaluation evaluation = EvaluationOf(result);
+  const LossSums& sums = result.loss;
+  const double accuracy = Ratio(sums.correct, sums.tokens);
+  const double content_accuracy = Ratio(sums.content_correct, sums.content_tokens);
   nlohmann::ordered_json line;
   line["kind"] = "held_out";
   line["step"] = result.round.step;
-  line["loss"] = evaluation.loss;
+  line["loss"] = result.objective();
   AddSinks(result, line);
-  line["accuracy"] = evaluation.accuracy;
-  line["content_accuracy"] = evaluation.content_accuracy;
-  line["valid_tokens"] = result.loss.tokens;
-  line["content_tokens"] = result.loss.content_tokens;
+  line["accuracy"] = accuracy;
+  line["content_accuracy"] = content_accuracy;
+  line["valid_tokens"] = sums.tokens;
+  line["content_tokens"] = sums.content_tokens;
   CountFaults(result, line);
   line["seconds"] = result.seconds;
   WriteMetrics(line.dump());
-  progress_.ShowLine("held out after " + std::to_string(result.round.step) +
-                     " steps: " + Describe(evaluation));
+  progress_.ShowLine("held out after " + std::to_string(result.round.step) + " steps: " +
+                     Formatted("loss %.4f, next token %.1f%%, content words %.1f%%",
+                               result.objective(), 100 * accuracy, 100 * content_accuracy));
 }
 
 void TrainObserver::OnWarning(const std::string& line) {

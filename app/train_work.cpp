@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -22,38 +19,29 @@
 #include "app/work.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
-#include "data/llava_source.hpp"
+#include "layout/text.hpp"
 #include "modules/torch/compute.hpp"
 
 namespace troupe {
 namespace {
 
-std::int64_t HeldOutSize(const InputSource& source) {
-  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
-  return llava == nullptr ? 0 : llava->held_out_size();
-}
-
-void WarnOfCutRows(const InputSource& source, const Config& config) {
-  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
-  if (llava == nullptr || llava->num_cut_rows() == 0) return;
-  std::cerr << "warning: " << config.data.train << ": " << llava->num_cut_rows() << " of "
-            << llava->train_size() << " rows are longer than the context and lose their end\n";
+void WarnOfCutRows(const LlavaSource& source, const Config& config) {
+  if (source.num_cut_rows() == 0) return;
+  std::cerr << "warning: " << config.data.train << ": " << source.num_cut_rows() << " of "
+            << source.train_size() << " rows are longer than the context and lose their end\n";
 }
 
 /// Prints how often the run sees each row: "600 rows, 10.7 epochs", or "596 of 600 rows, ..." if
 /// some are skipped.
-void PrintEpochs(const InputSource& source, const Config& config) {
-  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
-  if (llava == nullptr) return;
-  const std::int64_t used = llava->num_used_rows();
+void PrintEpochs(const LlavaSource& source, const Config& config) {
+  const std::int64_t used = source.num_used_rows();
+  const std::int64_t all = source.train_size();
   const auto rows = static_cast<double>(used);
-  const double epochs =
-      static_cast<double>(config.run.steps) * static_cast<double>(config.global_batch()) / rows;
-  std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), " rows, %.*f epochs\n", epochs < 0.1 ? 3 : 1, epochs);
-  const std::int64_t all = llava->train_size();
-  std::cout << used << (used < all ? " of " + std::to_string(all) : "") << text.data();
-  if (static_cast<double>(config.global_batch()) <= rows) return;
+  const auto batch = static_cast<double>(config.global_batch());
+  const double epochs = static_cast<double>(config.run.steps) * batch / rows;
+  std::cout << used << (used < all ? " of " + std::to_string(all) : "")
+            << Formatted(" rows, %.*f epochs\n", epochs < 0.1 ? 3 : 1, epochs);
+  if (batch <= rows) return;
   std::cout << "warning: " << config.data.train << ": the global batch of " << config.global_batch()
             << " is larger than the data set of " << used
             << " rows, so each step sees rows more than once\n";
@@ -70,19 +58,9 @@ void WriteReport(const std::string& run_directory) {
   }
 }
 
-/// See Work::RemoveUnused.
-std::string RemoveRun(const std::string& directory, bool is_new) {
-  if (!is_new || !RemoveUnused(directory)) return "";
-  return RemovedLine(directory);
-}
-
 class TrainWork : public Work {
  public:
-  explicit TrainWork(const RunSpec& run)
-      : resolved_toml_(run.loaded.resolved_toml),
-        plan_(run.plan),
-        source_(OpenInputs(plan_->config())),
-        faults_(FaultsOf(run.arguments.work)) {}
+  explicit TrainWork(const RunSpec& run) : Work(run), resolved_toml_(run.loaded.resolved_toml) {}
 
   std::string OpenRunDirectory(const std::string& into) override {
     directory_.emplace(plan_->config().run, resolved_toml_, into);
@@ -90,21 +68,19 @@ class TrainWork : public Work {
   }
 
   std::string RemoveUnused() override {
-    return directory_ ? RemoveRun(directory_->path(), directory_->is_new()) : "";
+    return directory_ && directory_->is_new() ? troupe::RemoveUnused(directory_->path()) : "";
   }
 
-  std::string Task() const override { return "the command = train\n" + SkippedLine(*source_); }
-
   void Warn() override {
-    WarnOfCutRows(*source_, plan_->config());
-    WarnOfSkippedRows(*source_);
+    if (llava_) WarnOfCutRows(*llava_, plan_->config());
+    Work::Warn();
     const Compute compute = SetupCompute();
     if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
   }
 
   void Announce() override {
     std::cout << VersionText() << '\n' << LayoutTable(*plan_);
-    PrintEpochs(*source_, plan_->config());
+    if (llava_) PrintEpochs(*llava_, plan_->config());
     std::cout << "run directory " << directory_->path() << '\n';
     if (!plan_->config().checkpoint.periodic()) {
       std::cout << "no checkpoints: a crash loses the run " << kNotPeriodic << '\n';
@@ -117,19 +93,17 @@ class TrainWork : public Work {
   }
 
   JobSetup Setup(bool first) override {
-    JobSetup setup;
-    setup.plan = plan_;
-    setup.source = source_;
-    setup.faults = faults_;
+    JobSetup setup = Work::Setup(first);
     if (!first) return setup;
     LinkLatest(directory_->path());
-    setup.rounds = TrainingPlan(plan_->config(), HeldOutSize(*source_));
+    setup.rounds = TrainingPlan(plan_->config(), llava_ ? llava_->held_out_size() : 0);
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
     *saved_steps_ = directory_->steps_done();
     setup.after_failure = [directory = directory_->path(), is_new = directory_->is_new(),
                            saved_steps = saved_steps_](FailureKind kind) {
-      const std::string removed = *saved_steps == 0 ? RemoveRun(directory, is_new) : "";
+      const bool unused = is_new && *saved_steps == 0;
+      const std::string removed = unused ? troupe::RemoveUnused(directory) : "";
       return removed.empty() ? AdviceAfterFailure(kind, directory, *saved_steps) : removed;
     };
     SendRunDirectoryToLauncher(setup.run_directory);
@@ -139,9 +113,10 @@ class TrainWork : public Work {
     if (plan_->config().trace.messages) {
       setup.trace_folder = std::filesystem::absolute(directory_->NewTraceFolder()).string();
     }
-    observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
-                                                static_cast<int>(plan_->lock_steps().size()),
-                                                isatty(STDOUT_FILENO) == 1, SkippingSource());
+    const bool may_skip = plan_->config().data.on_error == "skip";
+    observer_ = std::make_shared<TrainObserver>(
+        plan_->config(), *directory_, static_cast<int>(plan_->lock_steps().size()),
+        isatty(STDOUT_FILENO) == 1, may_skip ? llava_ : nullptr);
     setup.observer = observer_;
     return setup;
   }
@@ -157,11 +132,7 @@ class TrainWork : public Work {
   }
 
  private:
-  /// Returns null if nothing may be skipped or replaced.
-  std::shared_ptr<const LlavaSource> SkippingSource() const {
-    if (plan_->config().data.on_error != "skip") return nullptr;
-    return std::dynamic_pointer_cast<const LlavaSource>(source_);
-  }
+  std::string Command() const override { return "train"; }
 
   Checkpoints CheckpointsOf() const {
     const std::string run = std::filesystem::absolute(directory_->path()).string();
@@ -189,9 +160,6 @@ class TrainWork : public Work {
   }
 
   const std::string resolved_toml_;
-  const std::shared_ptr<const JobPlan> plan_;
-  const std::shared_ptr<InputSource> source_;
-  const std::vector<PlantedFault> faults_;
   std::optional<RunDirectory> directory_;
   /// Step of the newest complete checkpoint; 0 if there is none.
   const std::shared_ptr<std::atomic<std::int64_t>> saved_steps_ =

@@ -13,21 +13,13 @@
 
 namespace troupe {
 
-/// Largest allowed differences, relative to each tensor's own maximum.
-struct Tolerances {
-  double gradient = 0.0;
-  double parameter = 0.0;
-  double first_moment = 0.0;
-  double second_moment = 0.0;
-};
-
-/// FP64: 1e-10 for everything. FP32: 1e-5 for gradients and first moments, twice that for second
-/// moments (squares). Parameters in FP32 get the room that Adam's division needs: a gradient
-/// element of pure rounding noise (|g| below 1e-7 of its tensor's maximum) may have either sign,
-/// and m / (sqrt(v) + epsilon) is then +1 or -1 whatever its size, so one step may differ by two
-/// learning rates there. BF16: 3.5 times the accumulated rounding of a gradient (docs/verify.md),
+/// The largest allowed difference, relative to each tensor's own maximum. FP64: 1e-10 for
+/// everything. FP32: 1e-5 for gradients and first moments, twice that for second moments (squares).
+/// Parameters in FP32 get the room that Adam's division needs: a gradient element of pure rounding
+/// noise (|g| below 1e-7 of its tensor's maximum) may have either sign, and m / (sqrt(v) + epsilon)
+/// is then +1 or -1 whatever its size, so one step may differ by two learning rates there. BF16: 3.5 times the accumulated rounding of a gradient (docs/verify.md),
 /// and the same room for parameters.
-Tolerances TolerancesOf(Precision precision);
+double ToleranceOf(Precision precision, TensorKind kind);
 
 class VerifyObserver : public JobObserver {
  public:
@@ -46,10 +38,11 @@ class VerifyObserver : public JobObserver {
   double worst(TensorKind kind) const;
   /// Worst difference of each tensor's gradient in each step.
   const std::vector<double>& gradients() const { return gradients_; }
+  /// Makes OnRound print nothing.
+  void set_quiet(bool quiet) { quiet_ = quiet; }
 
  private:
   void Compare(const Round& round, TensorKind kind, const std::vector<TensorPiece>& pieces);
-  double LimitOf(TensorKind kind) const;
 
   Config config_;
   std::shared_ptr<LlavaSource> source_;
@@ -62,9 +55,6 @@ class VerifyObserver : public JobObserver {
   std::int64_t num_steps_ = 0;
   std::vector<std::string> faults_;
   bool quiet_ = false;
-
- public:
-  void set_quiet(bool quiet) { quiet_ = quiet; }
 };
 
 }  // namespace troupe

@@ -15,33 +15,20 @@ namespace {
 
 class VerifyWork : public Work {
  public:
-  explicit VerifyWork(const RunSpec& run)
-      : plan_(run.plan),
-        source_(std::dynamic_pointer_cast<LlavaSource>(OpenInputs(plan_->config()))),
-        steps_(run.arguments.work.steps),
-        faults_(FaultsOf(run.arguments.work)) {
-    if (!source_) {
+  explicit VerifyWork(const RunSpec& run) : Work(run), steps_(run.arguments.work.steps) {
+    if (!llava_) {
       throw DataError(run.arguments.work.config.path +
                       ": synthetic modules compute nothing to verify");
     }
   }
 
-  std::string OpenRunDirectory(const std::string&) override { return ""; }
-  std::string RemoveUnused() override { return ""; }
-  std::string Task() const override {
-    return "the command = verify, " + std::to_string(steps_) + " steps\n" + SkippedLine(*source_);
-  }
-  void Warn() override { WarnOfSkippedRows(*source_); }
   void Announce() override { std::cout << LayoutTable(*plan_) << '\n' << std::flush; }
 
   JobSetup Setup(bool first) override {
-    JobSetup setup;
-    setup.plan = plan_;
-    setup.source = source_;
-    setup.faults = faults_;
+    JobSetup setup = Work::Setup(first);
     setup.inspect = true;
     if (!first) return setup;
-    observer_ = std::make_shared<VerifyObserver>(plan_->config(), source_);
+    observer_ = std::make_shared<VerifyObserver>(plan_->config(), llava_);
     setup.observer = observer_;
     setup.rounds = StepsOnly(plan_->config(), steps_);
     return setup;
@@ -68,10 +55,9 @@ class VerifyWork : public Work {
   }
 
  private:
-  const std::shared_ptr<const JobPlan> plan_;
-  const std::shared_ptr<LlavaSource> source_;
+  std::string Command() const override { return "verify, " + std::to_string(steps_) + " steps"; }
+
   const std::int64_t steps_;
-  const std::vector<PlantedFault> faults_;
   std::shared_ptr<VerifyObserver> observer_;
 };
 

@@ -4,30 +4,39 @@
 
 #include "app/cause.hpp"
 #include "app/run_spec.hpp"
-#include "data/llava_source.hpp"
 
 namespace troupe {
 
+Work::Work(const RunSpec& run)
+    : plan_(run.plan),
+      source_(OpenInputs(plan_->config())),
+      llava_(std::dynamic_pointer_cast<LlavaSource>(source_)) {
+  for (const std::string& text : run.arguments.work.faults) {
+    faults_.push_back(PlantedFault::Parse(text));
+  }
+}
+
+std::string Work::Task() const {
+  const std::string task = "the command = " + Command() + "\n";
+  if (!llava_ || llava_->skipped_lines().empty()) return task;
+  return task + "the list of skipped rows = " + llava_->SkippedText() + "\n";
+}
+
+void Work::Warn() {
+  if (!llava_) return;
+  for (const std::string& line : llava_->skipped_lines()) std::cerr << "warning: " << line << '\n';
+}
+
+JobSetup Work::Setup(bool) {
+  JobSetup setup;
+  setup.plan = plan_;
+  setup.source = source_;
+  setup.faults = faults_;
+  return setup;
+}
+
 std::unique_ptr<Work> OpenWork(const RunSpec& run) {
   return run.arguments.work.verify ? OpenVerification(run) : OpenTraining(run);
-}
-
-void WarnOfSkippedRows(const InputSource& source) {
-  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
-  if (llava == nullptr) return;
-  for (const std::string& line : llava->skipped_lines()) std::cerr << "warning: " << line << '\n';
-}
-
-std::string SkippedLine(const InputSource& source) {
-  const auto* llava = dynamic_cast<const LlavaSource*>(&source);
-  if (llava == nullptr || llava->skipped_lines().empty()) return "";
-  return "the list of skipped rows = " + llava->SkippedText() + "\n";
-}
-
-std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments) {
-  std::vector<PlantedFault> faults;
-  for (const std::string& text : arguments.faults) faults.push_back(PlantedFault::Parse(text));
-  return faults;
 }
 
 int ReportFailure(const JobEnd& end) {

@@ -10,6 +10,7 @@
 #include "app/handed_config.hpp"
 #include "app/run_job.hpp"
 #include "configs/loader.hpp"
+#include "data/llava_source.hpp"
 
 namespace troupe {
 
@@ -29,20 +30,35 @@ class Work {
   virtual ~Work() = default;
   /// Process 0: makes the run directory, or resumes in `into` if that is not empty. Returns its
   /// path; empty if the work writes no files.
-  virtual std::string OpenRunDirectory(const std::string& into) = 0;
+  virtual std::string OpenRunDirectory(const std::string&) { return ""; }
   /// Process 0: removes the run directory if it made it and no step was finished. Returns a line
   /// that reports it; empty if nothing was removed.
-  virtual std::string RemoveUnused() = 0;
-  /// The task, one "key = value" per line; the same in all processes.
-  virtual std::string Task() const = 0;
-  /// Process 0: prints warnings about the data and this machine. Not called on a restart.
-  virtual void Warn() = 0;
+  virtual std::string RemoveUnused() { return ""; }
+  /// The task, one "key = value" per line; the same in all processes. Lists the skipped rows:
+  /// processes that skip different rows would train on different samples.
+  std::string Task() const;
+  /// Process 0: prints warnings about the data, such as the first few rows that data.on_error
+  /// skips, and this machine. Not called on a restart.
+  virtual void Warn();
   /// Process 0: prints the layout and the run directory.
   virtual void Announce() = 0;
   /// `first`: for process 0, which also reports progress.
-  virtual JobSetup Setup(bool first) = 0;
+  virtual JobSetup Setup(bool first);
   /// Process 0: prints the result. Returns the exit code.
   virtual int Finish(const JobEnd& end) = 0;
+
+ protected:
+  /// Opens the data. Throws DataError, and std::invalid_argument for a malformed fault.
+  explicit Work(const RunSpec& run);
+  /// The verb, and its options that all processes must share.
+  virtual std::string Command() const = 0;
+
+  const std::shared_ptr<const JobPlan> plan_;
+  const std::shared_ptr<InputSource> source_;
+  const std::shared_ptr<LlavaSource> llava_;  ///< `source_`; null for synthetic modules
+
+ private:
+  std::vector<PlantedFault> faults_;
 };
 
 /// Opens the data. Throws DataError.
@@ -53,15 +69,6 @@ std::unique_ptr<Work> OpenVerification(const RunSpec& run);
 
 /// Prints a line for each key that has no effect, to standard error.
 void WarnOfRemarks(const LoadedConfig& loaded);
-
-/// Prints a line for each of the first few rows that data.on_error skips, to standard error.
-void WarnOfSkippedRows(const InputSource& source);
-/// The skipped rows, for Work::Task: processes that skip different rows would train on different
-/// samples. Empty if none is skipped.
-std::string SkippedLine(const InputSource& source);
-
-/// Throws std::invalid_argument for a malformed fault.
-std::vector<PlantedFault> FaultsOf(const WorkArguments& arguments);
 
 /// Returns the exit code of a failed job, and prints its cause unless it was reported.
 int ReportFailure(const JobEnd& end);

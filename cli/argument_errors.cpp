@@ -33,17 +33,14 @@ std::vector<std::string> OptionsOf(const CLI::App& verb) {
 
 /// Returns one of `known` that begins with `word`, else the nearest.
 std::string Meant(const std::string& word, const std::vector<std::string>& known) {
-  const auto longer = std::find_if(known.begin(), known.end(),
-                                   [&](const auto& name) { return name.rfind(word, 0) == 0; });
+  const auto longer =
+      std::ranges::find_if(known, [&](const auto& name) { return name.starts_with(word); });
   return longer != known.end() && word.size() > 3 ? *longer : Nearest(word, known);
 }
 
 bool IsOption(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
 
-bool TakesSettings(const CLI::App& verb) {
-  const auto options = OptionsOf(verb);
-  return std::find(options.begin(), options.end(), "--set") != options.end();
-}
+bool TakesSettings(const CLI::App& verb) { return verb.get_option_no_throw("--set") != nullptr; }
 
 /// Returns the key for an option of other programs: "run.steps" for "--steps",
 /// "optimizer.learning_rate" for "--lr". Empty if there is none, or several keys have the name.
@@ -89,7 +86,7 @@ std::string SettingHint(const CLI::App& verb, const std::string& word) {
 /// one may be its value.
 std::string NotExpected(const CLI::App& verb, const std::string& name,
                         const std::vector<std::string>& words) {
-  const auto option = std::find_if(words.begin(), words.end(), IsOption);
+  const auto option = std::ranges::find_if(words, IsOption);
   if (option == words.end()) {
     return Quoted(words.front()) + ": one argument too many" +
            (name.empty() ? "" : " for " + name) + SettingHint(verb, words.front());
@@ -118,10 +115,9 @@ std::string WrongNumber(const CLI::App& verb, const std::string& error) {
     const std::string expected = ExpectedNumber(*option);
     if (expected.empty() || option->count() == 0) continue;
     // "--local: Value 0 not in range 1 to 256", "Could not convert: --steps = 1.5"
-    if (error.rfind(name + ": ", 0) != 0 && error.find(": " + name + " = ") == std::string::npos) {
-      continue;
+    if (error.starts_with(name + ": ") || error.find(": " + name + " = ") != std::string::npos) {
+      return name + ": expected " + expected + ", got " + Quoted(option->results().back());
     }
-    return name + ": expected " + expected + ", got " + Quoted(option->results().back());
   }
   return "";
 }
@@ -131,9 +127,7 @@ std::string WrongNumber(const CLI::App& verb, const std::string& error) {
 std::string UnknownVerb(const CLI::App& app, const std::string& word) {
   std::vector<std::string> verbs;
   for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-  if (std::find(verbs.begin(), verbs.end(), word) != verbs.end() || word.rfind('-', 0) == 0) {
-    return "";
-  }
+  if (word.starts_with('-') || std::ranges::find(verbs, word) != verbs.end()) return "";
   const bool inner = app.get_parent() != nullptr;
   if (!inner) verbs.emplace_back("help");
   const std::string nearest = Nearest(word, verbs);
@@ -146,7 +140,7 @@ std::string ArgumentError(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* const verb = VerbOf(&app, name);
   const std::vector<std::string> words = app.remaining(/*recurse=*/true);
   // A missing argument is reported before a surplus one, which it may have caused.
-  if (std::any_of(words.begin(), words.end(), IsOption) ||
+  if (std::ranges::any_of(words, IsOption) ||
       (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty())) {
     return NotExpected(*verb, name, words);
   }

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -23,15 +24,14 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-/// Returns the largest of `needs`, bytes by rank, after subtracting those of `less`.
-std::size_t Most(const std::map<int, std::size_t>& needs,
-                 const std::map<int, std::size_t>& less = {}) {
-  std::size_t most = 0;
-  for (const auto& [rank, bytes] : needs) {
-    const auto found = less.find(rank);
-    most = std::max(most, bytes - (found == less.end() ? 0 : found->second));
-  }
-  return most;
+std::size_t Most(const std::map<int, std::size_t>& bytes_by_rank) {
+  return std::ranges::max(bytes_by_rank | std::views::values);
+}
+
+std::map<int, std::size_t> NeedsWithOffloading(const std::vector<StageNeed>& stages) {
+  std::map<int, std::size_t> needs = RankNeeds(stages);
+  for (const auto& [rank, bytes] : RankSavings(stages)) needs.at(rank) -= bytes;
+  return needs;
 }
 
 struct GpuRanks {
@@ -105,12 +105,10 @@ std::string OffloadText(const JobPlan& plan, const std::vector<StageNeed>& stage
             ", a synthetic module, which holds no state: nothing is saved\n";
   }
   if (stages.empty() || text.empty()) return text;
-  const std::map<int, std::size_t> needs = RankNeeds(stages);
-  const std::map<int, std::size_t> savings = RankSavings(stages);
-  const std::size_t most = Most(needs);
-  const std::size_t most_with = Most(needs, savings);
+  const std::size_t most = Most(RankNeeds(stages));
+  const std::size_t most_with = Most(NeedsWithOffloading(stages));
   if (most_with < most) return text + "with that " + Bytes(most_with) + " on the fullest rank\n";
-  const std::size_t best = Most(savings);
+  const std::size_t best = Most(RankSavings(stages));
   if (best == 0) return text + "with that still " + Bytes(most) + ": " + WhyNothing(stages) + "\n";
   return text + "with that still " + Bytes(most) +
          " on the fullest rank, which it does not help; " + Bytes(best) +
@@ -122,9 +120,7 @@ std::string OffloadText(const JobPlan& plan, const std::vector<StageNeed>& stage
 std::string GpuTable(const JobPlan& plan, const std::vector<StageNeed>& stages) {
   const ClusterConfig& cluster = plan.config().cluster;
   if (cluster.backend != Backend::kCuda) return {};
-  std::map<int, std::size_t> needs = RankNeeds(stages);
-  const std::map<int, std::size_t> savings = RankSavings(stages);
-  for (auto& [rank, bytes] : needs) bytes -= savings.at(rank);
+  const std::map<int, std::size_t> needs = NeedsWithOffloading(stages);
   std::vector<Row> rows = {{"node", "GPU", "ranks", "estimated"}};
   for (const auto& [node, gpu, ranks] : RanksOfGpus(cluster)) {
     rows.push_back({node, std::to_string(gpu),

@@ -142,8 +142,8 @@ int DoctorThisMachine(const DoctorArguments& arguments, const Config& config,
 /// Starts one doctor for each process, as `train` would.
 int StartAll(const std::string& path, const std::string& resolved_toml, const ProcessPlan& plan,
              const std::vector<PlannedProcess>& mine, MemberArguments member) {
-  const HandedConfig config(resolved_toml);
-  member.config_descriptor = config.descriptor();
+  const Descriptor config = HandedConfig(resolved_toml);
+  member.config_descriptor = config.get();
   std::vector<ChildProcess> children;
   for (const PlannedProcess& process : mine) {
     children.push_back(ChildOf("doctor", path, member, plan, process));

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -18,6 +19,7 @@
 #include "configs/report.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
+#include "trace/analyze/median.hpp"
 
 namespace troupe {
 namespace {
@@ -37,17 +39,29 @@ struct BenchArguments {
   std::string json;
 };
 
-/// Runs one repetition of one kind: a warm-up step and a measured one.
+/// Runs one repetition of one kind: a warm-up step and a measured one, which it simulates with the
+/// medians of its passes over replicas, ranks and microbatches.
 void MeasureOnce(BenchEntry& entry) {
   const Candidate& candidate = entry.candidate;
-  const JobPlan& plan = *candidate.plan;
-  for (const MeasuredStep& step : RunSteps(candidate.plan, 1)) {
-    const double ranks = static_cast<double>(plan.lock_steps().size());
-    entry.step_ms.push_back(step.seconds * 1e3);
-    entry.bubbles.push_back(1.0 - step.busy_seconds / (step.seconds * ranks));
-    const double simulated = SimulateRow(candidate, {"", step.stages}).step_ms;
-    entry.errors.push_back(simulated / (step.seconds * 1e3) - 1.0);
+  const TimedRound step = RunTimedRounds(candidate.plan, 1, candidate.microbatches()).front();
+  double busy_seconds = step.other_seconds;
+  StageTimes times;
+  for (const auto& passes : step.stages) {
+    std::map<PassKind, std::vector<std::int64_t>> took;
+    for (const TimedPass& timed : passes) {
+      const std::int64_t ns = timed.end_ns - timed.begin_ns;
+      took[timed.pass.kind].push_back(ns);
+      busy_seconds += static_cast<double>(ns) * 1e-9;
+    }
+    const std::int64_t weight_ns = Median(took[PassKind::kWeight]);
+    times.stages.push_back({Median(took[PassKind::kForward]),
+                            Median(took[PassKind::kBackward]) + weight_ns, weight_ns});
   }
+  const double step_ms = step.seconds * 1e3;
+  const auto ranks = static_cast<double>(candidate.plan->lock_steps().size());
+  entry.step_ms.push_back(step_ms);
+  entry.bubbles.push_back(1.0 - busy_seconds / (step.seconds * ranks));
+  entry.errors.push_back(SimulateRow(candidate, times).step_ms / step_ms - 1.0);
 }
 
 void PrintCost(const std::vector<BenchEntry>& entries) {

@@ -34,9 +34,7 @@ int Show(const ShowArguments& arguments) {
       LoadCandidate(arguments.config, arguments.kind, arguments.microbatches);
   const JobPlan& plan = *candidate.plan;
   const StageTimes times = TimesFor(candidate, arguments.durations, arguments.scales);
-  const Simulation simulation =
-      Simulate(plan.graph(), times.WithLinks(plan.schedule()),
-               times.AsPassDuration(plan.schedule()), candidate.microbatches());
+  const Simulation simulation = Simulate(candidate, times);
   const Drawing drawing = DrawingOf(
       plan.graph(), plan.schedule(), simulation,
       candidate.kind + ", " + std::to_string(candidate.microbatches()) + " microbatches, bubble " +

@@ -176,17 +176,10 @@ StageTimes TimesFromRun(const Candidate& candidate, const std::string& run_direc
   return times;
 }
 
-}  // namespace
-
-Schedule StageTimes::WithLinks(Schedule schedule) const {
-  schedule.link_ns = link_ns;
-  return schedule;
-}
-
-PassDuration StageTimes::AsPassDuration(const Schedule& schedule) const {
+PassDuration DurationOf(const StageTimes& times, const Schedule& schedule) {
   std::vector<bool> split;
   for (const StageRule& rule : schedule.rules) split.push_back(rule.splits_backward);
-  return [stages = stages, split](int stage, const Pass& pass) {
+  return [stages = times.stages, split](int stage, const Pass& pass) {
     const StagePassTimes& time = stages.at(At(stage));
     if (pass.kind == PassKind::kForward) return time.forward_ns;
     if (pass.kind == PassKind::kWeight) return time.weight_ns;
@@ -194,8 +187,17 @@ PassDuration StageTimes::AsPassDuration(const Schedule& schedule) const {
   };
 }
 
-WorkTime StageTimes::AsWorkTime(const Schedule& schedule) const {
-  return [of = AsPassDuration(schedule)](WorkKind kind, int stage, std::int64_t unit) {
+}  // namespace
+
+Simulation Simulate(const Candidate& candidate, const StageTimes& times) {
+  Schedule schedule = candidate.plan->schedule();
+  schedule.link_ns = times.link_ns;
+  return Simulate(candidate.plan->graph(), schedule, DurationOf(times, schedule),
+                  candidate.microbatches());
+}
+
+WorkTime WorkTimeOf(const StageTimes& times, const Schedule& schedule) {
+  return [of = DurationOf(times, schedule)](WorkKind kind, int stage, std::int64_t unit) {
     if (kind == WorkKind::kForward) return of(stage, {PassKind::kForward, unit});
     if (kind == WorkKind::kBackward) return of(stage, {PassKind::kBackward, unit});
     if (kind == WorkKind::kWeight) return of(stage, {PassKind::kWeight, unit});

@@ -23,12 +23,13 @@ struct StageTimes {
   std::string source;  ///< of the durations, for the title
   std::vector<StagePassTimes> stages;
   std::vector<std::int64_t> link_ns = {};  ///< by link of the graph; empty: messages take no time
-
-  /// The schedule with links that take their time.
-  Schedule WithLinks(Schedule schedule) const;
-  PassDuration AsPassDuration(const Schedule& schedule) const;
-  WorkTime AsWorkTime(const Schedule& schedule) const;
 };
+
+/// Simulates one step with these times.
+Simulation Simulate(const Candidate& candidate, const StageTimes& times);
+
+/// The times of the passes of `schedule`, for actors in virtual time.
+WorkTime WorkTimeOf(const StageTimes& times, const Schedule& schedule);
 
 /// Returns stated durations for synthetic modules, and estimates for others: the multiplications of
 /// all modules on the stage, inline encoders included, and of the gradients that its backward

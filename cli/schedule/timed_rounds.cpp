@@ -1,6 +1,5 @@
 #include "cli/schedule/timed_rounds.hpp"
 
-#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <type_traits>
@@ -8,7 +7,6 @@
 
 #include "app/run_job.hpp"
 #include "modules/wrapped_program.hpp"
-#include "trace/analyze/median.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
@@ -108,25 +106,6 @@ ProgramFactory Timed(ProgramFactory make, std::shared_ptr<RoundTimer> timer,
   };
 }
 
-MeasuredStep Measured(const TimedRound& round) {
-  MeasuredStep step;
-  step.seconds = round.seconds;
-  step.busy_seconds = round.other_seconds;
-  for (const auto& stage : round.stages) {
-    std::map<PassKind, std::vector<std::int64_t>> took;
-    for (const TimedPass& timed : stage) {
-      const std::int64_t ns = timed.end_ns - timed.begin_ns;
-      took[timed.pass.kind].push_back(ns);
-      step.busy_seconds += static_cast<double>(ns) * 1e-9;
-    }
-    StagePassTimes& time = step.stages.emplace_back();
-    time.forward_ns = Median(took[PassKind::kForward]);
-    time.weight_ns = Median(took[PassKind::kWeight]);
-    time.backward_ns = Median(took[PassKind::kBackward]) + time.weight_ns;
-  }
-  return step;
-}
-
 }  // namespace
 
 std::vector<TimedRound> RunTimedRounds(const std::shared_ptr<const JobPlan>& plan, int rounds,
@@ -148,15 +127,6 @@ std::vector<TimedRound> RunTimedRounds(const std::shared_ptr<const JobPlan>& pla
   const std::string failure = RunInProcess(setup).text;
   if (!failure.empty()) throw std::runtime_error(failure);
   return {timer->rounds.begin() + 1, timer->rounds.end()};
-}
-
-std::vector<MeasuredStep> RunSteps(const std::shared_ptr<const JobPlan>& plan, int steps) {
-  std::vector<MeasuredStep> measured;
-  const std::int64_t microbatches = plan->config().schedule.microbatches;
-  for (const TimedRound& round : RunTimedRounds(plan, steps, microbatches)) {
-    measured.push_back(Measured(round));
-  }
-  return measured;
 }
 
 }  // namespace troupe

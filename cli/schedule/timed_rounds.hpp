@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "cli/schedule/stage_times.hpp"
 #include "plan/job_plan.hpp"
 #include "schedule/simulate.hpp"
 
@@ -25,14 +24,5 @@ struct TimedRound {
 /// job fails.
 std::vector<TimedRound> RunTimedRounds(const std::shared_ptr<const JobPlan>& plan, int rounds,
                                        std::int64_t microbatches);
-
-struct MeasuredStep {
-  double seconds = 0.0;       ///< from the Director's decision to begin it to its completion
-  double busy_seconds = 0.0;  ///< of passes, reductions and updates, summed over ranks
-  std::vector<StagePassTimes> stages;  ///< medians over replicas, ranks and microbatches
-};
-
-/// Like the above, for steps with the plan's number of microbatches.
-std::vector<MeasuredStep> RunSteps(const std::shared_ptr<const JobPlan>& plan, int steps);
 
 }  // namespace troupe

@@ -9,8 +9,8 @@ namespace troupe {
 namespace {
 
 /// As a child that inherits it.
-LoadedConfig LoadInherited(const HandedConfig& handed) {
-  return LoadConfigOf({"configs/user.toml", {}}, dup(handed.descriptor()));
+LoadedConfig LoadInherited(const Descriptor& handed) {
+  return LoadConfigOf({"configs/user.toml", {}}, dup(handed.get()));
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ TEST_CASE("children load the configuration that their launcher has loaded", "[ap
     ++num_files;
     INFO(entry.path());
     const LoadedConfig loaded = LoadConfig(entry.path().string());
-    const HandedConfig handed(loaded.resolved_toml);
+    const Descriptor handed = HandedConfig(loaded.resolved_toml);
     for (int child = 0; child < 2; ++child) {
       const LoadedConfig inherited = LoadInherited(handed);
       CHECK(inherited.config == loaded.config);
@@ -34,7 +34,7 @@ TEST_CASE("children load the configuration that their launcher has loaded", "[ap
 }
 
 TEST_CASE("an error in a handed configuration names the user's file", "[app]") {
-  const HandedConfig handed("schema = 1\nno_key = 2\n");
+  const Descriptor handed = HandedConfig("schema = 1\nno_key = 2\n");
   try {
     LoadInherited(handed);
     FAIL("expected ConfigErrors");

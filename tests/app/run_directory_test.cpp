@@ -35,13 +35,13 @@ TEST_CASE("a run directory without a step is removed, and latest leads to the on
   const Runs runs;
   const std::string first = runs.Make("a-20260101-000000");
   const std::string second = runs.Make("b-20260102-000000");
-  CHECK(RemoveUnused(second));
+  CHECK(RemoveUnused(second) == "removed " + second + ": no step was finished\n");
   CHECK_FALSE(fs::exists(second));
   CHECK(fs::read_symlink(runs / "latest") == "a-20260101-000000");
   runs.Write("a-20260101-000000/trace/cause.txt");  // was printed
-  CHECK(RemoveUnused(first));
+  CHECK_FALSE(RemoveUnused(first).empty());
   CHECK_FALSE(fs::is_symlink(runs / "latest"));
-  CHECK_FALSE(RemoveUnused(first));
+  CHECK(RemoveUnused(first).empty());
 }
 
 TEST_CASE("a run directory that holds anything of a run stays", "[cli]") {
@@ -49,7 +49,7 @@ TEST_CASE("a run directory that holds anything of a run stays", "[cli]") {
     const Runs runs;
     const std::string run = runs.Make("a-20260101-000000");
     runs.Write(std::string("a-20260101-000000/") + name);
-    CHECK_FALSE(RemoveUnused(run));
+    CHECK(RemoveUnused(run).empty());
     CHECK(fs::exists(run + "/resolved.toml"));
     CHECK(fs::read_symlink(runs / "latest") == "a-20260101-000000");
   }

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/schedule/compare.hpp"
+#include "cli/schedule/bench_table.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
 

@@ -264,7 +264,8 @@ TEST_CASE("bfloat16 has no room for products that add up in bfloat16", "[parity]
   CHECK(outcome.times > 0);
   CHECK(outcome.proof.failure == "");
   CHECK(ModulesAtFault(outcome.proof, "gradient").contains("language"));
-  CHECK(outcome.proof.worst_gradient > 1.25 * TolerancesOf(config.run.precision).gradient);
+  CHECK(outcome.proof.worst_gradient >
+        1.25 * ToleranceOf(config.run.precision, TensorKind::kGradient));
 }
 
 TEST_CASE("a shard without the gradients of its replicas is found in its module only",
