@@ -62,7 +62,8 @@ std::vector<std::pair<std::string, std::string>> KeysOf(const std::string& run) 
   std::vector<std::pair<std::string, std::string>> keys;
   for (const ResolvedTable& table : ResolvedTables(*config)) {
     for (const ResolvedKey& key : table.keys) {
-      if (key.dotted != "run.name" && key.dotted != "run.dir") keys.emplace_back(key.dotted, key.value);
+      if (key.dotted != "run.name" && key.dotted != "run.dir")
+        keys.emplace_back(key.dotted, key.value);
     }
   }
   return keys;

@@ -1,4 +1,6 @@
 
+#include "modules/memory_meter.hpp"
+
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -7,8 +9,6 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
-
-#include "modules/memory_meter.hpp"
 
 namespace troupe {
 namespace {
