@@ -110,7 +110,7 @@ std::string Format(const Why& why, const TraceIndex& index, const Usual& usual) 
   text += '\n' + ChainTable(why, index, usual) + '\n' + RootLine(why, index, usual) + '\n';
   if (why.as_usual) {
     text += "nothing in this chain took longer than usual by a fifth of it (" +
-            Duration((why.wait.length_ns()) / 5) +
+            Duration(why.wait.length_ns() / 5) +
             "): the schedule has this wait, and the root is its longest piece\n";
   }
   return text + CoresLine(why) + EffectLine(why, index);
