@@ -93,10 +93,9 @@ static void CheckStrangers(const Config& config, Report& report) {
       const auto shared = SharedRanks(earlier, module);
       if (shared.empty() || Joined(config, earlier, module) || TakeTurns(config, earlier, module))
         continue;
-      report.Add(KeyOf(module, "ranks"), "shares rank " + RanksText(shared) + " with " +
-                                             KeyOf(earlier, "ranks") +
-                                             " without an edge between them, expected ranks of "
-                                             "its own");
+      report.Add(KeyOf(module, "ranks"),
+                 "shares rank " + RanksText(shared) + " with " + KeyOf(earlier, "ranks") +
+                     " without an edge between them, expected separate ranks");
     }
   }
 }

@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-struct SaysWhere {};
-inline constexpr SaysWhere kSaysWhere;  ///< KeySpec::placement
+struct PlacementKey {};
+inline constexpr PlacementKey kPlacement;  ///< KeySpec::placement
 
 /// Returns the struct that the keys of a table fill.
 template <typename Struct>
@@ -50,7 +50,7 @@ class KeyEntry : public KeySpec {
     slot = [field](const Target& target) -> Slot { return &(In<Struct>(target).*field); };
   }
   void Set(Slot (*of)(const Target&)) { slot = of; }
-  void Set(SaysWhere) { placement = true; }
+  void Set(PlacementKey) { placement = true; }
   void Set(KindSet part) { kinds = part; }
   template <typename Part>
   void Set(Part part) {

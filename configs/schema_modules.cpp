@@ -36,15 +36,15 @@ std::vector<KeySpec> ModuleKeys() {
   Add(keys, {"modules.*"},
       {KindEntry(),
        {"weights", kNotSupported, "\"hf:DIR\" starts from a checkpoint."},
-       {"ranks", &ModuleConfig::ranks, kRanks, kSaysWhere, kExecution,
+       {"ranks", &ModuleConfig::ranks, kRanks, kPlacement, kExecution,
         "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required unless "
         "`inline_in` is given."},
-       {"axis_order", &ModuleConfig::axis_order, kAxes, kSaysWhere,
+       {"axis_order", &ModuleConfig::axis_order, kAxes, kPlacement,
         "Which direction of the layout varies fastest along `ranks`, first to last."},
        {"inline_in", &ModuleConfig::inline_in, reads_field,
         "The language model in whose first stage it runs, with that module's layout. Clears "
         "inherited ranks and layout."},
-       {"layers_per_stage", &ModuleConfig::layers_per_stage, has_layers, kStages, kSaysWhere,
+       {"layers_per_stage", &ModuleConfig::layers_per_stage, has_layers, kStages, kPlacement,
         Unit{"layers"},
         "Layers of each pipeline stage; of a \"vit\" the layers up to feature_layer are counted."},
        {"frozen", &ModuleConfig::frozen, "Whether its parameters stay as they are."},

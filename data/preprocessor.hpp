@@ -21,7 +21,7 @@ class Preprocessor {
   virtual std::int64_t LengthOf(const std::string& file) const = 0;
   /// Fills [LengthOf(file), row shape...], float32.
   virtual void Read(const std::string& file, std::span<float> output) const = 0;
-  /// Returns what values of 0 are, for people.
+  /// Returns the name of values of 0 in texts.
   virtual const char* ZerosName() const { return "zeros"; }
   /// Throws if the file cannot be used. `decode`: reads the whole file, else only its header.
   /// Returns the facts of an image.

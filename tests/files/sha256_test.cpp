@@ -1,6 +1,11 @@
 #include "files/sha256.hpp"
 
+#include <filesystem>
+#include <fstream>
+
 #include <catch2/catch.hpp>
+
+#include "tests/checkpoint/temporary_directory.hpp"
 
 namespace troupe {
 namespace {
@@ -17,6 +22,16 @@ TEST_CASE("a SHA-256 does not depend on how its bytes are cut", "[files]") {
   Sha256 sum;
   for (const std::string piece : {"a", "", "bc"}) sum.Update(std::as_bytes(std::span(piece)));
   CHECK(sum.Hex() == Sha256Of("abc"));
+}
+
+TEST_CASE("the SHA-256 of a file is that of its bytes, and a missing file is an error", "[files]") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
+  const std::string text(3'000'000, 'b');  // several reads
+  std::ofstream(path) << text;
+  CHECK(Sha256OfFile(path) == Sha256Of(text));
+  std::filesystem::remove(path);
+  CHECK_THROWS_WITH(Sha256OfFile(path), Catch::StartsWith(path + ": cannot read"));
 }
 
 TEST_CASE("what is no SHA-256 in lower-case hex is known", "[files]") {

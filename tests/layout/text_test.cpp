@@ -19,6 +19,16 @@ TEST_CASE("choices and lists read as in a sentence", "[layout]") {
   CHECK(Listed({"a", "b"}, " + ") == "a + b");
 }
 
+TEST_CASE("text is split at every separator, and empty parts are kept", "[layout]") {
+  CHECK(Split("a,,b", ',') == std::vector<std::string>{"a", "", "b"});
+  CHECK(Split("a,", ',') == std::vector<std::string>{"a", ""});
+  CHECK(Split("", ',') == std::vector<std::string>{""});
+}
+
+TEST_CASE("only ASCII letters have a lower case", "[layout]") {
+  CHECK(InLowerCase("A-Z 1 \xc3\x84") == "a-z 1 \xc3\x84");
+}
+
 TEST_CASE("formatted text is cut where it is longer than any line", "[layout]") {
   CHECK(Formatted("%.1f of %d", 0.25, 4) == "0.2 of 4");
   const std::string longer(600, 'x');
