@@ -38,6 +38,12 @@ class Encoder {
 using EncoderMaker = std::unique_ptr<Encoder> (*)(const ModuleConfig& module, int pp,
                                                   const ParameterStore& store,
                                                   const TensorGroupPtr& group);
+template <class Kind>
+std::unique_ptr<Encoder> MakeEncoder(const ModuleConfig& module, int pp,
+                                     const ParameterStore& store, const TensorGroupPtr& group) {
+  return std::make_unique<Kind>(module, pp, store, group);
+}
+
 using BodyMaker = std::unique_ptr<StageBody> (*)(const Config& config, const ModuleConfig& module,
                                                  int pp, const ParameterStore& store,
                                                  const TensorGroupPtr& group);
