@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// Where a shard computes, and by which code.
+/// The device of a shard, and its implementation.
 struct TorchOptions {
   int device = Buffer::kHost;  ///< or the number of a GPU of this process
   /// On the host, too, compute as on a GPU: by operations of the library instead of our own loops,

@@ -14,8 +14,7 @@ namespace troupe {
 struct BodyResult {
   std::vector<at::Tensor> outputs;
   LossSums loss;
-  /// Where the device has the rest of `loss`: [3] float64, nats, correct and correct content
-  /// tokens.
+  /// The rest of `loss`, on the device: [3] float64, nats, correct and correct content tokens.
   at::Tensor late_loss = {};
 };
 
