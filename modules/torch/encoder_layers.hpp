@@ -1,5 +1,5 @@
-// The parts of encoders of pre-norm layers: LayerNorm, attention without a mask, LayerNorm, an MLP of
-// two linears. kinds/patch_encoder.hpp has their parameters.
+// The parts of encoders of pre-norm layers: LayerNorm, attention without a mask, LayerNorm, an MLP
+// of two linears. kinds/patch_encoder.hpp has their parameters.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kNoLabel = -100;
 
-/// One edge into the language model: where its rows come from and what happens to them here.
+/// One edge into the language model: the origin of its rows and the modules that run here.
 struct Source {
   ModuleConfig module;
   std::unique_ptr<Encoder> encoder;    ///< when it runs inline

@@ -53,7 +53,7 @@ void Initialise(const ParameterSpec& spec, const ParameterSlice& slice, std::uin
     values.fill_(spec.initial == Initial::kOnes ? 1.0 : 0.0);
     return;
   }
-  // Only dimensions 0 and 1 are ever cut: an element is (row, column, place behind them).
+  // Only dimensions 0 and 1 are ever cut: an element is (row, column, place within them).
   const bool matrix = spec.shape.size() > 1;
   const std::int64_t rows = slice.shape.at(0);
   const std::int64_t columns = matrix ? slice.shape[1] : 1;

@@ -72,8 +72,8 @@ struct SelectFunction : torch::autograd::Function<SelectFunction> {
 }  // namespace
 
 at::Tensor PlaceRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& positions) {
-  // Without any gradient libtorch would return a view, in which the rows of another encoder that has
-  // a gradient may not be placed.
+  // Without any gradient libtorch would return a view, in which the rows of another encoder that
+  // has a gradient may not be placed.
   if (!at::GradMode::is_enabled() || !(text.requires_grad() || rows.requires_grad())) {
     Scatter(rows.contiguous(), positions, text);
     return text;

@@ -99,7 +99,7 @@ at::Tensor Composed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 
 at::Tensor Attend(const at::Tensor& qkv, const AttentionPlanPtr& plan) {
   const variable_list split = SplitFunction::apply(qkv, plan);
-  // A fused kernel need not know what to do with nothing.
+  // A fused kernel need not support zero sequences.
   const bool fused = kHasFusedAttention && plan->sequences > 0;
   const at::Tensor heads = fused ? FusedAttention(split[0], split[1], split[2], plan->causal)
                                  : Composed(split[0], split[1], split[2], *plan);

@@ -1,5 +1,5 @@
-// Plain loops over rows, for what the library has no fused kernel for. T is float or double; all
-// pointers are to contiguous memory unless a width says otherwise.
+// Plain loops over the rows of attention, for which the library has no fused kernel. T is float or
+// double; all pointers are to contiguous memory unless a width says otherwise.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a shard computes between its links, without the bookkeeping of passes.
+// The computation of a shard between its links, without the bookkeeping of passes.
 #pragma once
 
 #include <stdexcept>

@@ -70,7 +70,7 @@ class TorchStage : public StageProgram {
   ParameterStore store_;
   OffloadedState offloaded_;
   std::unique_ptr<StageBody> body_;
-  std::map<std::int64_t, WeightWork> weights_;  ///< by unit: what split backwards have left to do
+  std::map<std::int64_t, WeightWork> weights_;  ///< by unit: the rest of split backwards
   std::map<std::int64_t, Flight> flights_;  ///< by unit; destroyed first, as graphs use the rest
 };
 

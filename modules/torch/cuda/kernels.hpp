@@ -30,8 +30,8 @@ inline std::byte* BytesOf(const at::Tensor& rows) {
 inline std::size_t RowBytes(const at::Tensor& rows) {
   return static_cast<std::size_t>(rows.size(1) * rows.element_size());
 }
-/// GatherRows, ScatterRows and TakeRows of gpu/kernels/rows.hpp: `whole` [M, H] and `rows` [n, H] of
-/// one type, `index` [n] int64.
+/// GatherRows, ScatterRows and TakeRows of gpu/kernels/rows.hpp: `whole` [M, H] and `rows` [n, H]
+/// of one type, `index` [n] int64.
 void GatherRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows);
 void ScatterRowsOnDevice(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& whole);
 void TakeRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows);
