@@ -133,8 +133,8 @@ std::vector<const NamedTensor*> Sorted(const std::vector<NamedTensor>& tensors) 
   return sorted;
 }
 
-/// The JSON of the header of `tensors`, which lie in this order. It is padded so that the data after
-/// it is aligned to 8 bytes.
+/// The JSON of the header of `tensors`, which lie in this order. It is padded so that the data
+/// after it is aligned to 8 bytes.
 std::string FormatHeader(const std::vector<const NamedTensor*>& tensors, Metadata metadata) {
   metadata.emplace("format", "pt");
   Json json = {{kMetadataKey, metadata}};

@@ -1,5 +1,6 @@
 // Vision encoders that cut images into patches and run pre-norm transformer layers without a mask:
-// LayerNorm, attention, LayerNorm, an MLP of two linears. Kinds derive from it and add what differs.
+// LayerNorm, attention, LayerNorm, an MLP of two linears. Kinds derive from it and add the
+// differences.
 #pragma once
 
 #include "kinds/kind.hpp"

@@ -62,7 +62,7 @@ class GroupTable {
     View view = nullptr;
     GroupNames names;
   };
-  /// A module, and what its groups are made from.
+  /// A module and the parts that its groups are made from.
   struct Peers {
     const ModuleConfig& module;
     Grid grid;

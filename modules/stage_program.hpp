@@ -1,5 +1,5 @@
-// What one shard of a stage computes. The Device actor calls it on its own thread, in the order the
-// Stage actor decided; nothing in here decides or waits for anything but its collectives.
+// The computation of one shard of a stage. The Device actor calls it on its own thread, in the
+// order the Stage actor decided; nothing in here decides or waits for anything but its collectives.
 #pragma once
 
 #include <cstdint>
@@ -78,16 +78,16 @@ struct ForwardPass {
 struct ForwardResult {
   std::vector<Buffer> outputs;  ///< one per outgoing link
   LossSums loss;                ///< at a sink that computes a loss
-  /// On a device: called once when the work that makes the outputs has run. Fills in the loss and
-  /// throws where a value is not finite. Empty: nothing is left to say. Stays in its process.
+  /// Called once when the work that makes the outputs has run. Fills in the loss and throws where a
+  /// value on a device is not finite. Empty: the result is complete. Stays in its process.
   std::function<void(ForwardResult&)> finish = {};
 };
 
 struct BackwardPass {
   std::int64_t unit = 0;
   std::vector<Buffer> gradients;  ///< one per outgoing link; undefined = no gradient came back
-  /// Only the gradients of the inputs are wanted now. What the weights need is kept until
-  /// BackwardWeights, which comes for every such unit, in the order of the backwards.
+  /// Computes only the gradients of the inputs now. The state for those of the weights is kept
+  /// until BackwardWeights, which comes for every such unit, in the order of the backwards.
   bool split_weights = false;
 };
 

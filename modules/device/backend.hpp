@@ -1,4 +1,4 @@
-// What computes, where ranks are more than threads: backend = "cuda".
+// The devices of ranks that are more than threads: backend = "cuda".
 #pragma once
 
 #include <cstddef>

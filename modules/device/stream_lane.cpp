@@ -92,7 +92,7 @@ WorkTimes StreamLane::TakeTimes() {
       times.begin_ns = last_end_ns_ + NsBetween(last_->end, piece.begin);
     }
     times.end_ns = times.begin_ns + NsBetween(piece.begin, piece.end);
-  } catch (const std::exception&) {  // the device has failed: whoever asked knows already
+  } catch (const std::exception&) {  // the device has failed: `done` reports it
     times.end_ns = NowNs();
   }
   const std::int64_t ahead_ns = std::max<std::int64_t>(times.end_ns - NowNs(), 0);

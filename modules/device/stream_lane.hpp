@@ -1,4 +1,5 @@
-// One lane of a rank's work queue: a stream, when what is on it ran, and what it still reads.
+// One lane of a rank's work queue: a stream, the times of its work, and the memory that it still
+// uses.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,13 @@ class StreamLane {
   explicit StreamLane(int device) : stream_(device) {}
   StreamLane(const StreamLane&) = delete;
   StreamLane& operator=(const StreamLane&) = delete;
-  /// Waits until what is kept here is used no more.
+  /// Waits until the memory that is kept here is no longer used.
   ~StreamLane();
 
   gpu::Stream& stream() { return stream_; }
 
-  /// A handle to the same rows; what its last owner lets go of stays until the work has run that is
-  /// queued by then. Rows that were neighbours are neighbours.
+  /// A handle to the same rows. When its last owner releases it, they stay until the work has run
+  /// that is queued by then. Rows that were neighbours are neighbours.
   Buffer Kept(const Buffer& rows);
   /// `owner` stays until the piece that is open has run, or the next to come.
   void Keep(std::shared_ptr<void> owner);
@@ -61,9 +62,9 @@ class StreamLane {
 
   gpu::Stream stream_;
   std::shared_ptr<Released> released_ = std::make_shared<Released>();
-  std::map<const void*, std::weak_ptr<void>> kept_;  ///< handles that live, by what they keep
+  std::map<const void*, std::weak_ptr<void>> kept_;  ///< living handles, by their memory
   std::optional<Piece> open_;
-  std::deque<Piece> pieces_;      ///< that have ended and whose times nobody has taken
+  std::deque<Piece> pieces_;      ///< that have ended and whose times are not taken yet
   std::vector<Piece> spare_;      ///< for their events
   std::optional<Piece> last_;     ///< the one whose times were taken last
   std::int64_t last_end_ns_ = 0;  ///< of it

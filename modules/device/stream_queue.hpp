@@ -31,8 +31,8 @@ class StreamQueue final : public WorkQueue {
   gpu::Stream& stream(Lane lane) { return On(lane).stream(); }
 
   Buffer Allocate(Shape shape, DType dtype) override;
-  /// Whoever gave the rows may use their memory anew only when what is queued here has read them:
-  /// they are kept until then.
+  /// Keeps the rows until the work that is queued here has read them: their owner may reuse the
+  /// memory only then.
   Buffer Here(const Buffer& rows) override;
   void BindThread() override { Bind(Lane::kCompute); }
   void Begin(const std::string& name, Lane lane) override;
@@ -55,7 +55,7 @@ class StreamQueue final : public WorkQueue {
   StreamLane collectives_;
   StreamMemory memory_;
   std::function<void(gpu::Stream&)> bind_;
-  Lane lane_ = Lane::kCompute;  ///< of what is queued now
+  Lane lane_ = Lane::kCompute;  ///< of work that is queued now
   std::optional<gpu::Range> range_;
 };
 

@@ -112,7 +112,7 @@ BackwardResult SyntheticProgram::Backward(const BackwardPass& pass) {
 
   // The gradient of y (or, at a sink, of the loss with respect to w * x_0), branches summed.
   Buffer g = Buffer::Zeros(x.shape(), DType::kFloat64);
-  double total = sink ? w * flight.scale : 0.0;  // what every element of x_k, k >= 1, sees
+  double total = sink ? w * flight.scale : 0.0;  // the gradient of t
   double dot = sink ? (Dot(x, 0) + Rest(flight.inputs)) * flight.scale : 0.0;
   for (std::int64_t i = 0; i < x.num_elements(); ++i) {
     double& gi = g.as<double>()[i];

@@ -62,7 +62,7 @@ class SyntheticProgram : public StageProgram {
   Buffer weight_;
   Buffer gradient_;
   std::map<std::int64_t, Flight> flights_;
-  std::map<std::int64_t, double> weights_;  ///< by unit: what its split backward has left to add
+  std::map<std::int64_t, double> weights_;  ///< by unit: the rest of its split backward
 };
 
 /// Gives every source module rows_per_sample rows of each of its samples, and nothing else.

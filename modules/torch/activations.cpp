@@ -1,14 +1,10 @@
 #include "modules/torch/activations.hpp"
 
-#include <torch/csrc/autograd/custom_function.h>
-
+#include "modules/torch/autograd.hpp"
 #include "modules/torch/products.hpp"
 
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 constexpr double kQuickGeluSlope = 1.702;
 

@@ -1,17 +1,14 @@
 #include "modules/torch/attention.hpp"
 
 #include <cmath>
-#include <torch/csrc/autograd/custom_function.h>
 
+#include "modules/torch/autograd.hpp"
 #include "modules/torch/portable_attention.hpp"
 #include "modules/torch/row_kernels.hpp"
 #include "modules/torch/versions.hpp"
 
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 /// Finite, so that no inf - inf can arise; its exponential is 0 all the same.
 constexpr double kMasked = -1e30;
@@ -110,8 +107,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto plan =
-        c10::static_intrusive_pointer_cast<AttentionPlan>(context->saved_data["plan"].toCapsule());
+    const auto plan = Held<AttentionPlan>(context, "plan");
     const variable_list saved = context->get_saved_variables();
     const auto [q, k, v, weights] =
         plan->recompute ? HeadsOf(saved[0], *plan) : Heads{saved[0], saved[1], saved[2], saved[3]};

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// A reference tensor and what has been compared with it so far.
+/// A reference tensor and the result of its comparison so far.
 struct Whole {
   Buffer reference;
   std::vector<double> latest;  ///< the copy of each element that was seen last

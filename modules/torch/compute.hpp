@@ -7,14 +7,14 @@
 
 namespace troupe {
 
-/// What computes in this process.
+/// The numerical libraries of this process.
 struct Compute {
   std::string description;  ///< "libtorch 1.13, OpenBLAS with 1 thread, AVX2"
   std::string warning;      ///< one line when it will be slow, else empty
 };
 
-/// What attention keeps with this libtorch, on GPUs and for bfloat16 everywhere: nothing where one
-/// kernel computes it.
+/// The tensors that attention keeps with this libtorch, on GPUs and for bfloat16 everywhere: none
+/// where one kernel computes it.
 AttentionKeeps AttentionHere();
 
 /// One thread per rank everywhere: ranks are the parallelism, and thread counts change the bits of

@@ -15,7 +15,8 @@ struct LaneCopy {
   at::Tensor from;
 };
 
-/// One per shard, used on that rank's thread only. What is queued runs in its order.
+/// One per shard, used on that rank's thread only. Copies run in the order in which they are
+/// queued.
 class CopyLane {
  public:
   CopyLane() = default;

@@ -1,5 +1,5 @@
-// The weights' part of a backward, put off: who computes the gradient of a large weight does it
-// through RunOrDefer, and a stage whose backwards are split collects that work and runs it later.
+// Defers the weights' part of a backward: the gradient of a large weight is computed through
+// RunOrDefer, and a stage whose backwards are split collects that work and runs it later.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace troupe {
 using WeightWork = std::vector<std::function<void()>>;
 
 /// While it lives, RunOrDefer on this thread appends to `work`. (The autograd engine runs a graph
-/// on the thread that asks for it: see RunBackwardOnCallingThread.)
+/// on the calling thread: see RunBackwardOnCallingThread.)
 class DeferWeights {
  public:
   explicit DeferWeights(WeightWork& work);

@@ -1,4 +1,4 @@
-// What an encoder of any kind does with its items, as stages of its own or inline.
+// Runs an encoder of any kind on its items, as separate stages or inline.
 #pragma once
 
 #include "modules/torch/torch_kind.hpp"

@@ -3,25 +3,46 @@
 #include <stdexcept>
 #include <utility>
 
+#include "modules/torch/autograd.hpp"
 #include "modules/torch/layer_norm.hpp"
 #include "modules/torch/recompute.hpp"
 #include "plan/layer_split.hpp"
 
 namespace troupe {
+namespace {
+
+struct LeafValuesFunction : torch::autograd::Function<LeafValuesFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& leaf) {
+    context->save_for_backward({leaf});
+    return leaf.view_as(leaf);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    context->get_saved_variables()[0].mutable_grad().add_(gradients[0]);
+    return {{}};
+  }
+};
+
+}  // namespace
 
 LayerNormWeights LoadLayerNorm(const std::string& name, const ParameterStore& store) {
   return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias")};
 }
 
-LinearWeights LoadLinear(const std::string& name, const ParameterStore& store) {
-  return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias")};
-}
+at::Tensor LeafValues(const at::Tensor& leaf) { return LeafValuesFunction::apply(leaf); }
 
-at::Tensor UnfoldPatches(const at::Tensor& images, std::int64_t patch_size) {
-  const std::int64_t side = images.size(2) / patch_size;
-  return images.view({images.size(0), 3, side, patch_size, side, patch_size})
-      .permute({0, 2, 4, 1, 3, 5})
-      .reshape({images.size(0) * side * side, 3 * patch_size * patch_size});
+at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
+                        const LinearWeights& patch, const Numerics& numerics,
+                        const TensorGroupPtr& group) {
+  const std::int64_t size = sizes.patch_size;
+  const std::int64_t side = sizes.image_size / size;
+  const at::Tensor pixels = Upload(images, numerics.device)
+                                .to(numerics.type)
+                                .view({images.size(0), 3, side, size, side, size})
+                                .permute({0, 2, 4, 1, 3, 5})
+                                .reshape({-1, 3 * size * size});
+  return Linear(pixels, patch, LinearCut::kNone, group)
+      .view({images.size(0), side * side, sizes.hidden});
 }
 
 EncoderLayers::EncoderLayers(const ModuleConfig& module, const EncoderShape& shape, int pp,

@@ -1,5 +1,5 @@
-// What encoders of pre-norm layers are made of: LayerNorm, attention without a mask, LayerNorm, an
-// MLP of two linears. kinds/encoder_layers.hpp has their parameters.
+// The parts of encoders of pre-norm layers: LayerNorm, attention without a mask, LayerNorm, an MLP
+// of two linears. kinds/patch_encoder.hpp has their parameters.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,21 @@ struct LayerNormWeights {
   at::Tensor bias;
 };
 LayerNormWeights LoadLayerNorm(const std::string& name, const ParameterStore& store);
-LinearWeights LoadLinear(const std::string& name, const ParameterStore& store);
 
-/// Images [n, 3, S, S] as rows of what a patch of p pixels has: [n * (S / p)^2, 3 p p]. A
-/// convolution whose stride is its kernel is a product with them.
-at::Tensor UnfoldPatches(const at::Tensor& images, std::int64_t patch_size);
+/// The values of a leaf, for nodes of the library. Their gradient is added to the leaf's .grad,
+/// which must be preset when it trains and may be of a longer type, which those nodes do not allow.
+at::Tensor LeafValues(const at::Tensor& leaf);
+
+/// Images [n, 3, S, S] in host memory as rows [n, P, H], one for each of their P patches of p x p
+/// pixels; `patch` [H, 3 p p]. A convolution whose stride is its kernel is a product.
+at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
+                        const LinearWeights& patch, const Numerics& numerics,
+                        const TensorGroupPtr& group);
 
 /// Inside the MLP.
 using Activation = at::Tensor (*)(const at::Tensor&);
 
-/// What the layers of a kind share.
+/// The sizes and functions that the layers of a kind share.
 struct EncoderShape {
   EncoderSizes sizes;
   std::int64_t length = 0;  ///< rows of a sequence

@@ -1,13 +1,11 @@
-// What is done to the flat tensors of a parameter store as a whole, once per step.
+// Operations on the flat tensors of a parameter store as a whole, once per step.
 #pragma once
 
-#include <memory>
 #include <torch/types.h>
 #include <vector>
 
 #include "gpu/kernels/adamw.hpp"
 #include "modules/stage_program.hpp"
-#include "modules/torch/numerics.hpp"
 
 namespace troupe {
 
@@ -20,16 +18,12 @@ struct FlatRun {
   at::Tensor rounded;  ///< the values once more, in bfloat16, or undefined
 };
 
-class FlatOptimizer {
- public:
-  virtual ~FlatOptimizer() = default;
-  /// One update in place; `rounded` gets the new values.
-  virtual void Step(const AdamWStep& step, const FlatRun& run) = 0;
-  /// Sum of the squares of all elements; on a device known when it has run.
-  virtual ReducedGradients SumOfSquares(const std::vector<at::Tensor>& parts) = 0;
-};
+/// One update in place; `rounded` gets the new values. By our own kernel for float32 on a GPU, by
+/// operations of the library for `portable` numerics, else by a loop over host memory, which needs
+/// no temporary tensors.
+void StepAdamW(const AdamWStep& step, const FlatRun& run, bool portable);
 
-/// Plain loops over host memory, or for `portable` numerics operations of the library.
-std::unique_ptr<FlatOptimizer> MakeFlatOptimizer(const Numerics& numerics);
+/// Sum of the squares of all elements; on a device known when it has run.
+ReducedGradients SumOfSquares(const std::vector<at::Tensor>& parts);
 
 }  // namespace troupe

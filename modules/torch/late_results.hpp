@@ -1,5 +1,6 @@
-// What a pass finds out about its results only when the device has run it. Nothing here waits: the
-// numbers travel to the host behind the pass, and a function for ForwardResult::finish reads them.
+// Facts about the results of a pass that are known only when the device has run it. Nothing here
+// waits: the numbers are copied to the host after the pass, and a function for
+// ForwardResult::finish reads them.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,7 @@ namespace troupe {
 
 /// Throws std::runtime_error when one of `outputs` is not finite ("output 1 is not finite: nan"),
 /// or adds `late_loss` (see BodyResult; undefined: none) to the result's loss and throws when that
-/// is no number ("the loss is nan").
+/// is not a number ("the loss is nan").
 std::function<void(ForwardResult&)> FinishForward(const std::vector<at::Tensor>& outputs,
                                                   const at::Tensor& late_loss);
 

@@ -1,16 +1,13 @@
 #include "modules/torch/layer_norm.hpp"
 
 #include <array>
-#include <torch/csrc/autograd/custom_function.h>
 #include <tuple>
 
+#include "modules/torch/autograd.hpp"
 #include "modules/torch/products.hpp"
 
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 // The library's own, but for where gradients go: its nodes want them in the type of the leaf, and
 // would have the leaf rounded again and again where that is shorter than what is kept.

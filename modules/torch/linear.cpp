@@ -1,17 +1,13 @@
 #include "modules/torch/linear.hpp"
 
-#include <torch/csrc/autograd/custom_function.h>
-
+#include "modules/torch/autograd.hpp"
 #include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/products.hpp"
 
 namespace troupe {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-/// What a linear layer needs beside its input and weight; no autograd variable of its own.
+/// The arguments of a linear layer that are no autograd variables of it.
 struct LinearRest {
   at::Tensor bias;
   LinearCut cut;
@@ -43,10 +39,8 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     at::Tensor x_gradient;
     if (context->needs_input_grad(0)) {
       x_gradient = Product(gradient, saved[1]);
-      const auto group = context->saved_data.find("group");
-      if (group != context->saved_data.end()) {
-        c10::static_intrusive_pointer_cast<TensorGroup>(group->second.toCapsule())
-            ->AllReduce(x_gradient);
+      if (context->saved_data.count("group") > 0) {
+        Held<TensorGroup>(context, "group")->AllReduce(x_gradient);
       }
     }
     RunOrDefer([gradient, saved] { Accumulate(gradient, saved); });
@@ -64,6 +58,10 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 };
 
 }  // namespace
+
+LinearWeights LoadLinear(const std::string& name, const ParameterStore& store) {
+  return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias")};
+}
 
 at::Tensor Linear(const at::Tensor& x, const LinearWeights& weights, LinearCut cut,
                   const TensorGroupPtr& group) {

@@ -1,8 +1,10 @@
 // Linear layers, whole or cut over a tensor-parallel group.
 #pragma once
 
+#include <string>
 #include <torch/types.h>
 
+#include "modules/torch/parameter_store.hpp"
 #include "modules/torch/tensor_group.hpp"
 
 namespace troupe {
@@ -19,6 +21,9 @@ struct LinearWeights {
   at::Tensor weight;  ///< [out, in]
   at::Tensor bias;    ///< [out], or undefined; with kInputs it is whole and added after the sum
 };
+
+/// The parameters NAME.weight and NAME.bias.
+LinearWeights LoadLinear(const std::string& name, const ParameterStore& store);
 
 /// y [M, out] = x [M, in] W^T + b. The gradients of weight and bias are added to their .grad, which
 /// must be preset when they train and may be of a longer type: one multiplication that accumulates

@@ -71,8 +71,7 @@ void Llama::CheckVocabulary(const at::Tensor& ids, const std::string& what) cons
 
 at::Tensor Llama::EmbedTokens(const at::Tensor& tokens) const {
   CheckVocabulary(tokens, "tokens");
-  return Embed(Upload(tokens.reshape({-1}), numerics_.device), *embedding_,
-               {group_, numerics_.portable});
+  return Embed(Upload(tokens.reshape({-1}), numerics_.device), *embedding_, group_);
 }
 
 at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int64_t length) const {
@@ -116,8 +115,7 @@ at::Tensor Llama::Loss(const at::Tensor& rows, const at::Tensor& labels,
                        Predictions& predictions) const {
   CheckVocabulary(labels, "labels");
   return VocabularyLoss(RmsNorm(rows, norm_, config_.norm_epsilon, numerics_), *head_,
-                        Upload(labels, numerics_.device), {group_, numerics_.portable},
-                        predictions);
+                        Upload(labels, numerics_.device), group_, predictions);
 }
 
 }  // namespace troupe

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kNoLabel = -100;
 
-/// One edge into the language model: where its rows come from and what happens to them here.
+/// One edge into the language model: the origin of its rows and the modules that run here.
 struct Source {
   ModuleConfig module;
   std::unique_ptr<Encoder> encoder;    ///< when it runs inline
@@ -30,7 +30,6 @@ class LlamaBody : public StageBody {
       : name_(module.name),
         first_(pp == 0),
         last_(pp + 1 == module.num_stages()),
-        portable_(store.numerics().portable),
         llama_(module, pp, store, group) {
     if (first_) AddSources(config, store, group);
   }
@@ -78,7 +77,7 @@ class LlamaBody : public StageBody {
     return source.projector ? source.projector->Forward(rows) : rows;
   }
 
-  /// The encoder's rows take the places of their placeholders.
+  /// Puts the encoder's rows in the places of their placeholders.
   at::Tensor Place(const at::Tensor& text, const at::Tensor& rows, const std::string& encoder,
                    const Inputs& data) const {
     const auto found = data.positions.find(encoder);
@@ -119,8 +118,8 @@ class LlamaBody : public StageBody {
     return {input.reshape({-1, input.size(2)}), input.size(0), input.size(1)};
   }
 
-  /// Norm, head and loss of the rows that have a label; the others have no part in either. Which
-  /// those are the host knows from its own copy of the labels.
+  /// Norm, head and loss of the rows that have a label, which the host finds in its own copy of the
+  /// labels. The other rows take no part.
   BodyResult Loss(const at::Tensor& rows, const Rows& in, const Inputs& data) const {
     const at::Tensor labels = AsTensor(data.labels, DType::kInt64, 2, name_ + ": labels");
     if (labels.sizes() != at::IntArrayRef({in.num_samples, in.length})) {
@@ -137,11 +136,7 @@ class LlamaBody : public StageBody {
                                          flat.index_select(0, valid), predictions));
     result.loss.tokens = valid.numel();
     result.loss.content_tokens = content.sum().item<std::int64_t>();
-    if (portable_) {
-      result.late_loss = LateSums(predictions, content);
-    } else {
-      AddSums(predictions, content, result.loss);
-    }
+    result.late_loss = LateSums(predictions, content);
     return result;
   }
 
@@ -149,17 +144,6 @@ class LlamaBody : public StageBody {
   static at::Tensor ContentOf(const Inputs& data, const at::Tensor& valid) {
     if (!data.content.defined()) return at::zeros({valid.numel()}, at::kByte);
     return AsTensor(data.content).reshape({-1}).index_select(0, valid).ne(0).to(at::kByte);
-  }
-
-  static void AddSums(const Predictions& predictions, const at::Tensor& content, LossSums& sums) {
-    const auto* const losses = predictions.losses.data_ptr<double>();
-    const auto* const correct = predictions.correct.data_ptr<double>();
-    const auto* const is_content = content.data_ptr<std::uint8_t>();
-    for (std::int64_t i = 0; i < content.numel(); ++i) {
-      sums.loss += losses[i];
-      sums.correct += correct[i] > 0.0;
-      sums.content_correct += is_content[i] != 0 && correct[i] > 0.0;
-    }
   }
 
   static at::Tensor LateSums(const Predictions& predictions, const at::Tensor& content) {
@@ -171,7 +155,6 @@ class LlamaBody : public StageBody {
   std::string name_;
   bool first_;
   bool last_;
-  bool portable_;
   Llama llama_;
   std::vector<Source> sources_;  ///< in the order of config.edges
 };

@@ -1,4 +1,4 @@
-// On which device, in which types and by which code a stage computes; decided once, for all of it.
+// The device, the types and the implementation that a stage computes with; decided once per stage.
 #pragma once
 
 #include <torch/types.h>
@@ -10,10 +10,11 @@ namespace troupe {
 
 struct Numerics {
   at::Device device = at::kCPU;
-  at::ScalarType type = at::kFloat;        ///< of activations and of what multiplies them
+  at::ScalarType type = at::kFloat;        ///< of activations and of the weights that multiply them
   at::ScalarType state_type = at::kFloat;  ///< of parameters, gradients, moments and losses
-  /// Operations of the library only, which any device has for any type, and no look at a result
-  /// before the pass has ended. Otherwise our own loops over host memory, where they are better.
+  /// Operations of the library only, which any device has for any type; no result is read before
+  /// the pass has ended. Otherwise attention, RMSNorm and AdamW run as our own loops over host
+  /// memory.
   bool portable = false;
 
   /// Whether parameters are kept in a longer type than the one they multiply in.

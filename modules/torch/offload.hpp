@@ -11,7 +11,7 @@
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/torch/copy_lane.hpp"
-#include "modules/torch/flat_state.hpp"
+#include "modules/torch/parameter_store.hpp"
 
 namespace troupe {
 

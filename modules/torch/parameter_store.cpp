@@ -53,7 +53,7 @@ void Initialise(const ParameterSpec& spec, const ParameterSlice& slice, std::uin
     values.fill_(spec.initial == Initial::kOnes ? 1.0 : 0.0);
     return;
   }
-  // Only dimensions 0 and 1 are ever cut: an element is (row, column, place behind them).
+  // Only dimensions 0 and 1 are ever cut: an element is (row, column, place within them).
   const bool matrix = spec.shape.size() > 1;
   const std::int64_t rows = slice.shape.at(0);
   const std::int64_t columns = matrix ? slice.shape[1] : 1;
@@ -84,7 +84,7 @@ bool SameSettings(const AdamWStep& a, const AdamWStep& b) {  // the others are t
 
 ParameterStore::ParameterStore(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
                                const Layout& layout, std::uint64_t seed, const Numerics& numerics)
-    : numerics_(numerics), optimizer_(MakeFlatOptimizer(numerics)) {
+    : numerics_(numerics) {
   std::int64_t num_values = 0;
   std::int64_t num_gradients = 0;
   for (const ParameterSpec& spec : specs) {
@@ -113,11 +113,6 @@ const ParameterStore::Entry& ParameterStore::Find(const std::string& name) const
       entries_, [&name](const Entry& entry) { return entry.spec.name == name; });
   if (found == entries_.end()) throw std::logic_error("parameter " + name + ": not in this stage");
   return *found;
-}
-
-bool ParameterStore::Contains(const std::string& name) const {
-  return std::ranges::any_of(entries_,
-                             [&name](const Entry& entry) { return entry.spec.name == name; });
 }
 
 at::Tensor ParameterStore::LeafOver(const at::Tensor& values,
@@ -177,7 +172,7 @@ ReducedGradients ParameterStore::ReduceGradients(const ShardGroups& groups) {
     if (entry.spec.frozen || !entry.owner) continue;
     owned.push_back(gradients_.narrow(0, entry.gradient_offset, entry.size));
   }
-  return optimizer_->SumOfSquares(owned);
+  return SumOfSquares(owned);
 }
 
 FlatRun ParameterStore::RunAt(const Entry& first, std::int64_t count) const {
@@ -209,7 +204,7 @@ void ParameterStore::Update(const Config& config, const UpdateStep& step) {
            SameSettings(settings, StepOf(config, next->spec, step))) {
       count += next++->size;
     }
-    optimizer_->Step(settings, RunAt(*first, count));
+    StepAdamW(settings, RunAt(*first, count), numerics_.portable);
     first = next;
   }
   gradients_.zero_();
@@ -271,10 +266,9 @@ std::vector<FlatState> ParameterStore::Flats() const {
 }
 
 std::size_t ParameterStore::num_bytes() const {
-  const auto bytes = [](const at::Tensor& flat, std::int64_t times) {
-    return static_cast<std::size_t>(times * flat.numel() * flat.element_size());
-  };
-  return bytes(values_, 1) + bytes(gradients_, 3) + (numerics_.mixed() ? bytes(rounded_, 1) : 0);
+  std::size_t bytes = 0;
+  for (const FlatState& flat : Flats()) bytes += flat.tensor.nbytes();
+  return bytes;
 }
 
 }  // namespace troupe

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <torch/types.h>
 #include <vector>
@@ -10,11 +9,22 @@
 #include "modules/groups.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/torch/flat_optimizer.hpp"
-#include "modules/torch/flat_state.hpp"
 #include "modules/torch/numerics.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
+
+/// The use of a flat tensor, in the order in which it must be back.
+enum class StateUse {
+  kForward,   ///< parameters: every pass reads them, the update writes them
+  kBackward,  ///< gradients: backwards and the update write them
+  kUpdate,    ///< moments, and all else that the update alone reads and writes
+};
+
+struct FlatState {
+  at::Tensor tensor;  ///< one dimension, alone in its storage
+  StateUse use = StateUse::kForward;
+};
 
 /// Four flat tensors (values, gradients, two moments) in the type of the state; the last three hold
 /// trainable parameters only. If products use a shorter type, a fifth holds the values rounded to
@@ -39,7 +49,6 @@ class ParameterStore {
   at::Tensor StateLeaf(const std::string& name) const {
     return LeafOver(values_, std::vector{name});
   }
-  bool Contains(const std::string& name) const;
   /// Where this shard's part of a parameter begins in the whole, along dimension 0.
   std::int64_t FirstRow(const std::string& name) const { return Find(name).slice.offsets.at(0); }
 
@@ -64,7 +73,7 @@ class ParameterStore {
     std::int64_t size = 0;
     std::int64_t value_offset = 0;
     std::int64_t gradient_offset = 0;  ///< into gradients and moments, unless frozen
-    bool owner = true;                 ///< this shard speaks for these elements
+    bool owner = true;                 ///< this shard reports these elements
   };
 
   const Entry& Find(const std::string& name) const;
@@ -75,7 +84,6 @@ class ParameterStore {
   std::vector<TensorPiece> PiecesOf(const at::Tensor& flat, TensorKind kind) const;
 
   Numerics numerics_;
-  std::unique_ptr<FlatOptimizer> optimizer_;
   std::vector<Entry> entries_;
   at::Tensor values_;
   at::Tensor rounded_;  ///< `values_` in the type of products, undefined where that is its own

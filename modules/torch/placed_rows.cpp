@@ -1,26 +1,25 @@
 #include "modules/torch/placed_rows.hpp"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include "gpu/kernels/rows.hpp"
-#include "modules/torch/cuda/row_moves.hpp"
+#include "modules/torch/autograd.hpp"
+#include "modules/torch/cuda/kernels.hpp"
 
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 const std::int64_t* IndexOf(const at::Tensor& positions) {
   return positions.data_ptr<std::int64_t>();
 }
 
-/// [n, H] copies of rows `positions` of x [M, H].
-at::Tensor Gather(const at::Tensor& x, const at::Tensor& positions) {
+/// [n, H] copies of rows `positions` of x [M, H], which `take` leaves as zeros.
+at::Tensor Gather(const at::Tensor& x, const at::Tensor& positions, bool take = false) {
   at::Tensor rows = at::empty({positions.size(0), x.size(1)}, x.options());
   if (x.is_cuda()) {
-    GatherRowsOnDevice(x, positions, rows);
+    (take ? TakeRowsOnDevice : GatherRowsOnDevice)(x, positions, rows);
+  } else if (take) {
+    TakeRows(BytesOf(x), IndexOf(positions), rows.size(0), RowBytes(x), BytesOf(rows));
   } else {
     GatherRows(BytesOf(x), IndexOf(positions), rows.size(0), RowBytes(x), BytesOf(rows));
   }
@@ -28,25 +27,14 @@ at::Tensor Gather(const at::Tensor& x, const at::Tensor& positions) {
 }
 
 void Scatter(const at::Tensor& rows, const at::Tensor& positions, const at::Tensor& x) {
+  TORCH_INTERNAL_ASSERT(x.is_contiguous() && x.scalar_type() == rows.scalar_type());
   if (x.is_cuda()) return ScatterRowsOnDevice(rows, positions, x);
   ScatterRows(BytesOf(rows), IndexOf(positions), rows.size(0), RowBytes(x), BytesOf(x));
-}
-
-/// As Gather, and leaves zeros behind.
-at::Tensor Take(const at::Tensor& x, const at::Tensor& positions) {
-  at::Tensor rows = at::empty({positions.size(0), x.size(1)}, x.options());
-  if (x.is_cuda()) {
-    TakeRowsOnDevice(x, positions, rows);
-  } else {
-    TakeRows(BytesOf(x), IndexOf(positions), rows.size(0), RowBytes(x), BytesOf(rows));
-  }
-  return rows;
 }
 
 struct PlaceFunction : torch::autograd::Function<PlaceFunction> {
   static at::Tensor forward(AutogradContext* context, at::Tensor text, const at::Tensor& rows,
                             const at::Tensor& positions) {
-    TORCH_INTERNAL_ASSERT(text.is_contiguous() && text.scalar_type() == rows.scalar_type());
     Scatter(rows.contiguous(), positions, text);
     context->mark_dirty({text});
     context->save_for_backward({positions});
@@ -57,9 +45,9 @@ struct PlaceFunction : torch::autograd::Function<PlaceFunction> {
     const at::Tensor positions = context->get_saved_variables()[0];
     const at::Tensor gradient = gradients[0].contiguous();
     if (!context->needs_input_grad(0)) return {{}, Gather(gradient, positions), {}};
-    // Others may hold what came, so a copy is emptied.
+    // Others may hold the gradient, so rows are taken from a copy.
     const at::Tensor text_gradient = gradient.clone();
-    const at::Tensor rows_gradient = Take(text_gradient, positions);
+    const at::Tensor rows_gradient = Gather(text_gradient, positions, /*take=*/true);
     return {text_gradient, rows_gradient, {}};
   }
 };
@@ -84,10 +72,9 @@ struct SelectFunction : torch::autograd::Function<SelectFunction> {
 }  // namespace
 
 at::Tensor PlaceRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& positions) {
-  // Where nobody has a gradient, libtorch would answer with a view into which the rows of another
-  // encoder, which has one, may not be placed.
+  // Without any gradient libtorch would return a view, in which the rows of another encoder that
+  // has a gradient may not be placed.
   if (!at::GradMode::is_enabled() || !(text.requires_grad() || rows.requires_grad())) {
-    TORCH_INTERNAL_ASSERT(text.is_contiguous() && text.scalar_type() == rows.scalar_type());
     Scatter(rows.contiguous(), positions, text);
     return text;
   }

@@ -1,14 +1,14 @@
-// Rows of a tensor that others take the place of, or that go on alone. On a GPU the kernels of
-// gpu/kernels/device.hpp move them, elsewhere their plain loops.
+// Places rows into a tensor, or selects rows of one. On a GPU the kernels of gpu/kernels/device.hpp
+// move them, elsewhere their plain loops.
 #pragma once
 
 #include <torch/types.h>
 
 namespace troupe {
 
-/// `text` [M, H] with `rows` [n, H] at `positions` [n], in place: nobody else may read `text`, and
-/// it is no leaf. All are of one device, rows and text of one type, positions int64 in [0, M), none
-/// twice. What was there gets no gradient.
+/// `text` [M, H] with `rows` [n, H] at `positions` [n], in place: `text` has no other reader and is
+/// not a leaf. All are of one device, rows and text of one type, positions int64 in [0, M), none
+/// twice. The rows that were there get no gradient.
 at::Tensor PlaceRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& positions);
 
 /// [n, H]: rows `positions` [n] of x [M, H], on the same terms. All others get zeros for gradients.

@@ -1,4 +1,4 @@
-// What tests do to the library, to see that it would be found.
+// Faults that tests plant in the library, to see that they are found.
 #pragma once
 
 namespace troupe {

@@ -2,16 +2,13 @@
 
 #include <ATen/core/grad_mode.h>
 #include <cmath>
-#include <torch/csrc/autograd/custom_function.h>
 
+#include "modules/torch/autograd.hpp"
 #include "modules/torch/recompute.hpp"
 #include "modules/torch/versions.hpp"
 
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 /// Heads [S, L, h, D] whose first half is turned against the second by the tables' angles, or back
 /// by them (`direction` -1), into `to` of the same shape.
@@ -62,8 +59,7 @@ struct SplitFunction : torch::autograd::Function<SplitFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto plan =
-        c10::static_intrusive_pointer_cast<AttentionPlan>(context->saved_data["plan"].toCapsule());
+    const auto plan = Held<AttentionPlan>(context, "plan");
     const at::Tensor& q = gradients[0];
     const at::Tensor gradient =
         at::empty({plan->sequences * plan->length, plan->row_width()}, q.options());
@@ -103,7 +99,7 @@ at::Tensor Composed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 
 at::Tensor Attend(const at::Tensor& qkv, const AttentionPlanPtr& plan) {
   const variable_list split = SplitFunction::apply(qkv, plan);
-  // A fused kernel need not know what to do with nothing.
+  // A fused kernel need not support zero sequences.
   const bool fused = kHasFusedAttention && plan->sequences > 0;
   const at::Tensor heads = fused ? FusedAttention(split[0], split[1], split[2], plan->causal)
                                  : Composed(split[0], split[1], split[2], *plan);

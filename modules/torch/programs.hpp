@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// Where a shard computes, and by which code.
+/// The device of a shard, and its implementation.
 struct TorchOptions {
   int device = Buffer::kHost;  ///< or the number of a GPU of this process
   /// On the host, too, compute as on a GPU: by operations of the library instead of our own loops,
@@ -34,14 +34,14 @@ using TorchOptionsOf = std::function<TorchOptions(const ShardAddress&)>;
 ///   boundary                   [rows, H]   H of the receiving module where the projector runs
 ///                                          "from", else of the sending one
 /// The programs take their groups from `groups`, once each; they outlive neither it nor each
-/// other's collectives. The factory throws std::invalid_argument for a module that does not compute,
-/// an edge whose rows its destination does not take, and heads that tp does not divide.
+/// other's collectives. The factory throws std::invalid_argument for a module that does not
+/// compute, an edge whose rows its destination does not take, and heads that tp does not divide.
 ///
 /// On a GPU all buffers of passes must be in its memory, but those of Inputs, which are the host's;
 /// the group's collectives get pointers to its memory; work is queued on the calling thread's
 /// current stream, and a pass returns before it has run. Nothing of a forward or backward waits for
-/// the device: what a pass finds out late, its loss and whether all is finite,
-/// ForwardResult::finish tells. ReduceGradients, Tensors and SetTensors wait.
+/// the device: ForwardResult::finish reports the loss of a pass and whether all is finite.
+/// ReduceGradients, Tensors and SetTensors wait.
 ProgramFactory MakeTorchPrograms(const Config& config, std::shared_ptr<GroupTable> groups,
                                  TorchOptionsOf options);
 /// The same for all shards.

@@ -5,8 +5,8 @@
 namespace troupe {
 
 Projector::Projector(const std::string& name, const ParameterStore& store, TensorGroupPtr group)
-    : first_{store.Leaf(name + ".linear_1.weight"), store.Leaf(name + ".linear_1.bias")},
-      second_{store.Leaf(name + ".linear_2.weight"), store.Leaf(name + ".linear_2.bias")},
+    : first_(LoadLinear(name + ".linear_1", store)),
+      second_(LoadLinear(name + ".linear_2", store)),
       group_(std::move(group)) {}
 
 at::Tensor Projector::Forward(const at::Tensor& rows) const {

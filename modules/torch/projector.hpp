@@ -4,7 +4,6 @@
 #include <torch/types.h>
 
 #include "modules/torch/linear.hpp"
-#include "modules/torch/parameter_store.hpp"
 
 namespace troupe {
 

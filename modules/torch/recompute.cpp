@@ -1,16 +1,14 @@
 #include "modules/torch/recompute.hpp"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <utility>
 
+#include "modules/torch/autograd.hpp"
+
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 struct Part : torch::CustomClassHolder {
   std::function<at::Tensor(const at::Tensor&)> run;
@@ -26,8 +24,7 @@ struct RecomputedFunction : torch::autograd::Function<RecomputedFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto part =
-        c10::static_intrusive_pointer_cast<Part>(context->saved_data["part"].toCapsule());
+    const auto part = Held<Part>(context, "part");
     const bool wanted = context->needs_input_grad(0);
     const c10::AutoGradMode records(true);
     const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_(wanted);

@@ -168,7 +168,8 @@ Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
   return total;
 }
 
-/// Moves the gradients out of the leaves; a leaf that the loss did not reach has a gradient of zeros.
+/// Moves the gradients out of the leaves; a leaf that the loss did not reach has a gradient of
+/// zeros.
 void Reference::State::TakeGradients() {
   double squares = 0.0;
   for (auto& [name, parameter] : parameters) {

@@ -1,7 +1,7 @@
 // The proof side of `troupe verify`: the whole model in one place, trained by plain autograd.
-// No layout, no actors, no transport. It shares the config structs, the sizes in kinds/, the initial
-// values and the conversion of buffers to tensors with the sharded programs and nothing else, so that
-// a mistake in their computation is not repeated here.
+// No layout, no actors, no transport. It shares the config structs, the sizes in kinds/, the
+// initial values and the conversion of buffers to tensors with the sharded programs and nothing
+// else, so that a mistake in their computation is not repeated here.
 #pragma once
 
 #include <cstdint>

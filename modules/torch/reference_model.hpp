@@ -1,5 +1,5 @@
-// What the reference computes with: plain functions of its parameters, which the reference's parts of
-// the kinds put together. Only files of the reference use them.
+// The functions of the reference: plain functions of its parameters, which the kinds' parts of the
+// reference combine. Only files of the reference use them.
 // n images or samples, T rows or tokens of each, H hidden, D = H / heads.
 #pragma once
 

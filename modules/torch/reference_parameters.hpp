@@ -14,8 +14,8 @@ namespace troupe::reference {
 
 /// One tensor of the model and its AdamW state.
 struct Parameter {
-  at::Tensor value;          ///< a leaf: what the model computes with
-  at::Tensor kept;           ///< what the optimizer steps; `value` itself unless that is rounded
+  at::Tensor value;          ///< a leaf: the model computes with it
+  at::Tensor kept;           ///< the optimizer steps it; `value` itself unless that is rounded
   at::Tensor gradient;       ///< of the last step, before clipping; undefined when frozen
   at::Tensor first_moment;   ///< undefined when frozen
   at::Tensor second_moment;  ///< undefined when frozen
@@ -65,7 +65,7 @@ const ModuleConfig& Destination(const Config& config, const EdgeConfig& edge);
 
 /// "vision_to_language"
 std::string ProjectorName(const EdgeConfig& edge);
-/// What the reference computes in: a run in bfloat16 is measured against float64.
+/// The type that the reference computes in: a run in bfloat16 is measured against float64.
 at::ScalarType TypeOf(Precision precision);
 /// The values that a run in bfloat16 begins with, where that rounds them to it; still as wide.
 at::Tensor RoundedTo(Precision precision, const at::Tensor& values);

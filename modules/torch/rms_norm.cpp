@@ -1,15 +1,11 @@
 #include "modules/torch/rms_norm.hpp"
 
-#include <torch/csrc/autograd/custom_function.h>
-
 #include "gpu/kernels/rms_norm.hpp"
-#include "modules/torch/cuda/device_norm.hpp"
+#include "modules/torch/autograd.hpp"
+#include "modules/torch/cuda/kernels.hpp"
 
 namespace troupe {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,

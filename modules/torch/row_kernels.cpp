@@ -1,10 +1,5 @@
 #include "modules/torch/row_kernels.hpp"
 
-#include <algorithm>
-#include <limits>
-
-#include "gpu/kernels/sum_lanes.hpp"
-
 namespace troupe {
 namespace {
 
@@ -62,63 +57,9 @@ void ScatterHeads(const T* heads, const HeadColumns& columns, const Rotation<T>&
   });
 }
 
-template <class T>
-void LookUpRows(const T* table, std::int64_t first_id, std::int64_t num_ids,
-                const std::int64_t* ids, std::int64_t num_rows, std::int64_t hidden, T* y) {
-  for (std::int64_t m = 0; m < num_rows; ++m, y += hidden) {
-    const std::int64_t id = ids[m] - first_id;
-    if (id >= 0 && id < num_ids) {
-      std::copy_n(table + id * hidden, hidden, y);
-    } else {
-      std::fill_n(y, hidden, T(0));
-    }
-  }
-}
-
-template <class T>
-void AddLookedUpRows(const T* y_gradient, std::int64_t first_id, std::int64_t num_ids,
-                     const std::int64_t* ids, std::int64_t num_rows, std::int64_t hidden,
-                     T* table_gradient) {
-  for (std::int64_t m = 0; m < num_rows; ++m, y_gradient += hidden) {
-    const std::int64_t id = ids[m] - first_id;
-    if (id < 0 || id >= num_ids) continue;
-    T* const row = table_gradient + id * hidden;
-    for (std::int64_t i = 0; i < hidden; ++i) row[i] += y_gradient[i];
-  }
-}
-
-template <class T>
-double SumOfSquares(const T* x, std::int64_t count) {
-  return SumLanes<double>(count, [x](std::int64_t i) {
-    const auto value = static_cast<double>(x[i]);
-    return value * value;
-  });
-}
-
-template <class T>
-void RowMaxima(const T* x, std::int64_t num_rows, std::int64_t width, T* values,
-               std::int64_t* places) {
-  for (std::int64_t m = 0; m < num_rows; ++m, x += width) {
-    values[m] = -std::numeric_limits<T>::infinity();
-    places[m] = 0;
-    for (std::int64_t v = 0; v < width; ++v) {
-      if (x[v] > values[m]) {
-        values[m] = x[v];
-        places[m] = v;
-      }
-    }
-  }
-}
-
-#define TROUPE_FOR_TYPE(T)                                                                 \
-  template void GatherHeads(const T*, const HeadColumns&, const Rotation<T>&, T, T*);      \
-  template void ScatterHeads(const T*, const HeadColumns&, const Rotation<T>&, T, T*);     \
-  template void LookUpRows(const T*, std::int64_t, std::int64_t, const std::int64_t*,      \
-                           std::int64_t, std::int64_t, T*);                                \
-  template void AddLookedUpRows(const T*, std::int64_t, std::int64_t, const std::int64_t*, \
-                                std::int64_t, std::int64_t, T*);                           \
-  template double SumOfSquares(const T*, std::int64_t);                                    \
-  template void RowMaxima(const T*, std::int64_t, std::int64_t, T*, std::int64_t*);
+#define TROUPE_FOR_TYPE(T)                                                            \
+  template void GatherHeads(const T*, const HeadColumns&, const Rotation<T>&, T, T*); \
+  template void ScatterHeads(const T*, const HeadColumns&, const Rotation<T>&, T, T*);
 TROUPE_FOR_TYPE(float)
 TROUPE_FOR_TYPE(double)
 #undef TROUPE_FOR_TYPE

@@ -1,5 +1,5 @@
-// Plain loops over rows, for what the library has no fused kernel for. T is float or double; all
-// pointers are to contiguous memory unless a width says otherwise.
+// Plain loops over the rows of attention, for which the library has no fused kernel. T is float or
+// double; all pointers are to contiguous memory unless a width says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -33,25 +33,5 @@ void GatherHeads(const T* rows, const HeadColumns& columns, const Rotation<T>& r
 template <class T>
 void ScatterHeads(const T* heads, const HeadColumns& columns, const Rotation<T>& rotation, T scale,
                   T* rows);
-
-/// y [M, H]: row ids[m] - first_id of `table` [num_ids, H], or zeros where that is not in it.
-template <class T>
-void LookUpRows(const T* table, std::int64_t first_id, std::int64_t num_ids,
-                const std::int64_t* ids, std::int64_t num_rows, std::int64_t hidden, T* y);
-
-/// Adds row m of y_gradient to the row of `table_gradient` that it was looked up from.
-template <class T>
-void AddLookedUpRows(const T* y_gradient, std::int64_t first_id, std::int64_t num_ids,
-                     const std::int64_t* ids, std::int64_t num_rows, std::int64_t hidden,
-                     T* table_gradient);
-
-/// Sum of x^2 over [count], in double.
-template <class T>
-double SumOfSquares(const T* x, std::int64_t count);
-
-/// Largest value of each row of x [M, V] and the first place where it stands.
-template <class T>
-void RowMaxima(const T* x, std::int64_t num_rows, std::int64_t width, T* values,
-               std::int64_t* places);
 
 }  // namespace troupe

@@ -6,7 +6,6 @@
 #include "kinds/siglip.hpp"
 #include "modules/torch/encoder_layers.hpp"
 #include "modules/torch/layer_norm.hpp"
-#include "modules/torch/leaf_values.hpp"
 
 namespace troupe {
 namespace {
@@ -32,17 +31,14 @@ class Siglip : public Encoder {
       embeddings_ = Embeddings{.patch = LoadLinear(embeddings + "patch_embedding", store),
                                .positions = store.Leaf(embeddings + "position_embedding.weight")};
     }
-    if (pp + 1 == module.num_stages())
-      norm_ = LoadLayerNorm(module.name + ".post_layernorm", store);
+    if (pp + 1 < module.num_stages()) return;
+    norm_ = LoadLayerNorm(module.name + ".post_layernorm", store);
   }
 
   at::Tensor Embed(const FieldTensors& items) const override {
-    const at::Tensor images = Upload(items.values, numerics_.device).to(numerics_.type);
-    const at::Tensor embedded = Linear(UnfoldPatches(images, config_.patch_size),
-                                       embeddings_->patch, LinearCut::kNone, group_);
-    const at::Tensor rows = embedded.view({images.size(0), config_.num_patches(), config_.hidden}) +
-                            LeafValues(embeddings_->positions);
-    return rows.view({-1, config_.hidden});
+    const at::Tensor patches =
+        EmbedPatches(items.values, config_, embeddings_->patch, numerics_, group_);
+    return (patches + LeafValues(embeddings_->positions)).view({-1, config_.hidden});
   }
 
   at::Tensor RunLayers(at::Tensor rows) const override { return layers_.Run(std::move(rows)); }
@@ -65,15 +61,10 @@ class Siglip : public Encoder {
   std::optional<LayerNormWeights> norm_;  ///< of the last stage
 };
 
-std::unique_ptr<Encoder> MakeSiglip(const ModuleConfig& module, int pp, const ParameterStore& store,
-                                    const TensorGroupPtr& group) {
-  return std::make_unique<Siglip>(module, pp, store, group);
-}
-
 }  // namespace
 
 const TorchKind kTorchSiglip = {.kind = &kSiglip,
-                                .make_encoder = MakeSiglip,
+                                .make_encoder = MakeEncoder<Siglip>,
                                 .make_body = nullptr,
                                 .reference = {.add_parameters = reference::AddSiglip,
                                               .encode = reference::EncodeSiglip,

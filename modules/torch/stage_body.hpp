@@ -1,4 +1,4 @@
-// What a shard computes between its links, without the bookkeeping of passes.
+// The computation of a shard between its links, without the bookkeeping of passes.
 #pragma once
 
 #include <stdexcept>
@@ -14,8 +14,7 @@ namespace troupe {
 struct BodyResult {
   std::vector<at::Tensor> outputs;
   LossSums loss;
-  /// Where the device has the rest of `loss`: [3] float64, nats, correct and correct content
-  /// tokens.
+  /// The rest of `loss`, on the device: [3] float64, nats, correct and correct content tokens.
   at::Tensor late_loss = {};
 };
 

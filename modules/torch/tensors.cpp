@@ -1,9 +1,21 @@
 #include "modules/torch/tensors.hpp"
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 namespace troupe {
+
+/// A type of buffers and the same type of tensors.
+using TypePair = std::pair<DType, at::ScalarType>;
+static constexpr std::array<TypePair, 6> kTypes = {{{DType::kFloat32, at::kFloat},
+                                                    {DType::kFloat64, at::kDouble},
+                                                    {DType::kInt64, at::kLong},
+                                                    {DType::kInt32, at::kInt},
+                                                    {DType::kUInt8, at::kByte},
+                                                    {DType::kBFloat16, at::kBFloat16}}};
 
 at::ScalarType ScalarTypeOf(Precision precision) {
   switch (precision) {
@@ -18,40 +30,15 @@ at::ScalarType ScalarTypeOf(Precision precision) {
 }
 
 at::ScalarType ScalarTypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return at::kFloat;
-    case DType::kFloat64:
-      return at::kDouble;
-    case DType::kInt64:
-      return at::kLong;
-    case DType::kInt32:
-      return at::kInt;
-    case DType::kUInt8:
-      return at::kByte;
-    case DType::kBFloat16:
-      return at::kBFloat16;
-  }
+  const auto* const found = std::ranges::find(kTypes, dtype, &TypePair::first);
+  if (found != kTypes.end()) return found->second;
   throw std::invalid_argument("dtype: unknown");
 }
 
 DType DTypeOf(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return DType::kFloat32;
-    case at::kDouble:
-      return DType::kFloat64;
-    case at::kLong:
-      return DType::kInt64;
-    case at::kInt:
-      return DType::kInt32;
-    case at::kByte:
-      return DType::kUInt8;
-    case at::kBFloat16:
-      return DType::kBFloat16;
-    default:
-      throw std::invalid_argument(std::string("tensor: no buffer holds ") + at::toString(type));
-  }
+  const auto* const found = std::ranges::find(kTypes, type, &TypePair::second);
+  if (found != kTypes.end()) return found->first;
+  throw std::invalid_argument(std::string("tensor: no buffer holds ") + at::toString(type));
 }
 
 at::Device DeviceOf(int device) {

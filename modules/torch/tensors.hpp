@@ -14,15 +14,15 @@ at::ScalarType ScalarTypeOf(DType dtype);
 /// Throws std::invalid_argument for a type that buffers do not have.
 DType DTypeOf(at::ScalarType type);
 
-/// The library's name of Buffer::device() and back.
+/// Buffer::device() as the library names it, and back.
 at::Device DeviceOf(int device);
 int DeviceOf(const at::Device& device);
 
-/// A tensor over the buffer's bytes, where they are. Nobody may write into it.
+/// A tensor over the buffer's bytes, where they are. It must not be written to.
 at::Tensor AsTensor(const Buffer& buffer);
 
 /// The same after checking that the buffer is there, of `dtype` and of `num_dimensions`; throws
-/// std::invalid_argument that starts with `what` and names what was expected and what came.
+/// std::invalid_argument that starts with `what` and names the expected and the actual tensor.
 at::Tensor AsTensor(const Buffer& buffer, DType dtype, std::size_t num_dimensions,
                     const std::string& what);
 

@@ -1,5 +1,5 @@
-// The part of a kind that computes with libtorch: its body, and its part of the reference. kinds/kind.hpp
-// has the pure part. modules/torch/list.cpp names them all.
+// The part of a kind that computes with libtorch: its body, and its part of the reference.
+// kinds/kind.hpp has the pure part. modules/torch/list.cpp names them all.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct FieldTensors {
 };
 
 /// A module that turns items of its field into rows, cut over a tensor-parallel group. It runs as
-/// stages of its own or inline in the module that it feeds.
+/// separate stages or inline in the module that it feeds.
 class Encoder {
  public:
   virtual ~Encoder() = default;
@@ -38,6 +38,12 @@ class Encoder {
 using EncoderMaker = std::unique_ptr<Encoder> (*)(const ModuleConfig& module, int pp,
                                                   const ParameterStore& store,
                                                   const TensorGroupPtr& group);
+template <class Kind>
+std::unique_ptr<Encoder> MakeEncoder(const ModuleConfig& module, int pp,
+                                     const ParameterStore& store, const TensorGroupPtr& group) {
+  return std::make_unique<Kind>(module, pp, store, group);
+}
+
 using BodyMaker = std::unique_ptr<StageBody> (*)(const Config& config, const ModuleConfig& module,
                                                  int pp, const ParameterStore& store,
                                                  const TensorGroupPtr& group);

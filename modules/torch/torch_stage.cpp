@@ -27,15 +27,6 @@ auto WithShortErrors(const std::string& who, Work work) {
   }
 }
 
-std::vector<char> InputsThatNeedGradients(const Config& config, const ShardAddress& shard) {
-  if (shard.pp > 0) return {RunsBackward(config, shard.module, shard.pp - 1)};
-  std::vector<char> needs;
-  for (const EdgeConfig* edge : IncomingEdges(config, shard.module)) {
-    needs.push_back(EdgeCarriesGradient(config, *edge));
-  }
-  return needs;
-}
-
 std::unique_ptr<StageBody> MakeBody(const Config& config, const ShardAddress& shard,
                                     const ParameterStore& store, const TensorGroupPtr& group) {
   const ModuleConfig& module = FindModule(config, shard.module);
@@ -52,8 +43,8 @@ OffloadedState MakeOffloaded(const std::string& who, Offload what, const Paramet
   return {who, what, store.Flats(), what == Offload::kNone ? nullptr : MakeLane(device)};
 }
 
-/// What is read for tensors of a kind, and written when they are set: of mixed numerics the
-/// parameters are masters, which are for the update, and their rounded copies.
+/// The state that is read for tensors of a kind, and written when they are set. With mixed numerics
+/// the parameters are masters, which the update uses, and their rounded copies.
 std::vector<StateUse> UsesOf(TensorKind kind, const Numerics& numerics) {
   if (kind == TensorKind::kGradient) return {StateUse::kBackward};
   if (kind != TensorKind::kParameter) return {StateUse::kUpdate};
@@ -72,7 +63,7 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
     : config_(std::move(config)),
       name_(ToString(shard)),
       groups_(std::move(groups)),
-      input_needs_gradient_(InputsThatNeedGradients(*config_, shard)),
+      input_needs_gradient_(InputsWithGradients(*config_, shard.module, shard.pp)),
       runs_backward_(RunsBackward(*config_, shard.module, shard.pp)),
       numerics_(numerics),
       tensor_group_(c10::make_intrusive<TensorGroup>(*groups_.tensor)),
@@ -148,7 +139,8 @@ ForwardResult TorchStage::RunForward(const ForwardPass& pass) {
     leaving.push_back(output.detach());
     forward.outputs.push_back(AsBuffer(output));
   }
-  if (numerics_.portable) forward.finish = FinishForward(leaving, result.late_loss);
+  if (!numerics_.portable) leaving.clear();  // the Device actor checks buffers in host memory
+  forward.finish = FinishForward(leaving, result.late_loss);
   if (records) flights_.emplace(pass.unit, std::move(flight));
   return forward;
 }

@@ -40,7 +40,7 @@ class TorchStage : public StageProgram {
   std::size_t state_bytes() const override { return store_.num_bytes() - offloaded_.bytes_away(); }
 
  private:
-  /// What a forward leaves behind for its backward: edges of the graph, not the outputs themselves,
+  /// What a forward leaves for its backward: edges of the graph, not the outputs themselves,
   /// so that the receiver alone decides how long those live.
   struct Flight {
     std::vector<at::Tensor> inputs;
@@ -62,7 +62,7 @@ class TorchStage : public StageProgram {
   std::shared_ptr<const Config> config_;
   std::string name_;
   ShardGroups groups_;
-  std::vector<char> input_needs_gradient_;  ///< one per incoming link
+  std::vector<bool> input_needs_gradient_;  ///< one per incoming link
   bool has_loss_ = false;                   ///< a sink that computes a loss
   bool runs_backward_ = false;
   Numerics numerics_;
@@ -70,7 +70,7 @@ class TorchStage : public StageProgram {
   ParameterStore store_;
   OffloadedState offloaded_;
   std::unique_ptr<StageBody> body_;
-  std::map<std::int64_t, WeightWork> weights_;  ///< by unit: what split backwards have left to do
+  std::map<std::int64_t, WeightWork> weights_;  ///< by unit: the rest of split backwards
   std::map<std::int64_t, Flight> flights_;  ///< by unit; destroyed first, as graphs use the rest
 };
 

@@ -7,7 +7,6 @@
 #include "modules/torch/activations.hpp"
 #include "modules/torch/encoder_layers.hpp"
 #include "modules/torch/layer_norm.hpp"
-#include "modules/torch/leaf_values.hpp"
 
 namespace troupe {
 namespace {
@@ -37,14 +36,11 @@ class Vit : public Encoder {
 
   at::Tensor Embed(const FieldTensors& items) const override {
     const std::int64_t num_images = items.values.size(0);
-    const at::Tensor images = Upload(items.values, numerics_.device).to(numerics_.type);
-    const at::Tensor embedded = Linear(UnfoldPatches(images, config_.patch_size),
-                                       embeddings_->patch, LinearCut::kNone, group_);
+    const at::Tensor patches =
+        EmbedPatches(items.values, config_, embeddings_->patch, numerics_, group_);
     const at::Tensor class_rows =
         LeafValues(embeddings_->class_token).expand({num_images, 1, config_.hidden});
-    at::Tensor rows = at::cat(
-        {class_rows, embedded.view({num_images, config_.num_patches(), config_.hidden})}, 1);
-    rows = rows + LeafValues(embeddings_->positions);
+    const at::Tensor rows = at::cat({class_rows, patches}, 1) + LeafValues(embeddings_->positions);
     return LayerNorm(rows.view({-1, config_.hidden}), embeddings_->norm.weight,
                      embeddings_->norm.bias, config_.norm_epsilon);
   }
@@ -76,16 +72,11 @@ class Vit : public Encoder {
   std::optional<Embeddings> embeddings_;  ///< of the first stage
 };
 
-std::unique_ptr<Encoder> MakeVit(const ModuleConfig& module, int pp, const ParameterStore& store,
-                                 const TensorGroupPtr& group) {
-  return std::make_unique<Vit>(module, pp, store, group);
-}
-
 }  // namespace
 
 const TorchKind kTorchVit = {
     .kind = &kVit,
-    .make_encoder = MakeVit,
+    .make_encoder = MakeEncoder<Vit>,
     .make_body = nullptr,
     .reference = {
         .add_parameters = reference::AddVit, .encode = reference::EncodeVit, .logits = nullptr}};

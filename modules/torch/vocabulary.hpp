@@ -14,18 +14,11 @@ struct VocabularyPart {
   std::int64_t first_id = 0;  ///< token of its row 0
 };
 
-/// How a stage computes it, and with whom.
-struct VocabularyPlace {
-  TensorGroupPtr group;
-  bool portable = false;  ///< Numerics::portable
-};
-
 /// Rows of the whole embedding for `tokens` [M] int64; returns [M, H]. The gradient is added to the
 /// part's .grad, touching only the rows looked up.
-at::Tensor Embed(const at::Tensor& tokens, const VocabularyPart& part,
-                 const VocabularyPlace& place);
+at::Tensor Embed(const at::Tensor& tokens, const VocabularyPart& part, const TensorGroupPtr& group);
 
-/// What the predictions of M rows came to; the same on every rank. Where the rows are.
+/// The outcome of the predictions of M rows, on their device; the same on every rank.
 struct Predictions {
   at::Tensor losses;  ///< [M] float64, nats
   /// [M] float64: 1 where the label is the most probable token (the first of equals), else 0
@@ -37,6 +30,6 @@ struct Predictions {
 /// and fills `predictions`. The head's product belongs to it, so that one [M, V] tensor serves as
 /// logits, probabilities and gradient.
 at::Tensor VocabularyLoss(const at::Tensor& x, const VocabularyPart& part, const at::Tensor& labels,
-                          const VocabularyPlace& place, Predictions& predictions);
+                          const TensorGroupPtr& group, Predictions& predictions);
 
 }  // namespace troupe

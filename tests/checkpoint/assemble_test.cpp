@@ -48,7 +48,7 @@ TEST_CASE("what does not make a whole tensor is refused by name", "[checkpoint]"
   CHECK_THROWS_WITH(AssembleTensors({Piece(0, 0, 3, 6)}),
                     "tensor w: its owners hold 18 elements, expected 24");
   CHECK_THROWS_WITH(AssembleTensors({Piece(3, 0, 2, 6)}),
-                    "tensor w: a piece that does not lie inside [4, 6]");
+                    "tensor w: a piece of [2, 6] at [3, 0] does not lie inside [4, 6]");
   TensorPiece other = Piece(0, 0, 4, 6);
   other.global_shape = {4, 7};
   CHECK_THROWS_WITH(AssembleTensors({Piece(0, 0, 4, 6), other}),

@@ -144,11 +144,6 @@ class Audio : public Encoder {
   std::vector<std::pair<LinearWeights, LinearWeights>> layers_;
 };
 
-std::unique_ptr<Encoder> MakeAudio(const ModuleConfig& module, int pp, const ParameterStore& store,
-                                   const TensorGroupPtr& group) {
-  return std::make_unique<Audio>(module, pp, store, group);
-}
-
 void AddParameters(const ModuleConfig& module, const reference::Maker& make) {
   const auto& audio = module.As<AudioConfig>();
   make.Linear(module.name + ".frames", audio.hidden, kStride * kBins, /*bias=*/false);
@@ -186,7 +181,7 @@ Tensor Encode(const FieldTensors& items, const ModuleConfig& module,
 
 const TorchKind kTorchAudio = {
     .kind = &kAudio,
-    .make_encoder = MakeAudio,
+    .make_encoder = MakeEncoder<Audio>,
     .make_body = nullptr,
     .reference = {.add_parameters = AddParameters, .encode = Encode, .logits = nullptr}};
 

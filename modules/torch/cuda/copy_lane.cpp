@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-/// On a stream of its own, beside the rank's.
+/// Copies on a separate stream, concurrent with the rank's.
 class DeviceCopyLane : public CopyLane {
  public:
   explicit DeviceCopyLane(int device) : stream_(device), queued_(device) {}
@@ -35,7 +35,8 @@ class DeviceCopyLane : public CopyLane {
              StateMovedCallback done) override {
     const c10::cuda::CUDAStream mine = c10::cuda::getStreamFromExternal(
         stream_.get(), static_cast<c10::DeviceIndex>(stream_.device()));
-    // Behind what the rank has queued: it writes what leaves, and has used what memory comes back.
+    // After the work that the rank has queued: it writes what leaves, and has used the memory that
+    // comes back.
     queued_.Record(c10::cuda::getCurrentCUDAStream(mine.device_index()).stream());
     stream_.Wait(queued_);
     const std::int64_t begin_ns = NowNs();
@@ -63,17 +64,6 @@ class DeviceCopyLane : public CopyLane {
 
 std::unique_ptr<CopyLane> MakeDeviceCopyLane(int device) {
   return std::make_unique<DeviceCopyLane>(device);
-}
-
-}  // namespace troupe
-
-#else
-#include <stdexcept>
-
-namespace troupe {
-
-std::unique_ptr<CopyLane> MakeDeviceCopyLane(int) {
-  throw std::logic_error("offload: this build's libtorch knows no CUDA devices");
 }
 
 }  // namespace troupe

@@ -15,7 +15,7 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-/// What `call` returns; an error of libtorch without the stack that it was raised on.
+/// Returns the result of `call`; removes the stack trace from an error of libtorch.
 template <class Call>
 auto InItsWords(const Call& call) {
   try {
@@ -27,7 +27,7 @@ auto InItsWords(const Call& call) {
 
 c10::DeviceIndex Index(int device) { return static_cast<c10::DeviceIndex>(device); }
 
-/// The allocator does not exist before somebody asked for it.
+/// The allocator does not exist before its first use.
 void WakeUp() { at::globalContext().lazyInitDevice(c10::DeviceType::CUDA); }
 
 std::int64_t OfAll(const c10::CachingAllocator::StatArray& stats,

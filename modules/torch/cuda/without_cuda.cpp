@@ -1,6 +1,9 @@
+// modules/torch/cuda/ where libtorch knows no GPUs.
 #ifndef TROUPE_TORCH_CUDA
 #include <stdexcept>
 
+#include "modules/torch/copy_lane.hpp"
+#include "modules/torch/cuda/kernels.hpp"
 #include "modules/torch/cuda/torch_cuda.hpp"
 
 namespace troupe {
@@ -24,6 +27,22 @@ std::shared_ptr<void> AllocateTorchMemory(int /*device*/, std::size_t /*bytes*/,
   Refuse();
 }
 std::shared_ptr<void> AllocateTorchPinned(std::size_t /*bytes*/) { Refuse(); }
+
+std::unique_ptr<CopyLane> MakeDeviceCopyLane(int /*device*/) { Refuse(); }
+
+using at::Tensor;
+void ApplyAdamWOnDevice(const AdamWStep&, const FlatRun&) { Refuse(); }
+bool HasDeviceNorm(const Tensor&, const Tensor&) { return false; }
+void RmsNormOnDevice(const Tensor&, const Tensor&, double, const Tensor&, const Tensor&) {
+  Refuse();
+}
+void RmsNormGradientOnDevice(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                             const Tensor&, const Tensor&) {
+  Refuse();
+}
+void GatherRowsOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
+void ScatterRowsOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
+void TakeRowsOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
 
 }  // namespace troupe
 #endif

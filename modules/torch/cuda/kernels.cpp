@@ -1,19 +1,31 @@
-#include "modules/torch/cuda/device_norm.hpp"
+#include "modules/torch/cuda/kernels.hpp"
 
 #ifdef TROUPE_TORCH_CUDA
 #include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include "gpu/kernels/device.hpp"
-#include "modules/torch/cuda/current_stream.hpp"
 
 namespace troupe {
 namespace {
+
+gpu::StreamView StreamOf(const at::Tensor& tensor) {
+  return gpu::StreamView(c10::cuda::getCurrentCUDAStream(tensor.device().index()).stream());
+}
 
 gpu::Row RowOf(const at::Tensor& x) {
   return x.scalar_type() == at::kFloat ? gpu::Row::kFloat32 : gpu::Row::kBFloat16;
 }
 
 }  // namespace
+
+void ApplyAdamWOnDevice(const AdamWStep& step, const FlatRun& run) {
+  auto* const rounded =
+      run.rounded.defined() ? static_cast<std::uint16_t*>(run.rounded.mutable_data_ptr()) : nullptr;
+  gpu::ApplyAdamW(StreamOf(run.values), step, run.values.numel(), run.gradients.data_ptr<float>(),
+                  run.values.data_ptr<float>(), run.first_moments.data_ptr<float>(),
+                  run.second_moments.data_ptr<float>(), rounded);
+}
 
 bool HasDeviceNorm(const at::Tensor& x, const at::Tensor& weight) {
   return x.is_cuda() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
@@ -38,28 +50,19 @@ void RmsNormGradientOnDevice(const at::Tensor& y_gradient, const at::Tensor& x,
                        trains ? spare.data_ptr<float>() : nullptr);
 }
 
-}  // namespace troupe
-
-#else
-#include <stdexcept>
-
-namespace troupe {
-namespace {
-
-[[noreturn]] void RefuseNorm() {
-  throw std::logic_error("norm: this build's libtorch knows no CUDA devices");
+void GatherRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows) {
+  gpu::GatherRows(StreamOf(rows), BytesOf(whole), index.data_ptr<std::int64_t>(), rows.size(0),
+                  RowBytes(rows), BytesOf(rows));
 }
 
-}  // namespace
-
-bool HasDeviceNorm(const at::Tensor&, const at::Tensor&) { return false; }
-void RmsNormOnDevice(const at::Tensor&, const at::Tensor&, double, const at::Tensor&,
-                     const at::Tensor&) {
-  RefuseNorm();
+void ScatterRowsOnDevice(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& whole) {
+  gpu::ScatterRows(StreamOf(rows), BytesOf(rows), index.data_ptr<std::int64_t>(), rows.size(0),
+                   RowBytes(rows), BytesOf(whole));
 }
-void RmsNormGradientOnDevice(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                             const at::Tensor&, const at::Tensor&, const at::Tensor&) {
-  RefuseNorm();
+
+void TakeRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows) {
+  gpu::TakeRows(StreamOf(rows), BytesOf(whole), index.data_ptr<std::int64_t>(), rows.size(0),
+                RowBytes(rows), BytesOf(rows));
 }
 
 }  // namespace troupe

@@ -1,0 +1,39 @@
+// Our own kernels (gpu/kernels/device.hpp) on tensors of one GPU, which are contiguous. They are
+// queued on the stream on which libtorch computes for the calling thread. Without a libtorch that
+// knows GPUs HasDeviceNorm is false, and all others throw std::logic_error.
+#pragma once
+
+#include <cstddef>
+#include <torch/types.h>
+
+#include "modules/torch/flat_optimizer.hpp"
+
+namespace troupe {
+
+/// AdamW in one pass over memory; `run` is float32, its `rounded` bfloat16.
+void ApplyAdamWOnDevice(const AdamWStep& step, const FlatRun& run);
+
+/// Whether there is a kernel for rows x [M, H] on a GPU and `weight` [H].
+bool HasDeviceNorm(const at::Tensor& x, const at::Tensor& weight);
+/// RmsNormRows and RmsNormGradient of gpu/kernels/rms_norm.hpp. Nothing is added to an undefined
+/// weight_gradient.
+void RmsNormOnDevice(const at::Tensor& x, const at::Tensor& weight, double epsilon,
+                     const at::Tensor& y, const at::Tensor& rstd);
+void RmsNormGradientOnDevice(const at::Tensor& y_gradient, const at::Tensor& x,
+                             const at::Tensor& weight, const at::Tensor& rstd,
+                             const at::Tensor& x_gradient, const at::Tensor& weight_gradient);
+
+inline std::byte* BytesOf(const at::Tensor& rows) {
+  return static_cast<std::byte*>(rows.data_ptr());
+}
+/// The bytes of each row of `rows` [n, H].
+inline std::size_t RowBytes(const at::Tensor& rows) {
+  return static_cast<std::size_t>(rows.size(1) * rows.element_size());
+}
+/// GatherRows, ScatterRows and TakeRows of gpu/kernels/rows.hpp: `whole` [M, H] and `rows` [n, H]
+/// of one type, `index` [n] int64.
+void GatherRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows);
+void ScatterRowsOnDevice(const at::Tensor& rows, const at::Tensor& index, const at::Tensor& whole);
+void TakeRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows);
+
+}  // namespace troupe
