@@ -69,8 +69,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     if (apart.empty() || !checkpoints.folder) return "";
     std::string text;
     for (const ProcessId process : apart) {
-      text += (text.empty() ? "" : ", ") +
-              config_.processes->processes()[static_cast<std::size_t>(process)].name;
+      text += (text.empty() ? "" : ", ") + config_.processes->Of(process).name;
     }
     text += (apart.size() == 1 ? " does not see " : " do not see ") + checkpoints.run_directory;
     if (checkpoints.every > 0 || !checkpoints.resume.empty()) {
