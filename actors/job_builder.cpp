@@ -69,7 +69,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     Checkpoints& checkpoints = self_->state.config.checkpoints;
     if (apart.empty() || !checkpoints.folder) return "";
     std::string text = Listed(apart, ", ", [&](ProcessId process) {
-      return config_.processes->processes()[At(process)].name;
+      return config_.processes->Of(process).name;
     });
     text += (apart.size() == 1 ? " does not see " : " do not see ") + checkpoints.run_directory;
     if (checkpoints.every > 0 || !checkpoints.resume.empty()) {

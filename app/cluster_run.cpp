@@ -66,8 +66,8 @@ class LastingDirectory {
 };
 
 /// Warns if a training run has more `ranks` here than this machine has cores.
-void WarnOfRanks(const RunSpec& run, int ranks) {
-  if (!run.arguments.work.verify) WarnOfCores(run.config(), ranks);
+void WarnOfRanks(const RunSpec& run, std::ptrdiff_t ranks) {
+  if (!run.arguments.work.verify) WarnOfCores(run.config(), static_cast<int>(ranks));
 }
 
 /// Returns whether another start may succeed. The launcher of process 0, which has the run
@@ -98,8 +98,8 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
   const std::string into = lasting ? lasting->path() : "";
   const Descriptor config = HandedConfig(run.loaded.resolved_toml);
   const CheckpointConfig& checkpoints = run.config().checkpoint;
-  int ranks = 0;
-  for (const PlannedProcess& process : mine) ranks += static_cast<int>(process.ranks.size());
+  std::ptrdiff_t ranks = 0;
+  for (const PlannedProcess& process : mine) ranks += std::ssize(process.ranks);
   WarnOfRanks(run, ranks);
   if (first) WarnOfRemarks(run.loaded);
   if (arguments.restarts > 0 && !into.empty() && !checkpoints.periodic()) {
@@ -140,10 +140,9 @@ int RunLocal(const RunSpec& run, Interrupt& interrupt) {
 /// Runs the processes of one node, or this process again under a supervisor that restarts it.
 int RunNodeChildren(const RunSpec& run, const ProcessPlan& plan, const NodeChoice& choice,
                     const Address& seed, Interrupt& interrupt) {
-  const std::vector<PlannedProcess> mine =
-      choice.launched_per == LaunchedPer::kNode
-          ? plan.OfNode(choice.node)
-          : std::vector{plan.processes()[static_cast<std::size_t>(choice.node)]};
+  const std::vector<PlannedProcess> mine = choice.launched_per == LaunchedPer::kNode
+                                               ? plan.OfNode(choice.node)
+                                               : std::vector{plan.Of(choice.node)};
   MemberArguments member = run.arguments.member;
   member.join = ToString(seed);
   const auto meet = [&] { return member; };
@@ -195,17 +194,12 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
   });
 }
 
-int RanksOf(const ProcessPlan& plan, ProcessId self) {
-  return static_cast<int>(plan.processes()[static_cast<std::size_t>(self)].ranks.size());
-}
-
 /// Returns whether `self`, which is not process 0, prints how to resume when process 0 is lost. The
 /// launcher of process 0 does so itself; launchers on other nodes do not know the run directory.
 bool AdvisesForFirst(const MemberArguments& member, const ProcessPlan& plan, ProcessId self) {
   if (self == 0 || member.local_processes > 0) return false;
-  const PlannedProcess& mine = plan.processes()[static_cast<std::size_t>(self)];
-  return !member.child() || (mine.node != plan.processes().front().node &&
-                             plan.OfNode(mine.node).front().process == self);
+  const int node = plan.Of(self).node;
+  return !member.child() || (node != plan.Of(0).node && plan.OfNode(node).front().process == self);
 }
 
 /// Removes the signal handler at the end of its scope: the objects that it uses are destroyed next.
@@ -227,7 +221,7 @@ int JoinAndRun(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& 
   const Config& config = run.config();
   const RunKey key = ReadKey(arguments.member);
   // A launcher counts the ranks of all its children together.
-  if (!arguments.member.child()) WarnOfRanks(run, RanksOf(plan, self));
+  if (!arguments.member.child()) WarnOfRanks(run, std::ssize(plan.Of(self).ranks));
   JoinOptions options = JoinOptionsOf(config, plan, self, seed, arguments.member);
   options.self.config += work.Task();
   options.self.build = VersionText();

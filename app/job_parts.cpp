@@ -104,17 +104,14 @@ void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
   node.queued_passes = kQueuedPasses;
 }
 
-std::vector<int> RanksIn(const ProcessPlan& processes, ProcessId process) {
-  return processes.processes()[static_cast<std::size_t>(process)].ranks;
-}
-
 void PrintLine(const std::string& line) { std::cout << line + "\n" << std::flush; }
-
-}  // namespace
 
 std::chrono::nanoseconds Seconds(double seconds) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
+
+}  // namespace
+
 NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> processes,
                   ProcessId self, std::shared_ptr<DataPlane> plane,
                   std::shared_ptr<AbortSignal> abort, std::shared_ptr<TensorStore> tensors) {
@@ -143,7 +140,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   }
   if (config.cluster.backend == Backend::kCuda) {
     UseGpus(node, config.cluster,
-            MakeCudaBackend(config, RanksIn(*processes, self), self, abort,
+            MakeCudaBackend(config, processes->Of(self).ranks, self, abort,
                             self == 0 && !setup.inspect ? PrintLine : SayLine()),
             groups);
   }
@@ -169,7 +166,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
 
 WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
   WatchdogConfig watchdog;
-  watchdog.process = node.processes->processes()[static_cast<std::size_t>(node.self)].name;
+  watchdog.process = node.processes->Of(node.self).name;
   watchdog.stuck_after = Seconds(config.cluster.stuck_after_s);
   watchdog.pass_timeout = Seconds(config.cluster.pass_timeout_s);
   watchdog.stall_after = Seconds(config.cluster.stall_after_s);

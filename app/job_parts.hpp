@@ -1,7 +1,6 @@
 // The common parts of a run in one process and of a run in several.
 #pragma once
 
-#include <chrono>
 #include <memory>
 
 #include <caf/scoped_actor.hpp>
@@ -31,7 +30,5 @@ JobEnd Await(caf::scoped_actor& self, const Node& node);
 /// since a file system may not answer.
 [[nodiscard]] std::shared_ptr<void> GuardDirectory(const std::string& directory,
                                                    std::shared_ptr<AbortSignal> abort);
-
-std::chrono::nanoseconds Seconds(double seconds);
 
 }  // namespace troupe

@@ -150,7 +150,7 @@ std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& s
 
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,
                           const Address& seed, const MemberArguments& arguments) {
-  const PlannedProcess& me = plan.processes()[static_cast<std::size_t>(self)];
+  const PlannedProcess& me = plan.Of(self);
   const auto node = static_cast<std::size_t>(me.node);
   JoinOptions options;
   options.self.process = self;

@@ -75,27 +75,25 @@ ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before) {
     const auto origin = loaded.origins.find(key);
     return origin != loaded.origins.end() && origin->second.place.argument;
   };
+  const auto refuse = [](const std::string& difference) {
+    return ResumeCheck{"the configuration differs: " + difference, {}, ""};
+  };
   const std::string run =
       Differences(now, before, [](const auto&, KeyRole role) { return role == KeyRole::kRun; });
   const std::string unset = Differences(now, before, [&](const auto& key, KeyRole role) {
     return role == KeyRole::kTuning && !is_set(key);
   });
   if (!run.empty()) {
-    return {"the configuration differs: " + run + (unset.empty() ? "" : "; " + unset), {}, ""};
+    return refuse(run + (unset.empty() ? "" : "; " + unset));
   }
-  if (!unset.empty()) {
-    return {
-        "the configuration differs: " + unset + "; to change that from here on, use --set", {}, ""};
-  }
+  if (!unset.empty()) return refuse(unset + "; to change that from here on, use --set");
   const std::string rounding = Differences(
       now, before, [](const auto&, KeyRole role) { return role == KeyRole::kRounding; });
   const std::string kept = PrecisionInFiles(now.run.precision);
   const std::string stored = PrecisionInFiles(before.run.precision);
   if (kept != stored) {
-    return {"the configuration differs: " + rounding + "; its checkpoints hold parameters and " +
-                "moments in " + stored + ", expected " + kept,
-            {},
-            ""};
+    return refuse(rounding + "; its checkpoints hold parameters and moments in " + stored +
+                  ", expected " + kept);
   }
   return {"", TunedKeys(loaded, before), rounding};
 }

@@ -1,5 +1,7 @@
 #include "app/rounds.hpp"
 
+#include <algorithm>
+
 namespace troupe {
 namespace {
 
@@ -15,15 +17,13 @@ RoundPlan TrainingPlan(const Config& config, std::int64_t held_out) {
   const std::int64_t microbatches = (held_out + samples - 1) / samples;
   const std::int64_t steps = config.run.steps;
   const std::int64_t every = config.run.evaluate_every > 0 ? config.run.evaluate_every : steps;
-  // Round 0 evaluates. Blocks of `every` steps and an evaluation follow; the last may be shorter.
+  // Blocks of an evaluation and `every` steps. The last may be shorter and ends with an evaluation.
   return [=](std::int64_t number) -> std::optional<Round> {
-    const std::int64_t block = number == 0 ? 0 : (number - 1) / (every + 1);
-    const std::int64_t place = number == 0 ? 0 : (number - 1) % (every + 1);
-    const std::int64_t step = block * every + place;
-    if (number > 0 && place < every && step < steps) return TrainingRound(config, number, step);
-    const std::int64_t steps_before = block * every;
-    if (number > 0 && steps_before >= steps) return std::nullopt;
-    if (step > steps) return std::nullopt;
+    const std::int64_t place = number % (every + 1);
+    const std::int64_t step = number / (every + 1) * every + std::max<std::int64_t>(place - 1, 0);
+    if (place > 0 && step < steps) return TrainingRound(config, number, step);
+    // Place 1 follows the evaluation of the same step.
+    if (step > steps || place == 1) return std::nullopt;
     return Round{number, false, step, microbatches, 1.0};
   };
 }

@@ -92,7 +92,7 @@ class SpanningRun {
         tensors_(std::make_shared<TensorStore>(abort_)) {}
 
   JobEnd Run() {
-    CheckResources(static_cast<int>(Self().ranks.size()));
+    CheckResources(static_cast<int>(member_.processes->Of(member_.self).ranks.size()));
     OpenPlane();
     NodeConfig node = NodeOf(setup_, member_.processes, member_.self, front_, abort_, tensors_);
     actors_ = node.actors;
@@ -165,12 +165,7 @@ class SpanningRun {
     std::error_code refused;
     return directory.empty() || std::filesystem::exists(ResolvedFile(directory), refused);
   }
-  const PlannedProcess& Self() const {
-    return member_.processes->processes()[static_cast<std::size_t>(member_.self)];
-  }
-  const std::string& NameOf(ProcessId process) const {
-    return member_.processes->processes()[static_cast<std::size_t>(process)].name;
-  }
+  const std::string& NameOf(ProcessId process) const { return member_.processes->Of(process).name; }
 
   void OpenPlane();
   void StartWatch();

@@ -144,21 +144,18 @@ int CheckConfig(const ConfigArguments& arguments, FileDepth depth) {
     return kExitDone;
   }
   const SampleFormat format = FormatOf(config);
-  const Checked train = CheckList(config.data.train, format, depth);
-  PrintFaults(train);
-  std::vector<DataFault> faults = train.faults;
-  Checked held_out;
-  if (!config.data.held_out.empty()) {
-    held_out = CheckList(config.data.held_out, format, depth);
-    PrintFaults(held_out);
-    faults.insert(faults.end(), held_out.faults.begin(), held_out.faults.end());
+  std::vector<Checked> lists;
+  std::vector<DataFault> faults;
+  for (const std::string& file : {config.data.train, config.data.held_out}) {
+    if (file.empty()) continue;
+    const Checked& list = lists.emplace_back(CheckList(file, format, depth));
+    PrintFaults(list);
+    std::ranges::copy(list.faults, std::back_inserter(faults));
   }
-  PrintSummary(train, format);
-  PrintFit(train.counted, format);
-  PrintEpochs(config, train);
-  if (!config.data.held_out.empty()) {
-    PrintSummary(held_out, format);
-    PrintFit(held_out.counted, format);
+  for (const Checked& list : lists) {
+    PrintSummary(list, format);
+    PrintFit(list.counted, format);
+    if (&list == &lists.front()) PrintEpochs(config, list);
   }
   return ExitCodeOf(faults);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "configs/config.hpp"
+#include "layout/at.hpp"
 #include "layout/ids.hpp"
 
 namespace troupe {
@@ -39,6 +40,7 @@ class ProcessPlan {
   static ProcessPlan Local(const ClusterConfig& cluster, int processes);
 
   const std::vector<PlannedProcess>& processes() const { return processes_; }
+  const PlannedProcess& Of(ProcessId process) const { return processes_[At(process)]; }
   int num_processes() const { return static_cast<int>(processes_.size()); }
   int num_nodes() const { return num_nodes_; }
   int num_ranks() const { return static_cast<int>(homes_.size()); }

@@ -72,7 +72,7 @@ NodeHere FindNode(const Variables& variables, const std::optional<std::string>& 
   try {
     const NodeChoice choice = ChooseNode(variables, node_argument, plan);
     if (choice.launched_per == LaunchedPer::kNode) return {choice.node, {}};
-    return {plan.processes()[static_cast<std::size_t>(choice.node)].node, {}};
+    return {plan.Of(choice.node).node, {}};
   } catch (const NoNodeSource&) {
     const std::optional<int> node = NodeByAddress(cluster);
     return {node, {Guessed(node, plan, cluster)}};
@@ -163,7 +163,7 @@ int DoctorLocal(const DoctorArguments& arguments, const LoadedConfig& loaded,
 /// Returns the findings about this machine in the first process of each node, none in the others.
 Findings OwnFindings(const DoctorArguments& arguments, const Config& config,
                      const ProcessPlan& plan, ProcessId self, const Address& seed) {
-  const int node = plan.processes()[static_cast<std::size_t>(self)].node;
+  const int node = plan.Of(self).node;
   MachinePart part = PartOfNode(plan, node);
   const bool local = arguments.member.local_processes > 0;
   if (local) part.processes = plan.processes();
