@@ -68,9 +68,8 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     const std::vector<ProcessId>& apart = self_->state.apart;
     Checkpoints& checkpoints = self_->state.config.checkpoints;
     if (apart.empty() || !checkpoints.folder) return "";
-    std::string text = Listed(apart, ", ", [&](ProcessId process) {
-      return config_.processes->Of(process).name;
-    });
+    std::string text =
+        Listed(apart, ", ", [&](ProcessId process) { return config_.processes->Of(process).name; });
     text += (apart.size() == 1 ? " does not see " : " do not see ") + checkpoints.run_directory;
     if (checkpoints.every > 0 || !checkpoints.resume.empty()) {
       return text + ", where checkpoints go; expected a run.dir that all nodes share";
