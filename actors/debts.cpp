@@ -1,6 +1,5 @@
 #include "actors/debts.hpp"
 
-#include <array>
 #include <map>
 #include <string>
 
@@ -11,11 +10,6 @@
 
 namespace troupe {
 namespace {
-
-const char* UnitName(RequestUnit unit) {
-  static constexpr std::array kNames = {"", "microbatch", "window", "round"};
-  return kNames.at(static_cast<std::size_t>(unit));
-}
 
 std::string RequestName(const RequestKind& kind) {
   return kind.words.request != nullptr ? kind.words.request : MessageName(kind.type);
@@ -32,7 +26,7 @@ std::string OnRanks(const std::vector<int>& ranks) {
 }
 
 Wait InWords(const ExpectedWait& expected, const ActorKeyOf& key_of) {
-  Wait wait{"", UnitName(expected.unit), expected.number, ""};
+  Wait wait{"", expected.unit, expected.number, ""};
   switch (expected.what) {
     case ExpectedWait::What::kRequest:
       wait.what = RequestName(expected.kind);
@@ -49,7 +43,7 @@ Wait InWords(const ExpectedWait& expected, const ActorKeyOf& key_of) {
     case ExpectedWait::What::kTurn:
       wait.what = AnswerName(expected.kind) + " that is first in the order of rank " +
                   std::to_string(expected.rank);
-      wait.unit += " of the round";
+      wait.unit = WaitUnit::kMicrobatchOfRound;
       break;
   }
   if (const auto* const id = std::get_if<ActorId>(&expected.from)) {
@@ -64,7 +58,7 @@ Wait InWords(const ExpectedWait& expected, const ActorKeyOf& key_of) {
 
 Wait InWords(const SentRequest& sent, const ActorKeyOf& key_of) {
   return {.what = AnswerName(sent.kind) + OnRanks(sent.ranks),
-          .unit = UnitName(sent.kind.words.unit),
+          .unit = sent.kind.words.unit,
           .number = sent.number,
           .whom = "",
           .request = sent.request,

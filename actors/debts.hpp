@@ -41,7 +41,7 @@ struct ExpectedWait {
   std::int64_t number = 0;
   std::variant<ActorId, caf::actor_addr> from;
   int rank = -1;
-  RequestUnit unit = kind.words.unit;
+  WaitUnit unit = kind.words.unit;
 };
 using ExpectedWaits = std::vector<ExpectedWait>;
 

@@ -246,7 +246,7 @@ ExpectedWaits ExpectedBy(const PhaseState& s) {
       expected.push_back({.kind = KindOf<Activation>(),
                           .number = unit,
                           .from = s.config.encoders.at(replica),
-                          .unit = RequestUnit::kWindow});
+                          .unit = WaitUnit::kWindow});
     }
   }
   return expected;

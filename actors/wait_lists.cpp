@@ -133,7 +133,7 @@ std::string ToJson(const std::vector<ActorWaits>& actors) {
     auto waits = nlohmann::json::array();
     for (const Wait& wait : actor.waits) {
       waits.push_back({{"what", wait.what},
-                       {"unit", wait.unit},
+                       {"unit", ToString(wait.unit)},
                        {"number", wait.number},
                        {"whom", wait.whom},
                        {"request", wait.request},

@@ -18,7 +18,7 @@ namespace troupe {
 // and the round it belongs to; every answer holds the time that the device was busy.
 
 struct RunForward {
-  static constexpr RequestWords kWords{nullptr, "forward", RequestUnit::kMicrobatch};
+  static constexpr RequestWords kWords{nullptr, "forward", WaitUnit::kMicrobatch};
   int stage = 0;
   std::int64_t round = 0;
   ForwardPass pass;
@@ -33,7 +33,7 @@ struct ForwardDone {
 inline auto Fields(ForwardDone& x) { return std::tie(x.busy_ns, x.result); }
 
 struct RunBackward {
-  static constexpr RequestWords kWords{nullptr, "backward", RequestUnit::kMicrobatch};
+  static constexpr RequestWords kWords{nullptr, "backward", WaitUnit::kMicrobatch};
   int stage = 0;
   std::int64_t round = 0;
   BackwardPass pass;
@@ -51,7 +51,7 @@ inline auto Fields(BackwardDone& x) { return std::tie(x.busy_ns, x.result); }
 
 /// The rest of a backward whose pass has `split_weights`.
 struct RunBackwardWeights {
-  static constexpr RequestWords kWords{nullptr, "weight gradients", RequestUnit::kMicrobatch};
+  static constexpr RequestWords kWords{nullptr, "weight gradients", WaitUnit::kMicrobatch};
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;
@@ -65,7 +65,7 @@ inline auto Fields(BackwardWeightsDone& x) { return std::tie(x.busy_ns); }
 
 /// Sum the gradients over all ranks that hold the same parameters. Collective.
 struct ReduceGradients {
-  static constexpr RequestWords kWords{nullptr, "gradient reduction", RequestUnit::kRound};
+  static constexpr RequestWords kWords{nullptr, "gradient reduction", WaitUnit::kRound};
   int stage = 0;
   std::int64_t round = 0;
   UnitPlace place = {};
@@ -78,7 +78,7 @@ struct GradientsReduced {
 inline auto Fields(GradientsReduced& x) { return std::tie(x.busy_ns, x.result); }
 
 struct UpdateParameters {
-  static constexpr RequestWords kWords{nullptr, "parameter update", RequestUnit::kRound};
+  static constexpr RequestWords kWords{nullptr, "parameter update", WaitUnit::kRound};
   int stage = 0;
   std::int64_t round = 0;
   UpdateStep step;
@@ -91,7 +91,7 @@ inline auto Fields(ParametersUpdated& x) { return std::tie(x.busy_ns); }
 
 /// Move rows among the ranks of a colocated group. Collective over the whole group.
 struct RunExchange {
-  static constexpr RequestWords kWords{nullptr, "row exchange", RequestUnit::kWindow};
+  static constexpr RequestWords kWords{nullptr, "row exchange", WaitUnit::kWindow};
   int stage = 0;  ///< the encoder's last one, for the trace
   int group = 0;
   std::int64_t round = 0;
@@ -112,7 +112,7 @@ inline auto Fields(ExchangeDone& x) { return std::tie(x.busy_ns, x.rows); }
 /// Answered when it has left; other commands run in the meantime.
 struct OffloadState {
   static constexpr RequestWords kWords{nullptr, "offload of the encoder's state",
-                                       RequestUnit::kWindow};
+                                       WaitUnit::kWindow};
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;  ///< window whose forward it follows
@@ -123,7 +123,7 @@ struct StateOffloaded : NoFields {};
 /// Copy it back. Answered when the shard's backward can run.
 struct RestoreState {
   static constexpr RequestWords kWords{nullptr, "restore of the encoder's state",
-                                       RequestUnit::kWindow};
+                                       WaitUnit::kWindow};
   int stage = 0;
   std::int64_t round = 0;
   std::int64_t unit = 0;
@@ -134,7 +134,7 @@ struct StateRestored : NoFields {};
 
 /// Return the tensors of one shard. They are the live memory: read them, do not keep them.
 struct Inspect {
-  static constexpr RequestWords kWords{nullptr, "inspection of the tensors", RequestUnit::kNone};
+  static constexpr RequestWords kWords{nullptr, "inspection of the tensors", WaitUnit::kNone};
   int stage = 0;
   TensorKind kind = TensorKind::kParameter;
 };
@@ -146,7 +146,7 @@ inline auto Fields(Inspected& x) { return std::tie(x.pieces); }
 
 /// Write the shard's parameters and optimizer state into `folder`, or read them from there.
 struct SaveShard {
-  static constexpr RequestWords kWords{nullptr, "saving", RequestUnit::kNone};
+  static constexpr RequestWords kWords{nullptr, "saving", WaitUnit::kNone};
   int stage = 0;
   std::string folder;
   std::int64_t step = 0;    ///< optimizer steps done
@@ -154,7 +154,7 @@ struct SaveShard {
 };
 inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder, x.step, x.round); }
 struct LoadShard {
-  static constexpr RequestWords kWords{nullptr, "loading", RequestUnit::kNone};
+  static constexpr RequestWords kWords{nullptr, "loading", WaitUnit::kNone};
   int stage = 0;
   std::string folder;
 };

@@ -11,16 +11,15 @@
 #include "trace/unit_place.hpp"
 #include "transport/failure.hpp"
 #include "transport/row_exchange.hpp"
+#include "transport/wait.hpp"
 
 namespace troupe {
-
-enum class RequestUnit : std::uint8_t { kNone = 0, kMicrobatch, kWindow, kRound };
 
 /// The name of a request in texts: a static member `kWords` of the message.
 struct RequestWords {
   const char* request = nullptr;  ///< "activation"; null: the name of its C++ type
   const char* answer = nullptr;   ///< "gradient"; null: "answer to ..."
-  RequestUnit unit = RequestUnit::kNone;
+  WaitUnit unit = WaitUnit::kNone;
 };
 
 /// A base of messages that consist of their type alone.

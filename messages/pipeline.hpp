@@ -17,7 +17,7 @@ namespace troupe {
 
 /// The output of `unit`, which belongs to the receiver from now on.
 struct Activation {
-  static constexpr RequestWords kWords{"activation", "gradient", RequestUnit::kMicrobatch};
+  static constexpr RequestWords kWords{"activation", "gradient", WaitUnit::kMicrobatch};
   std::int64_t unit = 0;
   int link = 0;  ///< the receiver's number for the incoming link
   /// One buffer per shard of the receiver, or a single one that all its shards read.
@@ -42,7 +42,7 @@ using Downstream = caf::typed_actor<caf::replies_to<Activation>::with<Gradient>>
 
 /// The rows of `microbatch` that source shard `source` has for the receiving leader; may be empty.
 struct Slice {
-  static constexpr RequestWords kWords{"slice", "gradient", RequestUnit::kMicrobatch};
+  static constexpr RequestWords kWords{"slice", "gradient", WaitUnit::kMicrobatch};
   std::int64_t microbatch = 0;
   int source = 0;
   Buffer buffer;                         ///< [rows, ...]

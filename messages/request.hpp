@@ -64,9 +64,9 @@ RequestKind KindOf() {
 /// The number of the unit that its words name.
 template <class T>
 std::int64_t NumberOf(const T& request) {
-  const RequestUnit unit = KindOf<T>().words.unit;
-  if (unit == RequestUnit::kNone) return 0;
-  return unit == RequestUnit::kRound ? RoundOf(request) : UnitOf(request);
+  const WaitUnit unit = KindOf<T>().words.unit;
+  if (unit == WaitUnit::kNone) return 0;
+  return unit == WaitUnit::kRound ? RoundOf(request) : UnitOf(request);
 }
 
 /// The set of devices that it goes to; empty if it is for its receiver alone.

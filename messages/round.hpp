@@ -48,7 +48,7 @@ inline std::string WrongRound(const std::string& actor, std::int64_t expected, c
 }
 
 struct RoundBegin {
-  static constexpr RequestWords kWords{"beginning of the round", "report", RequestUnit::kRound};
+  static constexpr RequestWords kWords{"beginning of the round", "report", WaitUnit::kRound};
   Round round;
 };
 inline auto Fields(RoundBegin& x) { return std::tie(x.round); }
@@ -65,7 +65,7 @@ inline auto Fields(StageReport& x) { return std::tie(x.round, x.busy_ns, x.loss,
 /// Inputs of one unit, from the Feed. Answered when the unit's forward has run; then the Feed may
 /// send another.
 struct Input {
-  static constexpr RequestWords kWords{"input", "taking of the input", RequestUnit::kMicrobatch};
+  static constexpr RequestWords kWords{"input", "taking of the input", WaitUnit::kMicrobatch};
   std::int64_t unit = 0;
   std::shared_ptr<const Inputs> data;
   std::vector<std::string> samples = {};  ///< their ids, for errors; empty: unknown
@@ -103,7 +103,7 @@ using Phase = Downstream::extend<caf::reacts_to<RoundBegin>>;
 /// From replica `dp` of `stage` to its Update: its last backward of `round` is done. Answered when
 /// the parameters have stepped.
 struct BackwardsDone {
-  static constexpr RequestWords kWords{"last backward", "parameter update", RequestUnit::kRound};
+  static constexpr RequestWords kWords{"last backward", "parameter update", WaitUnit::kRound};
   std::int64_t round = 0;
   int stage = 0;  ///< index in the StageGraph
   int dp = 0;
@@ -118,7 +118,7 @@ inline auto Fields(Updated& x) { return std::tie(x.round); }
 /// update's share of the squared gradient norm once every replica's gradients are summed.
 struct UpdateRound {
   static constexpr RequestWords kWords{"beginning of the update", "gradient norm",
-                                       RequestUnit::kRound};
+                                       WaitUnit::kRound};
   std::int64_t round = 0;
   UpdateStep step;
   bool wait = false;  ///< do not step before ApplyUpdate: the coefficient is not known yet
@@ -135,7 +135,7 @@ inline auto Fields(SquaredNorm& x) { return std::tie(x.round, x.value); }
 /// answer, so that the last Update to finish need not wait for this. Answered when the parameters
 /// have stepped. Sent (and answered) also when the step did not wait.
 struct ApplyUpdate {
-  static constexpr RequestWords kWords{"clip coefficient", "parameter update", RequestUnit::kRound};
+  static constexpr RequestWords kWords{"clip coefficient", "parameter update", WaitUnit::kRound};
   std::int64_t round = 0;
   std::vector<double> squared_norms;  ///< by update; the receiver fills in its own
   double clip_norm = 0.0;             ///< 0: no clipping

@@ -1,5 +1,5 @@
 // What actors wait for and what they owe. The root of a stall follows from the lists of all actors
-// (actors/wait_root.hpp). Texts are for people; code matches a wait and a debt by request number.
+// (actors/wait_lists.hpp). Texts are for people; code matches a wait and a debt by request number.
 #pragma once
 
 #include <compare>
@@ -17,10 +17,15 @@ struct ActorKey {
   auto operator<=>(const ActorKey&) const = default;
 };
 
+/// The unit that a request is for.
+enum class WaitUnit : std::uint8_t { kNone, kMicrobatch, kWindow, kRound, kMicrobatchOfRound };
+/// "microbatch"; "" for kNone.
+const char* ToString(WaitUnit unit);
+
 /// Something an actor waits for.
 struct Wait {
   std::string what;           ///< "gradient"
-  std::string unit;           ///< "microbatch", "round"; empty: it has no number
+  WaitUnit unit = WaitUnit::kNone;
   std::int64_t number = 0;    ///< of the unit
   std::string whom;           ///< the awaited actor, "stage vision.s0 dp1"; empty: no actor
   std::uint64_t request = 0;  ///< the request that `whom` must answer; 0: none was sent

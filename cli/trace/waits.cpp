@@ -74,13 +74,22 @@ class Members {
   std::string where_;
 };
 
+/// Returns kNone for an unknown word.
+WaitUnit UnitOf(const std::string& word) {
+  using enum WaitUnit;
+  for (const WaitUnit unit : {kMicrobatch, kWindow, kRound, kMicrobatchOfRound}) {
+    if (word == ToString(unit)) return unit;
+  }
+  return kNone;
+}
+
 ActorWaits ActorOf(const Members& members) {
   ActorWaits actor;
   actor.who = members.NeededText("who");
   actor.node = members.Text("node");
   actor.busy = members.Truth("busy");
   members.ForEach("waits", "wait", [&](const Members& wait) {
-    actor.waits.push_back({wait.NeededText("what"), wait.Text("unit"), wait.Number("number"),
+    actor.waits.push_back({wait.NeededText("what"), UnitOf(wait.Text("unit")), wait.Number("number"),
                            wait.Text("whom"), wait.Count("request"), wait.Text("message"),
                            wait.Truth("on_its_way")});
   });

@@ -34,8 +34,8 @@ const ActorWaits* Find(const std::vector<ActorWaits>& all, const std::string& wh
 
 /// " (step 3 mb 7)" of a wait for a microbatch or a window, which waits count from the start.
 std::string PlaceIn(const Places& places, const Wait& wait) {
-  const bool window = wait.unit == "window";
-  if (!window && wait.unit != "microbatch") return "";
+  const bool window = wait.unit == WaitUnit::kWindow;
+  if (!window && wait.unit != WaitUnit::kMicrobatch) return "";
   return InParentheses(places.OfUnit(wait.number, window));
 }
 

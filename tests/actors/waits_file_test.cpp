@@ -9,7 +9,7 @@ TEST_CASE("waits and debts are written by their names", "[actors]") {
   const ActorWaits a{"stage a",
                      "n1",
                      true,
-                     {{"gradient", "microbatch", 3, "stage b", 7, "Activation", true}},
+                     {{"gradient", WaitUnit::kMicrobatch, 3, "stage b", 7, "Activation", true}},
                      {{"director", 2}}};
   CHECK(ToJson({a}) == R"([
  {

@@ -168,7 +168,7 @@ TEST_CASE_METHOD(
     "[actors][watchdog]") {
   ActorWaits waiting;
   waiting.who = "device 4";
-  waiting.waits.push_back({.what = "all-reduce", .unit = "", .number = 0, .whom = "device 5"});
+  waiting.waits.push_back({.what = "all-reduce", .whom = "device 5"});
   const auto token = config.waits->Begin(waiting);
   activity->busy_since_ns = Ago(400s);
   Watch("device 4", true);

@@ -26,7 +26,7 @@ std::string WithWait(const std::string& member) {
 
 TEST_CASE("waits are read as they were written", "[cli]") {
   const std::vector<ActorWaits> written = {
-      {"stage a", "n1", true, {{"gradient", "microbatch", 3, "stage b", 7, "Activation"}}, {}},
+      {"stage a", "n1", true, {{"gradient", WaitUnit::kMicrobatch, 3, "stage b", 7, "Activation"}}, {}},
       {"stage b", "", false, {}, {{"director", 2}}}};
   const auto read = ParseWaits(ToJson(written));
   CHECK(ToJson(read) == ToJson(written));
@@ -57,7 +57,7 @@ TEST_CASE("waits of another form are refused with their place", "[cli]") {
 
 TEST_CASE("no part of a file of waits and no other byte in it crashes the reader", "[cli]") {
   const std::string whole =
-      ToJson({{"a", "n1", true, {{"g", "m", 3, "b", 7, "x", true}}, {{"b", 1}}}});
+      ToJson({{"a", "n1", true, {{"g", WaitUnit::kRound, 3, "b", 7, "x", true}}, {{"b", 1}}}});
   for (std::size_t i = 0; i < whole.size(); ++i) {
     Problem(whole.substr(0, i));
     for (const char byte : {'\0', '\xff', '"', '9', '{', ']'}) {
