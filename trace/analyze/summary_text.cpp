@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-double Share(std::int64_t part, std::int64_t whole) {
+double Fraction(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
 }
 
@@ -25,7 +25,7 @@ std::string MostlyFor(const StageTime& time, Detail detail) {
   std::map<std::string, std::int64_t> by_words;
   for (const WaitShare& wait : time.waits) by_words[Words(wait, detail)] += wait.total_ns;
   std::erase_if(by_words,
-                [&](const auto& wait) { return Share(wait.second, time.wall_ns) < 0.005; });
+                [&](const auto& wait) { return Fraction(wait.second, time.wall_ns) < 0.005; });
   std::vector<std::pair<std::string, std::int64_t>> waits(by_words.begin(), by_words.end());
   std::ranges::stable_sort(waits, std::greater<>(), &std::pair<std::string, std::int64_t>::second);
   waits.resize(std::min<std::size_t>(waits.size(), 2));
@@ -123,7 +123,7 @@ Table StageTable(const Summary& summary, const TraceIndex& index, Detail detail)
 
 std::string WaitedForCores(const Summary& summary, const TraceIndex& index) {
   const std::int64_t wall_ns = summary.end_ns - summary.begin_ns;
-  const double share = Share(summary.cores.without_core_ns, wall_ns * summary.ranks);
+  const double share = Fraction(summary.cores.without_core_ns, wall_ns * summary.ranks);
   if (share < 0.01) return "";
   std::string text = "their work had no core for " + Percent(share) + " of that time";
   struct Host {
