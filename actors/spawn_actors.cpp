@@ -258,9 +258,9 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   };
   for (std::size_t l = 0; l < node.in.size(); ++l) {
     const StageLink& link = LinkOf(plan, node.in[l]);
-    config.in.push_back({stage.in_source[l],
+    config.in.push_back({stage.in[l].source,
                          plan.ActorAt(node.in[l], EdgeEnd::kDestination, request.dp),
-                         stage.in_carries_gradient[l], fetchers(link, link.from)});
+                         stage.in[l].carries_gradient, fetchers(link, link.from)});
   }
   for (std::size_t l = 0; l < node.out.size(); ++l) {
     const StageLink& link = LinkOf(plan, node.out[l]);

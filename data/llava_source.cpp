@@ -186,7 +186,7 @@ LlavaSource::Samples LlavaSource::SamplesOf(const ModuleConfig& module, int dp, 
                                             std::int64_t unit) const {
   const bool windows = ColocatedEdge(config_, module) != nullptr;
   CheckIndex(module.name, windows ? "window" : "microbatch", unit,
-             NumUnits(config_, module, round.microbatches));
+             UnitLength(config_, module).In(round.microbatches).count);
   const UnitSamples held = SamplesOfUnit(config_, module, dp, round.microbatches, unit);
   Samples samples;
   for (const Interval& interval : held.samples) {

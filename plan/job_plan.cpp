@@ -108,12 +108,10 @@ void JobPlan::AddStages() {
     for (const int in : node.in) {
       const StageLink& link = graph_.links()[At(in)];
       if (link.edge < 0) {
-        plan.in_carries_gradient.push_back(RunsBackward(config_, name, node.pp - 1));
-        plan.in_source.push_back(name);
+        plan.in.push_back({name, RunsBackward(config_, name, node.pp - 1)});
       } else {
         const EdgePlan& edge = edges_[At(link.edge)];
-        plan.in_carries_gradient.push_back(edge.carries_gradient);
-        plan.in_source.push_back(ModuleOf(edge.from).config->name);
+        plan.in.push_back({ModuleOf(edge.from).config->name, edge.carries_gradient});
       }
     }
     stages_.push_back(std::move(plan));

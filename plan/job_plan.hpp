@@ -46,8 +46,11 @@ struct StagePlan {
   bool trains = false;     ///< has trainable parameters: ends a step with an update
   bool runs_backward = false;
   bool reads_data = false;
-  std::vector<bool> in_carries_gradient;  ///< by incoming link
-  std::vector<std::string> in_source;     ///< by incoming link: the module that emits the rows
+  struct Incoming {
+    std::string source;             ///< the module that emits the rows
+    bool carries_gradient = false;  ///< something upstream of the link trains
+  };
+  std::vector<Incoming> in;  ///< by incoming link
 };
 
 /// Stages whose parameters are reduced and updated together: one stage, or the first and the last

@@ -11,17 +11,11 @@
 namespace troupe {
 namespace {
 
-/// Returns `order` without the passes that do not run: those of a stage without a backward, which
-/// uses 1f1b, and weight passes of a stage without trainable weights.
-DeviceOrder WithoutWhatIsNotRun(const DeviceOrder& order, const std::vector<StagePlan>& stages) {
-  DeviceOrder kept;
-  for (const StagePass& at : order) {
-    const StagePlan& stage = stages[At(at.stage)];
-    if (!stage.runs_backward) continue;
-    if (at.pass.kind == PassKind::kWeight && !stage.trains) continue;
-    kept.push_back(at);
-  }
-  return kept;
+/// Returns whether the pass does not run: it is of a stage without a backward, which uses 1f1b, or
+/// the weight pass of a stage without trainable weights.
+bool IsLeftOut(const StagePass& at, const std::vector<StagePlan>& stages) {
+  const StagePlan& stage = stages[At(at.stage)];
+  return !stage.runs_backward || (at.pass.kind == PassKind::kWeight && !stage.trains);
 }
 
 /// Describes the blocked stages that have an order. The others only wait for them.
@@ -81,7 +75,7 @@ std::vector<DeviceOrder> JobPlan::OrdersOfSink(int sink) const {
   const int first = graph_.StageIndex(sink, 0);
   for (DeviceOrder& order : orders) {
     for (StagePass& at : order) at.stage += first;
-    order = WithoutWhatIsNotRun(order, stages_);
+    std::erase_if(order, [this](const StagePass& at) { return IsLeftOut(at, stages_); });
   }
   return orders;
 }

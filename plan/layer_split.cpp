@@ -4,6 +4,8 @@
 #include <numeric>
 #include <string>
 
+#include "layout/at.hpp"
+
 namespace troupe {
 namespace {
 
@@ -35,7 +37,7 @@ std::vector<std::int64_t> BalanceLayers(std::int64_t num_layers, int num_stages,
     throw LayoutError("layers: expected at least one for each of " + std::to_string(num_stages) +
                       " stages, got " + std::to_string(num_layers));
   }
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(num_stages), 1);
+  std::vector<std::int64_t> sizes(At(num_stages), 1);
   std::vector<double> costs(sizes.size(), 1.0);
   costs.front() += first_extra;
   costs.back() += last_extra;
@@ -64,8 +66,7 @@ std::vector<Interval> SplitLayers(const ModuleConfig& module) {
 }
 
 StagePlace PlaceOf(const ModuleConfig& module, int pp) {
-  return {SplitLayers(module).at(static_cast<std::size_t>(pp)), pp == 0,
-          pp + 1 == module.num_stages()};
+  return {SplitLayers(module).at(At(pp)), pp == 0, pp + 1 == module.num_stages()};
 }
 
 }  // namespace troupe

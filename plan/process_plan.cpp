@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layout/at.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
@@ -23,7 +24,7 @@ static std::vector<ClusterNode> NodesOf(const ClusterConfig& cluster) {
 }
 
 static std::vector<ClusterNode> EvenNodes(int ranks, int count) {
-  std::vector<ClusterNode> nodes(static_cast<std::size_t>(count));
+  std::vector<ClusterNode> nodes(At(count));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     nodes[i] = {"n" + std::to_string(i), "", ranks / count};
   }
@@ -89,7 +90,7 @@ std::vector<PlannedProcess> ProcessPlan::OfNode(int node) const {
 }
 
 ProcessId ProcessPlan::HomeOf(int rank) const {
-  if (rank >= 0 && rank < num_ranks()) return homes_[static_cast<std::size_t>(rank)];
+  if (rank >= 0 && rank < num_ranks()) return homes_[At(rank)];
   throw std::out_of_range("rank " + std::to_string(rank) + " is not in the job, expected 0 to " +
                           std::to_string(num_ranks() - 1));
 }

@@ -108,7 +108,7 @@ bool EdgeCarriesGradient(const Config& config, const EdgeConfig& edge) {
   if (from.inline_in) return !from.frozen || (edge.through && !edge.through->frozen);
   // The rows come from the edge's projector if that runs there, else from the layers. Projectors of
   // other edges on the same stage do not matter.
-  const bool projects = edge.through && edge.through->on == ProjectorEnd::kFrom;
+  const bool projects = ProjectsAt(edge, ProjectorEnd::kFrom);
   const std::vector<StagePart> parts = StageParts(config, from.name, from.num_stages() - 1);
   return std::ranges::any_of(parts, [&](const StagePart& part) {
     const bool gives_rows = projects ? part.edge && *part.edge == edge : part.module == &from;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layout/at.hpp"
 #include "layout/colocated_shares.hpp"
 
 namespace troupe {
@@ -27,10 +28,6 @@ Units UnitLength::In(std::int64_t microbatches) const {
   return {(microbatches + each - 1) / each, each};
 }
 
-std::int64_t NumUnits(const Config& config, const ModuleConfig& module, std::int64_t microbatches) {
-  return UnitLength(config, module).In(microbatches).count;
-}
-
 static ColocatedShares SharesOn(const Config& config, const EdgeConfig& edge) {
   return {GridOf(config, *config.Find(edge.from)), GridOf(config, *config.Find(edge.to))};
 }
@@ -44,7 +41,7 @@ UnitSamples SamplesOfUnit(const Config& config, const ModuleConfig& module, int 
   const std::int64_t first = unit * window;
   const Assignment held =
       SharesOn(config, *colocated).Window(samples, first, std::min(window, microbatches - first));
-  return {first, held[static_cast<std::size_t>(dp)]};
+  return {first, held[At(dp)]};
 }
 
 std::int64_t MostSamplesOfUnit(const Config& config, const ModuleConfig& module,

@@ -41,9 +41,6 @@ class UnitLength {
   std::int64_t window_ = 1;  ///< as ScheduleConfig::window
 };
 
-/// Returns the number of units of `module` in a round of `microbatches`.
-std::int64_t NumUnits(const Config& config, const ModuleConfig& module, std::int64_t microbatches);
-
 /// Sample numbers of unit `unit` of a round of `microbatches`, in row order. For most modules a
 /// unit is a microbatch of N = samples_per_microbatch samples, and the numbers are places in it,
 /// [0, N). In a window, sample n of the m-th microbatch has the number m * N + n.
