@@ -35,26 +35,25 @@ PlantedFault PlantedFault::Parse(const std::string& text) {
   return {kind->second, parts[1], parts[2], std::stoull(parts[3])};
 }
 
-bool Active::LosesNext(const std::type_info* message) const {
-  return fault_ && fault_->kind == PlantedFault::Kind::kLose && fault_->count == 1 &&
-         MessageName(message) == fault_->message;
-}
-
 void Active::StayIfFrozen() const {
   if (frozen_) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-bool Active::MeetsFault(const std::type_info* message) {
-  if (MessageName(message) != fault_->message || --fault_->count > 0) return false;
-  const PlantedFault fault = *fault_;
-  fault_.reset();
-  frozen_ = fault.kind == PlantedFault::Kind::kFreeze;
-  if (fault.kind == PlantedFault::Kind::kSleep) std::this_thread::sleep_for(std::chrono::hours(1));
-  if (fault.kind == PlantedFault::Kind::kSlow) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+std::optional<PlantedFault::Kind> Active::FaultAt(const std::type_info* message) {
+  if (!fault_ || MessageName(message) != fault_->message || --fault_->count > 0) {
+    return std::nullopt;
   }
-  if (fault.kind == PlantedFault::Kind::kThrow) throw std::runtime_error("a planted fault");
-  return fault.kind == PlantedFault::Kind::kLose;
+  const PlantedFault::Kind kind = fault_->kind;
+  fault_.reset();
+  return kind;
+}
+
+void Active::Strike(PlantedFault::Kind kind) {
+  frozen_ = kind == PlantedFault::Kind::kFreeze;
+  if (kind == PlantedFault::Kind::kSleep) std::this_thread::sleep_for(std::chrono::hours(1));
+  if (kind == PlantedFault::Kind::kSlow)
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  if (kind == PlantedFault::Kind::kThrow) throw std::runtime_error("a planted fault");
 }
 
 }  // namespace troupe

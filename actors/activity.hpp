@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <typeinfo>
 #include <vector>
@@ -64,20 +65,19 @@ class Active {
   virtual ~Active() = default;
   const std::shared_ptr<Activity>& activity() const { return activity_; }
   /// Before the actor gets its first message, or from its own thread.
-  void Plant(const PlantedFault& fault) { fault_ = std::make_unique<PlantedFault>(fault); }
+  void Plant(const PlantedFault& fault) { fault_ = fault; }
 
  protected:
-  /// Returns true if the message about to be handled must be lost. May sleep for good, or throw.
-  bool MeetsFault(const std::type_info* message);
-  bool has_fault() const { return fault_ != nullptr; }
+  /// Returns the kind of the planted fault if it strikes at this message.
+  std::optional<PlantedFault::Kind> FaultAt(const std::type_info* message);
+  /// May sleep for good, or throw.
+  void Strike(PlantedFault::Kind kind);
   /// Does not return once a fault has frozen the actor.
   void StayIfFrozen() const;
-  /// Returns whether MeetsFault will return true for this message.
-  bool LosesNext(const std::type_info* message) const;
 
  private:
   std::shared_ptr<Activity> activity_ = std::make_shared<Activity>();
-  std::unique_ptr<PlantedFault> fault_;
+  std::optional<PlantedFault> fault_;
   bool frozen_ = false;
 };
 

@@ -1,5 +1,7 @@
 #include "actors/actor_base.hpp"
 
+#include <algorithm>
+
 #include <caf/message.hpp>
 
 namespace troupe {
@@ -13,6 +15,20 @@ Failure FailureOf(const caf::error& error) {
     return context.get_as<std::string>(0);
   }
   return to_string(error);
+}
+
+bool Settle(const caf::response_promise& promise, std::vector<caf::response_promise>& owed) {
+  if (promise.async()) return true;
+  const auto mine = std::ranges::find_if(owed, [&](const caf::response_promise& other) {
+    return other.id() == promise.id() && other.source() == promise.source();
+  });
+  if (mine == owed.end()) return false;
+  const Activity* const activity = CurrentHandling().activity;
+  if (activity != nullptr && activity->trace) {
+    activity->trace->Answered(promise.source(), promise.id());
+  }
+  owed.erase(mine);
+  return true;
 }
 
 }  // namespace troupe

@@ -3,7 +3,6 @@
 // accesses (Debian's CAF is not instrumented).
 #pragma once
 
-#include <algorithm>
 #include <exception>
 #include <functional>
 #include <string>
@@ -15,10 +14,12 @@
 #include <caf/error.hpp>
 #include <caf/mailbox_element.hpp>
 #include <caf/make_message.hpp>
+#include <caf/response_promise.hpp>
 #include <caf/scheduled_actor.hpp>
 #include <caf/sec.hpp>
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
+#include <caf/system_messages.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
@@ -48,6 +49,10 @@ inline caf::error MakeFailure(const Failure& failure) {
 /// The failure in `error`: the one given to MakeFailure, else CAF's own words as a kError.
 Failure FailureOf(const caf::error& error);
 
+/// Removes `promise` from `owed`, the requests that the handling actor has not answered, and records
+/// the answer. Returns false if a failure of the actor has answered it.
+bool Settle(const caf::response_promise& promise, std::vector<caf::response_promise>& owed);
+
 /// The promise of an answer. The actor owes it until it is kept. The trace records which handling
 /// kept it if the sender of the request is in another process, which cannot see that.
 template <class Answer>
@@ -56,32 +61,21 @@ class Promise : public caf::typed_response_promise<Answer> {
   using Base = caf::typed_response_promise<Answer>;
   Promise() = default;
   /// `owed` is the actor's own list: holds this until it is kept.
-  Promise(Base base, std::vector<ReceivedRequest>& owed) : Base(std::move(base)), owed_(&owed) {
-    if (!this->pending() || as_promise().async()) return;
-    owed.push_back({Number(), caf::actor_cast<caf::actor_addr>(as_promise().source())});
+  Promise(Base base, std::vector<caf::response_promise>& owed)
+      : Base(std::move(base)), owed_(&owed) {
+    if (this->pending() && !as_promise().async()) owed.push_back(*this);
   }
 
-  /// An Answer, or a caf::error.
+  /// An Answer, or a caf::error. Does nothing if a failure of the actor has answered the request.
   template <class Value>
   void deliver(Value&& value) {
-    if (this->pending()) {
-      const Activity* const activity = CurrentHandling().activity;
-      if (activity != nullptr && activity->trace) {
-        activity->trace->Answered(as_promise().source(), as_promise().id());
-      }
-      const auto mine = std::find_if(owed_->begin(), owed_->end(), [&](const auto& owed) {
-        return owed.request == Number() && owed.from == as_promise().source();
-      });
-      if (mine != owed_->end()) owed_->erase(mine);
-    }
-    Base::deliver(std::forward<Value>(value));
+    if (this->pending() && Settle(as_promise(), *owed_)) Base::deliver(std::forward<Value>(value));
   }
 
  private:
   const caf::response_promise& as_promise() { return *this; }
-  std::uint64_t Number() { return as_promise().id().request_id().integer_value(); }
 
-  std::vector<ReceivedRequest>* owed_ = nullptr;  ///< of the actor that has this promise
+  std::vector<caf::response_promise>* owed_ = nullptr;  ///< of the actor that has this promise
 };
 
 template <class Base>
@@ -110,6 +104,18 @@ class ActorBase : public Base, public Active {
   void Expects(std::function<ExpectedWaits()> expected) { expected_ = std::move(expected); }
   /// Requests without an answer, the oldest first.
   const std::vector<SentRequest>& unanswered() const { return debts_.sent; }
+
+  /// Answers every open request with `reason`, and every later one, too. No handler runs after the
+  /// current one: all other messages are dropped.
+  void RefuseAll(const caf::error& reason) {
+    if (!failed()) failure_ = reason;
+    while (!debts_.received.empty()) {
+      caf::response_promise promise = debts_.received.front();
+      Settle(promise, debts_.received);
+      promise.deliver(reason);
+    }
+  }
+  bool failed() const { return static_cast<bool>(failure_); }
 
   void enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) override {
     if (MessageTrace* const trace = this->activity()->trace.get()) {
@@ -152,24 +158,37 @@ class ActorBase : public Base, public Active {
     const std::type_info* const message = content.empty() ? nullptr : content.type(0).second;
     activity.message.store(message, std::memory_order_relaxed);
     activity.busy_since_ns.store(begin_ns, std::memory_order_relaxed);
-    if (number != 0 && !this->LosesNext(message)) trace->recorder()->Begin(number, begin_ns);
-    if (this->has_fault()) {
-      this->current_mailbox_element(&element);  // its sender is answered when a fault throws
-      if (this->MeetsFault(message)) {
-        scope.number = 0;  // a lost message was never handled
-        return caf::invoke_message_result::consumed;
-      }
+    const auto fault = this->FaultAt(message);
+    if (fault == PlantedFault::Kind::kLose) {
+      scope.number = 0;  // a lost message was never handled
+      return caf::invoke_message_result::consumed;
     }
-    if (element.mid.is_response()) ForgetRequest(element.mid.request_id().integer_value());
+    if (number != 0) trace->recorder()->Begin(number, begin_ns);
+    if (fault) {
+      this->current_mailbox_element(&element);  // its sender is answered when a fault throws
+      this->Strike(*fault);
+    }
+    if (element.mid.is_response()) {
+      const std::uint64_t answered = element.mid.request_id().integer_value();
+      std::erase_if(debts_.sent, [&](const SentRequest& sent) { return sent.request == answered; });
+    }
     if (message != nullptr && *message == typeid(ReportDebts)) {
       this->current_mailbox_element(&element);
       Base::template make_response_promise<Debts>().deliver(AllDebts());
+      return caf::invoke_message_result::consumed;
+    }
+    const bool ends = message != nullptr && *message == typeid(caf::exit_msg);
+    if (failed() && !ends) {
+      if (element.mid.is_request()) {
+        caf::response_promise(caf::strong_actor_ptr(this->ctrl()), element).deliver(failure_);
+      }
       return caf::invoke_message_result::consumed;
     }
     return Base::consume(element);
   }
   bool cleanup(caf::error&& reason, caf::execution_unit* unit) override {
     this->activity()->ended.store(true, std::memory_order_relaxed);
+    debts_.received.clear();  // they refer to this actor
     return Base::cleanup(std::move(reason), unit);
   }
   void launch(caf::execution_unit* unit, bool lazy, bool hide) override {
@@ -205,24 +224,36 @@ class ActorBase : public Base, public Active {
   /// Every sender numbers its own requests.
   std::uint64_t LastRequest() const { return this->last_request_id_.request_id().integer_value(); }
 
-  void ForgetRequest(std::uint64_t number) {
-    const auto found = std::ranges::find(debts_.sent, number, &SentRequest::request);
-    if (found != debts_.sent.end()) debts_.sent.erase(found);
-  }
   Debts AllDebts() const {
     Debts all = debts_;
-    if (expected_) all.expected = expected_();
+    if (expected_ && !failed()) all.expected = expected_();
     return all;
   }
 
   TracedMailbox mailbox_trace_;
   Debts debts_;  ///< all but `expected`
   std::function<ExpectedWaits()> expected_;
+  caf::error failure_;  ///< answers all requests; none: the actor works
 };
 
 /// The self pointer of an actor with interface `Interface` and state `State`.
 template <class Interface, class State>
 using ActorPointer = caf::stateful_actor<State, ActorBase<typename Interface::base>>*;
+
+/// Ends the work of an actor of the job with its first failure: raises the abort signal and answers
+/// every request with `reason`.
+template <class Self>
+void Fail(Self* self, const caf::error& reason) {
+  self->state.config.abort->Raise(FailureOf(reason));
+  self->RefuseAll(reason);
+}
+
+/// Sends a request and calls `then` with the answer. An error fails the sender.
+template <class Self, class Handle, class Message, class Then>
+void Ask(Self* self, const Handle& to, Message&& message, Then then) {
+  self->request(to, caf::infinite, std::forward<Message>(message))
+      .then(std::move(then), [self](const caf::error& reason) { Fail(self, reason); });
+}
 
 /// Fetches `buffer`, then sends `message` with it to `self`. A failure, which `what` describes, ends
 /// the job. `device` is the GPU to fetch to.

@@ -28,17 +28,21 @@
 
 namespace troupe {
 
-struct SourceLeaderConfig {
-  std::string edge;  ///< "vision>language", for errors
-  int shard = 0;     ///< replica of the source module
-  int credits = 1;
-  Assignment source;                       ///< samples of a microbatch by source replica
-  Assignment destination;                  ///< the same samples by destination replica
-  std::map<int, DestinationLeader> peers;  ///< by destination replica
-  int device = Buffer::kHost;              ///< where fetched gradients are placed
+/// The members that both ends have.
+struct LeaderConfig {
+  std::string edge;            ///< "vision>language", for errors
+  int shard = 0;               ///< replica of the module at this end
+  Assignment source;           ///< samples of a microbatch by source replica
+  Assignment destination;      ///< the same samples by destination replica
+  int device = Buffer::kHost;  ///< where fetched rows are placed
   std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<AbortSignal> abort;
-  std::vector<ProcessId> peer_homes = {};  ///< by destination replica
+  std::vector<ProcessId> peer_homes;  ///< by replica of the module at the other end
+};
+
+struct SourceLeaderConfig : LeaderConfig {
+  int credits = 1;
+  std::map<int, DestinationLeader> peers;  ///< by destination replica
 };
 
 struct SourceLeaderState {
@@ -66,25 +70,15 @@ struct SourceLeaderState {
   SourceLeaderConfig config;
   std::map<std::int64_t, Flight> flights;  ///< by microbatch; its size is the credits in use
   std::deque<Waiting> waiting;             ///< for a credit
-  bool failed = false;
 };
 
 SourceLeader::behavior_type RunSourceLeader(ActorPointer<SourceLeader, SourceLeaderState> self,
                                             SourceLeaderConfig config);
 
-struct DestinationLeaderConfig {
-  std::string edge;
-  int shard = 0;  ///< replica of the destination module
-  int link = 0;   ///< the stage's number for this edge
-  Assignment source;
-  Assignment destination;
-  Downstream stage;            ///< the destination module's first stage
-  int device = Buffer::kHost;  ///< where fetched rows are placed
-  std::shared_ptr<TensorStore> tensors;
-  std::shared_ptr<AbortSignal> abort;
-  // Source leaders and their processes, by source replica.
-  std::vector<ProcessId> peer_homes = {};
-  std::vector<ActorId> source_leaders = {};
+struct DestinationLeaderConfig : LeaderConfig {
+  int link = 0;                         ///< the stage's number for this edge
+  Downstream stage;                     ///< the destination module's first stage
+  std::vector<ActorId> source_leaders;  ///< by source replica
 };
 
 struct DestinationLeaderState {
@@ -105,7 +99,6 @@ struct DestinationLeaderState {
   std::vector<int> sources;                ///< replicas that share samples with this one
   std::map<std::int64_t, Flight> flights;  ///< by microbatch
   std::int64_t delivered = 0;              ///< microbatches sent to the stage
-  bool failed = false;
 };
 
 DestinationLeader::behavior_type RunDestinationLeader(

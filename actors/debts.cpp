@@ -4,6 +4,9 @@
 #include <map>
 #include <string>
 
+#include <caf/actor_cast.hpp>
+
+#include "layout/text.hpp"
 #include "messages/facts.hpp"
 
 namespace troupe {
@@ -23,11 +26,9 @@ std::string AnswerName(const RequestKind& kind) {
 
 /// " on devices 1, 2"
 std::string OnRanks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? " on device " : " on devices ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return ranks.empty() ? "" : text;
+  if (ranks.empty()) return "";
+  return (ranks.size() == 1 ? " on device " : " on devices ") +
+         Listed(ranks, ", ", [](int rank) { return std::to_string(rank); });
 }
 
 Wait InWords(const ExpectedWait& expected, const ActorKeyOf& key_of) {
@@ -75,8 +76,9 @@ void AddInWords(const Debts& debts, const ActorKeyOf& key_of, ActorWaits& waits)
   for (const ExpectedWait& expected : debts.expected)
     waits.waits.push_back(InWords(expected, key_of));
   for (const SentRequest& sent : debts.sent) waits.waits.push_back(InWords(sent, key_of));
-  for (const ReceivedRequest& owed : debts.received) {
-    waits.owes.push_back({"", owed.request, key_of(owed.from)});
+  for (const caf::response_promise& owed : debts.received) {
+    waits.owes.push_back({"", owed.id().request_id().integer_value(),
+                          key_of(caf::actor_cast<caf::actor_addr>(owed.source()))});
   }
 }
 

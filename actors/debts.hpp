@@ -10,6 +10,7 @@
 #include <caf/actor_addr.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/replies_to.hpp>
+#include <caf/response_promise.hpp>
 #include <caf/typed_actor.hpp>
 
 #include "messages/request.hpp"
@@ -25,12 +26,6 @@ struct SentRequest {
   RequestKind kind;
   std::int64_t number = 0;  ///< of its unit
   std::vector<int> ranks;   ///< the set of devices it goes to; empty: it is for its receiver alone
-};
-
-/// A request that the actor has received.
-struct ReceivedRequest {
-  std::uint64_t request = 0;
-  caf::actor_addr from;
 };
 
 /// A message that an actor waits for without a separate request.
@@ -53,7 +48,7 @@ using ExpectedWaits = std::vector<ExpectedWait>;
 /// All messages that an actor waits for or owes.
 struct Debts {
   std::vector<SentRequest> sent;
-  std::vector<ReceivedRequest> received;
+  std::vector<caf::response_promise> received;
   ExpectedWaits expected;
 };
 

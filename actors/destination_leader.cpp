@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "actors/boundary_leader.hpp"
+#include "layout/at.hpp"
 
 namespace troupe {
 namespace {
@@ -8,31 +9,17 @@ namespace {
 using DestinationPointer = ActorPointer<DestinationLeader, DestinationLeaderState>;
 using Flight = DestinationLeaderState::Flight;
 
-void Fail(DestinationPointer self, const caf::error& reason) {
-  DestinationLeaderState& s = self->state;
-  if (std::exchange(s.failed, true)) return;
-  s.config.abort->Raise(FailureOf(reason));
-  for (auto& [microbatch, flight] : s.flights) {
-    for (auto& [source, piece] : flight.pieces) {
-      if (piece.promise.pending()) piece.promise.deliver(reason);
-    }
-  }
-  s.flights.clear();
-}
-
 /// The stage has answered: cuts the gradient where the rows were joined.
 void OnGradient(DestinationPointer self, const Gradient& gradient) {
   DestinationLeaderState& s = self->state;
   auto node = s.flights.extract(gradient.unit);
-  if (node.empty()) return;  // failed in the meantime
   std::int64_t row = 0;
   for (auto& [source, piece] : node.mapped().pieces) {
     GradientSlice answer{gradient.unit, {}};
     if (!gradient.shards.empty()) {
       const std::int64_t rows = piece.num_rows;
-      answer.buffer =
-          s.config.tensors->Push(gradient.shards.front().Rows(row, row + rows),
-                                 s.config.peer_homes.at(static_cast<std::size_t>(source)));
+      answer.buffer = s.config.tensors->Push(gradient.shards.front().Rows(row, row + rows),
+                                             s.config.peer_homes.at(At(source)));
       row += rows;
     }
     piece.promise.deliver(std::move(answer));
@@ -57,9 +44,8 @@ void Deliver(DestinationPointer self, std::int64_t microbatch) {
                         {ConcatenateRows(parts)},
                         std::move(rows),
                         flight.pieces.begin()->second.slice.place};
-  self->request(s.config.stage, caf::infinite, std::move(activation))
-      .then([self](const Gradient& gradient) { OnGradient(self, gradient); },
-            [self](const caf::error& reason) { Fail(self, reason); });
+  Ask(self, s.config.stage, std::move(activation),
+      [self](const Gradient& gradient) { OnGradient(self, gradient); });
 }
 
 /// Sends every microbatch that is complete to the stage, in order. The only place that does.
@@ -74,10 +60,9 @@ void Pump(DestinationPointer self) {
 
 /// The rows of one source have arrived in this process.
 void OnPiece(DestinationPointer self, std::int64_t microbatch, int source, const Buffer& buffer) {
-  const auto found = self->state.flights.find(microbatch);
-  if (found == self->state.flights.end()) return;  // failed in the meantime
-  found->second.pieces.at(source).buffer = buffer;
-  ++found->second.arrived;
+  Flight& flight = self->state.flights.at(microbatch);
+  flight.pieces.at(source).buffer = buffer;
+  ++flight.arrived;
   Pump(self);
 }
 
@@ -101,7 +86,7 @@ ExpectedWaits ExpectedBy(const DestinationLeaderState& s) {
       const bool arrived = piece != flight.pieces.end();
       if (arrived && piece->second.buffer.defined()) continue;
       expected.push_back({arrived ? kRequestBytes : kRequest, KindOf<Slice>(), microbatch,
-                          s.config.source_leaders.at(static_cast<std::size_t>(source))});
+                          s.config.source_leaders.at(At(source))});
     }
   }
   return expected;
@@ -113,12 +98,10 @@ DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self,
                                                       DestinationLeaderConfig config) {
   DestinationLeaderState& s = self->state;
   s.config = std::move(config);
-  s.sources =
-      PeersOf(s.config.destination[static_cast<std::size_t>(s.config.shard)], s.config.source);
+  s.sources = PeersOf(s.config.destination[At(s.config.shard)], s.config.source);
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Slice& slice) -> caf::result<GradientSlice> {
-        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<GradientSlice>();
         Flight& flight = s.flights[slice.microbatch];
         auto& piece = flight.pieces[slice.source];

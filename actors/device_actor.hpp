@@ -41,6 +41,7 @@
 #include "trace/core_clock.hpp"
 #include "trace/pass_record.hpp"
 #include "transport/communicator.hpp"
+#include "transport/group_waits.hpp"
 
 namespace troupe {
 
@@ -69,22 +70,29 @@ struct DeviceWork {
   std::vector<std::string> samples = {};
 };
 
-struct DeviceConfig {
-  int rank = 0;
-  std::map<int, ShardAddress> shards;  ///< by stage index: those on this rank
+/// The members that all devices of a process have in common.
+struct DeviceTools {
+  /// Waits of this process's groups; may be null. Groups write into it to their end, so it is
+  /// declared before all members that may hold a group.
+  std::shared_ptr<GroupWaits> group_waits;
   ProgramFactory make_program;         ///< called on the device's thread
   std::function<void()> setup_thread;  ///< called first on the device's thread; may be empty
   WorkQueueFactory make_queue;         ///< empty: programs do their work before they return
-  int gpu = Buffer::kHost;             ///< whose memory its programs read
   DeviceGroupMaker make_group;         ///< with a queue: makes the groups of its collectives
-  std::map<int, std::unique_ptr<Communicator>> groups;  ///< of exchanges, by group number
-  std::map<int, GroupNames> group_names;                ///< of the same
   ShardStorage storage;
   std::shared_ptr<TensorStore> tensors;  ///< fetches the tensors of commands
   std::shared_ptr<AbortSignal> abort;
-  std::shared_ptr<MessageTrace> trace;  ///< records its work; may be null
-  std::shared_ptr<MemoryMeter> memory;  ///< recorded with it; may be null (virtual time)
+  std::shared_ptr<MessageTrace> trace;  ///< records its messages and work; may be null
+  std::shared_ptr<MemoryMeter> memory;  ///< recorded with its work; may be null (virtual time)
   WorkTime takes_ns;  ///< virtual time: how long work takes; empty: as long as it does
+};
+
+struct DeviceConfig : DeviceTools {
+  int rank = 0;
+  std::map<int, ShardAddress> shards;                   ///< by stage index: those on this rank
+  int gpu = Buffer::kHost;                              ///< whose memory its programs read
+  std::map<int, std::unique_ptr<Communicator>> groups;  ///< of exchanges, by group number
+  std::map<int, GroupNames> group_names;                ///< of the same
 };
 
 /// How long a device with concurrent lanes was busy: time counts once.

@@ -20,9 +20,8 @@ void Pump(DirectorPointer self);
 void Fail(DirectorPointer self, const Failure& failure) {
   DirectorState& s = self->state;
   s.config.abort->Raise(failure);
-  s.last_begun = true;
-  s.open.clear();
   if (s.done.pending()) s.done.deliver(JobDone{s.config.abort->failure()});
+  self->RefuseAll(MakeFailure(s.config.abort->failure()));
 }
 
 /// Like `Fail`, for an error that answers a request.
@@ -45,7 +44,7 @@ bool Try(DirectorPointer self, Call call) {
 /// Sends `command` to every shard of the job. Calls `then(answers)`, in the order of the shards in
 /// the configuration, when all have answered; a failure ends the job instead.
 template <class Answer, class Command, class Then>
-void AskShards(DirectorPointer self, Command command, Then then) {
+void AskShards(DirectorPointer self, const Command& command, Then then) {
   struct Gather {
     std::size_t missing = 0;
     std::vector<Answer> answers;
@@ -55,12 +54,7 @@ void AskShards(DirectorPointer self, Command command, Then then) {
   for (const auto& [devices, shards] : self->state.config.shards) {
     const std::size_t first = gather->answers.size();
     gather->answers.resize(first + shards.size());
-    ToSet<Command> set;
-    for (const DirectorConfig::Shard& shard : shards) {
-      command.stage = shard.stage;
-      set.parts.emplace_back(shard.rank, command);
-    }
-    self->request(devices, caf::infinite, std::move(set))
+    self->request(devices, caf::infinite, ForShards(shards, command))
         .then(
             [gather, then, first](const FromSet<Answer>& done) {
               for (std::size_t i = 0; i < done.parts.size(); ++i) {
@@ -94,17 +88,16 @@ void InspectShards(DirectorPointer self, TensorKind kind, Then then) {
 template <class Then>
 void SaveShards(DirectorPointer self, const std::string& folder, Then then) {
   const DirectorState& s = self->state;
-  AskShards<ShardStored>(
-      self, SaveShard{0, folder, s.steps_done, s.next_round},
-      [&s, then](const std::vector<ShardStored>& stored) {
-        std::vector<SavedShard> saved;
-        for (const auto& [devices, shards] : s.config.shards) {
-          for (const DirectorConfig::Shard& shard : shards) {
-            saved.push_back({shard.rank, shard.stage, stored.at(saved.size()).sha256});
-          }
-        }
-        then(saved);
-      });
+  const auto collect = [&s, then](const std::vector<ShardStored>& stored) {
+    std::vector<SavedShard> saved;
+    for (const auto& [devices, shards] : s.config.shards) {
+      for (const auto& [rank, stage] : shards) {
+        saved.push_back({rank, stage, stored.at(saved.size()).sha256});
+      }
+    }
+    then(saved);
+  };
+  AskShards<ShardStored>(self, SaveShard{0, folder, s.steps_done, s.next_round}, collect);
 }
 
 /// Adds up the losses of all stages, and of every sink over its replicas.
@@ -183,9 +176,7 @@ std::string OldestUnanswered(DirectorPointer self) {
 
 void CheckComplete(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
-  const auto found = s.open.find(number);
-  if (found == s.open.end()) return;
-  const OpenRound& open = found->second;
+  const OpenRound& open = s.open.at(number);
   if (!open.missing_reports.empty() || !open.missing_updates.empty()) return;
   // Actors answer in the order of the rounds: the missing answers of an older round will not come.
   if (s.open.begin()->first < number) {
@@ -207,10 +198,9 @@ void Apply(DirectorPointer self, std::int64_t number, std::size_t u) {
                 ApplyUpdate{number, open.squared_norms, s.config.optimizer.clip_norm})
       .then(
           [self, u, number](const UpdateDone& done) {
-            const auto found = self->state.open.find(number);
-            if (found == self->state.open.end()) return;
-            found->second.result.busy_seconds += static_cast<double>(done.busy_ns) * 1e-9;
-            found->second.missing_updates.erase(u);
+            OpenRound& updated = self->state.open.at(number);
+            updated.result.busy_seconds += static_cast<double>(done.busy_ns) * 1e-9;
+            updated.missing_updates.erase(u);
             CheckComplete(self, number);
           },
           OnError(self));
@@ -260,12 +250,11 @@ void BeginUpdates(DirectorPointer self, const Round& round) {
     self->request(s.config.updates[u], caf::infinite, begin)
         .then(
             [self, u, number = round.number](const SquaredNorm& norm) {
-              const auto found = self->state.open.find(number);
-              if (found == self->state.open.end()) return;
-              found->second.squared_norms[u] = norm.value;
-              found->second.missing_norms.erase(u);
+              OpenRound& open = self->state.open.at(number);
+              open.squared_norms[u] = norm.value;
+              open.missing_norms.erase(u);
               ApplyLast(self, number);
-              if (found->second.missing_norms.empty()) OnNorms(self, number);
+              if (open.missing_norms.empty()) OnNorms(self, number);
             },
             OnError(self));
   }
@@ -300,12 +289,11 @@ void Begin(DirectorPointer self, Round round) {
     self->request(s.config.stages[i], caf::infinite, RoundBegin{round})
         .then(
             [self, i](const StageReport& report) {
-              const auto found = self->state.open.find(report.round);
-              if (found == self->state.open.end()) return;
-              found->second.losses[i] = report.loss;
-              found->second.result.replaced.insert(report.replaced.begin(), report.replaced.end());
-              found->second.result.busy_seconds += static_cast<double>(report.busy_ns) * 1e-9;
-              found->second.missing_reports.erase(i);
+              OpenRound& reported = self->state.open.at(report.round);
+              reported.losses[i] = report.loss;
+              reported.result.replaced.insert(report.replaced.begin(), report.replaced.end());
+              reported.result.busy_seconds += static_cast<double>(report.busy_ns) * 1e-9;
+              reported.missing_reports.erase(i);
               CheckComplete(self, report.round);
             },
             OnError(self));
@@ -340,7 +328,8 @@ void Pump(DirectorPointer self) {
     return std::any_of(s.open.begin(), s.open.end(),
                        [&](const auto& open) { return Due(s, open.second.result.round); });
   };
-  while (!s.last_begun && !s.draining && !due() && static_cast<int>(s.open.size()) <= ahead) {
+  while (!self->failed() && !s.last_begun && !s.draining && !due() &&
+         static_cast<int>(s.open.size()) <= ahead) {
     const auto round = s.config.rounds(s.next_round);
     if (!round) {
       s.last_begun = true;

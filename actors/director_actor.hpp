@@ -97,27 +97,27 @@ struct Checkpoints {
       complete;  ///< called when all shards are written
 };
 
-struct DirectorConfig {
-  struct Shard {
-    int rank = 0;
-    int stage = 0;  ///< index in the StageGraph
-  };
+/// The course of a job, which process 0 decides.
+struct JobCourse {
+  RoundPlan rounds;
+  int rounds_ahead = 1;  ///< rounds begun before the current one is complete
+  bool inspect = false;  ///< stop after every step and give all tensors to the observer
+  Checkpoints checkpoints;
+  std::shared_ptr<JobObserver> observer;
+};
 
+struct DirectorConfig : JobCourse {
   std::vector<Stage> stages;
   std::vector<std::string> sinks;  ///< by stage: its module if it is a sink, else empty
   std::vector<Feed> feeds;
   std::vector<Phase> phases;
   std::vector<Update> updates;
-  std::vector<std::pair<LockStep, std::vector<Shard>>> shards;  ///< all of the job
+  /// (rank, stage index) of all shards of the job, by lock step.
+  std::vector<std::pair<LockStep, std::vector<std::pair<int, int>>>> shards;
   std::map<caf::actor_addr, ActorId> names;  ///< of the actors it sends requests to, for errors
-  RoundPlan rounds;
-  int rounds_ahead = 1;  ///< rounds begun before the current one is complete
-  bool inspect = false;  ///< stop after every step and give all tensors to the observer
-  Checkpoints checkpoints;
   OptimizerConfig optimizer;
   std::int64_t steps = 0;  ///< of the whole run, for the learning-rate schedule
   std::shared_ptr<InputSource> source;
-  std::shared_ptr<JobObserver> observer;
   std::shared_ptr<TensorStore> tensors;  ///< fetches the tensors of other processes
   std::shared_ptr<AbortSignal> abort;
 };

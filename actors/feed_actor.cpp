@@ -14,9 +14,8 @@ using FeedPointer = ActorPointer<Feed, FeedState>;
 void Pump(FeedPointer self);
 
 void Fail(FeedPointer self, Failure failure) {
-  if (std::exchange(self->state.failed, true)) return;
   if (failure.actors.empty()) failure.actors = {self->state.config.name};
-  self->state.config.abort->Raise(failure);
+  Fail(self, MakeFailure(failure));
 }
 
 void Deliver(FeedPointer self, const Input& input) {
@@ -59,7 +58,7 @@ std::size_t Untaken(const FeedState& s) {
 /// Loads and delivers the next unit if there is room. The only place that loads.
 void Pump(FeedPointer self) {
   FeedState& s = self->state;
-  while (!s.failed && !s.rounds.empty() && Untaken(s) < static_cast<std::size_t>(s.config.ahead)) {
+  while (!s.rounds.empty() && Untaken(s) < static_cast<std::size_t>(s.config.ahead)) {
     const Round& round = s.rounds.front();
     Input input{s.unit++, nullptr, {}};
     try {

@@ -44,7 +44,6 @@ struct FeedState {
   std::int64_t unit_in_round = 0;                     ///< next to load
   std::int64_t unit = 0;                              ///< the same since the start of the run
   std::map<std::int64_t, std::set<std::size_t>> out;  ///< untaken units: stages that lack them
-  bool failed = false;
 };
 
 Feed::behavior_type RunFeed(ActorPointer<Feed, FeedState> self, FeedConfig config);

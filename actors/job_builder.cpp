@@ -17,13 +17,14 @@
 #include <utility>
 
 #include "actors/spawn_actors.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
 
 /// The stage's module if it is a sink, else empty.
 std::string SinkModule(const JobPlan& plan, int stage) {
-  const StageNode& node = plan.graph().stages()[static_cast<std::size_t>(stage)];
+  const StageNode& node = plan.graph().stages()[At(stage)];
   return node.out.empty() ? plan.ModuleOf(node.module).config->name : "";
 }
 
@@ -67,11 +68,9 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     const std::vector<ProcessId>& apart = self_->state.apart;
     Checkpoints& checkpoints = self_->state.config.checkpoints;
     if (apart.empty() || !checkpoints.folder) return "";
-    std::string text;
-    for (const ProcessId process : apart) {
-      text += (text.empty() ? "" : ", ") +
-              config_.processes->processes()[static_cast<std::size_t>(process)].name;
-    }
+    std::string text = Listed(apart, ", ", [&](ProcessId process) {
+      return config_.processes->processes()[At(process)].name;
+    });
     text += (apart.size() == 1 ? " does not see " : " do not see ") + checkpoints.run_directory;
     if (checkpoints.every > 0 || !checkpoints.resume.empty()) {
       return text + ", where checkpoints go; expected a run.dir that all nodes share";
@@ -171,11 +170,11 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
 
   /// The actors at the far end of the stage's outgoing edges: destination leaders, or a phase.
   void Receivers(int stage) {
-    for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
-      const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
+    for (const int index : plan_.graph().stages()[At(stage)].out) {
+      const StageLink& link = plan_.graph().links()[At(index)];
       if (link.edge < 0) continue;
       const auto& receivers = stages_.at(link.to);
-      if (plan_.edges()[static_cast<std::size_t>(link.edge)].placement == Placement::kDisjoint) {
+      if (plan_.edges()[At(link.edge)].placement == Placement::kDisjoint) {
         for (const auto& [dp, receiver] : receivers) {
           AskForActor(HomeOfStage(link.to, dp), SpawnDestinationLeader{index, dp, receiver},
                       destinations_[index][dp]);
@@ -190,7 +189,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   }
 
   void SourceLeaders(int stage) {
-    for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
+    for (const int index : plan_.graph().stages()[At(stage)].out) {
       const auto peers = destinations_.find(index);
       if (peers == destinations_.end()) continue;
       for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
@@ -203,8 +202,8 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   /// The receivers of replica `dp` of the stage, in the order of its outgoing links.
   std::vector<LinkTarget> TargetsOf(int stage, int dp) const {
     std::vector<LinkTarget> targets;
-    for (const int index : plan_.graph().stages()[static_cast<std::size_t>(stage)].out) {
-      const StageLink& link = plan_.graph().links()[static_cast<std::size_t>(index)];
+    for (const int index : plan_.graph().stages()[At(stage)].out) {
+      const StageLink& link = plan_.graph().links()[At(index)];
       if (link.edge < 0) {
         targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index)});
         continue;
@@ -238,7 +237,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
       for (int dp = 0; dp < plan_.modules()[m].grid.layout().dp; ++dp) {
         std::map<ProcessId, SpawnFeed> requests;
         for (const auto& [stage, replicas] : stages_) {
-          const StagePlan& plan = plan_.stages()[static_cast<std::size_t>(stage)];
+          const StagePlan& plan = plan_.stages()[At(stage)];
           if (plan.module != static_cast<int>(m) || !plan.reads_data) continue;
           SpawnFeed& request = requests[HomeOfStage(stage, dp)];
           request.module = static_cast<int>(m);
@@ -263,6 +262,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
 
   void TheDirector() {
     DirectorConfig config;
+    static_cast<JobCourse&>(config) = config_;
     for (const auto& [stage, replicas] : stages_) {
       for (const auto& [dp, handle] : replicas) {
         config.stages.push_back(handle);
@@ -276,24 +276,19 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
       config.updates.push_back(update);
       config.names[update.address()] = plan_.UpdateActor(index);
     }
-    std::map<int, std::vector<DirectorConfig::Shard>> shards;
+    std::map<int, std::vector<std::pair<int, int>>> shards;
     for (const auto& [rank, set] : plan_.lock_steps()) {
       for (const auto& [stage, shard] : plan_.ShardsOn(rank)) {
-        shards[set].push_back({rank, stage});
+        shards[set].emplace_back(rank, stage);
       }
     }
     for (auto& [set, all] : shards) {
       config.shards.emplace_back(lock_steps_.at(set), std::move(all));
       config.names[lock_steps_.at(set).address()] = LockStepActor(set);
     }
-    config.rounds = config_.rounds;
-    config.rounds_ahead = config_.rounds_ahead;
-    config.inspect = config_.inspect;
-    config.checkpoints = config_.checkpoints;
     config.optimizer = plan_.config().optimizer;
     config.steps = plan_.config().run.steps;
     config.source = config_.source;
-    config.observer = config_.observer;
     config.tensors = config_.tensors;
     config.abort = config_.abort;
     const Director director = config_.threads

@@ -98,19 +98,15 @@ void OnFailed(NodePointer self, const Failure& failure) {
 void RunDirectorOf(NodePointer self) {
   NodeState& s = self->state;
   if (s.stop_asked) self->send(s.director, StopSoon{});  // it arrived before there was a Director
+  const auto end = [self, &s](const Failure& failure) {
+    if (s.result.failure.empty()) s.result.failure = failure;
+    EndEverywhere(self);
+  };
   self->request(s.director, caf::infinite, RunJob{})
-      .then(
-          [self, &s](const JobDone& done) {
-            if (s.result.failure.empty()) s.result = done;
-            EndEverywhere(self);
-          },
-          [self, &s](const caf::error& reason) {
-            if (s.result.failure.empty()) {
-              s.result.failure =
-                  s.config.abort->raised() ? s.config.abort->failure() : FailureOf(reason);
-            }
-            EndEverywhere(self);
-          });
+      .then([end](const JobDone& done) { end(done.failure); },
+            [end, &s](const caf::error& reason) {
+              end(s.config.abort->raised() ? s.config.abort->failure() : FailureOf(reason));
+            });
 }
 
 void Build(NodePointer self) {
@@ -176,7 +172,7 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       [self, &s](const Introduce& other) -> Introduce {
         s.nodes[other.process] = caf::actor_cast<Node>(other.node);
         if (s.config.trace) s.config.trace->KnowProcess(other.node.node(), other.process);
-        s.tensor_addresses.at(static_cast<std::size_t>(other.process)) = other.tensor_address;
+        s.tensor_addresses.at(At(other.process)) = other.tensor_address;
         if (!other.sees_run_directory) s.apart.push_back(other.process);
         AnswerIfAllKnown(self);
         return {s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address, true};

@@ -38,51 +38,31 @@
 #include "plan/job_plan.hpp"
 #include "plan/process_plan.hpp"
 #include "transport/data_plane.hpp"
-#include "transport/group_waits.hpp"
 
 namespace troupe {
 
-struct NodeConfig {
+/// On process 0 with the course of the job; the others leave it empty.
+struct NodeConfig : DeviceTools, JobCourse {
   std::shared_ptr<const JobPlan> plan;
   std::shared_ptr<const ProcessPlan> processes;
   ProcessId self = 0;
-  std::shared_ptr<TensorStore> tensors;
   std::shared_ptr<DataPlane> plane;       ///< null when the job is one process
   std::vector<std::byte> tensor_address;  ///< of the plane, for the others
 
-  /// Waits of this process's groups; may be null. Groups write into it to their end, so it is
-  /// declared before all members that may hold a group.
-  std::shared_ptr<GroupWaits> group_waits;
-  ProgramFactory make_program;
-  std::function<void()> setup_thread;   ///< first on every device thread; may be empty
-  WorkQueueFactory make_queue;          ///< of devices that run queues; else empty
-  DeviceGroupMaker make_group;          ///< with make_queue, for exchanges
   std::size_t queued_passes = 1;        ///< that a stage's devices may have at a time
   std::function<int(int rank)> gpu_of;  ///< the GPU of a rank of this process; empty: no GPUs
   std::shared_ptr<InputSource> source;
-  std::shared_ptr<AbortSignal> abort;
-  std::shared_ptr<MessageTrace> trace;    ///< null: messages are not recorded
   std::size_t trace_records = 1 << 17;    ///< kept of each process
   int cores = 0;                          ///< that this process may use; 0: not known
-  std::shared_ptr<MemoryMeter> memory;    ///< recorded with every piece of work; may be null
   std::shared_ptr<ActivityTable> actors;  ///< gets every actor of this process; may be null
-  std::function<void()> ending;  ///< called once, when other processes may leave; may be empty
-  ShardStorage storage;
+  std::function<void()> ending;      ///< called once, when other processes may leave; may be empty
   std::vector<PlantedFault> faults;  ///< of tests
   /// Devices, feeds and the director get their own threads. Off under the deterministic scheduler
   /// of tests, where nothing may block.
   bool threads = true;
-  WorkTime takes_ns;  ///< virtual time (virtual_time.hpp): how long work takes; empty: real time
   /// How long a failed job waits for process 0 to end it.
   std::chrono::milliseconds patience{1500};
-
-  // Process 0 only.
-  std::shared_ptr<JobObserver> observer;
-  RoundPlan rounds;
-  bool inspect = false;  ///< give all tensors to the observer after every step
-  int rounds_ahead = 1;
-  Checkpoints checkpoints;
-  std::string trace_folder;  ///< empty: traces stay in memory
+  std::string trace_folder;  ///< of process 0; empty: traces stay in memory
 };
 
 struct NodeState {

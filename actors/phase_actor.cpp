@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layout/at.hpp"
 #include "layout/colocated_shares.hpp"
 
 namespace troupe {
@@ -10,50 +11,23 @@ namespace {
 using Window = PhaseState::Window;
 using StateAt = PhaseState::StateAt;
 
-/// Ends the phase with its first failure, which answers every open request.
-void Fail(PhasePointer self, const caf::error& reason) {
-  PhaseState& s = self->state;
-  if (std::exchange(s.failed, true)) return;
-  s.config.abort->Raise(FailureOf(reason));
-  for (auto& [unit, window] : s.windows) {
-    for (auto& rows : window.rows) {
-      if (rows.promise.pending()) rows.promise.deliver(reason);
-    }
-  }
-  s.windows.clear();
-  for (auto& rows : std::exchange(s.early, {})) rows.promise.deliver(reason);
-}
-
-/// Null: the phase has failed in the meantime.
-Window* Find(PhaseState& s, std::int64_t unit) {
-  const auto found = s.windows.find(unit);
-  return found == s.windows.end() ? nullptr : &found->second;
-}
-
 void StartRestoreIfDue(PhasePointer self, std::int64_t unit);
 
 /// Sends one command to all shards that offload, in one order with all other commands of their
 /// ranks. When all have answered, the state is at `then`.
 template <class Answer, class Command>
-void MoveState(PhasePointer self, std::int64_t unit, Command command, StateAt then) {
-  PhaseState& s = self->state;
-  ToSet<Command> set;
-  for (const auto& [rank, stage] : s.config.offloads) {
-    command.stage = stage;
-    set.parts.emplace_back(rank, command);
-  }
+void MoveState(PhasePointer self, std::int64_t unit, const Command& command, StateAt then) {
   const auto moved = [self, unit, then](const FromSet<Answer>&) {
-    Window* const window = Find(self->state, unit);
-    if (window == nullptr) return;
-    window->state = then;
+    Window& window = self->state.windows.at(unit);
+    window.state = then;
     StartRestoreIfDue(self, unit);
-    if (then == StateAt::kDevice && window->when_restored) {
-      const auto phase3 = std::move(window->when_restored);
+    if (then == StateAt::kDevice && window.when_restored) {
+      const auto phase3 = std::move(window.when_restored);
       phase3();  // ends the window
     }
   };
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(moved, [self](const caf::error& reason) { Fail(self, reason); });
+  const PhaseConfig& config = self->state.config;
+  Ask(self, config.devices, ForShards(config.offloads, command), moved);
 }
 
 /// Phase 2 begins.
@@ -81,17 +55,15 @@ void StartRestoreIfDue(PhasePointer self, std::int64_t unit) {
 
 /// Runs `phase3` when the state is on the devices.
 void WhenRestored(PhasePointer self, std::int64_t unit, std::function<void()> phase3) {
-  Window* const window = Find(self->state, unit);
-  if (window == nullptr) return;
-  if (window->state == StateAt::kDevice) return phase3();
-  window->when_restored = std::move(phase3);
+  Window& window = self->state.windows.at(unit);
+  if (window.state == StateAt::kDevice) return phase3();
+  window.when_restored = std::move(phase3);
 }
 
 /// Phase 3: every encoder rank has the gradients of its rows. Answers the encoder's replicas.
 void AnswerEncoder(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
   PhaseState& s = self->state;
   auto node = s.windows.extract(unit);
-  if (node.empty()) return;
   Window& window = node.mapped();
   const int last = s.config.encoder.layout().pp - 1;
   for (std::size_t replica = 0; replica < window.rows.size(); ++replica) {
@@ -131,8 +103,7 @@ void Exchange(PhasePointer self, std::int64_t unit, ExchangePlan plan, Window& w
                            RunExchange{s.config.stage, s.config.group, window.round, unit, shared,
                                        std::move(rows[place])});
   }
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(then, [self](const caf::error& reason) { Fail(self, reason); });
+  Ask(self, s.config.devices, std::move(set), then);
 }
 
 /// The last gradient of the window has arrived: sends all back to the encoder's ranks.
@@ -156,10 +127,7 @@ void TransformBack(PhasePointer self, std::int64_t unit) {
 
 void OnGradient(PhasePointer self, std::int64_t unit, std::size_t replica,
                 const Gradient& gradient) {
-  PhaseState& s = self->state;
-  Window* const found = Find(s, unit);
-  if (found == nullptr) return;
-  Window& window = *found;
+  Window& window = self->state.windows.at(unit);
   const auto m = static_cast<std::size_t>(gradient.unit - window.first_microbatch);
   window.no_gradient = window.no_gradient || gradient.shards.empty();
   window.gradients[replica][m] = gradient.shards;
@@ -184,15 +152,12 @@ std::vector<std::int64_t> RowsPerSample(const Window& window, std::int64_t sampl
 /// as views.
 void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
   PhaseState& s = self->state;
-  Window* const found = Find(s, unit);
-  if (found == nullptr) return;
-  Window& window = *found;
+  Window& window = s.windows.at(unit);
   const std::int64_t samples = s.config.samples_per_microbatch;
   const auto rows_per_sample = RowsPerSample(window, samples);
   const int replicas = s.config.language.layout().dp;
-  window.gradients.assign(
-      static_cast<std::size_t>(replicas),
-      std::vector<std::vector<Buffer>>(static_cast<std::size_t>(window.microbatches)));
+  window.gradients.assign(At(replicas), std::vector<std::vector<Buffer>>(
+                                            static_cast<std::size_t>(window.microbatches)));
   window.missing_gradients = static_cast<std::size_t>(replicas * window.microbatches);
   StartOffload(self, unit);
   for (int replica = 0; replica < replicas; ++replica) {
@@ -212,9 +177,8 @@ void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDo
       }
       row += table->num_rows();
       const auto r = static_cast<std::size_t>(replica);
-      self->request(s.config.stages.at(r), caf::infinite, std::move(activation))
-          .then([self, unit, r](const Gradient& gradient) { OnGradient(self, unit, r, gradient); },
-                [self](const caf::error& reason) { Fail(self, reason); });
+      Ask(self, s.config.stages.at(r), std::move(activation),
+          [self, unit, r](const Gradient& gradient) { OnGradient(self, unit, r, gradient); });
     }
   }
 }
@@ -264,7 +228,7 @@ Window& Open(PhaseState& s, std::int64_t unit) {
 void Accept(PhasePointer self, PhaseState::EncoderRows rows) {
   PhaseState& s = self->state;
   const std::int64_t unit = rows.activation.unit;
-  const auto replica = static_cast<std::size_t>(rows.activation.link);
+  const auto replica = At(rows.activation.link);
   const Buffer& first = rows.activation.shards.front();
   Window& window = Open(s, unit);
   window.row_shape.assign(first.shape().begin() + 1, first.shape().end());
@@ -296,7 +260,6 @@ Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config) {
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
-        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<Gradient>();
         if (activation.unit < s.next_unit) {
           Accept(self, {activation, promise});
@@ -318,7 +281,6 @@ Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config) {
         s.next_microbatch += round.microbatches;
         if (s.rounds.size() > 4) s.rounds.erase(s.rounds.begin());
         for (auto& rows : std::exchange(s.early, {})) {
-          if (s.failed) return rows.promise.deliver(MakeFailure(s.config.abort->failure()));
           if (rows.activation.unit < s.next_unit) {
             Accept(self, std::move(rows));
           } else {

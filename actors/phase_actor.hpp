@@ -108,7 +108,6 @@ struct PhaseState {
   std::int64_t next_microbatch = 0;
   std::map<std::int64_t, Window> windows;
   std::vector<EncoderRows> early;  ///< of rounds that have not begun here
-  bool failed = false;
 };
 
 using PhasePointer = ActorPointer<Phase, PhaseState>;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "actors/phase_actor.hpp"
+#include "layout/at.hpp"
 
 namespace troupe {
 
@@ -31,7 +32,7 @@ ExchangePlan PlanFor(const Route& route, const std::vector<std::vector<int>>& so
       plan.rows_out[to] = route.destination_rows[shard];
       for (const Transfer& transfer : route.transfers) {
         if (static_cast<std::size_t>(transfer.destination) != shard) continue;
-        const auto& holders = source_ranks[static_cast<std::size_t>(transfer.source)];
+        const auto& holders = source_ranks[At(transfer.source)];
         const std::size_t from = PlaceOf(SenderTo(receivers[place], place, holders), ranks);
         plan.moves.push_back({static_cast<int>(from), static_cast<int>(to), transfer.source_rows,
                               transfer.destination_rows});

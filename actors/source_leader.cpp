@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "actors/boundary_leader.hpp"
+#include "layout/at.hpp"
 
 namespace troupe {
 namespace {
@@ -9,16 +10,6 @@ namespace {
 using SourcePointer = ActorPointer<SourceLeader, SourceLeaderState>;
 
 void Pump(SourcePointer self);
-
-void Fail(SourcePointer self, const caf::error& reason) {
-  SourceLeaderState& s = self->state;
-  if (std::exchange(s.failed, true)) return;
-  s.config.abort->Raise(FailureOf(reason));
-  for (auto& [microbatch, flight] : s.flights) flight.promise.deliver(reason);
-  for (auto& waiting : s.waiting) waiting.promise.deliver(reason);
-  s.flights.clear();
-  s.waiting.clear();
-}
 
 /// All slices have arrived: puts the gradient together in the order of the rows.
 void Answer(SourcePointer self, std::int64_t microbatch) {
@@ -37,13 +28,12 @@ void Answer(SourcePointer self, std::int64_t microbatch) {
 
 void OnPiece(SourcePointer self, std::int64_t microbatch, int destination, Buffer gradient) {
   SourceLeaderState& s = self->state;
-  const auto found = s.flights.find(microbatch);
-  if (found == s.flights.end()) return;  // failed in the meantime
-  for (auto& piece : found->second.pieces) {
+  auto& flight = s.flights.at(microbatch);
+  for (auto& piece : flight.pieces) {
     if (piece.destination != destination || piece.arrived) continue;
     piece.arrived = true;
     piece.gradient = std::move(gradient);
-    --found->second.missing;
+    --flight.missing;
   }
   // The oldest first: the stage counts its gradients in order.
   while (!s.flights.empty() && s.flights.begin()->second.missing == 0) {
@@ -53,14 +43,13 @@ void OnPiece(SourcePointer self, std::int64_t microbatch, int destination, Buffe
 
 void OnGradientSlice(SourcePointer self, int destination, const GradientSlice& slice) {
   SourceLeaderState& s = self->state;
-  const auto found = s.flights.find(slice.microbatch);
-  if (found == s.flights.end()) return;
-  if (!slice.buffer.defined()) found->second.no_gradient = true;
-  for (auto& piece : found->second.pieces) piece.answered |= piece.destination == destination;
+  auto& flight = s.flights.at(slice.microbatch);
+  if (!slice.buffer.defined()) flight.no_gradient = true;
+  for (auto& piece : flight.pieces) piece.answered |= piece.destination == destination;
   if (slice.buffer.local()) return OnPiece(self, slice.microbatch, destination, slice.buffer);
   FetchInto(self, slice.buffer, s.config.device,
             "edge " + s.config.edge + ", gradient of microbatch " +
-                std::to_string(slice.microbatch) + InParentheses(found->second.place),
+                std::to_string(slice.microbatch) + InParentheses(flight.place),
             SliceArrived{slice.microbatch, destination, {}});
 }
 
@@ -76,7 +65,7 @@ RowCut CutFor(const SourceLeaderState& s, int destination, const RowTable& table
   std::int64_t row = 0;
   for (std::size_t i = 0; i < table.samples.size(); ++i) {
     const std::int64_t rows = table.rows[i];
-    for (const Interval& held : s.config.destination[static_cast<std::size_t>(destination)]) {
+    for (const Interval& held : s.config.destination[At(destination)]) {
       if (table.samples[i] < held.begin || table.samples[i] >= held.end) continue;
       if (std::exchange(first, false)) cut.rows.begin = row;
       cut.rows.end = row + rows;
@@ -91,7 +80,7 @@ RowCut CutFor(const SourceLeaderState& s, int destination, const RowTable& table
 /// Empty, or why the samples of the activation are not those of this shard.
 std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activation) {
   std::vector<std::int64_t> expected;
-  for (const Interval& held : s.config.source[static_cast<std::size_t>(s.config.shard)]) {
+  for (const Interval& held : s.config.source[At(s.config.shard)]) {
     for (auto sample = held.begin; sample < held.end; ++sample) expected.push_back(sample);
   }
   const RowTable& table = *activation.rows;
@@ -126,20 +115,17 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
   if (!mismatch.empty()) return Fail(self, MakeFailure(mismatch));
 
   const Buffer& rows = activation.shards.front();  // tp shards hold copies: one is enough
-  const auto peers =
-      PeersOf(s.config.source[static_cast<std::size_t>(s.config.shard)], s.config.destination);
+  const auto peers = PeersOf(s.config.source[At(s.config.shard)], s.config.destination);
   flight.missing = peers.size();
   for (const int peer : peers) {
     RowCut cut = CutFor(s, peer, *activation.rows);
     flight.pieces.push_back({.destination = peer, .gradient = {}});
-    const Buffer piece =
-        s.config.tensors->Push(rows.Rows(cut.rows.begin, cut.rows.end),
-                               s.config.peer_homes.at(static_cast<std::size_t>(peer)));
+    const Buffer piece = s.config.tensors->Push(rows.Rows(cut.rows.begin, cut.rows.end),
+                                                s.config.peer_homes.at(At(peer)));
     Slice slice{microbatch, s.config.shard, piece,
                 std::make_shared<const RowTable>(std::move(cut.table)), activation.place};
-    self->request(s.config.peers.at(peer), caf::infinite, std::move(slice))
-        .then([self, peer](const GradientSlice& back) { OnGradientSlice(self, peer, back); },
-              [self](const caf::error& reason) { Fail(self, reason); });
+    Ask(self, s.config.peers.at(peer), std::move(slice),
+        [self, peer](const GradientSlice& back) { OnGradientSlice(self, peer, back); });
   }
   // A replica without samples has no peers: its answer is an empty gradient.
   if (peers.empty()) {
@@ -150,7 +136,8 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
 
 void Pump(SourcePointer self) {
   SourceLeaderState& s = self->state;
-  while (!s.waiting.empty() && s.flights.size() < static_cast<std::size_t>(s.config.credits)) {
+  while (!self->failed() && !s.waiting.empty() &&
+         s.flights.size() < static_cast<std::size_t>(s.config.credits)) {
     SourceLeaderState::Waiting next = std::move(s.waiting.front());
     s.waiting.pop_front();
     Send(self, std::move(next));
@@ -190,7 +177,6 @@ SourceLeader::behavior_type RunSourceLeader(SourcePointer self, SourceLeaderConf
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
-        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<Gradient>();
         s.waiting.push_back({activation, promise});
         Pump(self);

@@ -34,11 +34,9 @@ Spawned Make(NodePointer self, const ActorId& id, bool threaded, Run run, ActorC
 
 const JobPlan& PlanOf(NodePointer self) { return *self->state.config.plan; }
 
-const StageLink& LinkOf(const JobPlan& plan, int link) {
-  return plan.graph().links()[static_cast<std::size_t>(link)];
-}
+const StageLink& LinkOf(const JobPlan& plan, int link) { return plan.graph().links()[At(link)]; }
 const EdgePlan& EdgeOf(const JobPlan& plan, const StageLink& link) {
-  return plan.edges()[static_cast<std::size_t>(link.edge)];
+  return plan.edges()[At(link.edge)];
 }
 
 /// Returns the GPU to which a boundary leader of a stage's replica fetches: that of the leader's
@@ -72,8 +70,6 @@ std::vector<ProcessId> LeaderHomes(NodePointer self, int stage) {
   return homes;
 }
 
-/// The members that both ends of an edge have.
-template <class LeaderConfig>
 LeaderConfig LeaderConfigOf(NodePointer self, int link_index, EdgeEnd end, int dp) {
   const JobPlan& plan = PlanOf(self);
   const StageLink& link = LinkOf(plan, link_index);
@@ -137,7 +133,7 @@ RecorderOptions OptionsOf(const NodeConfig& config) {
       (std::size_t{1} << 16) + graph.stages().size() * 64 + plan.lock_steps().size() * 1024;
   for (const StageLink& link : graph.links()) {
     const bool boundary = link.edge >= 0;
-    options.links.push_back({boundary ? plan.edges()[static_cast<std::size_t>(link.edge)].name
+    options.links.push_back({boundary ? plan.edges()[At(link.edge)].name
                                       : graph.StageName(link.from) + ">" + graph.StageName(link.to),
                              link.from, link.to, boundary});
   }
@@ -177,17 +173,10 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
   for (const auto& [rank, unused] : plan.lock_steps()) {
     if (s.config.processes->HomeOf(rank) != s.config.self) continue;
     DeviceConfig& config = configs[rank];
+    static_cast<DeviceTools&>(config) = s.config;
     config.rank = rank;
     config.shards = plan.ShardsOn(rank);
-    config.make_program = s.config.make_program;
-    config.make_queue = s.config.make_queue;
     if (s.config.gpu_of) config.gpu = s.config.gpu_of(rank);
-    config.make_group = s.config.make_group;
-    config.setup_thread = s.config.setup_thread;
-    config.storage = s.config.storage;
-    config.trace = s.config.trace;
-    config.memory = s.config.memory;
-    config.takes_ns = s.config.takes_ns;
   }
   JoinExchanges(self, configs);
   DevicesSpawned spawned;
@@ -217,7 +206,7 @@ Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
 
 Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
   const JobPlan& plan = PlanOf(self);
-  const UpdatePlan& update = plan.updates()[static_cast<std::size_t>(request.update)];
+  const UpdatePlan& update = plan.updates()[At(request.update)];
   UpdateConfig config;
   const ActorId id = plan.UpdateActor(request.update);
   config.name = ToString(id);
@@ -235,7 +224,7 @@ Spawned Spawn(NodePointer self, const SpawnUpdate& request) {
 Spawned Spawn(NodePointer self, const SpawnStage& request) {
   const NodeState& s = self->state;
   const JobPlan& plan = PlanOf(self);
-  const StagePlan& stage = plan.stages()[static_cast<std::size_t>(request.stage)];
+  const StagePlan& stage = plan.stages()[At(request.stage)];
   StageConfig config;
   config.stage = request.stage;
   config.dp = request.dp;
@@ -252,7 +241,7 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   config.runs_backward = stage.runs_backward;
   config.reads_data = stage.reads_data;
   config.feed = plan.FeedActor(stage.module, request.dp);
-  const StageNode& node = plan.graph().stages()[static_cast<std::size_t>(request.stage)];
+  const StageNode& node = plan.graph().stages()[At(request.stage)];
   const auto fetchers = [&](const StageLink& link, int other_end) {
     return link.edge < 0 ? FetchersOf(self, other_end, request.dp) : std::vector<ProcessId>();
   };
@@ -276,8 +265,9 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
 
 Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   const JobPlan& plan = PlanOf(self);
-  auto config = LeaderConfigOf<DestinationLeaderConfig>(self, request.link, EdgeEnd::kDestination,
-                                                        request.dp);
+  DestinationLeaderConfig config;
+  static_cast<LeaderConfig&>(config) =
+      LeaderConfigOf(self, request.link, EdgeEnd::kDestination, request.dp);
   config.link = plan.PlaceOf(request.link);
   config.stage = request.stage;
   for (std::size_t dp = 0; dp < config.source.size(); ++dp) {
@@ -290,10 +280,11 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
 
 Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   const JobPlan& plan = PlanOf(self);
-  auto config =
-      LeaderConfigOf<SourceLeaderConfig>(self, request.link, EdgeEnd::kSource, request.dp);
+  SourceLeaderConfig config;
+  static_cast<LeaderConfig&>(config) =
+      LeaderConfigOf(self, request.link, EdgeEnd::kSource, request.dp);
   const int edge = LinkOf(plan, request.link).edge;
-  config.credits = plan.graph().edges()[static_cast<std::size_t>(edge)].credits;
+  config.credits = plan.graph().edges()[At(edge)].credits;
   config.peers = request.peers;
   return Make(self, plan.ActorAt(request.link, EdgeEnd::kSource, request.dp), false,
               RunSourceLeader, std::move(config));
@@ -347,7 +338,7 @@ std::string OpenTraceFile(NodePointer self, const OpenTrace& request) {
   if (sender) s.config.trace->KnowProcess(sender->node(), 0);
   std::string error;
   if (!request.folder.empty()) {
-    const std::string& name = options.processes[static_cast<std::size_t>(s.config.self)];
+    const std::string& name = options.processes[At(s.config.self)];
     options.path = request.folder + "/" + name + kTraceExtension;
     try {
       MakeFolders(request.folder);

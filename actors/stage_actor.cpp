@@ -5,28 +5,9 @@
 
 #include <caf/actor_clock.hpp>
 
-namespace troupe {
+#include "layout/at.hpp"
 
-void Fail(StagePointer self, const caf::error& reason) {
-  StageState& s = self->state;
-  if (std::exchange(s.failed, true)) return;
-  s.config.abort->Raise(FailureOf(reason));
-  for (auto& [unit, flight] : s.flights) {
-    for (auto& promise : flight.promises) {
-      if (promise.pending()) promise.deliver(reason);
-    }
-    if (flight.taken.pending()) flight.taken.deliver(reason);
-  }
-  for (auto& link : s.in) {
-    for (auto& waiting : link.waiting) waiting.promise.deliver(reason);
-    link.waiting.clear();
-  }
-  for (auto& waiting : s.inputs) waiting.promise.deliver(reason);
-  for (auto& open : s.rounds) open.promise.deliver(reason);
-  s.flights.clear();
-  s.inputs.clear();
-  s.rounds.clear();
-}
+namespace troupe {
 
 bool NeedsBackward(const StageState& s) {
   return s.rounds.front().round.train && s.config.runs_backward;
@@ -113,16 +94,14 @@ void FinishRound(StagePointer self) {
   const Round& round = s.rounds.front().round;
   if (!round.train || !s.config.update) return EndRound(self);
   s.updating = true;
-  self->request(s.config.update, caf::infinite,
-                BackwardsDone{round.number, s.config.stage, s.config.dp})
-      .then([self](const Updated&) { EndRound(self); },
-            [self](const caf::error& reason) { Fail(self, reason); });
+  Ask(self, s.config.update, BackwardsDone{round.number, s.config.stage, s.config.dp},
+      [self](const Updated&) { EndRound(self); });
 }
 
 /// Starts the next pass and returns true, if the rule allows one. The only place that starts work.
 bool StartNext(StagePointer self) {
   StageState& s = self->state;
-  if (s.failed || s.updating || s.rounds.empty()) return false;
+  if (self->failed() || s.updating || s.rounds.empty()) return false;
   Recount(s);
   if (!NeedsBackward(s)) {
     while (s.counters.backwards < s.counters.gradients) s.flights.erase(s.counters.backwards++);
@@ -165,7 +144,6 @@ void ExpectForward(const StageState& s, ExpectedWaits& expected) {
 
 ExpectedWaits ExpectedBy(const StageState& s) {
   ExpectedWaits expected;
-  if (s.failed) return expected;
   ExpectForward(s, expected);
   for (const auto& [unit, flight] : s.flights) {
     for (std::size_t l = 0; l < flight.gradients.size(); ++l) {
@@ -196,8 +174,7 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Activation& activation) -> caf::result<Gradient> {
-        if (s.failed) return MakeFailure(s.config.abort->failure());
-        const auto link = static_cast<std::size_t>(activation.link);
+        const auto link = At(activation.link);
         const std::string wrong = WrongUnit(s, "activation", s.in.at(link).received,
                                             s.config.in[link].from, activation.unit);
         if (!wrong.empty()) return Refuse(self, wrong);
@@ -206,7 +183,6 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
         return promise;
       },
       [self, &s](const RoundBegin& begin) -> caf::result<StageReport> {
-        if (s.failed) return MakeFailure(s.config.abort->failure());
         if (begin.round.number != s.next_round++) {
           return Refuse(self, WrongRound(s.config.name, s.next_round - 1, begin.round));
         }
@@ -220,7 +196,6 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
         return promise;
       },
       [self, &s](const Input& input) -> caf::result<InputTaken> {
-        if (s.failed) return MakeFailure(s.config.abort->failure());
         const std::string wrong =
             WrongUnit(s, "input", s.inputs_received, s.config.feed, input.unit);
         if (!wrong.empty()) return Refuse(self, wrong);

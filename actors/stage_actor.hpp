@@ -129,7 +129,6 @@ struct StageState {
   std::deque<Pass> running;  ///< on the devices, oldest first
   std::int64_t forwards_done = 0;
   bool updating = false;  ///< the Update at the round's end has not answered
-  bool failed = false;
   bool deciding = false;  ///< virtual time: a DecideNow is in the mailbox
 };
 using StagePointer = ActorPointer<Stage, StageState>;
@@ -138,8 +137,6 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config);
 
 // stage_actor.cpp, for stage_passes.cpp.
 
-/// Ends the stage with its first failure, which answers every open request.
-void Fail(StagePointer self, const caf::error& reason);
 /// Decides; in virtual time as the simulator does, once all that ends at this instant has ended.
 /// Every handler that changes the state ends with it.
 void Pump(StagePointer self);

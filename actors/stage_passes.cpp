@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/stage_actor.hpp"
+#include "layout/at.hpp"
 
 namespace troupe {
 namespace {
@@ -46,7 +47,6 @@ void CountGradients(StageState& s, std::size_t link) {
 /// The answer on outgoing link `link`. Fails if its unit is not the expected one.
 void ReceiveGradient(StagePointer self, std::size_t link, const Gradient& gradient) {
   StageState& s = self->state;
-  if (s.failed) return;
   const std::string wrong =
       WrongUnit(s, "gradient", s.out[link].received, s.config.out[link].to, gradient.unit);
   if (!wrong.empty()) return Fail(self, MakeFailure(wrong));
@@ -101,16 +101,12 @@ void RunOnDevices(StagePointer self, Command command, Done done) {
   for (std::size_t i = 0; i < s.config.ranks.size(); ++i) {
     set.parts.emplace_back(s.config.ranks[i], command(i));
   }
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(
-          [self, &s, done](const FromSet<Answer>& answers) {
-            if (s.failed) return;
-            s.running.pop_front();
-            for (const auto& part : answers.parts) s.rounds.front().report.busy_ns += part.busy_ns;
-            done(answers);
-            Pump(self);
-          },
-          [self](const caf::error& reason) { Fail(self, reason); });
+  Ask(self, s.config.devices, std::move(set), [self, &s, done](const FromSet<Answer>& answers) {
+    s.running.pop_front();
+    for (const auto& part : answers.parts) s.rounds.front().report.busy_ns += part.busy_ns;
+    done(answers);
+    Pump(self);
+  });
 }
 
 /// Forward `unit` is done on all shards: sends its output on and answers the requests that need no
@@ -135,9 +131,8 @@ void EndForward(StagePointer self, std::int64_t unit, const FromSet<ForwardDone>
     for (std::size_t i = 0; i < done.parts.size(); ++i) {
       activation.shards.push_back(Towards(s, link.fetchers, i, done.parts[i].result.outputs.at(l)));
     }
-    self->request(link.target.to, caf::infinite, std::move(activation))
-        .then([self, l](const Gradient& gradient) { ReceiveGradient(self, l, gradient); },
-              [self](const caf::error& reason) { Fail(self, reason); });
+    Ask(self, link.target.to, std::move(activation),
+        [self, l](const Gradient& gradient) { ReceiveGradient(self, l, gradient); });
   }
 }
 
@@ -244,7 +239,7 @@ void StartPass(StagePointer self, const Pass& pass) {
 
 void ReceiveActivation(StagePointer self, const Activation& activation, Promise<Gradient> promise) {
   StageState& s = self->state;
-  StageState::IncomingLink& link = s.in[static_cast<std::size_t>(activation.link)];
+  StageState::IncomingLink& link = s.in[At(activation.link)];
   ++link.received;
   link.waiting.push_back({activation, std::move(promise)});
   auto& waiting = link.waiting.back();
@@ -257,9 +252,8 @@ void ReceiveActivation(StagePointer self, const Activation& activation, Promise<
 
 void ReceiveShard(StagePointer self, const ShardArrived& arrived) {
   StageState& s = self->state;
-  if (s.failed) return;
-  const auto link = static_cast<std::size_t>(arrived.link);
-  const auto shard = static_cast<std::size_t>(arrived.shard);
+  const auto link = At(arrived.link);
+  const auto shard = At(arrived.shard);
   if (arrived.gradient) {
     auto& returned = s.flights.at(arrived.unit).gradients[link];
     returned.shards[shard] = arrived.buffer;

@@ -12,37 +12,17 @@ using Progress = UpdateState::Progress;
 
 void Pump(UpdatePointer self);
 
-void Fail(UpdatePointer self, const caf::error& reason) {
-  UpdateState& s = self->state;
-  if (std::exchange(s.failed, true)) return;
-  s.config.abort->Raise(FailureOf(reason));
-  if (s.norm.pending()) s.norm.deliver(reason);
-  for (auto& [round, applying] : s.applying) applying.promise.deliver(reason);
-  for (auto& [replica, promise] : s.replicas) promise.deliver(reason);
-  for (auto& [round, promise] : s.next) promise.deliver(reason);
-  s.replicas.clear();
-  s.next.clear();
-  s.applying.clear();
-}
-
 /// Sends `command` to every shard and calls `then` when all have answered.
 template <class Answer, class Command, class Then>
 void SendToShards(UpdatePointer self, Command command, Then then) {
   UpdateState& s = self->state;
   command.round = s.round->round;
-  ToSet<Command> set;
-  for (const auto& [rank, stage] : s.config.shards) {
-    command.stage = stage;
-    set.parts.emplace_back(rank, command);
-  }
-  self->request(s.config.devices, caf::infinite, std::move(set))
-      .then(
-          [self, &s, then](const FromSet<Answer>& done) {
-            for (const auto& part : done.parts) s.busy_ns += part.busy_ns;
-            then(done);
-            Pump(self);
-          },
-          [self](const caf::error& reason) { Fail(self, reason); });
+  Ask(self, s.config.devices, ForShards(s.config.shards, command),
+      [self, &s, then](const FromSet<Answer>& done) {
+        for (const auto& part : done.parts) s.busy_ns += part.busy_ns;
+        then(done);
+        Pump(self);
+      });
 }
 
 void Reduce(UpdatePointer self) {
@@ -86,7 +66,6 @@ void Step(UpdatePointer self, double coefficient) {
 /// The table in the header. The only place that starts work.
 void Pump(UpdatePointer self) {
   UpdateState& s = self->state;
-  if (s.failed) return;
   if (s.progress == Progress::kStepped && s.applying.contains(s.round->round)) {
     auto done = s.applying.extract(s.round->round);
     done.mapped().promise.deliver(UpdateDone{s.round->round, s.busy_ns});
@@ -140,7 +119,6 @@ Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const BackwardsDone& done) -> caf::result<Updated> {
-        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<Updated>();
         s.replicas[{done.stage, done.dp}] = promise;
         s.backwards_round = done.round;
@@ -148,14 +126,12 @@ Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
         return promise;
       },
       [self, &s](const UpdateRound& round) -> caf::result<SquaredNorm> {
-        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<SquaredNorm>();
         s.next.emplace_back(round, promise);
         Pump(self);
         return promise;
       },
       [self, &s](const ApplyUpdate& apply) -> caf::result<UpdateDone> {
-        if (s.failed) return MakeFailure(s.config.abort->failure());
         auto promise = self->make_response_promise<UpdateDone>();
         s.applying[apply.round] = {apply, promise};
         Pump(self);

@@ -54,7 +54,6 @@ struct UpdateState {
   std::int64_t backwards_round = -1;          ///< of the latest BackwardsDone
   std::map<std::int64_t, Applying> applying;  ///< by round; may be ahead of the current one
   std::int64_t busy_ns = 0;
-  bool failed = false;
   Promise<SquaredNorm> norm;
   std::map<std::pair<int, int>, Promise<Updated>> replicas;  ///< by stage and replica
   /// Rounds that begin before the current one is over.

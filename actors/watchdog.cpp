@@ -1,25 +1,15 @@
 #include "actors/watchdog.hpp"
 
-#include <array>
 #include <condition_variable>
-#include <cstdio>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "layout/text.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
-namespace {
-
-std::string Seconds(std::int64_t ns) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ns) * 1e-9);
-  return text.data();
-}
-
-}  // namespace
 
 Vitals VitalsOf(const ActivityTable& actors, const GroupWaits* waits) {
   Vitals vitals;
@@ -64,7 +54,7 @@ struct Watchdog::State {
     if (since == 0 || now - since < config.pass_timeout.count()) return;
     config.abort->Raise({entry.name + " on " + config.process +
                              " is stuck: the command at the head of its queue has run for " +
-                             Seconds(now - since),
+                             InTenths(std::chrono::nanoseconds(now - since)),
                          FailureKind::kStall,
                          {entry.name}});
   }
@@ -79,12 +69,12 @@ struct Watchdog::State {
     if (messages == 0 || seen.since_ns == 0 || seen.handled != handled) {
       seen = {handled, messages == 0 ? 0 : now};
     } else if (now - seen.since_ns >= config.stuck_after.count()) {
-      config.abort->Raise({entry.name + " on " + config.process +
-                               " does not read its mailbox: " + std::to_string(messages) +
-                               (messages == 1 ? " message has" : " messages have") +
-                               " waited there for " + Seconds(now - seen.since_ns),
-                           FailureKind::kStall,
-                           {entry.name}});
+      config.abort->Raise(
+          {entry.name + " on " + config.process + " does not read its mailbox: " +
+               std::to_string(messages) + (messages == 1 ? " message has" : " messages have") +
+               " waited there for " + InTenths(std::chrono::nanoseconds(now - seen.since_ns)),
+           FailureKind::kStall,
+           {entry.name}});
     }
   }
 
@@ -103,7 +93,7 @@ struct Watchdog::State {
       const std::string what =
           message == nullptr ? "making its programs" : "its handler of " + MessageName(message);
       std::string cause = entry.name + " on " + config.process + " is stuck: " + what +
-                          " has run for " + Seconds(now - since);
+                          " has run for " + InTenths(std::chrono::nanoseconds(now - since));
       std::vector<std::string> actors = {entry.name};
       if (wait != nullptr) {
         cause += " (it waits for " + ToString(*wait) + ")";

@@ -85,14 +85,19 @@ class Boundary {
       const auto sink = driver_->spawn(RunSink, destination[Index(d)], width_, abort_);
       peers[d] = Own(driver_->spawn(
           RunDestinationLeader,
-          DestinationLeaderConfig{"bench", d, 0, source_, destination, Own(sink), Buffer::kHost,
-                                  tensors_, abort_, std::vector<ProcessId>(source_.size())}));
+          DestinationLeaderConfig{{"bench", d, source_, destination, Buffer::kHost, tensors_,
+                                   abort_, std::vector<ProcessId>(source_.size())},
+                                  0,
+                                  Own(sink),
+                                  {}}));
     }
     for (int s = 0; s < from; ++s) {
       leaders_.push_back(Own(driver_->spawn(
           RunSourceLeader,
-          SourceLeaderConfig{"bench", s, kCredits, source_, destination, peers, Buffer::kHost,
-                             tensors_, abort_, std::vector<ProcessId>(destination.size())})));
+          SourceLeaderConfig{{"bench", s, source_, destination, Buffer::kHost, tensors_, abort_,
+                              std::vector<ProcessId>(destination.size())},
+                             kCredits,
+                             peers})));
       rows_.push_back(Numbered(source_[Index(s)], width_));
       tables_.push_back(TableOf(source_[Index(s)]));
     }

@@ -118,8 +118,7 @@ struct OffloadState {
   std::int64_t unit = 0;  ///< window whose forward it follows
 };
 inline auto Fields(OffloadState& x) { return std::tie(x.stage, x.round, x.unit); }
-struct StateOffloaded {};
-inline auto Fields(StateOffloaded&) { return std::tie(); }
+struct StateOffloaded : NoFields {};
 
 /// Copy it back. Answered when the shard's backward can run.
 struct RestoreState {
@@ -131,8 +130,7 @@ struct RestoreState {
   bool moments = false;  ///< the update comes next
 };
 inline auto Fields(RestoreState& x) { return std::tie(x.stage, x.round, x.unit, x.moments); }
-struct StateRestored {};
-inline auto Fields(StateRestored&) { return std::tie(); }
+struct StateRestored : NoFields {};
 
 /// Return the tensors of one shard. They are the live memory: read them, do not keep them.
 struct Inspect {
@@ -203,6 +201,16 @@ struct ToSet {
 template <class Command>
 auto Fields(ToSet<Command>& x) {
   return std::tie(x.parts);
+}
+/// `command` for every shard of `shards`: rank, index of its stage.
+template <class Command>
+ToSet<Command> ForShards(const std::vector<std::pair<int, int>>& shards, Command command) {
+  ToSet<Command> set;
+  for (const auto& [rank, stage] : shards) {
+    command.stage = stage;
+    set.parts.emplace_back(rank, command);
+  }
+  return set;
 }
 /// Their answers, in the order of the parts.
 template <class Answer>

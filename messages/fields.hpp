@@ -23,6 +23,9 @@ struct RequestWords {
   RequestUnit unit = RequestUnit::kNone;
 };
 
+/// A base of messages that consist of their type alone.
+struct NoFields {};
+inline auto Fields(NoFields&) { return std::tie(); }
 inline auto Fields(Failure& x) { return std::tie(x.kind, x.text, x.actors); }
 inline auto Fields(UnitPlace& x) { return std::tie(x.step, x.number, x.window); }
 inline auto Fields(Interval& x) { return std::tie(x.begin, x.end); }

@@ -40,16 +40,14 @@ inline auto Fields(Introduce& x) {
 }
 
 /// From the process to its Node. Answered when all Nodes have introduced themselves.
-struct AwaitNodes {};
-inline auto Fields(AwaitNodes&) { return std::tie(); }
+struct AwaitNodes : NoFields {};
 struct NodesKnown {
   std::vector<std::vector<std::byte>> tensor_addresses;  ///< by process
 };
 inline auto Fields(NodesKnown& x) { return std::tie(x.tensor_addresses); }
 
 /// All devices of the process. Answered once the process itself is ready to run.
-struct SpawnDevices {};
-inline auto Fields(SpawnDevices&) { return std::tie(); }
+struct SpawnDevices : NoFields {};
 struct DevicesSpawned {
   std::map<int, Device> devices;  ///< by rank
 };
@@ -119,8 +117,7 @@ struct EndActors {
   Failure failure;  ///< of the job; empty: it succeeded
 };
 inline auto Fields(EndActors& x) { return std::tie(x.failure); }
-struct ActorsEnded {};
-inline auto Fields(ActorsEnded&) { return std::tie(); }
+struct ActorsEnded : NoFields {};
 
 /// From the watch of the same process: `process` is lost and will not answer.
 struct PeerLost {
@@ -135,12 +132,10 @@ struct Stalled {
 inline auto Fields(Stalled& x) { return std::tie(x.since_ns); }
 
 /// Write the wait lists of all actors next to the traces.
-struct WriteWaits {};
-inline auto Fields(WriteWaits&) { return std::tie(); }
+struct WriteWaits : NoFields {};
 
 /// Return the wait lists of this process: the answers that its actors wait for and owe.
-struct ReportWaits {};
-inline auto Fields(ReportWaits&) { return std::tie(); }
+struct ReportWaits : NoFields {};
 
 struct Waits {
   std::vector<ActorWaits> actors;
@@ -166,8 +161,7 @@ struct TraceOpened {
 inline auto Fields(TraceOpened& x) { return std::tie(x.error); }
 
 /// From a Node to itself: process 0 has not ended the failed job in time.
-struct GiveUp {};
-inline auto Fields(GiveUp&) { return std::tie(); }
+struct GiveUp : NoFields {};
 
 /// One process of the job. RunJob goes to every Node, from its own process; it is answered when
 /// the job is over and all actors of the process have ended.

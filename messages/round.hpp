@@ -18,8 +18,7 @@
 namespace troupe {
 
 /// Run all rounds. Answered when the last one is complete and reported.
-struct RunJob {};
-inline auto Fields(RunJob&) { return std::tie(); }
+struct RunJob : NoFields {};
 struct JobDone {
   Failure failure;  ///< the first one; empty: every round is complete
 };
@@ -32,8 +31,7 @@ struct JobFailed {
 inline auto Fields(JobFailed& x) { return std::tie(x.failure); }
 
 /// End the job early: complete the rounds that have begun, begin no more.
-struct StopSoon {};
-inline auto Fields(StopSoon&) { return std::tie(); }
+struct StopSoon : NoFields {};
 
 using Director = caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>,
                                   caf::reacts_to<StopSoon>>;
@@ -93,8 +91,7 @@ inline auto Fields(ShardArrived& x) {
 }
 
 /// From a stage to itself, in virtual time: all messages of this instant are handled; decide.
-struct DecideNow {};
-inline auto Fields(DecideNow&) { return std::tie(); }
+struct DecideNow : NoFields {};
 
 using Stage = Downstream::extend<caf::replies_to<RoundBegin>::with<StageReport>,
                                  caf::replies_to<Input>::with<InputTaken>,

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -109,17 +108,6 @@ caf::error CrossMap(F& f, std::map<K, V>& values) {
 }
 
 template <class F, class E>
-caf::error CrossOptional(F& f, std::optional<E>& value) {
-  bool there = value.has_value();
-  if (auto error = f(there)) return error;
-  if constexpr (!kWrites<F>) {
-    value.reset();
-    if (there) value.emplace();
-  }
-  return there ? Cross(f, *value) : caf::error();
-}
-
-template <class F, class E>
 caf::error CrossShared(F& f, std::shared_ptr<const E>& value) {
   bool there = value != nullptr;
   if (auto error = f(there)) return error;
@@ -171,8 +159,6 @@ caf::error Cross(F& f, T& value) {
     return CrossMap(f, value);
   } else if constexpr (kIs<T, std::pair>) {
     return CrossAll(f, value.first, value.second);
-  } else if constexpr (kIs<T, std::optional>) {
-    return CrossOptional(f, value);
   } else if constexpr (kIs<T, std::shared_ptr>) {
     return CrossShared(f, value);
   } else if constexpr (std::is_same_v<T, Buffer>) {

@@ -97,24 +97,15 @@ class EdgeFixture {
       inboxes.push_back(std::make_shared<Inbox>());
       auto stage = Keep(system_.spawn(RunFakeStage, inboxes.back()));
       stages_.push_back(stage);
-      DestinationLeaderConfig config{"e",
-                                     d,
-                                     0,
-                                     source,
-                                     destination,
-                                     stage,
-                                     Buffer::kHost,
-                                     tensors_,
-                                     abort,
-                                     std::vector<ProcessId>(static_cast<std::size_t>(a))};
+      const std::vector<ProcessId> homes(static_cast<std::size_t>(a));
+      DestinationLeaderConfig config{
+          {"e", d, source, destination, Buffer::kHost, tensors_, abort, homes}, 0, stage, {}};
       leaders[d] = Keep(system_.spawn(RunDestinationLeader, std::move(config)));
     }
     for (int s = 0; s < a; ++s) {
-      SourceLeaderConfig config{"e",           s,
-                                credits,       source,
-                                destination,   leaders,
-                                Buffer::kHost, tensors_,
-                                abort,         std::vector<ProcessId>(static_cast<std::size_t>(b))};
+      const std::vector<ProcessId> homes(static_cast<std::size_t>(b));
+      SourceLeaderConfig config{
+          {"e", s, source, destination, Buffer::kHost, tensors_, abort, homes}, credits, leaders};
       auto leader = Keep(system_.spawn(RunSourceLeader, std::move(config)));
       outboxes.push_back(std::make_shared<Outbox>());
       emitters_.push_back(Keep(system_.spawn(RunEmitter, Downstream(leader), outboxes.back())));

@@ -67,8 +67,8 @@ TEST_CASE("a request counts at both ends until its answer arrives", "[actors]") 
   for (std::size_t i = 0; i < 2; ++i) {
     CHECK(waits.sent[i].to == giver.address());
     CHECK(waits.sent[i].number == static_cast<std::int64_t>(7 + i));
-    CHECK(owes.received[i].from == asker.address());
-    CHECK(owes.received[i].request == waits.sent[i].request);
+    CHECK(caf::actor_cast<caf::actor_addr>(owes.received[i].source()) == asker.address());
+    CHECK(owes.received[i].id().request_id().integer_value() == waits.sent[i].request);
   }
   CHECK(waits.sent[0].request != waits.sent[1].request);
 
