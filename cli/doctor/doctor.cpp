@@ -44,17 +44,6 @@ struct NodeHere {
   Findings findings;        ///< empty if a source gave it
 };
 
-/// ChooseNode()'s message if no source gives the node. Separates that from sources that contradict
-/// each other, which are an error in any case.
-std::string NoSourceText(const ProcessPlan& plan) {
-  try {
-    static_cast<void>(ChooseNode({}, std::nullopt, plan));
-  } catch (const LaunchError& e) {
-    return e.what();
-  }
-  return "";
-}
-
 /// The first node whose address is one of this machine's.
 std::optional<int> NodeByAddress(const ClusterConfig& cluster) {
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
@@ -84,11 +73,12 @@ NodeHere FindNode(const Variables& variables, const std::optional<std::string>& 
     const NodeChoice choice = ChooseNode(variables, node_argument, plan);
     if (choice.launched_per == LaunchedPer::kNode) return {choice.node, {}};
     return {plan.processes()[static_cast<std::size_t>(choice.node)].node, {}};
+  } catch (const NoNodeSource&) {
+    const std::optional<int> node = NodeByAddress(cluster);
+    return {node, {Guessed(node, plan, cluster)}};
   } catch (const LaunchError& e) {
     if (node_argument) throw;
-    const std::optional<int> node = NodeByAddress(cluster);
-    if (e.what() != NoSourceText(plan)) return {node, {Fails("node", e.what(), "")}};
-    return {node, {Guessed(node, plan, cluster)}};
+    return {NodeByAddress(cluster), {Fails("node", e.what(), "")}};
   }
 }
 

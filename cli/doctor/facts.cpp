@@ -1,7 +1,6 @@
 #include "cli/doctor/facts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cmath>
@@ -11,19 +10,18 @@
 #include <filesystem>
 #include <fstream>
 #include <net/if.h>
-#include <netdb.h>
 #include <sched.h>
 #include <sstream>
 #include <stdexcept>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <sys/uio.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 
+#include "cli/doctor/shared.hpp"
 #include "cluster/address_class.hpp"
 #include "cluster/socket.hpp"
 #include "cluster/text.hpp"
@@ -53,18 +51,6 @@ std::optional<std::uint64_t> LeftIn(const std::string& limit_file, const std::st
   return *limit > *used ? *limit - *used : 0;
 }
 
-/// The folders that create_directories would make for `directory`, deepest first.
-std::vector<fs::path> MissingFolders(fs::path directory) {
-  std::vector<fs::path> missing;
-  std::error_code ignored;
-  if (!directory.has_filename()) directory = directory.parent_path();
-  while (!directory.empty() && !fs::exists(directory, ignored)) {
-    missing.push_back(directory);
-    directory = directory.parent_path();
-  }
-  return missing;
-}
-
 void WriteProbe(const std::string& directory) {
   std::string path = directory + "/.doctor-XXXXXX";
   const Descriptor file(mkostemp(path.data(), O_CLOEXEC));
@@ -76,13 +62,6 @@ void WriteProbe(const std::string& directory) {
   const int error = errno;
   unlink(path.c_str());
   if (!written) throw std::runtime_error(directory + ": cannot write: " + SystemWords(error));
-}
-
-std::string InDigits(const ResolvedAddress& address) {
-  std::array<char, NI_MAXHOST> text{};
-  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address.storage), address.length,
-                                text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  return error == 0 ? text.data() : "";
 }
 
 /// 0 if the system does not report it.
@@ -102,26 +81,15 @@ std::string InterfaceHere(const std::string& digits) {
 }  // namespace
 
 std::uint64_t TryDirectory(const std::string& directory) {
-  const std::vector<fs::path> made = MissingFolders(directory);
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) throw std::runtime_error(directory + ": cannot create: " + error.message());
-  std::string problem;
-  try {
-    WriteProbe(directory);
-  } catch (const std::runtime_error& e) {
-    problem = e.what();
-  }
-  const std::uint64_t free = FreeBytes(directory).value_or(0);
-  for (const fs::path& folder : made) fs::remove(folder, error);  // only while empty
-  if (!problem.empty()) throw std::runtime_error(problem);
-  return free;
+  const MadeFolders made(directory);
+  WriteProbe(directory);
+  return FreeBytes(directory).value_or(0);
 }
 
 std::optional<std::uint64_t> FreeBytes(const std::string& path) {
-  struct statvfs status {};
-  if (statvfs(path.c_str(), &status) != 0) return std::nullopt;
-  return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+  std::error_code error;
+  const fs::space_info space = fs::space(path, error);
+  return error ? std::nullopt : std::optional<std::uint64_t>(space.available);
 }
 
 MemoryFacts ReadMemory() {

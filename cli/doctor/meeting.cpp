@@ -1,7 +1,6 @@
 #include "cli/doctor/meeting.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "app/tensor_plane.hpp"
 #include "cli/doctor/shared.hpp"
 #include "cli/doctor/talk.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -28,9 +28,9 @@ struct Other {
   ProcessId process = 0;
   std::string name;
   const Peer* peer = nullptr;
-  Socket* socket = nullptr;        ///< its control connection
-  std::vector<std::byte> address;  ///< of its data plane; empty: it has none
-  bool connected = true;           ///< its data plane is
+  Socket* socket = nullptr;  ///< its control connection
+  PlaneAddress address;
+  bool connected = true;  ///< its data plane is
   bool lost = false;
 };
 
@@ -78,10 +78,9 @@ class First {
   }
 
   void ReceiveReport(Other& other) {
-    const auto bytes = ReceiveKind(*other.socket, Talk::kReport);
-    ByteReader reader(bytes);
+    const auto report = ReceiveKind(*other.socket, Talk::kReport);
     std::ptrdiff_t num_well = 0;
-    for (Finding& finding : ReadFindings(reader)) {
+    for (Finding& finding : report.at("findings").get<Findings>()) {
       if (finding.verdict == Verdict::kOk) {
         ++num_well;
         continue;
@@ -93,14 +92,13 @@ class First {
       findings_.push_back(
           Well("machine", other.name + ": " + std::to_string(num_well) + " checks passed"));
     }
-    const auto address = reader.Raw(reader.U32());
-    other.address.assign(address.begin(), address.end());
+    other.address = report.at("address").get<PlaneAddress>();
   }
 
   /// The addresses of all planes by process. Empty if one is missing: planes connect all or none.
-  std::vector<std::vector<std::byte>> Addresses() const {
+  std::vector<PlaneAddress> Addresses() const {
     if (!end_) return {};
-    std::vector<std::vector<std::byte>> addresses = {end_->plane().address()};
+    std::vector<PlaneAddress> addresses = {end_->plane().address()};
     for (const Other& other : others_) {
       if (other.address.empty()) return {};
       addresses.push_back(other.address);
@@ -109,9 +107,8 @@ class First {
   }
 
   void LookAndConnect() {
-    char name[32];
-    std::snprintf(name, sizeof name, ".doctor-%016llx",
-                  static_cast<unsigned long long>(joined_.roster.nonce));
+    const std::string name =
+        Formatted(".doctor-%016llx", static_cast<unsigned long long>(joined_.roster.nonce));
     std::unique_ptr<SharedToken> token;
     try {
       token = std::make_unique<SharedToken>(joined_.roster.run_directory, name);
@@ -119,20 +116,14 @@ class First {
       // The findings about this machine have the reason.
     }
     const auto addresses = Addresses();
-    ByteWriter writer;
-    writer.Text(token ? name : "");
-    writer.U32(static_cast<std::uint32_t>(addresses.size()));
-    for (const auto& address : addresses) {
-      writer.U32(static_cast<std::uint32_t>(address.size()));
-      writer.Raw(address);
-    }
-    const auto look = writer.Take();
-    ForEach([&](Other& other) { Send(*other.socket, Talk::kLook, look); });
+    ForEach([&](Other& other) {
+      Send(*other.socket, Talk::kLook, {{"token", token ? name : ""}, {"addresses", addresses}});
+    });
     connected_ = !addresses.empty() && Connect(addresses);
     ForEach([&](Other& other) { ReceiveLooked(other, token != nullptr); });
   }
 
-  bool Connect(const std::vector<std::vector<std::byte>>& addresses) {
+  bool Connect(const std::vector<PlaneAddress>& addresses) {
     try {
       end_->plane().Connect(addresses);
       return true;
@@ -144,14 +135,13 @@ class First {
   }
 
   void ReceiveLooked(Other& other, bool looked) {
-    const auto bytes = ReceiveKind(*other.socket, Talk::kLooked);
-    ByteReader reader(bytes);
-    const std::string directory = reader.Text();
-    const std::string connecting = reader.Text();
+    const auto answer = ReceiveKind(*other.socket, Talk::kLooked);
     if (looked) {
-      findings_.push_back(CheckSharedDirectory(other.name, joined_.roster.run_directory, directory,
+      findings_.push_back(CheckSharedDirectory(other.name, joined_.roster.run_directory,
+                                               answer.at("directory"),
                                                member_.config.checkpoint.every > 0));
     }
+    const std::string connecting = answer.at("connecting");
     if (connecting.empty()) return;
     other.connected = false;
     findings_.push_back(Fails("transport", other.name + ": " + connecting,
@@ -187,11 +177,10 @@ class First {
       const double wall = static_cast<double>(WallClockNs()) * 1e-9;
       const auto begin = Clock::now();
       Send(*other.socket, Talk::kPing);
-      const auto bytes = ReceiveKind(*other.socket, Talk::kPong);
+      const auto pong = ReceiveKind(*other.socket, Talk::kPong);
       const double time = Since(begin);
-      ByteReader reader(bytes);
-      const double theirs = static_cast<double>(reader.I64()) * 1e-9;
-      facts.mtu_back = reader.I32();
+      const double theirs = pong.at("wall_ns").get<double>() * 1e-9;
+      facts.mtu_back = pong.at("mtu");
       if (times.empty() || time < *std::ranges::min_element(times)) {
         facts.clock_ahead_s = theirs - (wall + time / 2);
       }
@@ -224,25 +213,21 @@ class First {
     facts.node = other.name;
     facts.bytes = static_cast<std::uint64_t>(num_bytes);
     facts.transport = end_->plane().transport(other.process);
-    ByteWriter take;
-    take.I64(num_bytes);
-    const auto size = take.Take();
-    Send(*other.socket, Talk::kTake, size);
+    Send(*other.socket, Talk::kTake, num_bytes);
     static_cast<void>(ReceiveKind(*other.socket, Talk::kReady));
     auto begin = Clock::now();
     end_->Send(other.process, num_bytes);
     const auto got = ReceiveKind(*other.socket, Talk::kGot, kTransferTime + kAnswerTime);
     facts.there_s = Since(begin);
-    const auto checked = ReceiveKind(*other.socket, Talk::kChecked);
-    const std::string error = ByteReader(got).Text();
-    if (!error.empty()) throw std::runtime_error(error);
+    const bool intact = ReceiveKind(*other.socket, Talk::kChecked);
+    if (const std::string error = got; !error.empty()) throw std::runtime_error(error);
 
     end_->Post(other.process, num_bytes);
     begin = Clock::now();
-    Send(*other.socket, Talk::kGive, size);
+    Send(*other.socket, Talk::kGive, num_bytes);
     end_->Await();
     facts.back_s = Since(begin);
-    facts.intact = ByteReader(checked).U8() == 1 && end_->Intact(other.process);
+    facts.intact = intact && end_->Intact(other.process);
     return facts;
   }
 
@@ -253,16 +238,9 @@ class First {
                                                                     member_.config.transport)));
     }
     if (end_) end_->plane().Leave();
-    const auto send = [&](Talk kind) {
-      ForEach([&](Other& other) {
-        ByteWriter writer;
-        writer.U8(AnyFailure(findings_) ? 1 : 0);
-        Send(*other.socket, kind, writer.Take());
-      });
-    };
-    send(Talk::kEnd);
+    ForEach([&](Other& other) { Send(*other.socket, Talk::kEnd, AnyFailure(findings_)); });
     ForEach([](Other& other) { static_cast<void>(ReceiveKind(*other.socket, Talk::kLeft)); });
-    send(Talk::kBye);
+    ForEach([](Other& other) { Send(*other.socket, Talk::kBye); });
   }
 
   const DoctorMember& member_;

@@ -39,76 +39,60 @@ class Member {
 
   void Report() {
     end_ = OpenTransfers(member_, joined_, outcome_.findings);
-    const auto address = end_ ? end_->plane().address() : std::vector<std::byte>();
-    ByteWriter writer;
-    WriteFindings(writer, outcome_.findings);
-    writer.U32(static_cast<std::uint32_t>(address.size()));
-    writer.Raw(address);
-    Send(first_, Talk::kReport, writer.Take());
+    const PlaneAddress address = end_ ? end_->plane().address() : PlaneAddress();
+    Send(first_, Talk::kReport, {{"findings", outcome_.findings}, {"address", address}});
     outcome_.reported = true;
   }
 
   void Answer(const TalkMessage& message) {
-    ByteReader reader(message.content);
     switch (message.kind) {
       case Talk::kLook:
-        return Look(reader);
+        return Look(message.content);
       case Talk::kPing:
         return Pong();
       case Talk::kTake:
-        return Take(reader.I64());
+        return Take(message.content);
       case Talk::kGive:
-        return end_->Send(0, reader.I64());
+        return end_->Send(0, message.content);
       case Talk::kEnd:
-        return End(reader.U8() != 0);
+        return End(message.content);
       default:
         throw WireError("got a message of kind " + std::to_string(static_cast<int>(message.kind)) +
                         " at the wrong time");
     }
   }
 
-  void Look(ByteReader& reader) {
-    const std::string token = reader.Text();
+  void Look(const nlohmann::json& look) {
+    const std::string token = look.at("token");
     const std::string mark = "p" + std::to_string(member_.self);
-    std::vector<std::vector<std::byte>> addresses(reader.U32());
-    for (auto& address : addresses) {
-      const auto bytes = reader.Raw(reader.U32());
-      address.assign(bytes.begin(), bytes.end());
-    }
-    ByteWriter writer;
-    writer.Text(token.empty() ? "" : LookForToken(joined_.roster.run_directory, token, mark));
+    const std::string directory =
+        token.empty() ? "" : LookForToken(joined_.roster.run_directory, token, mark);
+    auto addresses = look.at("addresses").get<std::vector<PlaneAddress>>();
     std::string error;
     try {
       if (end_ && !addresses.empty()) end_->plane().Connect(std::move(addresses));
     } catch (const std::exception& e) {
       error = e.what();
     }
-    writer.Text(error);
-    Send(first_, Talk::kLooked, writer.Take());
+    Send(first_, Talk::kLooked, {{"directory", directory}, {"connecting", error}});
   }
 
   void Pong() {
-    ByteWriter writer;
-    writer.I64(WallClockNs());
-    writer.I32(PathMtu(joined_.peers.front()));
-    Send(first_, Talk::kPong, writer.Take());
+    Send(first_, Talk::kPong,
+         {{"wall_ns", WallClockNs()}, {"mtu", PathMtu(joined_.peers.front())}});
   }
 
   void Take(std::int64_t num_bytes) {
     end_->Post(0, num_bytes);
     Send(first_, Talk::kReady);
-    ByteWriter got;
     std::string error;
     try {
       end_->Await();
     } catch (const std::runtime_error& e) {
       error = e.what();
     }
-    got.Text(error);
-    Send(first_, Talk::kGot, got.Take());
-    ByteWriter checked;
-    checked.U8(error.empty() && end_->Intact(0) ? 1 : 0);
-    Send(first_, Talk::kChecked, checked.Take());
+    Send(first_, Talk::kGot, error);
+    Send(first_, Talk::kChecked, error.empty() && end_->Intact(0));
   }
 
   void End(bool fails) {

@@ -26,37 +26,34 @@ bool Holds(const std::string& path, const std::string& text) {
   return file >> found && found == text;
 }
 
-/// The outermost missing folder of `path`; empty if all exist.
-fs::path FirstMissing(fs::path path) {
-  fs::path missing;
-  std::error_code ignored;
-  while (!path.empty() && !fs::exists(path, ignored)) {
-    missing = path;
-    path = path.parent_path();
-  }
-  return missing;
-}
-
 }  // namespace
 
-SharedToken::SharedToken(const std::string& directory, const std::string& name)
-    : folder_(directory + "/" + name), made_(FirstMissing(folder_)) {
+MadeFolders::MadeFolders(const std::string& directory) {
   std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error) throw std::runtime_error(folder_ + ": cannot create: " + error.message());
+  fs::path folder = directory;
+  if (!folder.has_filename()) folder = folder.parent_path();
+  for (; !folder.empty() && !fs::exists(folder, error); folder = folder.parent_path())
+    made_.push_back(folder);
+  fs::create_directories(directory, error);
+  if (error) throw std::runtime_error(directory + ": cannot create: " + error.message());
+}
+
+MadeFolders::~MadeFolders() {
+  std::error_code ignored;
+  for (const fs::path& folder : made_) fs::remove(folder, ignored);
+}
+
+SharedToken::SharedToken(const std::string& directory, const std::string& name)
+    : folder_(directory + "/" + name), made_(folder_) {
   if (Write(folder_ + "/token", name)) return;
-  fs::remove_all(made_, error);
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
   throw std::runtime_error(folder_ + "/token: cannot be written");
 }
 
 SharedToken::~SharedToken() {
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
-  // Removes the folders that were made, as far as they are empty.
-  for (fs::path path = fs::path(folder_).parent_path();
-       path.string().size() >= made_.size() && !made_.empty(); path = path.parent_path()) {
-    if (!fs::remove(path, ignored)) break;
-  }
 }
 
 std::string LookForToken(const std::string& directory, const std::string& name,

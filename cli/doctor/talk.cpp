@@ -1,6 +1,5 @@
 #include "cli/doctor/talk.hpp"
 
-#include <algorithm>
 #include <array>
 #include <netinet/in.h>
 #include <span>
@@ -24,11 +23,12 @@ std::int64_t WallClockNs() {
       .count();
 }
 
-void Send(Socket& socket, Talk kind, std::vector<std::byte> content) {
+void Send(Socket& socket, Talk kind, const nlohmann::json& content) {
+  const std::vector<std::uint8_t> bytes = nlohmann::json::to_cbor(content);
   ByteWriter writer;
-  writer.U32(static_cast<std::uint32_t>(content.size() + 1));
+  writer.U32(static_cast<std::uint32_t>(bytes.size() + 1));
   writer.U8(static_cast<std::uint8_t>(kind));
-  writer.Raw(content);
+  writer.Raw(std::as_bytes(std::span(bytes)));
   socket.Write(writer.Take(), In(kAnswerTime));
 }
 
@@ -41,46 +41,20 @@ TalkMessage Receive(Socket& socket, std::chrono::seconds patience) {
     throw WireError("expected a message of at most " + std::to_string(kLongest) + " bytes, got " +
                     std::to_string(length));
   }
-  std::vector<std::byte> bytes(length);
-  socket.Read(bytes, deadline);
-  const auto kind = std::to_integer<std::uint8_t>(bytes.front());
+  std::vector<std::uint8_t> bytes(length);
+  socket.Read(std::as_writable_bytes(std::span(bytes)), deadline);
+  const std::uint8_t kind = bytes.front();
   if (kind > static_cast<std::uint8_t>(Talk::kBye)) {
     throw WireError("got a message of the unknown kind " + std::to_string(kind));
   }
-  bytes.erase(bytes.begin());
-  return {static_cast<Talk>(kind), std::move(bytes)};
+  return {static_cast<Talk>(kind), nlohmann::json::from_cbor(bytes.begin() + 1, bytes.end())};
 }
 
-std::vector<std::byte> ReceiveKind(Socket& socket, Talk kind, std::chrono::seconds patience) {
+nlohmann::json ReceiveKind(Socket& socket, Talk kind, std::chrono::seconds patience) {
   TalkMessage message = Receive(socket, patience);
   if (message.kind == kind) return std::move(message.content);
   throw WireError("expected message " + std::to_string(static_cast<int>(kind)) + ", got " +
                   std::to_string(static_cast<int>(message.kind)));
-}
-
-void WriteFindings(ByteWriter& writer, const Findings& findings) {
-  writer.U32(static_cast<std::uint32_t>(findings.size()));
-  for (const Finding& finding : findings) {
-    writer.Text(finding.name);
-    writer.U8(static_cast<std::uint8_t>(finding.verdict));
-    writer.Text(finding.line);
-    writer.Text(finding.advice);
-  }
-}
-
-Findings ReadFindings(ByteReader& reader) {
-  Findings findings;
-  for (std::uint32_t left = reader.U32(); left > 0; --left) {
-    Finding finding;
-    finding.name = reader.Text();
-    const std::uint8_t verdict = reader.U8();
-    finding.verdict =
-        static_cast<Verdict>(std::min(verdict, static_cast<std::uint8_t>(Verdict::kFailure)));
-    finding.line = reader.Text();
-    finding.advice = reader.Text();
-    findings.push_back(std::move(finding));
-  }
-  return findings;
 }
 
 int PathMtu(const Peer& peer) {

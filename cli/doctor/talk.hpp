@@ -10,13 +10,14 @@
 //   first   kGive      bytes: comes as a message of the data plane
 //   first   kEnd       whether the job would fail: kLeft; then kBye, and all close
 //
-// A message is its length in 4 bytes, its kind in one, its content. Both ends are of one build:
-// Join() refuses others.
+// A message is its length in 4 bytes, its kind in one, its content as CBOR (RFC 8949). Both ends
+// are of one build: Join() refuses others.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/doctor/checks.hpp"
@@ -42,10 +43,19 @@ enum class Talk : std::uint8_t {
   kBye
 };
 
+// An unknown verdict is read as the first.
+NLOHMANN_JSON_SERIALIZE_ENUM(Verdict, {{Verdict::kFailure, "failure"},
+                                       {Verdict::kWarning, "warning"},
+                                       {Verdict::kOk, "ok"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, name, verdict, line, advice)
+
 struct TalkMessage {
   Talk kind = Talk::kBye;
-  std::vector<std::byte> content;
+  nlohmann::json content;
 };
+
+/// The address of a data plane; empty: there is none.
+using PlaneAddress = std::vector<std::byte>;
 
 /// Time for an answer that needs no network except the connection itself.
 inline constexpr std::chrono::seconds kAnswerTime{30};
@@ -54,15 +64,12 @@ inline constexpr std::chrono::seconds kAnswerTime{30};
 std::int64_t WallClockNs();
 
 /// Throws SocketError.
-void Send(Socket& socket, Talk kind, std::vector<std::byte> content = {});
-/// Throws SocketError, and WireError for a message that is too long or of an unknown kind.
+void Send(Socket& socket, Talk kind, const nlohmann::json& content = {});
+/// Throws SocketError, WireError for a message that is too long or of an unknown kind, and
+/// nlohmann::json::exception for one that is not CBOR.
 TalkMessage Receive(Socket& socket, std::chrono::seconds patience);
 /// Returns the content of the next message. Throws as Receive, and WireError if it is not a `kind`.
-std::vector<std::byte> ReceiveKind(Socket& socket, Talk kind,
-                                   std::chrono::seconds patience = kAnswerTime);
-
-void WriteFindings(ByteWriter& writer, const Findings& findings);
-Findings ReadFindings(ByteReader& reader);
+nlohmann::json ReceiveKind(Socket& socket, Talk kind, std::chrono::seconds patience = kAnswerTime);
 
 /// The MTU of the connection to `peer`, as the kernel reports it; 0 if it does not.
 int PathMtu(const Peer& peer);
