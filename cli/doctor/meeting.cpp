@@ -9,6 +9,7 @@
 #include "app/tensor_plane.hpp"
 #include "cli/doctor/shared.hpp"
 #include "cli/doctor/talk.hpp"
+#include "layout/at.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
@@ -25,11 +26,9 @@ double Since(Clock::time_point begin) {
 
 /// One other process.
 struct Other {
-  ProcessId process = 0;
+  Peer& peer;
   std::string name;
-  const Peer* peer = nullptr;
-  Socket* socket = nullptr;  ///< its control connection
-  PlaneAddress address;
+  PlaneAddress address = {};
   bool connected = true;  ///< its data plane is
   bool lost = false;
 };
@@ -38,11 +37,7 @@ class First {
  public:
   First(const DoctorMember& member, Joined joined) : member_(member), joined_(std::move(joined)) {
     for (Peer& peer : joined_.peers) {
-      others_.push_back({peer.process,
-                         joined_.roster.members[static_cast<std::size_t>(peer.process)].name,
-                         &peer,
-                         &peer.control,
-                         {}});
+      others_.push_back({peer, joined_.roster.members[At(peer.process)].name});
     }
     findings_ = member.own;
     const std::string names = member.plan.Names();
@@ -78,7 +73,7 @@ class First {
   }
 
   void ReceiveReport(Other& other) {
-    const auto report = ReceiveKind(*other.socket, Talk::kReport);
+    const auto report = ReceiveKind(other.peer.control, Talk::kReport);
     std::ptrdiff_t num_well = 0;
     for (Finding& finding : report.at("findings").get<Findings>()) {
       if (finding.verdict == Verdict::kOk) {
@@ -117,7 +112,8 @@ class First {
     }
     const auto addresses = Addresses();
     ForEach([&](Other& other) {
-      Send(*other.socket, Talk::kLook, {{"token", token ? name : ""}, {"addresses", addresses}});
+      Send(other.peer.control, Talk::kLook,
+           {{"token", token ? name : ""}, {"addresses", addresses}});
     });
     connected_ = !addresses.empty() && Connect(addresses);
     ForEach([&](Other& other) { ReceiveLooked(other, token != nullptr); });
@@ -135,7 +131,7 @@ class First {
   }
 
   void ReceiveLooked(Other& other, bool looked) {
-    const auto answer = ReceiveKind(*other.socket, Talk::kLooked);
+    const auto answer = ReceiveKind(other.peer.control, Talk::kLooked);
     if (looked) {
       findings_.push_back(CheckSharedDirectory(other.name, joined_.roster.run_directory,
                                                answer.at("directory"),
@@ -176,8 +172,8 @@ class First {
     for (int ping = 0; ping < kPings; ++ping) {
       const double wall = static_cast<double>(WallClockNs()) * 1e-9;
       const auto begin = Clock::now();
-      Send(*other.socket, Talk::kPing);
-      const auto pong = ReceiveKind(*other.socket, Talk::kPong);
+      Send(other.peer.control, Talk::kPing);
+      const auto pong = ReceiveKind(other.peer.control, Talk::kPong);
       const double time = Since(begin);
       const double theirs = pong.at("wall_ns").get<double>() * 1e-9;
       facts.mtu_back = pong.at("mtu");
@@ -189,7 +185,7 @@ class First {
     std::ranges::sort(times);
     facts.best_round_trip_s = times.front();
     facts.round_trip_s = times[times.size() / 2];
-    facts.mtu_there = PathMtu(*other.peer);
+    facts.mtu_there = PathMtu(other.peer);
     return facts;
   }
 
@@ -212,22 +208,22 @@ class First {
     TransferFacts facts;
     facts.node = other.name;
     facts.bytes = static_cast<std::uint64_t>(num_bytes);
-    facts.transport = end_->plane().transport(other.process);
-    Send(*other.socket, Talk::kTake, num_bytes);
-    static_cast<void>(ReceiveKind(*other.socket, Talk::kReady));
+    facts.transport = end_->plane().transport(other.peer.process);
+    Send(other.peer.control, Talk::kTake, num_bytes);
+    static_cast<void>(ReceiveKind(other.peer.control, Talk::kReady));
     auto begin = Clock::now();
-    end_->Send(other.process, num_bytes);
-    const auto got = ReceiveKind(*other.socket, Talk::kGot, kTransferTime + kAnswerTime);
+    end_->Send(other.peer.process, num_bytes);
+    const auto got = ReceiveKind(other.peer.control, Talk::kGot, kTransferTime + kAnswerTime);
     facts.there_s = Since(begin);
-    const bool intact = ReceiveKind(*other.socket, Talk::kChecked);
+    const bool intact = ReceiveKind(other.peer.control, Talk::kChecked);
     if (const std::string error = got; !error.empty()) throw std::runtime_error(error);
 
-    end_->Post(other.process, num_bytes);
+    end_->Post(other.peer.process, num_bytes);
     begin = Clock::now();
-    Send(*other.socket, Talk::kGive, num_bytes);
+    Send(other.peer.control, Talk::kGive, num_bytes);
     end_->Await();
     facts.back_s = Since(begin);
-    facts.intact = intact && end_->Intact(other.process);
+    facts.intact = intact && end_->Intact(other.peer.process);
     return facts;
   }
 
@@ -238,9 +234,9 @@ class First {
                                                                     member_.config.transport)));
     }
     if (end_) end_->plane().Leave();
-    ForEach([&](Other& other) { Send(*other.socket, Talk::kEnd, AnyFailure(findings_)); });
-    ForEach([](Other& other) { static_cast<void>(ReceiveKind(*other.socket, Talk::kLeft)); });
-    ForEach([](Other& other) { Send(*other.socket, Talk::kBye); });
+    ForEach([&](Other& other) { Send(other.peer.control, Talk::kEnd, AnyFailure(findings_)); });
+    ForEach([](Other& other) { static_cast<void>(ReceiveKind(other.peer.control, Talk::kLeft)); });
+    ForEach([](Other& other) { Send(other.peer.control, Talk::kBye); });
   }
 
   const DoctorMember& member_;
