@@ -90,17 +90,14 @@ void Acceptor::Admit(Deadline now, std::vector<Arrival>& arrivals) {
   } catch (const SocketError& error) {
     // Usually out of descriptors: an immediate retry would only burn CPU time.
     pause_until_ = now + kPause;
-    if (print_ && !std::exchange(reported_full_, true)) print_(error.what());
+    if (!std::exchange(reported_full_, true)) print_(error.what());
   }
   Evict();
 }
 
 Acceptor::Pending Acceptor::NewPending(Socket socket, Deadline now) const {
   std::string from = socket.peer_address().host;
-  Opening self;
-  self.from = self_;
-  self.run = run_;
-  self.tls = tls_.context != nullptr;
+  Opening self{.from = self_, .run = run_, .tls = tls_.context != nullptr};
   FillRandom(self.nonce);
   return {std::move(socket), Handshake::Accept(join_key_, self), std::move(from), now};
 }
@@ -124,8 +121,7 @@ void Acceptor::Evict() {
 }
 
 void Acceptor::ReportTotal() {
-  const auto line = log_.Total();
-  if (line && print_) print_(*line);
+  if (const auto line = log_.Total()) print_(*line);
 }
 
 bool Acceptor::Advance(Pending& pending, Deadline now, std::vector<Arrival>& arrivals) {
@@ -173,7 +169,7 @@ void Acceptor::Proven(Pending& pending, Deadline now, std::vector<Arrival>& arri
          other});
     securing_.back().over = Secure(securing_.back(), now, arrivals);
   } catch (const std::runtime_error& error) {
-    if (print_) print_(error.what());
+    print_(error.what());
   }
 }
 
@@ -186,11 +182,11 @@ bool Acceptor::Secure(Securing& securing, Deadline now, std::vector<Arrival>& ar
       try {
         arrivals.push_back({securing.other, handshake.Take()});
       } catch (const SocketError& error) {
-        if (print_) print_(error.what());
+        print_(error.what());
       }
       return true;
     case TlsHandshake::Status::kFailed:
-      if (print_) print_(handshake.problem());
+      print_(handshake.problem());
       // After a lost connection the other side tries again.
       if (!handshake.lost())
         arrivals.push_back({securing.other, std::nullopt, handshake.problem()});
@@ -200,8 +196,7 @@ bool Acceptor::Secure(Securing& securing, Deadline now, std::vector<Arrival>& ar
 }
 
 void Acceptor::Refuse(const Pending& pending) {
-  const auto line = log_.Note(pending.from);
-  if (line && print_) print_(*line);
+  if (const auto line = log_.Note(pending.from)) print_(*line);
 }
 
 }  // namespace troupe

@@ -23,8 +23,6 @@ class ByteWriter {
   void U8(std::uint8_t value) { Number(value, 1); }
   void U32(std::uint32_t value) { Number(value, 4); }
   void U64(std::uint64_t value) { Number(value, 8); }
-  void I32(std::int32_t value) { U32(static_cast<std::uint32_t>(value)); }
-  void I64(std::int64_t value) { U64(static_cast<std::uint64_t>(value)); }
   void Raw(std::span<const std::byte> bytes) {
     // GCC 12 reports a false overflow for insert() into a vector known to be empty.
     for (const std::byte byte : bytes) bytes_.push_back(byte);
@@ -55,8 +53,6 @@ class ByteReader {
   std::uint8_t U8() { return static_cast<std::uint8_t>(Number(1)); }
   std::uint32_t U32() { return static_cast<std::uint32_t>(Number(4)); }
   std::uint64_t U64() { return Number(8); }
-  std::int32_t I32() { return static_cast<std::int32_t>(U32()); }
-  std::int64_t I64() { return static_cast<std::int64_t>(U64()); }
   std::span<const std::byte> Raw(std::size_t size) {
     if (size > bytes_.size())
       throw WireError("expected " + std::to_string(size) + " more bytes, got " +

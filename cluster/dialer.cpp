@@ -50,12 +50,11 @@ Dialer::Status Dialer::Serve(const PollSet& polls, Deadline now) {
       refused_ = error == ECONNREFUSED;
       return status_;
     }
-    Opening opening;
-    opening.purpose = options_.purpose;
-    opening.from = options_.self;
-    opening.to = options_.other;
-    opening.run = options_.run;
-    opening.tls = options_.tls.context != nullptr;
+    Opening opening{.purpose = options_.purpose,
+                    .from = options_.self,
+                    .to = options_.other,
+                    .run = options_.run,
+                    .tls = options_.tls.context != nullptr};
     FillRandom(opening.nonce);
     handshake_ = Handshake::Initiate(join_key_, opening);
     connected_at_ = now;

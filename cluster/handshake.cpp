@@ -35,8 +35,8 @@ std::vector<std::byte> EncodeOpening(const Opening& opening) {
   writer.Raw(std::as_bytes(std::span(kMagic)));
   writer.U32(opening.version);
   writer.U32(static_cast<std::uint32_t>(opening.purpose) | (opening.tls ? kTlsBit : 0));
-  writer.I32(opening.from);
-  writer.I32(opening.to);
+  writer.Field(opening.from);
+  writer.Field(opening.to);
   writer.U64(opening.run);
   writer.Raw(opening.nonce);
   return writer.Take();
@@ -103,8 +103,8 @@ void Handshake::ReadOpening() {
   const std::uint32_t purpose = reader.U32();
   other.purpose = static_cast<Purpose>(purpose & ~kTlsBit);
   other.tls = (purpose & kTlsBit) != 0;
-  other.from = reader.I32();
-  other.to = reader.I32();
+  reader.Field(other.from);
+  reader.Field(other.to);
   other.run = reader.U64();
   const auto nonce = reader.Raw(other.nonce.size());
   std::copy(nonce.begin(), nonce.end(), other.nonce.begin());

@@ -12,6 +12,15 @@ constexpr std::uint32_t kMark = 0x54524842;  // "TRHB"
 // time.
 constexpr std::int64_t kDriftPerMillion = 20;
 
+/// `bytes` is a ByteWriter or a ByteReader.
+void Numbers(auto& bytes, auto& beat) {
+  bytes.Field(beat.sequence);
+  bytes.Field(beat.vitals.actions);
+  bytes.Field(beat.sent_ns);
+  bytes.Field(beat.echo_ns);
+  bytes.Field(beat.held_ns);
+}
+
 }  // namespace
 
 std::vector<std::byte> Encode(const Heartbeat& beat) {
@@ -21,11 +30,7 @@ std::vector<std::byte> Encode(const Heartbeat& beat) {
   writer.U8(beat.vitals.busy ? 1 : 0);
   writer.U8(0);
   writer.U8(0);
-  writer.U64(beat.sequence);
-  writer.U64(beat.vitals.actions);
-  writer.I64(beat.sent_ns);
-  writer.I64(beat.echo_ns);
-  writer.I64(beat.held_ns);
+  Numbers(writer, beat);
   return writer.Take();
 }
 
@@ -40,14 +45,10 @@ Heartbeat DecodeHeartbeat(std::span<const std::byte, Heartbeat::kBytes> bytes,
   Heartbeat beat;
   beat.kind = static_cast<Heartbeat::Kind>(kind);
   beat.vitals.busy = busy == 1;
-  beat.sequence = reader.U64();
+  Numbers(reader, beat);
   if (beat.sequence != sequence)
     throw WireError("expected heartbeat " + std::to_string(sequence) + ", got " +
                     std::to_string(beat.sequence));
-  beat.vitals.actions = reader.U64();
-  beat.sent_ns = reader.I64();
-  beat.echo_ns = reader.I64();
-  beat.held_ns = reader.I64();
   return beat;
 }
 

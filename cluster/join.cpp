@@ -41,7 +41,7 @@ PlaceLimits PlacesOf(const JoinOptions& options) {
   const std::size_t limit = options.descriptors != 0 ? options.descriptors : DescriptorLimit();
   const int num_processes = options.self.num_processes;
   const PlaceLimits places = PlacesFor(limit, num_processes);
-  if (places.total < kPromisedPlaces && options.print)
+  if (places.total < kPromisedPlaces)
     options.print(
         options.self.name + ": the limit of open files (ulimit -n), " + std::to_string(limit) +
         ", leaves room for " + std::to_string(places.total) +
@@ -69,14 +69,16 @@ Socket ListenOn(const Address& address) {
 void Progress::Report(Deadline now, const std::function<std::string()>& line) {
   if (now < next_) return;
   next_ = now + kProgressEvery;
-  if (!options_.print) return;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - began_).count();
   const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count();
   options_.print(line() + ", " + std::to_string(seconds) + " of " + std::to_string(limit) + " s");
 }
 
-Joined Join(const RunKey& key, const JoinOptions& options) {
+Joined Join(const RunKey& key, JoinOptions options) {
   const Hello& self = options.self;
+  if (!options.print) options.print = [](const std::string&) {};
+  if (!options.listening) options.listening = [](const Address&) {};
+  if (!options.tensors) options.tensors = [](const Hello&, const Hello&) { return false; };
   if (self.process < 0 || self.process >= self.num_processes)
     throw JoinError({self.name + ": expected a process from 0 to " +
                      std::to_string(self.num_processes - 1) + ", got " +

@@ -115,6 +115,6 @@ struct JoinOptions {
 ///
 /// A process whose `attempt` differs from process 0's retries until its timeout: processes of the
 /// previous attempt may still be running.
-Joined Join(const RunKey& key, const JoinOptions& options);
+Joined Join(const RunKey& key, JoinOptions options);
 
 }  // namespace troupe

@@ -47,7 +47,7 @@ class First {
                   key.Derive("join"), 0, options.print, TlsOf(options), PlacesOf(options)),
         mesh_(0, self_.num_processes) {
     self_.address = acceptor_.address();
-    if (options.listening) options.listening(self_.address);
+    options.listening(self_.address);
   }
 
   Joined Run() {
@@ -127,8 +127,7 @@ void First::Gather() {
 
 void First::Meet(const Roster& roster) {
   for (const Hello& member : roster.members)
-    if (member.process != 0 && options_.tensors && options_.tensors(self_, member))
-      mesh_.NeedTensors(member.process);
+    if (member.process != 0 && options_.tensors(self_, member)) mesh_.NeedTensors(member.process);
   acceptor_.set_run(roster.nonce);
   meeting_ = true;
   SendAll(roster);
@@ -222,7 +221,7 @@ void First::Receive(Guest& guest, const Hello& hello) {
   if (guest.hello || guest.refused || hello.process != guest.process) return;
   if (const Guest* first = meeting_ ? JoinedAs(hello) : nullptr) {
     const Refusal refusal = DuplicateRefusal(*first->hello, first->from);
-    if (options_.print) options_.print(DuplicateLine(refusal, hello, guest.from));
+    options_.print(DuplicateLine(refusal, hello, guest.from));
     guest.channel.Send(refusal);
     guest.refused = true;
     return;

@@ -94,7 +94,7 @@ void Member::Listen(const Address& address) {
   acceptor_.emplace(ListenOn(address), key_, self_.process, options_.print, TlsOf(options_),
                     PlacesOf(options_));
   self_.address = acceptor_->address();
-  if (options_.listening) options_.listening(self_.address);
+  options_.listening(self_.address);
 }
 
 void Member::Dial(Deadline not_before) {
@@ -204,8 +204,7 @@ void Member::BeginMesh(Roster roster, Deadline now) {
   acceptor_->set_run(roster.nonce);
   for (ProcessId peer = 0; peer < self_.num_processes; ++peer) {
     const Hello& other = roster.members[static_cast<std::size_t>(peer)];
-    const bool tensors =
-        peer != self_.process && options_.tensors && options_.tensors(self_, other);
+    const bool tensors = peer != self_.process && options_.tensors(self_, other);
     if (tensors) mesh_.NeedTensors(peer);
     for (const Purpose purpose : {Purpose::kControl, Purpose::kHeartbeat, Purpose::kTensors})
       if (peer < self_.process && (purpose != Purpose::kTensors || tensors))

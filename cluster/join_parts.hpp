@@ -14,7 +14,8 @@ namespace troupe {
 /// The longest wait of one round of a meeting's loop.
 inline constexpr std::chrono::milliseconds kJoinRound{250};
 
-/// The two sides. Throw JoinError and the errors of the layers below.
+/// The two sides. All functions of `options` are set. Throw JoinError and the errors of the layers
+/// below.
 Joined JoinAsFirst(const RunKey& key, const JoinOptions& options);
 Joined JoinAsMember(const RunKey& key, const JoinOptions& options);
 

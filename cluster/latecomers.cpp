@@ -38,7 +38,7 @@ void Latecomers::Run() {
     while (!closing_ && steady_clock::now() < until_) Round();
     acceptor_.ReportTotal();
   } catch (const std::exception& error) {
-    if (print_) print_(std::string("no longer answering latecomers: ") + error.what());
+    print_(std::string("no longer answering latecomers: ") + error.what());
   }
   // Destroyed here, so that the port is closed while the job runs.
   const Acceptor closed = std::move(acceptor_);
@@ -78,7 +78,7 @@ void Latecomers::Answer(Visitor& visitor, const Hello& hello) {
   const Hello& first = roster_.members[static_cast<std::size_t>(hello.process)];
   const Refusal refusal = DuplicateRefusal(first, first.address.host);
   visitor.channel.Send(refusal);
-  if (print_) print_(DuplicateLine(refusal, hello, visitor.channel.peer_address().host));
+  print_(DuplicateLine(refusal, hello, visitor.channel.peer_address().host));
 }
 
 Latecomers::Latecomers(Acceptor acceptor, Roster roster, Deadline until,

@@ -108,7 +108,6 @@ struct TlsHandshake::State {
   enum class Step { kHandshake, kSendProof, kReceiveProof, kDone, kFailed };
 
   bool Move();
-  void Prove();
   bool Send();
   bool Receive();
   /// True if the step is done; otherwise it waits or has failed.
