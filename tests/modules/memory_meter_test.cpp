@@ -1,3 +1,4 @@
+#include "modules/memory_meter.hpp"
 
 #include <chrono>
 #include <cstring>
@@ -7,8 +8,6 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
-
-#include "modules/memory_meter.hpp"
 
 namespace troupe {
 namespace {
