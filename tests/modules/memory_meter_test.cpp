@@ -1,3 +1,4 @@
+#include "modules/memory_meter.hpp"
 
 #include "modules/memory_meter.hpp"
 
