@@ -124,7 +124,8 @@ void OnStalled(NodePointer self, const Stalled& stalled) {
   NodeState& s = self->state;
   if (s.failed || s.ending) return;
   const PlaceText place = [rounds = s.config.rounds](const Wait& wait) {
-    return wait.unit == WaitUnit::kMicrobatch && rounds ? PlaceOfMicrobatch(rounds, wait.number) : "";
+    return wait.unit == WaitUnit::kMicrobatch && rounds ? PlaceOfMicrobatch(rounds, wait.number)
+                                                        : "";
   };
   AskAllWaits(self, [self, since = stalled.since_ns, place](const std::vector<ActorWaits>& before) {
     AskAllWaits(self, [self, since, place, before](const std::vector<ActorWaits>& after) {

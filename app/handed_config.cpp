@@ -26,8 +26,8 @@ LoadedConfig LoadHanded(const std::string& path, int descriptor) {
     loaded.remarks.clear();
     return loaded;
   } catch (const ConfigErrors& e) {
-    std::vector<ConfigError> errors;
-    for (const ConfigError& error : e.errors()) errors.push_back({{path}, error.text});
+    std::vector<ConfigError> errors = e.errors();
+    for (ConfigError& error : errors) error.place = {.file = path};
     throw ConfigErrors(std::move(errors));
   }
 }

@@ -24,7 +24,7 @@ const char* ToString(WaitUnit unit);
 
 /// Something an actor waits for.
 struct Wait {
-  std::string what;           ///< "gradient"
+  std::string what;  ///< "gradient"
   WaitUnit unit = WaitUnit::kNone;
   std::int64_t number = 0;    ///< of the unit
   std::string whom;           ///< the awaited actor, "stage vision.s0 dp1"; empty: no actor

@@ -16,8 +16,8 @@ namespace troupe {
 namespace {
 
 /// One of the two runs, and its speed.
-struct Side {
-  explicit Side(const std::string& directory)
+struct ComparedRun {
+  explicit ComparedRun(const std::string& directory)
       : run(directory),
         metrics(ReadMetrics(directory)),
         rates(RatesOf(directory, metrics)),
@@ -43,7 +43,7 @@ bool IsOfLayout(const std::string& key) {
 }
 
 /// The differences between the configurations, as a table of before and after.
-std::string Differences(const Side& before, const Side& after) {
+std::string Differences(const ComparedRun& before, const ComparedRun& after) {
   Table table{{"what differs", "before", "after"}, {}};
   const auto a = FactsOf(before.run.directory, {});
   const auto b = FactsOf(after.run.directory, {});
@@ -73,7 +73,7 @@ std::string Change(double before, double after) {
   return Formatted("%+.1f%%", 100.0 * (after / before - 1.0));
 }
 
-std::string Speeds(const Side& before, const Side& after, const Diff& diff) {
+std::string Speeds(const ComparedRun& before, const ComparedRun& after, const Diff& diff) {
   Table table{{"speed, medians over steps", "before", "after", "change"}, {}};
   const auto add = [&](const std::string& name, double a, double b) {
     if (a <= 0.0 && b <= 0.0) return;
@@ -106,7 +106,7 @@ std::string Difference(double before, double after) {
 
 /// The losses of the last step and the last evaluation that both runs have; empty if there are
 /// none.
-std::string Losses(const Side& before, const Side& after) {
+std::string Losses(const ComparedRun& before, const ComparedRun& after) {
   Table table{{"loss", "before", "after", "difference"}, {}};
   const auto add = [&](const std::string& key, const std::string& name) {
     const auto last = LastCommon(before.metrics, after.metrics, key);
@@ -121,7 +121,7 @@ std::string Losses(const Side& before, const Side& after) {
 }
 
 /// Samples per second if both runs record them, since batches may differ; else steps per second.
-std::string Verdict(const Side& before, const Side& after, const Diff& diff) {
+std::string Verdict(const ComparedRun& before, const ComparedRun& after, const Diff& diff) {
   double a = before.rates.samples_per_second;
   double b = after.rates.samples_per_second;
   const bool samples = a > 0.0 && b > 0.0;
@@ -166,8 +166,8 @@ void AddTraceDiff(CLI::App& trace, Command& command) {
       ->required()
       ->transform(FindRun);
   SetAction(*verb, command, [arguments] {
-    const Side before(arguments->before);
-    const Side after(arguments->after);
+    const ComparedRun before(arguments->before);
+    const ComparedRun after(arguments->after);
     const Diff diff = Compare(before.run.index, before.run.steps, after.run.index, after.run.steps);
     std::cout << DescribeGaps(before.run.trace) << DescribeGaps(after.run.trace)
               << "before: " << before.run.directory << "\nafter:  " << after.run.directory << "\n\n"

@@ -89,9 +89,9 @@ ActorWaits ActorOf(const Members& members) {
   actor.node = members.Text("node");
   actor.busy = members.Truth("busy");
   members.ForEach("waits", "wait", [&](const Members& wait) {
-    actor.waits.push_back({wait.NeededText("what"), UnitOf(wait.Text("unit")), wait.Number("number"),
-                           wait.Text("whom"), wait.Count("request"), wait.Text("message"),
-                           wait.Truth("on_its_way")});
+    actor.waits.push_back({wait.NeededText("what"), UnitOf(wait.Text("unit")),
+                           wait.Number("number"), wait.Text("whom"), wait.Count("request"),
+                           wait.Text("message"), wait.Truth("on_its_way")});
   });
   members.ForEach("owes", "debt", [&](const Members& owed) {
     actor.owes.push_back({owed.NeededText("to"), owed.Count("request")});

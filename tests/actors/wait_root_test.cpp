@@ -9,7 +9,8 @@ namespace {
 /// The number of a request is that of its microbatch here, and 100 more.
 Wait Asked(const std::string& what, std::int64_t number, const std::string& whom,
            const std::string& message = "") {
-  return {what, WaitUnit::kMicrobatch, number, whom, static_cast<std::uint64_t>(100 + number), message};
+  return {what,   WaitUnit::kMicrobatch, number, whom, static_cast<std::uint64_t>(100 + number),
+          message};
 }
 Wait Expected(const std::string& what, std::int64_t number, const std::string& whom,
               const std::string& message = "") {

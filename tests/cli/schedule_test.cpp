@@ -21,7 +21,7 @@ void Write(const std::string& path, const std::string& text) {
 }
 
 /// What a refused command says: one line, exit 2, soon.
-std::string Refusal(const std::vector<std::string>& arguments) {
+std::string RefusedLine(const std::vector<std::string>& arguments) {
   const Outcome outcome = RunTroupe(arguments);
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 2);
@@ -153,28 +153,28 @@ TEST_CASE("orders of several modules are said to be for reading, before they are
       ": expected rows of language only, which feeds no other module, got rows of detail, "
       "vision, too: those follow 1f1b whatever a file says; leave their rows out and number "
       "the stages of language from 0";
-  CHECK(Refusal({"schedule", "lint", file, config}) == refusal);
-  CHECK(Refusal({"bench", "schedules", config, "--kinds", "csv:" + file}) ==
+  CHECK(RefusedLine({"schedule", "lint", file, config}) == refusal);
+  CHECK(RefusedLine({"bench", "schedules", config, "--kinds", "csv:" + file}) ==
         "csv:" + file + ": " + refusal);
-  CHECK(Refusal({"check", config, "--set", "schedule.kind=csv", "--set",
-                 "schedule.file=" + file}) == refusal);
+  CHECK(RefusedLine({"check", config, "--set", "schedule.kind=csv", "--set",
+                     "schedule.file=" + file}) == refusal);
 }
 
 TEST_CASE("hostile schedules are refused in one line", "[cli]") {
   const ScratchFolder folder;
   const std::string file = folder / "bad.csv";
   Write(file, "0F0,0B0\n1F0,1B0\n\x1b[31m,\n");
-  CHECK_THAT(Refusal({"schedule", "lint", file}), Contains("row 2 column 0: expected a stage"));
+  CHECK_THAT(RefusedLine({"schedule", "lint", file}), Contains("row 2 column 0: expected a stage"));
   Write(file, "65535F1000000,0F0");
-  CHECK_THAT(Refusal({"schedule", "lint", file}), Contains("incomplete: no row has 0B0"));
+  CHECK_THAT(RefusedLine({"schedule", "lint", file}), Contains("incomplete: no row has 0B0"));
   Write(file, std::string(8u << 20, ','));
-  CHECK_THAT(Refusal({"schedule", "lint", file}), Contains("expected a row for each rank"));
-  CHECK_THAT(Refusal({"schedule", "lint", folder / "none"}), Contains("no such file"));
-  CHECK_THAT(Refusal({"schedule", "lint", "/dev/zero"}), Contains("expected a regular file"));
+  CHECK_THAT(RefusedLine({"schedule", "lint", file}), Contains("expected a row for each rank"));
+  CHECK_THAT(RefusedLine({"schedule", "lint", folder / "none"}), Contains("no such file"));
+  CHECK_THAT(RefusedLine({"schedule", "lint", "/dev/zero"}), Contains("expected a regular file"));
 }
 
 TEST_CASE("modules that share ranks have no pipeline schedule to show", "[cli]") {
-  CHECK_THAT(Refusal({"schedule", "show", "configs/shapes_colocated.toml"}),
+  CHECK_THAT(RefusedLine({"schedule", "show", "configs/shapes_colocated.toml"}),
              Contains("its modules share ranks"));
 }
 

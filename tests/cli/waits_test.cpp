@@ -26,7 +26,11 @@ std::string WithWait(const std::string& member) {
 
 TEST_CASE("waits are read as they were written", "[cli]") {
   const std::vector<ActorWaits> written = {
-      {"stage a", "n1", true, {{"gradient", WaitUnit::kMicrobatch, 3, "stage b", 7, "Activation"}}, {}},
+      {"stage a",
+       "n1",
+       true,
+       {{"gradient", WaitUnit::kMicrobatch, 3, "stage b", 7, "Activation"}},
+       {}},
       {"stage b", "", false, {}, {{"director", 2}}}};
   const auto read = ParseWaits(ToJson(written));
   CHECK(ToJson(read) == ToJson(written));

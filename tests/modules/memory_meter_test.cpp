@@ -1,7 +1,5 @@
 #include "modules/memory_meter.hpp"
 
-#include "modules/memory_meter.hpp"
-
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -10,6 +8,8 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "modules/memory_meter.hpp"
 
 namespace troupe {
 namespace {
