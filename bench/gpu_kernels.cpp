@@ -32,7 +32,6 @@ using Bytes = std::vector<std::byte>;
 
 struct Bed {
   gpu::Stream stream{0};
-  gpu::MemoryPool pool{0};
 
   std::shared_ptr<std::byte> Copy(const void* from, std::size_t bytes) {
     auto there = Allocate(bytes);
@@ -42,7 +41,7 @@ struct Bed {
   }
   /// Filled with 0xff, so that unwritten memory shows.
   std::shared_ptr<std::byte> Allocate(std::size_t bytes) {
-    auto there = std::static_pointer_cast<std::byte>(pool.Allocate(bytes, stream));
+    auto there = std::static_pointer_cast<std::byte>(gpu::AllocateOnDevice(0, bytes));
     TROUPE_CUDA(cudaMemsetAsync(there.get(), 0xff, bytes, stream.get()));
     return there;
   }

@@ -1,7 +1,5 @@
 #include "gpu/copies.hpp"
 
-#include <algorithm>
-
 #include "gpu/check.hpp"
 #include "gpu/stream.hpp"
 
@@ -31,16 +29,6 @@ void CopyFromDevice(const Stream& stream, void* to, const void* from, int from_d
                     std::size_t num_bytes) {
   if (num_bytes == 0) return;
   TROUPE_CUDA(cudaMemcpyPeerAsync(to, stream.device(), from, from_device, num_bytes, stream.get()));
-}
-
-void CopyInPieces(const Stream& stream, void* to, const void* from, std::size_t num_bytes, Way way,
-                  std::size_t piece_bytes, const PieceCopied& copied) {
-  for (std::size_t begin = 0; begin < num_bytes; begin += piece_bytes) {
-    const std::size_t end = std::min(num_bytes, begin + piece_bytes);
-    Copy(stream, static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
-         end - begin, way);
-    stream.OnOutcome([copied, begin, end](const std::string& error) { copied(begin, end, error); });
-  }
 }
 
 }  // namespace troupe::gpu

@@ -14,14 +14,9 @@ Stream::Stream(int device) : device_(device) {
   TROUPE_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
 }
 
-Stream::Stream(Stream&& other) noexcept
-    : device_(other.device_),
-      stream_(std::exchange(other.stream_, nullptr)),
-      completions_(std::move(other.completions_)) {}
-
 Stream::~Stream() {
   completions_.reset();
-  if (stream_ != nullptr) TROUPE_CUDA_NO_THROW(cudaStreamDestroy(stream_));
+  TROUPE_CUDA_NO_THROW(cudaStreamDestroy(stream_));
 }
 
 void Stream::Wait(const Event& event) const {
@@ -31,10 +26,6 @@ void Stream::Wait(const Event& event) const {
 void Stream::OnOutcome(std::function<void(const std::string& error)> done) const {
   if (completions_ == nullptr) completions_ = std::make_unique<Completions>(device_);
   completions_->Notify(*this, std::move(done));
-}
-
-void Stream::OnDone(std::function<void()> done) const {
-  OnOutcome([done = std::move(done)](const std::string&) { done(); });
 }
 
 void Stream::Synchronize() const {

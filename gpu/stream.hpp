@@ -12,13 +12,13 @@ namespace troupe::gpu {
 class Completions;
 class Event;
 
-/// Owns one stream that does not wait for the default stream. Move-only.
+/// Owns one stream that does not wait for the default stream.
 class Stream {
  public:
   explicit Stream(int device);
-  Stream(Stream&& other) noexcept;
-  Stream& operator=(Stream&&) = delete;
-  /// Blocks until every callback of OnOutcome and OnDone has run, and for nothing else.
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  /// Blocks until every callback of OnOutcome has run, and for nothing else.
   ~Stream();
 
   int device() const { return device_; }
@@ -34,8 +34,6 @@ class Stream {
   /// thread-safe. The first call creates a second stream and a sleeping thread. Throws CudaError if
   /// the device has failed before; `done` is then not called.
   void OnOutcome(std::function<void(const std::string& error)> done) const;
-  /// Like OnOutcome, but ignores errors; a later call reports them.
-  void OnDone(std::function<void()> done) const;
   /// Blocks until all queued work and callbacks are done. For the end of a job and for tests.
   void Synchronize() const;
 

@@ -9,8 +9,8 @@
 #include <catch2/catch.hpp>
 
 #include "gpu/copies.hpp"
-#include "gpu/memory.hpp"
 #include "tests/gpu/emulated/machine.hpp"
+#include "tests/gpu/memory_pool.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {

@@ -17,8 +17,8 @@
 #include "gpu/kernels/device.hpp"
 #include "gpu/kernels/rms_norm.hpp"
 #include "gpu/kernels/rows.hpp"
-#include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
+#include "tests/gpu/memory_pool.hpp"
 
 namespace troupe::gpu {
 namespace {
@@ -265,23 +265,9 @@ TEST_CASE_METHOD(OnDevice, "work that is queued before a callback has run when i
   std::atomic<bool> told = false;
   TROUPE_CUDA(cudaMemcpyAsync(back.data(), there.get(), back.size() * sizeof(int),
                               cudaMemcpyDeviceToHost, stream.get()));
-  stream.OnDone([&] { told = back.back() == 7; });
+  stream.OnOutcome([&](const std::string&) { told = back.back() == 7; });
   stream.Synchronize();
   CHECK(told);
-}
-
-TEST_CASE_METHOD(OnDevice, "a pool knows what is in use, and the most that was", "[gpu]") {
-  const std::size_t before = pool.Use().in_use_bytes;
-  {
-    const auto some = pool.Allocate(64 << 20, stream);
-    CHECK(pool.Use().in_use_bytes - before >= (64U << 20U));
-  }
-  stream.Synchronize();
-  CHECK(pool.Use().in_use_bytes == before);
-  CHECK(pool.Use().peak_bytes >= (64U << 20U));
-  CHECK(pool.Use().reserved_bytes >= (64U << 20U));
-  pool.ResetPeak();
-  CHECK(pool.Use().peak_bytes == before);
 }
 
 }  // namespace troupe::gpu

@@ -1,4 +1,4 @@
-// Pools, pinned memory and kernels in the order of streams, on an emulated device.
+// Memory and kernels in the order of streams, on an emulated device.
 #include <cstring>
 #include <numeric>
 #include <vector>
@@ -17,29 +17,6 @@ using namespace troupe::gpu;
 using namespace troupe::testing;
 using emulated::Machine;
 using namespace std::chrono_literals;
-
-TEST_CASE("a pool knows what is in use, the most that was, and what it keeps") {
-  Machine machine;
-  {
-    const Stream stream(1);
-    MemoryPool pool(1);
-    CHECK(pool.device() == 1);
-    {
-      const auto some = pool.Allocate(1000, stream);
-      const auto more = pool.Allocate(500, stream);
-      CHECK(pool.Use().in_use_bytes == 1500);
-      CHECK(pool.Allocate(0, stream) == nullptr);
-    }
-    stream.Synchronize();
-    CHECK(pool.Use().in_use_bytes == 0);
-    CHECK(pool.Use().peak_bytes == 1500);
-    CHECK(pool.Use().reserved_bytes == 1500);
-    pool.ResetPeak();
-    CHECK(pool.Use().peak_bytes == 0);
-  }
-  CHECK(machine.fault().empty());
-  CHECK(machine.open() == Machine::kNothing);
-}
 
 TEST_CASE("a device that has no more memory says so, and remains usable") {
   Machine machine({.memory_bytes = 4096});

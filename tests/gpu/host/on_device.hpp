@@ -9,6 +9,7 @@
 #include "gpu/copies.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
+#include "tests/gpu/memory_pool.hpp"
 
 namespace troupe::testing {
 

@@ -148,7 +148,7 @@ TEST_CASE("callbacks of a stream come in order, once, and delay no later work") 
     std::vector<int> told;
     std::promise<void> let_go;
     std::promise<void> after;
-    stream.OnDone([&, wait = let_go.get_future().share()] { wait.wait(); });
+    stream.OnOutcome([&, wait = let_go.get_future().share()](const std::string&) { wait.wait(); });
     for (int i = 0; i < 20; ++i) {
       stream.OnOutcome([&, i](const std::string& error) {
         const std::lock_guard lock(mutex);
@@ -174,7 +174,7 @@ TEST_CASE("no callback runs before the work has run") {
   const Stream stream(1);
   std::atomic<bool> told = false;
   Gate gate(machine, stream);
-  stream.OnDone([&] { told = true; });
+  stream.OnOutcome([&](const std::string&) { told = true; });
   std::this_thread::sleep_for(2 * Completions::kPollInterval);  // nor because the device is polled
   CHECK_FALSE(told);
   gate.Open();
@@ -218,7 +218,7 @@ TEST_CASE("the end of a stream tells what its device did not come to") {
   {
     const Stream stream(0);
     Gate gate(machine, stream);
-    stream.OnDone([&] { ++told; });
+    stream.OnOutcome([&](const std::string&) { ++told; });
     machine.Break(0);
   }
   CHECK(told == 1);
@@ -230,7 +230,7 @@ TEST_CASE("a device that failed leaves the other one alone") {
   machine.Break(0);
   CHECK_THROWS_AS(Stream(0), CudaError);
   std::atomic<bool> told = false;
-  whole.OnDone([&] { told = true; });
+  whole.OnOutcome([&](const std::string&) { told = true; });
   whole.Synchronize();
   CHECK(told);
 }
@@ -238,20 +238,9 @@ TEST_CASE("a device that failed leaves the other one alone") {
 TEST_CASE("a callback that calls CUDA is found out") {
   Machine machine;
   const Stream stream(0);
-  stream.OnDone([&] { static_cast<void>(cudaStreamQuery(stream.get())); });
+  stream.OnOutcome([&](const std::string&) { static_cast<void>(cudaStreamQuery(stream.get())); });
   stream.Synchronize();
   CHECK(machine.fault() == "cudaStreamQuery is called by a host function");
-}
-
-TEST_CASE("a stream that moves takes what it promised along") {
-  const Machine machine;
-  std::atomic<int> told = 0;
-  Stream before(1);
-  before.OnDone([&] { ++told; });
-  const Stream after(std::move(before));
-  after.OnDone([&] { ++told; });
-  after.Synchronize();
-  CHECK(told == 2);
 }
 
 TEST_CASE("timed events say how long the work between them took") {
@@ -268,34 +257,6 @@ TEST_CASE("timed events say how long the work between them took") {
   plain.Record(stream);
   stream.Synchronize();
   CHECK_THROWS_AS(plain.MillisecondsSince(begin), CudaError);
-}
-
-TEST_CASE("a copy in pieces tells each piece when its bytes are there") {
-  Machine machine({.max_delay = 200us});
-  {
-    const Stream stream(0);
-    MemoryPool pool(0);
-    const std::vector<int> values = Numbers(3, 1000);
-    const auto there = ToDevice(pool, stream, values);
-    const auto pinned = AllocatePinned(4000);
-    std::mutex mutex;
-    std::vector<std::size_t> ends;
-    std::vector<int> got;
-    CopyInPieces(stream, pinned.get(), there.get(), 4000, Way::kToHost, 1536,
-                 [&](std::size_t begin, std::size_t end, const std::string& error) {
-                   const std::lock_guard lock(mutex);
-                   REQUIRE(error.empty());
-                   ends.push_back(end);
-                   const auto* data = static_cast<const int*>(pinned.get());
-                   got.insert(got.end(), data + begin / 4, data + end / 4);
-                 });
-    stream.Synchronize();
-    CHECK(ends == std::vector<std::size_t>{1536, 3072, 4000});
-    CHECK(got == values);
-    CopyInPieces(stream, nullptr, nullptr, 0, Way::kToHost, 1536,
-                 [](std::size_t, std::size_t, const std::string&) { FAIL("a piece of nothing"); });
-  }
-  CHECK(machine.fault().empty());
 }
 
 TEST_CASE("ranges for NVIDIA's tools do nothing where there are none") {

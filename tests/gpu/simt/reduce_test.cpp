@@ -10,8 +10,8 @@
 #include <catch2/catch.hpp>
 
 #include "gpu/kernels/device.hpp"
-#include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
+#include "tests/gpu/memory_pool.hpp"
 #include "transport/gpu/elements.hpp"
 
 namespace troupe {

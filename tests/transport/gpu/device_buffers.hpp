@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "gpu/copies.hpp"
-#include "gpu/memory.hpp"
 #include "gpu/stream.hpp"
+#include "tests/gpu/memory_pool.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe::testing {
