@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "configs/checks.hpp"
 #include "configs/schema.hpp"
+#include "configs/toml_value.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -68,17 +71,21 @@ static void CheckFeedsSomething(const Config& config, Report& report) {
     const bool feeds = std::ranges::count(config.edges, module.name, &EdgeConfig::from) > 0;
     if (!encoder || feeds) continue;
     report.Add("modules." + module.name,
-               "feeds no module, expected an [[edges]] from it to a \"llama\" module");
+               "feeds no module, expected an [[edges]] from it to a module that takes rows");
   }
 }
 
 static void CheckNotMixed(const Config& config, Report& report) {
   const ModuleConfig* const real = FindComputing(config, report);
   if (real == nullptr) return;
+  std::vector<std::string> expected;
+  for (const ModuleKind* kind : Kinds()) {
+    if (kind->make()->computes()) expected.push_back(Quoted(kind->word));
+  }
   for (const auto& module : config.modules) {
     report.Expect(module.model->computes(), {KeyOf(module, "kind")},
                   "\"synthetic\" runs only with synthetic modules, and \"" + real->name +
-                      "\" is not one; expected \"vit\" or \"llama\"");
+                      "\" is not one; expected " + ListedWithOr(expected));
   }
 }
 

@@ -49,7 +49,7 @@ std::span<const TableSpec> Tables() {
        "what is not said is 1; `layout.tp = 2` changes one size.",
        kEveryKind, true, [](const Target& t) { return !t.module->inline_in; }},
       {"modules.*.input", "[modules.NAME.input]",
-       "What an encoder reads of a sample. Required for each \"vit\" where there are several.",
+       "What an encoder reads of a sample. Required for each encoder where there are several.",
        KindsWhere([](const ModelConfig& model) { return model.field() || !model.computes(); }),
        false, [](const Target& t) { return t.module->input.has_value(); },
        [](const Target& t) { t.module->input.emplace(); }},
@@ -69,7 +69,7 @@ std::span<const TableSpec> Tables() {
       {"schedule", "[schedule]",
        "How a step is cut into microbatches and in which order they run."},
       {"optimizer", "[optimizer]", "How parameters are updated."},
-      {"data", "[data]", "The samples. Needed by \"vit\" and \"llama\" modules."},
+      {"data", "[data]", "The samples. Needed unless all modules are \"synthetic\"."},
       {"trace", "[trace]", "What is recorded during the run."},
       {"checkpoint", "[checkpoint]", "What is kept of a run, to resume from."},
   });

@@ -46,7 +46,7 @@ std::vector<KeySpec> ModuleKeys() {
         "inherited ranks and layout."},
        {"layers_per_stage", &ModuleConfig::layers_per_stage, has_layers, kStages, kPlacement,
         Unit{"layers"},
-        "Layers of each pipeline stage; of a \"vit\" the layers up to feature_layer are counted."},
+        "Layers of each pipeline stage; with feature_layer, the layers up to it are counted."},
        {"frozen", &ModuleConfig::frozen, "Whether its parameters stay as they are."},
        {"recompute", &ModuleConfig::recompute, has_layers, Words{"none", "attention", "full"},
         kExecution,

@@ -91,7 +91,7 @@ std::vector<KeySpec> RunKeys() {
         "A list of rows like {id, image, conversations}, with the image files in its folder: JSON, "
         "or *.jsonl with one row a line (docs/data.md)."},
        {"train", &DataConfig::train, kPath, kTuning,
-        "Training samples. Needed by \"vit\" and \"llama\" modules."},
+        "Training samples. Needed unless all modules are \"synthetic\"."},
        {"held_out", &DataConfig::held_out, kPath, kTuning,
         "Samples for evaluation; \"\" = no evaluation."},
        {"tokenizer", &DataConfig::tokenizer, kTokenizer,

@@ -33,7 +33,7 @@ void PatchEncoder::Check(ModuleCheck& check) const {
 }
 
 std::string PatchEncoder::WhyNotFrom(const ModelConfig&) const {
-  return "reads images; expected a module that takes rows, such as a \"llama\" module";
+  return "reads images; expected a module that takes rows";
 }
 
 ExtraCosts PatchEncoder::extra_costs() const {
