@@ -26,8 +26,9 @@ LoadedConfig LoadHanded(const std::string& path, int descriptor) {
     loaded.remarks.clear();
     return loaded;
   } catch (const ConfigErrors& e) {
-    std::vector<ConfigError> errors;
-    for (const ConfigError& error : e.errors()) errors.push_back({{path}, error.text});
+    const Place place{path};
+    std::vector<ConfigError> errors = e.errors();
+    for (ConfigError& error : errors) error.place = place;
     throw ConfigErrors(std::move(errors));
   }
 }
