@@ -40,7 +40,7 @@ TEST_CASE("an error in a handed configuration names the user's file", "[app]") {
     FAIL("expected ConfigErrors");
   } catch (const ConfigErrors& e) {
     for (const ConfigError& error : e.errors()) {
-      CHECK(error.file == "configs/user.toml");
+      CHECK(error.place.file == "configs/user.toml");
       CHECK(error.place.line == 0);
     }
   }
