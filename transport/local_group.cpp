@@ -49,7 +49,7 @@ void LocalGroup::AddWaits(std::vector<ActorWaits>& all) const {
     const std::string operation =
         NameOf(place.operation.load(std::memory_order_relaxed)) + (" of " + names_.group);
     for (const int other : missing) {
-      waiting.waits.push_back({operation, "", 0, names_.MemberName(other)});
+      waiting.waits.push_back({.what = operation, .whom = names_.MemberName(other)});
     }
   }
 }

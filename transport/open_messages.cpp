@@ -182,7 +182,7 @@ ActorWaits OpenMessages::DescribeWait() const {
   ActorWaits waiting;
   waiting.who = group_->names.MemberName(member_);
   const auto add = [&](const std::string& name, int member) {
-    waiting.waits.push_back({name, "", 0, group_->names.MemberName(member)});
+    waiting.waits.push_back({.what = name, .whom = group_->names.MemberName(member)});
   };
   for (int member = 0; member < group_->size(); ++member) {
     if (open_receives_[static_cast<std::size_t>(member)] > 0) add(operation_, member);
