@@ -167,14 +167,14 @@ void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<vo
 Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what, int device) {
   if (buffer.local()) return buffer;
   // Outlives this call, since the carrier may call back after an abort has ended it.
-  struct Wait {
+  struct Ending {
     std::mutex mutex;
     std::condition_variable changed;
     bool aborted = false;
     std::optional<Buffer> result;
     std::optional<std::string> error;
   };
-  const auto wait = std::make_shared<Wait>();
+  const auto wait = std::make_shared<Ending>();
   const auto end = [wait](auto change) {
     {
       const std::lock_guard lock(wait->mutex);
@@ -182,12 +182,12 @@ Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what, int 
     }
     wait->changed.notify_all();
   };
-  const std::shared_ptr<void> subscription =
-      state_->abort->Subscribe([end](const Failure&) { end([](Wait& it) { it.aborted = true; }); });
+  const std::shared_ptr<void> subscription = state_->abort->Subscribe(
+      [end](const Failure&) { end([](Ending& it) { it.aborted = true; }); });
   Fetch(
       buffer, what,
-      [end](Buffer fetched) { end([&](Wait& it) { it.result = std::move(fetched); }); },
-      [end](const Failure& failure) { end([&](Wait& it) { it.error = failure.text; }); }, device);
+      [end](Buffer fetched) { end([&](Ending& it) { it.result = std::move(fetched); }); },
+      [end](const Failure& failure) { end([&](Ending& it) { it.error = failure.text; }); }, device);
   std::unique_lock lock(wait->mutex);
   wait->changed.wait(lock, [&] { return wait->aborted || wait->result || wait->error; });
   if (wait->result) return *wait->result;
