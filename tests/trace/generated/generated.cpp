@@ -354,7 +354,7 @@ void Job::Retire(Replica& replica, const Letter& letter) {
 
 void Job::Pump(Replica& replica, std::int64_t round) {
   StageCounters& c = replica.counters;
-  const auto pass = NextPass(c, graph_.InFlightLimit(replica.stage));
+  const auto pass = NextPass(c, {.limit = graph_.InFlightLimit(replica.stage)});
   if (!pass) return;
   c.busy = true;
   const bool forward = pass->kind == PassKind::kForward;
