@@ -81,7 +81,7 @@ TEST_CASE("a device that waits in a collective may owe anything", "[actors]") {
                false,
                {Asked("forward", 2, "device 4"), Asked("forward", 2, "device 5")},
                {}},
-              {"device 4", "", false, {{"all-reduce", "", 0, "device 5"}}, {}},
+              {"device 4", "", false, {{"all-reduce", WaitUnit::kNone, 0, "device 5"}}, {}},
               {"device 4", "", true, {}, {}},
               {"device 5", "", false, {}, {}}}) ==
       WaitRoot{"lock waits for the forward of microbatch 2 from device 5, which does not owe it: a "
