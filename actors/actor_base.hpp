@@ -177,8 +177,7 @@ class ActorBase : public Base, public Active {
       Base::template make_response_promise<Debts>().deliver(AllDebts());
       return caf::invoke_message_result::consumed;
     }
-    const bool ends = message != nullptr && *message == typeid(caf::exit_msg);
-    if (failed() && !ends) {
+    if (failed() && !content.match_elements<caf::exit_msg>()) {
       if (element.mid.is_request()) {
         caf::response_promise(caf::strong_actor_ptr(this->ctrl()), element).deliver(failure_);
       }

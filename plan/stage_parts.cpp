@@ -57,8 +57,8 @@ std::vector<const EdgeConfig*> EdgesOf(const Config& config, const std::string& 
                                        std::string EdgeConfig::*end, bool is_inline) {
   std::vector<const EdgeConfig*> result;
   for (const EdgeConfig& edge : config.edges) {
-    const bool runs_inside = FindModule(config, edge.from).inline_in.has_value();
-    if (edge.*end == module && runs_inside == is_inline) result.push_back(&edge);
+    if (edge.*end != module) continue;
+    if (FindModule(config, edge.from).inline_in.has_value() == is_inline) result.push_back(&edge);
   }
   return result;
 }
@@ -83,8 +83,10 @@ std::pair<Interval, bool> KeyValueRows(const ParameterSpec& spec, int tp, int tp
 std::vector<StagePart> StageParts(const Config& config, const std::string& module, int pp) {
   const ModuleConfig& own = FindModule(config, module);
   std::vector<StagePart> parts;
+  std::vector<StagePart> sources;
+  // Of a module that trains, every stage but the first gets rows that have a gradient.
   const bool input_gradient =
-      pp == 0 ? AddSources(config, module, parts) : RunsBackward(config, module, pp - 1);
+      (pp > 0 && !own.frozen) || AddSources(config, module, pp == 0 ? parts : sources);
   const StagePart layers = LayersOf(own, pp, input_gradient);
   parts.push_back(layers);
   if (pp + 1 < own.num_stages()) return parts;
