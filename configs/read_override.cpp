@@ -38,7 +38,11 @@ static const TomlValue& Leaf(const TomlValue& document) {
 }
 
 static TomlEntry StringEntry(const std::string& key, const std::string& text, const Place& place) {
-  return {key, place, {.kind = Kind::kString, .place = place, .string = text}};
+  TomlEntry entry{key, place, {}};
+  entry.value.kind = Kind::kString;
+  entry.value.place = place;
+  entry.value.string = text;
+  return entry;
 }
 
 /// Converts edges.FROM.TO.KEY to the [[edges]] table of a file. Returns false if it has another

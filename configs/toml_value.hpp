@@ -25,15 +25,15 @@ struct TomlValue {
   enum class Kind { kTable, kArray, kString, kInteger, kFloat, kBoolean, kTime };
 
   Kind kind = Kind::kTable;
-  Place place = {};
-  std::vector<TomlEntry> entries = {};  ///< of a table, in file order
-  bool is_inline = false;               ///< a table written in braces
-  std::vector<TomlValue> items = {};    ///< of an array
-  std::string string = {};
+  Place place;
+  std::vector<TomlEntry> entries;  ///< of a table, in file order
+  bool is_inline = false;          ///< a table written in braces
+  std::vector<TomlValue> items;    ///< of an array
+  std::string string;
   std::int64_t integer = 0;
   double number = 0.0;
   bool boolean = false;
-  std::vector<Replaced> replaced = {};  ///< oldest first
+  std::vector<Replaced> replaced;  ///< oldest first
 
   bool Is(Kind wanted) const { return kind == wanted; }
   const TomlEntry* Find(std::string_view key) const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <ranges>
+#include <numeric>
 #include <utility>
 
 namespace troupe {
@@ -61,7 +61,7 @@ std::string CyclePath(const std::vector<ModuleNode>& modules, const std::vector<
   }
   std::vector<int> cycle(std::ranges::find(walk, module), walk.end());
   std::ranges::reverse(cycle);
-  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+  std::rotate(cycle.begin(), std::ranges::min_element(cycle), cycle.end());
   std::string path;
   for (const int on_cycle : cycle) path += modules[At(on_cycle)].name + " -> ";
   return path + modules[At(cycle.front())].name;
@@ -77,7 +77,8 @@ std::vector<int> OrderModules(const std::vector<ModuleNode>& modules,
              return edge.to == module && waiting[At(edge.from)];
            });
   };
-  const auto all = std::views::iota(0, static_cast<int>(modules.size()));
+  std::vector<int> all(modules.size());
+  std::iota(all.begin(), all.end(), 0);
   std::vector<int> order;
   while (order.size() < modules.size()) {
     const auto next = std::ranges::find_if(all, is_ready);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <queue>
-#include <ranges>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -127,7 +126,8 @@ class Simulator {
   /// The smallest of `counts` over `links`.
   static std::int64_t Least(const std::vector<int>& links,
                             const std::vector<std::int64_t>& counts) {
-    return std::ranges::min(links | std::views::transform([&](int l) { return counts[At(l)]; }));
+    const auto count_of = [&](int link) { return counts[At(link)]; };
+    return count_of(*std::ranges::min_element(links, {}, count_of));
   }
 
   void Answer(int link) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <ranges>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 
@@ -13,7 +13,9 @@ namespace {
 std::string Some(const std::set<std::string>& names) {
   constexpr std::size_t kMost = 12;
   if (names.empty()) return "none";
-  return Listed(names | std::views::take(kMost), ", ", std::identity()) +
+  const auto end =
+      std::next(names.begin(), static_cast<std::ptrdiff_t>(std::min(names.size(), kMost)));
+  return Listed(std::vector<std::string>(names.begin(), end)) +
          (names.size() > kMost ? " and " + std::to_string(names.size() - kMost) + " more" : "");
 }
 
