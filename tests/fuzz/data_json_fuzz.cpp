@@ -8,7 +8,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const char* name : {"rows.json", "rows.jsonl"}) {
     const LlavaSet set = ReadLlava(fuzz::TheScratch().Write(name, {data, size}), fields);
     for (const LlavaRow& row : set.rows) {
-      set.NameOf(row);
       for (const Turn& turn : row.turns) SplitAtPlaceholders(turn.text, fields);
     }
     for (const DataFault& fault : set.faults)
