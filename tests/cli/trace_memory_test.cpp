@@ -48,7 +48,8 @@ TEST_CASE("the memory of a run is in what is said and exported of it, in bytes",
   const std::string file = folder / "out.pftrace";
   Printed({"export", run, "--out", file});
   std::int64_t exported = 0;
-  for (const auto& [at_ns, bytes] : ReadPerfetto(ContentOf(file)).counters.at("/n0/memory")) {
+  const PerfettoFile read = ReadPerfetto(ContentOf(file));
+  for (const auto& [at_ns, bytes] : read.counters.at("/n0/memory")) {
     CHECK(bytes >= least);
     CHECK(bytes <= most);
     exported = std::max(exported, bytes);
