@@ -2,6 +2,9 @@
 #include "trace/merge_causes.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "layout/at.hpp"
 
@@ -60,23 +63,41 @@ class Causes {
     }
   }
 
-  /// Boundary messages hold only their unit; the work on it holds the round.
+  /// Boundary messages hold only their unit; the work on it holds the round. One module may count
+  /// windows, another microbatches.
   void FillFromWork() {
-    std::unordered_map<std::int64_t, std::int64_t> rounds;
+    std::map<std::pair<std::string, std::int64_t>, std::int64_t> rounds;
     for (const TraceRecord& record : records_.work) {
       const auto kind = static_cast<WorkKind>(record.work);
       if (kind == WorkKind::kForward || kind == WorkKind::kBackward) {
-        rounds.emplace(record.unit, record.round);
+        rounds.emplace(std::pair(ModuleOf(record.stage), record.unit), record.round);
       }
     }
     for (TraceMessage& message : trace_.messages) {
       if (message.round >= 0 || message.unit < 0) continue;
-      const auto found = rounds.find(message.unit);
+      const auto found = rounds.find({ModuleOf(StageOf(message)), message.unit});
       if (found != rounds.end()) message.round = found->second;
     }
   }
 
  private:
+  /// Empty for a stage that is not in the trace.
+  std::string ModuleOf(int stage) const {
+    return stage < 0 || At(stage) >= trace_.stages.size() ? "" : trace_.stages[At(stage)].module;
+  }
+
+  /// A stage of the module whose units the message counts: that of its receiver or sender, else the
+  /// one that the edge ends at. -1: unknown.
+  int StageOf(const TraceMessage& message) const {
+    for (const int actor : {message.receiver, message.sender}) {
+      if (actor >= 0 && trace_.actors[At(actor)].id.stage >= 0) {
+        return trace_.actors[At(actor)].id.stage;
+      }
+    }
+    const bool at_edge = message.link >= 0 && At(message.link) < trace_.links.size();
+    return at_edge ? trace_.links[At(message.link)].to : -1;
+  }
+
   /// The message with this id; -1: unknown.
   int IndexOf(std::uint64_t id) const {
     const auto found = records_.by_id.find(id);

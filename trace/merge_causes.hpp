@@ -23,7 +23,7 @@ struct MergedRecords {
   std::map<RequestKey, TraceRecord> answered;  ///< RecordKind::kAnswered
 };
 
-/// Sets the cause of every message. For messages from other processes, whose records lack it, also
+/// Sets the cause of every message of `trace`, whose links are set. For messages from other processes, whose records lack it, also
 /// sets the time at which they were sent. Then completes rounds and units from the request that a
 /// message answers, or from the work it caused.
 void ResolveCauses(const MergedRecords& records, RunTrace& trace);

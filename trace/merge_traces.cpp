@@ -200,8 +200,8 @@ class Merger {
       const auto found = std::ranges::find(trace_.processes, name, &TraceProcess::name);
       if (found == trace_.processes.end()) trace_.missing.push_back(name);
     }
-    ResolveCauses(records_, trace_);
     SetLinks(trace_);
+    ResolveCauses(records_, trace_);
     AddWork();
     SortByTime(trace_);
     return std::move(trace_);

@@ -113,6 +113,20 @@ TEST_CASE("every verb of trace answers about a run", "[cli]") {
   CHECK_THAT(Refused({"sql", run, "drop table work"}), Contains("only SELECT is allowed"));
 }
 
+TEST_CASE("messages of a colocated encoder are of the step of their window", "[cli]") {
+  const RunFolder folder;
+  const Outcome outcome = RunTroupe(
+      folder.Arguments("train", "configs/shapes_colocated.toml",
+                       {"run.steps=4", "schedule.micro_batch_size=8", "schedule.microbatches=4"}));
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  // Windows and microbatches both count from 0, and a step has more of the latter.
+  CHECK(Printed({"sql", folder.Runs().at(0),
+                 "select distinct step, window from messages where receiver = 'stage vision.s0 "
+                 "dp0' and type = 'Gradient' order by step",
+                 "--format", "csv"}) == "step,window\n1,0\n2,0\n3,0\n4,0\n");
+}
+
 TEST_CASE("a long answer of sql is cut, and a query without an end is ended by Ctrl-C", "[cli]") {
   const RunFolder folder;
   REQUIRE(folder.Train({"run.steps=1"}).exit_code == 0);

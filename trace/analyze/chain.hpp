@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -71,11 +72,14 @@ class Usual {
  private:
   bool IsRare(const Segment& segment) const;
   using WorkKey = std::pair<std::int32_t, WorkKind>;
-  using HandlingKey = std::pair<int, ActorKind>;
+  using HandlingKey = std::tuple<int, ActorKind, int>;
   using TransitKey = std::pair<int, bool>;
   static WorkKey KeyOf(const PassRecord& pass) { return {pass.stage, pass.kind}; }
   HandlingKey HandlingKeyOf(int i) const {
-    return {index_->message(i).type, index_->KindOf(index_->message(i).receiver)};
+    const int receiver = index_->message(i).receiver;
+    const ActorKind kind = index_->KindOf(receiver);
+    // Devices run the passes of one stage; other stages take other times.
+    return {index_->message(i).type, kind, kind == ActorKind::kDevice ? receiver : -1};
   }
   TransitKey TransitKeyOf(int i) const {
     return {index_->message(i).type, index_->IsBetweenProcesses(i)};
