@@ -212,7 +212,7 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
-      [self](const WriteWaits&) { WriteAllWaits(self); },
+      [self](const WriteWaits& write) { WriteAllWaits(self, write); },
       [self](const ReportWaits&) { return CollectWaits(self); },
       [self, &s](const EndActors& end) -> caf::result<ActorsEnded> {
         LetOthersLeave(self);

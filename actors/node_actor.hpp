@@ -9,7 +9,7 @@
 //             PeerLost     from the watch: that process gets no more requests
 //             Stalled      from the watchdog of process 0: ends the job and names the root of the
 //                          stall
-//             WriteWaits   writes the wait lists of all processes next to the traces
+//             WriteWaits   writes the waits of all processes that last next to the traces
 //             OpenTrace    answers TraceOpened; messages are recorded from now on
 //             ReportWaits  answers the wait lists of this process's actors
 //             EndActors    from process 0; answers ActorsEnded
@@ -101,7 +101,7 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config);
 /// The wait lists of this process's actors. One that does not answer in time is reported as busy.
 caf::result<Waits> CollectWaits(NodePointer self);
 /// Writes the wait lists of all processes next to the traces, on process 0.
-void WriteAllWaits(NodePointer self);
+void WriteAllWaits(NodePointer self, const WriteWaits& write);
 /// Ends the job with the root of the stall. Asks twice: an answer comes after all that was in the
 /// mailbox before the question, so on a machine that is short of cores the actors have moved on by
 /// the second answer, and the job goes on.

@@ -110,13 +110,20 @@ caf::result<Waits> CollectWaits(NodePointer self) {
   return gather->promise;
 }
 
-void WriteAllWaits(NodePointer self) {
+void WriteAllWaits(NodePointer self, const WriteWaits& write) {
   NodeState& s = self->state;
   const auto first = s.nodes.find(0);
   if (s.config.self != 0 && first != s.nodes.end()) return self->send(first->second, WriteWaits{});
-  AskAllWaits(self, [self](const std::vector<ActorWaits>& waits) {
+  AskAllWaits(self, [self, before = write.before](std::vector<ActorWaits> waits) {
     // At the end of a job no actor is left to answer: keep an earlier answer.
-    if (!waits.empty()) WriteNextToTraces(self->state.config, kWaitsAskedFile, ToJson(waits));
+    if (waits.empty()) return;
+    // A message that was on its way at one moment looks lost.
+    if (before.empty()) {
+      self->delayed_send(self, kLastingWait, WriteWaits{std::move(waits)});
+    } else {
+      const auto lasting = LastingWaits(before, waits);
+      WriteNextToTraces(self->state.config, kWaitsAskedFile, ToJson(lasting));
+    }
   });
 }
 

@@ -95,13 +95,38 @@ WaitRoot RootOf(const std::vector<ActorWaits>& all, const PlaceText& place) {
         actor, wait, whom, place,
         wait.request == 0 ? ", which waits for no actor" : ", which owes it and waits for nothing");
   };
+  const auto busy = [&](const auto& actor, const auto& wait, const ActorWaits* whom) -> Found {
+    if (whom == nullptr || !whom->busy) return std::nullopt;
+    return Sentence(actor, wait, whom, place, ", which is busy");
+  };
   const auto any = [&](const auto& actor, const auto& wait, const ActorWaits* whom) -> Found {
     return Sentence(actor, wait, whom, place);
   };
   if (const auto root = First(actors, lost)) return *root;
   if (const auto root = First(actors, without_actor)) return *root;
   if (const auto root = First(actors, idle)) return *root;
+  if (const auto root = First(actors, busy)) return *root;
   return First(actors, any).value_or(WaitRoot{"cause unknown: no actor reported a wait", {}});
+}
+
+std::vector<ActorWaits> LastingWaits(const std::vector<ActorWaits>& before,
+                                     const std::vector<ActorWaits>& after) {
+  const Actors was = ByName(before);
+  std::vector<ActorWaits> lasting;
+  for (auto& [name, actor] : ByName(after)) {
+    ActorWaits& kept = lasting.emplace_back(actor);
+    const ActorWaits* const earlier = Find(was, name);
+    kept.busy = actor.busy || earlier == nullptr || earlier->busy;
+    std::erase_if(kept.waits, [&](const Wait& wait) {
+      return earlier == nullptr || std::ranges::find(earlier->waits, wait) == earlier->waits.end();
+    });
+    if (earlier == nullptr) continue;
+    const bool waited = !actor.waits.empty() || !earlier->waits.empty();
+    kept.busy = kept.busy || (waited && kept.waits.empty());
+    // A debt that has been paid in between was a debt when the waits were compared.
+    kept.owes.insert(kept.owes.end(), earlier->owes.begin(), earlier->owes.end());
+  }
+  return lasting;
 }
 
 bool SameWaits(const std::vector<ActorWaits>& before, const std::vector<ActorWaits>& after) {

@@ -131,9 +131,6 @@ struct Stalled {
 };
 inline auto Fields(Stalled& x) { return std::tie(x.since_ns); }
 
-/// Write the wait lists of all actors next to the traces.
-struct WriteWaits : NoFields {};
-
 /// Return the wait lists of this process: the answers that its actors wait for and owe.
 struct ReportWaits : NoFields {};
 
@@ -150,13 +147,20 @@ inline auto Fields(ActorWaits& x) {
   return std::tie(x.who, x.node, x.busy, x.waits, x.owes, x.key);
 }
 
+/// Write what all actors have waited for since `before` next to the traces. Without `before`, the
+/// Node of process 0 collects it and sends itself this message again, a moment later.
+struct WriteWaits {
+  std::vector<ActorWaits> before;
+};
+inline auto Fields(WriteWaits& x) { return std::tie(x.before); }
+
 /// From process 0, before any other actor is created: record messages and work from now on.
 struct OpenTrace {
   std::string folder;  ///< of the file; empty: in memory only
 };
 inline auto Fields(OpenTrace& x) { return std::tie(x.folder); }
 struct TraceOpened {
-  std::string error;  ///< why there is no file, or empty
+  std::string error;  ///< empty: the file is open
 };
 inline auto Fields(TraceOpened& x) { return std::tie(x.error); }
 

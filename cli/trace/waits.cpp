@@ -111,6 +111,8 @@ std::vector<ActorWaits> ParseWaits(const std::string& text) {
                                 : cut        ? "expected JSON, it ends in the middle"
                                              : "expected JSON, byte " + std::to_string(e.byte) +
                                             " is malformed");
+  } catch (const Json::out_of_range&) {
+    throw std::invalid_argument("expected JSON, a number in it is too large");
   }
   if (!all.is_array()) {
     throw std::invalid_argument("expected an array of waits, got " + ArticleAnd(all));

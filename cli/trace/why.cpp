@@ -11,6 +11,7 @@
 #include "app/run_directory.hpp"
 #include "cli/trace/trace.hpp"
 #include "cli/trace/waits.hpp"
+#include "layout/text.hpp"
 #include "trace/actor_id.hpp"
 #include "trace/analyze/messages.hpp"
 #include "trace/analyze/stall.hpp"
@@ -84,6 +85,16 @@ void PrintWaits(const OpenedTrace& run, const Usual& usual, const std::string& e
   PrintDoings(run, usual, root.actors);
 }
 
+void PrintAskedWaits(const OpenedTrace& run, const Usual& usual,
+                     const std::vector<ActorWaits>& waits, const std::string& from) {
+  const std::string event = "when it was last asked by SIGUSR1";
+  if (std::ranges::all_of(waits, [](const ActorWaits& actor) { return actor.waits.empty(); })) {
+    std::cout << event << ", no wait had lasted " << InSeconds(kLastingWait) << "\n\n";
+  } else {
+    PrintWaits(run, usual, event, waits, from);
+  }
+}
+
 /// Reads the file, and reports its faults: the trace can still be analyzed.
 WaitsFile UsableWaits(const std::string& run_directory, const std::string& name) {
   WaitsFile file = ReadWaits(run_directory, name);
@@ -117,9 +128,7 @@ int ExplainRun(const WhyArguments& arguments) {
     const WaitsFile asked = UsableWaits(arguments.run, kWaitsAskedFile);
     // Irrelevant once the run has ended well.
     const bool over = cause.empty() && open.empty() && HasWeights(arguments.run);
-    if (!asked.actors.empty() && !over) {
-      PrintWaits(run, usual, "when it was last asked by SIGUSR1", asked.actors, arguments.actor);
-    }
+    if (!asked.actors.empty() && !over) PrintAskedWaits(run, usual, asked.actors, arguments.actor);
     PrintDoings(run, usual, cause.actors);
     if (!cause.empty() && arguments.actor.empty()) return kExitDone;
   }

@@ -42,9 +42,9 @@ TEST_CASE("an answer that no actor owes is lost", "[actors]") {
                  {"b", "a"}});
 }
 
-TEST_CASE("who is busy, or does not speak, may owe anything", "[actors]") {
+TEST_CASE("an actor that is busy, or missing in the list, may owe anything", "[actors]") {
   CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b")}, {}}, {"b", "", true, {}, {}}}) ==
-        WaitRoot{"a waits for the gradient of microbatch 2 from b", {"b", "a"}});
+        WaitRoot{"a waits for the gradient of microbatch 2 from b, which is busy", {"b", "a"}});
   CHECK(RootOf({{"a", "", false, {Asked("gradient", 2, "b")}, {}}}) ==
         WaitRoot{"a waits for the gradient of microbatch 2 from b", {"b", "a"}});
 }
@@ -113,6 +113,30 @@ TEST_CASE("a job has moved if anybody waits for something else", "[actors]") {
   other = b;
   other.busy = true;
   CHECK_FALSE(SameWaits({a, b}, {a, other}));
+}
+
+TEST_CASE("a wait lasts if both lists hold it", "[actors]") {
+  const ActorWaits a{"a", "", false, {Asked("gradient", 2, "b"), Asked("gradient", 3, "b")}, {}};
+  const ActorWaits b{"b", "", false, {}, {{"a", 103}}};
+  ActorWaits later = a;
+  later.waits = {Asked("gradient", 3, "b"), Asked("gradient", 4, "b")};
+  // The answer to request 103 is on its way: `b` no longer owes it, and `a` has not got it.
+  const auto lasting = LastingWaits({a, b}, {{"b", "", false, {}, {{"a", 104}}}, later});
+  REQUIRE(lasting.size() == 2);
+  CHECK(lasting[0].waits == std::vector<Wait>{Asked("gradient", 3, "b")});
+  CHECK_THAT(RootOf(lasting).text, !Catch::Contains("lost"));
+  // Lost in both lists.
+  CHECK_THAT(
+      RootOf(LastingWaits({a, {"b", "", false, {}, {}}}, {later, {"b", "", false, {}, {}}})).text,
+      Catch::Contains("microbatch 3 from b, which does not owe it: a message between"));
+  // A device that was in a handler in one of the lists.
+  const auto busy = LastingWaits({a, {"b", "", true, {}, {}}}, {later, {"b", "", false, {}, {}}});
+  CHECK_THAT(RootOf(busy).text, Catch::Contains("b, which is busy"));
+  CHECK(LastingWaits({b}, {a})[0].waits.empty());
+  // `b` waits for one thing after the other: it makes progress, and may owe anything.
+  const ActorWaits c{"b", "", false, {Expected("activation", 4, "a")}, {}};
+  const ActorWaits d{"b", "", false, {Expected("activation", 5, "a")}, {}};
+  CHECK_THAT(RootOf(LastingWaits({a, c}, {later, d})).text, Catch::Contains("b, which is busy"));
 }
 
 TEST_CASE("a stall without a cause is reported as such", "[actors]") {

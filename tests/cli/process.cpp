@@ -141,7 +141,7 @@ void Listen(Descriptor& out, Descriptor& err, pid_t child, ProcessOptions option
       std::this_thread::sleep_for(kNextRequest);
       kill(child, SIGINT);
     }
-    if (Happens(options.call_at, outcome.out)) options.call();
+    if (Happens(options.call_at, outcome.out)) options.call(child);
     if (Happens(options.kill_child_at, outcome.out)) kill(YoungestChildOf(child), SIGKILL);
     if (Happens(options.stop_reading_at, outcome.out)) {
       out.Close();
@@ -172,7 +172,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> lines;
   for (std::string line; std::getline(stream, line);) {
-    if (!line.empty() && line.rfind("warning: ", 0) != 0) lines.push_back(line);
+    if (!line.empty() && line.rfind("troupe: warning: ", 0) != 0) lines.push_back(line);
   }
   return lines;
 }

@@ -17,7 +17,7 @@ struct ProcessOptions {
   std::string stop_reading_at;     ///< output: its reader is gone
   std::string kill_child_at;       ///< output: its youngest child is killed
   std::string call_at;             ///< output: `call` is called
-  std::function<void()> call;
+  std::function<void(int process)> call;
   std::string working_directory;  ///< empty = the test's own
 };
 

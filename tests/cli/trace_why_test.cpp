@@ -1,8 +1,11 @@
 // Faults are planted, and `troupe trace why` is asked whose they are: with nothing but what the run
 // left behind.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <signal.h>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -170,6 +173,7 @@ TEST_CASE("waits that cannot be read are named, and the trace is asked instead",
       {"{}", "expected an array of waits, got an object"},
       {"", "expected JSON, the file is empty"},
       {whole.substr(0, whole.size() / 2), "expected JSON, it ends in the middle"},
+      {"[1e999]", "expected JSON, a number in it is too large"},
       {"[1]", "actor 0: expected an object, got a number"},
       {R"([{"who":"a"},{"who":3}])", "actor 1: \"who\": expected a string, got a number"}};
   for (const auto& [text, problem] : trials) {
@@ -196,7 +200,35 @@ TEST_CASE("what a process was asked for is shown until the run has ended well", 
   CHECK_THAT(WhyOf(run), !Catch::Contains("asked by SIGUSR1"));
   // A process that was stopped and resumes leaves nothing open in the trace.
   std::filesystem::remove(run + "/weights.safetensors");
-  CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1; the chain of waits"));
+  CHECK_THAT(WhyOf(run), Catch::Contains("when it was last asked by SIGUSR1, no wait had lasted "));
+}
+
+TEST_CASE("a question to a run that makes progress finds no lost message", "[cli]") {
+  const RunFolder folder;
+  ProcessOptions options;
+  options.call_at = "step 2/";
+  std::vector<std::string> answers;
+  options.call = [&](int process) {
+    const std::string run = folder.Runs().at(0);
+    const std::string asked = run + "/trace/waits-asked.json";
+    for (int i = 0; i < 3; ++i) {
+      std::filesystem::remove(asked);
+      kill(process, SIGUSR1);
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (!std::filesystem::exists(asked) && std::chrono::steady_clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      answers.push_back(WhyOf(run));
+    }
+    kill(process, SIGINT);
+  };
+  CHECK(folder.Train({"run.steps=2000"}, options).exit_code == 130);
+  REQUIRE(answers.size() == 3);
+  for (const std::string& answer : answers) {
+    CHECK_THAT(answer, Catch::Contains("when it was last asked by SIGUSR1") &&
+                           !Catch::Contains("a message between") &&
+                           !Catch::Contains("which has sent it"));
+  }
 }
 
 TEST_CASE("the time of a checkpoint is named wherever the time of its step is", "[cli]") {
