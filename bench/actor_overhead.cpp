@@ -82,6 +82,13 @@ class Preloaded : public InputSource {
   std::vector<Inputs> whole_;
 };
 
+/// Reads the numbers that the device had not computed when the pass returned.
+template <class Result>
+Result Finished(Result result) {
+  if (result.finish) result.finish(result);
+  return result;
+}
+
 /// The same program without actors.
 class PlainLoop {
  public:
@@ -98,10 +105,10 @@ class PlainLoop {
     LossSums loss;
     for (std::int64_t m = 0; m < round.microbatches; ++m, ++unit_) {
       const auto inputs = source_->Load("language", 0, round, m);
-      loss += program_->Forward({unit_, true, scale, {}, inputs}).loss;
-      program_->Backward({unit_, {}});
+      loss += Finished(program_->Forward({unit_, true, scale, {}, inputs})).loss;
+      Finished(program_->Backward({unit_, {}}));
     }
-    const double norm = std::sqrt(program_->ReduceGradients().squared_norm);
+    const double norm = std::sqrt(Finished(program_->ReduceGradients()).squared_norm);
     const double clip = config_.optimizer.clip_norm;
     program_->Update({step + 1, clip > 0.0 ? std::min(1.0, clip / (norm + 1e-6)) : 1.0,
                       ScheduleFactor(config_.optimizer, step, config_.run.steps)});

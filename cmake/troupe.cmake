@@ -9,6 +9,14 @@ function(troupe_unity name)
   endif()
 endfunction()
 
+# For libraries that start, check, print and register, and compute nothing: -O1 saves a fifth of their
+# time in the compiler.
+function(troupe_small_code)
+  foreach(name IN LISTS ARGN)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endforeach()
+endfunction()
+
 # One library per folder: every .cpp in it, and only the libraries named after DEPENDS, so that an
 # include against the order of docs/architecture.md fails to link.
 function(troupe_library folder)
@@ -28,8 +36,9 @@ function(troupe_library folder)
 endfunction()
 
 # One test program per folder of tests/: tests/FOLDER/*_test.cpp. QUICK: `make quick` runs it, too.
+# UNITY: its sources are compiled six at a time, as those of libraries.
 function(troupe_tests folder)
-  cmake_parse_arguments(arg "QUICK" "TIMEOUT" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "QUICK;UNITY" "TIMEOUT" "DEPENDS" ${ARGN})
   string(REPLACE "/" "_" name "test_${folder}")
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
   if(NOT sources)
@@ -46,6 +55,10 @@ function(troupe_tests folder)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} troupe_catch_main troupe_warnings)
   # The tested code is optimised; tests are compiled more often than they run.
   target_compile_options(${name} PRIVATE -O1)
+  if(arg_UNITY)
+    troupe_unity(${name})
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 6)
+  endif()
   target_precompile_headers(${name} PRIVATE <catch2/catch.hpp>)
   add_test(NAME ${folder} COMMAND ${name} "~[.]~[slow]~[gpu]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${folder} PROPERTIES TIMEOUT ${arg_TIMEOUT})

@@ -167,7 +167,7 @@ std::string FirstOf(const std::vector<std::int64_t>& numbers, std::size_t most, 
   return Listed(words, " ") + (numbers.size() > most ? more : "");
 }
 
-std::string Verdict(const BenchEntry& entry, const BenchEntry& baseline) {
+std::string VerdictText(const BenchEntry& entry, const BenchEntry& baseline) {
   if (&entry == &baseline) return "baseline";
   const double gain = GainOver(baseline.step(), entry.step());
   const std::string bubbles =
@@ -218,7 +218,7 @@ std::string TextOf(const std::vector<BenchEntry>& entries) {
            BubbleText(entry),    FirstOf(entry.simulated.peak_activations, 12, " ..")};
     if (measured) row.push_back(Formatted("%+.1f%%", 100.0 * MedianOf(entry.errors).median));
     if (virtually) row.push_back(VirtualText(entry));
-    row.push_back(Verdict(entry, *baseline));
+    row.push_back(VerdictText(entry, *baseline));
   }
   return Columns(rows);
 }

@@ -80,7 +80,7 @@ std::string FirstOf(const std::vector<std::int64_t>& numbers, std::size_t most, 
 
 /// "4.8% faster than 1f1b: the bubble is 3.2% instead of 8.1%". Measured steps whose intervals
 /// overlap differ by noise; without intervals a difference may be noise.
-std::string Verdict(const BenchEntry& entry, const BenchEntry& baseline);
+std::string VerdictText(const BenchEntry& entry, const BenchEntry& baseline);
 
 /// "measured, median of 7 with its 95% interval", or that there are too few for an interval.
 std::string MeasuredTitle(int repetitions);

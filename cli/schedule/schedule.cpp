@@ -126,9 +126,8 @@ void AddShow(CLI::App& verb, Command& command) {
   show->add_option("--scale", arguments->scales, "multiply a module's durations: vision=0.5")
       ->type_name("MODULE=FACTOR")
       ->allow_extra_args(false);
-  show->add_option("--out", arguments->out,
-                   "text for a terminal, svg, or csv in the grammar of PyTorch's pipelining")
-      ->check(CLI::IsMember({"text", "svg", "csv"}));
+  AddChoice(*show, "--out", {"text", "svg", "csv"}, arguments->out,
+            "format (csv in the grammar of PyTorch's pipelining)");
   show->add_option("--file", arguments->file, "write there instead of printing");
   show->add_option("--width", arguments->width, "of text, in characters; default 110")
       ->check(CLI::Range(40, 2000));

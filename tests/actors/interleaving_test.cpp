@@ -10,19 +10,13 @@
 namespace troupe {
 namespace {
 
-Layout LayoutOf(int pp, int dp) {
-  Layout layout;
-  layout.pp = pp;
-  layout.dp = dp;
-  return layout;
-}
-
 /// Encoder 1: pp2 dp3; encoder 2: dp4; language: pp3 dp2, fed by both. 6 samples per microbatch, so
 /// that neither 3 -> 2 nor 4 -> 2 cuts fall together; rows differ by encoder.
 Config TwoEncoders() {
-  Config config = SyntheticConfigOf(
-      {{"encoder1", LayoutOf(2, 3)}, {"encoder2", LayoutOf(1, 4)}, {"language", LayoutOf(3, 2)}},
-      {{"encoder1", "language"}, {"encoder2", "language"}});
+  Config config = SyntheticConfigOf({{"encoder1", LayoutOf(1, 2, 3)},
+                                     {"encoder2", LayoutOf(1, 1, 4)},
+                                     {"language", LayoutOf(1, 3, 2)}},
+                                    {{"encoder1", "language"}, {"encoder2", "language"}});
   config.schedule.micro_batch_size = 3;
   config.edges[0].credits = 3;
   config.edges[1].credits = 2;

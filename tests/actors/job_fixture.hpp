@@ -35,6 +35,14 @@ inline ModuleConfig SyntheticModule(const std::string& name, Layout layout, int 
   return module;
 }
 
+inline Layout LayoutOf(int tp, int pp, int dp) {
+  Layout layout;
+  layout.tp = tp;
+  layout.pp = pp;
+  layout.dp = dp;
+  return layout;
+}
+
 /// Modules (name, layout) one behind the other, and the edges between them.
 inline Config SyntheticConfigOf(const std::vector<std::pair<std::string, Layout>>& modules,
                                 const std::vector<std::pair<std::string, std::string>>& edges) {

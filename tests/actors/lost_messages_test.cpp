@@ -17,14 +17,6 @@ struct Loss {
   std::string expected;  ///< in what the job says
 };
 
-Layout LayoutOf(int tp, int pp, int dp) {
-  Layout layout;
-  layout.tp = tp;
-  layout.pp = pp;
-  layout.dp = dp;
-  return layout;
-}
-
 /// An encoder of two stages and two replicas, a language model of two stages, three replicas and
 /// two shards each.
 Config DisjointConfig() {

@@ -11,14 +11,6 @@
 namespace troupe {
 namespace {
 
-Layout LayoutOf(int tp, int pp, int dp) {
-  Layout layout;
-  layout.tp = tp;
-  layout.pp = pp;
-  layout.dp = dp;
-  return layout;
-}
-
 struct Offloaded {
   std::shared_ptr<OffloadLog> log = std::make_shared<OffloadLog>();
   ThreadedJob job;

@@ -12,19 +12,12 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-Layout LayoutOf(int pp, int dp = 1, int tp = 1) {
-  Layout layout;
-  layout.pp = pp;
-  layout.dp = dp;
-  layout.tp = tp;
-  return layout;
-}
-
 /// Two encoders of other ratios before a pipeline: slices from several devices become one input.
 Config TwoEncoders() {
-  Config config = SyntheticConfigOf(
-      {{"encoder1", LayoutOf(2, 3)}, {"encoder2", LayoutOf(1, 4)}, {"language", LayoutOf(3, 2)}},
-      {{"encoder1", "language"}, {"encoder2", "language"}});
+  Config config = SyntheticConfigOf({{"encoder1", LayoutOf(1, 2, 3)},
+                                     {"encoder2", LayoutOf(1, 1, 4)},
+                                     {"language", LayoutOf(1, 3, 2)}},
+                                    {{"encoder1", "language"}, {"encoder2", "language"}});
   config.schedule.micro_batch_size = 3;
   config.schedule.microbatches = 5;
   config.modules[1].As<SyntheticConfig>().rows_per_sample = 2;
@@ -33,8 +26,8 @@ Config TwoEncoders() {
 
 /// An encoder on the ranks of a language model: no row changes ranks, as no actor may block here.
 Config Colocated() {
-  Config config = SyntheticConfigOf({{"vision", LayoutOf(1, 4)}, {"language", LayoutOf(1, 4)}},
-                                    {{"vision", "language"}});
+  Config config = SyntheticConfigOf(
+      {{"vision", LayoutOf(1, 1, 4)}, {"language", LayoutOf(1, 1, 4)}}, {{"vision", "language"}});
   config.modules[1].ranks = config.modules[0].ranks;
   config.cluster.ranks = 4;
   config.schedule.micro_batch_size = 2;
@@ -44,7 +37,7 @@ Config Colocated() {
 }
 
 Config Chain(int pp) {
-  Config config = SyntheticConfigOf({{"language", LayoutOf(pp)}}, {});
+  Config config = SyntheticConfigOf({{"language", LayoutOf(1, pp, 1)}}, {});
   config.schedule.microbatches = 6;
   return config;
 }

@@ -10,14 +10,6 @@
 namespace troupe {
 namespace {
 
-Layout LayoutOf(int pp, int dp = 1, int tp = 1) {
-  Layout layout;
-  layout.pp = pp;
-  layout.dp = dp;
-  layout.tp = tp;
-  return layout;
-}
-
 Config Scheduled(Config config, const std::string& kind, std::int64_t microbatches,
                  std::int64_t chunks = 0) {
   config.schedule.kind = ScheduleKindOf(kind).value();
@@ -28,11 +20,11 @@ Config Scheduled(Config config, const std::string& kind, std::int64_t microbatch
   return config;
 }
 
-Config Chain(int pp) { return SyntheticConfigOf({{"language", LayoutOf(pp)}}, {}); }
+Config Chain(int pp) { return SyntheticConfigOf({{"language", LayoutOf(1, pp, 1)}}, {}); }
 
 /// An encoder with three replicas before a language model with two.
 Config EncoderBefore(int pp) {
-  return SyntheticConfigOf({{"vision", LayoutOf(1, 3)}, {"language", LayoutOf(pp, 2, 2)}},
+  return SyntheticConfigOf({{"vision", LayoutOf(1, 1, 3)}, {"language", LayoutOf(2, pp, 2)}},
                            {{"vision", "language"}});
 }
 

@@ -12,14 +12,6 @@
 namespace troupe {
 namespace {
 
-Layout LayoutOf(int tp, int pp, int dp) {
-  Layout layout;
-  layout.tp = tp;
-  layout.pp = pp;
-  layout.dp = dp;
-  return layout;
-}
-
 /// Every stage its own times, so that a stage taken for another shows.
 std::int64_t UnevenNs(bool forward, int stage, std::int64_t unit) {
   return forward ? 1000 + 130 * stage + 7 * (unit % 3) : 2000 + 170 * ((stage * 5) % 7);

@@ -81,11 +81,11 @@ TEST_CASE("fewer than 6 samples have a median and no interval", "[cli]") {
 
 TEST_CASE("a verdict knows noise from a difference, and when it cannot", "[cli]") {
   const BenchEntry base = Measured("1f1b", {10, 11, 12, 13, 14, 15});
-  CHECK(Verdict(Measured("zb-h1", {8, 8, 9, 9, 9, 10.5}), base) ==
+  CHECK(VerdictText(Measured("zb-h1", {8, 8, 9, 9, 9, 10.5}), base) ==
         "no difference from 1f1b beyond the noise");
-  CHECK_THAT(Verdict(Measured("zb-h1", {8, 8, 9, 9, 9, 9.5}), base),
+  CHECK_THAT(VerdictText(Measured("zb-h1", {8, 8, 9, 9, 9, 9.5}), base),
              StartsWith("28.0% faster than 1f1b: the bubble is 20.0% instead of 30.0%"));
-  CHECK_THAT(Verdict(Measured("zb-h1", {9}), Measured("1f1b", {12.5})),
+  CHECK_THAT(VerdictText(Measured("zb-h1", {9}), Measured("1f1b", {12.5})),
              StartsWith("28.0% faster than 1f1b (which may be noise)"));
 }
 

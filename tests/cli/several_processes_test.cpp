@@ -48,13 +48,6 @@ const std::vector<Layouts> kLayouts = {
     {"configs/shapes_colocated.toml", {"schedule.window=2"}},
 };
 
-std::string ReadAll(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 }  // namespace
 
 TEST_CASE("layouts are proved in two and in four processes", "[cli]") {
@@ -80,7 +73,7 @@ TEST_CASE("where no sum changes its order, processes do not change a bit", "[cli
                    "run.dir=" + (folder / "runs"), "--local", processes});
     INFO(outcome.err);
     REQUIRE(outcome.exit_code == 0);
-    weights.push_back(ReadAll(folder / "runs/latest/weights.safetensors"));
+    weights.push_back(BytesOf(folder / "runs/latest/weights.safetensors"));
     REQUIRE(weights.back().size() > 10'000);
   }
   REQUIRE(weights.size() == 3);
@@ -100,7 +93,7 @@ TEST_CASE("a job keeps the configuration it was started with when its file chang
   ProcessOptions options;
   // Before the restart, whose processes would read it.
   options.call_at = "step 1/";
-  options.call = [&] { std::ofstream(config) << "this is no TOML\n"; };
+  options.call = [&](int) { std::ofstream(config) << "this is no TOML\n"; };
   options.kill_child_at = "step 5/";
   const Outcome outcome = RunTroupe(arguments, options);
   INFO(outcome.out << outcome.err);

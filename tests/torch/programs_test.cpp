@@ -28,8 +28,8 @@ std::vector<Inputs> TwoMicrobatches(const Config& config) {
   return {MakeInputs(config, {1, 0, 2, 1}, 1), MakeInputs(config, {0, 1, 1, 2}, 2)};
 }
 
-Outcome Run(const Config& config, const std::vector<Inputs>& microbatches, bool portable = false) {
-  Job job(config, /*split=*/false, portable);
+Outcome Run(const Config& config, const std::vector<Inputs>& microbatches) {
+  Job job(config);
   Outcome outcome;
   outcome.loss = job.Train(microbatches, kScale);
   outcome.squares = job.ReduceGradients();

@@ -1,11 +1,14 @@
 // Several planes in one process, connected with each other, and what their callbacks reported.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/transport/crew.hpp"
@@ -14,6 +17,16 @@
 #include "transport/ucx/plane.hpp"
 
 namespace troupe::testing {
+
+/// Waits up to 5 s for an event without a notification.
+inline bool Eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
 
 /// Counts callbacks of any thread and keeps their errors, until a thread has waited for them.
 class Outcomes {

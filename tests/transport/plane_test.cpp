@@ -11,6 +11,7 @@
 
 using namespace troupe;
 using troupe::testing::Blank;
+using troupe::testing::Eventually;
 using troupe::testing::Pattern;
 using troupe::testing::PlaneJob;
 using troupe::testing::PlaneJobOptions;
@@ -19,16 +20,6 @@ using troupe::testing::SameBytes;
 namespace {
 
 const char* const kTransports[] = {"posix,sysv,cma", "tcp", "proven"};
-
-/// Waits up to 5 s for an event without a notification.
-bool Eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 }  // namespace
 

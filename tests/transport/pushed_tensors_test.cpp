@@ -8,6 +8,7 @@
 #include "transport/plane_in_front.hpp"
 
 using namespace troupe;
+using troupe::testing::Eventually;
 using troupe::testing::Pattern;
 using troupe::testing::PlaneJob;
 using troupe::testing::PlaneJobOptions;
@@ -50,15 +51,6 @@ struct Job {
   std::vector<CountingPlane*> planes;
   PlaneJob all;
 };
-
-bool Eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 }  // namespace
 

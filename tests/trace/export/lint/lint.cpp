@@ -17,7 +17,7 @@ std::string Count(std::int64_t number, const char* one, const char* many) {
 std::string Format(const LintReport& report) {
   if (!report.no_timeline.empty()) return "no timeline: " + report.no_timeline + '\n';
   std::string text;
-  for (const Finding& finding : report.findings) {
+  for (const LintFinding& finding : report.findings) {
     text += finding.where + ": " + finding.rule + ": " + finding.text + '\n';
   }
   std::int64_t all = 0;

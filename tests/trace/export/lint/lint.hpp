@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-struct Finding {
+struct LintFinding {
   std::string rule;   ///< "flow-order"
   std::string where;  ///< "packet 7"
   std::string text;
@@ -23,7 +23,7 @@ struct LintReport {
   std::int64_t flows = 0;     ///< arrows that start, and end after that
   std::int64_t tracks = 0;    ///< that are named or have slices
   std::int64_t counters = 0;  ///< points
-  std::vector<Finding> findings;              ///< at most kShown of each rule
+  std::vector<LintFinding> findings;          ///< at most kShown of each rule
   std::map<std::string, std::int64_t> found;  ///< by rule, all of them
 
   static constexpr std::int64_t kShown = 3;
