@@ -40,6 +40,10 @@ LauncherRecord ReadLauncherRecord(const std::string& record) {
           {}};
 }
 
+void PrintWarning(const std::string& line) {
+  std::cerr << ("troupe: warning: " + line + "\n") << std::flush;
+}
+
 void PrintCause(const Failure& cause, const std::string& before) {
   const bool sent =
       has_launcher && WriteToLauncher({static_cast<char>(LauncherRecord::Kind::kCause),

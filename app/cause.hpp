@@ -1,5 +1,5 @@
-// The cause of a failure, printed as the last line of the program. A child of a launcher sends its
-// cause to the launcher, which prints the first cause of all its children.
+// Warnings, and the cause of a failure, which is the last line of the program. A child of a launcher
+// sends its cause to the launcher, which prints the first cause of all its children.
 #pragma once
 
 #include <string>
@@ -10,6 +10,9 @@ namespace troupe {
 
 /// Descriptor of the pipe to the launcher, in a child.
 inline constexpr int kCausePipe = 4;
+
+/// Prints "troupe: warning: " and the line to standard error. Thread-safe.
+void PrintWarning(const std::string& line);
 
 /// Prints `before` (whole lines), then "troupe: " and the text of `cause`, to standard error. In a
 /// child of a launcher sends `cause` to the launcher instead. Thread-safe.

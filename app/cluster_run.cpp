@@ -77,7 +77,7 @@ bool MaySucceedAgain(const ChildrenEnd& end, const std::string& run_directory) {
   if (end.kind != FailureKind::kDamaged) return false;
   if (run_directory.empty()) return true;
   const auto line = SetAsideIfDamaged(run_directory);
-  if (line) std::cerr << ("troupe: warning: " + *line + "\n") << std::flush;
+  if (line) PrintWarning(*line);
   return line && NewestCheckpoint(run_directory);
 }
 
@@ -103,9 +103,8 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
   WarnOfRanks(run, ranks);
   if (first) WarnOfRemarks(run.loaded);
   if (arguments.restarts > 0 && !into.empty() && !checkpoints.periodic()) {
-    std::cerr << "warning: --restarts: there will be no checkpoint to resume from " << kNotPeriodic
-              << '\n'
-              << std::flush;
+    PrintWarning(std::string("--restarts: there will be no checkpoint to resume from ") +
+                 kNotPeriodic);
   }
   for (int attempt = 0;; ++attempt) {
     MemberArguments member = meet();

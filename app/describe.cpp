@@ -111,10 +111,11 @@ std::string LayoutTable(const JobPlan& plan) {
   }
   const Config& config = plan.config();
   return Columns(rows) + "global batch " + std::to_string(config.global_batch()) + " = " +
-         std::to_string(config.schedule.micro_batch_size) + " samples x dp " +
+         Counted(config.schedule.micro_batch_size, "sample") + " x dp " +
          std::to_string(config.global_batch() / config.schedule.micro_batch_size /
                         config.schedule.microbatches) +
-         " x " + std::to_string(config.schedule.microbatches) + " microbatches\n" +
+         " x " + std::to_string(config.schedule.microbatches) +
+         (config.schedule.microbatches == 1 ? " microbatch\n" : " microbatches\n") +
          ScheduleText(config) + BackendText(config);
 }
 

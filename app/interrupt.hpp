@@ -13,7 +13,7 @@ namespace troupe {
 /// Printed at the first request to end a training, and at the second.
 inline constexpr const char* kFinishingLine =
     "finishing the step under way; once more ends at once\n";
-inline constexpr const char* kEndedAtOnceLine = "ended at once: the step under way was not saved\n";
+inline constexpr const char* kEndedAtOnceLine = "ended at once: what was not saved yet is lost\n";
 
 /// Separates requests to end from their echoes. One Ctrl-C may arrive more than once: from the
 /// terminal and from a launcher, or, when a terminal is closed, from the system and from the shell.

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/cause.hpp"
 #include "app/exit_code.hpp"
 #include "checkpoint/sharded.hpp"
 #include "files/usable_cores.hpp"
@@ -177,9 +178,8 @@ WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
     watchdog.looking = [name = watchdog.process, reported = false]() mutable {
       if (reported || !AnyPagesLost()) return;
       reported = true;
-      std::cerr << ("troupe: warning: the trace file of " + name +
-                    " was cut short by another program; the rest of the run is not in it\n")
-                << std::flush;
+      PrintWarning("the trace file of " + name +
+                   " was cut short by another program; the rest of the run is not in it");
     };
   }
   return watchdog;

@@ -69,6 +69,10 @@ struct Cause {
 
 bool KilledBy(int status, int signal) { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
 
+bool AsksToEnd(int status) {
+  return KilledBy(status, SIGINT) || KilledBy(status, SIGTERM) || KilledBy(status, SIGHUP);
+}
+
 bool Unread(int status) { return KilledBy(status, SIGPIPE); }
 
 /// The exit code for a child's status. A closed output is not a loss: the user closed it, and a
@@ -90,10 +94,9 @@ std::string StoppedLine(const Child& child) {
          " (process " + std::to_string(child.pid) + ")";
 }
 
-void PrintWarning(const Child& child, const std::string& problem, const ChildState& state) {
-  std::cerr << ("troupe: warning: " + child.name + " (process " + std::to_string(child.pid) + ") " +
-                problem + ": " + Describe(state) + "\n")
-            << std::flush;
+void WarnOf(const Child& child, const std::string& problem, const ChildState& state) {
+  PrintWarning(child.name + " (process " + std::to_string(child.pid) + ") " + problem + ": " +
+               Describe(state));
 }
 
 /// Returns the time since `moment`, which is now if it is not set.
@@ -282,6 +285,8 @@ void Launched::Reap() {
     }
     child.running = false;
     const int code = CodeOf(child.status);
+    // Someone else has sent it to a child that had no handler yet.
+    if (asked_ == 0 && AsksToEnd(child.status)) Ask(WTERMSIG(child.status));
     if (asked_ != 0 && KilledBy(child.status, asked_)) {
       unready_ = true;
     } else if (code == kExitDone || escalations_ > 0 || (child.stopped && !causes_.empty())) {
@@ -303,7 +308,7 @@ bool Launched::HasEnded(Child& child) {
   if (!state || state->letter != 'Z') return false;
   if (Since(child.ended_at) < kReaping) return false;
   child.status = state->status;
-  PrintWarning(child, "cannot be reaped", *state);
+  WarnOf(child, "cannot be reaped", *state);
   return true;
 }
 
@@ -349,8 +354,8 @@ void Launched::GiveUp() {
       if (!child.running) continue;
       child.running = false;
       left_behind_ = true;
-      PrintWarning(child, "does not end after SIGKILL and is left running",
-                   StateOf(child.pid).value_or(ChildState()));
+      WarnOf(child, "does not end after SIGKILL and is left running",
+             StateOf(child.pid).value_or(ChildState()));
     }
   } else if (Since(ended_at_) < kLastLines) {
     return;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <future>
-#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "app/cause.hpp"
 #include "files/usable_cores.hpp"
 #include "layout/text.hpp"
 
@@ -60,10 +60,9 @@ void WarnOfCores(const Config& config, int ranks) {
   if (!computes || config.cluster.backend != Backend::kCpu) return;
   const int cores = UsableCores();
   if (ranks <= cores) return;
-  std::cout << "warning: " << RanksOnCores(ranks, cores)
-            << ": it works, ranks that share a core take turns on it, so steps and bubbles are "
-               "longer than the layout makes them\n"
-            << std::flush;
+  PrintWarning(RanksOnCores(ranks, cores) +
+               ": ranks that share a core take turns, so steps and bubbles are longer than the "
+               "layout requires");
 }
 
 }  // namespace troupe

@@ -257,7 +257,7 @@ void SpanningRun::StartWatch() {
   const auto warn = [this](ProcessId of, const std::string& line) {
     // One process prints it: process 0, or process 1 about process 0.
     if (ending_ || member_.self != (of == 0 ? 1 : 0)) return;
-    std::cerr << ("troupe: warning: " + line + "\n") << std::flush;
+    PrintWarning(line);
   };
   events.suspected = [this, warn](ProcessId of, const std::string& line) {
     if (of == 0) *first_gone_ = true;

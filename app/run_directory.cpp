@@ -7,7 +7,6 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
-#include <iostream>
 #include <regex>
 #include <stdexcept>
 #include <sys/file.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "actors/wait_lists.hpp"
+#include "app/cause.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "files/file_error.hpp"
@@ -141,10 +141,7 @@ void RunDirectory::Enter(const std::string& into) {
   if (!parent.empty()) MakeFolders(parent);
   is_new_ = MakePrivate(into);
   Lock();
-  const auto warn = [](const std::string& line) {
-    std::cerr << "troupe: warning: " << line << '\n';
-  };
-  if (const auto newest = NewestCheckpoint(into, warn)) {
+  if (const auto newest = NewestCheckpoint(into, PrintWarning)) {
     checkpoint_ = *newest;
     steps_done_ = ReadManifest(checkpoint_)->step;
   }

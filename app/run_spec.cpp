@@ -1,12 +1,18 @@
 #include "app/run_spec.hpp"
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <string>
+#include <system_error>
 #include <utility>
 
+#include "app/cause.hpp"
 #include "app/handed_config.hpp"
 #include "app/resume.hpp"
 #include "app/run_directory.hpp"
+#include "app/run_facts.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "cluster/variables.hpp"
 #include "configs/paths.hpp"
@@ -16,9 +22,27 @@ namespace troupe {
 namespace {
 
 void RequireCheckpoint(const std::string& run_directory) {
-  if (NewestCheckpoint(run_directory)) return;
-  throw LaunchError("--resume " + run_directory +
-                    ": expected a run directory with a complete checkpoint, found none");
+  std::error_code unknown;
+  const bool there = std::filesystem::exists(run_directory, unknown);
+  if (there && NewestCheckpoint(run_directory)) return;
+  throw LaunchError(
+      "--resume " + run_directory +
+      ": expected a run directory with a complete checkpoint, found " +
+      (there ? "none in it (checkpoint.every, checkpoint.every_minutes)" : "no such directory"));
+}
+
+/// Refuses to train fewer steps than the run has: the results of the others would be lost.
+void RequireSteps(const RunSpec& run) {
+  const std::string& directory = run.arguments.resume;
+  std::int64_t trained = ReadManifest(*NewestCheckpoint(directory))->step;
+  const RunMetrics metrics = ReadMetrics(directory);
+  if (const auto losses = metrics.find("loss"); losses != metrics.end()) {
+    trained = std::max(trained, losses->second.back().first);
+  }
+  if (run.config().run.steps >= trained) return;
+  throw LaunchError("--resume " + directory + ": expected run.steps of at least " +
+                    std::to_string(trained) + ", which it has trained, got " +
+                    std::to_string(run.config().run.steps));
 }
 
 /// The file to load, and all values on top of it.
@@ -69,13 +93,13 @@ void ResumeRun(RunSpec& run) {
   if (!check.refusal.empty()) {
     throw LaunchError("--resume " + arguments.resume + ": " + check.refusal);
   }
+  RequireSteps(run);
   for (const std::string& line : check.tuned) {
     std::cerr << "--resume " << arguments.resume << ": from here on " << line << '\n' << std::flush;
   }
   if (!check.rounding.empty()) {
-    std::cerr << "warning: --resume " << arguments.resume
-              << ": the same state, rounded otherwise from here on: " << check.rounding << '\n'
-              << std::flush;
+    PrintWarning("--resume " + arguments.resume +
+                 ": the same state, rounded otherwise from here on: " + check.rounding);
   }
   arguments.into = arguments.resume;
 }

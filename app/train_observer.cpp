@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "app/cause.hpp"
 #include "checkpoint/assemble.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "files/file_error.hpp"
@@ -128,14 +129,12 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
   CountFaults(result, line);
   line["seconds"] = result.seconds;
   WriteMetrics(line.dump());
-  progress_.ShowLine("held out after " + std::to_string(result.round.step) + " steps: " +
+  progress_.ShowLine("held out after " + Counted(result.round.step, "step") + ": " +
                      Formatted("loss %.4f, next token %.1f%%, content words %.1f%%",
                                result.objective(), 100 * accuracy, 100 * content_accuracy));
 }
 
-void TrainObserver::OnWarning(const std::string& line) {
-  std::cerr << "troupe: warning: " + line + "\n" << std::flush;
-}
+void TrainObserver::OnWarning(const std::string& line) { PrintWarning(line); }
 
 void TrainObserver::OnFinished(const std::vector<TensorPiece>& pieces) {
   const auto tensors = AssembleTensors(pieces);

@@ -27,8 +27,9 @@ namespace {
 
 void WarnOfCutRows(const LlavaSource& source, const Config& config) {
   if (source.num_cut_rows() == 0) return;
-  std::cerr << "warning: " << config.data.train << ": " << source.num_cut_rows() << " of "
-            << source.train_size() << " rows are longer than the context and lose their end\n";
+  PrintWarning(config.data.train + ": " + std::to_string(source.num_cut_rows()) + " of " +
+               std::to_string(source.train_size()) +
+               " rows are longer than the context and lose their end");
 }
 
 /// Prints how often the run sees each row: "600 rows, 10.7 epochs", or "596 of 600 rows, ..." if
@@ -39,12 +40,12 @@ void PrintEpochs(const LlavaSource& source, const Config& config) {
   const auto rows = static_cast<double>(used);
   const auto batch = static_cast<double>(config.global_batch());
   const double epochs = static_cast<double>(config.run.steps) * batch / rows;
-  std::cout << used << (used < all ? " of " + std::to_string(all) : "")
-            << Formatted(" rows, %.*f epochs\n", epochs < 0.1 ? 3 : 1, epochs);
+  std::cout << (used < all ? std::to_string(used) + " of " : "") << Counted(all, "row")
+            << Formatted(", %.*f epochs\n", epochs < 0.1 ? 3 : 1, epochs);
   if (batch <= rows) return;
-  std::cout << "warning: " << config.data.train << ": the global batch of " << config.global_batch()
-            << " is larger than the data set of " << used
-            << " rows, so each step sees rows more than once\n";
+  PrintWarning(config.data.train + ": the global batch of " +
+               std::to_string(config.global_batch()) + " is larger than the data set of " +
+               std::to_string(used) + " rows, so each step sees rows more than once");
 }
 
 /// Writes the report of the run. A run does not fail because its report cannot be written.
@@ -54,7 +55,7 @@ void WriteReport(const std::string& run_directory) {
     WritePageFile(path, ReportPage({run_directory}));
     std::cout << "report        " << path << '\n' << std::flush;
   } catch (const std::exception& e) {
-    std::cerr << "warning: no report: " << e.what() << '\n';
+    PrintWarning(std::string("no report: ") + e.what());
   }
 }
 
@@ -75,7 +76,7 @@ class TrainWork : public Work {
     if (llava_) WarnOfCutRows(*llava_, plan_->config());
     Work::Warn();
     const Compute compute = SetupCompute();
-    if (!compute.warning.empty()) std::cerr << "warning: " << compute.warning << '\n';
+    if (!compute.warning.empty()) PrintWarning(compute.warning);
   }
 
   void Announce() override {

@@ -97,7 +97,8 @@ void VerifyObserver::OnRound(const RoundResult& result) {
   if (quiet_) return;
   std::cout << "step " << result.round.step + 1 << "  loss " << result.objective() << " (reference "
             << reference_loss_.loss * result.round.loss_scale << ")  gradient norm "
-            << result.gradient_norm << " (reference " << reference_norm_ << ")\n"
+            << result.gradient_norm << " (reference " << reference_norm_
+            << ")\nlargest differences, relative to each tensor's maximum:\n"
             << FormatTable(comparisons_) << '\n'
             << std::flush;
 }

@@ -17,8 +17,9 @@ namespace troupe {
 /// everything. FP32: 1e-5 for gradients and first moments, twice that for second moments (squares).
 /// Parameters in FP32 get the room that Adam's division needs: a gradient element of pure rounding
 /// noise (|g| below 1e-7 of its tensor's maximum) may have either sign, and m / (sqrt(v) + epsilon)
-/// is then +1 or -1 whatever its size, so one step may differ by two learning rates there. BF16: 3.5 times the accumulated rounding of a gradient (docs/verify.md),
-/// and the same room for parameters.
+/// is then +1 or -1 whatever its size, so one step may differ by two learning rates there. BF16:
+/// 3.5 times the accumulated rounding of a gradient (docs/verify.md), and the same room for
+/// parameters.
 double ToleranceOf(Precision precision, TensorKind kind);
 
 class VerifyObserver : public JobObserver {

@@ -24,7 +24,7 @@ std::string Work::Task() const {
 
 void Work::Warn() {
   if (!llava_) return;
-  for (const std::string& line : llava_->skipped_lines()) std::cerr << "warning: " << line << '\n';
+  for (const std::string& line : llava_->skipped_lines()) PrintWarning(line);
 }
 
 JobSetup Work::Setup(bool) {
@@ -46,7 +46,7 @@ int ReportFailure(const JobEnd& end) {
 
 void WarnOfRemarks(const LoadedConfig& loaded) {
   for (const ConfigError& remark : loaded.remarks) {
-    std::cerr << "warning: " << ToString(remark) << '\n';
+    PrintWarning(ToString(remark));
   }
 }
 

@@ -13,9 +13,9 @@ namespace {
 /// What WarnOfCores prints.
 std::string WarningFor(const Config& config, int ranks) {
   std::ostringstream printed;
-  std::streambuf* const before = std::cout.rdbuf(printed.rdbuf());
+  std::streambuf* const before = std::cerr.rdbuf(printed.rdbuf());
   WarnOfCores(config, ranks);
-  std::cout.rdbuf(before);
+  std::cerr.rdbuf(before);
   return printed.str();
 }
 
@@ -24,8 +24,8 @@ std::string WarningFor(const Config& config, int ranks) {
 TEST_CASE("ranks that outnumber cores are warned of, where they compute on them", "[cli]") {
   Config config = LoadConfig("configs/shapes.toml").config;
   CHECK_THAT(WarningFor(config, 100'000),
-             Catch::StartsWith("warning: 100000 ranks on ") &&
-                 Catch::EndsWith(", so steps and bubbles are longer than the layout makes them\n"));
+             Catch::StartsWith("troupe: warning: 100000 ranks on ") &&
+                 Catch::EndsWith(", so steps and bubbles are longer than the layout requires\n"));
   CHECK(WarningFor(config, 1).empty());
   config.cluster.backend = Backend::kCuda;
   CHECK(WarningFor(config, 100'000).empty());

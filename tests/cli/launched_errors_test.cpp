@@ -12,7 +12,6 @@ namespace {
 
 using Catch::Contains;
 using Catch::EndsWith;
-using Catch::Matches;
 using Catch::StartsWith;
 
 /// `troupe train configs/shapes.toml --local 2`, made small, with held-out rows.
@@ -59,7 +58,8 @@ TEST_CASE("a restarted run says where it resumes and sums up all of its starts",
       TrainLocally(folder, {"run.steps=30", "checkpoint.every=2"}, {"--restarts", "2"}, options);
   INFO(outcome.out << outcome.err);
   REQUIRE(outcome.exit_code == 0);
-  CHECK_THAT(outcome.err, Matches("(.|\n)*troupe: restarting after step [0-9]+, 1 of 2 times\n"));
+  CHECK_THAT(outcome.err,
+             Contains("troupe: restarting after step ") && Contains(", 1 of 2 times\n"));
   CHECK_THAT(outcome.err, !Contains("checkpoint.every"));
   CHECK_THAT(outcome.out,
              Contains("\nresuming after step ") && Contains("\nheld out after 30 steps: "));
@@ -92,9 +92,10 @@ TEST_CASE("a run without checkpoints warns that a restart begins again", "[cli]"
                                        {"--restarts", "1"}, options);
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
-  CHECK_THAT(outcome.err, StartsWith("warning: --restarts: there will be no checkpoint to resume "
-                                     "from (checkpoint.every and every_minutes are 0)\n"));
-  CHECK_THAT(outcome.err, EndsWith("troupe: restarting from the beginning: there is no "
+  CHECK_THAT(outcome.err,
+             Contains("troupe: warning: --restarts: there will be no checkpoint to resume "
+                      "from (checkpoint.every and every_minutes are 0)\n"));
+  CHECK_THAT(outcome.err, Contains("troupe: restarting from the beginning: there is no "
                                    "checkpoint (checkpoint.every and every_minutes are 0), 1 "
                                    "of 1 times\n"));
 }
@@ -116,7 +117,7 @@ TEST_CASE("a second Ctrl-C says what was not saved", "[cli]") {
     INFO(outcome.out << outcome.err);
     CHECK(outcome.exit_code == 130);
     CHECK_THAT(outcome.err, EndsWith("finishing the step under way; once more ends at once\n"
-                                     "ended at once: the step under way was not saved\n"));
+                                     "ended at once: what was not saved yet is lost\n"));
     CHECK_FALSE(std::filesystem::exists(folder.Runs().at(0) + "/weights.safetensors"));
   }
 }

@@ -16,13 +16,6 @@
 namespace troupe {
 namespace {
 
-std::string ReadAll(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> Train(const ScratchFolder& folder, const std::string& local) {
   return {"train",   "configs/shapes.toml",
           "--set",   "run.steps=10",
@@ -56,8 +49,8 @@ TEST_CASE("an interrupted run is resumed with the numbers of an undisturbed one"
   INFO(resumed.out << resumed.err);
   CHECK(resumed.exit_code == 0);
   CHECK(resumed.out.find("resuming after step ") != std::string::npos);
-  const bool equal = ReadAll(RunIn(folder) / "weights.safetensors") ==
-                     ReadAll(RunIn(whole) / "weights.safetensors");
+  const bool equal = BytesOf(RunIn(folder) / "weights.safetensors") ==
+                     BytesOf(RunIn(whole) / "weights.safetensors");
   CHECK(equal);
 }
 
@@ -67,7 +60,7 @@ TEST_CASE("another configuration, or a run whose directory is in use, is not res
   words.insert(words.end(), {"--set", "run.steps=2", "--set", "checkpoint.every=2"});
   REQUIRE(RunTroupe(words).exit_code == 0);
   const std::string run = RunIn(folder).string();
-  const std::string metrics = ReadAll(run + "/metrics.jsonl");
+  const std::string metrics = BytesOf(run + "/metrics.jsonl");
   words = Train(folder, "1");
   words.insert(words.end(), {"--resume", run});
   auto other = words;
@@ -76,13 +69,20 @@ TEST_CASE("another configuration, or a run whose directory is in use, is not res
   CHECK(seeded.exit_code == 2);
   CHECK(seeded.err.find("the configuration differs: run.seed is 99, that run has ") !=
         std::string::npos);
+  other = words;
+  other.insert(other.end(), {"--set", "run.steps=1"});
+  const Outcome shorter = RunTroupe(other);
+  CHECK(shorter.exit_code == 2);
+  CHECK(shorter.err == "troupe: --resume " + run +
+                           ": expected run.steps of at least 2, which it has trained, got 1\n");
+  CHECK_FALSE(std::filesystem::exists(run + "/trace-2"));
   {
-    const RunDirectory in_use({}, ReadAll(run + "/resolved.toml"), run);
+    const RunDirectory in_use({}, BytesOf(run + "/resolved.toml"), run);
     const Outcome second = RunTroupe(words);
     CHECK(second.exit_code == 1);
     CHECK(second.err == "troupe: " + run + ": another run is using this directory\n");
   }
-  CHECK(ReadAll(run + "/metrics.jsonl") == metrics);
+  CHECK(BytesOf(run + "/metrics.jsonl") == metrics);
   CHECK(RunTroupe(words).exit_code == 0);
 }
 
@@ -194,7 +194,10 @@ TEST_CASE("what cannot be resumed is refused", "[cli]") {
   const Outcome outcome = RunTroupe(words);
   CHECK(outcome.exit_code == 2);
   CHECK(outcome.err == "troupe: --resume " + (folder / "runs") +
-                           ": expected a run directory with a complete checkpoint, found none\n");
+                           ": expected a run directory with a complete checkpoint, found no such "
+                           "directory\n");
+  std::filesystem::create_directory(folder / "runs");
+  CHECK_THAT(RunTroupe(words).err, Catch::Contains("found none in it (checkpoint.every, "));
 }
 
 }  // namespace troupe

@@ -110,5 +110,5 @@ TEST_CASE("a second Ctrl-C ends at once") {
   job.bed.program().Signal(SIGINT);
   const Ending ending = job.Await();
   CHECK(ending.at - pressed < 3s);
-  CHECK(ending.last_line == "ended at once: the step under way was not saved");
+  CHECK(ending.last_line == "ended at once: what was not saved yet is lost");
 }
