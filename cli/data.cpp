@@ -103,9 +103,8 @@ void PrintEpochs(const Config& config, const Checked& checked) {
   if (size == 0) return;
   const auto samples =
       static_cast<double>(config.run.steps) * static_cast<double>(config.global_batch());
-  PrintLine("epochs", Formatted("%.1f: %lld steps of %lld samples", samples / size,
-                                static_cast<long long>(config.run.steps),
-                                static_cast<long long>(config.global_batch())));
+  PrintLine("epochs", Formatted("%.1f: ", samples / size) + Counted(config.run.steps, "step") +
+                          " of " + Counted(config.global_batch(), "sample"));
 }
 
 void PrintFaults(const Checked& checked) {
@@ -201,7 +200,7 @@ void AddData(CLI::App& app, Command& command) {
       "and held-out rows never share an image.\n"
       "Exit code: 0 done, 1 a file cannot be written, 2 wrong arguments.");
   auto options = std::make_shared<SynthOptions>();
-  synth->add_option("--out", options->folder, "folder to write into; made if missing")->required();
+  synth->add_option("--out", options->folder, "folder to write into, new or empty")->required();
   synth->add_option("--train", options->num_train, "training rows")->capture_default_str();
   synth->add_option("--held-out", options->num_held_out, "held-out rows")->capture_default_str();
   synth->add_option("--seed", options->seed, "random seed")->capture_default_str();

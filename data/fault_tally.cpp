@@ -34,6 +34,15 @@ void FaultTally::Require() const {
   throw DataError(lines);
 }
 
+void FaultTally::RequireUsedRow(const std::string& file, std::int64_t num_rows) const {
+  const auto bad = rows_.find(file);
+  if (num_rows == 0 || bad == rows_.end() || std::ssize(bad->second) < num_rows) return;
+  std::vector<std::string> lines = first_;
+  lines.push_back(file +
+                  ": expected a row without a fault, found none; `troupe data check` lists all");
+  throw DataError(lines);
+}
+
 std::vector<std::string> FaultTally::SkippedLines() const {
   std::vector<std::string> lines;
   if (count_ == 0) return lines;

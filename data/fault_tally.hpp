@@ -29,6 +29,9 @@ class FaultTally {
   /// could not be read to its end, or more rows than `skip_limit` have a fault.
   void Require() const;
 
+  /// Throws DataError if each of the `num_rows` rows of `file` has a fault.
+  void RequireUsedRow(const std::string& file, std::int64_t num_rows) const;
+
   /// Returns the rows of `file` that have a fault.
   const std::set<std::int64_t>& RowsOf(const std::string& file) { return rows_[file]; }
   /// Like LlavaSource::skipped_lines.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "configs/text_file.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -114,7 +115,7 @@ std::string FaultLine(const std::string& file, const DataFault& fault) {
   if (fault.kind == FaultKind::kFile) return file + ": " + fault.reason;
   return file + (fault.line > 0 ? ":" + std::to_string(fault.line) : "") + ": row " +
          std::to_string(fault.row) + (fault.id.empty() ? "" : " (id " + JsonText(fault.id) + ")") +
-         ": " + fault.reason;
+         ": " + Printable(fault.reason);
 }
 
 std::string LlavaSet::PathOf(const std::string& name) const {

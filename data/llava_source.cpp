@@ -91,8 +91,12 @@ LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy poli
     held_out_ = CountSet(config_.data.held_out, format_, files, faults.For(config_.data.held_out));
   }
   faults.Require();
-  if (train_.set.rows.empty()) {
-    throw DataError(config_.data.train + ": expected at least one row, found none");
+  for (const CountedSet* counted : {&train_, &held_out_}) {
+    const std::string& file = counted == &train_ ? config_.data.train : config_.data.held_out;
+    if (!file.empty() && counted->set.rows.empty()) {
+      throw DataError(file + ": expected at least one row, found none");
+    }
+    faults.RequireUsedRow(file, std::ssize(counted->set.rows));
   }
   RequireAnswers(train_, format_.context);
   RequireAnswers(held_out_, format_.context);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -341,6 +342,11 @@ void WriteShapes(const SynthOptions& options) {
   CheckRange("train", options.num_train, 1, 1'000'000);
   CheckRange("held-out", options.num_held_out, 0, 1'000'000);
   CheckRange("size", options.size, 8, 1024);
+  std::error_code unknown;
+  if (options.folder.empty() || (!std::filesystem::is_empty(options.folder, unknown) && !unknown)) {
+    throw std::invalid_argument("out: expected a new or empty folder, got \"" + options.folder +
+                                "\"");
+  }
   for (const char* folder : {"images", "details"}) {
     MakeFolders((std::filesystem::path(options.folder) / folder).string());
   }

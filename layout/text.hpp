@@ -16,6 +16,9 @@ namespace troupe {
 /// printf's output, cut to 511 characters.
 [[gnu::format(printf, 1, 2)]] std::string Formatted(const char* format, ...);
 
+/// The text with `?` for each control character, such as those that move a terminal's cursor.
+std::string Printable(std::string text);
+
 /// "1 check", "2 checks".
 std::string Counted(std::int64_t count, const std::string& noun);
 

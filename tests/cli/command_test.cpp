@@ -65,6 +65,9 @@ TEST_CASE("the help of the program names every verb and a way to start", "[cli]"
   const Outcome alone = RunTroupe({});
   CHECK(alone.exit_code == 2);
   CHECK(alone.err == asked.out);
+  const Outcome inner = RunTroupe({"data"});
+  CHECK(inner.exit_code == 2);
+  CHECK_THAT(inner.err, Contains("check ") && Contains("synth "));
 }
 
 TEST_CASE("a verb that is not known is named, with the nearest that is", "[cli]") {
@@ -74,8 +77,8 @@ TEST_CASE("a verb that is not known is named, with the nearest that is", "[cli]"
 
 TEST_CASE("an argument that is missing or not known is named", "[cli]") {
   RequireRefused({"train"}, "troupe: CONFIG is required");
-  RequireRefused({"verify", kShapes, "--dtype", "half"}, "troupe: --dtype: ");
-  RequireRefused({"data"}, "troupe: A subcommand is required");
+  RequireRefused({"verify", kShapes, "--dtype", "half"},
+                 "troupe: --dtype: expected float32, float64 or bfloat16, got \"half\"");
   RequireRefused({"data", "synth"}, "troupe: --out is required");
 }
 
@@ -202,6 +205,10 @@ TEST_CASE("data synth makes a set that trains, and refuses what it cannot draw",
           0);
   CHECK(folder.Train({"data.train=" + out + "/train.json", "run.steps=1"}).exit_code == 0);
   RequireRefused({"data", "synth", "--out", out, "--size", "1"}, "troupe data synth: ");
+  RequireRefused({"data", "synth", "--out", out},
+                 "troupe data synth: out: expected a new or empty folder, got \"" + out + "\"");
+  RequireRefused({"data", "synth", "--out", ""},
+                 "troupe data synth: out: expected a new or empty folder, got \"\"");
   const Outcome blocked = RunTroupe({"data", "synth", "--out", folder / "train.json/set"});
   CHECK(blocked.exit_code == 1);
   CHECK_THAT(blocked.err, StartsWith("troupe: " + folder.path()));
@@ -238,7 +245,7 @@ TEST_CASE("a key that has no effect is warned of, and its place is said", "[cli]
   const Outcome outcome = RunTroupe({"check", kShapes, "--set", "run.tf32=true"});
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.err,
-             StartsWith("warning: --set run.tf32=true: run.tf32: has no effect with "));
+             StartsWith("troupe: warning: --set run.tf32=true: run.tf32: has no effect with "));
 }
 
 TEST_CASE("version says whether this build can use GPUs", "[cli]") {

@@ -1,4 +1,6 @@
 // What a user does wrong before or in the data: one line that says where, and no hang.
+#include <fstream>
+
 #include <catch2/catch.hpp>
 
 #include "tests/cli/run_folder.hpp"
@@ -104,6 +106,23 @@ TEST_CASE("a tokenizer that is missing or something else stops a run before it s
             "\": no such file; looked for " + (folder / "none.model"));
   CHECK(CauseOf(folder.Train({"data.tokenizer=sentencepiece:" + (folder / "train.json")}), 2) ==
         (folder / "train.json") + ": expected a sentencepiece model, could not read it as one");
+}
+
+TEST_CASE("a list without a row that can be used is refused, and its faults are printable",
+          "[cli]") {
+  const RunFolder folder;
+  folder.WriteRows("[" + RowText("images/\\u001b[31m\\n.png") + "]");
+  const Outcome outcome = folder.Train({"data.on_error=skip"});
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("/images/?[31m?.png: no such file\n"));
+  CHECK(LinesOf(outcome.err).back() == (folder / "train.json") +
+                                           ": expected a row without a fault, found none; "
+                                           "`troupe data check` lists all");
+  folder.WriteRows("[" + RowText("images/good.png") + "]");
+  std::ofstream(folder / "none.json") << "[]";
+  CHECK(CauseOf(folder.Train({"data.held_out=" + (folder / "none.json")}), 2) ==
+        (folder / "none.json") + ": expected at least one row, found none");
 }
 
 TEST_CASE("a configuration that is missing, misspelt or impossible is refused", "[cli]") {

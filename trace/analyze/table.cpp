@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "layout/text.hpp"
+
 namespace troupe {
 namespace {
 
@@ -12,13 +14,6 @@ std::size_t Width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   }));
-}
-
-std::string Printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
-  return text;
 }
 
 std::string CsvField(const std::string& text) {
