@@ -9,8 +9,9 @@
 // "shard" and "step" in the metadata ("language.s0-dp0-cp0-tp1", "120") identify the file, so that
 // a header of another step or shard is recognized before the rest is read.
 //
-// A shard verifies the SHA-256 of its own file while reading it, and no other file: all shards of a
-// job finish reading before any continues, so the owner has verified each copied piece.
+// While it reads its own file, a shard checks the SHA-256. It does not check those of other files:
+// all shards of a job finish reading before any continues, so the owner has checked each copied
+// piece.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,12 @@
 #include "cli/commands.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "app/member.hpp"
+#include "configs/toml_value.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -19,6 +22,21 @@ void AddConfigArguments(CLI::App& app, ConfigArguments& arguments, bool required
                  "(--set run.steps=20 --set modules.language.layout.tp=1)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+}
+
+void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
+               std::string& chosen, const std::string& about) {
+  const std::string words = ListedWithOr(choices);
+  const auto check = [=](const std::string& word) {
+    return std::ranges::find(choices, word) != choices.end()
+               ? std::string()
+               : "expected " + words + ", got " + Quoted(word);
+  };
+  verb.add_option(name, chosen,
+                  (about.empty() ? "" : about + ": ") + words +
+                      (chosen.empty() ? "" : " (default: " + chosen + ")"))
+      ->check(CLI::Validator(check, ""))
+      ->type_name("");
 }
 
 void AddMemberArguments(CLI::App& verb, MemberArguments& arguments) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "app/exit_code.hpp"
 #include "app/handed_config.hpp"
@@ -22,6 +24,10 @@ void SetCommand(CLI::App& verb, Command& command, Command action);
 
 /// Adds CONFIG and --set. A verb with an optional CONFIG finds one itself.
 void AddConfigArguments(CLI::App& app, ConfigArguments& arguments, bool required = true);
+/// Adds an option that is one of `choices`; `chosen` holds the default, then the choice. The help is
+/// `about` and the choices.
+void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
+               std::string& chosen, const std::string& about = "");
 /// Adds all member options but --node and --join, whose help differs by verb.
 void AddMemberArguments(CLI::App& verb, MemberArguments& arguments);
 

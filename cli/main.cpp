@@ -134,8 +134,12 @@ int Main(int argc, char** argv) {
   std::vector<std::string> words = WordsOf(argc, argv);
   std::string unknown = UnknownVerb(app, words.front());
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (sub->get_name() != words.front() || words.size() < 2) continue;
-    if (sub->get_require_subcommand_min() > 0) unknown = UnknownVerb(*sub, words[1]);
+    if (sub->get_name() != words.front() || sub->get_require_subcommand_min() == 0) continue;
+    if (words.size() == 1) {
+      std::cerr << sub->help();
+      return kExitBadInput;
+    }
+    unknown = UnknownVerb(*sub, words[1]);
   }
   if (!unknown.empty()) {
     std::cerr << "troupe: " << unknown << "\nRun `troupe --help`.\n";

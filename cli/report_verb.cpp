@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 
 #include "app/report.hpp"
 #include "app/run_directory.hpp"
@@ -24,6 +26,11 @@ int ReportRuns(const ReportArguments& arguments) {
     path = arguments.runs.size() == 1 ? arguments.runs.front() + "/" + kReportFile : kReportFile;
   }
   try {
+    for (const std::string& run : arguments.runs) {
+      std::error_code unknown;
+      if (std::filesystem::exists(ResolvedFile(run), unknown)) continue;
+      throw std::invalid_argument(run + ": expected a run directory, found none");
+    }
     const std::string page = ReportPage(arguments.runs);
     if (!arguments.csv.empty()) {
       WritePageFile(arguments.csv, SeriesCsv(ReadMetrics(arguments.runs.front())));

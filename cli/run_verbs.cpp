@@ -41,9 +41,8 @@ void AddVerifyArguments(CLI::App& app, WorkArguments& arguments, const std::stri
   app.add_option("--steps", arguments.steps, verb + "training steps to compare")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--dtype", arguments.dtype,
-                 verb + "precision of both sides; float64 leaves rounding no room to hide a fault")
-      ->check(CLI::IsMember({"float32", "float64", "bfloat16"}));
+  AddChoice(app, "--dtype", {"float32", "float64", "bfloat16"}, arguments.dtype,
+            verb + "precision of both sides (float64 leaves rounding no room to hide a fault)");
 }
 
 }  // namespace
@@ -57,7 +56,7 @@ void AddTrain(CLI::App& app, Command& command) {
       "configuration, metrics.jsonl, the trace and the final weights. Ctrl-C finishes the\n"
       "step under way and saves; a second one ends at once.\n"
       "Exit code: 0 done, 1 the run failed, 2 configuration or data are wrong, 3 a process\n"
-      "was lost, 4 the processes did not find each other, 130 or 143 interrupted and saved\n"
+      "was lost, 4 the processes did not find each other, 130, 143 or 129 interrupted and saved\n"
       "(docs/cli.md).");
   auto arguments = std::make_shared<ClusterArguments>();
   AddConfigArguments(*verb, arguments->work.config, false);

@@ -45,11 +45,9 @@ static bool IsPlacement(const std::string& key) {
 
 /// A module has inline_in or its own ranks. If `over` has one, clears the other from `base`.
 static void ClearOtherPlacement(TomlValue& base, const TomlValue& over) {
-  const auto placed = [](const TomlEntry& entry) { return IsPlacement(entry.key); };
-  const bool over_is_placed = std::ranges::any_of(over.entries, placed);
   if (over.Find("inline_in") != nullptr) {
-    std::erase_if(base.entries, placed);
-  } else if (over_is_placed) {
+    std::erase_if(base.entries, [](const TomlEntry& entry) { return IsPlacement(entry.key); });
+  } else if (over.Find("ranks") != nullptr) {
     base.Erase("inline_in");
   }
 }

@@ -74,7 +74,8 @@ struct Named {
   std::int64_t value = 0;
 };
 
-/// The interface through which a kind checks a module and reports errors. Keys are dotted: "modules.vision.hidden".
+/// The interface through which a kind checks a module and reports errors. Keys are dotted:
+/// "modules.vision.hidden".
 class ModuleCheck {
  public:
   /// A module that feeds this one.

@@ -295,11 +295,13 @@ std::string FindingsTable(Findings findings) {
     if (finding.advice.empty()) continue;
     text += std::string(head.size(), ' ') + "-> " + finding.advice + "\n";
   }
-  const auto failures = std::ranges::count(findings, Verdict::kFailure, &Finding::verdict);
-  const auto warnings = std::ranges::count(findings, Verdict::kWarning, &Finding::verdict);
+  const auto count = [&](Verdict verdict) {
+    return std::ranges::count(findings, verdict, &Finding::verdict);
+  };
+  const auto failures = count(Verdict::kFailure);
   return text + (failures == 0 ? "nothing found that would fail" : "the job would fail") + ": " +
-         Counted(std::ssize(findings), "check") + ", " + Counted(warnings, "warning") + ", " +
-         Counted(failures, "failure") + "\n";
+         std::to_string(count(Verdict::kOk)) + " ok, " +
+         Counted(count(Verdict::kWarning), "warning") + ", " + Counted(failures, "failure") + "\n";
 }
 
 Finding CheckPath(const PathFacts& facts, double suspect_after_s) {

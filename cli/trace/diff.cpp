@@ -137,11 +137,15 @@ std::string Verdict(const ComparedRun& before, const ComparedRun& after, const D
           (samples ? "samples" : "steps") + " per second";
   if (const auto* main = MainChange(diff)) {
     text += "; its steps are " + Duration(std::abs(diff.step.delta_ns())) +
-            (diff.step.delta_ns() > 0 ? " longer" : " shorter") + ", most of it in " + main->what +
-            " (" + (main->delta_ns() > 0 ? "+" : "-") + Duration(std::abs(main->delta_ns())) + ")";
+            (diff.step.delta_ns() > 0 ? " longer" : " shorter") +
+            (2 * std::abs(main->delta_ns()) > std::abs(diff.step.delta_ns())
+                 ? ", most of it in "
+                 : ", the largest part of it in ") +
+            main->what + " (" + (main->delta_ns() > 0 ? "+" : "-") +
+            Duration(std::abs(main->delta_ns())) + ")";
   }
   if (std::max(before.WithoutCore(), after.WithoutCore()) > 0.1) {
-    text += "; cores were short, so the layouts are compared badly";
+    text += "; ranks waited for cores, so this compares the cores as much as the layouts";
   }
   return text + '\n';
 }

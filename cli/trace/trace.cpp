@@ -184,19 +184,6 @@ std::optional<StepRange> RangeOf(const std::string& steps) {
   return steps.empty() ? std::nullopt : std::optional(ParseSteps(steps));
 }
 
-void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
-               std::string& chosen) {
-  const std::string words = ListedWithOr(choices);
-  const auto check = [=](const std::string& word) {
-    return std::ranges::find(choices, word) != choices.end()
-               ? std::string()
-               : "expected " + words + ", got \"" + word + "\"";
-  };
-  verb.add_option(name, chosen, words + " (default: " + chosen + ")")
-      ->check(CLI::Validator(check, ""))
-      ->type_name("FORMAT");
-}
-
 std::string Write(const Table& table, const std::string& format) {
   if (format == "json") return ToJson(table);
   return format == "csv" ? ToCsv(table) : ToText(table);
@@ -207,7 +194,7 @@ void AddTrace(CLI::App& app, Command& command) {
       "trace",
       "Analyze a run message by message: where its time went, and why.\n"
       "Works while it runs, and after a crash. Steps count from 1, as the console\n"
-      "prints them; microbatches from 0, from the start of the run.\n"
+      "prints them; microbatches from 0 in their step.\n"
       "Exit code: 0 done, 1 the trace cannot be read, 2 wrong arguments.");
   trace->require_subcommand(1);
   AddTraceSummary(*trace, command);

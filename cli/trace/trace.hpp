@@ -24,9 +24,6 @@ void AddSteps(CLI::App& verb, std::string& steps);
 /// Returns nothing, for all steps, if the text is empty. Throws as ParseSteps does.
 std::optional<StepRange> RangeOf(const std::string& steps);
 
-/// Adds an option that is one of `choices`; `chosen` holds the default, then the choice.
-void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
-               std::string& chosen);
 inline const std::vector<std::string> kTableFormats = {"table", "json", "csv"};
 std::string Write(const Table& table, const std::string& format);
 

@@ -125,7 +125,7 @@ TEST_CASE("what is no manifest is refused in one line that names it", "[checkpoi
   }
 }
 
-TEST_CASE("a manifest that is no file, or of any size, is refused without reading beyond the limit",
+TEST_CASE("a manifest that is a folder or too large is refused without reading beyond the limit",
           "[checkpoint]") {
   const TemporaryDirectory directory;
   const std::string path = directory.File("manifest.json");

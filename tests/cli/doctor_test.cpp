@@ -97,7 +97,7 @@ TEST_CASE("failures stand last in the table, each with its advice below", "[cli]
         "                -> it works\n"
         "failure  ports  7420 is taken\n"
         "                -> choose another\n"
-        "the job would fail: 3 checks, 1 warning, 1 failure\n");
+        "the job would fail: 1 ok, 1 warning, 1 failure\n");
   CHECK(AnyFailure(findings));
   CHECK(!AnyFailure({findings[1], findings[2]}));
 }

@@ -145,6 +145,10 @@ TEST_CASE("ranks given over an inherited inline_in place the module again") {
                  {"cluster.ranks=6", "modules.vision.ranks=5,4", "modules.vision.layout.dp=2"});
   CHECK_FALSE(Module(loaded, "vision").inline_in);
   CHECK(Module(loaded, "vision").ranks == std::vector{5, 4});
+  // Without ranks a layout leaves the module inline.
+  CHECK_THROWS_WITH(LoadConfig("configs/shapes_inline.toml", {"modules.vision.layout.tp=2"}),
+                    Catch::Contains("modules.vision.inline_in: given together with "
+                                    "modules.vision.layout, expected one of the two"));
 }
 
 TEST_CASE("a layout in braces replaces the inherited one, a dotted key changes one size") {

@@ -58,7 +58,6 @@ std::string Format(const OrderComparison& comparison, const RunTrace& trace) {
   std::size_t width = 0;
   for (const Entry& entry : entries) width = std::max(width, entry.name.size());
   std::string text;
-  std::size_t differing = 0;
   for (const Entry& entry : entries) {
     const ComparedOrder& order = *entry.order;
     if (!comparison.not_predicted.empty()) {
@@ -68,7 +67,6 @@ std::string Format(const OrderComparison& comparison, const RunTrace& trace) {
     text += Pad(entry.name, width) + "  ran   " + order.ran.text + '\n';
     text += std::string(width, ' ') + "  rule  " + order.predicted + '\n';
     if (order.differences.empty()) continue;
-    ++differing;
     const std::string& longer =
         order.ran.text.size() < order.predicted.size() ? order.predicted : order.ran.text;
     text += std::string(width, ' ') + "        " + Marks(longer, order.differences) + '\n';
@@ -76,10 +74,13 @@ std::string Format(const OrderComparison& comparison, const RunTrace& trace) {
   if (!comparison.not_predicted.empty()) {
     return text + "no prediction: " + comparison.not_predicted + '\n';
   }
-  return text + (differing == 0
-                     ? "as the rule predicts\n"
-                     : std::to_string(differing) + " of " + std::to_string(entries.size()) +
-                           " differ from the rule's prediction for messages that take no time\n");
+  const auto differing = std::ranges::count_if(
+      comparison.orders, [](const ComparedOrder& order) { return !order.differences.empty(); });
+  if (differing == 0) return text + "as the rule predicts\n";
+  return text + std::to_string(differing) + " of " + std::to_string(comparison.orders.size()) +
+         " orders, one per stage and rank, differ from the rule's prediction for messages that "
+         "take "
+         "no time\n";
 }
 
 }  // namespace troupe

@@ -122,10 +122,9 @@ std::string Format(const Replay& replay) {
   return text + "; simulated with their own durations " +
          Against(replay.passes_ns, replay.measured_ns) + ", from each command to its answer " +
          Against(replay.commands_ns, replay.measured_ns) +
-         (replay.other_orders == 0
-              ? ", in the same order\n"
-              : ", in another order in " + std::to_string(replay.other_orders) + " of " +
-                    std::to_string(replay.orders) + "\n");
+         (replay.other_orders == 0 ? ", in the same orders\n"
+                                   : ", with " + std::to_string(replay.other_orders) + " of " +
+                                         std::to_string(replay.orders) + " orders different\n");
 }
 
 }  // namespace troupe

@@ -55,7 +55,8 @@ std::string RootLine(const Why& why, const TraceIndex& index, const Usual& usual
     const TraceMessage& m = index.message(root.message);
     took_ns = (m.end_ns < 0 ? root.end_ns : m.end_ns) - m.begin_ns;
   }
-  text += Describe(index, root) + " took " + Duration(took_ns);
+  text += Describe(index, root) + (root.kind == SegmentKind::kQueue ? " for " : " took ") +
+          Duration(took_ns);
   if (root.kind != SegmentKind::kUnknown) text += ", usual " + usual.TextInStep(root);
   const std::int64_t without_ns = root.work < 0 ? 0 : index.work(root.work).cores.without_core_ns;
   return text + (without_ns > took_ns / 20 ? ", " + Duration(without_ns) + " of it without a core"

@@ -32,7 +32,7 @@ TEST_CASE("a step is as long as its simulation where messages take next to no ti
           Approx(static_cast<double>(replay.measured_ns)).epsilon(0.001));
     CHECK(replay.orders > 0);
     CHECK(replay.other_orders == 0);
-    CHECK_THAT(Format(replay), Catch::EndsWith(", in the same order\n"));
+    CHECK_THAT(Format(replay), Catch::EndsWith(", in the same orders\n"));
   }
   CHECK(ReplayOf(trace, 1).measured_ns > ReplayOf(trace, 0).measured_ns + 600'000);
 }
@@ -52,8 +52,8 @@ TEST_CASE("an order that the simulation does not run is counted", "[trace]") {
   generated::SwapPasses(trace, 4, 1, 5);
   const Replay replay = ReplayOf(trace, 1);
   CHECK(replay.other_orders == 1);
-  CHECK_THAT(Format(replay),
-             Catch::EndsWith(", in another order in 1 of " + std::to_string(replay.orders) + "\n"));
+  CHECK_THAT(Format(replay), Catch::EndsWith(", with 1 of " + std::to_string(replay.orders) +
+                                             " orders different\n"));
 }
 
 TEST_CASE("what cannot be predicted is not simulated either", "[trace]") {
