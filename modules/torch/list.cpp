@@ -3,13 +3,12 @@
 #include <string>
 
 #include "modules/torch/llama.hpp"
-#include "modules/torch/siglip.hpp"
 #include "modules/torch/vit.hpp"
 
 namespace troupe {
 
 static std::vector<const TorchKind*>& TorchList() {
-  static std::vector<const TorchKind*> list = {&kTorchVit, &kTorchSiglip, &kTorchLlama};
+  static std::vector<const TorchKind*> list = {&kTorchVit, &kTorchLlama};
   return list;
 }
 
