@@ -1,12 +1,13 @@
 #include "kinds/kind.hpp"
 #include "kinds/llama.hpp"
+#include "kinds/siglip.hpp"
 #include "kinds/synthetic.hpp"
 #include "kinds/vit.hpp"
 
 namespace troupe {
 
 static std::vector<const ModuleKind*>& List() {
-  static std::vector<const ModuleKind*> list = {&kVit, &kLlama, &kSynthetic};
+  static std::vector<const ModuleKind*> list = {&kVit, &kSiglip, &kLlama, &kSynthetic};
   return list;
 }
 

@@ -3,12 +3,13 @@
 #include <string>
 
 #include "modules/torch/llama.hpp"
+#include "modules/torch/siglip.hpp"
 #include "modules/torch/vit.hpp"
 
 namespace troupe {
 
 static std::vector<const TorchKind*>& TorchList() {
-  static std::vector<const TorchKind*> list = {&kTorchVit, &kTorchLlama};
+  static std::vector<const TorchKind*> list = {&kTorchVit, &kTorchSiglip, &kTorchLlama};
   return list;
 }
 

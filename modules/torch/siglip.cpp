@@ -1,0 +1,73 @@
+#include "modules/torch/siglip.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "kinds/siglip.hpp"
+#include "modules/torch/encoder_layers.hpp"
+#include "modules/torch/layer_norm.hpp"
+
+namespace troupe {
+namespace {
+
+at::Tensor TanhGelu(const at::Tensor& x) { return at::gelu(x, "tanh"); }
+
+/// n images, P patches, H hidden; rows are [n * P, H].
+class Siglip : public Encoder {
+ public:
+  Siglip(const ModuleConfig& module, int pp, const ParameterStore& store,
+         const TensorGroupPtr& group)
+      : config_(module.As<SiglipConfig>()),
+        numerics_(store.numerics()),
+        group_(group),
+        layers_(module,
+                {.sizes = config_.sizes(),
+                 .length = config_.num_patches(),
+                 .norm_epsilon = config_.norm_epsilon,
+                 .activation = TanhGelu},
+                pp, store, group) {
+    const std::string embeddings = module.name + ".embeddings.";
+    if (pp == 0) {
+      embeddings_ = Embeddings{.patch = LoadLinear(embeddings + "patch_embedding", store),
+                               .positions = store.Leaf(embeddings + "position_embedding.weight")};
+    }
+    if (pp + 1 < module.num_stages()) return;
+    norm_ = LoadLayerNorm(module.name + ".post_layernorm", store);
+  }
+
+  at::Tensor Embed(const FieldTensors& items) const override {
+    const at::Tensor patches =
+        EmbedPatches(items.values, config_, embeddings_->patch, numerics_, group_);
+    return (patches + LeafValues(embeddings_->positions)).view({-1, config_.hidden});
+  }
+
+  at::Tensor RunLayers(at::Tensor rows) const override { return layers_.Run(std::move(rows)); }
+
+  at::Tensor Features(const at::Tensor& rows) const override {
+    return LayerNorm(rows, norm_->weight, norm_->bias, config_.norm_epsilon);
+  }
+
+ private:
+  struct Embeddings {
+    LinearWeights patch;   ///< [H, 3 p p]
+    at::Tensor positions;  ///< [P, H]
+  };
+
+  SiglipConfig config_;
+  Numerics numerics_;
+  TensorGroupPtr group_;
+  EncoderLayers layers_;
+  std::optional<Embeddings> embeddings_;  ///< of the first stage
+  std::optional<LayerNormWeights> norm_;  ///< of the last stage
+};
+
+}  // namespace
+
+const TorchKind kTorchSiglip = {.kind = &kSiglip,
+                                .make_encoder = MakeEncoder<Siglip>,
+                                .make_body = nullptr,
+                                .reference = {.add_parameters = reference::AddSiglip,
+                                              .encode = reference::EncodeSiglip,
+                                              .logits = nullptr}};
+
+}  // namespace troupe
