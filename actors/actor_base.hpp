@@ -263,8 +263,8 @@ void FetchInto(Self* self, const Buffer& buffer, int device, const std::string& 
   message.asked = config.tensors->Asks(buffer);
   config.tensors->Fetch(
       buffer, what,
-      OnBehalf([me = caf::actor_cast<caf::actor>(self), message](Buffer arrived) mutable {
-        message.buffer = std::move(arrived);
+      OnBehalf([me = caf::actor_cast<caf::actor>(self), message](const Buffer& arrived) mutable {
+        message.buffer = arrived;
         caf::anon_send(me, std::move(message));
       }),
       [abort = config.abort](const Failure& failure) { abort->Raise(failure); }, device);

@@ -121,7 +121,7 @@ bool Due(const DirectorState& s, const Round& round) {
 }
 
 /// Every shard writes its file, then the manifest makes them a checkpoint.
-void Checkpoint(DirectorPointer self, std::function<void()> then) {
+void Checkpoint(DirectorPointer self, const std::function<void()>& then) {
   DirectorState& s = self->state;
   std::string folder;
   if (!Try(self, [&] { folder = s.config.checkpoints.folder(s.steps_done); })) return;

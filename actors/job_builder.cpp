@@ -261,7 +261,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
 
   void TheDirector() {
     DirectorConfig config;
-    static_cast<JobCourse&>(config) = config_;
+    static_cast<JobCourse&>(config) = static_cast<const JobCourse&>(config_);
     for (const auto& [stage, replicas] : stages_) {
       for (const auto& [dp, handle] : replicas) {
         config.stages.push_back(handle);

@@ -27,7 +27,7 @@ bool CanAnswer(const caf::actor& child, const ActorId& id) {
 }
 
 /// Collects the wait lists of all processes.
-void AskAllWaits(NodePointer self, std::function<void(std::vector<ActorWaits>)> then) {
+void AskAllWaits(NodePointer self, const std::function<void(std::vector<ActorWaits>)>& then) {
   const auto actors = std::make_shared<std::vector<ActorWaits>>();
   const auto missing = std::make_shared<std::size_t>(self->state.nodes.size());
   const auto answered = [actors, missing, then](const Waits& waits) {

@@ -45,6 +45,7 @@ ExchangePlan PlanFor(const Route& route, const std::vector<std::vector<int>>& so
 
 std::vector<std::vector<int>> StageRanksByReplica(const Grid& grid, int pp) {
   std::vector<std::vector<int>> ranks;
+  ranks.reserve(At(grid.layout().dp));
   for (int dp = 0; dp < grid.layout().dp; ++dp) ranks.push_back(grid.StageRanks(pp, dp));
   return ranks;
 }

@@ -34,6 +34,7 @@ void OnPiece(SourcePointer self, std::int64_t microbatch, int destination, Buffe
     piece.arrived = true;
     piece.gradient = std::move(gradient);
     --flight.missing;
+    break;
   }
   // The oldest first: the stage counts its gradients in order.
   while (!s.flights.empty() && s.flights.begin()->second.missing == 0) {

@@ -13,6 +13,7 @@
 #include "actors/stage_actor.hpp"
 #include "actors/update_actor.hpp"
 #include "files/file_error.hpp"
+#include "layout/at.hpp"
 #include "trace/recorder.hpp"
 #include "transport/group.hpp"
 
@@ -64,7 +65,9 @@ std::vector<ProcessId> FetchersOf(NodePointer self, int stage, int dp) {
 /// The processes of the boundary leaders of a stage, by replica.
 std::vector<ProcessId> LeaderHomes(NodePointer self, int stage) {
   std::vector<ProcessId> homes;
-  for (int dp = 0; dp < PlanOf(self).GridOfStage(stage).layout().dp; ++dp) {
+  const int num_replicas = PlanOf(self).GridOfStage(stage).layout().dp;
+  homes.reserve(At(num_replicas));
+  for (int dp = 0; dp < num_replicas; ++dp) {
     homes.push_back(FetchersOf(self, stage, dp).front());
   }
   return homes;
@@ -173,7 +176,7 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
   for (const auto& [rank, unused] : plan.lock_steps()) {
     if (s.config.processes->HomeOf(rank) != s.config.self) continue;
     DeviceConfig& config = configs[rank];
-    static_cast<DeviceTools&>(config) = s.config;
+    static_cast<DeviceTools&>(config) = static_cast<const DeviceTools&>(s.config);
     config.rank = rank;
     config.shards = plan.ShardsOn(rank);
     if (s.config.gpu_of) config.gpu = s.config.gpu_of(rank);

@@ -37,7 +37,7 @@ namespace {
 
 /// Fails with `why`, which is the answer, too.
 caf::error Refuse(StagePointer self, const std::string& why) {
-  const caf::error reason = MakeFailure(why);
+  caf::error reason = MakeFailure(why);
   Fail(self, reason);
   return reason;
 }

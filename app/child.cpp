@@ -80,6 +80,7 @@ StartedChild StartChild(const ChildProcess& process) {
   std::vector<std::string> words = {"troupe"};
   words.insert(words.end(), process.arguments.begin(), process.arguments.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   StartedChild child{-1, std::move(err.read), std::move(causes.read)};

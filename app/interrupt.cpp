@@ -40,7 +40,7 @@ void AtStart(int, char**, char**) {
   sigaddset(&asking, SIGUSR1);
   sigprocmask(SIG_UNBLOCK, &asking, nullptr);
 }
-[[gnu::section(".preinit_array"), gnu::used]] void (*const at_start)(int, char**, char**) = AtStart;
+[[gnu::section(".preinit_array"), gnu::used]] void (*const kAtStart)(int, char**, char**) = AtStart;
 
 void Handle(int signal) {
   const int kept = errno;
