@@ -184,7 +184,7 @@ TEST_CASE("a checkpoint whose header is damaged is passed over for the one befor
   CHECK_THAT(again.out, Contains("resuming after step 6, from " + run.FolderOf(6)));
   fs::remove_all(run.FolderOf(8));
   fs::remove_all(run.FolderOf(6));
-  CHECK_THAT(run.Resume(6).out, Contains("resuming after step 4, from " + run.FolderOf(4)));
+  CHECK_THAT(run.Resume(8).out, Contains("resuming after step 4, from " + run.FolderOf(4)));
 }
 
 }  // namespace
