@@ -74,7 +74,7 @@ judge() {
 }
 expect() {
   local actual pattern=$2
-  actual=$(grep -v '^warning: ' "$output")$'\n'
+  actual=$(grep -v '^troupe: warning: [0-9]* ranks on ' "$output")$'\n'
   pattern=${pattern//\\/\\\\}
   pattern=${pattern//\*/\\*}
   pattern=${pattern//\?/\\?}

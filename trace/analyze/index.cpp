@@ -50,9 +50,9 @@ TraceIndex::TraceIndex(const RunTrace& trace)
 }
 
 std::span<const int> TraceIndex::WorkIn(std::int64_t round) const {
-  const auto found =
-      std::ranges::equal_range(work_in_, round, {}, [&](int w) { return work(w).pass.round; });
-  return {found.begin(), found.end()};
+  const auto round_of = [&](int w) { return work(w).pass.round; };
+  return {std::ranges::lower_bound(work_in_, round, {}, round_of),
+          std::ranges::upper_bound(work_in_, round, {}, round_of)};
 }
 
 std::int64_t PartOfTime(std::int64_t ns, const PassRecord& pass, std::int64_t from_ns,

@@ -43,8 +43,10 @@ LaneCounter MemoryCounter(std::vector<std::string> path, std::vector<CounterPoin
                           std::int64_t end_ns) {
   std::ranges::stable_sort(points, {}, &CounterPoint::at_ns);
   const std::int64_t last_ns = points.back().at_ns;
-  const auto repeats = std::ranges::unique(points, {}, &CounterPoint::value);
-  points.erase(repeats.begin(), repeats.end());
+  const auto same_value = [](const CounterPoint& a, const CounterPoint& b) {
+    return a.value == b.value;
+  };
+  points.erase(std::unique(points.begin(), points.end(), same_value), points.end());
   EndAt(std::max(end_ns, last_ns), points);
   return {std::move(path), "bytes", std::move(points)};
 }
