@@ -18,8 +18,8 @@
 namespace troupe {
 namespace {
 
-/// The write end of the pipe; -1 while there is no Interrupt. A signal handler takes no
-/// arguments, so it is global. (Blocking the signals and waiting for them would not work: libraries have started
+/// The write end of the pipe; -1 while there is no Interrupt. It is global because a signal handler
+/// gets no arguments. (Blocking the signals and waiting for them would not work: libraries have started
 /// threads before main().)
 std::atomic<int> handler_pipe = -1;
 
