@@ -188,6 +188,7 @@ class ActorBase : public Base, public Active {
   bool cleanup(caf::error&& reason, caf::execution_unit* unit) override {
     this->activity()->ended.store(true, std::memory_order_relaxed);
     debts_.received.clear();  // they refer to this actor
+    TROUPE_TSAN_RELEASE(this);
     return Base::cleanup(std::move(reason), unit);
   }
   void launch(caf::execution_unit* unit, bool lazy, bool hide) override {

@@ -294,6 +294,7 @@ DeviceWork Untraced(const char* name, int stage) { return {.stage = stage, .untr
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): a table of handlers
 DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config) {
   self->state.config = std::move(config);
   MakePrograms(self);

@@ -137,9 +137,10 @@ std::string DescribeTensorPlane(const Plane& plane, const Roster& roster,
     by_ucx = by_ucx || !proven;
   }
   std::string text = DescribeTransports(plane, names);
-  if (by_tcp)
+  if (by_tcp) {
     text += transport.ucx_tls == "none" ? "; without a port, transport.ucx_tls is \"none\""
                                         : "; tcp where no memory is shared, without a port";
+  }
   if (by_ucx && NamesTcp(ChooseUcxTransports(transport, hosts)))
     text += "; UCX listens on a port, as transport.tcp or transport.ucx_tls requests";
   return text;

@@ -54,7 +54,7 @@ void Convert(const std::byte* stored, std::size_t count, std::byte* loaded) {
   for (std::size_t i = 0; i < count; ++i) {
     Stored from;
     std::memcpy(&from, stored + i * sizeof(from), sizeof(from));
-    const auto to = static_cast<Loaded>(from);
+    const auto to = static_cast<Loaded>(from);  // NOLINT(bugprone-signed-char-misuse)
     std::memcpy(loaded + i * sizeof(to), &to, sizeof(to));
   }
 }

@@ -3,7 +3,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <ranges>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -25,7 +24,9 @@ namespace {
 using Row = std::vector<std::string>;
 
 std::size_t Most(const std::map<int, std::size_t>& bytes_by_rank) {
-  return std::ranges::max(bytes_by_rank | std::views::values);
+  std::size_t most = 0;
+  for (const auto& [rank, bytes] : bytes_by_rank) most = std::max(most, bytes);
+  return most;
 }
 
 std::map<int, std::size_t> NeedsWithOffloading(const std::vector<StageNeed>& stages) {

@@ -39,7 +39,7 @@ constexpr const char* kAbout =
 std::vector<std::string> WordsOf(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words.front() == "help") {
-    words.erase(words.begin());
+    std::erase(words, "help");
     words.emplace_back("--help");
   }
   if (words == std::vector<std::string>{"--version"}) words = {"version"};
@@ -136,7 +136,7 @@ int Main(int argc, char** argv) {
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (sub->get_name() != words.front() || sub->get_require_subcommand_min() == 0) continue;
     if (words.size() == 1) {
-      std::cerr << sub->help();
+      std::cerr << sub->help(app.get_name());
       return kExitBadInput;
     }
     unknown = UnknownVerb(*sub, words[1]);
@@ -161,6 +161,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace troupe
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what is not caught ends the program with its name
 int main(int argc, char** argv) {
   prctl(PR_SET_NAME, "troupe");  // a child started by /proc/self/exe would be named "exe"
   return troupe::Main(argc, argv);

@@ -99,6 +99,6 @@ void AtStart(int, char** argv, char** environment) {
   if (getpid() == 1) ServeAsInit();
   DisableUcxSignalHandlers(argv, environment);
 }
-[[gnu::section(".preinit_array"), gnu::used]] void (*const at_start)(int, char**, char**) = AtStart;
+[[gnu::section(".preinit_array"), gnu::used]] void (*const kAtStart)(int, char**, char**) = AtStart;
 
 }  // namespace

@@ -40,9 +40,10 @@ Acceptor::Acceptor(Socket listener, const RunKey& join_key, ProcessId self,
       limits_(limits) {}
 
 void Acceptor::AddTo(PollSet& polls, Deadline now) const {
-  for (const Pending& pending : pending_)
+  for (const Pending& pending : pending_) {
     polls.Add(pending.socket.fd(),
               static_cast<short>(pending.handshake.flushed() ? POLLIN : POLLIN | POLLOUT));
+  }
   for (const Securing& securing : securing_)
     polls.Add(securing.handshake.fd(), securing.handshake.events());
   if (now >= pause_until_) polls.Add(listener_.fd(), POLLIN);

@@ -65,9 +65,10 @@ std::vector<ResolvedAddress> Resolve(const Address& address) {
   addrinfo* list = nullptr;
   const int error =
       getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
-  if (error != 0)
+  if (error != 0) {
     throw std::runtime_error("cannot resolve " + address.host + ": " +
                              (error == EAI_SYSTEM ? SystemWords(errno) : gai_strerror(error)));
+  }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
   std::vector<ResolvedAddress> addresses;
   for (const addrinfo* info = list; info != nullptr; info = info->ai_next) {

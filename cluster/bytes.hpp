@@ -54,9 +54,10 @@ class ByteReader {
   std::uint32_t U32() { return static_cast<std::uint32_t>(Number(4)); }
   std::uint64_t U64() { return Number(8); }
   std::span<const std::byte> Raw(std::size_t size) {
-    if (size > bytes_.size())
+    if (size > bytes_.size()) {
       throw WireError("expected " + std::to_string(size) + " more bytes, got " +
                       std::to_string(bytes_.size()));
+    }
     const auto result = bytes_.first(size);
     bytes_ = bytes_.subspan(size);
     return result;

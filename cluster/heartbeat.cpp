@@ -46,9 +46,10 @@ Heartbeat DecodeHeartbeat(std::span<const std::byte, Heartbeat::kBytes> bytes,
   beat.kind = static_cast<Heartbeat::Kind>(kind);
   beat.vitals.busy = busy == 1;
   Numbers(reader, beat);
-  if (beat.sequence != sequence)
+  if (beat.sequence != sequence) {
     throw WireError("expected heartbeat " + std::to_string(sequence) + ", got " +
                     std::to_string(beat.sequence));
+  }
   return beat;
 }
 

@@ -45,12 +45,14 @@ ProcessId ProcessOf(const Claim& claim) { return claim.hello.process; }
 std::optional<std::string> CheckNumbers(const Hello& first, const std::vector<Claim>& claims) {
   for (const Claim& claim : claims) {
     const Hello& hello = claim.hello;
-    if (hello.num_processes != first.num_processes)
+    if (hello.num_processes != first.num_processes) {
       return Described(claim) + " expects " + std::to_string(hello.num_processes) + " processes, " +
              first.name + " " + std::to_string(first.num_processes);
-    if (hello.process < 0 || hello.process >= first.num_processes)
+    }
+    if (hello.process < 0 || hello.process >= first.num_processes) {
       return Described(claim) + " joined as process " + std::to_string(hello.process) +
              ", expected 0 to " + std::to_string(first.num_processes - 1);
+    }
     if (hello.process == 0)
       return "two processes joined as process 0: " + first.name + " and " + DescribedWithPid(claim);
   }
@@ -92,11 +94,13 @@ std::string DescribeDifferences(const std::string& config, const std::string& fi
 std::optional<JoinProblem> FindMismatch(const Hello& first, std::vector<Claim> claims) {
   std::ranges::stable_sort(claims, {}, ProcessOf);
   if (const auto problem = CheckNumbers(first, claims)) return JoinProblem{*problem};
-  for (const Claim& claim : claims)
-    if (claim.hello.build != first.build)
+  for (const Claim& claim : claims) {
+    if (claim.hello.build != first.build) {
       return JoinProblem{Described(claim) + " is built from " + claim.hello.build + ", " +
                              first.name + " from " + first.build,
                          JoinFault::kBuild};
+    }
+  }
   for (const Claim& claim : claims) {
     if (claim.hello.config == first.config) continue;
     const std::string differences =

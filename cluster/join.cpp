@@ -41,13 +41,14 @@ PlaceLimits PlacesOf(const JoinOptions& options) {
   const std::size_t limit = options.descriptors != 0 ? options.descriptors : DescriptorLimit();
   const int num_processes = options.self.num_processes;
   const PlaceLimits places = PlacesFor(limit, num_processes);
-  if (places.total < kPromisedPlaces)
+  if (places.total < kPromisedPlaces) {
     options.print(
         options.self.name + ": the limit of open files (ulimit -n), " + std::to_string(limit) +
         ", leaves room for " + std::to_string(places.total) +
         " unauthenticated connections at a time: more of them can delay the meeting; raise it "
         "to " +
         std::to_string(DescriptorsFor(kPromisedPlaces, num_processes)));
+  }
   return places;
 }
 
@@ -79,10 +80,11 @@ Joined Join(const RunKey& key, JoinOptions options) {
   if (!options.print) options.print = [](const std::string&) {};
   if (!options.listening) options.listening = [](const Address&) {};
   if (!options.tensors) options.tensors = [](const Hello&, const Hello&) { return false; };
-  if (self.process < 0 || self.process >= self.num_processes)
+  if (self.process < 0 || self.process >= self.num_processes) {
     throw JoinError({self.name + ": expected a process from 0 to " +
                      std::to_string(self.num_processes - 1) + ", got " +
                      std::to_string(self.process)});
+  }
   try {
     if (self.num_processes == 1) return JoinAlone(options);
     return self.process == 0 ? JoinAsFirst(key, options) : JoinAsMember(key, options);

@@ -56,10 +56,11 @@ class First {
     Meet(joined.roster);
     joined.peers = mesh_.Take();
     acceptor_.ReportTotal();
-    if (options_.answer_latecomers)
+    if (options_.answer_latecomers) {
       joined.latecomers =
           std::make_shared<Latecomers>(std::move(acceptor_), joined.roster,
                                        steady_clock::now() + options_.timeout, options_.print);
+    }
     return joined;
   }
 
@@ -144,14 +145,16 @@ void First::Meet(const Roster& roster) {
       if (!guest.channel.open())
         Refuse({guest.hello->name + " left while the job was meeting: " + guest.channel.end()});
       if (!guest.ready) unready.push_back(guest.hello->name);
-      if (guest.channel.stuck(now) >= kStuckTime)
+      if (guest.channel.stuck(now) >= kStuckTime) {
         Refuse({guest.hello->name + " (" + guest.from + "): nothing sent to it arrives there, " +
                 kPathAdvice});
+      }
     }
     if (unready.empty() && mesh_.complete()) break;
-    if (now >= deadline)
+    if (now >= deadline) {
       Refuse({Enumerate(unready) + " did not get ready within " +
               InSeconds(MeshTime(options_) + kReportTime) + " after all processes had come"});
+    }
     progress.Report(now, [&] { return "connecting: " + Enumerate(unready) + " not yet ready"; });
     Round(std::min(deadline, now + kJoinRound));
   }
@@ -233,19 +236,21 @@ void First::Receive(Guest& guest, const Hello& hello) {
     return;
   }
   // The same process again: it has lost its first connection before this side noticed.
-  for (Guest& other : guests_)
+  for (Guest& other : guests_) {
     if (other.hello && other.hello->process == hello.process && other.hello->host == hello.host &&
         other.hello->pid == hello.pid)
       other.hello.reset();
+  }
   guest.hello = hello;
 }
 
 const Guest* First::JoinedAs(const Hello& hello) const {
   if (hello.attempt != self_.attempt) return nullptr;
-  for (const Guest& guest : guests_)
+  for (const Guest& guest : guests_) {
     if (guest.hello && guest.hello->process == hello.process &&
         (guest.hello->host != hello.host || guest.hello->pid != hello.pid))
       return &guest;
+  }
   return nullptr;
 }
 
@@ -259,9 +264,10 @@ std::vector<Claim> First::Claims() const {
 std::vector<std::string> First::Absent() const {
   std::vector<bool> joined(static_cast<std::size_t>(self_.num_processes), false);
   joined[0] = true;
-  for (const Guest& guest : guests_)
+  for (const Guest& guest : guests_) {
     if (guest.hello && guest.hello->process > 0 && guest.hello->process < self_.num_processes)
       joined[static_cast<std::size_t>(guest.hello->process)] = true;
+  }
   std::vector<std::string> absent;
   for (std::size_t i = 0; i < joined.size(); ++i)
     if (!joined[i]) absent.push_back(NameOf(options_, static_cast<ProcessId>(i)));
@@ -277,17 +283,19 @@ JoinProblem First::Absence() const {
                      " (joined at " + ToString(Address{options_.seed.host, self_.address.port}) +
                      ": " + (joined.empty() ? "none" : Enumerate(joined));
   const auto num_refused = acceptor_.num_refused();
-  if (num_refused > 0)
+  if (num_refused > 0) {
     text += "; " + Counted(static_cast<std::int64_t>(num_refused), "connection") +
             " could not prove the run key";
+  }
   return {text + ")", num_refused > 0 ? JoinFault::kRunKey : JoinFault::kAbsent};
 }
 
 void First::SendAll(const JoinMessage& message) {
-  for (Guest& guest : guests_)
+  for (Guest& guest : guests_) {
     if (guest.channel.open() && !guest.refused &&
         (guest.hello || std::holds_alternative<Refusal>(message)))
       guest.channel.Send(message);
+  }
 }
 
 void First::FlushAll(bool until_closed) {

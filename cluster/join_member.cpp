@@ -132,16 +132,19 @@ void Member::Round(Deadline until) {
   }
   if (channel_ && !channel_->open() && !started_) {
     last_problem_ = ToString(options_.seed) + ": " + channel_->end();
-    if (roster_)
+    if (roster_) {
       throw JoinError({NameOfPeer(0) + " (" + ToString(options_.seed) +
                        ") left while the job was meeting: " + channel_->end()});
+    }
     Dial(now + kComeBackAfter);
   }
-  if (acceptor_)
-    for (Arrival& arrival : acceptor_->Serve(polls_, now))
+  if (acceptor_) {
+    for (Arrival& arrival : acceptor_->Serve(polls_, now)) {
       if (roster_ && arrival.connection && arrival.other.purpose != Purpose::kJoin &&
           arrival.other.from > self_.process)
         mesh_.Put(arrival.other.from, arrival.other.purpose, *std::move(arrival.connection));
+    }
+  }
   if (roster_ && !started_) ServeMesh(now);
 }
 
@@ -186,14 +189,16 @@ void Member::Receive(const JoinMessage& message, Deadline now) {
 }
 
 void Member::BeginMesh(Roster roster, Deadline now) {
-  if (roster.members.size() != static_cast<std::size_t>(self_.num_processes))
+  if (roster.members.size() != static_cast<std::size_t>(self_.num_processes)) {
     throw JoinError({"expected a roster of " + std::to_string(self_.num_processes) + ", got " +
                      std::to_string(roster.members.size())});
+  }
   for (std::size_t i = 0; i < roster.members.size(); ++i) {
     Hello& member = roster.members[i];
-    if (member.process != static_cast<ProcessId>(i))
+    if (member.process != static_cast<ProcessId>(i)) {
       throw JoinError({"expected process " + std::to_string(i) + " in the roster, got " +
                        std::to_string(member.process)});
+    }
     member.num_processes = self_.num_processes;
     member.build = self_.build;
     member.config = self_.config;
@@ -206,10 +211,12 @@ void Member::BeginMesh(Roster roster, Deadline now) {
     const Hello& other = roster.members[static_cast<std::size_t>(peer)];
     const bool tensors = peer != self_.process && options_.tensors(self_, other);
     if (tensors) mesh_.NeedTensors(peer);
-    for (const Purpose purpose : {Purpose::kControl, Purpose::kHeartbeat, Purpose::kTensors})
-      if (peer < self_.process && (purpose != Purpose::kTensors || tensors))
+    for (const Purpose purpose : {Purpose::kControl, Purpose::kHeartbeat, Purpose::kTensors}) {
+      if (peer < self_.process && (purpose != Purpose::kTensors || tensors)) {
         dials_.push_back(
             {other.address, purpose, self_.process, peer, roster.nonce, now, TlsOf(options_)});
+      }
+    }
   }
   mesh_by_ = now + MeshTime(options_);
   verdict_by_ = mesh_by_ + kReportTime + kPatience;
@@ -226,12 +233,14 @@ void Member::ServeMesh(Deadline now) {
     const DialOptions& options = dialer->options();
     if (status == Dialer::Status::kConnected)
       mesh_.Put(options.other, options.purpose, dialer->Take());
-    if (status == Dialer::Status::kFailed || (status == Dialer::Status::kTrying && now >= mesh_by_))
+    if (status == Dialer::Status::kFailed ||
+        (status == Dialer::Status::kTrying && now >= mesh_by_)) {
       Report({self_.name + " cannot reach " + NameOfPeer(options.other) + " at " +
                   ToString(options.address) +
                   (now >= mesh_by_ ? " within " + InSeconds(MeshTime(options_)) : "") + ": " +
                   (dialer->error().empty() ? "connection timed out" : dialer->error()),
               dialer->fault() == JoinFault::kOther ? JoinFault::kUnreachable : dialer->fault()});
+    }
   }
   std::erase_if(dialers_,
                 [](const auto& dialer) { return dialer->status() != Dialer::Status::kTrying; });
@@ -252,19 +261,22 @@ void Member::Report(const JoinProblem& problem) {
 
 void Member::CheckDeadlines(Deadline now) {
   if (!channel_ && now >= deadline_) throw JoinError(Unreachable());
-  if (channel_ && channel_->stuck(now) >= kStuckTime)
+  if (channel_ && channel_->stuck(now) >= kStuckTime) {
     throw JoinError({NameOfPeer(0) + " (" + ToString(options_.seed) +
                      "): nothing sent to it arrives there, " + kPathAdvice});
-  if (channel_ && now >= verdict_by_)
+  }
+  if (channel_ && now >= verdict_by_) {
     throw JoinError({NameOfPeer(0) + " at " + ToString(options_.seed) +
                      " has not sent the next message in time (stopped?)"});
+  }
 }
 
 JoinProblem Member::Unreachable() const {
-  if (!last_problem_.empty())
+  if (!last_problem_.empty()) {
     return {
         self_.name + " did not join within " + InSeconds(options_.timeout) + ": " + last_problem_,
         JoinFault::kAbsent};
+  }
   return {"cannot reach " + ToString(options_.seed) + " within " + InSeconds(options_.timeout) +
               ": " + (dialer_->error().empty() ? "connection timed out" : dialer_->error()) +
               " (is process 0 running, is the address right?)",
@@ -273,9 +285,10 @@ JoinProblem Member::Unreachable() const {
 
 std::string Member::ProgressText() const {
   const std::string first = NameOfPeer(0) + " at " + ToString(options_.seed);
-  if (!channel_)
+  if (!channel_) {
     return "waiting for " + first + (dialer_->error().empty() ? "" : ": " + dialer_->error()) +
            (dialer_->refused() ? " (not started yet, or it has ended: see its output)" : "");
+  }
   if (!roster_) return "waiting for the other processes; " + first + " has accepted this one";
   return mesh_.complete() ? "waiting for the other processes to connect"
                           : "connecting: no connection yet with " + Enumerate(MissingPeers());

@@ -44,9 +44,10 @@ struct Body {
     if constexpr (std::is_same_v<Bytes, ByteReader>) {
       // The smallest member: three lengths, process, port and pid.
       constexpr std::size_t kSmallestMember = 3 * 4 + 4 + 4 + 8;
-      if (num_members > bytes.left() / kSmallestMember)
+      if (num_members > bytes.left() / kSmallestMember) {
         throw WireError("expected a roster of " + std::to_string(num_members) + " members, got " +
                         std::to_string(bytes.left()) + " bytes");
+      }
       roster.members.resize(num_members);
     }
     for (Hello& hello : roster.members) Member(hello);

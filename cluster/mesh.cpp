@@ -31,11 +31,12 @@ bool Mesh::complete() const { return Missing().empty(); }
 
 std::vector<ProcessId> Mesh::Missing() const {
   std::vector<ProcessId> missing;
-  for (const Peer& peer : peers_)
+  for (const Peer& peer : peers_) {
     if (peer.process != self_ &&
         (!peer.control || !peer.heartbeat ||
          (needs_tensors_[static_cast<std::size_t>(peer.process)] && !peer.tensors)))
       missing.push_back(peer.process);
+  }
   return missing;
 }
 

@@ -81,9 +81,10 @@ RunKey RunKey::ReadFile(const std::string& path) {
   for (std::size_t i = 0; i < kBytes; ++i) {
     unsigned byte = 0;
     const char* const digits = text.data() + 2 * i;
-    if (std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2)
+    if (std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
       Fail(path, "expected 64 hex digits, got another character at or after place " +
                      std::to_string(2 * i));
+    }
     bytes[i] = static_cast<std::byte>(byte);
   }
   return RunKey(bytes);

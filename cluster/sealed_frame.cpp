@@ -19,9 +19,10 @@ RunKey::Digest MacOf(const RunKey& session, Side sender, std::span<const std::by
 }  // namespace
 
 std::vector<std::byte> FrameSealer::Seal(std::span<const std::byte> payload) {
-  if (payload.size() > kLargestPayload)
+  if (payload.size() > kLargestPayload) {
     throw WireError("expected at most " + std::to_string(kLargestPayload) +
                     " bytes in a frame, got " + std::to_string(payload.size()));
+  }
   ByteWriter writer;
   writer.U32(static_cast<std::uint32_t>(payload.size()));
   writer.U64(sequence_++);
@@ -44,12 +45,14 @@ std::optional<std::vector<std::byte>> FrameOpener::Next() {
   ByteReader header(rest);
   const std::size_t size = header.U32();
   const std::uint64_t sequence = header.U64();
-  if (size > kLargestPayload)
+  if (size > kLargestPayload) {
     throw WireError("expected a frame of at most " + std::to_string(kLargestPayload) +
                     " bytes, got one of " + std::to_string(size));
-  if (sequence != sequence_)
+  }
+  if (sequence != sequence_) {
     throw WireError("expected frame " + std::to_string(sequence_) + ", got " +
                     std::to_string(sequence));
+  }
   if (rest.size() < kHeader + size + kMac) return std::nullopt;
   RunKey::Digest claimed{};
   const auto mac = rest.subspan(kHeader + size, kMac);

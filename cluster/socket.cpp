@@ -77,9 +77,10 @@ Socket Socket::Listen(const Address& address) {
   for (const ResolvedAddress& resolved : addresses) {
     Socket listener = NewSocket(resolved.storage.ss_family);
     SetOption(listener.fd(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
-    if (resolved.storage.ss_family == AF_INET6)
+    if (resolved.storage.ss_family == AF_INET6) {
       SetOption(listener.fd(), IPPROTO_IPV6, IPV6_V6ONLY, address.host == "::" ? 0 : 1,
                 "IPV6_V6ONLY");
+    }
     if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&resolved.storage),
              resolved.length) == 0 &&
         listen(listener.fd(), SOMAXCONN) == 0)
@@ -116,14 +117,16 @@ void Socket::Write(std::span<const std::byte> bytes, Deadline deadline) {
 void Socket::Read(std::span<std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
     const auto n = TryRead(bytes);
-    if (n == 0)
+    if (n == 0) {
       throw SocketError("cannot read " + std::to_string(bytes.size()) + " bytes from " +
                             PeerOf(fd()) + ": it closed the connection",
                         ENOTCONN);
+    }
     bytes = bytes.subspan(n.value_or(0));
-    if (!n && !WaitFor(fd(), POLLIN, deadline))
+    if (!n && !WaitFor(fd(), POLLIN, deadline)) {
       Fail("cannot read " + std::to_string(bytes.size()) + " bytes from " + PeerOf(fd()),
            ETIMEDOUT);
+    }
   }
 }
 
@@ -132,10 +135,11 @@ Socket Socket::StartConnect(const ResolvedAddress& address) {
   SetOption(result.fd(), IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
   if (connect(result.fd(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) !=
           0 &&
-      errno != EINPROGRESS && errno != EINTR)
+      errno != EINPROGRESS && errno != EINTR) {
     Fail("cannot connect to " +
              ToString(FromSystem(reinterpret_cast<const sockaddr&>(address.storage))),
          errno);
+  }
   return result;
 }
 

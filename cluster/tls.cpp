@@ -40,12 +40,14 @@ void CheckValidNow(const TlsFiles& files, const X509* certificate) {
   const ASN1_TIME* from = X509_get0_notBefore(certificate);
   const ASN1_TIME* until = X509_get0_notAfter(certificate);
   std::time_t now = std::time(nullptr);
-  if (X509_cmp_time(until, &now) < 0)
+  if (X509_cmp_time(until, &now) < 0) {
     Refuse("certificate", files.certificate,
            "it has expired: it was valid until " + TimeText(until));
-  if (X509_cmp_time(from, &now) > 0)
+  }
+  if (X509_cmp_time(from, &now) > 0) {
     Refuse("certificate", files.certificate,
            "it is not valid yet: it is valid from " + TimeText(from));
+  }
 }
 
 TlsHandle<SSL_CTX> MakeContext(const TlsFiles& files) {
@@ -71,10 +73,11 @@ TlsHandle<SSL_CTX> MakeContext(const TlsFiles& files) {
   // OpenSSL checks the key against the certificate.
   if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1)
     Refuse("key", files.key, TlsErrorText() + " (certificate " + files.certificate + ")");
-  if (SSL_CTX_build_cert_chain(context,
-                               SSL_BUILD_CHAIN_FLAG_UNTRUSTED | SSL_BUILD_CHAIN_FLAG_NO_ROOT) != 1)
+  if (SSL_CTX_build_cert_chain(
+          context, SSL_BUILD_CHAIN_FLAG_UNTRUSTED | SSL_BUILD_CHAIN_FLAG_NO_ROOT) != 1) {
     Refuse("certificate", files.certificate,
            "it is not signed by CA " + files.ca + ": " + TlsErrorText());
+  }
   return result;
 }
 

@@ -24,13 +24,14 @@ constexpr std::chrono::milliseconds kGoodbyeTime{200};
 
 void Check(const WatchOptions& options) {
   if (options.interval.count() < 1 || options.suspect_after <= options.interval ||
-      options.dead_after <= options.suspect_after || options.dead_after <= 2 * options.interval)
+      options.dead_after <= options.suspect_after || options.dead_after <= 2 * options.interval) {
     throw std::invalid_argument(
         "watch: expected interval < suspect_after < dead_after and 2 x interval < dead_after, "
         "got " +
         std::to_string(options.interval.count()) + ", " +
         std::to_string(options.suspect_after.count()) + " and " +
         std::to_string(options.dead_after.count()) + " ms");
+  }
 }
 
 }  // namespace
@@ -201,9 +202,10 @@ std::string Watch::State::LineOfVanished(const Pulse& vanished, Time now) const 
 void Watch::State::Publish() {
   const std::lock_guard lock(mutex);
   seen.clear();
-  for (const Pulse& pulse : pulses)
+  for (const Pulse& pulse : pulses) {
     seen.push_back(
         {pulse.process(), pulse.last_heartbeat(), pulse.vitals(), pulse.clock_offset_ns()});
+  }
 }
 
 Watch::Watch(std::vector<WatchedPeer> peers, WatchOptions options, std::function<Vitals()> vitals,
@@ -228,9 +230,10 @@ void Watch::Leave() {
 
 Watch::Seen Watch::Last(ProcessId peer) const {
   const std::lock_guard lock(state_->mutex);
-  for (const State::Copy& copy : state_->seen)
+  for (const State::Copy& copy : state_->seen) {
     if (copy.process == peer)
       return {copy.vitals, steady_clock::now() - copy.last_heartbeat, copy.clock_offset_ns};
+  }
   throw std::invalid_argument("watch: process " + std::to_string(peer) + " is not watched");
 }
 

@@ -48,7 +48,7 @@ static std::int64_t WantedAhead(const Config& config) {
   const ScheduleConfig& schedule = config.schedule;
   if (schedule.kind == ScheduleKind::kGpipe) return schedule.microbatches;
   if (schedule.kind != ScheduleKind::kInterleaved) return 1;
-  return std::min<std::int64_t>(schedule.microbatches, 2 * config.Sink().layout.pp);
+  return std::min<std::int64_t>(schedule.microbatches, std::int64_t{2} * config.Sink().layout.pp);
 }
 
 static void CheckEdge(const Config& config, const EdgeConfig& edge, Report& report) {

@@ -23,7 +23,7 @@ static std::vector<KeySpec> KindKeys() {
   for (const ModuleKind* kind : Kinds()) {
     for (const ModelKey& own : kind->keys()) {
       KeySpec& key = keys.emplace_back();
-      static_cast<KeyText&>(key) = own;
+      static_cast<KeyText&>(key) = own;  // NOLINT(cppcoreguidelines-slicing)
       key.table = "modules.*";
       key.kinds = Only(*kind);
       key.slot = [slot = own.slot](const Target& target) {

@@ -12,7 +12,7 @@ static Slot BetasSlot(const Target& target) {
   return Betas{&target.config->optimizer.beta1, &target.config->optimizer.beta2};
 }
 
-std::vector<KeySpec> RunKeys() {
+std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
   using enum ValueType;
   using enum KeyRole;
   std::vector<KeySpec> keys;

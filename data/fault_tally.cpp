@@ -59,7 +59,7 @@ std::int64_t FaultTally::num_rows() const {
   return count;
 }
 
-SkippedRows::SkippedRows(std::set<std::int64_t> rows, std::int64_t size) {
+SkippedRows::SkippedRows(const std::set<std::int64_t>& rows, std::int64_t size) {
   if (rows.empty()) return;
   if (*rows.begin() < 0 || *rows.rbegin() >= size || std::ssize(rows) >= size) {
     throw std::invalid_argument("skipped rows: expected fewer than " + std::to_string(size) +

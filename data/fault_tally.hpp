@@ -54,7 +54,7 @@ class SkippedRows {
  public:
   /// `rows`: rows of a list of `size` rows. Throws std::invalid_argument for a row outside [0,
   /// size), or if no row is left.
-  SkippedRows(std::set<std::int64_t> rows, std::int64_t size);
+  SkippedRows(const std::set<std::int64_t>& rows, std::int64_t size);
   SkippedRows() = default;
 
   bool Contains(std::int64_t row) const { return substitutes_.contains(row); }

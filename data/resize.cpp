@@ -31,8 +31,10 @@ Taps TapsOf(std::int64_t place, std::int64_t length, double scale) {
   const double centre = (static_cast<double>(place) + 0.5) * scale;
   const double step = 1.0 / stretch;
   // Truncates as Pillow does. Below zero, the maximum follows anyway.
+  // NOLINTBEGIN(bugprone-incorrect-roundings)
   const auto low = static_cast<std::int64_t>(centre - support + 0.5);
   const auto high = static_cast<std::int64_t>(centre + support + 0.5);
+  // NOLINTEND(bugprone-incorrect-roundings)
   Taps taps{std::max<std::int64_t>(low, 0), {}};
   std::vector<double> exact;
   double sum = 0.0;

@@ -67,7 +67,7 @@ Completions::~Completions() {
 void Completions::Notify(const Stream& stream, std::function<void(const std::string&)> done) {
   event_.Record(stream);
   stream_.Wait(event_);
-  auto ticket = std::make_unique<Ticket>(state_, std::move(done));
+  std::unique_ptr<Ticket> ticket(new Ticket{state_, std::move(done)});
   {
     const std::lock_guard lock(state_->mutex);
     state_->open.push_back(ticket.get());

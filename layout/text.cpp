@@ -101,11 +101,11 @@ std::string PercentOf(std::int64_t part, std::int64_t whole) {
   return Percent(whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0);
 }
 
-std::string Bytes(std::int64_t bytes) {
+std::string Bytes(std::uint64_t bytes) {
   const auto value = static_cast<double>(bytes);
-  if (bytes >= (1LL << 40)) return Fixed(value / (1LL << 40), 2) + " TiB";
-  if (bytes >= (1LL << 30)) return Fixed(value / (1LL << 30), 2) + " GiB";
-  if (bytes >= (1LL << 20)) return Fixed(value / (1LL << 20), 1) + " MiB";
+  if (bytes >= (1ULL << 40)) return Fixed(value / (1LL << 40), 2) + " TiB";
+  if (bytes >= (1ULL << 30)) return Fixed(value / (1LL << 30), 2) + " GiB";
+  if (bytes >= (1ULL << 20)) return Fixed(value / (1LL << 20), 1) + " MiB";
   if (bytes >= 1024) return Fixed(value / 1024, 1) + " KiB";
   return std::to_string(bytes) + " B";
 }

@@ -64,6 +64,6 @@ std::string InTenths(std::chrono::nanoseconds duration);    ///< always with one
 std::string Percent(double share);                          ///< 0.375 -> "37.5%"
 std::string PercentOf(std::int64_t part,
                       std::int64_t whole);  ///< 3 of 8 -> "37.5%"; of 0 -> "0.0%"
-std::string Bytes(std::int64_t bytes);      ///< "1.5 MiB"
+std::string Bytes(std::uint64_t bytes);     ///< "1.5 MiB"
 
 }  // namespace troupe

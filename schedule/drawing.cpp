@@ -71,7 +71,8 @@ std::string ToText(const Drawing& drawing, int width) {
   const auto makespan = static_cast<double>(std::max<std::int64_t>(drawing.makespan_ns, 1));
   const auto column_of = [&](std::int64_t ns) {
     const double share = static_cast<double>(ns) / makespan;
-    return std::min(static_cast<std::size_t>(share * static_cast<double>(columns) + 0.5), columns);
+    return std::min(static_cast<std::size_t>(std::lround(share * static_cast<double>(columns))),
+                    columns);
   };
   std::string text = drawing.title + "\n";
   for (const DrawnRow& row : drawing.rows) {

@@ -35,6 +35,7 @@ std::uintptr_t AddressOf(const std::byte* pointer) {
 
 /// Replaces all pages of a mapping at once: half a file is useless.
 bool Replace(Guarded& guarded) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an atomic integer, read in a signal handler
   void* const begin = reinterpret_cast<void*>(guarded.begin.load());
   any_lost = true;
   return mmap(begin, guarded.size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS,

@@ -43,7 +43,9 @@ std::shared_ptr<void> AbortSignal::Subscribe(OnFailure wake) {
     Subscription(std::shared_ptr<State> signal, std::shared_ptr<const OnFailure> wake)
         : state(std::move(signal)),
           callback(state->stop.get_token(), [raw = state.get(), wake = std::move(wake)] {
-            const std::shared_ptr<const OnFailure> running = wake;  // it may end the subscription
+            // Keeps the callback, which may end the subscription.
+            // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+            const std::shared_ptr<const OnFailure> running = wake;
             (*running)(raw->failure);
           }) {}
     std::shared_ptr<State> state;

@@ -24,9 +24,10 @@ constexpr std::align_val_t kLargeAlignment{std::size_t{2} << 20};
 alignas(64) std::byte no_elements[64];
 
 std::size_t CheckedNumBytes(const Shape& shape, DType dtype) {
-  for (const std::int64_t size : shape)
+  for (const std::int64_t size : shape) {
     if (size < 0)
       throw std::invalid_argument("buffer: expected sizes of at least 0, got " + ToString(shape));
+  }
   std::size_t num_bytes = SizeOf(dtype);
   bool empty = false;
   bool overflow = false;
@@ -58,9 +59,10 @@ void CheckSameRows(const Buffer& first, const Buffer& part) {
       first.dtype() == part.dtype() && !first.shape().empty() &&
       first.shape().size() == part.shape().size() &&
       std::equal(first.shape().begin() + 1, first.shape().end(), part.shape().begin() + 1);
-  if (!same)
+  if (!same) {
     throw std::invalid_argument("concatenation of rows: expected rows as in " + Describe(first) +
                                 ", got " + Describe(part));
+  }
 }
 
 bool ShareOwner(const Buffer& a, const Buffer& b) {
@@ -84,7 +86,6 @@ std::size_t SizeOf(DType dtype) {
     case DType::kFloat32:
       return 4;
     case DType::kFloat64:
-      return 8;
     case DType::kInt64:
       return 8;
     case DType::kInt32:
@@ -144,9 +145,10 @@ Buffer Buffer::WrapBytes(std::byte* data, std::size_t num_bytes) {
 
 Buffer Buffer::Wrap(std::shared_ptr<void> owner, void* data, Shape shape, DType dtype, int device) {
   const std::size_t num_bytes = CheckedNumBytes(shape, dtype);
-  if (data == nullptr && num_bytes > 0)
+  if (data == nullptr && num_bytes > 0) {
     throw std::invalid_argument("buffer: expected memory for " + ToString(dtype) + " " +
                                 ToString(shape) + ", got a null pointer");
+  }
   Buffer buffer;
   buffer.owner_ = std::move(owner);
   buffer.data_ = data != nullptr ? static_cast<std::byte*>(data) : no_elements;
@@ -197,9 +199,10 @@ std::size_t Buffer::row_bytes() const {
 }
 
 Buffer Buffer::Rows(std::int64_t begin, std::int64_t end) const {
-  if (begin < 0 || begin > end || end > num_rows())
+  if (begin < 0 || begin > end || end > num_rows()) {
     throw std::out_of_range("rows [" + std::to_string(begin) + ", " + std::to_string(end) +
                             "): expected a part of [0, " + std::to_string(num_rows()) + ")");
+  }
   if (parts_) {
     std::vector<Buffer> kept;
     std::int64_t first = 0;
@@ -225,10 +228,11 @@ Buffer Buffer::Rows(std::int64_t begin, std::int64_t end) const {
 
 Buffer BytesOf(const Buffer& buffer, std::size_t offset, std::size_t num_bytes) {
   const std::size_t all = buffer.num_bytes();
-  if (offset > all || num_bytes > all - offset)
+  if (offset > all || num_bytes > all - offset) {
     throw std::out_of_range("bytes [" + std::to_string(offset) + ", " +
                             std::to_string(offset + num_bytes) + "): expected a part of [0, " +
                             std::to_string(all) + ")");
+  }
   const auto view = [](const Buffer& whole, std::size_t begin, std::size_t size) {
     return Buffer::Wrap(whole.owner(), whole.data() + begin, {static_cast<std::int64_t>(size)},
                         DType::kUInt8, whole.device());
@@ -268,9 +272,10 @@ Buffer ConcatenateRows(const std::vector<Buffer>& parts) {
   if (filled.size() == 1) return *filled.front();
   shape.front() = num_rows;
   const Buffer& first = *filled.front();
-  if (AreNeighbours(filled))
+  if (AreNeighbours(filled)) {
     return Buffer::Wrap(first.owner(), first.data(), std::move(shape), first.dtype(),
                         first.device());
+  }
   if (std::any_of(filled.begin(), filled.end(), [](const Buffer* p) { return !p->on_host(); })) {
     std::vector<Buffer> pieces;
     for (const Buffer* part : filled) pieces.push_back(*part);

@@ -83,15 +83,17 @@ std::string MemberText(int member) { return "member " + std::to_string(member); 
 
 std::string ArgumentError(const Collective& mine, int size) {
   const GroupCall& call = mine.call;
-  if (call.operation == Operation::kBroadcast && (call.root < 0 || call.root >= size))
+  if (call.operation == Operation::kBroadcast && (call.root < 0 || call.root >= size)) {
     return "broadcast: expected a root in [0, " + std::to_string(size) + "), got " +
            std::to_string(call.root);
+  }
   if (call.count < 0) return ToString(call) + ": expected a count of at least 0";
   if (call.operation != Operation::kAllToAll) return {};
   for (const auto& [name, sizes] : {std::pair(" send sizes, got ", mine.send_bytes),
-                                    std::pair(" receive sizes, got ", mine.receive_bytes)})
+                                    std::pair(" receive sizes, got ", mine.receive_bytes)}) {
     if (sizes.size() != static_cast<std::size_t>(size))
       return "all-to-all: expected " + std::to_string(size) + name + std::to_string(sizes.size());
+  }
   return {};
 }
 

@@ -16,15 +16,18 @@ static_assert(kMaxMembers * kMaxMembers <= kMaxParts);
 
 void CheckHomes(const std::string& name, const std::vector<ProcessId>& homes,
                 const DataPlane* plane) {
-  if (homes.empty() || homes.size() > kMaxMembers)
+  if (homes.empty() || homes.size() > kMaxMembers) {
     throw std::invalid_argument("group " + name + ": expected 1 to " + std::to_string(kMaxMembers) +
                                 " members, got " + std::to_string(homes.size()));
+  }
   if (plane == nullptr) return;
-  for (std::size_t member = 0; member < homes.size(); ++member)
-    if (homes[member] < 0 || homes[member] >= plane->num_processes())
+  for (std::size_t member = 0; member < homes.size(); ++member) {
+    if (homes[member] < 0 || homes[member] >= plane->num_processes()) {
       throw std::invalid_argument(
           "group " + name + ": member " + std::to_string(member) + ": expected a process in [0, " +
           std::to_string(plane->num_processes()) + "), got " + std::to_string(homes[member]));
+    }
+  }
 }
 
 }  // namespace
@@ -34,9 +37,10 @@ std::vector<std::unique_ptr<Communicator>> MakeGroup(
     std::shared_ptr<AbortSignal> abort, GroupWaits* waits, std::vector<std::string> names) {
   CheckHomes(name, homes, plane);
   std::vector<Party> parties = PartiesOf(homes);
-  if (plane == nullptr && parties.size() > 1)
+  if (plane == nullptr && parties.size() > 1) {
     throw std::invalid_argument("group " + name + ": expected a data plane between its " +
                                 std::to_string(parties.size()) + " processes, got none");
+  }
   const ProcessId self = plane != nullptr ? plane->self() : homes.front();
   const auto own = std::find_if(parties.begin(), parties.end(),
                                 [&](const Party& party) { return party.process == self; });

@@ -9,9 +9,10 @@ namespace troupe {
 namespace {
 
 int CheckedSize(int size) {
-  if (size < 1)
+  if (size < 1) {
     throw std::invalid_argument("local group: expected at least 1 member, got " +
                                 std::to_string(size));
+  }
   return size;
 }
 
@@ -100,22 +101,25 @@ void LocalGroup::CheckCalls(const std::vector<LocalCall>& calls) const {
   const auto at = [&](int member) -> const LocalCall& {
     return calls[static_cast<std::size_t>(member)];
   };
-  for (int member = 0; member < size_; ++member)
+  for (int member = 0; member < size_; ++member) {
     if (!at(member).error.empty())
       throw std::invalid_argument(Prefix() + MemberText(member) + ": " + at(member).error);
-  for (int member = 1; member < size_; ++member)
+  }
+  for (int member = 1; member < size_; ++member) {
     if (at(member).call != at(0).call)
       throw std::logic_error(Prefix() + DifferenceError(0, at(0).call, member, at(member).call));
+  }
   if (at(0).call.operation == Operation::kAllToAll) CheckPieces(calls);
 }
 
 void LocalGroup::CheckPieces(const std::vector<LocalCall>& calls) const {
-  for (std::size_t from = 0; from < calls.size(); ++from)
+  for (std::size_t from = 0; from < calls.size(); ++from) {
     for (std::size_t to = 0; to < calls.size(); ++to) {
       const std::string error = PieceError(static_cast<int>(from), calls[from].send_bytes[to],
                                            static_cast<int>(to), calls[to].receive_bytes[from]);
       if (!error.empty()) throw std::invalid_argument(Prefix() + error);
     }
+  }
 }
 
 }  // namespace troupe

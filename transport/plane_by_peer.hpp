@@ -30,9 +30,13 @@ class PlaneByPeer final : public Plane {
   void Send(ProcessId to, Label label, Buffer buffer, std::function<void()> sent) override {
     Of(to).Send(to, label, std::move(buffer), std::move(sent));
   }
-  void Receive(Reception reception) override { Of(reception.from).Receive(std::move(reception)); }
+  void Receive(Reception reception) override {
+    Plane& plane = Of(reception.from);
+    plane.Receive(std::move(reception));
+  }
   void Pull(std::uint64_t key, std::int64_t offset, Reception reception) override {
-    Of(reception.from).Pull(key, offset, std::move(reception));
+    Plane& plane = Of(reception.from);
+    plane.Pull(key, offset, std::move(reception));
   }
   void Return(ProcessId home, std::uint64_t key, std::uint64_t weight) override {
     Of(home).Return(home, key, weight);

@@ -7,21 +7,24 @@ namespace troupe {
 namespace {
 
 void CheckBuffer(const Buffer& buffer, bool reads_device_memory, const char* call) {
-  if (buffer.defined() && !buffer.on_host() && (!reads_device_memory || !buffer.parts().empty()))
+  if (buffer.defined() && !buffer.on_host() && (!reads_device_memory || !buffer.parts().empty())) {
     throw std::invalid_argument(
         std::string("data plane: ") + call + ": expected memory of the host" +
         (reads_device_memory ? " or of a device, as a whole" : "") + ", got memory of device " +
         std::to_string(buffer.device()) + (buffer.parts().empty() ? "" : ", in parts"));
-  if (!buffer.defined() || !buffer.local())
+  }
+  if (!buffer.defined() || !buffer.local()) {
     throw std::invalid_argument(std::string("data plane: ") + call +
                                 ": expected memory of this process, got " +
                                 (buffer.defined() ? "a handle to another process's" : "none"));
+  }
 }
 
 void CheckLabel(const Label& label, const char* call) {
-  if (label.stream == kPullStream)
+  if (label.stream == kPullStream) {
     throw std::invalid_argument(std::string("data plane: ") + call +
                                 ": expected another stream than the reserved one");
+  }
 }
 
 }  // namespace
@@ -30,9 +33,10 @@ PlaneDoor::PlaneDoor(const PlaneSettings& settings, std::shared_ptr<PlaneCounter
     : self_(settings.self),
       num_processes_(static_cast<int>(settings.names.size())),
       counters_(std::move(counters)) {
-  if (self_ < 0 || self_ >= num_processes_)
+  if (self_ < 0 || self_ >= num_processes_) {
     throw std::invalid_argument("data plane: expected a process below " +
                                 std::to_string(num_processes_) + ", got " + std::to_string(self_));
+  }
 }
 
 void PlaneDoor::Open(Pump& pump, PlaneEngine& engine) {
@@ -52,9 +56,10 @@ std::string PlaneDoor::CauseOf(const PlaneSettings& settings, const std::string&
 }
 
 void PlaneDoor::CheckAddresses(std::size_t count) const {
-  if (count != static_cast<std::size_t>(num_processes_))
+  if (count != static_cast<std::size_t>(num_processes_)) {
     throw std::invalid_argument("data plane: expected " + std::to_string(num_processes_) +
                                 " addresses, got " + std::to_string(count));
+  }
   if (connected_) throw std::logic_error("data plane: expected to be connected once");
 }
 
@@ -69,10 +74,11 @@ void PlaneDoor::Leave() {
 }
 
 void PlaneDoor::CheckPeer(ProcessId process, const char* what) const {
-  if (process < 0 || process >= num_processes_ || process == self_)
+  if (process < 0 || process >= num_processes_ || process == self_) {
     throw std::invalid_argument(std::string("data plane: ") + what +
                                 ": expected another process of " + std::to_string(num_processes_) +
                                 ", got " + std::to_string(process));
+  }
   if (!connected_)
     throw std::logic_error(std::string("data plane: ") + what + ": expected to be connected");
 }

@@ -37,10 +37,12 @@ void CheckPieces(const SpanningGroup& group, Communicator& local, Sizes sends, S
   own.insert(own.end(), receives.begin(), receives.end());
   std::vector<std::size_t> all(num_mates * own.size());  // [mate][to, from][mate]
   local.AllGather(own.data(), own.size() * sizeof(own[0]), all.data());
-  for (std::size_t from = 0; from < num_mates; ++from)
-    for (std::size_t to = 0; to < num_mates; ++to)
+  for (std::size_t from = 0; from < num_mates; ++from) {
+    for (std::size_t to = 0; to < num_mates; ++to) {
       CheckPiece(group, mates[from], all[from * own.size() + to], mates[to],
                  all[to * own.size() + num_mates + from]);
+    }
+  }
 }
 
 class SpanningCommunicator final : public Communicator {
@@ -130,10 +132,12 @@ void SpanningCommunicator::Locally(Body body) {
 void SpanningCommunicator::AgreeLocally() {
   std::vector<GroupCall> calls(mates().size(), call_);
   Locally([&](Communicator& local) { local.AllGather(&call_, sizeof(call_), calls.data()); });
-  for (std::size_t i = 1; i < calls.size(); ++i)
-    if (calls[i] != calls[0])
+  for (std::size_t i = 1; i < calls.size(); ++i) {
+    if (calls[i] != calls[0]) {
       throw std::logic_error(group_->Prefix() +
                              DifferenceError(mates()[0], calls[0], mates()[i], calls[i]));
+    }
+  }
 }
 
 void SpanningCommunicator::Perform(const Collective& mine) {
@@ -294,9 +298,10 @@ std::vector<std::unique_ptr<Communicator>> MakeSpanningGroup(
     locals = MakeLocalGroup(static_cast<int>(members.size()), group->abort, std::move(names));
   }
   std::vector<std::unique_ptr<Communicator>> result(group->homes.size());
-  for (std::size_t i = 0; i < members.size(); ++i)
+  for (std::size_t i = 0; i < members.size(); ++i) {
     result[static_cast<std::size_t>(members[i])] =
         std::make_unique<SpanningCommunicator>(group, members[i], std::move(locals[i]));
+  }
   return result;
 }
 

@@ -42,8 +42,13 @@ void SpanningExchange::Begin(const GroupCall& call, std::uint64_t number) {
   messages_->Begin(NameOf(call.operation) + (" " + std::to_string(number)));
 }
 
+std::uint64_t SpanningExchange::PairOf(int from, int to) const {
+  return static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(group_->size()) +
+         static_cast<std::uint64_t>(to);
+}
+
 Label SpanningExchange::CallLabel(int from, int to) const {
-  const auto pair = static_cast<std::uint64_t>(from * group_->size() + to);
+  const std::uint64_t pair = PairOf(from, to);
   return {group_->stream, SequenceOf(number_, pair)};
 }
 
@@ -68,20 +73,22 @@ void SpanningExchange::ReceiveCalls() {
 }
 
 void SpanningExchange::SendCalls() {
-  for (const Peer& peer : peers_)
+  for (const Peer& peer : peers_) {
     messages_->Send(peer.member, CallLabel(member_, peer.member),
                     reinterpret_cast<const std::byte*>(&peer.mine), sizeof(peer.mine));
+  }
 }
 
 void SpanningExchange::ThrowDifference(std::size_t index) const {
   const auto& [member, mine] = peers_[index];
   ExchangedCall theirs;
   std::memcpy(&theirs, calls_.data() + index * sizeof(theirs), sizeof(theirs));
-  if (mine.call != theirs.call)
+  if (mine.call != theirs.call) {
     throw std::logic_error(group_->Prefix() +
                            (member_ < member
                                 ? DifferenceError(member_, mine.call, member, theirs.call)
                                 : DifferenceError(member, theirs.call, member_, mine.call)));
+  }
   const std::string incoming = PieceError(member, theirs.send_bytes, member_, mine.receive_bytes);
   throw std::invalid_argument(
       group_->Prefix() + (incoming.empty()
@@ -120,14 +127,16 @@ void SpanningExchange::AllGather(std::byte* output, std::size_t num_bytes) {
   };
   for (std::size_t party = 0; party < num_parties(); ++party) {
     if (party == group_->self) continue;
-    for (const MemberRun& run : group_->parties[party].runs)
+    for (const MemberRun& run : group_->parties[party].runs) {
       messages_->Receive(batch, leader(party), label(run),
                          Buffer::WrapBytes(start(run), size(run)));
+    }
   }
   SendCalls();
-  for (const Peer& peer : peers_)
+  for (const Peer& peer : peers_) {
     for (const MemberRun& run : group_->own().runs)
       messages_->Send(peer.member, label(run), start(run), size(run));
+  }
   messages_->WaitForAll();
 }
 
@@ -135,7 +144,7 @@ void SpanningExchange::AllToAll(const Collective& mine) {
   const std::byte* input = mine.input;
   std::byte* output = mine.output;
   const auto label = [&](int from, int to, std::size_t num_bytes) {
-    const auto pair = static_cast<std::uint64_t>(from * group_->size() + to);
+    const std::uint64_t pair = PairOf(from, to);
     return Label{DataStream(group_->stream, call_, num_bytes), SequenceOf(number_, pair)};
   };
   const auto remote = [&](int member) { return group_->home(member) != group_->own().process; };
@@ -148,9 +157,10 @@ void SpanningExchange::AllToAll(const Collective& mine) {
   const OpenMessages::Batch batch = messages_->NewBatch();
   for (int member = 0; member < group_->size(); ++member) {
     const std::size_t num_bytes = mine.receive_bytes[static_cast<std::size_t>(member)];
-    if (remote(member))
+    if (remote(member)) {
       messages_->Receive(batch, member, label(member, member_, num_bytes),
                          Buffer::WrapBytes(output, num_bytes));
+    }
     output += num_bytes;
   }
   SendCalls();

@@ -100,6 +100,7 @@ class SpanningExchange {
   std::size_t num_parties() const { return group_->parties.size(); }
   Label DataLabel(std::uint64_t part) const { return {data_stream_, SequenceOf(number_, part)}; }
   Label CallLabel(int from, int to) const;
+  std::uint64_t PairOf(int from, int to) const;
 
   void MeetLeaders();   ///< sets peers_ to the other leaders and receives their calls
   void ReceiveCalls();  ///< posts the receives of the peers' calls; waits throw if one differs

@@ -153,9 +153,10 @@ void SpanningExchange::ReduceSlices(const Reduction& reduction) {
     const ByteRange range = segments.range(segment);
     segments.Wait(segment);
     std::vector<const std::byte*> sources;
-    for (std::size_t party = 0; party < num_parties(); ++party)
+    for (std::size_t party = 0; party < num_parties(); ++party) {
       sources.push_back(party == group_->self ? reduction.input + own.begin + range.begin
                                               : segments.place(segment, party));
+    }
     std::byte* const output = reduction.output + range.begin;
     if (reduction.share) {
       ReduceInPlace(std::move(sources), range.size(), reduction.dtype, reduction.op, output);

@@ -39,9 +39,10 @@ Buffer RowsAt(const Buffer& whole, const TensorReference& reference) {
   const std::int64_t count = reference.shape.empty() ? 0 : reference.shape.front();
   Buffer rows = whole.Rows(first, std::min(first + count, whole.num_rows()));
   if (reference.offset % row_bytes != 0 || rows.shape() != reference.shape ||
-      rows.dtype() != reference.dtype)
+      rows.dtype() != reference.dtype) {
     Refuse(reference, "expected rows of " + ToString(whole.dtype()) + " " +
                           ToString(whole.shape()) + " in parts");
+  }
   return rows;
 }
 
@@ -114,10 +115,11 @@ TensorReference TensorStore::Refer(const Buffer& buffer) {
   // The handle keeps the larger half, so its weight never becomes 0.
   std::uint64_t weight = share.weight;
   do {
-    if (weight < 2)
+    if (weight < 2) {
       throw std::logic_error(TensorName(share.key) + " of process " + std::to_string(share.home) +
                              ": expected a handle with weight to give away, got one that has been "
                              "passed on too often (48 times from one process to the next)");
+    }
   } while (!share.weight.compare_exchange_weak(weight, weight - weight / 2));
   reference.weight = weight / 2;
   return reference;

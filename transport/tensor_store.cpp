@@ -41,9 +41,10 @@ Buffer TensorStore::State::Allocate(const Buffer& handle, int device) const {
     const std::lock_guard lock(mutex);
     memory = device_memory;
   }
-  if (!memory)
+  if (!memory) {
     throw std::logic_error("tensor store: expected AllocateOnDevices before a fetch to device " +
                            std::to_string(device));
+  }
   return memory(handle.shape(), handle.dtype(), device);
 }
 
@@ -67,24 +68,27 @@ void TensorStore::State::Discard(const Share& share, std::uint64_t number) noexc
 const Buffer& TensorStore::State::Find(std::uint64_t key, std::int64_t offset,
                                        std::size_t num_bytes) const {
   const auto found = pins.find(key);
-  if (found == pins.end())
+  if (found == pins.end()) {
     throw std::out_of_range(TensorName(key) +
                             ": expected one that is still referred to, got a number "
                             "that was never issued or has been returned");
+  }
   const std::size_t size = found->second.buffer.num_bytes();
-  if (offset < 0 || num_bytes > size || static_cast<std::size_t>(offset) > size - num_bytes)
+  if (offset < 0 || num_bytes > size || static_cast<std::size_t>(offset) > size - num_bytes) {
     throw std::out_of_range(TensorName(key) + ": expected a part of its " + std::to_string(size) +
                             " bytes, got " + std::to_string(num_bytes) + " at byte " +
                             std::to_string(offset));
+  }
   return found->second.buffer;
 }
 
 Buffer TensorStore::State::Subtract(std::uint64_t key, std::uint64_t weight) {
   const auto found = pins.find(key);
-  if (found == pins.end() || weight > found->second.weight)
+  if (found == pins.end() || weight > found->second.weight) {
     throw std::out_of_range(TensorName(key) + ": expected back at most weight " +
                             std::to_string(found == pins.end() ? 0 : found->second.weight) +
                             ", got " + std::to_string(weight));
+  }
   found->second.weight -= weight;
   if (found->second.weight > 0) return Buffer();
   Buffer released = std::move(found->second.buffer);
@@ -197,9 +201,10 @@ Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what, int 
 
 Buffer TensorStore::Pinned(std::uint64_t key, std::int64_t offset, std::int64_t num_bytes) const {
   const std::lock_guard lock(state_->mutex);
-  if (num_bytes < 0)
+  if (num_bytes < 0) {
     throw std::out_of_range(TensorName(key) + ": expected at least 0 bytes, got " +
                             std::to_string(num_bytes));
+  }
   const Buffer& pinned = state_->Find(key, offset, static_cast<std::size_t>(num_bytes));
   return BytesOf(pinned, static_cast<std::size_t>(offset), static_cast<std::size_t>(num_bytes));
 }

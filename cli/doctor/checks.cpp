@@ -40,7 +40,7 @@ bool HidesBehindLoopback(const NodeFacts& node, const std::vector<NodeFacts>& no
 
 /// Half of one gigabit: below, moving tensors takes longer than computing them.
 constexpr double kSlowBytesPerSecond = 60e6;
-constexpr double kClocksApart_s = 1.0;
+constexpr double kClocksApartSeconds = 1.0;
 
 /// A problem that names both sides and their difference needs no advice.
 std::string AdviceOn(JoinFault fault) {
@@ -326,7 +326,7 @@ Finding CheckClockDifference(const PathFacts& facts) {
   const std::string line = facts.node + "'s clock is " +
                            DurationText(std::abs(facts.clock_ahead_s)) +
                            (facts.clock_ahead_s < 0 ? " behind" : " ahead") + sure;
-  if (std::abs(facts.clock_ahead_s) < kClocksApart_s) return Well("clocks", line);
+  if (std::abs(facts.clock_ahead_s) < kClocksApartSeconds) return Well("clocks", line);
   return Warns("clocks", line,
                "synchronise the clocks: times in logs and names of runs would not fit");
 }

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPings = 20;
-constexpr double kLongTransfer_s = 10.0;
+constexpr double kLongTransferSeconds = 10.0;
 
 double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -189,11 +189,11 @@ class First {
     return facts;
   }
 
-  /// Returns the best time in each direction. Stops after a try that takes kLongTransfer_s: a slow
+  /// Returns the best time in each direction. Stops after a try that takes kLongTransferSeconds: a slow
   /// network is not a busy processor.
   TransferFacts BestTransfer(Other& other) {
     TransferFacts best = Transfer(other, kMeasuredBytes);
-    for (int tries = 1; tries < kTransferTries && best.there_s + best.back_s < kLongTransfer_s;
+    for (int tries = 1; tries < kTransferTries && best.there_s + best.back_s < kLongTransferSeconds;
          ++tries) {
       const TransferFacts next = Transfer(other, kMeasuredBytes);
       best.there_s = std::min(best.there_s, next.there_s);

@@ -158,6 +158,7 @@ std::map<std::string, Row> RowsByModule(const std::map<TensorKind, Comparison>& 
     for (const TensorDifference& tensor : comparison.tensors) {
       Row& row = rows[tensor.name.substr(0, tensor.name.find('.'))];
       // A tensor that is not held completely does not agree, even if the rest of it does.
+      // NOLINTNEXTLINE(bugprone-narrowing-conversions): clang-tidy takes infinity for a narrower type
       const double worst = tensor.uncovered > 0 ? kInfinity : tensor.worst;
       row.tensors.insert(tensor.name);
       row.worst[kind] = std::max(row.worst[kind], worst);

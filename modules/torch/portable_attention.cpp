@@ -12,7 +12,8 @@ namespace {
 
 /// Heads [S, L, h, D] whose first half is turned against the second by the tables' angles, or back
 /// by them (`direction` -1), into `to` of the same shape.
-void Turn(const at::Tensor& heads, const AttentionPlan& plan, double direction, at::Tensor to) {
+void Turn(const at::Tensor& heads, const AttentionPlan& plan, double direction,
+          const at::Tensor& to) {
   const std::int64_t half = plan.head_dim / 2;
   const at::Tensor cosine = plan.cosine.narrow(0, 0, plan.length).unsqueeze(1);
   const at::Tensor sine = plan.sine.narrow(0, 0, plan.length).unsqueeze(1);

@@ -76,6 +76,20 @@ TEST_CASE("a process that crashes while it starts is named within ten seconds") 
   }
 }
 
+TEST_CASE("a process that is asked to end before it listens ends the job in order") {
+  for (const auto after : {0ms, 60ms}) {
+    const LocalBed bed({.nodes = 2});
+    const pid_t child = AwaitLibraries(bed);
+    std::this_thread::sleep_for(after);
+    kill(child, SIGTERM);
+    const Ending ending = bed.program().WaitForEnd(kPatience);
+    INFO(bed.program().Transcript());
+    REQUIRE(ending.ended);
+    CHECK(ending.exit_code == 128 + SIGTERM);
+    CHECK(ending.last_line == "interrupted before anything had begun");
+  }
+}
+
 TEST_CASE("a process that is traced and cannot be reaped is named, and does not hold up the end") {
   const LocalBed bed({.nodes = 2});
   bed.AwaitStep(2);

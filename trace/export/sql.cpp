@@ -296,7 +296,7 @@ TraceDatabase::TraceDatabase(const TraceIndex& index, const Steps& steps)
 
 QueryAnswer TraceDatabase::Ask(const std::string& sql, const QueryLimits& limits) const {
   const auto fail = [](const std::string& reason) {
-    throw std::invalid_argument("sql: " + reason);
+    throw std::invalid_argument(reason);
   };
   const char* rest = "";
   const Statement prepared = Prepare(database_.get(), sql, &rest);
@@ -327,7 +327,7 @@ QueryAnswer TraceDatabase::Ask(const std::string& sql, const QueryLimits& limits
     for (int c = 0; c < sqlite3_column_count(statement); ++c) row.push_back(ValueOf(statement, c));
     table.rows.push_back(std::move(row));
   }
-  if (status == SQLITE_INTERRUPT) throw QueryStopped("sql: interrupted");
+  if (status == SQLITE_INTERRUPT) throw QueryStopped("interrupted");
   if (status != SQLITE_DONE && status != SQLITE_ROW) fail(sqlite3_errmsg(database_.get()));
   return answer;
 }

@@ -42,9 +42,10 @@ std::vector<Place> PlacesOf(const DeviceMember& member, bool has_library) {
 
 /// The first two members that share a device.
 std::optional<std::pair<int, int>> SharingPair(const std::vector<Place>& places) {
-  for (std::size_t i = 0; i < places.size(); ++i)
+  for (std::size_t i = 0; i < places.size(); ++i) {
     for (std::size_t j = i + 1; j < places.size(); ++j)
       if (places[i].id == places[j].id) return std::pair{static_cast<int>(i), static_cast<int>(j)};
+  }
   return std::nullopt;
 }
 

@@ -29,9 +29,10 @@ struct DeviceMember {
 /// Raises the member's signal with "tensor group of vision: rank 2: ERROR", since the other members
 /// wait for this one.
 inline void RaiseFor(const DeviceMember& member, const std::string& error) {
-  if (member.abort != nullptr)
+  if (member.abort != nullptr) {
     member.abort->Raise(member.names.group + ": " + member.names.MemberName(member.host->rank()) +
                         ": " + error);
+  }
 }
 
 }  // namespace troupe

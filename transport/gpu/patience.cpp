@@ -10,9 +10,10 @@ std::string Missing(const GroupNames& names) {
   std::set<std::string> missing;
   if (names.waits != nullptr) {
     const std::string ending = " of " + names.group;
-    for (const ActorWaits& waiting : names.waits->List())
+    for (const ActorWaits& waiting : names.waits->List()) {
       for (const Wait& wait : waiting.waits)
         if (wait.what.ends_with(ending) && !wait.whom.empty()) missing.insert(wait.whom);
+    }
   }
   std::string text;
   for (const std::string& member : missing) text += (text.empty() ? "" : ", ") + member;

@@ -110,9 +110,10 @@ void SharedCommunicator::Meet(const Collective& mine) {
   turn_ = 1 - turn_;
   LocalCall& slot = shared_->group.Publish(turn_, rank_, mine);
   MemoryOf memory{MemoryKind::kDevice, {}};  // of a barrier
-  if (mine.call.operation != Operation::kBarrier)
+  if (mine.call.operation != Operation::kBarrier) {
     memory = LocateMemory(mine.input, InputBytes(mine, rank_, size()), mine.output,
                           OutputBytes(mine, size()), shared_->device);
+  }
   if (memory.kind == MemoryKind::kMixed && slot.error.empty())
     slot.error = ToString(mine.call) + ": " + memory.error;
   own_events().kind = memory.kind;
@@ -215,16 +216,17 @@ void SharedCommunicator::ReduceScatter(const Collective& mine) {
 }  // namespace
 
 std::unique_ptr<Communicator> JoinSharedDevice(DeviceMember member) {
-  if (member.host->size() > gpu::Operands::kMost)
+  if (member.host->size() > gpu::Operands::kMost) {
     throw std::invalid_argument(member.names.group + ": expected at most " +
                                 std::to_string(gpu::Operands::kMost) +
                                 " ranks on one device, got " + std::to_string(member.host->size()));
+  }
   // All members are in one process: the first makes the shared object and broadcasts its address,
   // which stays valid until all have copied the pointer.
   std::shared_ptr<SharedDevice> shared;
   const std::shared_ptr<SharedDevice>* made = &shared;
   if (member.host->rank() == 0) shared = std::make_shared<SharedDevice>(member);
-  member.host->Broadcast(&made, sizeof made, 0);
+  member.host->Broadcast(&made, sizeof made, 0);  // NOLINT(bugprone-sizeof-expression)
   if (member.host->rank() != 0) shared = *made;
   member.host->Barrier();
   return std::make_unique<SharedCommunicator>(std::move(member), std::move(shared));

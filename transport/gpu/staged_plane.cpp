@@ -20,9 +20,10 @@ ToHostForPulls MakeToHost(DeviceStaging& staging, std::shared_ptr<AbortSignal> a
     const int device = bytes.device();
     staging.ToHost(std::move(bytes),
                    [=, done = std::move(done)](Buffer pinned, const std::string& error) {
-                     if (!error.empty() && abort != nullptr)
+                     if (!error.empty() && abort != nullptr) {
                        abort->Raise("data plane: answering a pull from device " +
                                     std::to_string(device) + ": " + error);
+                     }
                      done(std::move(pinned), error);
                    });
   };
@@ -76,10 +77,11 @@ struct StagedPlane::Outgoing : std::enable_shared_from_this<Outgoing> {
         [self = shared_from_this(), piece, device](Buffer pinned, const std::string& error) {
           if (error.empty()) return self->SendPiece(piece, std::move(pinned));
           // The receiver is waiting, and a send cannot report an error.
-          if (self->parts->options.abort != nullptr)
+          if (self->parts->options.abort != nullptr) {
             self->parts->options.abort->Raise("data plane: sending from device " +
                                               std::to_string(device) + " to process " +
                                               std::to_string(self->to) + ": " + error);
+          }
         },
         piece * parts->options.piece_bytes);
   }

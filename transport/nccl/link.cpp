@@ -43,9 +43,10 @@ void NcclLink::Leave() {
   }
   if (code != ncclSuccess) return AbortLocked();
   code = ncclCommDestroy(std::exchange(comm_, nullptr));
-  if (code != ncclSuccess && code != ncclInProgress)
+  if (code != ncclSuccess && code != ncclInProgress) {
     std::fprintf(stderr, "troupe: %s: ncclCommDestroy: %s\n", name_.c_str(),
                  ncclGetErrorString(code));
+  }
 }
 
 ncclResult_t NcclLink::Begin(const ncclUniqueId& id, int size, int rank) {

@@ -38,11 +38,12 @@ TcpEngine::TcpEngine(TcpOptions& options, Poller& poller, Pump& pump,
   for (TcpConnection& connection : options.connections) {
     const ProcessId process = connection.peer;
     if (process < 0 || process >= static_cast<ProcessId>(peers_.size()) ||
-        process == options.self || peers_[static_cast<std::size_t>(process)] != nullptr)
+        process == options.self || peers_[static_cast<std::size_t>(process)] != nullptr) {
       throw std::invalid_argument(
           "data plane: expected one connection to each other process, got "
           "one to process " +
           std::to_string(process));
+    }
     const int no_delay = 1;  // fails on a local connection, which has no delay
     static_cast<void>(::setsockopt(connection.socket.get(), IPPROTO_TCP, TCP_NODELAY, &no_delay,
                                    sizeof no_delay));
@@ -138,9 +139,10 @@ void TcpEngine::Close() {
 
 bool TcpEngine::Flush() {
   bool wrote = false;
-  for (const auto& peer : peers_)
+  for (const auto& peer : peers_) {
     if (peer != nullptr && peer->watched && !peer->link.blocked() && !peer->writer.empty())
       wrote |= Write(*peer);
+  }
   return wrote;
 }
 

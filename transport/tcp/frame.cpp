@@ -28,11 +28,12 @@ void CheckFrame(const Frame& frame, std::uint64_t counter, WireKey& key) {
     throw FrameError(which + "its MAC is wrong");
   if (frame.magic != kFrameMagic || frame.counter != counter || !KindIsKnown(frame.kind))
     throw FrameError(which + "it is not a frame of this version");
-  if (!SizesFit(frame))
+  if (!SizesFit(frame)) {
     throw FrameError(which + "got " + std::to_string(frame.num_bytes) + " bytes at byte " +
                      std::to_string(frame.offset) + " of " + std::to_string(frame.total) +
                      " in a frame of kind " +
                      std::to_string(static_cast<std::uint32_t>(frame.kind)));
+  }
 }
 
 }  // namespace troupe

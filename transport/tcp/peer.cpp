@@ -77,11 +77,12 @@ void TcpPeer::Announce(const OutMessage& message) {
 void TcpPeer::Receive(Reception reception) {
   const Label label = reception.label;
   const std::uint64_t size = reception.destination.num_bytes();
-  if (const auto open = receiving_.find(label); open != receiving_.end())
+  if (const auto open = receiving_.find(label); open != receiving_.end()) {
     return reception.failed(reception.what +
                             ": expected a label that is not open, got one that "
                             "waits for " +
                             open->second.reception.what);
+  }
   const auto early = early_.extract(label);
   const auto announced = announced_.extract(label);
   Receiving& receiving = receiving_[label];
@@ -141,10 +142,11 @@ std::span<std::byte> TcpPeer::BeginEarly(const Frame& frame) {
   const auto [found, begins] = arriving_.try_emplace(label);
   Arriving& arriving = found->second;
   if (begins) BeginArriving(frame, arriving);
-  if (frame.total != arriving.total || frame.offset != arriving.received)
+  if (frame.total != arriving.total || frame.offset != arriving.received) {
     Fault(frame, "expected byte " + std::to_string(arriving.received) + " of " +
                      std::to_string(arriving.total) + " of an early message, got byte " +
                      std::to_string(frame.offset) + " of " + std::to_string(frame.total));
+  }
   if (arriving.place == Arriving::Place::kUnwanted) {
     unwanted_.resize(frame.num_bytes);
     return unwanted_;
@@ -161,9 +163,10 @@ void TcpPeer::BeginArriving(const Frame& frame, Arriving& arriving) {
   const Label label = LabelOf(frame);
   arriving.total = frame.total;
   early_arrived_ += CostOf(frame.total);
-  if (early_kept() > kEarlyBudget)
+  if (early_kept() > kEarlyBudget) {
     Fault(frame, "expected at most " + std::to_string(kEarlyBudget) +
                      " bytes before they are received, got more");
+  }
   const auto found = receiving_.find(label);
   if (found == receiving_.end()) {
     arriving.place = Arriving::Place::kKept;
@@ -181,11 +184,12 @@ std::span<std::byte> TcpPeer::BeginPiece(const Frame& frame) {
   if (found == receiving_.end()) Fault(frame, "got a piece of a message that is not received");
   const Receiving& receiving = found->second;
   const std::span<std::byte> whole = SpanOf(receiving.reception.destination);
-  if (frame.total != whole.size() || frame.offset != receiving.received)
+  if (frame.total != whole.size() || frame.offset != receiving.received) {
     Fault(frame, receiving.reception.what + ": expected byte " +
                      std::to_string(receiving.received) + " of " + std::to_string(whole.size()) +
                      ", got byte " + std::to_string(frame.offset) + " of " +
                      std::to_string(frame.total));
+  }
   return whole.subspan(frame.offset, frame.num_bytes);
 }
 
@@ -242,9 +246,10 @@ void TcpPeer::EndPiece(const Frame& frame) {
 void TcpPeer::SpoiledFrame(const Frame& frame) {
   const std::string text = " failed its check (payload): its MAC is wrong";
   const auto found = receiving_.find(LabelOf(frame));
-  if (found != receiving_.end())
+  if (found != receiving_.end()) {
     Fail(LabelOf(frame),
          {found->second.reception.what + ": the slice from " + name_ + text, FailureKind::kCheck});
+  }
   throw FrameError("frame " + std::to_string(frame.counter) + text);
 }
 

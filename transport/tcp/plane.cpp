@@ -11,9 +11,10 @@ namespace troupe {
 
 struct TcpPlane::Parts {
   explicit Parts(TcpOptions given) : options(std::move(given)), medium(options.names.size()) {
-    for (const TcpConnection& connection : options.connections)
+    for (const TcpConnection& connection : options.connections) {
       if (connection.peer >= 0 && connection.peer < static_cast<ProcessId>(medium.size()))
         medium[static_cast<std::size_t>(connection.peer)] = options.medium;
+    }
     engine = std::make_unique<TcpEngine>(options, poller, pump, counters);
   }
 

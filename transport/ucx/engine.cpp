@@ -57,9 +57,10 @@ void UcxEngine::Connect(const std::vector<std::vector<std::byte>>& addresses) {
 
 std::vector<std::string> UcxEngine::Lanes() const {
   std::vector<std::string> lanes;
-  for (const auto& peer : peers_)
+  for (const auto& peer : peers_) {
     lanes.push_back(
         peer == nullptr || peer->endpoint == nullptr ? "" : Listed(peer->endpoint->Lanes(), " + "));
+  }
   return lanes;
 }
 
@@ -81,9 +82,10 @@ void UcxEngine::Abort(const Failure& cause) {
 
 void UcxEngine::Abandon(const Failure& cause) {
   Abort(cause);
-  for (const auto& peer : peers_)
+  for (const auto& peer : peers_) {
     if (peer != nullptr)
       for (const auto& [tag, receiving] : peer->receiving) Report(*receiving);
+  }
 }
 
 void UcxEngine::BeginClose() {

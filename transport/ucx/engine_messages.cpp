@@ -75,9 +75,10 @@ void UcxEngine::Receive(Reception reception) {
   Peer& peer = PeerAt(reception.from);
   Failure refusal = ReceiveError(peer, reception);
   const std::uint64_t tag = peer.key->Tag(WirePurpose::kPayload, options_.self, reception.label);
-  if (refusal.empty() && peer.receiving.contains(tag))
+  if (refusal.empty() && peer.receiving.contains(tag)) {
     refusal = reception.what + ": expected a label that is not open, got one that waits for " +
               peer.receiving.at(tag)->reception.what;
+  }
   if (!refusal.empty()) {
     reception.failed(refusal);
     return;
@@ -88,9 +89,10 @@ void UcxEngine::Receive(Reception reception) {
   peer.receiving.emplace(tag, std::move(owned));
   worker_.Receive(receiving.payload, SpanOf(receiving.reception.destination), tag,
                   receiving.reception.destination.on_host());
-  if (options_.verify != Verify::kOff)
+  if (options_.verify != Verify::kOff) {
     worker_.Receive(receiving.head, std::as_writable_bytes(std::span(&receiving.header, 1)),
                     peer.key->Tag(WirePurpose::kHeader, options_.self, receiving.reception.label));
+  }
   Advance(receiving);
 }
 
@@ -109,11 +111,12 @@ void UcxEngine::Inspect(Receiving& receiving) {
     const ucs_status_t status = receiving.payload.status();
     const std::size_t expected = reception.destination.num_bytes();
     const std::size_t length = receiving.payload.length();
-    if (status == UCS_ERR_MESSAGE_TRUNCATED || (status == UCS_OK && length != expected))
+    if (status == UCS_ERR_MESSAGE_TRUNCATED || (status == UCS_OK && length != expected)) {
       return Fail(receiving, {CheckErrorPrefix(reception, name) + "(header): expected " +
                                   std::to_string(expected) + " bytes, got " +
                                   (status == UCS_OK ? std::to_string(length) : "more"),
                               FailureKind::kCheck});
+    }
     if (status != UCS_OK) return Fail(receiving, ReceiveFailure(reception, name, status));
   }
   if (options_.verify != Verify::kOff && !receiving.head.open()) InspectHeader(receiving);
@@ -135,9 +138,10 @@ void UcxEngine::InspectHeader(Receiving& receiving) {
                        header.stream == reception.label.stream &&
                        header.sequence == reception.label.sequence;
   if (!matches) return fail("(header): it is not the header of this message");
-  if (header.num_bytes != reception.destination.num_bytes())
+  if (header.num_bytes != reception.destination.num_bytes()) {
     return fail("(header): expected " + std::to_string(reception.destination.num_bytes()) +
                 " bytes, it announces " + std::to_string(header.num_bytes));
+  }
   std::span<const std::byte> body;
   if (options_.verify == Verify::kPayload) {
     if (receiving.payload.open()) return;
@@ -145,9 +149,11 @@ void UcxEngine::InspectHeader(Receiving& receiving) {
   } else if (std::exchange(receiving.inspected_head, true)) {
     return;
   }
-  if (!peer.key->Verify(header.mac, WirePurpose::kHeader, header.counter, SignedPart(header), body))
+  if (!peer.key->Verify(header.mac, WirePurpose::kHeader, header.counter, SignedPart(header),
+                        body)) {
     fail(std::string(options_.verify == Verify::kPayload ? "(payload)" : "(header)") +
          ": its MAC is wrong");
+  }
 }
 
 void UcxEngine::Fail(Receiving& receiving, const Failure& failure) {

@@ -26,9 +26,10 @@ void CheckPortRange(const std::string& range) {
   const std::size_t dash = range.find('-');
   const int first = dash == std::string::npos ? 0 : port(range.substr(0, dash));
   const int last = dash == std::string::npos ? 0 : port(range.substr(dash + 1));
-  if (first < 1 || last > 65535 || first > last)
+  if (first < 1 || last > 65535 || first > last) {
     throw std::invalid_argument("data plane: expected a port range such as 7500-7600, got \"" +
                                 range + "\"");
+  }
 }
 
 UcxOptions Checked(UcxOptions options) {

@@ -63,9 +63,10 @@ std::vector<std::uint32_t> WordsOf(const std::string& address) {
 }
 
 void SetOption(int socket, int option, const void* value, socklen_t size, const char* name) {
-  if (::setsockopt(socket, SOL_SOCKET, option, value, size) != 0)
+  if (::setsockopt(socket, SOL_SOCKET, option, value, size) != 0) {
     throw std::runtime_error(std::string("port filter: ") + name + ": " +
                              std::generic_category().message(errno));
+  }
 }
 
 bool Listens(int socket) {
@@ -98,9 +99,10 @@ void AdmitOnly(int socket, const std::vector<std::string>& addresses) {
   std::vector<sock_filter> program;
   for (const std::string& address : addresses) Admit(program, WordsOf(address));
   program.push_back(Return(0));
-  if (program.size() > BPF_MAXINSNS)
+  if (program.size() > BPF_MAXINSNS) {
     throw std::runtime_error("port filter: got more addresses than fit, " +
                              std::to_string(addresses.size()));
+  }
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   SetOption(socket, SO_ATTACH_FILTER, &filter, sizeof filter, "SO_ATTACH_FILTER");
   const int locked = 1;
@@ -108,9 +110,10 @@ void AdmitOnly(int socket, const std::vector<std::string>& addresses) {
 }
 
 void AdmitOnlyBySockets(const std::vector<int>& before, const std::vector<std::string>& addresses) {
-  for (const int socket : ListeningSockets())
+  for (const int socket : ListeningSockets()) {
     if (std::find(before.begin(), before.end(), socket) == before.end())
       AdmitOnly(socket, addresses);
+  }
 }
 
 }  // namespace troupe

@@ -13,9 +13,10 @@ std::vector<std::byte> Pack(const PlaneAddress& address) {
 
 PlaneAddress Unpack(const std::vector<std::byte>& bytes, const std::string& name) {
   PlaneAddress address;
-  if (bytes.size() <= address.salt.size())
+  if (bytes.size() <= address.salt.size()) {
     throw std::invalid_argument(name + ": expected the address of a data plane, got " +
                                 std::to_string(bytes.size()) + " bytes");
+  }
   const auto middle = bytes.begin() + static_cast<std::ptrdiff_t>(address.salt.size());
   std::copy(bytes.begin(), middle, address.salt.begin());
   address.worker.assign(middle, bytes.end());
