@@ -295,9 +295,7 @@ TraceDatabase::TraceDatabase(const TraceIndex& index, const Steps& steps)
 }
 
 QueryAnswer TraceDatabase::Ask(const std::string& sql, const QueryLimits& limits) const {
-  const auto fail = [](const std::string& reason) {
-    throw std::invalid_argument(reason);
-  };
+  const auto fail = [](const std::string& reason) { throw std::invalid_argument(reason); };
   const char* rest = "";
   const Statement prepared = Prepare(database_.get(), sql, &rest);
   sqlite3_stmt* const statement = prepared.get();
