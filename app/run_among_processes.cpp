@@ -3,6 +3,7 @@
 #include <functional>
 #include <future>
 #include <iostream>
+#include <mutex>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -128,7 +129,7 @@ class SpanningRun {
       static_cast<void>(parts.release());
       abort_->Raise(e.what());
       ended_->store(true);
-      // The watch may have reported the cause first.
+      Report(abort_->failure());  // the watch may have raised it first
       return {abort_->failure(), true};
     }
     if (member_.self == 0) {
@@ -148,7 +149,10 @@ class SpanningRun {
     if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
     end.reported = abort_->raised();
     if (!end.failure.empty()) {
-      if (end.reported) end.failure = abort_->failure();  // what was printed decides the exit code
+      if (end.reported) {
+        end.failure = abort_->failure();  // what was printed decides the exit code
+        Report(end.failure);
+      }
       static_cast<void>(parts.release());
       return end;
     }
@@ -174,18 +178,25 @@ class SpanningRun {
 
   /// Reports a failure immediately, in every process, and exits if the job does not end in time.
   std::shared_ptr<void> ReportAbort() {
-    return abort_->Subscribe([ended = ended_, advice = setup_.after_failure,
-                              first = member_.self == 0, first_gone = first_gone_,
-                              latecomers = member_.joined.latecomers](const Failure& failure) {
-      if (latecomers) latecomers->Close();
-      const FailureKind kind = failure.kind;
-      // Process 0 prints how to resume; if it is lost, the others do.
-      const bool advises = advice && (first || (*first_gone && kind == FailureKind::kLost));
-      PrintCause(failure, advises ? InTime([advice, kind] { return advice(kind); }) : "");
-      std::thread([ended, kind] {
+    return abort_->Subscribe([this](const Failure& failure) {
+      if (member_.joined.latecomers) member_.joined.latecomers->Close();
+      Report(failure);
+      std::thread([ended = ended_, kind = failure.kind] {
         std::this_thread::sleep_for(kUnwinding);
         if (!ended->load()) QuickExit(ExitCodeOf(kind));
       }).detach();
+    });
+  }
+  /// Prints the failure once, and returns when it is printed. The job may end between the moment in
+  /// which the signal is raised and its call of a subscriber: then the end prints it.
+  void Report(const Failure& failure) {
+    std::call_once(reported_, [&] {
+      const FailureKind kind = failure.kind;
+      const auto& advice = setup_.after_failure;
+      // Process 0 prints how to resume; if it is lost, the others do.
+      const bool advises =
+          advice && (member_.self == 0 || (*first_gone_ && kind == FailureKind::kLost));
+      PrintCause(failure, advises ? InTime([advice, kind] { return advice(kind); }) : "");
     });
   }
 
@@ -206,6 +217,7 @@ class SpanningRun {
   std::shared_ptr<std::atomic<bool>> first_gone_ = std::make_shared<std::atomic<bool>>(false);
   std::weak_ptr<const Node> node_;
   std::atomic<bool> ending_ = false;
+  std::once_flag reported_;
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
 };
 
