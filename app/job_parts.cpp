@@ -13,6 +13,7 @@
 #include "app/cause.hpp"
 #include "app/exit_code.hpp"
 #include "checkpoint/sharded.hpp"
+#include "checkpoint/weights_folder.hpp"
 #include "files/usable_cores.hpp"
 #include "messages/system.hpp"
 #include "modules/device/backend.hpp"
@@ -84,6 +85,17 @@ ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> gr
   };
 }
 
+/// Programs that begin with the tensors of the folders that their modules name.
+ProgramFactory WithWeights(const Config& config, ProgramFactory make) {
+  return [config, make = std::move(make)](const ShardAddress& shard) {
+    auto program = make(shard);
+    const std::vector<TensorPiece> pieces = program->Tensors(TensorKind::kParameter);
+    ReadWeights(config, pieces);
+    program->SetTensors(TensorKind::kParameter, pieces);
+    return program;
+  };
+}
+
 /// Makes ranks create their queue and their groups before their programs.
 void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
              const std::shared_ptr<DeviceBackend>& backend,
@@ -132,6 +144,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   const auto groups =
       std::make_shared<GroupTable>(config, *processes, plane.get(), abort, node.group_waits.get());
   node.make_program = MakePrograms(config, groups);
+  if (ReadsWeights(config)) node.make_program = WithWeights(config, std::move(node.make_program));
   if (setup.wrap_programs) node.make_program = setup.wrap_programs(node.make_program);
   node.setup_thread = SetupComputeThread;
   if (setup.make_queue) {

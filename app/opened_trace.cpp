@@ -8,7 +8,7 @@
 #include "actors/wait_lists.hpp"
 #include "app/run_directory.hpp"
 #include "configs/loader.hpp"
-#include "configs/text_file.hpp"
+#include "files/text_file.hpp"
 #include "plan/job_plan.hpp"
 
 namespace troupe {

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <utility>
 
+#include "checkpoint/weights_folder.hpp"
 #include "modules/tensor_pieces.hpp"
 
 namespace troupe {
@@ -42,7 +43,12 @@ double ToleranceOf(Precision precision, TensorKind kind) {
 }
 
 VerifyObserver::VerifyObserver(const Config& config, std::shared_ptr<LlavaSource> source)
-    : config_(config), source_(std::move(source)), reference_(config) {}
+    : config_(config), source_(std::move(source)), reference_(config) {
+  if (!ReadsWeights(config)) return;
+  const std::vector<TensorPiece> whole = reference_.Tensors(TensorKind::kParameter);
+  ReadWeights(config, whole);
+  reference_.SetParameters(whole);
+}
 
 double VerifyObserver::worst(TensorKind kind) const {
   const auto found = worst_.find(kind);

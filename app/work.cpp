@@ -4,6 +4,7 @@
 
 #include "app/cause.hpp"
 #include "app/run_spec.hpp"
+#include "checkpoint/weights_folder.hpp"
 
 namespace troupe {
 
@@ -11,6 +12,7 @@ Work::Work(const RunSpec& run)
     : plan_(run.plan),
       source_(OpenInputs(plan_->config())),
       llava_(std::dynamic_pointer_cast<LlavaSource>(source_)) {
+  CheckWeights(plan_->config());
   for (const std::string& text : run.arguments.work.faults) {
     faults_.push_back(PlantedFault::Parse(text));
   }

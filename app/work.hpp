@@ -48,7 +48,8 @@ class Work {
   virtual int Finish(const JobEnd& end) = 0;
 
  protected:
-  /// Opens the data. Throws DataError, and std::invalid_argument for a malformed fault.
+  /// Opens the data, and looks into the folders of weights. Throws DataError, ModelFolderError, and
+  /// std::invalid_argument for a malformed fault.
   explicit Work(const RunSpec& run);
   /// The verb, and its options that all processes must share.
   virtual std::string Command() const = 0;

@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "checkpoint/strict_json.hpp"
-#include "configs/text_file.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
 #include "files/sha256.hpp"
+#include "files/strict_json.hpp"
+#include "files/text_file.hpp"
 
 namespace troupe {
 namespace {

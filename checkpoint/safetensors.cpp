@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include "checkpoint/strict_json.hpp"
 #include "files/output_file.hpp"
+#include "files/strict_json.hpp"
 
 namespace troupe {
 namespace {

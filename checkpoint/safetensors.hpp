@@ -68,6 +68,8 @@ class SafetensorsReader {
 
   const std::string& path() const { return path_; }
   const Metadata& metadata() const { return header_.metadata; }
+  /// Bytes of the file before offset 0.
+  std::uint64_t data_begin() const { return data_begin_; }
   /// In the order of their bytes.
   const std::vector<TensorEntry>& entries() const { return header_.entries; }
   /// Null if there is no such tensor.

@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "checkpoint/strict_json.hpp"
 #include "files/file_error.hpp"
+#include "files/strict_json.hpp"
 #include "modules/tensor_pieces.hpp"
 #include "transport/failure.hpp"
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <stdexcept>
 
 #include "gpu/kernels/bfloat16.hpp"
 
@@ -49,6 +50,17 @@ struct Float16 {
   }
 };
 
+/// By way of `Between`.
+template <class Stored, class Between, class Loaded>
+void ConvertBy(const std::byte* stored, std::size_t count, std::byte* loaded) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Stored from;
+    std::memcpy(&from, stored + i * sizeof(from), sizeof(from));
+    const auto to = static_cast<Loaded>(static_cast<Between>(from));
+    std::memcpy(loaded + i * sizeof(to), &to, sizeof(to));
+  }
+}
+
 template <class Stored, class Loaded>
 void Convert(const std::byte* stored, std::size_t count, std::byte* loaded) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -56,6 +68,23 @@ void Convert(const std::byte* stored, std::size_t count, std::byte* loaded) {
     std::memcpy(&from, stored + i * sizeof(from), sizeof(from));
     const auto to = static_cast<Loaded>(from);  // NOLINT(bugprone-signed-char-misuse)
     std::memcpy(loaded + i * sizeof(to), &to, sizeof(to));
+  }
+}
+
+template <class Target>
+void ConvertFloatsTo(StoredType from, const std::byte* stored, std::size_t count,
+                     std::byte* target) {
+  switch (from) {
+    case StoredType::kFloat64:
+      return Convert<double, Target>(stored, count, target);
+    case StoredType::kFloat32:
+      return Convert<float, Target>(stored, count, target);
+    case StoredType::kFloat16:
+      return ConvertBy<Float16, float, Target>(stored, count, target);
+    case StoredType::kBFloat16:
+      return ConvertBy<BFloat16, float, Target>(stored, count, target);
+    default:
+      throw std::invalid_argument("expected a floating type, got " + ToString(from));
   }
 }
 
@@ -96,6 +125,18 @@ void Widen(StoredType type, const std::byte* stored, std::size_t count, std::byt
       break;
   }
   if (count > 0) std::memcpy(loaded, stored, count * SizeOf(type));
+}
+
+bool IsFloating(StoredType type) {
+  return type == StoredType::kFloat64 || type == StoredType::kFloat32 ||
+         type == StoredType::kFloat16 || type == StoredType::kBFloat16;
+}
+
+void ConvertFloats(StoredType from, const std::byte* stored, std::size_t count, DType to,
+                   std::byte* target) {
+  if (to == DType::kFloat32) return ConvertFloatsTo<float>(from, stored, count, target);
+  if (to == DType::kFloat64) return ConvertFloatsTo<double>(from, stored, count, target);
+  throw std::invalid_argument("expected float32 or float64 as target, got " + ToString(to));
 }
 
 }  // namespace troupe

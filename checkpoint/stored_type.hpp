@@ -39,4 +39,12 @@ DType LoadedTypeOf(StoredType type);
 /// exactly. The two do not overlap.
 void Widen(StoredType type, const std::byte* stored, std::size_t count, std::byte* loaded);
 
+/// Whether the type holds numbers with a fraction.
+bool IsFloating(StoredType type);
+/// Converts `count` elements of a floating type at `stored` (any alignment) to float32 or float64 at
+/// `target`, rounded to the nearest where that is narrower. Throws std::invalid_argument for other
+/// types.
+void ConvertFloats(StoredType from, const std::byte* stored, std::size_t count, DType to,
+                   std::byte* target);
+
 }  // namespace troupe

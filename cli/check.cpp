@@ -9,6 +9,7 @@
 
 #include "app/describe.hpp"
 #include "app/work.hpp"
+#include "checkpoint/weights_folder.hpp"
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
 #include "layout/text.hpp"
@@ -139,6 +140,20 @@ std::string GpuTable(const JobPlan& plan, const std::vector<StageNeed>& stages) 
               : "");
 }
 
+/// A line for each module that starts from a folder, and the keys that its config.json leaves out.
+std::string FolderText(const std::vector<ReadFolder>& folders) {
+  std::string text;
+  for (const ReadFolder& folder : folders) {
+    text += folder.module + " starts from " + folder.path + "\n";
+    if (folder.defaulted.empty()) continue;
+    text += "  not stated in config.json: " +
+            Listed(folder.defaulted, ", ",
+                   [](const DefaultedKey& key) { return key.key + " = " + key.value; }) +
+            "\n";
+  }
+  return text.empty() ? text : text + "\n";
+}
+
 struct CheckArguments {
   ConfigArguments config;
   std::string explain;
@@ -161,6 +176,7 @@ int Check(const CheckArguments& arguments) {
     return kExitDone;
   }
   WarnOfRemarks(loaded);
+  CheckWeights(loaded.config);
   const JobPlan plan(loaded.config);
   const std::string processes = ProcessTable(plan, ProcessPlan(loaded.config.cluster), nullptr);
   const std::string routes = RouteTable(plan);
@@ -168,8 +184,8 @@ int Check(const CheckArguments& arguments) {
   const std::vector<StageNeed> stages = StageNeeds(plan, AttentionHere());
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
-            << routes << (routes.empty() ? "" : "\n") << MemoryTable(plan, stages)
-            << OffloadText(plan, stages) << GpuTable(plan, stages);
+            << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.folders)
+            << MemoryTable(plan, stages) << OffloadText(plan, stages) << GpuTable(plan, stages);
   const std::string missing = MissingFor(loaded.config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;

@@ -20,6 +20,7 @@
 #include "configs/report.hpp"
 #include "data/data_error.hpp"
 #include "files/file_error.hpp"
+#include "kinds/foreign.hpp"
 #include "layout/grid.hpp"
 #include "modules/torch/compute.hpp"
 #include "transport/ucx/plane.hpp"
@@ -69,6 +70,9 @@ int Run(const Command& command) {
     return kExitBadInput;
   } catch (const LaunchError& e) {
     PrintCause(e.what());
+    return kExitBadInput;
+  } catch (const ModelFolderError& e) {
+    std::cerr << e.what() << '\n';
     return kExitBadInput;
   } catch (const DataError& e) {
     std::cerr << e.what() << '\n';

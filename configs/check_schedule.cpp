@@ -2,8 +2,8 @@
 
 #include "configs/checks.hpp"
 #include "configs/steps.hpp"
-#include "configs/text_file.hpp"
 #include "configs/toml_value.hpp"
+#include "files/text_file.hpp"
 
 namespace troupe {
 

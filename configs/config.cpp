@@ -69,6 +69,11 @@ std::string MissingGpus(const ClusterConfig& cluster, const std::vector<int>& ra
   return text;
 }
 
+std::string HuggingFaceFolder(std::string_view weights) {
+  if (!weights.starts_with(kHuggingFace)) return {};
+  return std::string(weights.substr(kHuggingFace.size()));
+}
+
 std::string SentencePieceFile(std::string_view tokenizer) {
   if (!tokenizer.starts_with(kSentencePiece)) return "";
   return std::string(tokenizer.substr(kSentencePiece.size()));

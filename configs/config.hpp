@@ -141,6 +141,7 @@ struct ModuleConfig {
   std::optional<std::string> inline_in = {};        ///< the module in whose first stage it runs
   std::vector<std::int64_t> layers_per_stage = {};  ///< empty = "balanced"
   std::optional<InputConfig> input = {};
+  std::optional<std::string> weights = {};  ///< "hf:DIR"; unset: random
   bool frozen = false;
   Recompute recompute = Recompute::kNone;
   Offload offload = Offload::kNone;  ///< kState: also gradients and moments
@@ -233,6 +234,11 @@ struct DataConfig {
 inline constexpr std::string_view kSentencePiece = "sentencepiece:";
 /// Returns the file that `tokenizer` names, "" if it names none.
 std::string SentencePieceFile(std::string_view tokenizer);
+
+/// The beginning of `weights` that names a Hugging Face folder.
+inline constexpr std::string_view kHuggingFace = "hf:";
+/// Returns the folder that `weights` names, "" if it names none.
+std::string HuggingFaceFolder(std::string_view weights);
 
 struct TraceConfig {
   bool messages = true;

@@ -49,16 +49,14 @@ std::string ExplainUnset(const PossibleKey& key) {
             Quoted(key.module->model.kind().word);
   } else if (key.spec->placement && key.module != nullptr && key.module->inline_in) {
     text += "the module runs inline in " + Quoted(*key.module->inline_in) + " and has its";
-  } else if (key.spec->type == ValueType::kNotSupported) {
-    text += kNotSupportedYet;
   } else {
     const std::string value = PrintDefault(*key.spec);
     text += "default: " + (!key.spec->otherwise.empty() ? std::string(key.spec->otherwise)
                            : value.empty()              ? std::string("none")
                                                         : value);
   }
-  if (key.spec->type != ValueType::kNotSupported) text += "\n  expected " + Expected(*key.spec);
-  return text + "\n  " + std::string(key.spec->meaning) + "\n";
+  return text + "\n  expected " + Expected(*key.spec) + "\n  " + std::string(key.spec->meaning) +
+         "\n";
 }
 
 }  // namespace

@@ -27,9 +27,11 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
   TomlValue tree = ReadFiles(path, errors);
   for (const auto& text : overrides) Merge(tree, ReadOverride(text, errors));
   ThrowIfAny(errors);
+  LoadedConfig loaded;
+  loaded.folders = CompleteFromFolders(tree, errors);
+  ThrowIfAny(errors);
 
   Report report(path);
-  LoadedConfig loaded;
   ShapingInputs inputs;
   loaded.config = ReadTree(tree, report, loaded.origins, inputs);
   FillNodes(loaded.config.cluster);

@@ -11,6 +11,7 @@
 #include "configs/config.hpp"
 #include "configs/report.hpp"
 #include "configs/toml_value.hpp"
+#include "models/hf_config.hpp"
 
 namespace troupe {
 
@@ -25,10 +26,18 @@ struct Origin {
 /// By dotted key: "modules.vision.layout.dp", "edges.vision.language.credits".
 using Origins = std::map<std::string, Origin>;
 
+/// The configuration of a folder that a module starts from.
+struct ReadFolder {
+  std::string module;
+  std::string path;
+  std::vector<DefaultedKey> defaulted;
+};
+
 struct LoadedConfig {
   Config config;
   Origins origins;            ///< of every key in resolved_toml and every key that was written
   std::string resolved_toml;  ///< ResolvedToml(config)
+  std::vector<ReadFolder> folders = {};   ///< in the order of the modules
   std::vector<ConfigError> remarks = {};  ///< for keys that have no effect: printed as warnings
 };
 

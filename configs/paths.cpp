@@ -6,7 +6,7 @@
 
 #include "configs/loader.hpp"
 #include "configs/schema.hpp"
-#include "configs/text_file.hpp"
+#include "files/text_file.hpp"
 
 namespace troupe {
 
@@ -29,8 +29,13 @@ static std::string LocatedPath(const std::string& path, const Place& stated) {
 template <class Change>
 static std::string WithPath(ValueType form, const std::string& value, Change change) {
   if (form == ValueType::kPath) return change(value);
-  const std::string file = form == ValueType::kTokenizer ? SentencePieceFile(value) : "";
-  return file.empty() ? value : std::string(kSentencePiece) + change(file);
+  if (form == ValueType::kTokenizer && !SentencePieceFile(value).empty()) {
+    return std::string(kSentencePiece) + change(SentencePieceFile(value));
+  }
+  if (form == ValueType::kWeights && !HuggingFaceFolder(value).empty()) {
+    return std::string(kHuggingFace) + change(HuggingFaceFolder(value));
+  }
+  return value;
 }
 
 std::string Located(ValueType form, const std::string& value, const Place& stated) {
@@ -42,7 +47,8 @@ std::string Absolute(ValueType form, const std::string& value) {
 }
 
 bool HoldsPath(const KeySpec& key) {
-  return key.type == ValueType::kPath || key.type == ValueType::kTokenizer;
+  return key.type == ValueType::kPath || key.type == ValueType::kTokenizer ||
+         key.type == ValueType::kWeights;
 }
 
 std::vector<MissingFile> MissingDataFiles(const Config& config) {

@@ -40,6 +40,7 @@ struct Printer {
   requires std::is_enum_v<Enum> std::string operator()(const Enum* field) const {
     return Word(static_cast<std::size_t>(*field));
   }
+  std::string operator()(const EnumField& field) const { return Word(field.get()); }
   std::string operator()(const Model* field) const { return Quoted(field->kind().word); }
   std::string operator()(const AxisOrder* field) const {
     return "[" + Listed(*field, ", ", [](Axis axis) { return Quoted(ToString(axis)); }) + "]";

@@ -7,7 +7,7 @@
 
 #include "configs/key_value.hpp"
 #include "configs/steps.hpp"
-#include "configs/text_file.hpp"
+#include "files/text_file.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {

@@ -26,8 +26,8 @@ static bool WantsString(std::string_view dotted, Kind kind) {
     return false;
   }
   return key->type == ValueType::kText || key->type == ValueType::kPath ||
-         key->type == ValueType::kTokenizer || key->type == ValueType::kWord ||
-         key->type == ValueType::kRanks;
+         key->type == ValueType::kTokenizer || key->type == ValueType::kWeights ||
+         key->type == ValueType::kWord || key->type == ValueType::kRanks;
 }
 
 /// Returns the value at the end of a chain of one-entry tables.

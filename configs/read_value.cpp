@@ -137,6 +137,7 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
       [&](const auto& field) {
         using Value = std::remove_pointer_t<std::remove_cvref_t<decltype(field)>>;
         if constexpr (std::is_enum_v<Value>) *field = static_cast<Value>(index);
+        if constexpr (std::same_as<Value, EnumField>) field.set(static_cast<std::size_t>(index));
         if constexpr (std::same_as<Value, Model>) {
           // The value is read again with the other keys, which are in the model by then.
           const ModuleKind& kind = *Kinds()[static_cast<std::size_t>(index)];
@@ -312,8 +313,11 @@ static Refused ReadBoolean(const KeySpec& key, const TomlValue& value, const Slo
   return {};
 }
 
-static Refused RefuseUnsupported(const KeySpec& key, const TomlValue& value, const Slot&) {
-  return ConfigError{value.place, std::string(kNotSupportedYet) + "; expected " + Expected(key)};
+static Refused ReadWeights(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  if (!value.Is(Kind::kString) || HuggingFaceFolder(value.string).empty()) {
+    return Refuse(key, value);
+  }
+  return ReadText(key, value, slot);
 }
 
 /// `extends`, which ReadFiles reads.
@@ -334,6 +338,7 @@ constexpr auto kForms = std::to_array<ValueForm>({
     {ReadText, "a string"},
     {ReadText, "a file"},
     {ReadText, "\"bytes\" or \"sentencepiece:FILE\""},
+    {ReadWeights, "\"hf:DIR\""},
     {ReadWord, ""},
     {ReadRanks, "ranks like \"4-7\", \"0-2,5\" or [0, 1, 2, 5]"},
     {ReadStages, "\"balanced\" or a list of layers per stage like [1, 3]"},
@@ -342,9 +347,8 @@ constexpr auto kForms = std::to_array<ValueForm>({
     {ReadAxes, "\"tp\", \"cp\", \"dp\" and \"pp\" once each, fastest first"},
     {SkipFiles, "a list of files"},
     {ReadNodeCount, "a whole number (nodes) of at least 1, or [[cluster.nodes]] tables"},
-    {RefuseUnsupported, ""},
 });
-static_assert(kForms.size() == static_cast<std::size_t>(ValueType::kNotSupported) + 1);
+static_assert(kForms.size() == static_cast<std::size_t>(ValueType::kNodes) + 1);
 
 const ValueForm& FormOf(const KeySpec& key) { return kForms[static_cast<std::size_t>(key.type)]; }
 
@@ -352,7 +356,6 @@ const ValueForm& FormOf(const KeySpec& key) { return kForms[static_cast<std::siz
 
 std::string Expected(const KeySpec& key) {
   if (key.type == ValueType::kWord) return Alternatives(key.words);
-  if (key.type == ValueType::kNotSupported) return "no key " + std::string(key.name);
   const std::string expected = FormOf(key).expected;
   return expected.empty() ? ExpectedNumber(key) : expected;
 }

@@ -27,7 +27,7 @@ static std::vector<KeySpec> KindKeys() {
       key.table = "modules.*";
       key.kinds = Only(*kind);
       key.slot = [slot = own.slot](const Target& target) {
-        return std::visit([](auto* field) -> Slot { return field; }, slot(*target.module->model));
+        return std::visit([](auto&& field) -> Slot { return field; }, slot(*target.module->model));
       };
     }
   }

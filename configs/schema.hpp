@@ -47,7 +47,7 @@ using Slot = std::variant<std::monostate, std::string*, std::optional<std::strin
                           std::optional<double>*, Precision*, Model*, Recompute*, Offload*,
                           ProjectorEnd*, ProcessesPer*, ClusterTls*, TransportVerify*,
                           TransportTcp*, Backend*, ScheduleKind*, AxisOrder*, std::vector<int>*,
-                          std::vector<std::int64_t>*, std::vector<ClusterNode>*, Betas>;
+                          std::vector<std::int64_t>*, std::vector<ClusterNode>*, Betas, EnumField>;
 
 /// A rank is a worker thread. A larger number is a typing error, and lists have this size.
 inline constexpr int kMaxRanks = 65'536;

@@ -32,10 +32,14 @@ std::vector<KeySpec> ModuleKeys() {
       KindsWhere([](const ModelConfig& model) { return model.field() != nullptr; });
   const KindSet has_layers =
       KindsWhere([](const ModelConfig& model) { return model.split_layers().has_value(); });
+  const KindSet computes = KindsWhere([](const ModelConfig& model) { return model.computes(); });
   std::vector<KeySpec> keys;
   Add(keys, {"modules.*"},
       {KindEntry(),
-       {"weights", kNotSupported, "\"hf:DIR\" starts from a checkpoint."},
+       {"weights", &ModuleConfig::weights, kWeights, computes,
+        "\"hf:DIR\": it starts from the tensors in this Hugging Face folder (docs/models.md), "
+        "whose config.json gives `kind` and all keys of the kind that are not stated here. Unless "
+        "given, from random values."},
        {"ranks", &ModuleConfig::ranks, kRanks, kPlacement, kExecution,
         "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required unless "
         "`inline_in` is given."},

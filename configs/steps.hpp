@@ -28,6 +28,11 @@ void Merge(TomlValue& base, TomlValue over);
 /// Returns "vision.language" for an edge with `from` and `to`, "" if one of them is not a string.
 std::string EdgeName(const TomlValue& edge);
 
+/// Completes the modules that state a folder as `weights` with the keys of their kind from its
+/// config.json; stated keys win. Adds folders that cannot be used to `errors`. Returns what each
+/// folder gave.
+std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigError>& errors);
+
 /// Reads every correct key by the schema. Reports unknown, missing and malformed keys.
 Config ReadTree(const TomlValue& tree, Report& report, Origins& origins, ShapingInputs& inputs);
 

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "configs/text_file.hpp"
 #include "data/decode.hpp"
 #include "data/resize.hpp"
+#include "files/text_file.hpp"
 
 namespace troupe {
 namespace {

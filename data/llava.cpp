@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "configs/text_file.hpp"
+#include "files/text_file.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {

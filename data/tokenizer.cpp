@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "configs/config.hpp"
-#include "configs/text_file.hpp"
 #include "data/sentencepiece_model.hpp"
+#include "files/text_file.hpp"
 
 namespace troupe {
 namespace {

@@ -1,24 +1,22 @@
-#include "checkpoint/strict_json.hpp"
+#include "files/strict_json.hpp"
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <vector>
 
 namespace troupe {
 namespace {
 
 using Json = nlohmann::json;
 
-/// Levels: header, entry, shape; or manifest, list, file.
-constexpr int kMaxDepth = 3;
 constexpr std::size_t kMaxQuoted = 80;
 
 }  // namespace
 
 void FailReading(const std::string& fault) { throw std::runtime_error(fault); }
 
-nlohmann::json ParseStrictJson(const std::string& text, const std::string& subject) {
+nlohmann::json ParseStrictJson(const std::string& text, const std::string& subject, int max_depth) {
   if (!text.starts_with('{')) FailReading(subject + " does not begin with '{'");
   // The parser would take a zero byte for the end of the text and ignore the rest.
   const std::size_t zero = text.find('\0');
@@ -26,12 +24,13 @@ nlohmann::json ParseStrictJson(const std::string& text, const std::string& subje
     FailReading(subject + " has a zero byte at byte " + std::to_string(zero + 1));
   }
   // Stops the parser at a repeated key or at unexpected nesting, before it allocates for it.
-  std::array<std::set<std::string>, kMaxDepth> keys;  // by depth, of the innermost object
+  // By depth, of the innermost object.
+  std::vector<std::set<std::string>> keys(static_cast<std::size_t>(max_depth));
   const auto guard = [&](int depth, Json::parse_event_t event, const Json& parsed) {
     using Event = Json::parse_event_t;
     if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= kMaxDepth) {
-        FailReading(subject + " is nested deeper than " + std::to_string(kMaxDepth));
+      if (depth >= max_depth) {
+        FailReading(subject + " is nested deeper than " + std::to_string(max_depth));
       }
       keys[static_cast<std::size_t>(depth)].clear();
     } else if (event == Event::key) {

@@ -6,11 +6,12 @@
 
 namespace troupe {
 
-/// Parses `text`, an object of at most three levels of braces and brackets, in memory proportional
-/// to its size. Throws std::runtime_error, one line that begins with `subject` ("header"): not an
+/// Parses `text`, an object of at most `max_depth` levels of braces and brackets, in memory
+/// proportional to its size. Throws std::runtime_error, one line that begins with `subject` ("header"): not an
 /// object, a zero byte, deeper nesting, a repeated key (a parser would silently keep the last),
 /// invalid JSON, 1e999.
-nlohmann::json ParseStrictJson(const std::string& text, const std::string& subject);
+nlohmann::json ParseStrictJson(const std::string& text, const std::string& subject,
+                               int max_depth = 3);
 
 /// Throws std::runtime_error with `fault`, a fault of a file.
 [[noreturn]] void FailReading(const std::string& fault);

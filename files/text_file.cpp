@@ -1,4 +1,4 @@
-#include "configs/text_file.hpp"
+#include "files/text_file.hpp"
 
 #include <algorithm>
 #include <cerrno>

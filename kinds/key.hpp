@@ -22,6 +22,7 @@ enum class ValueType {
   kText,
   kPath,       ///< of a file; relative ones start at the file that states them (configs/paths.hpp)
   kTokenizer,  ///< "bytes", or "sentencepiece:" and such a path
+  kWeights,    ///< "hf:" and the path of a folder
   kWord,       ///< one of KeyText::words
   kRanks,      ///< "4-7", "0-2,5" or a list; order kept
   kStages,     ///< "balanced" or a list of layer counts
@@ -29,8 +30,7 @@ enum class ValueType {
   kBetas,      ///< two numbers in [0, 1)
   kAxes,       ///< the four axes in some order
   kFiles,      ///< a list of paths
-  kNodes,      ///< a count; TableSpec describes how tables of the same name are read
-  kNotSupported  ///< known, but refused with any value
+  kNodes       ///< a count; TableSpec describes how tables of the same name are read
 };
 
 /// The text for keys, values and edges that a later version may accept.

@@ -16,11 +16,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "kinds/field.hpp"
+#include "kinds/foreign.hpp"
 #include "kinds/key.hpp"
 #include "kinds/parameter.hpp"
 #include "kinds/work.hpp"
@@ -31,9 +33,31 @@ namespace troupe {
 class Model;
 class ModelConfig;
 
+/// A field of some enumeration, whose values are in the order of the key's words.
+struct EnumField {
+  std::function<std::size_t()> get;
+  std::function<void(std::size_t)> set;
+
+  template <typename Enum>
+  requires std::is_enum_v<Enum>
+  static EnumField Of(Enum& field) {
+    return {[&field] { return static_cast<std::size_t>(field); },
+            [&field](std::size_t index) { field = static_cast<Enum>(index); }};
+  }
+};
+
 /// The field of a ModelConfig for a key.
 using ModelSlot = std::variant<std::string*, bool*, std::int64_t*, std::optional<std::int64_t>*,
-                               double*, std::optional<double>*>;
+                               double*, std::optional<double>*, EnumField>;
+
+template <typename Field>
+ModelSlot SlotOf(Field& field) {
+  if constexpr (std::is_enum_v<Field>) {
+    return EnumField::Of(field);
+  } else {
+    return &field;
+  }
+}
 
 /// A key of one kind.
 struct ModelKey : KeyText {
@@ -49,7 +73,7 @@ struct ModelKey : KeyText {
   void Set(Field Struct::*field) {
     type = TypeOf<Field>();
     slot = [field](ModelConfig& model) -> ModelSlot {
-      return &(static_cast<Struct&>(model).*field);
+      return SlotOf(static_cast<Struct&>(model).*field);
     };
   }
   template <typename Part>
@@ -66,6 +90,16 @@ struct ModuleKind {
                                                 ///< the nearest
   Model (*make)();                              ///< with the defaults of its keys
   std::vector<ModelKey> (*keys)();
+  /// Its names as `model_type` of a Hugging Face folder; empty: it is in none.
+  std::vector<std::string_view> foreign_types = {};
+  /// Fills the keys of `model`, of this kind, from such a folder's configuration. `whole` is that of
+  /// the model that `config` is a part of, null if it is none.
+  void (*read_foreign)(const ForeignConfig& config, const ForeignConfig* whole,
+                       ModelConfig& model) = nullptr;
+  /// The names of its tensors there; the first under which `foreign_probe`, which every model of the
+  /// kind has, is found counts.
+  std::vector<ForeignNames> foreign_names = {};
+  std::string_view foreign_probe = {};
 };
 
 /// A key with its value, as it appears in messages.

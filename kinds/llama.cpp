@@ -6,25 +6,57 @@ namespace {
 /// The tokens of the byte tokenizer: 256 bytes, begin, end, padding.
 constexpr std::int64_t kByteTokens = 259;
 
+/// A key of the rotary positions.
+template <typename Field, typename... Parts>
+ModelKey Rope(std::string_view name, Field RotaryConfig::*field, Parts... parts) {
+  ModelKey key(name, std::move(parts)...);
+  if (key.words.empty()) key.type = TypeOf<Field>();
+  key.slot = [field](ModelConfig& model) -> ModelSlot {
+    return SlotOf(static_cast<LlamaConfig&>(model).rope.*field);
+  };
+  return key;
+}
+
 std::vector<ModelKey> LlamaKeys() {
   return {
       {"vocab", &LlamaConfig::vocab, kRequired, kCount, Unit{"tokens"},
        "Tokens it knows; with the bytes tokenizer at least 259 and one for each encoder."},
       {"hidden", &LlamaConfig::hidden, kRequired, kCount,
-       "Width of a row; an even multiple of heads."},
+       "Width of a row; without `head_dim` an even multiple of heads."},
       {"layers", &LlamaConfig::layers, kRequired, kLayers, Unit{"layers"}, "Transformer layers."},
       {"heads", &LlamaConfig::heads, kRequired, kCount, "Attention heads; a multiple of tp."},
       {"kv_heads", &LlamaConfig::kv_heads, kCount, Otherwise{"heads"},
        "Key and value heads; divides heads, and divides tp or is a multiple of it."},
+      {"head_dim", &LlamaConfig::head_dim, kCount,
+       "Width of a head, even. Unless given, hidden / heads."},
+      {"attention_bias", &LlamaConfig::attention_bias, Words{"none", "qkv", "all"},
+       "The linears of attention that have a bias: \"qkv\" those into it (Qwen2), \"all\" also the "
+       "one out of it."},
+      {"head_norms", &LlamaConfig::head_norms,
+       "Whether an RMSNorm precedes the rotation of each head of queries and keys (Qwen3)."},
       {"mlp_hidden", &LlamaConfig::mlp_hidden, kCount,
        Otherwise{"8/3 * hidden, rounded up to a multiple of 256"},
        "Width inside the MLP; a multiple of tp."},
       {"context", &LlamaConfig::context, kRequired, kCount, Unit{"tokens"},
        "Most tokens of a sample, image tokens included."},
-      {"rope_base", &LlamaConfig::rope_base, kPositive, "Base of the rotary position embedding."},
+      Rope("rope_base", &RotaryConfig::base, kPositive, "Base of the rotary position embedding."),
+      Rope("rope_scaling", &RotaryConfig::scaling, Words{"none", "linear", "llama3"},
+           Others{"none", {"default"}}, Others{"linear", {"dynamic", "yarn", "longrope"}, false},
+           "How rotary frequencies are changed for a longer context: \"linear\" divides all by "
+           "`rope_factor`, \"llama3\" the low ones."),
+      Rope("rope_factor", &RotaryConfig::factor, kPositive, "By what they are divided."),
+      Rope("rope_low_frequency", &RotaryConfig::low_frequency, kPositive,
+           "llama3: waves longer than rope_original_context / this are divided."),
+      Rope("rope_high_frequency", &RotaryConfig::high_frequency, kPositive,
+           "llama3: waves shorter than rope_original_context / this stay. Above "
+           "rope_low_frequency."),
+      Rope("rope_original_context", &RotaryConfig::original_context, kCount, Unit{"tokens"},
+           "llama3: the context before it was lengthened."),
       {"tied_head", &LlamaConfig::tied_head, "Whether the output head shares the token embedding."},
       {"norm_epsilon", &LlamaConfig::norm_epsilon, kPositive,
        "Added to the mean square in RMSNorm."},
+      {"sliding_window", &LlamaConfig::sliding_window, kCount, Unit{"tokens"},
+       "Tokens that a token sees, itself included. Fewer than `context` are not supported yet."},
   };
 }
 
@@ -39,20 +71,32 @@ void CheckHeads(const LlamaConfig& llama, ModuleCheck& check) {
   const Named kv_heads = check.Own("kv_heads", llama.kv_heads);
   const Named hidden = check.Own("hidden", llama.hidden);
   const Named tp = check.tp();
-  check.ExpectMultiple(hidden, heads);
+  if (!llama.head_dim) check.ExpectMultiple(hidden, heads);
   check.ExpectMultiple(heads, tp);
   check.ExpectMultiple(heads, kv_heads);
   if (!check.Good({heads.key, kv_heads.key, hidden.key, tp.key})) return;
-  if (llama.hidden / llama.heads % 2 != 0) {
-    check.Add(hidden.key, "expected an even number for each of the " + std::to_string(heads.value) +
-                              " heads, which rotary positions turn in pairs, got " +
-                              std::to_string(llama.hidden / llama.heads));
+  if (llama.head_size() % 2 != 0) {
+    check.Add(llama.head_dim ? check.KeyOf("head_dim") : hidden.key,
+              "expected an even number for each of the " + std::to_string(heads.value) +
+                  " heads, which rotary positions turn in pairs, got " +
+                  std::to_string(llama.head_size()));
   }
   if (kv_heads.value % tp.value != 0 && tp.value % kv_heads.value != 0) {
     check.Add(kv_heads.key, "expected a multiple or a divisor of " + tp.key + " = " +
                                 std::to_string(tp.value) + ", got " +
                                 std::to_string(kv_heads.value));
   }
+}
+
+void CheckRope(const LlamaConfig& llama, ModuleCheck& check) {
+  const std::string key = check.KeyOf("rope_high_frequency");
+  if (llama.rope.scaling != RopeScaling::kLlama3 ||
+      !check.Good({key, check.KeyOf("rope_low_frequency")}))
+    return;
+  if (llama.rope.high_frequency > llama.rope.low_frequency) return;
+  check.Add(key,
+            "expected more than rope_low_frequency = " + std::to_string(llama.rope.low_frequency) +
+                ", got " + std::to_string(llama.rope.high_frequency));
 }
 
 void CheckVocab(const LlamaConfig& llama, ModuleCheck& check) {
@@ -84,18 +128,37 @@ void CheckContext(const LlamaConfig& llama, ModuleCheck& check) {
   }
 }
 
+void CheckWindow(const LlamaConfig& llama, ModuleCheck& check) {
+  const std::string key = check.KeyOf("sliding_window");
+  if (!llama.sliding_window || !check.Good({key, check.KeyOf("context")})) return;
+  if (*llama.sliding_window >= llama.context) return;
+  check.Add(key, "a window shorter than " + check.KeyOf("context") + " = " +
+                     std::to_string(llama.context) + " is " + kNotSupportedYet + ", got " +
+                     std::to_string(*llama.sliding_window));
+}
+
 void AddLayer(const LlamaConfig& llama, const std::string& layer, ParameterList& list) {
   const std::int64_t hidden = llama.hidden;
-  const std::int64_t kv_hidden = hidden / llama.heads * llama.kv_heads;
   const double residual = InverseRoot(2 * llama.layers);
   const std::string attention = layer + ".self_attn.";
   list.AddNormWeight(layer + ".input_layernorm", hidden);
-  list.AddWeight(attention + "q_proj", hidden, hidden, Cut::kRows);
+  list.AddWeight(attention + "q_proj", llama.query_width(), hidden, Cut::kRows);
   for (const char* name : {"k_proj", "v_proj"}) {
-    list.AddWeight(attention + name, kv_hidden, hidden, Cut::kKeyValueRows).kv_heads =
+    list.AddWeight(attention + name, llama.key_width(), hidden, Cut::kKeyValueRows).kv_heads =
         llama.kv_heads;
   }
-  list.AddWeight(attention + "o_proj", hidden, hidden, Cut::kColumns, residual);
+  if (llama.attention_bias != AttentionBias::kNone) {
+    list.Add(attention + "q_proj.bias", {llama.query_width()}, Cut::kRows);
+    for (const char* name : {"k_proj.bias", "v_proj.bias"}) {
+      list.Add(attention + name, {llama.key_width()}, Cut::kKeyValueRows).kv_heads = llama.kv_heads;
+    }
+  }
+  if (llama.head_norms) {
+    list.AddNormWeight(attention + "q_norm", llama.head_size(), Cut::kSummed);
+    list.AddNormWeight(attention + "k_norm", llama.head_size(), Cut::kSummed);
+  }
+  list.AddWeight(attention + "o_proj", hidden, llama.query_width(), Cut::kColumns, residual);
+  if (llama.attention_bias == AttentionBias::kAll) list.Add(attention + "o_proj.bias", {hidden});
   list.AddNormWeight(layer + ".post_attention_layernorm", hidden);
   list.AddWeight(layer + ".mlp.gate_proj", llama.mlp_hidden, hidden, Cut::kRows);
   list.AddWeight(layer + ".mlp.up_proj", llama.mlp_hidden, hidden, Cut::kRows);
@@ -112,12 +175,19 @@ void AddEmbedding(const LlamaConfig& llama, const StagePlace& stage, ParameterLi
 
 }  // namespace
 
-const ModuleKind kLlama = {.word = "llama",
-                           .meaning = "Llama-style language model",
-                           .other_words = {"llm", "llama2", "llama3", "vicuna", "decoder"},
-                           .similar_words = {"mistral", "qwen2", "gpt", "gpt2"},
-                           .make = [] { return Model(LlamaConfig()); },
-                           .keys = LlamaKeys};
+const ModuleKind kLlama = {
+    .word = "llama",
+    .meaning = "Llama-style language model",
+    .other_words = {"llm", "llama2", "llama3", "vicuna", "mistral", "qwen2", "qwen3", "decoder"},
+    .similar_words = {"gpt", "gpt2"},
+    .make = [] { return Model(LlamaConfig()); },
+    .keys = LlamaKeys,
+    .foreign_types = {"llama", "mistral", "qwen2", "qwen3"},
+    .read_foreign = ReadForeignLlama,
+    .foreign_names = {{"model.language_model.", ""},
+                      {"language_model.model.", "language_model."},
+                      {"model.", ""}},
+    .foreign_probe = "embed_tokens.weight"};
 
 void LlamaConfig::FillDefaults(const std::function<bool(const char* key)>& stated) {
   if (!stated("kv_heads")) kv_heads = heads;
@@ -127,8 +197,10 @@ void LlamaConfig::FillDefaults(const std::function<bool(const char* key)>& state
 void LlamaConfig::Check(ModuleCheck& check) const {
   CheckHeads(*this, check);
   check.ExpectMultiple(check.Own("mlp_hidden", mlp_hidden), check.tp());
+  CheckRope(*this, check);
   CheckVocab(*this, check);
   CheckContext(*this, check);
+  CheckWindow(*this, check);
 }
 
 std::string LlamaConfig::WhyNotFrom(const ModelConfig& source) const {
@@ -139,8 +211,8 @@ std::string LlamaConfig::WhyNotFrom(const ModelConfig& source) const {
 
 ExtraCosts LlamaConfig::extra_costs() const {
   const auto h = static_cast<double>(hidden);
-  const double kv_share = static_cast<double>(kv_heads) / static_cast<double>(heads);
-  const double layer = h * h * (2.0 + 2.0 * kv_share) + 3.0 * h * static_cast<double>(mlp_hidden);
+  const double layer =
+      h * static_cast<double>(2 * query_width() + 2 * key_width() + 3 * mlp_hidden);
   return {.first = 0.0, .last = static_cast<double>(vocab) * h / layer};
 }
 
@@ -161,23 +233,24 @@ void LlamaConfig::AddParameters(const StagePlace& stage, ParameterList& list) co
 void LlamaConfig::CountFlops(const StagePlace& stage, const StepShape& shape, const std::string&,
                              FlopCounter& count) const {
   const std::int64_t rows = shape.samples * shape.tokens;
-  const std::int64_t kv_hidden = hidden / heads * kv_heads;
   // Every position sees itself and the positions before it.
   const double pairs =
       static_cast<double>(shape.samples) * Product(shape.tokens, shape.tokens + 1) / 2.0;
   for (std::int64_t layer = 0; layer < stage.layers.size(); ++layer) {
-    count.AddLinear(rows, 2 * hidden + 2 * kv_hidden, hidden);
+    count.AddLinear(rows, 2 * query_width() + 2 * key_width(), hidden);
     count.AddLinear(rows, 3 * mlp_hidden, hidden);
-    count.AddAttention(pairs, hidden);
+    count.AddAttention(pairs, query_width());
   }
   if (stage.last) count.AddLinear(shape.labels, vocab, hidden);
 }
 
 /// Assumes full samples. Counts like an encoder's layers, with an MLP of three wide rows because of
-/// its gate. The last stage also keeps the probabilities over its part of the vocabulary.
+/// its gate. Norms of heads keep their inputs. The last stage also keeps the probabilities over its
+/// part of the vocabulary.
 std::int64_t LlamaConfig::KeptElements(const StagePlace& stage, const RankWork& work) const {
-  const std::int64_t kv_width = 2 * hidden / heads * kv_heads;
-  const std::int64_t wide = CeilDivide(2 * hidden + kv_width + 3 * mlp_hidden, work.tp);
+  const std::int64_t normed = head_norms ? query_width() + key_width() : 0;
+  const std::int64_t wide =
+      CeilDivide(2 * query_width() + 2 * key_width() + normed + 3 * mlp_hidden, work.tp);
   const std::int64_t weights = work.keeps.weight * CeilDivide(heads, work.tp) * context;
   const std::int64_t head =
       stage.last ? 2 * hidden + work.keeps.probability * CeilDivide(vocab, work.tp) : 0;

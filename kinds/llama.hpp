@@ -1,5 +1,8 @@
 // Llama-style language model: RMSNorm, rotary positions, grouped key and value heads, a gated MLP.
 // It reads text. Rows of encoders replace their placeholders.
+//
+// Keys distinguish the families: Llama and Mistral (the defaults), Llama 3.1 (rope_scaling),
+// Qwen2 (attention_bias "qkv"), Qwen3 (head_norms, head_dim).
 #pragma once
 
 #include "kinds/kind.hpp"
@@ -8,6 +11,25 @@ namespace troupe {
 
 extern const ModuleKind kLlama;
 
+/// The linears of attention that have a bias: none, those into it, or all four.
+enum class AttentionBias { kNone, kQkv, kAll };
+
+/// How rotary frequencies change for a longer context.
+enum class RopeScaling { kNone, kLinear, kLlama3 };
+
+/// Rotary positions: element pair i of a head turns by t * f(base^(-2i / head_dim)) at token t.
+struct RotaryConfig {
+  double base = 10'000.0;
+  RopeScaling scaling = RopeScaling::kNone;  ///< f: identity, / factor, or by wave length
+  double factor = 1.0;
+  // llama3: wave lengths below original / high stay, those above original / low are divided by
+  // factor, and those between are blended.
+  double low_frequency = 1.0;
+  double high_frequency = 4.0;
+  std::int64_t original_context = 8192;
+  friend bool operator==(const RotaryConfig&, const RotaryConfig&) = default;
+};
+
 struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   std::int64_t vocab = 0;
   std::int64_t hidden = 0;
@@ -15,10 +37,19 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  ///< divides heads
   std::int64_t mlp_hidden = 0;
-  std::int64_t context = 0;  ///< tokens per sample, image tokens included
-  double rope_base = 10'000.0;
+  std::int64_t context = 0;                   ///< tokens per sample, image tokens included
+  std::optional<std::int64_t> head_dim = {};  ///< unset: hidden / heads
+  AttentionBias attention_bias = AttentionBias::kNone;
+  bool head_norms = false;  ///< RMSNorm of each head of q and k
+  RotaryConfig rope = {};
   bool tied_head = false;
+  /// The tokens before it that a token sees; unset: all. At least `context`.
+  std::optional<std::int64_t> sliding_window = {};
   double norm_epsilon = 1e-5;
+
+  std::int64_t head_size() const { return head_dim.value_or(heads > 0 ? hidden / heads : 0); }
+  std::int64_t query_width() const { return heads * head_size(); }
+  std::int64_t key_width() const { return kv_heads * head_size(); }
 
   void FillDefaults(const std::function<bool(const char* key)>& stated) override;
   void Check(ModuleCheck& check) const override;
@@ -44,5 +75,8 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const override;
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 };
+
+/// Fills the keys of `model` from config.json of a Llama, Mistral, Qwen2 or Qwen3 (llama_families.cpp).
+void ReadForeignLlama(const ForeignConfig& config, const ForeignConfig* whole, ModelConfig& model);
 
 }  // namespace troupe

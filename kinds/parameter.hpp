@@ -16,6 +16,7 @@ namespace troupe {
 /// PartOf, uneven parts included.
 enum class Cut {
   kNone,          ///< every rank holds all of it
+  kSummed,        ///< as kNone, but each rank uses it for its own heads: their gradients add up
   kRows,          ///< dimension 0: outputs of a column-parallel linear, vocabulary
   kColumns,       ///< dimension 1: inputs of a row-parallel linear
   kKeyValueRows,  ///< dimension 0 by key/value heads; with tp > heads, tp/heads ranks share a head
@@ -66,8 +67,8 @@ class ParameterList {
                            double scale = 1.0) {
     return AddNormal(name + ".weight", {out, in}, InverseRoot(in) * scale, cut);
   }
-  void AddNormWeight(const std::string& name, std::int64_t hidden) {
-    Add(name + ".weight", {hidden}).initial = Initial::kOnes;
+  void AddNormWeight(const std::string& name, std::int64_t hidden, Cut cut = Cut::kNone) {
+    Add(name + ".weight", {hidden}, cut).initial = Initial::kOnes;
   }
   void AddLayerNorm(const std::string& name, std::int64_t hidden) {
     AddNormWeight(name, hidden);

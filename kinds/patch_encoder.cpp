@@ -1,5 +1,8 @@
 #include "kinds/patch_encoder.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace troupe {
 
 std::vector<ModelKey> PatchEncoderKeys(std::vector<ModelKey> own) {
@@ -13,11 +16,73 @@ std::vector<ModelKey> PatchEncoderKeys(std::vector<ModelKey> own) {
       {"heads", &PatchEncoder::heads, kRequired, kCount, "Attention heads; a multiple of tp."},
       {"mlp_hidden", &PatchEncoder::mlp_hidden, kCount, Otherwise{"4 * hidden"},
        "Width inside the MLP; a multiple of tp."},
+      {"feature_layer", &PatchEncoder::feature_layer, Range{-kMaxCount, kMaxCount},
+       "Whose output is the feature: 0 = the embedding, n = layer n, -1 = the last layer, -2 = the "
+       "last but one. Later layers are not built."},
+      {"final_norm", &PatchEncoder::final_norm, "Whether a norm follows the feature layer."},
+      {"activation", &PatchEncoder::activation, Words{"quick_gelu", "gelu", "gelu_tanh"},
+       Others{"gelu_tanh", {"gelu_pytorch_tanh", "gelu_new"}},
+       "The function inside the MLP; \"gelu_tanh\" approximates \"gelu\"."},
       {"norm_epsilon", &PatchEncoder::norm_epsilon, kPositive,
        "Added to the variance in LayerNorm."},
   };
   keys.insert(keys.end() - 1, own.begin(), own.end());
   return keys;
+}
+
+static MlpActivation ReadForeignActivation(const ForeignConfig& config, MlpActivation otherwise) {
+  struct Name {
+    std::string_view word;
+    MlpActivation activation;
+  };
+  static constexpr auto kNames = std::to_array<Name>({
+      {"quick_gelu", MlpActivation::kQuickGelu},
+      {"gelu", MlpActivation::kGelu},
+      {"gelu_pytorch_tanh", MlpActivation::kGeluTanh},
+      {"gelu_new", MlpActivation::kGeluTanh},
+  });
+  const auto* const usual = std::ranges::find(kNames, otherwise, &Name::activation);
+  const std::string word = config.Word("hidden_act", std::string(usual->word));
+  const auto* const found = std::ranges::find(kNames, word, &Name::word);
+  if (found != kNames.end()) return found->activation;
+  config.Refuse("hidden_act",
+                "expected \"quick_gelu\", \"gelu\" or \"gelu_pytorch_tanh\", got \"" + word + "\"");
+}
+
+bool ReadKeepsFirstRow(const ForeignConfig& whole) {
+  const std::string strategy = whole.Word("vision_feature_select_strategy", "default");
+  if (strategy == "full" || strategy == "default") return strategy == "full";
+  whole.Refuse("vision_feature_select_strategy",
+               "expected \"default\" or \"full\", got \"" + strategy + "\"");
+}
+
+void ReadForeignEncoder(const ForeignConfig& config, const ForeignConfig* whole,
+                        PatchEncoder& encoder) {
+  if (config.Integer("num_channels", 3) != 3) {
+    config.Refuse("num_channels", "expected 3, the channels of an image");
+  }
+  encoder.image_size = config.Integer("image_size", encoder.image_size);
+  encoder.patch_size = config.Integer("patch_size", encoder.patch_size);
+  encoder.hidden = config.Integer("hidden_size", 768);
+  encoder.layers = config.Integer("num_hidden_layers", 12);
+  encoder.heads = config.Integer("num_attention_heads", 12);
+  encoder.mlp_hidden = config.Integer("intermediate_size", 3'072);
+  encoder.norm_epsilon = config.Number("layer_norm_eps", encoder.norm_epsilon);
+  encoder.activation = ReadForeignActivation(config, encoder.activation);
+  if (whole == nullptr) return;
+  encoder.feature_layer = whole->Integer("vision_feature_layer", -2);
+  encoder.final_norm = false;
+}
+
+std::vector<ForeignNames> VisionNames() {
+  std::vector<ForeignNames> names;
+  for (const std::string_view tower :
+       {"model.vision_tower.vision_model.", "vision_tower.vision_model.",
+        "model.vision_tower.vision_tower.vision_model.", "model.vision_tower.", "vision_tower.",
+        "vision_model.", ""}) {
+    names.push_back({tower});
+  }
+  return names;
 }
 
 void PatchEncoder::FillDefaults(const std::function<bool(const char* key)>& stated) {
@@ -30,6 +95,12 @@ void PatchEncoder::Check(ModuleCheck& check) const {
   check.ExpectMultiple(check.Own("hidden", hidden), own_heads);
   check.ExpectMultiple(own_heads, check.tp());
   check.ExpectMultiple(check.Own("mlp_hidden", mlp_hidden), check.tp());
+  const std::string key = check.KeyOf("feature_layer");
+  if (!check.Good({key, check.KeyOf("layers")})) return;
+  if (feature_layer >= -layers - 1 && feature_layer <= layers) return;
+  check.Add(key, "expected " + std::to_string(-layers - 1) + " to " + std::to_string(layers) +
+                     " (the embedding and " + std::to_string(layers) + " layers), got " +
+                     std::to_string(feature_layer));
 }
 
 std::string PatchEncoder::WhyNotFrom(const ModelConfig&) const {
@@ -72,6 +143,7 @@ void PatchEncoder::AddParameters(const StagePlace& stage, ParameterList& list) c
     list.AddWeight(prefix + ".mlp.fc2", hidden, mlp_hidden, Cut::kColumns, residual);
     list.Add(prefix + ".mlp.fc2.bias", {hidden});
   }
+  if (stage.last && final_norm) list.AddLayerNorm("post_layernorm", hidden);
 }
 
 void PatchEncoder::CountFlops(const StagePlace& stage, const StepShape& shape,
@@ -92,8 +164,9 @@ void PatchEncoder::CountFlops(const StagePlace& stage, const StepShape& shape,
 std::int64_t PatchEncoder::KeptElements(const StagePlace& stage, const RankWork& work) const {
   const std::int64_t wide = CeilDivide(4 * hidden + 2 * mlp_hidden, work.tp);
   const std::int64_t weights = work.keeps.weight * CeilDivide(heads, work.tp) * sequence_length();
-  return work.samples * sequence_length() * stage.layers.size() *
-         work.KeptOfRow(hidden, 4 * hidden + wide, weights);
+  const std::int64_t norm = stage.last && final_norm ? hidden : 0;
+  return work.samples * sequence_length() *
+         (stage.layers.size() * work.KeptOfRow(hidden, 4 * hidden + wide, weights) + norm);
 }
 
 }  // namespace troupe

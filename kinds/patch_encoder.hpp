@@ -7,6 +7,13 @@
 
 namespace troupe {
 
+/// The function between the two linears of the MLP.
+enum class MlpActivation {
+  kQuickGelu,  ///< x sigmoid(1.702 x)
+  kGelu,       ///< x Phi(x)
+  kGeluTanh    ///< its approximation by tanh
+};
+
 struct EncoderSizes {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
@@ -22,7 +29,15 @@ struct PatchEncoder : ModelConfig {
   std::int64_t heads = 0;
   std::int64_t mlp_hidden = 0;
   double norm_epsilon = 1e-5;
+  MlpActivation activation = MlpActivation::kQuickGelu;
+  /// Index into (embedding, layer 1, ..., layer n); -2 = last but one.
+  std::int64_t feature_layer = -1;
+  bool final_norm = false;  ///< post_layernorm follows the feature layer
 
+  /// Returns the number of layers that are built, up to the feature layer: [0, layers].
+  std::int64_t built_layers() const {
+    return feature_layer < 0 ? layers + 1 + feature_layer : feature_layer;
+  }
   std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }
   EncoderSizes sizes() const { return {hidden, heads, mlp_hidden, layers}; }
   /// Returns the number of rows per image in the layers.
@@ -33,15 +48,17 @@ struct PatchEncoder : ModelConfig {
   std::string WhyNotFrom(const ModelConfig& source) const override;
   std::int64_t rows_per_item() const override { return num_patches(); }
   std::int64_t row_width() const override { return hidden; }
-  std::optional<Layers> split_layers() const override { return Layers{layers}; }
+  std::optional<Layers> split_layers() const override {
+    return Layers{built_layers(), "up to feature_layer"};
+  }
   ExtraCosts extra_costs() const override;
   bool AllowsTp(int tp) const override { return heads % tp == 0 && mlp_hidden % tp == 0; }
-  /// Adds the layers of the stage.
+  /// Adds the layers of the stage, and the final norm.
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
   void CountFlops(const StagePlace& stage, const StepShape& shape, const std::string& name,
                   FlopCounter& count) const override;
   /// Each layer keeps two norm inputs and outputs, q k v, the attention weights, and the MLP's two
-  /// wide rows.
+  /// wide rows; the final norm keeps its input.
   std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const override;
   friend bool operator==(const PatchEncoder&, const PatchEncoder&) = default;
 
@@ -49,6 +66,16 @@ struct PatchEncoder : ModelConfig {
   void AddPatchWeight(ParameterList& list) const;
   void AddPositions(std::int64_t number, ParameterList& list) const;
 };
+
+/// Fills the keys of a patch encoder, whose values are the family's defaults, from a folder's
+/// `vision_config`, and the feature from a whole LLaVA.
+void ReadForeignEncoder(const ForeignConfig& config, const ForeignConfig* whole,
+                        PatchEncoder& encoder);
+/// Returns whether a whole LLaVA keeps the first row of an image.
+bool ReadKeepsFirstRow(const ForeignConfig& whole);
+
+/// Returns the names of vision encoders' tensors in folders of CLIP, SigLIP and LLaVA.
+std::vector<ForeignNames> VisionNames();
 
 /// Returns the keys of a patch encoder; `own` precede the last one.
 std::vector<ModelKey> PatchEncoderKeys(std::vector<ModelKey> own = {});

@@ -1,5 +1,5 @@
 // SigLIP-style vision transformer: no class token, no norm before the first layer, a patch embedding
-// with a bias, GELU by tanh, and a norm after the last layer.
+// with a bias; by default GELU by tanh and a norm after the last layer.
 // Source: Zhai et al. 2023, arXiv:2303.15343; names as in transformers' SiglipVisionModel.
 #pragma once
 
@@ -10,11 +10,14 @@ namespace troupe {
 extern const ModuleKind kSiglip;
 
 struct SiglipConfig : ModelOf<SiglipConfig, kSiglip, PatchEncoder> {
-  SiglipConfig() { norm_epsilon = 1e-6; }
+  SiglipConfig() {
+    norm_epsilon = 1e-6;
+    activation = MlpActivation::kGeluTanh;
+    final_norm = true;
+  }
 
   std::unique_ptr<const Field> field() const override;
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
-  std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const override;
   friend bool operator==(const SiglipConfig&, const SiglipConfig&) = default;
 };
 

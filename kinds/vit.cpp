@@ -8,12 +8,18 @@ static constexpr ImageField::Normalisation kClip = {{0.48145466, 0.4578275, 0.40
 
 static std::vector<ModelKey> VitKeys() {
   return PatchEncoderKeys({
-      {"feature_layer", &VitConfig::feature_layer, Range{-kMaxCount, kMaxCount},
-       "Whose output is the feature: 0 = the embedding, n = layer n, -1 = the last layer, -2 = the "
-       "last but one. Later layers are not built."},
       {"class_token", &VitConfig::class_token,
        "Whether the feature keeps the row of the class token."},
   });
+}
+
+static void ReadForeignVit(const ForeignConfig& config, const ForeignConfig* whole,
+                           ModelConfig& model) {
+  auto& encoder = dynamic_cast<VitConfig&>(model);
+  encoder.image_size = 224;
+  encoder.patch_size = 32;
+  ReadForeignEncoder(config, whole, encoder);
+  encoder.class_token = whole != nullptr && ReadKeepsFirstRow(*whole);
 }
 
 const ModuleKind kVit = {
@@ -22,17 +28,11 @@ const ModuleKind kVit = {
     .other_words = {"clip", "clip_vision_model", "vision_transformer", "image_encoder"},
     .similar_words = {},
     .make = [] { return Model(VitConfig()); },
-    .keys = VitKeys};
-
-void VitConfig::Check(ModuleCheck& check) const {
-  PatchEncoder::Check(check);
-  const std::string key = check.KeyOf("feature_layer");
-  if (!check.Good({key, check.KeyOf("layers")})) return;
-  if (feature_layer >= -layers - 1 && feature_layer <= layers) return;
-  check.Add(key, "expected " + std::to_string(-layers - 1) + " to " + std::to_string(layers) +
-                     " (the embedding and " + std::to_string(layers) + " layers), got " +
-                     std::to_string(feature_layer));
-}
+    .keys = VitKeys,
+    .foreign_types = {"clip_vision_model"},
+    .read_foreign = ReadForeignVit,
+    .foreign_names = VisionNames(),
+    .foreign_probe = "embeddings.patch_embedding.weight"};
 
 std::unique_ptr<const Field> VitConfig::field() const {
   return std::make_unique<ImageField>(image_size, kClip);

@@ -135,6 +135,7 @@ ParameterSlice SliceOf(const ParameterSpec& spec, int tp, int tp_size) {
   };
   switch (spec.cut) {
     case Cut::kNone:
+    case Cut::kSummed:
       slice.owner = tp == 0;
       break;
     case Cut::kRows:

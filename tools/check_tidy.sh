@@ -25,8 +25,8 @@ if [ -z "$tidy" ] || ! "$tidy" --version | grep -q 'version 14\.'; then
   exit 77
 fi
 
-folders=(actors app checkpoint cli cluster configs data files gpu kinds layout messages modules plan
-         schedule trace transport)
+folders=(actors app checkpoint cli cluster configs data files gpu kinds layout messages models modules
+         plan schedule trace transport)
 seconds=${TIDY_SECONDS:-270}
 began=$(date +%s)
 case ${1:-} in

@@ -133,6 +133,13 @@ MappedMemory MappedMemory::Open(const std::string& path) {
   return memory;
 }
 
+void MappedMemory::Release(std::size_t offset, std::size_t count) const {
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t first = (offset + page - 1) / page * page;
+  const std::size_t last = (offset + count) / page * page;
+  if (first < last) madvise(data_ + first, last - first, MADV_DONTNEED);
+}
+
 MappedMemory::~MappedMemory() {
   if (data_ == nullptr) return;
   UnguardPages(data_);

@@ -22,6 +22,10 @@ class MappedMemory {
   MappedMemory& operator=(MappedMemory&&) = delete;
   ~MappedMemory();
 
+  /// Releases the pages inside [offset, offset + count) from this process: they are no longer part
+  /// of its memory, and are read again when they are touched.
+  void Release(std::size_t offset, std::size_t count) const;
+
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
 

@@ -8,8 +8,8 @@
 
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
-#include "configs/text_file.hpp"
 #include "configs/toml_value.hpp"
+#include "files/text_file.hpp"
 #include "schedule/action_table.hpp"
 
 namespace troupe {

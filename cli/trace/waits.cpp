@@ -5,7 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "configs/text_file.hpp"
+#include "files/text_file.hpp"
 #include "trace/run_trace.hpp"
 
 namespace troupe {

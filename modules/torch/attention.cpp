@@ -1,6 +1,8 @@
 #include "modules/torch/attention.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/portable_attention.hpp"
@@ -91,6 +93,18 @@ Heads HeadsOf(const at::Tensor& qkv, const AttentionPlan& plan) {
   return heads;
 }
 
+/// Radians per token, after the scaling for a longer context.
+double Scaled(double frequency, const RotaryConfig& rope) {
+  if (rope.scaling == RopeScaling::kNone) return frequency;
+  if (rope.scaling == RopeScaling::kLinear) return frequency / rope.factor;
+  // The turns of the pair within the original context decide: 0 of the way to the low frequency
+  // divides, 1 keeps.
+  const double turns = frequency * static_cast<double>(rope.original_context) / (2.0 * M_PI);
+  const double kept = std::clamp(
+      (turns - rope.low_frequency) / (rope.high_frequency - rope.low_frequency), 0.0, 1.0);
+  return kept * frequency + (1.0 - kept) * frequency / rope.factor;
+}
+
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv,
                             const AttentionPlanPtr& plan) {
@@ -141,14 +155,17 @@ void SetCausal(AttentionPlan& plan, const at::TensorOptions& options) {
 }
 
 std::pair<at::Tensor, at::Tensor> RotaryTables(std::int64_t length, std::int64_t head_dim,
-                                               double base, const at::TensorOptions& options) {
+                                               const RotaryConfig& rope,
+                                               const at::TensorOptions& options) {
+  std::vector<double> frequencies;
+  for (std::int64_t i = 0; i < head_dim / 2; ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
+    frequencies.push_back(Scaled(std::pow(rope.base, exponent), rope));
+  }
   at::Tensor angles = at::empty({length, head_dim / 2}, at::kDouble);
   double* angle = angles.data_ptr<double>();
   for (std::int64_t t = 0; t < length; ++t) {
-    for (std::int64_t i = 0; i < head_dim / 2; ++i) {
-      const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
-      *angle++ = static_cast<double>(t) * std::pow(base, exponent);
-    }
+    for (const double frequency : frequencies) *angle++ = static_cast<double>(t) * frequency;
   }
   return {angles.cos().to(options), angles.sin().to(options)};
 }

@@ -5,6 +5,8 @@
 #include <torch/types.h>
 #include <utility>
 
+#include "kinds/llama.hpp"
+
 namespace troupe {
 
 /// What all attention layers of one pass share. Held by the graph.
@@ -33,9 +35,10 @@ at::Tensor Attention(const at::Tensor& qkv, const AttentionPlanPtr& plan);
 /// Hides later tokens from earlier ones. `options` are those of scores.
 void SetCausal(AttentionPlan& plan, const at::TensorOptions& options);
 
-/// The tables of a rotary embedding: cosine and sine of t * base^(-2 i / head_dim), each
+/// The tables of a rotary embedding: cosine and sine of t * f(base^(-2 i / head_dim)), each
 /// [length, head_dim / 2], computed in double on the host.
 std::pair<at::Tensor, at::Tensor> RotaryTables(std::int64_t length, std::int64_t head_dim,
-                                               double base, const at::TensorOptions& options);
+                                               const RotaryConfig& rope,
+                                               const at::TensorOptions& options);
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "modules/torch/activations.hpp"
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/layer_norm.hpp"
 #include "modules/torch/recompute.hpp"
@@ -25,6 +26,21 @@ struct LeafValuesFunction : torch::autograd::Function<LeafValuesFunction> {
 
 }  // namespace
 
+static at::Tensor Gelu(const at::Tensor& x) { return at::gelu(x); }
+static at::Tensor GeluTanh(const at::Tensor& x) { return at::gelu(x, "tanh"); }
+
+static auto FunctionOf(MlpActivation activation) {
+  switch (activation) {
+    case MlpActivation::kQuickGelu:
+      return QuickGelu;
+    case MlpActivation::kGelu:
+      return Gelu;
+    case MlpActivation::kGeluTanh:
+      return GeluTanh;
+  }
+  throw std::invalid_argument("activation: unknown");
+}
+
 LayerNormWeights LoadLayerNorm(const std::string& name, const ParameterStore& store) {
   return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias")};
 }
@@ -45,21 +61,26 @@ at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
       .view({images.size(0), side * side, sizes.hidden});
 }
 
-EncoderLayers::EncoderLayers(const ModuleConfig& module, const EncoderShape& shape, int pp,
-                             const ParameterStore& store, TensorGroupPtr group)
+EncoderLayers::EncoderLayers(const ModuleConfig& module, int pp, const ParameterStore& store,
+                             TensorGroupPtr group)
     : name_(module.name),
-      shape_(shape),
+      sizes_(module.As<PatchEncoder>().sizes()),
+      length_(module.As<PatchEncoder>().sequence_length()),
+      norm_epsilon_(module.As<PatchEncoder>().norm_epsilon),
+      activation_(FunctionOf(module.As<PatchEncoder>().activation)),
       recompute_(module.recompute),
       portable_(store.numerics().portable),
       group_(std::move(group)) {
-  if (shape_.sizes.heads % group_->size() != 0) {
-    throw std::invalid_argument(name_ + ": expected tp to divide " +
-                                std::to_string(shape_.sizes.heads) + " heads, got " +
-                                std::to_string(group_->size()));
+  if (sizes_.heads % group_->size() != 0) {
+    throw std::invalid_argument(name_ + ": expected tp to divide " + std::to_string(sizes_.heads) +
+                                " heads, got " + std::to_string(group_->size()));
   }
   const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
     layers_.push_back(LoadLayer(name_ + ".encoder.layers." + std::to_string(layer), store));
+  }
+  if (pp + 1 == module.num_stages() && module.As<PatchEncoder>().final_norm) {
+    final_norm_ = LoadLayerNorm(name_ + ".post_layernorm", store);
   }
 }
 
@@ -79,22 +100,21 @@ EncoderLayers::Layer EncoderLayers::LoadLayer(const std::string& name,
 }
 
 at::Tensor EncoderLayers::ApplyNorm(const at::Tensor& rows, const LayerNormWeights& norm) const {
-  return LayerNorm(rows, norm.weight, norm.bias, shape_.norm_epsilon);
+  return LayerNorm(rows, norm.weight, norm.bias, norm_epsilon_);
 }
 
 at::Tensor EncoderLayers::Run(at::Tensor rows) const {
-  const EncoderSizes& sizes = shape_.sizes;
-  if (rows.size(1) != sizes.hidden || rows.size(0) % shape_.length != 0) {
-    throw std::invalid_argument(
-        name_ + ": expected a multiple of " + std::to_string(shape_.length) + " rows of " +
-        std::to_string(sizes.hidden) + ", got " + ToString(rows.sizes().vec()));
+  if (rows.size(1) != sizes_.hidden || rows.size(0) % length_ != 0) {
+    throw std::invalid_argument(name_ + ": expected a multiple of " + std::to_string(length_) +
+                                " rows of " + std::to_string(sizes_.hidden) + ", got " +
+                                ToString(rows.sizes().vec()));
   }
   auto plan = c10::make_intrusive<AttentionPlan>();
-  plan->sequences = rows.size(0) / shape_.length;
-  plan->length = shape_.length;
-  plan->heads = sizes.heads / group_->size();
+  plan->sequences = rows.size(0) / length_;
+  plan->length = length_;
+  plan->heads = sizes_.heads / group_->size();
   plan->kv_heads = plan->heads;
-  plan->head_dim = sizes.hidden / sizes.heads;
+  plan->head_dim = sizes_.hidden / sizes_.heads;
   plan->portable = portable_;
   plan->recompute = recompute_ == Recompute::kAttention;
   for (const Layer& layer : layers_) {
@@ -102,6 +122,10 @@ at::Tensor EncoderLayers::Run(at::Tensor rows) const {
     rows = recompute_ == Recompute::kFull ? Recomputed(rows, layer.norm1.weight, run) : run(rows);
   }
   return rows;
+}
+
+at::Tensor EncoderLayers::Finish(const at::Tensor& rows) const {
+  return final_norm_ ? ApplyNorm(rows, *final_norm_) : rows;
 }
 
 at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
@@ -112,7 +136,7 @@ at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
       rows + Linear(Attention(qkv, plan), layer.out, LinearCut::kInputs, group_);
   const at::Tensor wide =
       Linear(ApplyNorm(middle, layer.norm2), layer.fc1, LinearCut::kOutputs, group_);
-  return middle + Linear(shape_.activation(wide), layer.fc2, LinearCut::kInputs, group_);
+  return middle + Linear(activation_(wide), layer.fc2, LinearCut::kInputs, group_);
 }
 
 }  // namespace troupe

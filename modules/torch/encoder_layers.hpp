@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <torch/types.h>
 #include <vector>
@@ -31,27 +32,19 @@ at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
                         const LinearWeights& patch, const Numerics& numerics,
                         const TensorGroupPtr& group);
 
-/// Inside the MLP.
-using Activation = at::Tensor (*)(const at::Tensor&);
-
-/// The sizes and functions that the layers of a kind share.
-struct EncoderShape {
-  EncoderSizes sizes;
-  std::int64_t length = 0;  ///< rows of a sequence
-  double norm_epsilon = 0.0;
-  Activation activation = nullptr;
-};
-
-/// The layers MODULE.encoder.layers.N of one stage, cut over a tensor-parallel group.
+/// The layers MODULE.encoder.layers.N of one stage, cut over a tensor-parallel group, and the norm
+/// after the last one.
 class EncoderLayers {
  public:
-  /// Of stage `pp` of `module`; their parameters must be in `store`. Throws std::invalid_argument
-  /// unless tp divides the heads.
-  EncoderLayers(const ModuleConfig& module, const EncoderShape& shape, int pp,
-                const ParameterStore& store, TensorGroupPtr group);
+  /// Of stage `pp` of `module`, a PatchEncoder; their parameters must be in `store`. Throws
+  /// std::invalid_argument unless tp divides the heads.
+  EncoderLayers(const ModuleConfig& module, int pp, const ParameterStore& store,
+                TensorGroupPtr group);
 
   /// Rows [n * length, hidden] through all layers. Throws std::invalid_argument for others.
   at::Tensor Run(at::Tensor rows) const;
+  /// Rows that have passed all layers, after the final norm if there is one. Last stage only.
+  at::Tensor Finish(const at::Tensor& rows) const;
 
  private:
   struct Layer {
@@ -69,11 +62,15 @@ class EncoderLayers {
                       const AttentionPlanPtr& plan) const;
 
   std::string name_;
-  EncoderShape shape_;
+  EncoderSizes sizes_;
+  std::int64_t length_;  ///< rows of a sequence
+  double norm_epsilon_;
+  at::Tensor (*activation_)(const at::Tensor&);
   Recompute recompute_;
   bool portable_;
   TensorGroupPtr group_;
   std::vector<Layer> layers_;
+  std::optional<LayerNormWeights> final_norm_;  ///< of the last stage
 };
 
 }  // namespace troupe

@@ -18,7 +18,7 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, Te
       recompute_(module.recompute),
       numerics_(store.numerics()),
       group_(std::move(group)) {
-  const std::int64_t head_dim = config_.hidden / config_.heads;
+  const std::int64_t head_dim = config_.head_size();
   if (config_.heads % group_->size() != 0) {
     throw std::invalid_argument(name_ + ": expected tp to divide " + std::to_string(config_.heads) +
                                 " heads, got " + std::to_string(group_->size()));
@@ -38,16 +38,28 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, Te
     head_ = LoadVocabulary(config_.tied_head ? embedding : name_ + ".lm_head.weight", store);
   }
   std::tie(cosine_, sine_) =
-      RotaryTables(config_.context, head_dim, config_.rope_base, numerics_.state_options());
+      RotaryTables(config_.context, head_dim, config_.rope, numerics_.state_options());
 }
 
-Llama::Layer Llama::LoadLayer(const std::string& name, const ParameterStore& store) {
+Llama::Layer Llama::LoadLayer(const std::string& name, const ParameterStore& store) const {
   const std::string attention = name + ".self_attn.";
+  const auto stacked = [&](const std::string& part) {
+    return store.Leaf(std::vector{attention + "q_proj" + part, attention + "k_proj" + part,
+                                  attention + "v_proj" + part});
+  };
+  const auto if_it_has = [](bool has, const auto& leaf) { return has ? leaf() : at::Tensor(); };
+  const auto head_norm = [&](const char* part) {
+    return if_it_has(config_.head_norms, [&] { return store.StateLeaf(attention + part); });
+  };
+  const AttentionBias bias = config_.attention_bias;
   return {.norm1 = store.StateLeaf(name + ".input_layernorm.weight"),
-          .qkv = {store.Leaf(std::vector{attention + "q_proj.weight", attention + "k_proj.weight",
-                                         attention + "v_proj.weight"}),
-                  {}},
-          .out = {store.Leaf(attention + "o_proj.weight"), {}},
+          .qkv = {stacked(".weight"),
+                  if_it_has(bias != AttentionBias::kNone, [&] { return stacked(".bias"); })},
+          .query_norm = head_norm("q_norm.weight"),
+          .key_norm = head_norm("k_norm.weight"),
+          .out = {store.Leaf(attention + "o_proj.weight"),
+                  if_it_has(bias == AttentionBias::kAll,
+                            [&] { return store.Leaf(attention + "o_proj.bias"); })},
           .norm2 = store.StateLeaf(name + ".post_attention_layernorm.weight"),
           .gate_up = {store.Leaf(std::vector{name + ".mlp.gate_proj.weight",
                                              name + ".mlp.up_proj.weight"}),
@@ -86,7 +98,7 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
   plan->length = length;
   plan->heads = config_.heads / group_->size();
   plan->kv_heads = std::max<std::int64_t>(config_.kv_heads / group_->size(), 1);
-  plan->head_dim = config_.hidden / config_.heads;
+  plan->head_dim = config_.head_size();
   plan->cosine = cosine_;
   plan->sine = sine_;
   plan->portable = numerics_.portable;
@@ -99,13 +111,27 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
   return rows;
 }
 
+at::Tensor Llama::NormHeads(const at::Tensor& qkv, const Layer& layer,
+                            const AttentionPlan& plan) const {
+  if (!config_.head_norms) return qkv;
+  const std::int64_t queries = plan.heads * plan.head_dim;
+  const std::int64_t keys = plan.kv_heads * plan.head_dim;
+  const auto normed = [&](std::int64_t begin, std::int64_t width, const at::Tensor& weight) {
+    const at::Tensor heads = qkv.narrow(1, begin, width).reshape({-1, plan.head_dim});
+    return RmsNorm(heads, weight, config_.norm_epsilon, numerics_).view({-1, width});
+  };
+  return at::cat({normed(0, queries, layer.query_norm), normed(queries, keys, layer.key_norm),
+                  qkv.narrow(1, queries + keys, keys)},
+                 1);
+}
+
 at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
                            const AttentionPlanPtr& plan) const {
   const double epsilon = config_.norm_epsilon;
   const at::Tensor qkv = Linear(RmsNorm(rows, layer.norm1, epsilon, numerics_), layer.qkv,
                                 LinearCut::kOutputs, group_);
-  const at::Tensor middle =
-      rows + Linear(Attention(qkv, plan), layer.out, LinearCut::kInputs, group_);
+  const at::Tensor heads = Attention(NormHeads(qkv, layer, *plan), plan);
+  const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_);
   const at::Tensor gate_up = Linear(RmsNorm(middle, layer.norm2, epsilon, numerics_), layer.gate_up,
                                     LinearCut::kOutputs, group_);
   return middle + Linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs, group_);

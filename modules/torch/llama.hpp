@@ -45,6 +45,8 @@ class Llama {
   struct Layer {
     at::Tensor norm1;
     LinearWeights qkv;
+    at::Tensor query_norm;  ///< [head_dim], or undefined
+    at::Tensor key_norm;
     LinearWeights out;
     at::Tensor norm2;
     LinearWeights gate_up;
@@ -53,7 +55,9 @@ class Llama {
 
   /// Throws std::invalid_argument unless `ids` [n] are all tokens of the vocabulary.
   void CheckVocabulary(const at::Tensor& ids, const std::string& what) const;
-  static Layer LoadLayer(const std::string& name, const ParameterStore& store);
+  Layer LoadLayer(const std::string& name, const ParameterStore& store) const;
+  /// q and k of `qkv` normed head by head, if the model does so.
+  at::Tensor NormHeads(const at::Tensor& qkv, const Layer& layer, const AttentionPlan& plan) const;
   VocabularyPart LoadVocabulary(const std::string& name, const ParameterStore& store) const;
   at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer,
                       const AttentionPlanPtr& plan) const;

@@ -14,15 +14,32 @@ Tensor RmsNorm(const Tensor& x, const Parameters& w, const std::string& name, do
          w.at(name + ".weight").value;
 }
 
-/// x [B, heads, T, D]: turns element i of the first half against element i of the second by the
-/// angle t * base^(-2i / D), t being the place among all tokens, those of images included.
-Tensor Rotate(const Tensor& x, double base) {
+/// The angle of one token for each pair of a head. Llama 3.1 leaves waves shorter than original /
+/// high as they are, makes those longer than original / low `factor` times longer, and blends those
+/// between by the share of the way.
+Tensor Frequencies(std::int64_t half, const RotaryConfig& rope) {
+  const Tensor plain =
+      at::pow(rope.base, at::arange(half, at::kDouble) / -static_cast<double>(half));
+  if (rope.scaling == RopeScaling::kNone) return plain;
+  const Tensor longer = plain / rope.factor;
+  if (rope.scaling == RopeScaling::kLinear) return longer;
+  const Tensor wave = 2.0 * M_PI / plain;
+  const auto original = static_cast<double>(rope.original_context);
+  const Tensor share =
+      (original / wave - rope.low_frequency) / (rope.high_frequency - rope.low_frequency);
+  const Tensor blended = (1.0 - share) * longer + share * plain;
+  return at::where(wave.gt(original / rope.low_frequency), longer,
+                   at::where(wave.lt(original / rope.high_frequency), plain, blended));
+}
+
+/// x [B, heads, T, D]: turns element i of the first half against element i of the second by
+/// Frequencies t times, t being the place among all tokens, those of images included.
+Tensor Rotate(const Tensor& x, const RotaryConfig& rope) {
   const std::int64_t tokens = x.size(2);
   const std::int64_t half = x.size(3) / 2;
   // In double whatever the precision of the run: the angle of a late token keeps its fraction.
   const Tensor place = at::arange(tokens, at::kDouble).unsqueeze(1);
-  const Tensor angle =
-      place * at::pow(base, at::arange(half, at::kDouble) / -static_cast<double>(half));
+  const Tensor angle = place * Frequencies(half, rope);
   const Tensor cosine = at::cos(angle).to(x.scalar_type());
   const Tensor sine = at::sin(angle).to(x.scalar_type());
   const Tensor first = x.narrow(3, 0, half);
@@ -37,9 +54,13 @@ Tensor LlamaLayer(const Tensor& input, const LlamaConfig& llama, const Parameter
   Tensor q = SplitHeads(Linear(x, w, attention + ".q_proj"), llama.heads);
   Tensor k = SplitHeads(Linear(x, w, attention + ".k_proj"), llama.kv_heads);
   Tensor v = SplitHeads(Linear(x, w, attention + ".v_proj"), llama.kv_heads);
-  q = Rotate(q, llama.rope_base);
+  if (llama.head_norms) {
+    q = RmsNorm(q, w, attention + ".q_norm", llama.norm_epsilon);
+    k = RmsNorm(k, w, attention + ".k_norm", llama.norm_epsilon);
+  }
+  q = Rotate(q, llama.rope);
   // Each key and value head serves heads / kv_heads neighbouring query heads.
-  k = Rotate(k, llama.rope_base).repeat_interleave(llama.heads / llama.kv_heads, 1);
+  k = Rotate(k, llama.rope).repeat_interleave(llama.heads / llama.kv_heads, 1);
   v = v.repeat_interleave(llama.heads / llama.kv_heads, 1);
   const std::int64_t tokens = input.size(1);
   const Tensor later = at::ones({tokens, tokens}, at::kBool).triu(1);
@@ -55,19 +76,25 @@ void AddLlama(const ModuleConfig& module, const Maker& make) {
   const auto& llama = module.As<LlamaConfig>();
   const std::string& name = module.name;
   const std::int64_t h = llama.hidden;
-  if (h % (2 * llama.heads) != 0) {
+  if (!llama.head_dim && h % (2 * llama.heads) != 0) {
     Refuse(name + ": expected a hidden size that is a multiple of 2 x " +
            std::to_string(llama.heads) + " heads, got " + std::to_string(h));
   }
-  const std::int64_t kv = h / llama.heads * llama.kv_heads;
+  const std::int64_t head = llama.head_dim.value_or(h / llama.heads);
+  const bool bias = llama.attention_bias != AttentionBias::kNone;
   make.Embedding(name + ".embed_tokens.weight", {llama.vocab, h});
   for (std::int64_t i = 0; i < llama.layers; ++i) {
     const std::string layer = name + ".layers." + std::to_string(i);
     make.Norm(layer + ".input_layernorm", h, false);
-    make.Linear(layer + ".self_attn.q_proj", h, h, false);
-    make.Linear(layer + ".self_attn.k_proj", kv, h, false);
-    make.Linear(layer + ".self_attn.v_proj", kv, h, false);
-    make.Linear(layer + ".self_attn.o_proj", h, h, false, 2 * llama.layers);
+    make.Linear(layer + ".self_attn.q_proj", llama.heads * head, h, bias);
+    make.Linear(layer + ".self_attn.k_proj", llama.kv_heads * head, h, bias);
+    make.Linear(layer + ".self_attn.v_proj", llama.kv_heads * head, h, bias);
+    make.Linear(layer + ".self_attn.o_proj", h, llama.heads * head,
+                llama.attention_bias == AttentionBias::kAll, 2 * llama.layers);
+    if (llama.head_norms) {
+      make.Norm(layer + ".self_attn.q_norm", head, false);
+      make.Norm(layer + ".self_attn.k_norm", head, false);
+    }
     make.Norm(layer + ".post_attention_layernorm", h, false);
     make.Linear(layer + ".mlp.gate_proj", llama.mlp_hidden, h, false);
     make.Linear(layer + ".mlp.up_proj", llama.mlp_hidden, h, false);

@@ -30,18 +30,33 @@ Tensor Attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
   return at::matmul(at::softmax(scores, -1), v).transpose(1, 2).flatten(2);
 }
 
-Tensor EncoderLayer(const Tensor& input, const EncoderSizes& sizes, double epsilon,
-                    Tensor (*activation)(const Tensor&), const Parameters& w,
-                    const std::string& prefix) {
-  const std::string attention = prefix + ".self_attn";
-  Tensor x = LayerNorm(input, w, prefix + ".layer_norm1", epsilon);
-  const Tensor q = SplitHeads(Linear(x, w, attention + ".q_proj"), sizes.heads);
-  const Tensor k = SplitHeads(Linear(x, w, attention + ".k_proj"), sizes.heads);
-  const Tensor v = SplitHeads(Linear(x, w, attention + ".v_proj"), sizes.heads);
+/// The three GELUs of arXiv:1606.08415, section 2; CLIP was trained with the first.
+static Tensor Activate(const Tensor& x, MlpActivation activation) {
+  if (activation == MlpActivation::kQuickGelu) return x * at::sigmoid(1.702 * x);
+  if (activation == MlpActivation::kGelu) return 0.5 * x * (1.0 + at::erf(x * std::sqrt(0.5)));
+  return 0.5 * x * (1.0 + at::tanh(std::sqrt(2.0 / std::acos(-1.0)) * (x + 0.044715 * x.pow(3))));
+}
+
+static Tensor EncoderLayer(const Tensor& input, const PatchEncoder& encoder, const Parameters& w,
+                           const std::string& layer) {
+  const std::string attention = layer + ".self_attn";
+  Tensor x = LayerNorm(input, w, layer + ".layer_norm1", encoder.norm_epsilon);
+  const Tensor q = SplitHeads(Linear(x, w, attention + ".q_proj"), encoder.heads);
+  const Tensor k = SplitHeads(Linear(x, w, attention + ".k_proj"), encoder.heads);
+  const Tensor v = SplitHeads(Linear(x, w, attention + ".v_proj"), encoder.heads);
   const Tensor middle = input + Linear(Attend(q, k, v, /*masked=*/{}), w, attention + ".out_proj");
-  x = LayerNorm(middle, w, prefix + ".layer_norm2", epsilon);
-  x = activation(Linear(x, w, prefix + ".mlp.fc1"));
-  return middle + Linear(x, w, prefix + ".mlp.fc2");
+  x = LayerNorm(middle, w, layer + ".layer_norm2", encoder.norm_epsilon);
+  x = Activate(Linear(x, w, layer + ".mlp.fc1"), encoder.activation);
+  return middle + Linear(x, w, layer + ".mlp.fc2");
+}
+
+Tensor EncoderLayers(Tensor x, const ModuleConfig& module, const Parameters& w) {
+  const auto& encoder = module.As<PatchEncoder>();
+  for (std::int64_t i = 0; i < encoder.built_layers(); ++i) {
+    x = EncoderLayer(x, encoder, w, module.name + ".encoder.layers." + std::to_string(i));
+  }
+  if (!encoder.final_norm) return x;
+  return LayerNorm(x, w, module.name + ".post_layernorm", encoder.norm_epsilon);
 }
 
 Tensor Project(const Tensor& rows, const EdgeConfig& edge, const Parameters& w) {

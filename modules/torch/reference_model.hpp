@@ -25,10 +25,9 @@ at::Tensor SplitHeads(const at::Tensor& x, std::int64_t heads);
 at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const at::Tensor& masked);
 
-/// The layer of Maker::EncoderLayer on x [n, T, H]; `activation` is that inside the MLP.
-at::Tensor EncoderLayer(const at::Tensor& x, const EncoderSizes& sizes, double epsilon,
-                        at::Tensor (*activation)(const at::Tensor&), const Parameters& w,
-                        const std::string& prefix);
+/// The layers of `module`, a PatchEncoder, up to its feature layer, and its final norm.
+/// x [n, T, H]; Maker::EncoderLayers has the parameters.
+at::Tensor EncoderLayers(at::Tensor x, const ModuleConfig& module, const Parameters& w);
 
 /// rows [r, H of the source] -> [r, H of the destination]
 at::Tensor Project(const at::Tensor& rows, const EdgeConfig& edge, const Parameters& w);

@@ -53,16 +53,21 @@ void Maker::Linear(const std::string& name, std::int64_t out, std::int64_t in, b
   if (bias) Add(name + ".bias", at::zeros({out}, at::kDouble));
 }
 
-void Maker::EncoderLayer(const std::string& prefix, const EncoderSizes& sizes) const {
+void Maker::EncoderLayers(const ModuleConfig& module) const {
+  const auto& sizes = module.As<PatchEncoder>();
   const std::int64_t h = sizes.hidden;
-  Norm(prefix + ".layer_norm1", h, true);
-  for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
-    Linear(prefix + ".self_attn." + part, h, h, true);
+  for (std::int64_t i = 0; i < sizes.built_layers(); ++i) {
+    const std::string layer = module.name + ".encoder.layers." + std::to_string(i);
+    Norm(layer + ".layer_norm1", h, true);
+    for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
+      Linear(layer + ".self_attn." + part, h, h, true);
+    }
+    Linear(layer + ".self_attn.out_proj", h, h, true, 2 * sizes.layers);
+    Norm(layer + ".layer_norm2", h, true);
+    Linear(layer + ".mlp.fc1", sizes.mlp_hidden, h, true);
+    Linear(layer + ".mlp.fc2", h, sizes.mlp_hidden, true, 2 * sizes.layers);
   }
-  Linear(prefix + ".self_attn.out_proj", h, h, true, 2 * sizes.layers);
-  Norm(prefix + ".layer_norm2", h, true);
-  Linear(prefix + ".mlp.fc1", sizes.mlp_hidden, h, true);
-  Linear(prefix + ".mlp.fc2", h, sizes.mlp_hidden, true, 2 * sizes.layers);
+  if (sizes.final_norm) Norm(module.name + ".post_layernorm", h, true);
 }
 
 const ModuleConfig& Source(const Config& config, const EdgeConfig& edge) {

@@ -50,8 +50,9 @@ struct Maker {
   /// whose sum the output ends in, 1 for none.
   void Linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias,
               std::int64_t branches = 1) const;
-  /// PREFIX.layer_norm1, .self_attn.q_proj to .out_proj, .layer_norm2, .mlp.fc1 and .fc2.
-  void EncoderLayer(const std::string& prefix, const EncoderSizes& sizes) const;
+  /// NAME.encoder.layers.N.layer_norm1, .self_attn.q_proj to .out_proj, .layer_norm2, .mlp.fc1 and
+  /// .fc2 of a PatchEncoder, and NAME.post_layernorm.
+  void EncoderLayers(const ModuleConfig& module) const;
 };
 
 /// All parameters of the model with their initial values. Throws std::invalid_argument as the

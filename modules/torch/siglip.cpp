@@ -5,12 +5,9 @@
 
 #include "kinds/siglip.hpp"
 #include "modules/torch/encoder_layers.hpp"
-#include "modules/torch/layer_norm.hpp"
 
 namespace troupe {
 namespace {
-
-at::Tensor TanhGelu(const at::Tensor& x) { return at::gelu(x, "tanh"); }
 
 /// n images, P patches, H hidden; rows are [n * P, H].
 class Siglip : public Encoder {
@@ -20,19 +17,11 @@ class Siglip : public Encoder {
       : config_(module.As<SiglipConfig>()),
         numerics_(store.numerics()),
         group_(group),
-        layers_(module,
-                {.sizes = config_.sizes(),
-                 .length = config_.num_patches(),
-                 .norm_epsilon = config_.norm_epsilon,
-                 .activation = TanhGelu},
-                pp, store, group) {
+        layers_(module, pp, store, group) {
     const std::string embeddings = module.name + ".embeddings.";
-    if (pp == 0) {
-      embeddings_ = Embeddings{.patch = LoadLinear(embeddings + "patch_embedding", store),
-                               .positions = store.Leaf(embeddings + "position_embedding.weight")};
-    }
-    if (pp + 1 < module.num_stages()) return;
-    norm_ = LoadLayerNorm(module.name + ".post_layernorm", store);
+    if (pp > 0) return;
+    embeddings_ = Embeddings{.patch = LoadLinear(embeddings + "patch_embedding", store),
+                             .positions = store.Leaf(embeddings + "position_embedding.weight")};
   }
 
   at::Tensor Embed(const FieldTensors& items) const override {
@@ -43,9 +32,7 @@ class Siglip : public Encoder {
 
   at::Tensor RunLayers(at::Tensor rows) const override { return layers_.Run(std::move(rows)); }
 
-  at::Tensor Features(const at::Tensor& rows) const override {
-    return LayerNorm(rows, norm_->weight, norm_->bias, config_.norm_epsilon);
-  }
+  at::Tensor Features(const at::Tensor& rows) const override { return layers_.Finish(rows); }
 
  private:
   struct Embeddings {
@@ -58,7 +45,6 @@ class Siglip : public Encoder {
   TensorGroupPtr group_;
   EncoderLayers layers_;
   std::optional<Embeddings> embeddings_;  ///< of the first stage
-  std::optional<LayerNormWeights> norm_;  ///< of the last stage
 };
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "kinds/vit.hpp"
-#include "modules/torch/activations.hpp"
 #include "modules/torch/encoder_layers.hpp"
 #include "modules/torch/layer_norm.hpp"
 
@@ -19,12 +18,7 @@ class Vit : public Encoder {
       : config_(module.As<VitConfig>()),
         numerics_(store.numerics()),
         group_(group),
-        layers_(module,
-                {.sizes = config_.sizes(),
-                 .length = config_.num_patches() + 1,
-                 .norm_epsilon = config_.norm_epsilon,
-                 .activation = QuickGelu},
-                pp, store, group) {
+        layers_(module, pp, store, group) {
     if (pp > 0) return;
     const std::string embeddings = module.name + ".embeddings.";
     embeddings_ = Embeddings{
@@ -48,7 +42,8 @@ class Vit : public Encoder {
   at::Tensor RunLayers(at::Tensor rows) const override { return layers_.Run(std::move(rows)); }
 
   /// Without the class token's rows unless the feature keeps them.
-  at::Tensor Features(const at::Tensor& rows) const override {
+  at::Tensor Features(const at::Tensor& layered) const override {
+    const at::Tensor rows = layers_.Finish(layered);
     if (config_.class_token) return rows;
     const std::int64_t patches = config_.num_patches();
     const std::int64_t num_images = rows.size(0) / (patches + 1);

@@ -8,9 +8,6 @@ namespace troupe::reference {
 
 using at::Tensor;
 
-/// "Quick" GELU, as CLIP was trained.
-static Tensor SigmoidGelu(const Tensor& x) { return x * at::sigmoid(1.702 * x); }
-
 void AddVit(const ModuleConfig& module, const Maker& make) {
   const auto& vit = module.As<VitConfig>();
   const std::int64_t h = vit.hidden;
@@ -21,9 +18,7 @@ void AddVit(const ModuleConfig& module, const Maker& make) {
               1.0 / std::sqrt(static_cast<double>(3 * p * p)));
   make.Embedding(embeddings + ".position_embedding.weight", {vit.num_patches() + 1, h});
   make.Norm(module.name + ".pre_layrnorm", h, true);
-  for (std::int64_t i = 0; i < vit.built_layers(); ++i) {
-    make.EncoderLayer(module.name + ".encoder.layers." + std::to_string(i), vit.sizes());
-  }
+  make.EncoderLayers(module);
 }
 
 Tensor EncodeVit(const FieldTensors& items, const ModuleConfig& module, const Parameters& w) {
@@ -39,10 +34,7 @@ Tensor EncodeVit(const FieldTensors& items, const ModuleConfig& module, const Pa
   Tensor x =
       at::cat({class_row, patches}, 1) + w.at(embeddings + ".position_embedding.weight").value;
   x = LayerNorm(x, w, module.name + ".pre_layrnorm", vit.norm_epsilon);
-  for (std::int64_t i = 0; i < vit.built_layers(); ++i) {
-    x = EncoderLayer(x, vit.sizes(), vit.norm_epsilon, SigmoidGelu, w,
-                     module.name + ".encoder.layers." + std::to_string(i));
-  }
+  x = EncoderLayers(x, module, w);
   if (!vit.class_token) x = x.narrow(1, 1, vit.num_patches());
   return x.flatten(0, 1);
 }

@@ -49,7 +49,6 @@ static std::string DefaultText(const KeySpec& key) {
 
 static std::string Row(const KeySpec& key) {
   std::string type = Expected(key);
-  if (key.type == ValueType::kNotSupported) type = kNotSupportedYet;
   return "| `" + std::string(key.name) + "` | " + type + " | " + DefaultText(key) + " | " +
          std::string(key.meaning) + " |\n";
 }

@@ -50,7 +50,7 @@ TEST_CASE("explain tells of keys that are not set, and of those that cannot be")
   };
   begins("modules.vision.offload_ahead",
          "default: none\n  expected a whole number (microbatches) of at least 0\n  How many ");
-  begins("modules.vision.weights", "not supported yet\n  \"hf:DIR\"");
+  begins("modules.vision.weights", "default: none\n  expected \"hf:DIR\"");
   begins("modules.vision.ranks", "the module runs inline in \"language\" and has its\n");
   begins("modules.language.image_size",
          "it is of modules of kind \"vit\", and this one's is \"llama\"\n");

@@ -1,0 +1,67 @@
+// The tensors of a Hugging Face folder, read slice by slice.
+//
+//   DIR/model.safetensors                one file, or
+//   DIR/model.safetensors.index.json     {"weight_map": {"TENSOR": "FILE", ...}} and the files
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors.hpp"
+#include "configs/config.hpp"
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+/// Files are mapped, so that a slice along any dimension costs no call per row and processes of a
+/// machine share what was read from its disk. Used on one thread.
+class WeightsFolder {
+ public:
+  /// Reads the headers of all files. Throws std::runtime_error, one line that names the file: no
+  /// weights, a name that is not plain, a file that is missing or damaged, a tensor in two files or
+  /// in another file than the index says.
+  explicit WeightsFolder(const std::string& folder);
+
+  const std::string& folder() const { return folder_; }
+  bool Has(const std::string& name) const { return places_.contains(name); }
+  /// The place of that tensor; null if there is none.
+  const TensorEntry* Find(const std::string& name) const;
+
+  /// Throws std::runtime_error naming file and tensor unless `name` is there, has `shape` and holds
+  /// numbers with a fraction. `whose` is our name of it.
+  void Require(const std::string& name, const Shape& shape, const std::string& whose) const;
+  /// Fills the value of `piece` (float32 or float64) with its part of tensor `name`. Throws as
+  /// Require does for the whole of `piece`, and if the file has shrunk.
+  void Read(const std::string& name, const TensorPiece& piece) const;
+  /// Bytes that Read has taken from files.
+  std::uint64_t num_bytes_read() const { return num_bytes_read_; }
+
+ private:
+  struct Place {
+    const SafetensorsReader* file = nullptr;
+    const TensorEntry* entry = nullptr;
+  };
+
+  void Open(const std::string& name);
+  void OpenIndexed(const std::string& index);
+
+  std::string folder_;
+  std::vector<std::unique_ptr<SafetensorsReader>> files_;
+  std::map<std::string, Place> places_;
+  mutable std::uint64_t num_bytes_read_ = 0;
+};
+
+/// Opens the folders from which modules start, and looks for every tensor of theirs. Reads headers
+/// only. Throws ModelFolderError for the first fault that ReadWeights would find.
+void CheckWeights(const Config& config);
+
+/// Fills the values of those `pieces` whose module starts from a folder. Throws like WeightsFolder,
+/// and for a folder in which no tensors of the module's kind are found.
+void ReadWeights(const Config& config, const std::vector<TensorPiece>& pieces);
+
+/// Whether any module starts from a folder.
+bool ReadsWeights(const Config& config);
+
+}  // namespace troupe

@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <utility>
+
+#include "configs/key_value.hpp"
+#include "configs/paths.hpp"
+#include "configs/steps.hpp"
+#include "models/model_folder.hpp"
+
+namespace troupe {
+
+using Kind = TomlValue::Kind;
+
+static const TomlValue* FindString(const TomlValue& table, std::string_view key) {
+  const TomlEntry* const entry = table.Find(key);
+  return entry != nullptr && entry->value.Is(Kind::kString) ? &entry->value : nullptr;
+}
+
+/// Returns `KEY = TEXT`, read at `place`.
+static TomlEntry EntryAt(const Place& place, const std::string& key, const std::string& text) {
+  const auto parsed = ParseToml(key + " = " + text, place);
+  TomlEntry entry = std::get<TomlValue>(parsed).entries.at(0);
+  entry.place = place;
+  entry.value.place = place;
+  return entry;
+}
+
+/// Returns the table of a module with all keys of its kind, as a folder gives them.
+static TomlValue TableOf(const FolderModule& read) {
+  const Place place{read.file};
+  Config config;
+  ModuleConfig module;
+  module.model = read.model;
+  TomlValue table;
+  table.place = place;
+  table.entries.push_back(EntryAt(place, "kind", Quoted(read.model.kind().word)));
+  for (const KeySpec& key : Keys()) {
+    if (key.table != "modules.*" || key.kinds != Only(read.model.kind())) continue;
+    const std::string text = PrintValue(key, {&config, &module});
+    if (!text.empty()) table.entries.push_back(EntryAt(place, std::string(key.name), text));
+  }
+  return table;
+}
+
+std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigError>& errors) {
+  std::vector<ReadFolder> folders;
+  TomlEntry* const modules = tree.Find("modules");
+  if (modules == nullptr || !modules->value.Is(Kind::kTable)) return folders;
+  for (TomlEntry& module : modules->value.entries) {
+    const TomlValue* const weights = FindString(module.value, "weights");
+    if (weights == nullptr) continue;
+    const std::string folder =
+        HuggingFaceFolder(Located(ValueType::kWeights, weights->string, weights->place));
+    const TomlValue* const word = FindString(module.value, "kind");
+    const auto kind = word == nullptr ? Kinds().end()
+                                      : std::ranges::find(Kinds(), word->string, &ModuleKind::word);
+    // The reader reports a value of another form, and an unknown kind.
+    if (folder.empty() || (word != nullptr && kind == Kinds().end())) continue;
+    try {
+      FolderModule read = ReadFolderModule(folder, word == nullptr ? nullptr : *kind);
+      TomlValue table = TableOf(read);
+      Merge(table, std::move(module.value));
+      module.value = std::move(table);
+      folders.push_back({module.key, folder, std::move(read.defaulted)});
+    } catch (const ModelFolderError& error) {
+      errors.push_back({weights->place, "modules." + module.key + ".weights: " + error.what()});
+    }
+  }
+  return folders;
+}
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+// A model as another program's folder describes it: its configuration, as typed values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// A folder that cannot be used; the text is one line: file, key, reason.
+struct ModelFolderError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// An object of a configuration in JSON, such as `config.json` of a Hugging Face folder or its
+/// `text_config`. Values that are missing or null are replaced by `otherwise`, the family's default,
+/// which the implementation notes. A value of another type is refused.
+class ForeignConfig {
+ public:
+  virtual ~ForeignConfig() = default;
+  /// Returns whether the key has a value other than null.
+  virtual bool Has(const std::string& key) const = 0;
+  /// Returns whether the key is there and its value is null.
+  virtual bool IsNull(const std::string& key) const = 0;
+  virtual std::int64_t Integer(const std::string& key, std::int64_t otherwise) const = 0;
+  virtual double Number(const std::string& key, double otherwise) const = 0;
+  virtual bool Flag(const std::string& key, bool otherwise) const = 0;
+  virtual std::string Word(const std::string& key, const std::string& otherwise) const = 0;
+  /// Returns the object at `key`, null if it has no value.
+  virtual std::unique_ptr<const ForeignConfig> Part(const std::string& key) const = 0;
+  /// Returns the file and the key as errors show them: "DIR/config.json: text_config.hidden_size".
+  virtual std::string NameOf(const std::string& key) const = 0;
+
+  [[noreturn]] void Refuse(const std::string& key, const std::string& reason) const {
+    throw ModelFolderError(NameOf(key) + ": " + reason);
+  }
+};
+
+/// One of the ways in which folders name the tensors of a kind: the text before our name of a
+/// parameter, without its module. Names that begin with "lm_head." have a text of their own.
+struct ForeignNames {
+  std::string_view body;
+  std::string_view head = {};
+};
+
+}  // namespace troupe

@@ -1,0 +1,144 @@
+#include "checkpoint/weights_folder.hpp"
+
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+/// `count` values from `first` on.
+Buffer Counting(Shape shape, double first = 0.0) {
+  Buffer buffer = Buffer::Allocate(std::move(shape), DType::kFloat32);
+  auto* const values = buffer.as<float>();
+  std::iota(values, values + buffer.num_elements(), static_cast<float>(first));
+  return buffer;
+}
+
+TensorPiece PieceOf(Shape whole, std::vector<std::int64_t> offsets, Shape shape,
+                    DType type = DType::kFloat64) {
+  return {"language.x", std::move(whole), std::move(offsets),
+          Buffer::Zeros(std::move(shape), type)};
+}
+
+std::vector<double> ValuesOf(const Buffer& buffer) {
+  const auto* const values = buffer.as<double>();
+  return {values, values + buffer.num_elements()};
+}
+
+template <class Work>
+std::string ErrorOf(Work work) {
+  try {
+    work();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("a slice of a folder's tensor is read along both dimensions, and its bytes alone") {
+  const ScratchFolder scratch;
+  WriteSafetensors(scratch / "model.safetensors",
+                   {{"a", Counting({4, 6})}, {"b", Counting({3}, 100)}});
+  const WeightsFolder folder(scratch.path());
+  const TensorPiece rows = PieceOf({4, 6}, {1, 0}, {2, 6});
+  folder.Read("a", rows);
+  CHECK(ValuesOf(rows.value) == std::vector<double>{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17});
+  const TensorPiece columns = PieceOf({4, 6}, {0, 4}, {4, 2});
+  folder.Read("a", columns);
+  CHECK(ValuesOf(columns.value) == std::vector<double>{4, 5, 10, 11, 16, 17, 22, 23});
+  const TensorPiece vector = PieceOf({3}, {1}, {2});
+  folder.Read("b", vector);
+  CHECK(ValuesOf(vector.value) == std::vector<double>{101, 102});
+  CHECK(folder.num_bytes_read() == 4 * (12 + 8 + 2));
+}
+
+TEST_CASE("a folder of several files is read by its index") {
+  const ScratchFolder scratch;
+  WriteSafetensors(scratch / "one.safetensors", {{"a", Counting({2}, 1)}});
+  WriteSafetensors(scratch / "two.safetensors", {{"b", Counting({2}, 5)}});
+  const auto index = [&](const std::string& map) {
+    scratch.Write("model.safetensors.index.json",
+                  "{\"metadata\": {\"total_size\": 16}, \"weight_map\": {" + map + "}}");
+  };
+  index("\"a\": \"one.safetensors\", \"b\": \"two.safetensors\"");
+  const WeightsFolder folder(scratch.path());
+  const TensorPiece piece = PieceOf({2}, {0}, {2});
+  folder.Read("b", piece);
+  CHECK(ValuesOf(piece.value) == std::vector<double>{5, 6});
+
+  const auto error = [&](const std::string& map) {
+    index(map);
+    const std::string text = ErrorOf([&] { WeightsFolder again(scratch.path()); });
+    return text.substr(text.rfind(".json: ") == std::string::npos ? 0 : text.rfind(".json: ") + 7);
+  };
+  CHECK(error("\"a\": \"../one.safetensors\"") ==
+        "tensor \"a\": expected the name of a file in the folder");
+  CHECK(error("\"a\": \"two.safetensors\"") == "tensor \"a\" is not in \"two.safetensors\"");
+  CHECK(error("\"c\": \"one.safetensors\"") == "tensor \"c\" is not in \"one.safetensors\"");
+  CHECK_THAT(error("\"a\": \"three.safetensors\""),
+             Catch::EndsWith("three.safetensors: no such file"));
+  CHECK(error("\"a\": 5") == "tensor \"a\": expected the name of a file in the folder");
+  WriteSafetensors(scratch / "two.safetensors", {{"a", Counting({2}, 5)}});
+  CHECK_THAT(error("\"a\": \"one.safetensors\", \"b\": \"two.safetensors\""),
+             Catch::Contains("tensor \"a\" is also in "));
+}
+
+TEST_CASE("a folder's faults are one line that names the file") {
+  const ScratchFolder scratch;
+  CHECK(ErrorOf([&] { WeightsFolder folder(scratch.path()); }) ==
+        scratch.path() +
+            ": expected model.safetensors or model.safetensors.index.json, found "
+            "neither");
+  const std::string file = scratch / "model.safetensors";
+  Buffer integers = Buffer::Zeros({2}, DType::kInt64);
+  WriteSafetensors(file, {{"a", Counting({4, 6})}, {"n", integers}});
+  const WeightsFolder folder(scratch.path());
+  CHECK(ErrorOf([&] { folder.Read("z", PieceOf({2}, {0}, {2})); }) ==
+        scratch.path() + ": expected tensor \"z\" for language.x, found none");
+  CHECK(ErrorOf([&] {
+          folder.Read("a", PieceOf({4, 7}, {0, 0}, {4, 7}));
+        }) == file + ": tensor \"a\": expected [4, 7] for language.x, got [4, 6]");
+  CHECK(ErrorOf([&] { folder.Read("n", PieceOf({2}, {0}, {2})); }) ==
+        file + ": tensor \"n\": expected F64, F32, F16 or BF16, got I64");
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 8);
+  CHECK(ErrorOf([&] {
+          folder.Read("a", PieceOf({4, 6}, {0, 0}, {4, 6}));
+        }) == file + ": it has shrunk while it was read");
+  CHECK_THAT(ErrorOf([&] { WeightsFolder again(scratch.path()); }), Catch::StartsWith(file + ": "));
+}
+
+TEST_CASE("every floating type is converted to float32 and float64") {
+  struct Stored {
+    StoredType type;
+    std::vector<std::uint16_t> bits;
+  };
+  // 1.5 and -2 in both.
+  for (const Stored& stored : {Stored{StoredType::kFloat16, {0x3e00, 0xc000}},
+                               Stored{StoredType::kBFloat16, {0x3fc0, 0xc000}}}) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(stored.bits.data());
+    std::vector<float> floats(2);
+    ConvertFloats(stored.type, bytes, 2, DType::kFloat32,
+                  reinterpret_cast<std::byte*>(floats.data()));
+    CHECK(floats == std::vector<float>{1.5F, -2.0F});
+    std::vector<double> doubles(2);
+    ConvertFloats(stored.type, bytes, 2, DType::kFloat64,
+                  reinterpret_cast<std::byte*>(doubles.data()));
+    CHECK(doubles == std::vector<double>{1.5, -2.0});
+  }
+  const std::vector<double> exact = {0.1};
+  std::vector<float> rounded(1);
+  ConvertFloats(StoredType::kFloat64, reinterpret_cast<const std::byte*>(exact.data()), 1,
+                DType::kFloat32, reinterpret_cast<std::byte*>(rounded.data()));
+  CHECK(rounded[0] == 0.1F);
+  CHECK_THROWS_AS(ConvertFloats(StoredType::kInt64, nullptr, 0, DType::kFloat32, nullptr),
+                  std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace troupe

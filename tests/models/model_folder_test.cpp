@@ -1,0 +1,183 @@
+#include "models/model_folder.hpp"
+
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "kinds/llama.hpp"
+#include "kinds/siglip.hpp"
+#include "kinds/vit.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+FolderModule Read(const std::string& json, const ModuleKind* kind = nullptr) {
+  const ScratchFolder folder;
+  folder.Write("config.json", json);
+  return ReadFolderModule(folder.path(), kind);
+}
+
+/// Returns what is thrown, after the file's name.
+std::string ErrorOf(const std::string& json, const ModuleKind* kind = nullptr) {
+  try {
+    Read(json, kind);
+  } catch (const ModelFolderError& error) {
+    const std::string text = error.what();
+    return text.substr(text.find("config.json: ") + 13);
+  }
+  return "no error";
+}
+
+template <class Config>
+Config As(const FolderModule& read) {
+  return dynamic_cast<const Config&>(*read.model);
+}
+
+constexpr const char* kLlava7b = R"({
+  "architectures": ["LlavaForConditionalGeneration"], "model_type": "llava",
+  "image_token_index": 32000, "vision_feature_layer": -2,
+  "vision_feature_select_strategy": "default",
+  "text_config": {"_name_or_path": "lmsys/vicuna-7b-v1.5", "max_position_embeddings": 4096,
+    "model_type": "llama", "rms_norm_eps": 1e-05, "torch_dtype": "float16", "vocab_size": 32064},
+  "vision_config": {"hidden_size": 1024, "image_size": 336, "intermediate_size": 4096,
+    "model_type": "clip_vision_model", "num_attention_heads": 16, "num_hidden_layers": 24,
+    "patch_size": 14, "projection_dim": 768, "vocab_size": 32000}})";
+
+TEST_CASE("the language model of LLaVA-1.5 has the sizes that its config.json leaves out") {
+  const FolderModule read = Read(kLlava7b, &kLlama);
+  const auto llama = As<LlamaConfig>(read);
+  CHECK(llama.vocab == 32'064);
+  CHECK(llama.hidden == 4'096);
+  CHECK(llama.mlp_hidden == 11'008);
+  CHECK(llama.layers == 32);
+  CHECK(llama.heads == 32);
+  CHECK(llama.kv_heads == 32);
+  CHECK(llama.context == 4'096);
+  CHECK(llama.norm_epsilon == 1e-5);
+  CHECK(llama.rope == RotaryConfig());
+  CHECK_FALSE(llama.tied_head);
+  std::string defaulted;
+  for (const DefaultedKey& key : read.defaulted) defaulted += key.key + "=" + key.value + " ";
+  CHECK_THAT(defaulted, Catch::Contains("text_config.hidden_size=4096 "));
+  CHECK_THAT(defaulted, Catch::Contains("text_config.rope_theta=10000.0 "));
+  CHECK_THAT(defaulted, !Catch::Contains("vocab_size"));
+}
+
+TEST_CASE("the vision encoder of LLaVA-1.5 gives the last layer but one without class tokens") {
+  const auto vit = As<VitConfig>(Read(kLlava7b, &kVit));
+  CHECK(vit.image_size == 336);
+  CHECK(vit.hidden == 1'024);
+  CHECK(vit.mlp_hidden == 4'096);
+  CHECK(vit.layers == 24);
+  CHECK(vit.feature_layer == -2);
+  CHECK(vit.activation == MlpActivation::kQuickGelu);
+  CHECK_FALSE(vit.class_token);
+  CHECK_FALSE(vit.final_norm);
+}
+
+TEST_CASE("which module of a whole model is meant must be said") {
+  CHECK(ErrorOf(kLlava7b) ==
+        "model_type: found a \"vit\" and a \"llama\"; say by `kind` which is meant");
+  CHECK(ErrorOf(kLlava7b, &kSiglip) ==
+        "model_type: expected a \"siglip\", found a \"vit\" and a \"llama\"");
+}
+
+TEST_CASE("every family of language models has its own defaults") {
+  const auto of = [](const std::string& keys) {
+    return As<LlamaConfig>(Read("{\"model_type\": " + keys + "}"));
+  };
+  CHECK(of("\"mistral\", \"sliding_window\": null").kv_heads == 8);
+  CHECK_FALSE(of("\"mistral\", \"sliding_window\": null").sliding_window);
+  CHECK(of("\"mistral\"").sliding_window == 4'096);
+  CHECK(of("\"qwen2\"").attention_bias == AttentionBias::kQkv);
+  CHECK_FALSE(of("\"qwen2\"").sliding_window);
+  CHECK(of("\"qwen2\", \"use_sliding_window\": true, \"sliding_window\": 64").sliding_window == 64);
+  CHECK(of("\"qwen3\"").head_norms);
+  CHECK(of("\"qwen3\"").head_dim == 128);
+  CHECK(of("\"llama\", \"attention_bias\": true").attention_bias == AttentionBias::kAll);
+}
+
+TEST_CASE("rotary positions are read in every form of versions 4 and 5") {
+  const auto rope = [](const std::string& keys) {
+    return As<LlamaConfig>(Read("{\"model_type\": \"llama\", " + keys + "}")).rope;
+  };
+  const std::string values =
+      "\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
+      "\"original_max_position_embeddings\": 8192}";
+  const RotaryConfig llama3 = {.base = 5e5,
+                               .scaling = RopeScaling::kLlama3,
+                               .factor = 8.0,
+                               .low_frequency = 1.0,
+                               .high_frequency = 4.0,
+                               .original_context = 8'192};
+  CHECK(rope("\"rope_theta\": 5e5, \"rope_scaling\": {\"rope_type\": \"llama3\", " + values) ==
+        llama3);
+  CHECK(rope("\"rope_parameters\": {\"rope_theta\": 5e5, \"rope_type\": \"llama3\", " + values) ==
+        llama3);
+  CHECK(rope("\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}").factor == 2.0);
+  CHECK(rope("\"rope_scaling\": null") == RotaryConfig());
+  CHECK(rope("\"rope_parameters\": {\"rope_theta\": 5e5, \"rope_type\": \"default\"}").base == 5e5);
+}
+
+TEST_CASE("what a folder cannot say is refused by its key") {
+  const auto of = [](const std::string& keys) {
+    return ErrorOf("{\"model_type\": \"llama\", " + keys + "}");
+  };
+  CHECK(of("\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 2}") ==
+        "rope_scaling.type: expected \"default\", \"linear\" or \"llama3\"; \"yarn\" is not "
+        "supported yet");
+  CHECK(of("\"rope_scaling\": {\"type\": \"linear\"}") ==
+        "rope_scaling.factor: expected a number, found none");
+  CHECK(of("\"mlp_bias\": true") == "mlp_bias: biases inside the MLP are not supported yet");
+  CHECK(of("\"hidden_act\": \"gelu\"") == "hidden_act: expected \"silu\", got \"gelu\"");
+  CHECK(of("\"hidden_size\": \"big\"") ==
+        "hidden_size: expected a whole number, got \"\\\"big\\\"\"");
+  CHECK(of("\"hidden_size\": 1, \"hidden_size\": 2") ==
+        "the file has the key \"hidden_size\" twice");
+  CHECK_THAT(
+      ErrorOf("{\"model_type\": \"bert\"}"),
+      Catch::StartsWith("model_type: expected \"llama\"") || Catch::Contains(", got \"bert\""));
+  CHECK_THAT(ErrorOf("{}"), Catch::EndsWith("found none"));
+  CHECK_THAT(ErrorOf("nonsense"), Catch::Contains("does not begin with '{'"));
+  CHECK(ErrorOf("{\"model_type\": \"siglip\"}") == "vision_config: expected an object, found none");
+}
+
+TEST_CASE("a siglip in LLaVA keeps all of its rows") {
+  const std::string begin =
+      "{\"model_type\": \"llava\", \"text_config\": {}, \"vision_config\": {\"model_type\": "
+      "\"siglip_vision_model\"}";
+  CHECK(As<SiglipConfig>(Read(begin + ", \"vision_feature_select_strategy\": \"full\"}", &kSiglip))
+            .feature_layer == -2);
+  CHECK_THAT(ErrorOf(begin + "}", &kSiglip),
+             Catch::StartsWith("vision_feature_select_strategy: expected \"full\""));
+}
+
+TEST_CASE("tensors are found under every prefix") {
+  for (const char* const prefix : {"vision_model.", "", "vision_tower.vision_model.",
+                                   "model.vision_tower.vision_model.", "vision_tower."}) {
+    const std::string probe = std::string(prefix) + "embeddings.patch_embedding.weight";
+    const ForeignNames* const names =
+        FindNames(kVit, [&](const std::string& name) { return name == probe; });
+    REQUIRE(names != nullptr);
+    CHECK(NameIn(*names, "post_layernorm.bias") == std::string(prefix) + "post_layernorm.bias");
+  }
+  struct Place {
+    const char* body;
+    const char* head;
+  };
+  for (const auto& [body, head] :
+       {Place{"model.", ""}, Place{"language_model.model.", "language_model."},
+        Place{"model.language_model.", ""}}) {
+    const ForeignNames* const names = FindNames(kLlama, [&](const std::string& name) {
+      return name == std::string(body) + "embed_tokens.weight";
+    });
+    REQUIRE(names != nullptr);
+    CHECK(NameIn(*names, "norm.weight") == std::string(body) + "norm.weight");
+    CHECK(NameIn(*names, "lm_head.weight") == std::string(head) + "lm_head.weight");
+  }
+  CHECK(FindNames(kLlama, [](const std::string&) { return false; }) == nullptr);
+}
+
+}  // namespace
+}  // namespace troupe

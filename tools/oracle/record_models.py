@@ -1,0 +1,118 @@
+"""Makes tiny random folders of every family, and records what transformers computes with them.
+
+    python tools/oracle/record_models.py OUT
+
+For each family OUT/NAME/ has config.json and model.safetensors (float32), as transformers writes
+them, and expected.safetensors (float64): the input, the loss, the output and the gradient of every
+tensor.
+"""
+import sys
+from pathlib import Path
+
+import widened  # noqa: F401  before transformers
+import torch
+from safetensors.torch import save_file
+from transformers import (CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM,
+                          MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM,
+                          Qwen3Config, Qwen3ForCausalLM, SiglipVisionConfig, SiglipVisionModel)
+
+TEXT = dict(vocab_size=32, hidden_size=16, intermediate_size=12, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
+            attn_implementation="eager")
+VISION = dict(hidden_size=16, intermediate_size=12, num_hidden_layers=2, num_attention_heads=4,
+              image_size=12, patch_size=4, attn_implementation="eager")
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=100)
+
+LANGUAGE = {
+    "llama": (LlamaForCausalLM, LlamaConfig(**TEXT, rms_norm_eps=1e-5)),
+    "llama_tied": (LlamaForCausalLM, LlamaConfig(**TEXT, tie_word_embeddings=True)),
+    "llama_biased": (LlamaForCausalLM, LlamaConfig(**TEXT, attention_bias=True)),
+    "llama_linear": (LlamaForCausalLM, LlamaConfig(
+        **TEXT, rope_scaling=dict(rope_type="linear", factor=3.0))),
+    "llama3": (LlamaForCausalLM, LlamaConfig(
+        **TEXT, head_dim=8, rope_theta=10000.0, rope_scaling=LLAMA3)),
+    "mistral": (MistralForCausalLM, MistralConfig(**TEXT, sliding_window=None, head_dim=6)),
+    "qwen2": (Qwen2ForCausalLM, Qwen2Config(**TEXT)),
+    "qwen3": (Qwen3ForCausalLM, Qwen3Config(**TEXT, head_dim=8)),
+}
+ENCODERS = {
+    "clip": (CLIPVisionModel, CLIPVisionConfig(**VISION)),
+    "clip_gelu": (CLIPVisionModel, CLIPVisionConfig(**VISION, hidden_act="gelu")),
+    "siglip": (SiglipVisionModel, SiglipVisionConfig(**VISION, vision_use_head=False)),
+}
+
+
+def randomize(model):
+    """Distinct values everywhere: biases and norms, too, that start at 0 and 1 otherwise."""
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for name, value in sorted(model.named_parameters()):
+            noise = torch.randn(value.shape, generator=generator, dtype=torch.float64)
+            scale = 0.3 / (value.shape[-1] ** 0.5 if value.dim() > 1 else 1.0)
+            start = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            value.copy_((start + scale * noise).float())
+
+
+def prepare(kind, config, folder):
+    torch.manual_seed(0)
+    model = kind(config)
+    randomize(model)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    return model.double().eval()
+
+
+def gradients(model):
+    return {f"gradient/{name}": value.grad for name, value in model.named_parameters()
+            if value.grad is not None}
+
+
+def record(folder, tensors):
+    save_file({name: value.detach().contiguous().clone() for name, value in tensors.items()},
+              folder / "expected.safetensors")
+
+
+def record_language(name, kind, config, out):
+    model = prepare(kind, config, out / name)
+    generator = torch.Generator().manual_seed(3)
+    tokens = torch.randint(0, config.vocab_size, (3, 21), generator=generator)
+    labels = torch.randint(0, config.vocab_size, (3, 21), generator=generator)
+    labels[0, :9] = -100
+    labels[2, 5:] = -100
+    logits = model(input_ids=tokens, use_cache=False).logits
+    assert logits.dtype == torch.float64
+    # Labels stand at the token that predicts them.
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(),
+                                             ignore_index=-100, reduction="sum")
+    loss.backward()
+    record(out / name, {"tokens": tokens, "labels": labels, "loss": loss.view(1),
+                        "logits": logits, **gradients(model)})
+
+
+def record_encoder(name, kind, config, out):
+    model = prepare(kind, config, out / name)
+    generator = torch.Generator().manual_seed(3)
+    images = torch.randn((2, 3, config.image_size, config.image_size), generator=generator)
+    weights = torch.randn((2, (config.image_size // config.patch_size) ** 2, config.hidden_size),
+                          generator=generator, dtype=torch.float64)
+    outputs = model(pixel_values=images.double(), output_hidden_states=True)
+    tensors = {"images": images, "weights": weights}
+    for layer in (-1, -2):
+        rows = outputs.hidden_states[layer]
+        tensors[f"rows{layer}"] = rows[:, -weights.shape[1]:]  # without a class token
+    # The gradient of the last layer but one, which LLaVA reads.
+    (tensors["rows-2"] * weights).sum().backward()
+    record(out / name, {**tensors, **gradients(model)})
+
+
+def main():
+    out = Path(sys.argv[1])
+    torch.set_num_threads(1)
+    for name, (kind, config) in LANGUAGE.items():
+        record_language(name, kind, config, out)
+    for name, (kind, config) in ENCODERS.items():
+        record_encoder(name, kind, config, out)
+
+
+main()
