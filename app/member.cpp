@@ -13,6 +13,7 @@
 #include "app/cause.hpp"
 #include "app/resume.hpp"
 #include "app/tensor_plane.hpp"
+#include "checkpoint/weights_folder.hpp"
 #include "cluster/address_class.hpp"
 #include "cluster/host_identity.hpp"
 #include "cluster/socket.hpp"
@@ -156,12 +157,12 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
   options.self.process = self;
   options.self.num_processes = plan.num_processes();
   options.self.name = me.name;
-  // Paths and the join timeout may differ between processes. DataDigests compares the contents of
+  // Paths and the join timeout may differ between processes. The digests compare the contents of
   // the files.
   const auto shared = [](const std::string& key, const KeySpec& spec) {
     return !HoldsPath(spec) && key != "cluster.join_timeout_s";
   };
-  options.self.config = KeyLines(config, shared) + DataDigests(config);
+  options.self.config = KeyLines(config, shared) + DataDigests(config) + WeightsDigests(config);
   options.self.host = HostIdentity();
   options.self.pid = getpid();
   options.self.address.host = arguments.address;

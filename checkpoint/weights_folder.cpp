@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
-#include <sys/stat.h>
 #include <utility>
 
+#include "files/sha256.hpp"
 #include "files/strict_json.hpp"
 #include "files/text_file.hpp"
 #include "models/model_folder.hpp"
@@ -37,12 +38,18 @@ bool IsPlain(const std::string& name) {
 
 WeightsFolder::WeightsFolder(const std::string& folder) : folder_(folder) {
   const std::string index = (fs::path(folder) / kIndex).string();
-  if (WhyNotOpened(index).empty()) {
-    OpenIndexed(index);
-  } else if (WhyNotOpened((fs::path(folder) / kOneFile).string()).empty()) {
+  const auto is_there = [](const fs::path& path) { return WhyNotOpened(path.string()).empty(); };
+  if (is_there(fs::path(folder) / kOneFile)) {  // before the index, as in transformers
     Open(kOneFile);
+  } else if (is_there(index)) {
+    OpenIndexed(index);
   } else {
-    FailAt(folder, std::string("expected ") + kOneFile + " or " + kIndex + ", found neither");
+    const bool pickled = is_there(fs::path(folder) / "pytorch_model.bin") ||
+                         is_there(fs::path(folder) / "pytorch_model.bin.index.json");
+    FailAt(folder, std::string("expected ") + kOneFile + " or " + kIndex + ", found " +
+                       (pickled ? "pytorch_model.bin, which is not supported yet: save it as "
+                                  "safetensors, with save_pretrained of transformers"
+                                : "neither"));
   }
 }
 
@@ -87,11 +94,6 @@ void WeightsFolder::OpenIndexed(const std::string& index) {
   }
 }
 
-const TensorEntry* WeightsFolder::Find(const std::string& name) const {
-  const auto place = places_.find(name);
-  return place == places_.end() ? nullptr : place->second.entry;
-}
-
 void WeightsFolder::Require(const std::string& name, const Shape& shape,
                             const std::string& whose) const {
   const auto place = places_.find(name);
@@ -127,16 +129,7 @@ void WeightsFolder::Read(const std::string& name, const TensorPiece& piece) cons
                   target + static_cast<std::size_t>(first) * held);
   });
   num_bytes_read_ += static_cast<std::uint64_t>(piece.value.num_elements()) * stored;
-  // A page that another program cut off reads as zeros.
-  struct stat now {};
-  if (stat(file->path().c_str(), &now) != 0 ||
-      static_cast<std::uint64_t>(now.st_size) < file->data_begin() + entry->end) {
-    FailAt(file->path(), "it has shrunk while it was read");
-  }
-}
-
-bool ReadsWeights(const Config& config) {
-  return std::ranges::any_of(config.modules, [](const auto& m) { return m.weights.has_value(); });
+  if (memory.lost()) FailAt(file->path(), "cannot be read, or has shrunk while it was read");
 }
 
 namespace {
@@ -162,8 +155,8 @@ class Folders {
         FindNames(kind, [&](const std::string& tensor) { return folder->Has(tensor); });
     if (names == nullptr) {
       FailAt(folder->folder(), "expected the tensors of a \"" + std::string(kind.word) +
-                                   "\", found none that ends in " +
-                                   std::string(kind.foreign_probe));
+                                   "\", found none such as " +
+                                   NameIn(kind.foreign_names.back(), kind.foreign_probe));
     }
     visit(*folder, NameIn(*names, std::string_view(own).substr(name.size() + 1)));
   }
@@ -172,6 +165,19 @@ class Folders {
   const Config& config_;
   std::map<std::string, std::unique_ptr<WeightsFolder>> folders_;  ///< by `weights`
 };
+
+std::string DigestOf(const WeightsFolder& folder) {
+  constexpr std::size_t kSample = 4096;
+  Sha256 sum;
+  for (const auto& file : folder.files()) {
+    const MappedMemory memory = MappedMemory::Open(file->path());
+    const std::span<const std::byte> all(memory.data(), memory.size());
+    const std::size_t header = std::min<std::size_t>(file->data_begin() + kSample, all.size());
+    sum.Update(all.first(header));
+    sum.Update(all.last(std::min(kSample, all.size())));
+  }
+  return sum.Hex().substr(0, 16);
+}
 
 }  // namespace
 
@@ -193,6 +199,25 @@ void CheckWeights(const Config& config) {
   } catch (const std::runtime_error& error) {
     throw ModelFolderError(error.what());
   }
+}
+
+bool ReadsWeights(const Config& config) {
+  return std::ranges::any_of(config.modules, [](const auto& m) { return m.weights.has_value(); });
+}
+
+std::string WeightsDigests(const Config& config) {
+  std::string lines;
+  for (const ModuleConfig& module : config.modules) {
+    if (!module.weights) continue;
+    try {
+      const WeightsFolder folder(HuggingFaceFolder(*module.weights));
+      lines += "modules." + module.name + ".weights (headers and samples) = sha256 " +
+               DigestOf(folder) + "\n";
+    } catch (const std::runtime_error&) {
+      continue;
+    }
+  }
+  return lines;
 }
 
 void ReadWeights(const Config& config, const std::vector<TensorPiece>& pieces) {

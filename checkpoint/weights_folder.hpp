@@ -25,10 +25,8 @@ class WeightsFolder {
   explicit WeightsFolder(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
+  const std::vector<std::unique_ptr<SafetensorsReader>>& files() const { return files_; }
   bool Has(const std::string& name) const { return places_.contains(name); }
-  /// The place of that tensor; null if there is none.
-  const TensorEntry* Find(const std::string& name) const;
-
   /// Throws std::runtime_error naming file and tensor unless `name` is there, has `shape` and holds
   /// numbers with a fraction. `whose` is our name of it.
   void Require(const std::string& name, const Shape& shape, const std::string& whose) const;
@@ -60,6 +58,11 @@ void CheckWeights(const Config& config);
 /// Fills the values of those `pieces` whose module starts from a folder. Throws like WeightsFolder,
 /// and for a folder in which no tensors of the module's kind are found.
 void ReadWeights(const Config& config, const std::vector<TensorPiece>& pieces);
+
+/// Returns a digest for each module that starts from a folder, one "key = value" a line: of the
+/// names, types, shapes and places of all tensors, and of the first and last bytes of each file.
+/// A folder that cannot be used has no line: CheckWeights reports it.
+std::string WeightsDigests(const Config& config);
 
 /// Whether any module starts from a folder.
 bool ReadsWeights(const Config& config);

@@ -124,6 +124,12 @@ std::vector<ConfigError> Remarks(const Config& config, const Origins& origins) {
                         ": it is about products of float32");
   }
   AddColocatedOnly(config, add);
+  for (const ModuleConfig& module : config.modules) {
+    if (!module.weights || !module.model->text() || config.data.tokenizer != "bytes") continue;
+    add(KeyOf(module, "weights"),
+        "no published model was trained on the tokens of data.tokenizer "
+        "= \"bytes\"");
+  }
   return remarks;
 }
 

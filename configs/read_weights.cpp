@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "configs/key_value.hpp"
@@ -41,6 +42,16 @@ static TomlValue TableOf(const FolderModule& read) {
   return table;
 }
 
+/// Returns whether the table states its kind and every key of the kind that has a value by default,
+/// as a resolved file does.
+static bool StatesAll(const TomlValue& table, std::span<const ModuleKind* const>::iterator kind) {
+  if (kind == Kinds().end()) return false;
+  return std::ranges::all_of(Keys(), [&](const KeySpec& key) {
+    const bool of_kind = key.table == "modules.*" && key.kinds == Only(**kind);
+    return !of_kind || PrintDefault(key).empty() || table.Find(key.name) != nullptr;
+  });
+}
+
 std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigError>& errors) {
   std::vector<ReadFolder> folders;
   TomlEntry* const modules = tree.Find("modules");
@@ -62,6 +73,7 @@ std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigE
       module.value = std::move(table);
       folders.push_back({module.key, folder, std::move(read.defaulted)});
     } catch (const ModelFolderError& error) {
+      if (StatesAll(module.value, kind)) continue;  // a resolved file, perhaps of a run elsewhere
       errors.push_back({weights->place, "modules." + module.key + ".weights: " + error.what()});
     }
   }

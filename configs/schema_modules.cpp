@@ -36,7 +36,7 @@ std::vector<KeySpec> ModuleKeys() {
   std::vector<KeySpec> keys;
   Add(keys, {"modules.*"},
       {KindEntry(),
-       {"weights", &ModuleConfig::weights, kWeights, computes,
+       {"weights", &ModuleConfig::weights, kWeights, computes, kExecution,
         "\"hf:DIR\": it starts from the tensors in this Hugging Face folder (docs/models.md), "
         "whose config.json gives `kind` and all keys of the kind that are not stated here. Unless "
         "given, from random values."},

@@ -23,8 +23,8 @@ nlohmann::json ParseStrictJson(const std::string& text, const std::string& subje
   if (zero != std::string::npos) {
     FailReading(subject + " has a zero byte at byte " + std::to_string(zero + 1));
   }
-  // Stops the parser at a repeated key or at unexpected nesting, before it allocates for it.
-  // By depth, of the innermost object.
+  // Stops the parser at a repeated key or at unexpected nesting, before it allocates for it. By
+  // depth, of the innermost object.
   std::vector<std::set<std::string>> keys(static_cast<std::size_t>(max_depth));
   const auto guard = [&](int depth, Json::parse_event_t event, const Json& parsed) {
     using Event = Json::parse_event_t;

@@ -38,8 +38,8 @@ class ForeignConfig {
   }
 };
 
-/// One of the ways in which folders name the tensors of a kind: the text before our name of a
-/// parameter, without its module. Names that begin with "lm_head." have a text of their own.
+/// A prefix of tensor names in folders: it stands before our name of a parameter, without its
+/// module. `head` is the prefix of names that begin with "lm_head.".
 struct ForeignNames {
   std::string_view body;
   std::string_view head = {};

@@ -92,12 +92,12 @@ struct ModuleKind {
   std::vector<ModelKey> (*keys)();
   /// Its names as `model_type` of a Hugging Face folder; empty: it is in none.
   std::vector<std::string_view> foreign_types = {};
-  /// Fills the keys of `model`, of this kind, from such a folder's configuration. `whole` is that of
-  /// the model that `config` is a part of, null if it is none.
+  /// Fills the keys of `model`, of this kind, from such a folder's configuration. `whole` is the
+  /// LLaVA that `config` is a part of; null: it stands alone.
   void (*read_foreign)(const ForeignConfig& config, const ForeignConfig* whole,
                        ModelConfig& model) = nullptr;
-  /// The names of its tensors there; the first under which `foreign_probe`, which every model of the
-  /// kind has, is found counts.
+  /// The names of its tensors there. The first that lead to a tensor `foreign_probe` are used. Every
+  /// model of the kind has that tensor.
   std::vector<ForeignNames> foreign_names = {};
   std::string_view foreign_probe = {};
 };
@@ -218,6 +218,8 @@ class ModelConfig {
   /// Returns the number of key and value heads that ranks share if tp is larger; 0: none are
   /// shared.
   virtual std::int64_t shared_kv_heads() const { return 0; }
+  /// Returns whether it has parameters of Cut::kSummed.
+  virtual bool sums_over_tp() const { return false; }
   /// Returns whether the first and the last stage, if distinct, each hold a copy of the embedding.
   virtual bool ties_embedding() const { return false; }
 

@@ -89,6 +89,9 @@ void CheckHeads(const LlamaConfig& llama, ModuleCheck& check) {
 }
 
 void CheckRope(const LlamaConfig& llama, ModuleCheck& check) {
+  if (llama.rope.scaling != RopeScaling::kNone && llama.rope.factor == 1.0) {
+    check.Add(check.KeyOf("rope_factor"), "expected other than 1 with rope_scaling, got 1");
+  }
   const std::string key = check.KeyOf("rope_high_frequency");
   if (llama.rope.scaling != RopeScaling::kLlama3 ||
       !check.Good({key, check.KeyOf("rope_low_frequency")}))
@@ -134,7 +137,7 @@ void CheckWindow(const LlamaConfig& llama, ModuleCheck& check) {
   if (*llama.sliding_window >= llama.context) return;
   check.Add(key, "a window shorter than " + check.KeyOf("context") + " = " +
                      std::to_string(llama.context) + " is " + kNotSupportedYet + ", got " +
-                     std::to_string(*llama.sliding_window));
+                     std::to_string(*llama.sliding_window) + "; lower `context` to that");
 }
 
 void AddLayer(const LlamaConfig& llama, const std::string& layer, ParameterList& list) {
@@ -182,11 +185,13 @@ const ModuleKind kLlama = {
     .similar_words = {"gpt", "gpt2"},
     .make = [] { return Model(LlamaConfig()); },
     .keys = LlamaKeys,
-    .foreign_types = {"llama", "mistral", "qwen2", "qwen3"},
+    .foreign_types = LlamaFamilies(),
     .read_foreign = ReadForeignLlama,
     .foreign_names = {{"model.language_model.", ""},
                       {"language_model.model.", "language_model."},
-                      {"model.", ""}},
+                      {"model.", ""},
+                      {"language_model.", "language_model."},
+                      {"", ""}},
     .foreign_probe = "embed_tokens.weight"};
 
 void LlamaConfig::FillDefaults(const std::function<bool(const char* key)>& stated) {

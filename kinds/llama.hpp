@@ -43,7 +43,7 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   bool head_norms = false;  ///< RMSNorm of each head of q and k
   RotaryConfig rope = {};
   bool tied_head = false;
-  /// The tokens before it that a token sees; unset: all. At least `context`.
+  /// The tokens that a token sees, itself included; unset: all before it. At least `context`.
   std::optional<std::int64_t> sliding_window = {};
   double norm_epsilon = 1e-5;
 
@@ -68,6 +68,7 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
            (kv_heads % tp == 0 || tp % kv_heads == 0);
   }
   std::int64_t shared_kv_heads() const override { return kv_heads; }
+  bool sums_over_tp() const override { return head_norms; }
   bool ties_embedding() const override { return tied_head; }
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
   void CountFlops(const StagePlace& stage, const StepShape& shape, const std::string& name,
@@ -76,6 +77,8 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 };
 
+/// Returns the values of `model_type` of Llama, Mistral, Qwen2 and Qwen3.
+std::vector<std::string_view> LlamaFamilies();
 /// Fills the keys of `model` from config.json of a Llama, Mistral, Qwen2 or Qwen3 (llama_families.cpp).
 void ReadForeignLlama(const ForeignConfig& config, const ForeignConfig* whole, ModelConfig& model);
 

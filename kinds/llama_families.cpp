@@ -25,6 +25,16 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"qwen3", 151'936, 22'016, 32, 128, 32'768},
 });
 
+}  // namespace
+
+std::vector<std::string_view> LlamaFamilies() {
+  std::vector<std::string_view> types;
+  for (const Family& family : kFamilies) types.push_back(family.type);
+  return types;
+}
+
+namespace {
+
 double Required(const ForeignConfig& config, const std::string& key) {
   if (!config.Has(key)) config.Refuse(key, "expected a number, found none");
   return config.Number(key, 0);
@@ -37,7 +47,7 @@ void ReadRope(const ForeignConfig& config, RotaryConfig& rope) {
   rope.base = (inside ? *part : config).Number("rope_theta", rope.base);
   if (part == nullptr) part = config.Part("rope_scaling");
   if (part == nullptr) return;
-  const std::string key = part->Has("rope_type") ? "rope_type" : "type";
+  const std::string key = part->Has("type") ? "type" : "rope_type";  // as transformers prefers
   const std::string type = part->Word(key, "default");
   if (type == "default") return;
   if (type != "linear" && type != "llama3") {
@@ -71,10 +81,13 @@ AttentionBias ReadBias(const ForeignConfig& config, std::string_view type) {
   return config.Flag("attention_bias", false) ? AttentionBias::kAll : AttentionBias::kNone;
 }
 
-/// A Mistral slides over 4,096 tokens unless its folder says null; a Qwen only if asked to.
-std::optional<std::int64_t> ReadWindow(const ForeignConfig& config, std::string_view type) {
+/// A Mistral slides over 4,096 tokens unless its folder says null; a Qwen only if asked to, and in
+/// the layers from max_window_layers on.
+std::optional<std::int64_t> ReadWindow(const ForeignConfig& config, std::string_view type,
+                                       std::int64_t layers) {
   if (type == "llama") return {};
-  const bool slides = type == "mistral" || config.Flag("use_sliding_window", false);
+  const bool slides = type == "mistral" || (config.Flag("use_sliding_window", false) &&
+                                            config.Integer("max_window_layers", 28) < layers);
   if (!slides || config.IsNull("sliding_window")) return {};
   return config.Integer("sliding_window", 4'096);
 }
@@ -91,8 +104,8 @@ void ReadForeignLlama(const ForeignConfig& config, const ForeignConfig* /*whole*
   llama.hidden = config.Integer("hidden_size", 4'096);
   llama.layers = config.Integer("num_hidden_layers", 32);
   llama.heads = config.Integer("num_attention_heads", 32);
-  llama.kv_heads =
-      config.Integer("num_key_value_heads", family->kv_heads > 0 ? family->kv_heads : llama.heads);
+  const bool all = family->kv_heads == 0 || config.IsNull("num_key_value_heads");
+  llama.kv_heads = config.Integer("num_key_value_heads", all ? llama.heads : family->kv_heads);
   if (family->head_dim > 0 || config.Has("head_dim")) {
     llama.head_dim = config.Integer("head_dim", family->head_dim);
   }
@@ -102,7 +115,7 @@ void ReadForeignLlama(const ForeignConfig& config, const ForeignConfig* /*whole*
   llama.tied_head = config.Flag("tie_word_embeddings", false);
   llama.attention_bias = ReadBias(config, type);
   llama.head_norms = type == "qwen3";
-  llama.sliding_window = ReadWindow(config, type);
+  llama.sliding_window = ReadWindow(config, type, llama.layers);
   ReadRope(config, llama.rope);
 }
 

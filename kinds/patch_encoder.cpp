@@ -10,7 +10,9 @@ std::vector<ModelKey> PatchEncoderKeys(std::vector<ModelKey> own) {
       {"image_size", &PatchEncoder::image_size, kRequired, kCount, Unit{"pixels"},
        "Width and height of its images."},
       {"patch_size", &PatchEncoder::patch_size, kRequired, kCount, Unit{"pixels"},
-       "Width and height of a patch; divides image_size."},
+       "Width and height of a patch; divides image_size, unless drops_border."},
+      {"drops_border", &PatchEncoder::drops_border,
+       "Whether pixels beyond the last whole patch are dropped; else there may be none."},
       {"hidden", &PatchEncoder::hidden, kRequired, kCount, "Width of a row; a multiple of heads."},
       {"layers", &PatchEncoder::layers, kRequired, kLayers, Unit{"layers"}, "Transformer layers."},
       {"heads", &PatchEncoder::heads, kRequired, kCount, "Attention heads; a multiple of tp."},
@@ -63,6 +65,7 @@ void ReadForeignEncoder(const ForeignConfig& config, const ForeignConfig* whole,
   }
   encoder.image_size = config.Integer("image_size", encoder.image_size);
   encoder.patch_size = config.Integer("patch_size", encoder.patch_size);
+  encoder.drops_border = encoder.patch_size > 0 && encoder.image_size % encoder.patch_size != 0;
   encoder.hidden = config.Integer("hidden_size", 768);
   encoder.layers = config.Integer("num_hidden_layers", 12);
   encoder.heads = config.Integer("num_attention_heads", 12);
@@ -91,7 +94,14 @@ void PatchEncoder::FillDefaults(const std::function<bool(const char* key)>& stat
 
 void PatchEncoder::Check(ModuleCheck& check) const {
   const Named own_heads = check.Own("heads", heads);
-  check.ExpectMultiple(check.Own("image_size", image_size), check.Own("patch_size", patch_size));
+  const Named image = check.Own("image_size", image_size);
+  const Named patch = check.Own("patch_size", patch_size);
+  if (!drops_border) {
+    check.ExpectMultiple(image, patch);
+  } else if (check.Good({image.key, patch.key}) && patch_size > image_size) {
+    check.Add(patch.key, "expected at most " + image.key + " = " + std::to_string(image_size) +
+                             ", got " + std::to_string(patch_size));
+  }
   check.ExpectMultiple(check.Own("hidden", hidden), own_heads);
   check.ExpectMultiple(own_heads, check.tp());
   check.ExpectMultiple(check.Own("mlp_hidden", mlp_hidden), check.tp());

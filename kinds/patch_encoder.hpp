@@ -23,7 +23,8 @@ struct EncoderSizes {
 
 struct PatchEncoder : ModelConfig {
   std::int64_t image_size = 0;  ///< pixels, square
-  std::int64_t patch_size = 0;  ///< pixels, divides image_size
+  std::int64_t patch_size = 0;  ///< pixels, divides image_size unless drops_border
+  bool drops_border = false;    ///< pixels beyond the last whole patch are dropped
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;

@@ -28,6 +28,8 @@ std::string ReadText(const std::string& path) {
 }  // namespace
 
 struct HfConfig::File {
+  explicit File(std::string file) : path(std::move(file)) {}
+
   std::string path;
   Json root;
   std::vector<DefaultedKey> defaulted;
@@ -49,8 +51,11 @@ HfConfig::HfConfig(std::shared_ptr<File> file, std::unique_ptr<const Object> obj
 HfConfig::~HfConfig() = default;
 
 HfConfig HfConfig::Read(const std::string& folder) {
-  auto file = std::make_shared<File>();
-  file->path = (std::filesystem::path(folder) / "config.json").string();
+  auto file = std::make_shared<File>((std::filesystem::path(folder) / "config.json").string());
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(folder, unknown)) {
+    throw ModelFolderError(folder + ": expected a folder on this machine, found none");
+  }
   const std::string text = ReadText(file->path);
   try {
     file->root = ParseStrictJson(text, "the file", kMaxDepth);

@@ -23,7 +23,8 @@ const ModuleKind* KindOf(std::string_view model_type) {
 /// An object of config.json that describes a module.
 struct Part {
   std::unique_ptr<const ForeignConfig> config;  ///< null: the file as a whole
-  const ModuleKind* kind = nullptr;
+  const ModuleKind* kind = nullptr;             ///< null: it is not supported
+  bool of_llava = false;                        ///< the whole says which of its rows leave it
 };
 
 /// A key of a whole model, and the type of the module there if it states none.
@@ -67,10 +68,7 @@ std::vector<Part> PartsOf(const HfConfig& whole) {
     if (config == nullptr) whole.Refuse(known.key, "expected an object, found none");
     const std::string own = config->Word("model_type", known.usual_type);
     const ModuleKind* const kind = KindOf(own);
-    if (kind == nullptr) {
-      config->Refuse("model_type", "expected " + SupportedTypes() + ", got " + QuoteText(own));
-    }
-    parts.push_back({std::move(config), kind});
+    parts.push_back({std::move(config), kind, type == "llava"});
   }
   if (parts.empty()) {
     whole.Refuse("model_type", "expected " + SupportedTypes() + ", got " + QuoteText(type));
@@ -83,18 +81,30 @@ std::vector<Part> PartsOf(const HfConfig& whole) {
 FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind) {
   const HfConfig whole = HfConfig::Read(folder);
   std::vector<Part> parts = PartsOf(whole);
-  const std::string found =
-      Listed(parts, " and ", [](const Part& part) { return "a " + QuotedName(part.kind->word); });
-  if (kind != nullptr) std::erase_if(parts, [&](const Part& part) { return part.kind != kind; });
-  if (parts.size() != 1) {
-    whole.Refuse("model_type", parts.empty()
-                                   ? "expected a " + QuotedName(kind->word) + ", found " + found
-                                   : "found " + found + "; say by `kind` which is meant");
+  std::vector<std::string> found;
+  for (const Part& part : parts) {
+    if (part.kind != nullptr) found.push_back("a " + QuotedName(part.kind->word));
   }
-  const Part& part = parts.front();
+  std::vector<const Part*> meant;
+  for (const Part& part : parts) {
+    if (part.kind != nullptr && (kind == nullptr || part.kind == kind)) meant.push_back(&part);
+  }
+  if (meant.size() > 1) {
+    whole.Refuse("model_type", "found " + Listed(found, " and ") + "; state `kind`");
+  }
+  if (meant.empty()) {
+    for (const Part& part : parts) {
+      if (part.kind != nullptr) continue;
+      part.config->Refuse("model_type", "expected " + SupportedTypes() + ", got " +
+                                            QuoteText(part.config->Word("model_type", "")));
+    }
+    whole.Refuse("model_type",
+                 "expected a " + QuotedName(kind->word) + ", found " + Listed(found, " and "));
+  }
+  const Part& part = *meant.front();
   Model model = part.kind->make();
-  const bool alone = part.config == nullptr;
-  part.kind->read_foreign(alone ? whole : *part.config, alone ? nullptr : &whole, *model);
+  part.kind->read_foreign(part.config == nullptr ? whole : *part.config,
+                          part.of_llava ? &whole : nullptr, *model);
   return {whole.path(), std::move(model), whole.defaulted()};
 }
 

@@ -27,7 +27,8 @@ FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind)
 /// "layers.0.mlp.up_proj.weight".
 std::string NameIn(const ForeignNames& names, std::string_view own);
 
-/// Returns the names of `kind` in a folder of which `has` tells the tensors; null if it has none.
+/// Returns the names of `kind` in a folder, null if it has no tensors of that kind. `has` returns
+/// whether the folder has a tensor.
 const ForeignNames* FindNames(const ModuleKind& kind,
                               const std::function<bool(const std::string& tensor)>& has);
 

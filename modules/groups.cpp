@@ -103,6 +103,8 @@ void GroupTable::JoinAll(const Peers& peers) {
     if (at.tp % sharing == 0) {
       join("key-value", &ShardGroups::key_value, &Coordinates::tp, sharing);
     }
+    const int summed = module.model->sums_over_tp() ? layout.tp : 1;
+    if (at.tp % summed == 0) join("summed", &ShardGroups::summed, &Coordinates::tp, summed);
     if (tied && at.pp == 0) {
       Coordinates last = at;
       last.pp = module.num_stages() - 1;

@@ -26,6 +26,7 @@ struct ShardGroups {
   std::unique_ptr<Communicator> tensor;     ///< the tp ranks of its stage and replica
   std::unique_ptr<Communicator> data;       ///< the replicas of its stage and tp rank
   std::unique_ptr<Communicator> key_value;  ///< with tp > kv_heads: the ranks that share its heads
+  std::unique_ptr<Communicator> summed;     ///< the tp ranks again, for gradients of Cut::kSummed
   std::unique_ptr<Communicator> tied;       ///< with a tied head: [first stage, last stage]
 };
 

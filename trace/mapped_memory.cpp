@@ -24,6 +24,8 @@ namespace {
 struct Guarded {
   std::atomic<std::uintptr_t> begin = 0;
   std::atomic<std::size_t> size = 0;
+  std::atomic<bool> written = false;  ///< by this process
+  std::atomic<bool> lost = false;
 };
 std::array<Guarded, 64> guarded_pages;
 std::atomic<bool> any_lost = false;
@@ -37,7 +39,8 @@ std::uintptr_t AddressOf(const std::byte* pointer) {
 bool Replace(Guarded& guarded) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an atomic integer, read in a signal handler
   void* const begin = reinterpret_cast<void*>(guarded.begin.load());
-  any_lost = true;
+  guarded.lost = true;
+  if (guarded.written) any_lost = true;
   return mmap(begin, guarded.size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS,
               -1, 0) != MAP_FAILED;
 }
@@ -63,13 +66,15 @@ void HandleBusErrors() {
 }
 
 /// Guards at most 64 mappings at a time, and ignores more.
-void GuardPages(std::byte* begin, std::size_t size) {
+void GuardPages(std::byte* begin, std::size_t size, bool written) {
   const std::lock_guard lock(guarded_pages_mutex);
   static const bool handled = (HandleBusErrors(), true);
   static_cast<void>(handled);
   for (Guarded& guarded : guarded_pages) {
     if (guarded.begin != 0) continue;
     guarded.size = size;
+    guarded.written = written;
+    guarded.lost = false;
     guarded.begin = AddressOf(begin);
     return;
   }
@@ -111,7 +116,7 @@ MappedMemory::MappedMemory(const std::string& path, std::size_t size) : size_(si
   if (file >= 0) close(file);
   if (memory == MAP_FAILED) Fail(path, "cannot map " + std::to_string(size >> 20) + " MiB", error);
   data_ = static_cast<std::byte*>(memory);
-  if (!path.empty()) GuardPages(data_, size_);
+  if (!path.empty()) GuardPages(data_, size_, true);
 }
 
 MappedMemory MappedMemory::Open(const std::string& path) {
@@ -129,15 +134,15 @@ MappedMemory MappedMemory::Open(const std::string& path) {
     Fail(path, "cannot be read", error);
   }
   memory.data_ = static_cast<std::byte*>(mapped);
-  if (memory.data_ != nullptr) GuardPages(memory.data_, memory.size_);
+  if (memory.data_ != nullptr) GuardPages(memory.data_, memory.size_, false);
   return memory;
 }
 
-void MappedMemory::Release(std::size_t offset, std::size_t count) const {
-  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t first = (offset + page - 1) / page * page;
-  const std::size_t last = (offset + count) / page * page;
-  if (first < last) madvise(data_ + first, last - first, MADV_DONTNEED);
+bool MappedMemory::lost() const {
+  for (const Guarded& guarded : guarded_pages) {
+    if (guarded.begin == AddressOf(data_)) return guarded.lost;
+  }
+  return false;
 }
 
 MappedMemory::~MappedMemory() {

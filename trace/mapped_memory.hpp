@@ -22,9 +22,8 @@ class MappedMemory {
   MappedMemory& operator=(MappedMemory&&) = delete;
   ~MappedMemory();
 
-  /// Releases the pages inside [offset, offset + count) from this process: they are no longer part
-  /// of its memory, and are read again when they are touched.
-  void Release(std::size_t offset, std::size_t count) const;
+  /// Whether pages of this mapping could not be read and have become zeros.
+  bool lost() const;
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
@@ -36,7 +35,8 @@ class MappedMemory {
   std::size_t size_ = 0;
 };
 
-/// Whether any pages of this process have become ordinary memory since it began. Thread-safe.
+/// Whether any pages that this process writes have become ordinary memory since it began.
+/// Thread-safe.
 bool AnyPagesLost();
 
 }  // namespace troupe

@@ -54,7 +54,9 @@ at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
   const std::int64_t side = sizes.image_size / size;
   const at::Tensor pixels = Upload(images, numerics.device)
                                 .to(numerics.type)
-                                .view({images.size(0), 3, side, size, side, size})
+                                .narrow(2, 0, side * size)
+                                .narrow(3, 0, side * size)
+                                .reshape({images.size(0), 3, side, size, side, size})
                                 .permute({0, 2, 4, 1, 3, 5})
                                 .reshape({-1, 3 * size * size});
   return Linear(pixels, patch, LinearCut::kNone, group)

@@ -1,4 +1,4 @@
-// B samples, T tokens of each, H hidden, D = H / heads.
+// B samples, T tokens of each, H hidden, D the width of a head.
 #include <cmath>
 
 #include "modules/torch/llama.hpp"

@@ -166,7 +166,7 @@ ReducedGradients ParameterStore::ReduceGradients(const ShardGroups& groups) {
   }
   SumOver(*groups.key_value,
           [](const ParameterSpec& spec) { return spec.cut == Cut::kKeyValueRows; });
-  SumOver(*groups.tensor, [](const ParameterSpec& spec) { return spec.cut == Cut::kSummed; });
+  SumOver(*groups.summed, [](const ParameterSpec& spec) { return spec.cut == Cut::kSummed; });
   SumOver(*groups.tied, [](const ParameterSpec& spec) { return spec.tied; });
   std::vector<at::Tensor> owned;
   for (const Entry& entry : entries_) {

@@ -106,11 +106,41 @@ TEST_CASE("a folder's faults are one line that names the file") {
         }) == file + ": tensor \"a\": expected [4, 7] for language.x, got [4, 6]");
   CHECK(ErrorOf([&] { folder.Read("n", PieceOf({2}, {0}, {2})); }) ==
         file + ": tensor \"n\": expected F64, F32, F16 or BF16, got I64");
-  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 8);
+  std::filesystem::resize_file(file, 16);
   CHECK(ErrorOf([&] {
           folder.Read("a", PieceOf({4, 6}, {0, 0}, {4, 6}));
         }) == file + ": it has shrunk while it was read");
   CHECK_THAT(ErrorOf([&] { WeightsFolder again(scratch.path()); }), Catch::StartsWith(file + ": "));
+}
+
+TEST_CASE("a folder with pickled weights says what to do, and one file comes before an index") {
+  const ScratchFolder scratch;
+  scratch.Write("pytorch_model.bin", "x");
+  CHECK_THAT(ErrorOf([&] { WeightsFolder folder(scratch.path()); }),
+             Catch::Contains("found pytorch_model.bin, which is not supported yet: save it as"));
+  WriteSafetensors(scratch / "model.safetensors", {{"a", Counting({1}, 1)}});
+  WriteSafetensors(scratch / "old.safetensors", {{"a", Counting({1}, 2)}});
+  scratch.Write("model.safetensors.index.json", R"({"weight_map": {"a": "old.safetensors"}})");
+  const WeightsFolder folder(scratch.path());
+  const TensorPiece piece = PieceOf({1}, {0}, {1});
+  folder.Read("a", piece);
+  CHECK(ValuesOf(piece.value) == std::vector<double>{1});
+}
+
+TEST_CASE("folders with other tensors have other digests") {
+  const ScratchFolder scratch;
+  Config config;
+  ModuleConfig module;
+  module.name = "language";
+  module.weights = "hf:" + scratch.path();
+  config.modules = {module};
+  CHECK(WeightsDigests(config).empty());  // there are no weights yet
+  WriteSafetensors(scratch / "model.safetensors", {{"a", Counting({4}, 1)}});
+  const std::string first = WeightsDigests(config);
+  CHECK_THAT(first, Catch::StartsWith("modules.language.weights (headers and samples) = sha256 "));
+  CHECK(WeightsDigests(config) == first);
+  WriteSafetensors(scratch / "model.safetensors", {{"a", Counting({4}, 2)}});
+  CHECK(WeightsDigests(config) != first);
 }
 
 TEST_CASE("every floating type is converted to float32 and float64") {

@@ -77,10 +77,39 @@ TEST_CASE("the vision encoder of LLaVA-1.5 gives the last layer but one without 
 }
 
 TEST_CASE("which module of a whole model is meant must be said") {
-  CHECK(ErrorOf(kLlava7b) ==
-        "model_type: found a \"vit\" and a \"llama\"; say by `kind` which is meant");
+  CHECK(ErrorOf(kLlava7b) == "model_type: found a \"vit\" and a \"llama\"; state `kind`");
   CHECK(ErrorOf(kLlava7b, &kSiglip) ==
         "model_type: expected a \"siglip\", found a \"vit\" and a \"llama\"");
+}
+
+TEST_CASE("whole folders of CLIP and SigLIP give their vision encoder as it stands alone") {
+  const auto vit = As<VitConfig>(
+      Read(R"({"model_type": "clip", "text_config": {}, "vision_config": {"hidden_size": 8}})"));
+  CHECK(vit.hidden == 8);
+  CHECK(vit.image_size == 224);
+  CHECK(vit.patch_size == 32);
+  CHECK(vit.feature_layer == -1);
+  const auto siglip = As<SiglipConfig>(Read(
+      R"({"model_type": "siglip", "text_config": {}, "vision_config": {"image_size": 384,
+          "patch_size": 14, "model_type": "siglip_vision_model"}})"));
+  CHECK(siglip.num_patches() == 729);
+  CHECK(siglip.drops_border);
+  CHECK(siglip.feature_layer == -1);
+  CHECK(siglip.final_norm);
+  CHECK(siglip.activation == MlpActivation::kGeluTanh);
+}
+
+TEST_CASE("a part that is not supported does not hide the other") {
+  const std::string json =
+      R"({"model_type": "llava", "vision_config": {"model_type": "pixtral"}, "text_config": {}})";
+  CHECK(As<LlamaConfig>(Read(json, &kLlama)).hidden == 4'096);
+  CHECK_THAT(ErrorOf(json, &kVit), Catch::StartsWith("vision_config.model_type: expected ") &&
+                                       Catch::EndsWith(", got \"pixtral\""));
+}
+
+TEST_CASE("a folder that is not there is named as one of this machine") {
+  CHECK_THROWS_WITH(ReadFolderModule("openai/clip", nullptr),
+                    "openai/clip: expected a folder on this machine, found none");
 }
 
 TEST_CASE("every family of language models has its own defaults") {
@@ -93,6 +122,9 @@ TEST_CASE("every family of language models has its own defaults") {
   CHECK(of("\"qwen2\"").attention_bias == AttentionBias::kQkv);
   CHECK_FALSE(of("\"qwen2\"").sliding_window);
   CHECK(of("\"qwen2\", \"use_sliding_window\": true, \"sliding_window\": 64").sliding_window == 64);
+  CHECK_FALSE(
+      of("\"qwen2\", \"use_sliding_window\": true, \"max_window_layers\": 32").sliding_window);
+  CHECK(of("\"mistral\", \"num_key_value_heads\": null").kv_heads == 32);
   CHECK(of("\"qwen3\"").head_norms);
   CHECK(of("\"qwen3\"").head_dim == 128);
   CHECK(of("\"llama\", \"attention_bias\": true").attention_bias == AttentionBias::kAll);
@@ -116,6 +148,8 @@ TEST_CASE("rotary positions are read in every form of versions 4 and 5") {
   CHECK(rope("\"rope_parameters\": {\"rope_theta\": 5e5, \"rope_type\": \"llama3\", " + values) ==
         llama3);
   CHECK(rope("\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}").factor == 2.0);
+  CHECK(rope("\"rope_scaling\": {\"type\": \"default\", \"rope_type\": \"linear\"}") ==
+        RotaryConfig());
   CHECK(rope("\"rope_scaling\": null") == RotaryConfig());
   CHECK(rope("\"rope_parameters\": {\"rope_theta\": 5e5, \"rope_type\": \"default\"}").base == 5e5);
 }

@@ -14,13 +14,16 @@ import torch
 from safetensors.torch import save_file
 from transformers import (CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM,
                           MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM,
-                          Qwen3Config, Qwen3ForCausalLM, SiglipVisionConfig, SiglipVisionModel)
+                          Qwen3Config, Qwen3ForCausalLM, SiglipVisionConfig, SiglipVisionModel,
+                          __version__)
 
 TEXT = dict(vocab_size=32, hidden_size=16, intermediate_size=12, num_hidden_layers=2,
             num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
             attn_implementation="eager")
+assert __version__ == "4.57.6", "the recordings are those of transformers 4.57.6"
+
 VISION = dict(hidden_size=16, intermediate_size=12, num_hidden_layers=2, num_attention_heads=4,
-              image_size=12, patch_size=4, attn_implementation="eager")
+              image_size=14, patch_size=4, attn_implementation="eager")
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=100)
 
@@ -97,7 +100,7 @@ def record_encoder(name, kind, config, out):
     weights = torch.randn((2, (config.image_size // config.patch_size) ** 2, config.hidden_size),
                           generator=generator, dtype=torch.float64)
     outputs = model(pixel_values=images.double(), output_hidden_states=True)
-    tensors = {"images": images, "weights": weights}
+    tensors = {"images": images, "weights": weights, "final": outputs.last_hidden_state}
     for layer in (-1, -2):
         rows = outputs.hidden_states[layer]
         tensors[f"rows{layer}"] = rows[:, -weights.shape[1]:]  # without a class token
