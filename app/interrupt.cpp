@@ -18,9 +18,9 @@
 namespace troupe {
 namespace {
 
-/// The write end of the pipe; -1 while there is no Interrupt. It is global because a signal handler
-/// gets no arguments. (Blocking the signals and waiting for them would not work: libraries have started
-/// threads before main().)
+/// The write end of the pipe; -1 while there is no Interrupt. A signal handler gets no arguments, so
+/// it is global. Signals cannot be blocked and waited for instead: libraries start threads before
+/// main().
 std::atomic<int> handler_pipe = -1;
 
 /// Whether SIGHUP was ignored when the program started.
