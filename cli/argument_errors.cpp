@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-/// The verb on the command line, which may be nested (`data synth`), with its full name.
+/// The verb on the command line, which may be nested (`data check`), with its full name.
 const CLI::App* VerbOf(const CLI::App* app, std::string& words) {
   while (!app->get_subcommands().empty()) {
     app = app->get_subcommands().front();

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <png.h>
 #include <string_view>
 #include <system_error>
 
@@ -132,24 +131,6 @@ ImageFacts CheckImage(const std::string& file, bool decode) {
     const std::uintmax_t size = SizeOf(file);
     return decode ? FactsOf(ReadBytes(file, size), ImagePart::kPixels) : ReadFacts(file, size);
   });
-}
-
-void WritePng(const std::string& file, const Image& image) {
-  const auto num_bytes =
-      static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) * 3;
-  if (num_bytes == 0 || image.pixels.size() != num_bytes) {
-    throw ImageError(file + ": expected an image of " + std::to_string(image.width) + " x " +
-                     std::to_string(image.height) + " x 3 bytes, got " +
-                     std::to_string(image.pixels.size()));
-  }
-  png_image png = {};  // libpng frees its part of it, also after an error
-  png.version = PNG_IMAGE_VERSION;
-  png.width = static_cast<png_uint_32>(image.width);
-  png.height = static_cast<png_uint_32>(image.height);
-  png.format = PNG_FORMAT_RGB;
-  if (png_image_write_to_file(&png, file.c_str(), 0, image.pixels.data(), 0, nullptr) == 0) {
-    throw ImageError(file + ": could not be written: " + png.message);
-  }
 }
 
 void ToPixels(const Image& image, std::int64_t size, const ImageField::Normalisation& normalisation,

@@ -50,9 +50,6 @@ Image ReadImage(const std::string& file);
 /// decodes. Errors begin with the file's name.
 ImageFacts CheckImage(const std::string& file, bool decode);
 
-/// Throws ImageError for an image without pixels, or a file that cannot be written.
-void WritePng(const std::string& file, const Image& image);
-
 /// CLIP's preprocessing: bicubic resize of the shorter side to `size`, centre crop, division by
 /// 255, normalisation.
 ///   output   [3, size, size] float32

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "layout/random_bits.hpp"
+#include "layout/mix_bits.hpp"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "layout/random_bits.hpp"
+#include "layout/mix_bits.hpp"
 
 namespace troupe {
 

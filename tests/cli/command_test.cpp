@@ -31,8 +31,8 @@ TEST_CASE("every verb's help names its options and exit codes", "[cli]") {
       {{"node"}, {"CONFIG", "--set", "--node", "--join", "--key-file", "--restarts"}},
       {{"doctor"}, {"CONFIG", "--set", "--node", "--join", "--key-file", "--local"}},
       {{"key"}, {"FILE"}},
-      {{"data"}, {"synth"}},
-      {{"data", "synth"}, {"--out", "--train", "--held-out", "--seed", "--size"}},
+      {{"data"}, {"check"}},
+      {{"data", "check"}, {"FILE", "--set", "--quick"}},
       {{"version"}, {}}};
   for (auto [arguments, options] : verbs) {
     arguments.push_back("--help");
@@ -50,7 +50,7 @@ TEST_CASE("the options of verify are not said to be those of verify", "[cli]") {
 TEST_CASE("help is another word for --help", "[cli]") {
   CHECK(RunTroupe({"help"}).out == RunTroupe({"--help"}).out);
   CHECK(RunTroupe({"help", "train"}).out == RunTroupe({"train", "--help"}).out);
-  CHECK(RunTroupe({"help", "data", "synth"}).out == RunTroupe({"data", "synth", "--help"}).out);
+  CHECK(RunTroupe({"help", "data", "check"}).out == RunTroupe({"data", "check", "--help"}).out);
   CHECK(RunTroupe({"help", "train"}).exit_code == 0);
   RequireRefused({"help", "trian"}, "troupe: \"trian\": unknown verb; did you mean train?");
 }
@@ -67,7 +67,7 @@ TEST_CASE("the help of the program names every verb and a way to start", "[cli]"
   CHECK(alone.err == asked.out);
   const Outcome inner = RunTroupe({"data"});
   CHECK(inner.exit_code == 2);
-  CHECK_THAT(inner.err, Contains("check ") && Contains("synth "));
+  CHECK_THAT(inner.err, Contains("check "));
 }
 
 TEST_CASE("a verb that is not known is named, with the nearest that is", "[cli]") {
@@ -79,7 +79,7 @@ TEST_CASE("an argument that is missing or not known is named", "[cli]") {
   RequireRefused({"train"}, "troupe: CONFIG is required");
   RequireRefused({"verify", kShapes, "--dtype", "half"},
                  "troupe: --dtype: expected float32, float64 or bfloat16, got \"half\"");
-  RequireRefused({"data", "synth"}, "troupe: --out is required");
+  RequireRefused({"data", "check"}, "troupe: FILE is required");
 }
 
 TEST_CASE("a configuration of two nodes is not trained in one process without being asked",
@@ -96,8 +96,8 @@ TEST_CASE("an option that is not known is named, with the one that may be meant"
                  "troupe: \"--restart\": unknown option of train; did you mean --restarts?");
   RequireRefused({"node", "--key", "run.key", kShapes},
                  "troupe: \"--key\": unknown option of node; did you mean --key-file?");
-  RequireRefused({"data", "synth", "--sed", "3"},
-                 "troupe: \"--sed\": unknown option of data synth; did you mean --seed?");
+  RequireRefused({"data", "check", "--quik"},
+                 "troupe: \"--quik\": unknown option of data check; did you mean --quick?");
   RequireRefused({"train", "--banana"}, "troupe: \"--banana\": unknown option of train");
   RequireRefused({"--banana"}, "troupe: \"--banana\": unknown option");
   RequireRefused({"train", kShapes, "more"}, "troupe: \"more\": one argument too many for train");
@@ -121,7 +121,7 @@ TEST_CASE("verbs within verbs have their nearest, too", "[cli]") {
   RequireRefused({"bench", "schedule"},
                  "troupe: \"schedule\": unknown verb of bench; did you mean schedules?");
   RequireRefused({"bench", "deploy"}, "troupe: \"deploy\": unknown verb of bench; expected ");
-  RequireRefused({"data", "sinth"}, "troupe: \"sinth\": unknown verb of data; did you mean synth?");
+  RequireRefused({"data", "chek"}, "troupe: \"chek\": unknown verb of data; did you mean check?");
   RequireRefused({"trace", "sumary"},
                  "troupe: \"sumary\": unknown verb of trace; did you mean summary?");
   RequireRefused({"schedule", "draw"}, "troupe: \"draw\": unknown verb of schedule; expected ");
@@ -196,22 +196,6 @@ TEST_CASE("check says where every module, stage and row goes", "[cli]") {
                            "vision>language  disjoint, dp 4 -> 1", "on the fullest rank"}) {
     CHECK_THAT(outcome.out, Contains(text));
   }
-}
-
-TEST_CASE("data synth makes a set that trains, and refuses what it cannot draw", "[cli]") {
-  const RunFolder folder;
-  const std::string out = folder / "set";
-  REQUIRE(RunTroupe({"data", "synth", "--out", out, "--train", "8", "--held-out", "2"}).exit_code ==
-          0);
-  CHECK(folder.Train({"data.train=" + out + "/train.json", "run.steps=1"}).exit_code == 0);
-  RequireRefused({"data", "synth", "--out", out, "--size", "1"}, "troupe data synth: ");
-  RequireRefused({"data", "synth", "--out", out},
-                 "troupe data synth: out: expected a new or empty folder, got \"" + out + "\"");
-  RequireRefused({"data", "synth", "--out", ""},
-                 "troupe data synth: out: expected a new or empty folder, got \"\"");
-  const Outcome blocked = RunTroupe({"data", "synth", "--out", folder / "train.json/set"});
-  CHECK(blocked.exit_code == 1);
-  CHECK_THAT(blocked.err, StartsWith("troupe: " + folder.path()));
 }
 
 TEST_CASE("check says which ranks are on which GPU of which node, and their sum", "[cli]") {

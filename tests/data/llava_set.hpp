@@ -13,6 +13,7 @@
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"
 #include "tests/data/scratch_folder.hpp"
+#include "tests/data/write_png.hpp"
 
 namespace troupe {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "layout/random_bits.hpp"
+#include "layout/mix_bits.hpp"
 
 namespace troupe {
 
