@@ -381,7 +381,9 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
       },
       [self, &s](const Inspect& ask) {
         return ExecuteAlone<Inspected>(self, Untraced("inspection", ask.stage), [&s, ask] {
-          return Inspected{s.programs.at(ask.stage)->Tensors(ask.kind)};
+          Inspected answer{s.programs.at(ask.stage)->Tensors(ask.kind)};
+          if (ask.stored_only) std::erase_if(answer.pieces, IsInFolder);
+          return answer;
         });
       },
       [self, &s](const SaveShard& save) {

@@ -69,8 +69,8 @@ void AskShards(DirectorPointer self, const Command& command, Then then) {
 /// Gathers one kind of tensor from every shard. Blocks while it fetches those of other processes:
 /// the Director has its own thread.
 template <class Then>
-void InspectShards(DirectorPointer self, TensorKind kind, Then then) {
-  AskShards<Inspected>(self, Inspect{0, kind}, [self, then](const std::vector<Inspected>& answers) {
+void InspectShards(DirectorPointer self, const Inspect& ask, Then then) {
+  AskShards<Inspected>(self, ask, [self, then](const std::vector<Inspected>& answers) {
     std::vector<TensorPiece> pieces;
     const bool fetched = Try(self, [&] {
       for (const Inspected& answer : answers) {
@@ -158,7 +158,7 @@ void ShowUpdated(DirectorPointer self, std::int64_t number, std::vector<TensorKi
   if (kinds.empty()) return Complete(self, number);
   const TensorKind kind = kinds.back();
   kinds.pop_back();
-  InspectShards(self, kind, [=](const std::vector<TensorPiece>& pieces) {
+  InspectShards(self, {.kind = kind}, [=](const std::vector<TensorPiece>& pieces) {
     const Round& round = self->state.open.at(number).result.round;
     const bool shown =
         Try(self, [&] { self->state.config.observer->OnUpdated(round, kind, pieces); });
@@ -231,7 +231,7 @@ void OnNorms(DirectorPointer self, std::int64_t number) {
                           std::to_string(result.gradient_norm));
   }
   if (!s.config.inspect) return ApplyAll(self, number);
-  InspectShards(self, TensorKind::kGradient, [=](const std::vector<TensorPiece>& pieces) {
+  InspectShards(self, {.kind = TensorKind::kGradient}, [=](const std::vector<TensorPiece>& pieces) {
     const Round& round = self->state.open.at(number).result.round;
     const bool shown = Try(self, [&] { self->state.config.observer->OnGradients(round, pieces); });
     if (shown) ApplyAll(self, number);
@@ -309,7 +309,8 @@ void Finish(DirectorPointer self) {
     s.finishing = false;
     return Checkpoint(self, [self] { Finish(self); });
   }
-  InspectShards(self, TensorKind::kParameter, [=](const std::vector<TensorPiece>& pieces) {
+  const Inspect parameters{.kind = TensorKind::kParameter, .stored_only = true};
+  InspectShards(self, parameters, [=](const std::vector<TensorPiece>& pieces) {
     if (Try(self, [&] { self->state.config.observer->OnFinished(pieces); })) {
       self->state.done.deliver(JobDone{});
     }

@@ -85,13 +85,16 @@ ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> gr
   };
 }
 
-/// Programs that begin with the tensors of the folders that their modules name.
-ProgramFactory WithWeights(const Config& config, ProgramFactory make) {
-  return [config, make = std::move(make)](const ShardAddress& shard) {
+/// Programs that begin with the tensors of the folders that their modules name; those that `resume`
+/// only with the frozen ones, since a checkpoint has the others.
+ProgramFactory WithWeights(const Config& config, bool resume, ProgramFactory make) {
+  return [config, resume, make = std::move(make)](const ShardAddress& shard) {
     auto program = make(shard);
-    const std::vector<TensorPiece> pieces = program->Tensors(TensorKind::kParameter);
-    ReadWeights(config, pieces);
-    program->SetTensors(TensorKind::kParameter, pieces);
+    const std::vector<TensorPiece> all = program->Tensors(TensorKind::kParameter);
+    std::vector<TensorPiece> read = all;
+    if (resume) std::erase_if(read, [](const TensorPiece& piece) { return !piece.in_folder; });
+    ReadWeights(config, read);
+    program->SetTensors(TensorKind::kParameter, all);
     return program;
   };
 }
@@ -144,7 +147,10 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   const auto groups =
       std::make_shared<GroupTable>(config, *processes, plane.get(), abort, node.group_waits.get());
   node.make_program = MakePrograms(config, groups);
-  if (ReadsWeights(config)) node.make_program = WithWeights(config, std::move(node.make_program));
+  if (ReadsWeights(config)) {
+    node.make_program =
+        WithWeights(config, !setup.checkpoints.resume.empty(), std::move(node.make_program));
+  }
   if (setup.wrap_programs) node.make_program = setup.wrap_programs(node.make_program);
   node.setup_thread = SetupComputeThread;
   if (setup.make_queue) {

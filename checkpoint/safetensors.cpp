@@ -118,35 +118,40 @@ void CheckCover(const std::vector<TensorEntry>& entries, std::uint64_t num_bytes
   throw std::runtime_error(path + ": " + what);
 }
 
-/// The tensors in their order in the file.
-std::vector<const NamedTensor*> Sorted(const std::vector<NamedTensor>& tensors) {
-  std::vector<const NamedTensor*> sorted;
-  for (const NamedTensor& tensor : tensors) {
-    if (!tensor.value.defined()) {
-      throw std::runtime_error("tensor \"" + tensor.name + "\" has no value");
-    }
-    sorted.push_back(&tensor);
-  }
-  std::ranges::sort(sorted, {}, [](const NamedTensor* tensor) {
-    return std::pair(-static_cast<int>(SizeOf(tensor->value.dtype())), tensor->name);
+void SortAsStored(std::vector<TensorToWrite>& tensors) {
+  std::ranges::sort(tensors, {}, [](const TensorToWrite& tensor) {
+    return std::pair(-static_cast<int>(SizeOf(tensor.type)), tensor.name);
   });
-  return sorted;
+}
+
+/// Fails unless it is written as many bytes as the tensor has.
+void WriteTensor(const TensorToWrite& tensor, const ByteSink& sink, const std::string& path) {
+  const std::size_t expected =
+      static_cast<std::size_t>(NumElements(tensor.shape)) * SizeOf(tensor.type);
+  std::size_t written = 0;
+  tensor.write([&](std::span<const std::byte> bytes) {
+    written += bytes.size();
+    sink(bytes);
+  });
+  if (written == expected) return;
+  Fail(path, NameOf(tensor.name) + " has " + std::to_string(written) + " bytes, expected " +
+                 std::to_string(expected));
 }
 
 /// The JSON of the header of `tensors`, which lie in this order. It is padded so that the data
 /// after it is aligned to 8 bytes.
-std::string FormatHeader(const std::vector<const NamedTensor*>& tensors, Metadata metadata) {
+std::string FormatHeader(const std::vector<TensorToWrite>& tensors, Metadata metadata) {
   metadata.emplace("format", "pt");
   Json json = {{kMetadataKey, metadata}};
   std::uint64_t end = 0;
-  for (const NamedTensor* tensor : tensors) {
-    if (tensor->name == kMetadataKey) FailReading("tensor name __metadata__ is reserved");
-    const std::uint64_t begin = std::exchange(end, end + tensor->value.num_bytes());
-    const Json place = {{"dtype", ToString(StoredTypeOf(tensor->value.dtype()))},
-                        {"shape", tensor->value.shape()},
-                        {"data_offsets", {begin, end}}};
-    if (!json.emplace(tensor->name, place).second) {
-      FailReading("tensor name " + QuoteText(tensor->name) + " is used twice");
+  for (const TensorToWrite& tensor : tensors) {
+    if (tensor.name == kMetadataKey) FailReading("tensor name __metadata__ is reserved");
+    const std::uint64_t begin = end;
+    end += static_cast<std::uint64_t>(NumElements(tensor.shape)) * SizeOf(tensor.type);
+    const Json place = {
+        {"dtype", ToString(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+    if (!json.emplace(tensor.name, place).second) {
+      FailReading("tensor name " + QuoteText(tensor.name) + " is used twice");
     }
   }
   std::string text;
@@ -182,28 +187,38 @@ SafetensorsHeader ParseHeader(const std::string& json, std::uint64_t num_bytes) 
   return header;
 }
 
-void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                      const Metadata& metadata, Sha256* sum) {
-  std::vector<const NamedTensor*> sorted;
+void WriteTensors(const std::string& path, std::vector<TensorToWrite> tensors,
+                  const Metadata& metadata, Sha256* sum) {
+  SortAsStored(tensors);
   std::string header;
   try {
-    sorted = Sorted(tensors);
-    header = FormatHeader(sorted, metadata);
+    header = FormatHeader(tensors, metadata);
   } catch (const std::runtime_error& error) {
     Fail(path, error.what());
   }
   ReplaceFile(path, [&](OutputFile& file) {
-    const auto write = [&](std::span<const std::byte> bytes) {
+    const ByteSink sink = [&](std::span<const std::byte> bytes) {
       file.Write(bytes);
       if (sum) sum->Update(bytes);
     };
     const std::uint64_t length = header.size();
-    write(std::as_bytes(std::span(&length, 1)));
-    write(std::as_bytes(std::span(header)));
-    for (const NamedTensor* tensor : sorted) {
-      write(std::span<const std::byte>(tensor->value.data(), tensor->value.num_bytes()));
-    }
+    sink(std::as_bytes(std::span(&length, 1)));
+    sink(std::as_bytes(std::span(header)));
+    for (const TensorToWrite& tensor : tensors) WriteTensor(tensor, sink, path);
   });
+}
+
+void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                      const Metadata& metadata, Sha256* sum) {
+  std::vector<TensorToWrite> all;
+  for (const auto& [name, value] : tensors) {
+    if (!value.defined()) Fail(path, "tensor \"" + name + "\" has no value");
+    all.push_back(
+        {name, StoredTypeOf(value.dtype()), value.shape(), [&value](const ByteSink& sink) {
+           sink(std::span<const std::byte>(value.data(), value.num_bytes()));
+         }});
+  }
+  WriteTensors(path, std::move(all), metadata, sum);
 }
 
 SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) {

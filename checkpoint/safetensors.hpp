@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,12 +48,27 @@ struct NamedTensor {
   Buffer value;
 };
 
+/// Takes the bytes of a tensor, in order, in any number of calls.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+/// A tensor whose bytes are made when they are written.
+struct TensorToWrite {
+  std::string name;
+  StoredType type = StoredType::kFloat32;
+  Shape shape;
+  std::function<void(const ByteSink& sink)> write;
+};
+
 /// Writes `tensors` to `path`, atomically (ReplaceFile): the file is the old one or the new one,
 /// never a part. Tensors are sorted by element size, largest first, then by name, so that each is
 /// aligned and the same tensors give the same bytes. `metadata` is added to {"format": "pt"}. Every
 /// byte of the file is added to `sum`, unless it is null.
 /// Throws std::runtime_error, naming the path: a name used twice or reserved or not UTF-8, a tensor
-/// without value, a full or failing disk.
+/// without value or with another number of bytes, a full or failing disk. Exceptions of
+/// TensorToWrite::write pass through.
+void WriteTensors(const std::string& path, std::vector<TensorToWrite> tensors,
+                  const Metadata& metadata = {}, Sha256* sum = nullptr);
+/// The same for tensors in memory.
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const Metadata& metadata = {}, Sha256* sum = nullptr);
 

@@ -39,6 +39,7 @@ struct Wanted {
   TensorKind kind;
   TensorPiece piece;  ///< as in the program
   std::string stored_name;
+  DType type;                                                 ///< of its value
   std::shared_ptr<const SafetensorsReader> source = nullptr;  ///< null until it is found
 };
 
@@ -46,9 +47,13 @@ std::vector<Wanted> AllWanted(const StageProgram& program) {
   std::vector<Wanted> all;
   for (const TensorKind kind : kStored) {
     for (TensorPiece& piece : program.Tensors(kind)) {
+      if (piece.in_folder) continue;
       std::string stored_name = StoredName(kind, piece.name);
-      all.push_back(
-          {.kind = kind, .piece = std::move(piece), .stored_name = std::move(stored_name)});
+      const DType type = piece.value.dtype();
+      all.push_back({.kind = kind,
+                     .piece = std::move(piece),
+                     .stored_name = std::move(stored_name),
+                     .type = type});
     }
   }
   return all;
@@ -221,13 +226,24 @@ void FindCopied(Folder& folder, const ShardAddress& shard, std::vector<Wanted>& 
                     " in a file of " + folder.path() + ", none has it");
 }
 
+/// Returns values as a program keeps them: bfloat16 is loaded as float32.
+Buffer InType(DType type, Buffer value) {
+  if (value.dtype() == type) return value;
+  Buffer converted = Buffer::Allocate(value.shape(), type);
+  ConvertFloats(StoredTypeOf(value.dtype()), value.data(),
+                static_cast<std::size_t>(value.num_elements()), StoredTypeOf(type),
+                converted.data());
+  return converted;
+}
+
 /// Sets the program's pieces of `kind`: from `all` if present there, else from other files.
 void GiveKind(StageProgram& program, TensorKind kind, std::vector<Wanted>& all) {
   std::vector<TensorPiece> pieces;
   for (Wanted& wanted : all) {
     if (wanted.kind != kind) continue;
     pieces.push_back(std::move(wanted.piece));
-    if (!pieces.back().owner) pieces.back().value = wanted.source->Read(wanted.stored_name);
+    TensorPiece& piece = pieces.back();
+    if (!piece.owner) piece.value = InType(wanted.type, wanted.source->Read(wanted.stored_name));
   }
   program.SetTensors(kind, pieces);
 }
@@ -249,13 +265,46 @@ std::string GiveAll(StageProgram& program, const SafetensorsReader& own, std::ve
   Sha256 sum;
   own.ReadAll(sum, [&](const TensorEntry& entry, Buffer value) {
     Wanted& wanted = *owned.at(entry.name);
-    wanted.piece.value = std::move(value);
+    wanted.piece.value = InType(wanted.type, std::move(value));
     if (--missing[wanted.kind] == 0) GiveKind(program, wanted.kind, all);
   });
   return sum.Hex();
 }
 
 }  // namespace
+
+std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
+                                            const std::string& stored_name) {
+  StoredPlace place;
+  const std::size_t slash = stored_name.find('/');
+  const auto* const kind = std::ranges::find_if(kStored, [&](TensorKind one) {
+    return slash != std::string::npos && ToString(one) == stored_name.substr(0, slash);
+  });
+  if (kind == kStored.end()) return std::nullopt;
+  place.kind = *kind;
+  place.name = stored_name.substr(slash + 1);
+  const auto found = file.metadata().find(stored_name);
+  const auto json = nlohmann::json::parse(found == file.metadata().end() ? "" : found->second,
+                                          nullptr, /*allow_exceptions=*/false);
+  const Shape& shape = file.Find(stored_name)->shape;
+  const auto read = [&](const char* key, std::vector<std::int64_t>& numbers) {
+    if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return false;
+    for (const auto& item : json[key]) {
+      if (!item.is_number_unsigned()) return false;
+      numbers.push_back(item.get<std::int64_t>());
+    }
+    return numbers.size() == shape.size();
+  };
+  bool fits = read("global_shape", place.global_shape) && read("offsets", place.offsets);
+  for (std::size_t d = 0; fits && d < shape.size(); ++d) {
+    const std::int64_t whole = place.global_shape[d];
+    fits = whole >= 0 && place.offsets[d] >= 0 && place.offsets[d] <= whole &&
+           shape[d] <= whole - place.offsets[d];
+  }
+  if (fits) return place;
+  throw std::runtime_error(file.path() + ": tensor " + QuoteText(stored_name) +
+                           ": its metadata has no place in a larger tensor for " + ToString(shape));
+}
 
 std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder, std::int64_t step,
                                                        const CheckpointFile& file) {
@@ -274,7 +323,7 @@ std::string WriteShard(const StageProgram& program, const ShardAddress& shard,
   Metadata metadata = {{"shard", ShardName(shard)}, {"step", std::to_string(step)}};
   for (const TensorKind kind : kStored) {
     for (const TensorPiece& piece : program.Tensors(kind)) {
-      if (!piece.owner) continue;
+      if (!piece.owner || piece.in_folder) continue;
       const std::string name = StoredName(kind, piece.name);
       metadata[name] = PlaceOf(piece);
       tensors.push_back({.name = name, .value = piece.value});

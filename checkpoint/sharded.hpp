@@ -16,7 +16,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/safetensors.hpp"
@@ -42,6 +44,19 @@ std::string WriteShard(const StageProgram& program, const ShardAddress& shard,
 /// wrong SHA-256 the line includes the next step. After that, or after a disk failure halfway, the
 /// program holds a mixture and must not be used.
 void ReadShard(StageProgram& program, const ShardAddress& shard, const std::string& folder);
+
+/// A tensor of a shard's file, as its name and metadata say.
+struct StoredPlace {
+  TensorKind kind = TensorKind::kParameter;
+  std::string name;
+  Shape global_shape;
+  std::vector<std::int64_t> offsets;
+};
+
+/// Returns nothing for a tensor without such a name. Throws std::runtime_error, one line that names
+/// the file, for one that has no place or does not lie in its whole.
+std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
+                                            const std::string& stored_name);
 
 /// Opens `file` in `folder`, reads its header and checks header and size. Throws
 /// std::runtime_error, one line that names the file.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <stdexcept>
+#include <type_traits>
 
 #include "gpu/kernels/bfloat16.hpp"
 
@@ -35,6 +36,13 @@ const TypeInfo& InfoOf(StoredType type) { return kTypes[static_cast<std::size_t>
 struct Float16 {
   std::uint16_t bits;
 
+  Float16() = default;
+  explicit Float16(float value) {
+    const auto whole = std::bit_cast<std::uint32_t>(value);
+    const auto sign = static_cast<std::uint16_t>(whole >> 16 & 0x8000U);
+    const std::uint32_t magnitude = whole & 0x7FFFFFFFU;
+    bits = static_cast<std::uint16_t>(sign | MagnitudeOf(magnitude));
+  }
   explicit operator float() const {
     const std::uint32_t sign = (bits & 0x8000U) << 16;
     const std::uint32_t exponent = (bits >> 10) & 0x1FU;
@@ -48,18 +56,19 @@ struct Float16 {
     const std::uint32_t widened = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
     return std::bit_cast<float>(sign | widened << 23 | fraction << 13);
   }
-};
 
-/// By way of `Between`.
-template <class Stored, class Between, class Loaded>
-void ConvertBy(const std::byte* stored, std::size_t count, std::byte* loaded) {
-  for (std::size_t i = 0; i < count; ++i) {
-    Stored from;
-    std::memcpy(&from, stored + i * sizeof(from), sizeof(from));
-    const auto to = static_cast<Loaded>(static_cast<Between>(from));
-    std::memcpy(loaded + i * sizeof(to), &to, sizeof(to));
+ private:
+  /// Of the bits of a positive float32.
+  static std::uint32_t MagnitudeOf(std::uint32_t magnitude) {
+    if (magnitude > 0x7F800000U) return 0x7E00U | (magnitude >> 13 & 0x3FFU);  // NaN stays one
+    if (magnitude >= 0x477FF000U) return 0x7C00U;                              // rounds to infinity
+    if (magnitude < 0x38800000U) {  // subnormal: the addition rounds to multiples of 2^-24
+      return std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
+    }
+    const std::uint32_t odd = magnitude >> 13 & 1U;
+    return (magnitude - 0x38000000U + 0xFFFU + odd) >> 13;
   }
-}
+};
 
 template <class Stored, class Loaded>
 void Convert(const std::byte* stored, std::size_t count, std::byte* loaded) {
@@ -71,20 +80,38 @@ void Convert(const std::byte* stored, std::size_t count, std::byte* loaded) {
   }
 }
 
-template <class Target>
-void ConvertFloatsTo(StoredType from, const std::byte* stored, std::size_t count,
-                     std::byte* target) {
-  switch (from) {
+/// Converts floating types. What is narrower than float32 is converted by way of it.
+template <class Stored, class Target>
+void ConvertFloat(const std::byte* stored, std::size_t count, std::byte* target) {
+  constexpr bool kDirect = std::is_floating_point_v<Stored> && std::is_floating_point_v<Target>;
+  if constexpr (std::is_same_v<Stored, Target>) {
+    if (count > 0) std::memcpy(target, stored, count * sizeof(Stored));
+  } else if constexpr (kDirect) {
+    Convert<Stored, Target>(stored, count, target);
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      Stored from;
+      std::memcpy(&from, stored + i * sizeof(from), sizeof(from));
+      const auto to = static_cast<Target>(static_cast<float>(from));
+      std::memcpy(target + i * sizeof(to), &to, sizeof(to));
+    }
+  }
+}
+
+/// Calls `work` with a value of the C++ type of a floating type.
+template <class Work>
+void WithFloatType(StoredType type, Work work) {
+  switch (type) {
     case StoredType::kFloat64:
-      return Convert<double, Target>(stored, count, target);
+      return work(double{});
     case StoredType::kFloat32:
-      return Convert<float, Target>(stored, count, target);
+      return work(float{});
     case StoredType::kFloat16:
-      return ConvertBy<Float16, float, Target>(stored, count, target);
+      return work(Float16{});
     case StoredType::kBFloat16:
-      return ConvertBy<BFloat16, float, Target>(stored, count, target);
+      return work(BFloat16{});
     default:
-      throw std::invalid_argument("expected a floating type, got " + ToString(from));
+      throw std::invalid_argument("expected a floating type, got " + ToString(type));
   }
 }
 
@@ -132,11 +159,13 @@ bool IsFloating(StoredType type) {
          type == StoredType::kFloat16 || type == StoredType::kBFloat16;
 }
 
-void ConvertFloats(StoredType from, const std::byte* stored, std::size_t count, DType to,
+void ConvertFloats(StoredType from, const std::byte* stored, std::size_t count, StoredType to,
                    std::byte* target) {
-  if (to == DType::kFloat32) return ConvertFloatsTo<float>(from, stored, count, target);
-  if (to == DType::kFloat64) return ConvertFloatsTo<double>(from, stored, count, target);
-  throw std::invalid_argument("expected float32 or float64 as target, got " + ToString(to));
+  WithFloatType(from, [&](auto stored_value) {
+    WithFloatType(to, [&](auto target_value) {
+      ConvertFloat<decltype(stored_value), decltype(target_value)>(stored, count, target);
+    });
+  });
 }
 
 }  // namespace troupe

@@ -41,10 +41,10 @@ void Widen(StoredType type, const std::byte* stored, std::size_t count, std::byt
 
 /// Whether the type holds numbers with a fraction.
 bool IsFloating(StoredType type);
-/// Converts `count` elements of a floating type at `stored` (any alignment) to float32 or float64 at
-/// `target`, rounded to the nearest where that is narrower. Throws std::invalid_argument for other
-/// types.
-void ConvertFloats(StoredType from, const std::byte* stored, std::size_t count, DType to,
+/// Converts `count` elements of one floating type to another, rounded to the nearest, ties to even,
+/// where that is narrower; to F16 and BF16 by way of float32. `stored` and `target` have any
+/// alignment and do not overlap. Throws std::invalid_argument for other types.
+void ConvertFloats(StoredType from, const std::byte* stored, std::size_t count, StoredType to,
                    std::byte* target);
 
 }  // namespace troupe

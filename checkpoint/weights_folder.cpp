@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -125,7 +126,7 @@ void WeightsFolder::Read(const std::string& name, const TensorPiece& piece) cons
   std::byte* const target = piece.value.data();
   ForEachRun(piece, [&](std::int64_t first, std::int64_t at, std::int64_t count) {
     ConvertFloats(entry->type, memory.data() + begin + static_cast<std::size_t>(at) * stored,
-                  static_cast<std::size_t>(count), piece.value.dtype(),
+                  static_cast<std::size_t>(count), StoredTypeOf(piece.value.dtype()),
                   target + static_cast<std::size_t>(first) * held);
   });
   num_bytes_read_ += static_cast<std::uint64_t>(piece.value.num_elements()) * stored;
@@ -134,34 +135,62 @@ void WeightsFolder::Read(const std::string& name, const TensorPiece& piece) cons
 
 namespace {
 
-/// The folders that modules start from, each opened once.
+/// The place of a parameter in a folder.
+struct ForeignTensor {
+  const WeightsFolder& folder;
+  std::string name;
+};
+
+/// The folders that modules and projectors start from, each opened once.
 class Folders {
  public:
   explicit Folders(const Config& config) : config_(config) {}
 
-  /// Calls `visit(folder, name there)` if the parameter `own` ("language.norm.weight") comes from a
-  /// folder.
-  template <class Visit>
-  void Find(const std::string& own, Visit visit) {
-    const std::string name = own.substr(0, own.find('.'));
-    const ModuleConfig* const module = config_.Find(name);
-    if (module == nullptr || !module->weights) return;  // or a projector
-    auto& folder = folders_[*module->weights];
-    if (folder == nullptr) {
-      folder = std::make_unique<WeightsFolder>(HuggingFaceFolder(*module->weights));
+  /// Returns where the parameter `own` ("language.norm.weight") comes from; nothing if its module or
+  /// projector starts from random values.
+  std::optional<ForeignTensor> Find(const std::string& own) {
+    const std::string part = own.substr(0, own.find('.'));
+    const std::string_view name = std::string_view(own).substr(part.size() + 1);
+    if (const ModuleConfig* const module = config_.Find(part)) {
+      if (!module->weights) return std::nullopt;
+      const WeightsFolder& folder = Open(*module->weights);
+      return ForeignTensor{folder, NameOfModule(module->model.kind(), folder, name)};
     }
-    const ModuleKind& kind = module->model.kind();
-    const ForeignNames* const names =
-        FindNames(kind, [&](const std::string& tensor) { return folder->Has(tensor); });
-    if (names == nullptr) {
-      FailAt(folder->folder(), "expected the tensors of a \"" + std::string(kind.word) +
-                                   "\", found none such as " +
-                                   NameIn(kind.foreign_names.back(), kind.foreign_probe));
+    const auto edge = std::ranges::find(config_.edges, part, ProjectorName);
+    if (edge == config_.edges.end() || !edge->through || !edge->through->weights) {
+      return std::nullopt;
     }
-    visit(*folder, NameIn(*names, std::string_view(own).substr(name.size() + 1)));
+    const WeightsFolder& folder = Open(*edge->through->weights);
+    return ForeignTensor{folder, NameOfProjector(edge->through->kind, folder, name)};
   }
 
  private:
+  const WeightsFolder& Open(const std::string& weights) {
+    auto& folder = folders_[weights];
+    if (folder == nullptr) folder = std::make_unique<WeightsFolder>(HuggingFaceFolder(weights));
+    return *folder;
+  }
+
+  static std::string NameOfModule(const ModuleKind& kind, const WeightsFolder& folder,
+                                  std::string_view own) {
+    const ForeignNames* const names =
+        FindNames(kind, [&](const std::string& tensor) { return folder.Has(tensor); });
+    if (names != nullptr) return NameIn(*names, own);
+    FailAt(folder.folder(), "expected the tensors of a \"" + std::string(kind.word) +
+                                "\", found none such as " +
+                                NameIn(kind.foreign_names.back(), kind.foreign_probe));
+  }
+
+  static std::string NameOfProjector(ProjectorKind kind, const WeightsFolder& folder,
+                                     std::string_view own) {
+    const auto name = ForeignProjectorName(
+        kind, own, [&](const std::string& tensor) { return folder.Has(tensor); });
+    if (name) return *name;
+    FailAt(folder.folder(),
+           "expected the tensors of a projector, found none such as multi_modal_projector." +
+               std::string(own));
+  }
+
   const Config& config_;
   std::map<std::string, std::unique_ptr<WeightsFolder>> folders_;  ///< by `weights`
 };
@@ -188,9 +217,9 @@ void CheckWeights(const Config& config) {
       if (module.inline_in) continue;  // among the parameters of its host
       for (int pp = 0; pp < module.num_stages(); ++pp) {
         for (const ParameterSpec& spec : StageParameters(config, module.name, pp)) {
-          folders.Find(spec.name, [&](const WeightsFolder& folder, const std::string& name) {
-            folder.Require(name, spec.shape, spec.name);
-          });
+          if (const auto found = folders.Find(spec.name)) {
+            found->folder.Require(found->name, spec.shape, spec.name);
+          }
         }
       }
     }
@@ -201,18 +230,28 @@ void CheckWeights(const Config& config) {
   }
 }
 
-bool ReadsWeights(const Config& config) {
-  return std::ranges::any_of(config.modules, [](const auto& m) { return m.weights.has_value(); });
+/// Returns the keys that name folders, with their values.
+static std::vector<std::pair<std::string, std::string>> WeightsKeys(const Config& config) {
+  std::vector<std::pair<std::string, std::string>> keys;
+  for (const ModuleConfig& module : config.modules) {
+    if (module.weights) keys.emplace_back("modules." + module.name + ".weights", *module.weights);
+  }
+  for (const EdgeConfig& edge : config.edges) {
+    if (!edge.through || !edge.through->weights) continue;
+    keys.emplace_back("edges." + edge.from + "." + edge.to + ".through.weights",
+                      *edge.through->weights);
+  }
+  return keys;
 }
+
+bool ReadsWeights(const Config& config) { return !WeightsKeys(config).empty(); }
 
 std::string WeightsDigests(const Config& config) {
   std::string lines;
-  for (const ModuleConfig& module : config.modules) {
-    if (!module.weights) continue;
+  for (const auto& [key, weights] : WeightsKeys(config)) {
     try {
-      const WeightsFolder folder(HuggingFaceFolder(*module.weights));
-      lines += "modules." + module.name + ".weights (headers and samples) = sha256 " +
-               DigestOf(folder) + "\n";
+      const WeightsFolder folder(HuggingFaceFolder(weights));
+      lines += key + " (headers and samples) = sha256 " + DigestOf(folder) + "\n";
     } catch (const std::runtime_error&) {
       continue;
     }
@@ -223,9 +262,7 @@ std::string WeightsDigests(const Config& config) {
 void ReadWeights(const Config& config, const std::vector<TensorPiece>& pieces) {
   Folders folders(config);
   for (const TensorPiece& piece : pieces) {
-    folders.Find(piece.name, [&](const WeightsFolder& folder, const std::string& name) {
-      folder.Read(name, piece);
-    });
+    if (const auto found = folders.Find(piece.name)) found->folder.Read(found->name, piece);
   }
 }
 

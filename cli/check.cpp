@@ -144,7 +144,7 @@ std::string GpuTable(const JobPlan& plan, const std::vector<StageNeed>& stages) 
 std::string FolderText(const std::vector<ReadFolder>& folders) {
   std::string text;
   for (const ReadFolder& folder : folders) {
-    text += folder.module + " starts from " + folder.path + "\n";
+    text += folder.part + " starts from " + folder.path + "\n";
     if (folder.defaulted.empty()) continue;
     text += "  not stated in config.json: " +
             Listed(folder.defaulted, ", ",

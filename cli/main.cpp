@@ -130,6 +130,8 @@ int Main(int argc, char** argv) {
   AddData(app, command);
   AddTop(app, command);
   AddReport(app, command);
+  AddExport(app, command);
+  AddCkpt(app, command);
   AddVersion(app, command);
   if (argc < 2) {
     std::cerr << app.help();

@@ -10,13 +10,46 @@ static bool Joined(const Config& config, const ModuleConfig& a, const ModuleConf
   return config.FindEdge(a.name, b.name) != nullptr || config.FindEdge(b.name, a.name) != nullptr;
 }
 
+/// Returns whether the projector has two linears with a width between them.
+static bool CheckHidden(const ProjectorConfig& projector, const std::string& key, Report& report) {
+  if (!report.Good({key})) return false;
+  const bool two = projector.kind != ProjectorKind::kLinear;
+  if (two == (projector.hidden > 0)) return two;
+  if (two) {
+    report.Add(key, report.Knows(key) ? "expected at least 1, got 0" : "missing, expected a width");
+  } else {
+    report.Add(key, "expected none, since kind = \"linear\" is one linear layer");
+  }
+  return false;
+}
+
+/// The rows of a source leave joined or not, the same on all of its edges.
+static void CheckJoinedRows(const Config& config, const EdgeConfig& edge, Report& report) {
+  if (edge.through->kind != ProjectorKind::kPixelShuffle) return;
+  const std::string key = KeyOf(edge, "through.kind");
+  const ModuleConfig& from = *config.Find(edge.from);
+  if (!Model(from.model)->JoinRows(2)) {
+    return report.Add(key, "expected a projector without \"pixel_shuffle\", since the rows of \"" +
+                               from.name + "\" are no patches of images");
+  }
+  for (const EdgeConfig& other : config.edges) {
+    const bool joins = other.through && other.through->kind == ProjectorKind::kPixelShuffle;
+    if (other.from != edge.from || joins) continue;
+    report.Add(key, "expected the same kind on every edge of \"" + from.name +
+                        "\", whose rows leave joined; " + KeyOf(other) + " has another");
+  }
+}
+
 static void CheckProjector(const Config& config, const EdgeConfig& edge, Report& report) {
   const ModuleConfig& from = *config.Find(edge.from);
   const ModuleConfig& to = *config.Find(edge.to);
   const std::string key = KeyOf(edge, "through");
   if (edge.through) {
+    if (!report.Good({key, key + ".kind"})) return;
+    CheckJoinedRows(config, edge, report);
+    if (!CheckHidden(*edge.through, key + ".hidden", report)) return;
     const ModuleConfig& host = HostOf(config, edge.through->on == ProjectorEnd::kFrom ? from : to);
-    if (!report.Good({key, key + ".on"})) return;
+    if (!report.Good({key + ".on"})) return;
     return ExpectMultiple({key + ".hidden", edge.through->hidden},
                           {KeyOf(host, "layout.tp"), host.layout.tp}, report);
   }

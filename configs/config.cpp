@@ -93,6 +93,17 @@ std::optional<ScheduleKind> ScheduleKindOf(std::string_view word) {
   return static_cast<ScheduleKind>(found - kScheduleWords.begin());
 }
 
+void JoinRows(Config& config) {
+  constexpr std::int64_t kSide = 2;
+  for (ModuleConfig& module : config.modules) {
+    const bool joins = std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
+      return edge.from == module.name && edge.through &&
+             edge.through->kind == ProjectorKind::kPixelShuffle;
+    });
+    module.model->JoinRows(joins ? kSide : 1);
+  }
+}
+
 void SetChunks(Config& config) {
   const ScheduleKind kind = config.schedule.kind;
   const int otherwise = kind == ScheduleKind::kInterleaved ? 2 : 1;

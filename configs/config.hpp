@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kinds/kind.hpp"
+#include "kinds/projector.hpp"
 #include "layout/grid.hpp"
 
 namespace troupe {
@@ -170,11 +171,12 @@ struct ModuleConfig {
 
 enum class ProjectorEnd { kFrom, kTo };
 
-/// Two linear layers with a GELU between, from the source's hidden size to the destination's.
 struct ProjectorConfig {
-  std::int64_t hidden = 0;
+  ProjectorKind kind = ProjectorKind::kMlp2;
+  std::int64_t hidden = 0;  ///< width between the two linears; 0 where there is one
   ProjectorEnd on = ProjectorEnd::kFrom;
   bool frozen = false;
+  std::optional<std::string> weights = {};  ///< "hf:DIR"; unset: random
   friend bool operator==(const ProjectorConfig&, const ProjectorConfig&) = default;
 };
 
@@ -240,6 +242,13 @@ inline constexpr std::string_view kHuggingFace = "hf:";
 /// Returns the folder that `weights` names, "" if it names none.
 std::string HuggingFaceFolder(std::string_view weights);
 
+/// A whole model to start from. It stands for `weights` of the modules and projectors that state
+/// none.
+struct WholeModelConfig {
+  std::optional<std::string> from = {};  ///< "hf:DIR"
+  friend bool operator==(const WholeModelConfig&, const WholeModelConfig&) = default;
+};
+
 struct TraceConfig {
   bool messages = true;
   std::int64_t buffer_mib = 16;  ///< of each process
@@ -250,6 +259,7 @@ struct Config {
   RunConfig run;
   ClusterConfig cluster;
   TransportConfig transport;
+  WholeModelConfig model;
   std::vector<ModuleConfig> modules;  ///< in the order of the file
   std::vector<EdgeConfig> edges;
   ScheduleConfig schedule;
@@ -270,6 +280,9 @@ struct Config {
   std::int64_t global_batch() const { return samples_per_microbatch() * schedule.microbatches; }
   friend bool operator==(const Config&, const Config&) = default;
 };
+
+/// Makes the sources of projectors of kind kPixelShuffle join their rows, and the others not.
+void JoinRows(Config& config);
 
 /// Sets `chunks` of every module from the schedule. Only the sink (Config::Sink) has virtual
 /// stages: it is the deep module, and the modules that feed it follow it.

@@ -37,6 +37,7 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
   FillNodes(loaded.config.cluster);
   FillDefaults(loaded.config, report);
   SetChunks(loaded.config);
+  JoinRows(loaded.config);
   SettleBatch(loaded.config, inputs, report);
   ReadScheduleFile(loaded.config.schedule, report);
   CheckConfig(loaded.config, report);

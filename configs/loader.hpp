@@ -26,9 +26,9 @@ struct Origin {
 /// By dotted key: "modules.vision.layout.dp", "edges.vision.language.credits".
 using Origins = std::map<std::string, Origin>;
 
-/// The configuration of a folder that a module starts from.
+/// The configuration of a folder that a module or projector starts from.
 struct ReadFolder {
-  std::string module;
+  std::string part;  ///< the module, or the dotted key of the projector
   std::string path;
   std::vector<DefaultedKey> defaulted;
 };
@@ -37,7 +37,7 @@ struct LoadedConfig {
   Config config;
   Origins origins;            ///< of every key in resolved_toml and every key that was written
   std::string resolved_toml;  ///< ResolvedToml(config)
-  std::vector<ReadFolder> folders = {};   ///< in the order of the modules
+  std::vector<ReadFolder> folders = {};   ///< of modules, then of projectors
   std::vector<ConfigError> remarks = {};  ///< for keys that have no effect: printed as warnings
 };
 

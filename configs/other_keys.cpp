@@ -95,7 +95,7 @@ constexpr auto kSynonyms = std::to_array<Synonyms>({
     {{"checkpoint", "every_minutes"},
      "minutes save_minutes save_every_minutes interval_minutes checkpoint_minutes"},
     {{"checkpoint", "keep"}, "save_total_limit keep_latest_k keep_last"},
-    {{"modules.*", ""}, "model models module"},
+    {{"modules.*", ""}, "models module vision language vision_tower language_model llm encoder"},
     {{"edges.*.*", ""}, "edge"},
     {{"run", ""}, "train training"},
     {{"data", ""}, "dataset datasets"},

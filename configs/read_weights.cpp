@@ -1,4 +1,6 @@
+// Completes modules and projectors that start from a folder with what its config.json says.
 #include <algorithm>
+#include <array>
 #include <span>
 #include <utility>
 
@@ -16,13 +18,29 @@ static const TomlValue* FindString(const TomlValue& table, std::string_view key)
   return entry != nullptr && entry->value.Is(Kind::kString) ? &entry->value : nullptr;
 }
 
+static std::string StringAt(const TomlValue& table, std::string_view key) {
+  const TomlValue* const value = FindString(table, key);
+  return value == nullptr ? "" : value->string;
+}
+
+/// Returns the folder that `weights` names, "" if it is of another form, which the reader reports.
+static std::string FolderOf(const TomlValue& weights) {
+  return HuggingFaceFolder(Located(ValueType::kWeights, weights.string, weights.place));
+}
+
 /// Returns `KEY = TEXT`, read at `place`.
-static TomlEntry EntryAt(const Place& place, const std::string& key, const std::string& text) {
-  const auto parsed = ParseToml(key + " = " + text, place);
+static TomlEntry EntryAt(const Place& place, std::string_view key, const std::string& text) {
+  const auto parsed = ParseToml(std::string(key) + " = " + text, place);
   TomlEntry entry = std::get<TomlValue>(parsed).entries.at(0);
   entry.place = place;
   entry.value.place = place;
   return entry;
+}
+
+static TomlValue TableAt(const Place& place) {
+  TomlValue table;
+  table.place = place;
+  return table;
 }
 
 /// Returns the table of a module with all keys of its kind, as a folder gives them.
@@ -31,13 +49,27 @@ static TomlValue TableOf(const FolderModule& read) {
   Config config;
   ModuleConfig module;
   module.model = read.model;
-  TomlValue table;
-  table.place = place;
+  TomlValue table = TableAt(place);
   table.entries.push_back(EntryAt(place, "kind", Quoted(read.model.kind().word)));
   for (const KeySpec& key : Keys()) {
     if (key.table != "modules.*" || key.kinds != Only(read.model.kind())) continue;
     const std::string text = PrintValue(key, {&config, &module});
-    if (!text.empty()) table.entries.push_back(EntryAt(place, std::string(key.name), text));
+    if (!text.empty()) table.entries.push_back(EntryAt(place, key.name, text));
+  }
+  return table;
+}
+
+/// The same of a projector.
+static TomlValue TableOf(const FolderProjector& read) {
+  const Place place{read.file};
+  Config config;
+  EdgeConfig edge;
+  edge.through = ProjectorConfig{.kind = read.shape.kind, .hidden = read.shape.hidden};
+  TomlValue table = TableAt(place);
+  for (const std::string_view name : {"kind", "hidden"}) {
+    const std::string text =
+        PrintValue(*FindKey("edges.*.*.through", name), {&config, nullptr, &edge});
+    table.entries.push_back(EntryAt(place, name, text));
   }
   return table;
 }
@@ -52,32 +84,130 @@ static bool StatesAll(const TomlValue& table, std::span<const ModuleKind* const>
   });
 }
 
-std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigError>& errors) {
-  std::vector<ReadFolder> folders;
-  TomlEntry* const modules = tree.Find("modules");
-  if (modules == nullptr || !modules->value.Is(Kind::kTable)) return folders;
-  for (TomlEntry& module : modules->value.entries) {
+namespace {
+
+class FolderReader {
+ public:
+  FolderReader(TomlValue& tree, std::vector<ConfigError>& errors) : tree_(tree), errors_(errors) {}
+
+  std::vector<ReadFolder> Complete() && {
+    SpreadWhole();
+    for (TomlEntry* module : Modules()) CompleteModule(*module);
+    for (TomlValue* edge : Edges()) CompleteProjector(*edge);
+    return std::move(folders_);
+  }
+
+ private:
+  std::vector<TomlEntry*> Modules() {
+    std::vector<TomlEntry*> modules;
+    TomlEntry* const all = tree_.Find("modules");
+    if (all == nullptr || !all->value.Is(Kind::kTable)) return modules;
+    for (TomlEntry& module : all->value.entries) {
+      if (module.value.Is(Kind::kTable)) modules.push_back(&module);
+    }
+    return modules;
+  }
+
+  std::vector<TomlValue*> Edges() {
+    std::vector<TomlValue*> edges;
+    TomlEntry* const all = tree_.Find("edges");
+    if (all == nullptr || !all->value.Is(Kind::kArray)) return edges;
+    for (TomlValue& edge : all->value.items) {
+      if (edge.Is(Kind::kTable) && !EdgeName(edge).empty()) edges.push_back(&edge);
+    }
+    return edges;
+  }
+
+  bool FeedsAnother(const std::string& module) {
+    return std::ranges::any_of(
+        Edges(), [&](const TomlValue* edge) { return StringAt(*edge, "from") == module; });
+  }
+
+  /// Writes `model.from` as the weights of modules and projectors that state none.
+  void SpreadWhole() {
+    const TomlEntry* const table = tree_.Find("model");
+    if (table == nullptr || !table->value.Is(Kind::kTable)) return;
+    const TomlEntry* const from = table->value.Find("from");
+    if (from == nullptr || !from->value.Is(Kind::kString) || FolderOf(from->value).empty()) return;
+    const TomlEntry weights{"weights", from->place, from->value};
+    std::vector<std::string> filled;
+    for (TomlEntry* module : Modules()) {
+      if (StringAt(module->value, "kind") == "synthetic") continue;
+      if (module->value.Find("weights") == nullptr) module->value.entries.push_back(weights);
+      if (StringAt(module->value, "weights") == weights.value.string) filled.push_back(module->key);
+    }
+    const auto is_filled = [&](const std::string& module) {
+      return std::ranges::find(filled, module) != filled.end();
+    };
+    for (TomlValue* edge : Edges()) {
+      if (is_filled(StringAt(*edge, "from")) && is_filled(StringAt(*edge, "to"))) {
+        SpreadToEdge(*edge, weights);
+      }
+    }
+  }
+
+  static void SpreadToEdge(TomlValue& edge, const TomlEntry& weights) {
+    if (edge.Find("through") == nullptr) {
+      edge.entries.push_back({"through", weights.place, TableAt(weights.place)});
+    }
+    TomlValue& through = edge.Find("through")->value;
+    // A projector of a stated kind may be another one than the folder's.
+    if (!through.Is(Kind::kTable) || through.Find("kind") != nullptr) return;
+    if (through.Find("weights") == nullptr) through.entries.push_back(weights);
+  }
+
+  void CompleteModule(TomlEntry& module) {
     const TomlValue* const weights = FindString(module.value, "weights");
-    if (weights == nullptr) continue;
-    const std::string folder =
-        HuggingFaceFolder(Located(ValueType::kWeights, weights->string, weights->place));
+    if (weights == nullptr) return;
+    const std::string folder = FolderOf(*weights);
     const TomlValue* const word = FindString(module.value, "kind");
     const auto kind = word == nullptr ? Kinds().end()
                                       : std::ranges::find(Kinds(), word->string, &ModuleKind::word);
-    // The reader reports a value of another form, and an unknown kind.
-    if (folder.empty() || (word != nullptr && kind == Kinds().end())) continue;
+    // The reader reports an unknown kind.
+    if (folder.empty() || (word != nullptr && kind == Kinds().end())) return;
     try {
-      FolderModule read = ReadFolderModule(folder, word == nullptr ? nullptr : *kind);
+      FolderModule read =
+          ReadFolderModule(folder, word == nullptr ? nullptr : *kind, FeedsAnother(module.key));
       TomlValue table = TableOf(read);
       Merge(table, std::move(module.value));
       module.value = std::move(table);
-      folders.push_back({module.key, folder, std::move(read.defaulted)});
+      folders_.push_back({module.key, folder, std::move(read.defaulted)});
     } catch (const ModelFolderError& error) {
-      if (StatesAll(module.value, kind)) continue;  // a resolved file, perhaps of a run elsewhere
-      errors.push_back({weights->place, "modules." + module.key + ".weights: " + error.what()});
+      if (StatesAll(module.value, kind)) return;  // a resolved file, perhaps of a run elsewhere
+      errors_.push_back({weights->place, "modules." + module.key + ".weights: " + error.what()});
     }
   }
-  return folders;
+
+  void CompleteProjector(TomlValue& edge) {
+    TomlEntry* const through = edge.Find("through");
+    if (through == nullptr || !through->value.Is(Kind::kTable)) return;
+    const TomlValue* const weights = FindString(through->value, "weights");
+    if (weights == nullptr) return;
+    const std::string folder = FolderOf(*weights);
+    if (folder.empty()) return;
+    try {
+      FolderProjector read = ReadFolderProjector(folder);
+      TomlValue table = TableOf(read);
+      Merge(table, std::move(through->value));
+      through->value = std::move(table);
+      folders_.push_back(
+          {"edges." + EdgeName(edge) + ".through", folder, std::move(read.defaulted)});
+    } catch (const ModelFolderError& error) {
+      if (through->value.Find("kind") != nullptr) return;  // stated: see CompleteModule
+      errors_.push_back(
+          {weights->place, "edges." + EdgeName(edge) + ".through.weights: " + error.what()});
+    }
+  }
+
+  TomlValue& tree_;
+  std::vector<ConfigError>& errors_;
+  std::vector<ReadFolder> folders_;
+};
+
+}  // namespace
+
+std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigError>& errors) {
+  return FolderReader(tree, errors).Complete();
 }
 
 }  // namespace troupe

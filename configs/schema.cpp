@@ -43,6 +43,9 @@ std::span<const TableSpec> Tables() {
        "The machines of the job, where they are not all alike; in place of the count `nodes`. "
        "Files that extend each other replace the list as a whole."},
       {"transport", "[transport]", "How tensors travel between processes."},
+      {"model", "[model]",
+       "A whole model to start from: `weights` of every module and projector that states none.",
+       kEveryKind, false, [](const Target& t) { return t.config->model.from.has_value(); }},
       {"modules.*", "[modules.NAME]", "A part of the model, with its own layout on its own ranks."},
       {"modules.*.layout", "[modules.NAME.layout]",
        "How the module is cut. `layout = { ... }` replaces an inherited layout as a whole, since "

@@ -29,7 +29,7 @@ Struct& In(const Target& target) {
   else {
     Config& c = *target.config;
     return std::get<Struct&>(std::tie(c.run, c.cluster, c.transport, c.schedule, c.optimizer,
-                                      c.data, c.trace, c.checkpoint));
+                                      c.data, c.trace, c.checkpoint, c.model));
   }
   // clang-format on
 }

@@ -34,6 +34,10 @@ std::vector<KeySpec> ModuleKeys() {
       KindsWhere([](const ModelConfig& model) { return model.split_layers().has_value(); });
   const KindSet computes = KindsWhere([](const ModelConfig& model) { return model.computes(); });
   std::vector<KeySpec> keys;
+  Add(keys, {"model"},
+      {{"from", &WholeModelConfig::from, kWeights, kExecution,
+        "\"hf:DIR\": the Hugging Face folder of a LLaVA (docs/models.md). A module that feeds "
+        "another is its vision encoder, the other its language model."}});
   Add(keys, {"modules.*"},
       {KindEntry(),
        {"weights", &ModuleConfig::weights, kWeights, computes, kExecution,
@@ -97,9 +101,17 @@ std::vector<KeySpec> EdgeKeys() {
        {"credits", &EdgeConfig::credits, kCount, Unit{"microbatches"}, kExecution,
         "Microbatches that may be under way on this edge."}});
   Add(keys, {"edges.*.*.through"},
-      {{"kind", kWord, kRequired, Words{"mlp2"}, "Two linear layers with a GELU between them."},
-       {"hidden", &ProjectorConfig::hidden, kRequired, kCount,
-        "Width between the two layers; a multiple of tp of the module it runs on."},
+      {{"kind", &ProjectorConfig::kind, kRequired, Words{"linear", "mlp2", "pixel_shuffle"},
+        Others{"mlp2", {"mlp", "mlp2x_gelu"}},
+        "\"linear\": one linear layer; \"mlp2\": two with a GELU between them; "
+        "\"pixel_shuffle\": the encoder joins each square of 2 x 2 patches to one row, and a "
+        "LayerNorm precedes the two layers."},
+       {"weights", &ProjectorConfig::weights, kWeights, kExecution,
+        "\"hf:DIR\": it starts from the projector in this Hugging Face folder of a whole LLaVA. "
+        "Unless given, from random values."},
+       {"hidden", &ProjectorConfig::hidden, kCountOrNone,
+        "Width between two linear layers; a multiple of tp of the module it runs on. Only "
+        "\"linear\" has none."},
        {"on", &ProjectorConfig::on, Words{"from", "to"},
         "At which end it runs, and so with whose layout and optimizer values."},
        {"frozen", &ProjectorConfig::frozen, "Whether its parameters stay as they are."}});

@@ -28,8 +28,9 @@ void Merge(TomlValue& base, TomlValue over);
 /// Returns "vision.language" for an edge with `from` and `to`, "" if one of them is not a string.
 std::string EdgeName(const TomlValue& edge);
 
-/// Completes the modules that state a folder as `weights` with the keys of their kind from its
-/// config.json; stated keys win. Adds folders that cannot be used to `errors`. Returns what each
+/// Completes the modules and projectors that state a folder as `weights` with the keys of their kind
+/// from its config.json; stated keys win. `model.from` counts as the `weights` of all that state
+/// none. Adds folders that cannot be used to `errors`. Returns what each
 /// folder gave.
 std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigError>& errors);
 

@@ -1,11 +1,17 @@
 // A model as another program's folder describes it: its configuration, as typed values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "layout/shape.hpp"
 
 namespace troupe {
 
@@ -36,6 +42,20 @@ class ForeignConfig {
   [[noreturn]] void Refuse(const std::string& key, const std::string& reason) const {
     throw ModelFolderError(NameOf(key) + ": " + reason);
   }
+};
+
+/// A value of a configuration to write.
+using ForeignValue =
+    std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, std::vector<std::string>>;
+/// By key, in the order in which they are written; keys of objects inside are dotted:
+/// "rope_scaling.factor".
+using ForeignValues = std::vector<std::pair<std::string, ForeignValue>>;
+
+/// A tensor that a folder must have and that the module does not: every element is `value`.
+struct ForeignConstant {
+  std::string name;  ///< without a prefix, as our names of parameters are
+  Shape shape;
+  double value = 0.0;
 };
 
 /// A prefix of tensor names in folders: it stands before our name of a parameter, without its

@@ -96,10 +96,21 @@ struct ModuleKind {
   /// LLaVA that `config` is a part of; null: it stands alone.
   void (*read_foreign)(const ForeignConfig& config, const ForeignConfig* whole,
                        ModelConfig& model) = nullptr;
+  /// Returns the values of config.json for `model`, of this kind. `source` is the model as the folder
+  /// that it started from describes it; null: it started from random values.
+  ForeignValues (*write_foreign)(const ModelConfig& model, const ModelConfig* source) = nullptr;
+  /// Returns what a folder of a `model` that started from random values needs besides its
+  /// parameters.
+  std::vector<ForeignConstant> (*foreign_constants)(const ModelConfig& model) = nullptr;
   /// The names of its tensors there. The first that lead to a tensor `foreign_probe` are used. Every
   /// model of the kind has that tensor.
   std::vector<ForeignNames> foreign_names = {};
   std::string_view foreign_probe = {};
+  /// The first parts of the names of all its tensors there, those included that the module does not
+  /// have.
+  std::vector<std::string_view> foreign_roots = {};
+  ForeignNames foreign_alone = {};     ///< the names to write in a folder of its own
+  ForeignNames foreign_in_whole = {};  ///< and in a folder of a whole LLaVA
 };
 
 /// A key with its value, as it appears in messages.
@@ -188,6 +199,10 @@ class ModelConfig {
   /// Returns the reason why rows of `source` cannot enter this module, ending with the expected
   /// source; "" if they can.
   virtual std::string WhyNotFrom(const ModelConfig& /*source*/) const { return {}; }
+
+  /// Makes the squares of `side` x `side` rows of an item leave as one wide row; 1: every row alone.
+  /// Returns false, and does nothing, if its rows form no squares.
+  virtual bool JoinRows(std::int64_t /*side*/) { return false; }
 
   // Samples.
   /// Returns the field that it reads of a sample; null if none.

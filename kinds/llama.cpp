@@ -187,12 +187,16 @@ const ModuleKind kLlama = {
     .keys = LlamaKeys,
     .foreign_types = LlamaFamilies(),
     .read_foreign = ReadForeignLlama,
+    .write_foreign = WriteForeignLlama,
     .foreign_names = {{"model.language_model.", ""},
                       {"language_model.model.", "language_model."},
                       {"model.", ""},
                       {"language_model.", "language_model."},
                       {"", ""}},
-    .foreign_probe = "embed_tokens.weight"};
+    .foreign_probe = "embed_tokens.weight",
+    .foreign_roots = {"embed_tokens", "layers", "norm", "lm_head"},
+    .foreign_alone = {"model.", ""},
+    .foreign_in_whole = {"language_model.model.", "language_model."}};
 
 void LlamaConfig::FillDefaults(const std::function<bool(const char* key)>& stated) {
   if (!stated("kv_heads")) kv_heads = heads;

@@ -81,5 +81,7 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
 std::vector<std::string_view> LlamaFamilies();
 /// Fills the keys of `model` from config.json of a Llama, Mistral, Qwen2 or Qwen3 (llama_families.cpp).
 void ReadForeignLlama(const ForeignConfig& config, const ForeignConfig* whole, ModelConfig& model);
+/// Returns the values of config.json of the family that `model` is of.
+ForeignValues WriteForeignLlama(const ModelConfig& model, const ModelConfig* source);
 
 }  // namespace troupe

@@ -85,8 +85,8 @@ AttentionBias ReadBias(const ForeignConfig& config, std::string_view type) {
 /// the layers from max_window_layers on.
 std::optional<std::int64_t> ReadWindow(const ForeignConfig& config, std::string_view type,
                                        std::int64_t layers) {
-  if (type == "llama") return {};
-  const bool slides = type == "mistral" || (config.Flag("use_sliding_window", false) &&
+  const bool may_slide = type == "qwen2" || type == "qwen3";
+  const bool slides = type == "mistral" || (may_slide && config.Flag("use_sliding_window", false) &&
                                             config.Integer("max_window_layers", 28) < layers);
   if (!slides || config.IsNull("sliding_window")) return {};
   return config.Integer("sliding_window", 4'096);
@@ -98,7 +98,8 @@ void ReadForeignLlama(const ForeignConfig& config, const ForeignConfig* /*whole*
                       ModelConfig& model) {
   auto& llama = dynamic_cast<LlamaConfig&>(model);
   const std::string type = config.Word("model_type", "llama");
-  const auto* const family = std::ranges::find(kFamilies, type, &Family::type);
+  const auto* family = std::ranges::find(kFamilies, type, &Family::type);
+  if (family == kFamilies.end()) family = kFamilies.begin();  // LLaVA's own code writes "llava"
   RefuseUnknown(config);
   llama.vocab = config.Integer("vocab_size", family->vocab);
   llama.hidden = config.Integer("hidden_size", 4'096);
@@ -117,6 +118,66 @@ void ReadForeignLlama(const ForeignConfig& config, const ForeignConfig* /*whole*
   llama.head_norms = type == "qwen3";
   llama.sliding_window = ReadWindow(config, type, llama.layers);
   ReadRope(config, llama.rope);
+}
+
+namespace {
+
+/// The family and its class in transformers.
+std::pair<std::string, std::string> FamilyOf(const LlamaConfig& llama) {
+  if (llama.head_norms) return {"qwen3", "Qwen3ForCausalLM"};
+  if (llama.attention_bias == AttentionBias::kQkv) return {"qwen2", "Qwen2ForCausalLM"};
+  if (llama.sliding_window) return {"mistral", "MistralForCausalLM"};
+  return {"llama", "LlamaForCausalLM"};
+}
+
+void AddRope(const RotaryConfig& rope, ForeignValues& values) {
+  values.emplace_back("rope_theta", rope.base);
+  if (rope.scaling == RopeScaling::kNone) {
+    values.emplace_back("rope_scaling", nullptr);
+    return;
+  }
+  const bool llama3 = rope.scaling == RopeScaling::kLlama3;
+  values.emplace_back("rope_scaling.rope_type", llama3 ? "llama3" : "linear");
+  values.emplace_back("rope_scaling.factor", rope.factor);
+  if (!llama3) return;
+  values.emplace_back("rope_scaling.low_freq_factor", rope.low_frequency);
+  values.emplace_back("rope_scaling.high_freq_factor", rope.high_frequency);
+  values.emplace_back("rope_scaling.original_max_position_embeddings", rope.original_context);
+}
+
+}  // namespace
+
+ForeignValues WriteForeignLlama(const ModelConfig& model, const ModelConfig* source) {
+  const auto& llama = dynamic_cast<const LlamaConfig&>(model);
+  const auto [type, name] = FamilyOf(llama);
+  ForeignValues values = {
+      {"architectures", std::vector{name}},
+      {"model_type", type},
+      {"vocab_size", llama.vocab},
+      {"hidden_size", llama.hidden},
+      {"intermediate_size", llama.mlp_hidden},
+      {"num_hidden_layers", llama.layers},
+      {"num_attention_heads", llama.heads},
+      {"num_key_value_heads", llama.kv_heads},
+      {"head_dim", llama.head_size()},
+      {"hidden_act", "silu"},
+      {"rms_norm_eps", llama.norm_epsilon},
+      {"tie_word_embeddings", llama.tied_head},
+  };
+  // A run on shorter samples does not shorten the model's context.
+  const auto* const before = dynamic_cast<const LlamaConfig*>(source);
+  values.emplace_back("max_position_embeddings",
+                      before == nullptr ? llama.context : std::max(llama.context, before->context));
+  if (type == "llama") {
+    values.emplace_back("attention_bias", llama.attention_bias == AttentionBias::kAll);
+    values.emplace_back("mlp_bias", false);
+  }
+  if (type == "qwen3") {
+    values.emplace_back("attention_bias", llama.attention_bias == AttentionBias::kAll);
+  }
+  if (type == "mistral") values.emplace_back("sliding_window", *llama.sliding_window);
+  AddRope(llama.rope, values);
+  return values;
 }
 
 }  // namespace troupe

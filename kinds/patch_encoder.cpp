@@ -32,21 +32,32 @@ std::vector<ModelKey> PatchEncoderKeys(std::vector<ModelKey> own) {
   return keys;
 }
 
+namespace {
+
+struct ActivationName {
+  std::string_view word;
+  MlpActivation activation;
+};
+
+/// Words of transformers; of several for one function the first is written.
+constexpr auto kActivationNames = std::to_array<ActivationName>({
+    {"quick_gelu", MlpActivation::kQuickGelu},
+    {"gelu", MlpActivation::kGelu},
+    {"gelu_pytorch_tanh", MlpActivation::kGeluTanh},
+    {"gelu_new", MlpActivation::kGeluTanh},
+});
+
+std::string ForeignWord(MlpActivation activation) {
+  return std::string(
+      std::ranges::find(kActivationNames, activation, &ActivationName::activation)->word);
+}
+
+}  // namespace
+
 static MlpActivation ReadForeignActivation(const ForeignConfig& config, MlpActivation otherwise) {
-  struct Name {
-    std::string_view word;
-    MlpActivation activation;
-  };
-  static constexpr auto kNames = std::to_array<Name>({
-      {"quick_gelu", MlpActivation::kQuickGelu},
-      {"gelu", MlpActivation::kGelu},
-      {"gelu_pytorch_tanh", MlpActivation::kGeluTanh},
-      {"gelu_new", MlpActivation::kGeluTanh},
-  });
-  const auto* const usual = std::ranges::find(kNames, otherwise, &Name::activation);
-  const std::string word = config.Word("hidden_act", std::string(usual->word));
-  const auto* const found = std::ranges::find(kNames, word, &Name::word);
-  if (found != kNames.end()) return found->activation;
+  const std::string word = config.Word("hidden_act", ForeignWord(otherwise));
+  const auto* const found = std::ranges::find(kActivationNames, word, &ActivationName::word);
+  if (found != kActivationNames.end()) return found->activation;
   config.Refuse("hidden_act",
                 "expected \"quick_gelu\", \"gelu\" or \"gelu_pytorch_tanh\", got \"" + word + "\"");
 }
@@ -77,6 +88,27 @@ void ReadForeignEncoder(const ForeignConfig& config, const ForeignConfig* whole,
   encoder.final_norm = false;
 }
 
+ForeignValues WriteForeignEncoder(const PatchEncoder& encoder, const ModelConfig* source) {
+  return {
+      {"hidden_size", encoder.hidden},
+      {"intermediate_size", encoder.mlp_hidden},
+      {"num_hidden_layers", source == nullptr ? encoder.built_layers() : encoder.layers},
+      {"num_attention_heads", encoder.heads},
+      {"num_channels", std::int64_t{3}},
+      {"image_size", encoder.image_size},
+      {"patch_size", encoder.patch_size},
+      {"hidden_act", ForeignWord(encoder.activation)},
+      {"layer_norm_eps", encoder.norm_epsilon},
+  };
+}
+
+std::vector<ForeignConstant> EncoderConstants(const ModelConfig& model) {
+  const auto& encoder = dynamic_cast<const PatchEncoder&>(model);
+  if (encoder.final_norm) return {};
+  return {{"post_layernorm.weight", {encoder.hidden}, 1.0},
+          {"post_layernorm.bias", {encoder.hidden}, 0.0}};
+}
+
 std::vector<ForeignNames> VisionNames() {
   std::vector<ForeignNames> names;
   for (const std::string_view tower :
@@ -105,12 +137,22 @@ void PatchEncoder::Check(ModuleCheck& check) const {
   check.ExpectMultiple(check.Own("hidden", hidden), own_heads);
   check.ExpectMultiple(own_heads, check.tp());
   check.ExpectMultiple(check.Own("mlp_hidden", mlp_hidden), check.tp());
+  if (joined > 1 && check.Good({image.key, patch.key}) && patch_size > 0 && grid() % joined != 0) {
+    check.Add(image.key, "expected a number of patches per side that is a multiple of " +
+                             std::to_string(joined) + ", which the projector joins, got " +
+                             std::to_string(grid()));
+  }
   const std::string key = check.KeyOf("feature_layer");
   if (!check.Good({key, check.KeyOf("layers")})) return;
   if (feature_layer >= -layers - 1 && feature_layer <= layers) return;
   check.Add(key, "expected " + std::to_string(-layers - 1) + " to " + std::to_string(layers) +
                      " (the embedding and " + std::to_string(layers) + " layers), got " +
                      std::to_string(feature_layer));
+}
+
+bool PatchEncoder::JoinRows(std::int64_t side) {
+  joined = side;
+  return true;
 }
 
 std::string PatchEncoder::WhyNotFrom(const ModelConfig&) const {

@@ -34,12 +34,14 @@ struct PatchEncoder : ModelConfig {
   /// Index into (embedding, layer 1, ..., layer n); -2 = last but one.
   std::int64_t feature_layer = -1;
   bool final_norm = false;  ///< post_layernorm follows the feature layer
+  std::int64_t joined = 1;  ///< side of the squares of patches that leave as one row (JoinRows)
 
   /// Returns the number of layers that are built, up to the feature layer: [0, layers].
   std::int64_t built_layers() const {
     return feature_layer < 0 ? layers + 1 + feature_layer : feature_layer;
   }
-  std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }
+  std::int64_t grid() const { return image_size / patch_size; }  ///< patches in a row
+  std::int64_t num_patches() const { return grid() * grid(); }
   EncoderSizes sizes() const { return {hidden, heads, mlp_hidden, layers}; }
   /// Returns the number of rows per image in the layers.
   virtual std::int64_t sequence_length() const { return num_patches(); }
@@ -47,8 +49,9 @@ struct PatchEncoder : ModelConfig {
   void FillDefaults(const std::function<bool(const char* key)>& stated) override;
   void Check(ModuleCheck& check) const override;
   std::string WhyNotFrom(const ModelConfig& source) const override;
-  std::int64_t rows_per_item() const override { return num_patches(); }
-  std::int64_t row_width() const override { return hidden; }
+  bool JoinRows(std::int64_t side) override;
+  std::int64_t rows_per_item() const override { return num_patches() / (joined * joined); }
+  std::int64_t row_width() const override { return hidden * joined * joined; }
   std::optional<Layers> split_layers() const override {
     return Layers{built_layers(), "up to feature_layer"};
   }
@@ -72,6 +75,11 @@ struct PatchEncoder : ModelConfig {
 /// `vision_config`, and the feature from a whole LLaVA.
 void ReadForeignEncoder(const ForeignConfig& config, const ForeignConfig* whole,
                         PatchEncoder& encoder);
+/// Returns the values of config.json of a patch encoder. Of one that started from random values only
+/// the layers up to the feature exist.
+ForeignValues WriteForeignEncoder(const PatchEncoder& encoder, const ModelConfig* source);
+/// Returns an identity as its final norm, if it has none.
+std::vector<ForeignConstant> EncoderConstants(const ModelConfig& model);
 /// Returns whether a whole LLaVA keeps the first row of an image.
 bool ReadKeepsFirstRow(const ForeignConfig& whole);
 

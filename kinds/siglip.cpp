@@ -1,5 +1,8 @@
 #include "kinds/siglip.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace troupe {
 
 /// Maps values in [0, 1] to [-1, 1].
@@ -17,6 +20,15 @@ static void ReadForeignSiglip(const ForeignConfig& config, const ForeignConfig* 
                 "has no class token");
 }
 
+static ForeignValues WriteForeignSiglip(const ModelConfig& model, const ModelConfig* source) {
+  const auto& encoder = dynamic_cast<const SiglipConfig&>(model);
+  ForeignValues values = {{"architectures", std::vector<std::string>{"SiglipVisionModel"}},
+                          {"model_type", "siglip_vision_model"}};
+  std::ranges::copy(WriteForeignEncoder(encoder, source), std::back_inserter(values));
+  if (source == nullptr) values.emplace_back("vision_use_head", false);
+  return values;
+}
+
 const ModuleKind kSiglip = {.word = "siglip",
                             .meaning = "SigLIP-style vision transformer",
                             .other_words = {"siglip_vision_model", "siglip2"},
@@ -25,8 +37,13 @@ const ModuleKind kSiglip = {.word = "siglip",
                             .keys = [] { return PatchEncoderKeys(); },
                             .foreign_types = {"siglip_vision_model"},
                             .read_foreign = ReadForeignSiglip,
+                            .write_foreign = WriteForeignSiglip,
+                            .foreign_constants = EncoderConstants,
                             .foreign_names = VisionNames(),
-                            .foreign_probe = "embeddings.patch_embedding.weight"};
+                            .foreign_probe = "embeddings.patch_embedding.weight",
+                            .foreign_roots = {"embeddings", "encoder", "post_layernorm", "head"},
+                            .foreign_alone = {"vision_model."},
+                            .foreign_in_whole = {"vision_tower.vision_model."}};
 
 std::unique_ptr<const Field> SiglipConfig::field() const {
   return std::make_unique<ImageField>(image_size, kCentred);

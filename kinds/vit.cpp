@@ -1,5 +1,8 @@
 #include "kinds/vit.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace troupe {
 
 /// CLIP's training values.
@@ -22,6 +25,14 @@ static void ReadForeignVit(const ForeignConfig& config, const ForeignConfig* who
   encoder.class_token = whole != nullptr && ReadKeepsFirstRow(*whole);
 }
 
+static ForeignValues WriteForeignVit(const ModelConfig& model, const ModelConfig* source) {
+  const auto& encoder = dynamic_cast<const VitConfig&>(model);
+  ForeignValues values = {{"architectures", std::vector<std::string>{"CLIPVisionModel"}},
+                          {"model_type", "clip_vision_model"}};
+  std::ranges::copy(WriteForeignEncoder(encoder, source), std::back_inserter(values));
+  return values;
+}
+
 const ModuleKind kVit = {
     .word = "vit",
     .meaning = "CLIP-style vision transformer",
@@ -31,11 +42,24 @@ const ModuleKind kVit = {
     .keys = VitKeys,
     .foreign_types = {"clip_vision_model"},
     .read_foreign = ReadForeignVit,
+    .write_foreign = WriteForeignVit,
+    .foreign_constants = EncoderConstants,
     .foreign_names = VisionNames(),
-    .foreign_probe = "embeddings.patch_embedding.weight"};
+    .foreign_probe = "embeddings.patch_embedding.weight",
+    .foreign_roots = {"embeddings", "pre_layrnorm", "encoder", "post_layernorm"},
+    .foreign_alone = {"vision_model."},
+    .foreign_in_whole = {"vision_tower.vision_model."}};
 
 std::unique_ptr<const Field> VitConfig::field() const {
   return std::make_unique<ImageField>(image_size, kClip);
+}
+
+void VitConfig::Check(ModuleCheck& check) const {
+  PatchEncoder::Check(check);
+  if (!class_token || joined == 1) return;
+  check.Add(check.KeyOf("class_token"),
+            "expected false, since the projector joins squares of patches and the class token has "
+            "no place in them");
 }
 
 void VitConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {

@@ -13,7 +13,10 @@ struct VitConfig : ModelOf<VitConfig, kVit, PatchEncoder> {
   std::int64_t sequence_length() const override { return num_patches() + 1; }
 
   std::unique_ptr<const Field> field() const override;
-  std::int64_t rows_per_item() const override { return num_patches() + (class_token ? 1 : 0); }
+  void Check(ModuleCheck& check) const override;
+  std::int64_t rows_per_item() const override {
+    return PatchEncoder::rows_per_item() + (class_token ? 1 : 0);
+  }
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
   friend bool operator==(const VitConfig&, const VitConfig&) = default;
 };

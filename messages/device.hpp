@@ -137,8 +137,9 @@ struct Inspect {
   static constexpr RequestWords kWords{nullptr, "inspection of the tensors", WaitUnit::kNone};
   int stage = 0;
   TensorKind kind = TensorKind::kParameter;
+  bool stored_only = false;  ///< without those that a Hugging Face folder has
 };
-inline auto Fields(Inspect& x) { return std::tie(x.stage, x.kind); }
+inline auto Fields(Inspect& x) { return std::tie(x.stage, x.kind, x.stored_only); }
 struct Inspected {
   std::vector<TensorPiece> pieces;
 };

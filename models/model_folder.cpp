@@ -25,6 +25,7 @@ struct Part {
   std::unique_ptr<const ForeignConfig> config;  ///< null: the file as a whole
   const ModuleKind* kind = nullptr;             ///< null: it is not supported
   bool of_llava = false;                        ///< the whole says which of its rows leave it
+  std::string key = {};                         ///< of the object; "": the file
 };
 
 /// A key of a whole model, and the type of the module there if it states none.
@@ -55,6 +56,11 @@ std::string SupportedTypes() {
   return ListedWithOr(types);
 }
 
+/// Whether the file is of LLaVA's own code: the language model's keys, and others of the projector.
+bool IsOriginalLlava(const HfConfig& whole, const std::string& type) {
+  return type == "llava_llama" || (type == "llava" && !whole.Has("text_config"));
+}
+
 std::vector<Part> PartsOf(const HfConfig& whole) {
   if (!whole.Has("model_type")) {
     whole.Refuse("model_type", "expected " + SupportedTypes() + ", found none");
@@ -62,13 +68,17 @@ std::vector<Part> PartsOf(const HfConfig& whole) {
   const std::string type = whole.Word("model_type", "");
   std::vector<Part> parts;
   if (const ModuleKind* const kind = KindOf(type)) parts.push_back({nullptr, kind});
+  if (IsOriginalLlava(whole, type)) {
+    parts.push_back({nullptr, KindOf("llama")});
+    return parts;
+  }
   for (const PartKey& known : PartKeys()) {
     if (known.whole != type) continue;
     auto config = whole.Part(known.key);
     if (config == nullptr) whole.Refuse(known.key, "expected an object, found none");
     const std::string own = config->Word("model_type", known.usual_type);
     const ModuleKind* const kind = KindOf(own);
-    parts.push_back({std::move(config), kind, type == "llava"});
+    parts.push_back({std::move(config), kind, type == "llava", known.key});
   }
   if (parts.empty()) {
     whole.Refuse("model_type", "expected " + SupportedTypes() + ", got " + QuoteText(type));
@@ -78,7 +88,8 @@ std::vector<Part> PartsOf(const HfConfig& whole) {
 
 }  // namespace
 
-FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind) {
+FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind,
+                              std::optional<bool> emits_rows) {
   const HfConfig whole = HfConfig::Read(folder);
   std::vector<Part> parts = PartsOf(whole);
   std::vector<std::string> found;
@@ -88,6 +99,10 @@ FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind)
   std::vector<const Part*> meant;
   for (const Part& part : parts) {
     if (part.kind != nullptr && (kind == nullptr || part.kind == kind)) meant.push_back(&part);
+  }
+  if (meant.size() > 1 && emits_rows) {
+    std::erase_if(
+        meant, [&](const Part* part) { return part->kind->make()->emits_rows() != *emits_rows; });
   }
   if (meant.size() > 1) {
     whole.Refuse("model_type", "found " + Listed(found, " and ") + "; state `kind`");
@@ -105,11 +120,39 @@ FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind)
   Model model = part.kind->make();
   part.kind->read_foreign(part.config == nullptr ? whole : *part.config,
                           part.of_llava ? &whole : nullptr, *model);
-  return {whole.path(), std::move(model), whole.defaulted()};
+  return {whole.path(), part.key, std::move(model), whole.defaulted()};
+}
+
+std::vector<const ModuleKind*> KindsInFolder(const std::string& folder) {
+  const HfConfig whole = HfConfig::Read(folder);
+  std::vector<const ModuleKind*> kinds;
+  for (const Part& part : PartsOf(whole)) kinds.push_back(part.kind);
+  return kinds;
+}
+
+FolderProjector ReadFolderProjector(const std::string& folder) {
+  const HfConfig whole = HfConfig::Read(folder);
+  const std::string type = whole.Word("model_type", "");
+  if (type != "llava" && type != "llava_llama") {
+    whole.Refuse("model_type",
+                 "expected a whole model, \"llava\" or \"llava_llama\", got " + QuoteText(type));
+  }
+  return {whole.path(), ReadForeignProjector(whole), whole.defaulted()};
 }
 
 std::string NameIn(const ForeignNames& names, std::string_view own) {
   return std::string(own.starts_with("lm_head.") ? names.head : names.body) + std::string(own);
+}
+
+std::string OwnPart(const ModuleKind& kind, const ForeignNames& names, std::string_view name) {
+  for (const std::string_view prefix : {names.body, names.head}) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view rest = name.substr(prefix.size());
+    const std::string_view root = rest.substr(0, rest.find('.'));
+    const bool known = std::ranges::find(kind.foreign_roots, root) != kind.foreign_roots.end();
+    if (known && NameIn(names, rest) == name) return std::string(rest);
+  }
+  return "";
 }
 
 const ForeignNames* FindNames(const ModuleKind& kind,

@@ -117,7 +117,10 @@ struct TensorPiece {
   std::vector<std::int64_t> offsets;  ///< of the piece in the whole, one per dimension
   Buffer value;
   bool owner = true;  ///< false if another shard holds the same piece and reports it
+  bool in_folder = false;  ///< frozen, with the values of a Hugging Face folder: no run stores it
 };
+
+inline bool IsInFolder(const TensorPiece& piece) { return piece.in_folder; }
 
 /// Called once when the state of a shard has moved, with the times of the copies or their error. It
 /// runs on any thread and must not wait there.
@@ -153,7 +156,7 @@ class StageProgram {
   /// This shard's pieces of one kind, trainable parameters only except for kParameter.
   virtual std::vector<TensorPiece> Tensors(TensorKind kind) const = 0;
   /// Overwrites this shard's pieces of one kind; they must be exactly those that Tensors(kind)
-  /// lists (name, offsets, shape, dtype), in any order; throws std::invalid_argument naming the
+  /// lists (name, offsets, shape, dtype), in any order, but those in folders may be left out; throws std::invalid_argument naming the
   /// first that is missing, unknown or different, and changes nothing then. Not while a pass is in
   /// flight. Replicas and others that hold the same piece must be given the same values.
   virtual void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) = 0;

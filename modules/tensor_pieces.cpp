@@ -80,7 +80,7 @@ void OverwritePieces(const std::string& who, const std::vector<TensorPiece>& hel
     if (!sources.emplace(piece.name, &piece).second) Refuse(who, piece.name, "given twice");
   }
   for (const TensorPiece& piece : held) {
-    if (!sources.contains(piece.name)) {
+    if (!piece.in_folder && !sources.contains(piece.name)) {
       Refuse(who, piece.name, "missing, expected " + Describe(piece));
     }
   }

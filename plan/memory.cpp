@@ -20,16 +20,12 @@ Keeps KeepsOf(const Config& config, AttentionKeeps attention) {
   return {.weight = fused ? 0 : (is_short ? 2 : 1), .probability = is_short ? 2 : 1};
 }
 
-/// Returns the elements that a projector keeps: the encoder's rows and, from its wide rows, the
-/// inputs and outputs of the GELU.
-std::int64_t ProjectorElements(const Config& config, const EdgeConfig& edge, const RankWork& work) {
-  const ModuleConfig& from = FindModule(config, edge.from);
-  return work.samples * from.model->rows_per_item() *
-         (from.model->row_width() + 2 * CeilDivide(edge.through->hidden, work.tp));
-}
-
 std::int64_t ElementsOf(const Config& config, const StagePart& part, RankWork work) {
-  if (part.edge) return ProjectorElements(config, *part.edge, work);
+  if (part.edge) {
+    const ModelConfig& from = *FindModule(config, part.edge->from).model;
+    return work.samples * from.rows_per_item() *
+           KeptByProjector(ProjectorShapeOf(config, *part.edge), work.tp);
+  }
   work.recompute = part.module->recompute;
   return part.module->model->KeptElements(PlaceOf(*part.module, part.pp), work);
 }
@@ -78,21 +74,25 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   const bool mixed = config.run.precision == Precision::kBFloat16;
   const std::size_t element = config.run.precision == Precision::kFloat64 ? 8 : 4;
   StageMemory memory;
+  std::size_t frozen = 0;  // kept in the type of products alone
   for (const ParameterSpec& spec : StageParameters(config, module, pp)) {
     // In an uneven cut the last rank's part is the largest.
     const ParameterSlice slice = SliceOf(spec, own.layout.tp - 1, own.layout.tp);
     const std::size_t bytes = static_cast<std::size_t>(NumElements(slice.shape)) * element;
+    if (spec.frozen) {
+      frozen += mixed ? bytes / 2 : bytes;
+      continue;
+    }
     memory.parameters += bytes;
     if (mixed) memory.rounded += bytes / 2;
-    if (spec.frozen) continue;
     memory.gradients += bytes;
     memory.optimizer += 2 * bytes;
   }
   // Forwards use the rounded copies. The masters are only for the update and leave with the
   // moments.
-  if (own.offload == Offload::kParameters) {
-    memory.offloaded = mixed ? memory.rounded : memory.parameters;
-  }
+  const std::size_t read = (mixed ? memory.rounded : memory.parameters) + frozen;
+  memory.parameters += frozen;
+  if (own.offload == Offload::kParameters) memory.offloaded = read;
   if (own.offload == Offload::kState) memory.offloaded = memory.state();
   const std::int64_t kept = ActivationElements(config, own, pp, KeepsOf(config, attention));
   memory.activations = static_cast<std::size_t>(kept) * (mixed ? element / 2 : element);

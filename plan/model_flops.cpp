@@ -6,20 +6,18 @@
 namespace troupe {
 namespace {
 
-void CountProjector(const Config& config, const EdgeConfig& edge, const StepShape& shape,
-                    FlopCounter& count) {
+void CountProjectorOf(const Config& config, const EdgeConfig& edge, const StepShape& shape,
+                      FlopCounter& count) {
   const ModelConfig& from = *FindModule(config, edge.from).model;
-  const ModelConfig& to = *FindModule(config, edge.to).model;
   const auto items = shape.items.find(edge.from);
   const std::int64_t rows = items == shape.items.end() ? 0 : items->second * from.rows_per_item();
-  count.AddLinear(rows, edge.through->hidden, from.row_width(), /*first=*/true);
-  count.AddLinear(rows, to.row_width(), edge.through->hidden);
+  CountProjector(ProjectorShapeOf(config, edge), rows, count);
 }
 
 PassFlops FlopsOf(const Config& config, const StagePart& part, const StepShape& shape) {
   FlopCounter count(part.trains, part.input_gradient);
   if (part.edge) {
-    CountProjector(config, *part.edge, shape, count);
+    CountProjectorOf(config, *part.edge, shape, count);
   } else {
     const ModuleConfig& module = *part.module;
     module.model->CountFlops(PlaceOf(module, part.pp), shape, module.name, count);

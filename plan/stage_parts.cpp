@@ -40,18 +40,6 @@ bool AddSources(const Config& config, const std::string& module, std::vector<Sta
   return any;
 }
 
-void AddProjector(std::vector<ParameterSpec>& specs, const Config& config, const EdgeConfig& edge) {
-  const ProjectorConfig& projector = *edge.through;
-  const std::int64_t in = FindModule(config, edge.from).model->row_width();
-  const std::int64_t out = FindModule(config, edge.to).model->row_width();
-  ParameterList list(specs, ProjectorName(edge),
-                     projector.on == ProjectorEnd::kFrom ? edge.from : edge.to, projector.frozen);
-  list.AddWeight("linear_1", projector.hidden, in, Cut::kRows);
-  list.Add("linear_1.bias", {projector.hidden}, Cut::kRows);
-  list.AddWeight("linear_2", out, projector.hidden, Cut::kColumns);
-  list.Add("linear_2.bias", {out});
-}
-
 /// Returns the edges with `module` at `end`.
 std::vector<const EdgeConfig*> EdgesOf(const Config& config, const std::string& module,
                                        std::string EdgeConfig::*end, bool is_inline) {
@@ -157,13 +145,21 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
                                            int pp) {
   std::vector<ParameterSpec> specs;
   for (const StagePart& part : StageParts(config, module, pp)) {
+    const std::size_t first = specs.size();
+    const bool from_folder =
+        (part.module ? part.module->weights : part.edge->through->weights).has_value();
     if (part.module) {
       const ModuleConfig& own = *part.module;
       ParameterList list(specs, own.name, own.name, own.frozen);
       own.model->AddParameters(PlaceOf(own, part.pp), list);
     } else {
-      AddProjector(specs, config, *part.edge);
+      const EdgeConfig& edge = *part.edge;
+      const bool here = edge.through->on == ProjectorEnd::kFrom;
+      ParameterList list(specs, ProjectorName(edge), here ? edge.from : edge.to,
+                         edge.through->frozen);
+      AddProjectorParameters(ProjectorShapeOf(config, edge), list);
     }
+    for (std::size_t i = first; i < specs.size(); ++i) specs[i].from_folder = from_folder;
   }
   return specs;
 }
@@ -181,6 +177,13 @@ std::vector<const EdgeConfig*> OutgoingEdges(const Config& config, const std::st
 }
 
 std::string ProjectorName(const EdgeConfig& edge) { return edge.from + "_to_" + edge.to; }
+
+ProjectorShape ProjectorShapeOf(const Config& config, const EdgeConfig& edge) {
+  return {.kind = edge.through->kind,
+          .in = FindModule(config, edge.from).model->row_width(),
+          .hidden = edge.through->hidden,
+          .out = FindModule(config, edge.to).model->row_width()};
+}
 
 const ModuleConfig& FindModule(const Config& config, const std::string& module) {
   const ModuleConfig* found = config.Find(module);

@@ -69,6 +69,8 @@ std::vector<const EdgeConfig*> OutgoingEdges(const Config& config, const std::st
 
 /// Returns the prefix of the names of an edge's projector: "vision_to_language".
 std::string ProjectorName(const EdgeConfig& edge);
+/// Returns the shape of the projector of `edge`, which has one.
+ProjectorShape ProjectorShapeOf(const Config& config, const EdgeConfig& edge);
 
 /// Returns the module with that name. Throws std::invalid_argument with the name if there is none.
 const ModuleConfig& FindModule(const Config& config, const std::string& module);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "gpu/kernels/bfloat16.hpp"
 #include "layout/text.hpp"
 #include "modules/tensor_pieces.hpp"
 #include "trace/analyze/table.hpp"
@@ -28,6 +29,9 @@ struct Whole {
 
 double At(const Buffer& buffer, std::int64_t index) {
   const auto i = static_cast<std::size_t>(index);
+  if (buffer.dtype() == DType::kBFloat16) {
+    return static_cast<double>(static_cast<float>(buffer.as<BFloat16>()[i]));
+  }
   return buffer.dtype() == DType::kFloat32 ? static_cast<double>(buffer.as<float>()[i])
                                            : buffer.as<double>()[i];
 }
@@ -66,8 +70,9 @@ std::string Misfit(const TensorPiece& piece, const Shape& shape) {
   }
   if (!piece.value.defined() && NumElements(piece.value.shape()) > 0)
     return "the piece has no value";
-  if (piece.value.dtype() != DType::kFloat32 && piece.value.dtype() != DType::kFloat64) {
-    return "expected float32 or float64, got " + ToString(piece.value.dtype());
+  const DType type = piece.value.dtype();
+  if (type != DType::kFloat32 && type != DType::kFloat64 && type != DType::kBFloat16) {
+    return "expected float32, float64 or bfloat16, got " + ToString(type);
   }
   if (LiesInside(piece)) return "";
   return "piece " + ToString(piece.value.shape()) + " at " + ToString(piece.offsets) +

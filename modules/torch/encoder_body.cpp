@@ -22,9 +22,8 @@ class EncoderBody : public StageBody {
     if (!last_) return;
     for (const EdgeConfig* edge : OutgoingEdges(config, module.name)) {
       const bool projects = edge->through && edge->through->on == ProjectorEnd::kFrom;
-      projectors_.push_back(
-          projects ? std::optional<Projector>(std::in_place, ProjectorName(*edge), store, group)
-                   : std::nullopt);
+      projectors_.push_back(projects ? std::optional<Projector>(std::in_place, *edge, store, group)
+                                     : std::nullopt);
     }
   }
 

@@ -63,6 +63,15 @@ at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
       .view({images.size(0), side * side, sizes.hidden});
 }
 
+at::Tensor JoinPatches(const at::Tensor& rows, const PatchEncoder& sizes) {
+  const std::int64_t side = sizes.joined;
+  if (side == 1) return rows;
+  const std::int64_t squares = sizes.grid() / side;
+  return rows.view({-1, squares, side, squares, side, sizes.hidden})
+      .transpose(2, 3)
+      .reshape({-1, side * side * sizes.hidden});
+}
+
 EncoderLayers::EncoderLayers(const ModuleConfig& module, int pp, const ParameterStore& store,
                              TensorGroupPtr group)
     : name_(module.name),

@@ -32,6 +32,10 @@ at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
                         const LinearWeights& patch, const Numerics& numerics,
                         const TensorGroupPtr& group);
 
+/// Rows [n * P, H] of the patches of n images as they leave the module: [n * P / s^2, s^2 H], with
+/// the rows of each square of s x s patches (PatchEncoder::joined) from left to right, top to bottom.
+at::Tensor JoinPatches(const at::Tensor& rows, const PatchEncoder& sizes);
+
 /// The layers MODULE.encoder.layers.N of one stage, cut over a tensor-parallel group, and the norm
 /// after the last one.
 class EncoderLayers {

@@ -62,7 +62,7 @@ class LlamaBody : public StageBody {
         source.input = num_inputs++;
       }
       if (edge.through && (is_inline || edge.through->on == ProjectorEnd::kTo)) {
-        source.projector.emplace(ProjectorName(edge), store, group);
+        source.projector.emplace(edge, store, group);
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "gpu/kernels/adamw.hpp"
 #include "modules/initial_values.hpp"
@@ -85,25 +86,31 @@ bool SameSettings(const AdamWStep& a, const AdamWStep& b) {  // the others are t
 ParameterStore::ParameterStore(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
                                const Layout& layout, std::uint64_t seed, const Numerics& numerics)
     : numerics_(numerics) {
-  std::int64_t num_values = 0;
-  std::int64_t num_gradients = 0;
+  std::int64_t num_frozen = 0;
+  std::int64_t num_trained = 0;
   for (const ParameterSpec& spec : specs) {
     Entry entry{.spec = spec, .slice = SliceOf(spec, shard.tp, layout.tp)};
     entry.size = NumElements(entry.slice.shape);
-    entry.value_offset = num_values;
-    entry.gradient_offset = num_gradients;
+    std::int64_t& total = spec.frozen ? num_frozen : num_trained;
+    entry.offset = std::exchange(total, total + entry.size);
     entry.owner = entry.slice.owner && shard.dp == 0 && shard.cp == 0 && !spec.tied_copy;
-    num_values += entry.size;
-    if (!spec.frozen) num_gradients += entry.size;
     entries_.push_back(std::move(entry));
   }
-  const at::Tensor initial = at::empty({num_values}, numerics.state_type);
+  const at::Tensor trained = at::empty({num_trained}, numerics.state_type);
+  const at::Tensor frozen = at::empty({num_frozen}, numerics.type);
   for (const Entry& entry : entries_) {
-    Initialise(entry.spec, entry.slice, seed, initial.narrow(0, entry.value_offset, entry.size));
+    if (entry.spec.from_folder) continue;
+    const at::Tensor& flat = entry.spec.frozen ? frozen : trained;
+    const at::Tensor values = flat.narrow(0, entry.offset, entry.size);
+    const bool direct = flat.scalar_type() == numerics.state_type;
+    const at::Tensor initial = direct ? values : at::empty({entry.size}, numerics.state_type);
+    Initialise(entry.spec, entry.slice, seed, initial);
+    if (!direct) values.copy_(initial);
   }
-  values_ = initial.to(numerics.device);
+  values_ = trained.to(numerics.device);
+  frozen_ = frozen.to(numerics.device);
   if (numerics.mixed()) rounded_ = values_.to(numerics.type);
-  gradients_ = at::zeros({num_gradients}, numerics.state_options());
+  gradients_ = at::zeros({num_trained}, numerics.state_options());
   first_moments_ = at::zeros_like(gradients_);
   second_moments_ = at::zeros_like(gradients_);
 }
@@ -115,6 +122,16 @@ const ParameterStore::Entry& ParameterStore::Find(const std::string& name) const
   return *found;
 }
 
+at::Tensor ParameterStore::Leaf(const std::vector<std::string>& names) const {
+  if (Find(names.front()).spec.frozen) return LeafOver(frozen_, names);
+  return LeafOver(numerics_.mixed() ? rounded_ : values_, names);
+}
+
+at::Tensor ParameterStore::StateLeaf(const std::string& name) const {
+  if (!Find(name).spec.frozen) return LeafOver(values_, std::vector{name});
+  return LeafOver(frozen_, std::vector{name}).to(numerics_.state_type);
+}
+
 at::Tensor ParameterStore::LeafOver(const at::Tensor& values,
                                     const std::vector<std::string>& names) const {
   const Entry& first = Find(names.front());
@@ -122,22 +139,22 @@ at::Tensor ParameterStore::LeafOver(const at::Tensor& values,
   std::int64_t rows = 0;
   for (const std::string& name : names) {
     const Entry& entry = Find(name);
-    if (entry.value_offset != first.value_offset + size || entry.spec.frozen != first.spec.frozen) {
+    if (entry.offset != first.offset + size || entry.spec.frozen != first.spec.frozen) {
       throw std::logic_error("parameter " + name + ": not the neighbour of " + names.front());
     }
     size += entry.size;
     rows += entry.slice.shape.at(0);
   }
-  const auto view = [&](const at::Tensor& flat, std::int64_t offset) {
-    const at::Tensor part = flat.narrow(0, offset, size);
+  const auto view = [&](const at::Tensor& flat) {
+    const at::Tensor part = flat.narrow(0, first.offset, size);
     if (first.slice.shape.size() == 1) return part;
     const std::int64_t row_size = first.size / std::max<std::int64_t>(first.slice.shape.at(0), 1);
     return part.view({rows, row_size});
   };
-  at::Tensor leaf = view(values, first.value_offset).detach();
+  at::Tensor leaf = view(values).detach();
   if (!first.spec.frozen) {
     leaf.requires_grad_(true);
-    leaf.mutable_grad() = view(gradients_, first.gradient_offset);
+    leaf.mutable_grad() = view(gradients_);
   }
   return leaf;
 }
@@ -147,7 +164,7 @@ void ParameterStore::SumOver(Communicator& group, bool (*concerns)(const Paramet
   std::vector<at::Tensor> parts;
   for (const Entry& entry : entries_) {
     if (entry.spec.frozen || !concerns(entry.spec)) continue;
-    parts.push_back(gradients_.narrow(0, entry.gradient_offset, entry.size));
+    parts.push_back(gradients_.narrow(0, entry.offset, entry.size));
   }
   if (parts.empty()) return;
   const at::Tensor packed = at::cat(parts);
@@ -171,23 +188,18 @@ ReducedGradients ParameterStore::ReduceGradients(const ShardGroups& groups) {
   std::vector<at::Tensor> owned;
   for (const Entry& entry : entries_) {
     if (entry.spec.frozen || !entry.owner) continue;
-    owned.push_back(gradients_.narrow(0, entry.gradient_offset, entry.size));
+    owned.push_back(gradients_.narrow(0, entry.offset, entry.size));
   }
   return SumOfSquares(owned);
 }
 
 FlatRun ParameterStore::RunAt(const Entry& first, std::int64_t count) const {
-  const auto trained = [&](const at::Tensor& flat) {
-    return flat.narrow(0, first.gradient_offset, count);
-  };
-  const auto valued = [&](const at::Tensor& flat) {
-    return flat.narrow(0, first.value_offset, count);
-  };
-  return {.gradients = trained(gradients_),
-          .values = valued(values_),
-          .first_moments = trained(first_moments_),
-          .second_moments = trained(second_moments_),
-          .rounded = numerics_.mixed() ? valued(rounded_) : at::Tensor()};
+  const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, first.offset, count); };
+  return {.gradients = part(gradients_),
+          .values = part(values_),
+          .first_moments = part(first_moments_),
+          .second_moments = part(second_moments_),
+          .rounded = numerics_.mixed() ? part(rounded_) : at::Tensor()};
 }
 
 void ParameterStore::Update(const Config& config, const UpdateStep& step) {
@@ -225,23 +237,26 @@ const at::Tensor& ParameterStore::FlatOf(TensorKind kind) const {
   throw std::invalid_argument("tensor kind: unknown");
 }
 
-std::vector<TensorPiece> ParameterStore::PiecesOf(const at::Tensor& flat, TensorKind kind) const {
+std::vector<TensorPiece> ParameterStore::PiecesOf(const at::Tensor& trained,
+                                                  const at::Tensor& frozen, TensorKind kind) const {
   std::vector<TensorPiece> pieces;
   for (const Entry& entry : entries_) {
-    const bool parameter = kind == TensorKind::kParameter;
-    if (entry.spec.frozen && !parameter) continue;
-    const std::int64_t offset = parameter ? entry.value_offset : entry.gradient_offset;
+    const bool is_frozen = entry.spec.frozen;
+    if (is_frozen && kind != TensorKind::kParameter) continue;
+    const at::Tensor part = (is_frozen ? frozen : trained).narrow(0, entry.offset, entry.size);
     pieces.push_back({.name = entry.spec.name,
                       .global_shape = entry.spec.shape,
                       .offsets = entry.slice.offsets,
-                      .value = AsBuffer(flat.narrow(0, offset, entry.size).view(entry.slice.shape)),
-                      .owner = entry.owner});
+                      .value = AsBuffer(part.view(entry.slice.shape)),
+                      .owner = entry.owner,
+                      .in_folder = is_frozen && entry.spec.from_folder});
   }
   return pieces;
 }
 
 std::vector<TensorPiece> ParameterStore::Pieces(TensorKind kind) const {
-  return PiecesOf(FlatOf(kind).to(at::kCPU), kind);
+  const at::Tensor frozen = kind == TensorKind::kParameter ? frozen_.to(at::kCPU) : frozen_;
+  return PiecesOf(FlatOf(kind).to(at::kCPU), frozen, kind);
 }
 
 void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
@@ -249,8 +264,12 @@ void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
   const at::NoGradGuard no_graph;
   at::Tensor live = FlatOf(kind);
   const at::Tensor host = live.to(at::kCPU);  // the same tensor where it is the host's
-  OverwritePieces(who, PiecesOf(host, kind), pieces);
-  if (!live.device().is_cpu()) live.copy_(host);
+  const at::Tensor frozen = frozen_.to(at::kCPU);
+  OverwritePieces(who, PiecesOf(host, frozen, kind), pieces);
+  if (!live.device().is_cpu()) {
+    live.copy_(host);
+    frozen_.copy_(frozen);
+  }
   if (numerics_.mixed() && kind == TensorKind::kParameter) rounded_.copy_(values_);
 }
 
@@ -258,7 +277,8 @@ std::vector<FlatState> ParameterStore::Flats() const {
   // Masters are for the update, their rounded copies for what computes: all of an encoder, which is
   // what may leave. The norms of a language model read the masters, too.
   const bool mixed = numerics_.mixed();
-  std::vector<FlatState> flats = {{values_, mixed ? StateUse::kUpdate : StateUse::kForward},
+  std::vector<FlatState> flats = {{frozen_, StateUse::kForward},
+                                  {values_, mixed ? StateUse::kUpdate : StateUse::kForward},
                                   {gradients_, StateUse::kBackward},
                                   {first_moments_, StateUse::kUpdate},
                                   {second_moments_, StateUse::kUpdate}};

@@ -26,14 +26,14 @@ struct FlatState {
   StateUse use = StateUse::kForward;
 };
 
-/// Four flat tensors (values, gradients, two moments) in the type of the state; the last three hold
-/// trainable parameters only. If products use a shorter type, a fifth holds the values rounded to
-/// it. Parameters are views of them: one collective reduces all gradients, and contiguous
-/// parameters can be multiplied by as one matrix.
+/// Four flat tensors (values, gradients, two moments) of the trainable parameters, in the type of the
+/// state. If products use a shorter type, a fifth holds the values rounded to it. One more holds the
+/// frozen parameters, in the type of products only. Parameters are views of them: one collective
+/// reduces all gradients, and contiguous parameters can be multiplied by as one matrix.
 class ParameterStore {
  public:
   /// The initial values of a parameter follow from (seed, name), in every layout and on every
-  /// device.
+  /// device. Those of a folder are not set.
   ParameterStore(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
                  const Layout& layout, std::uint64_t seed, const Numerics& numerics);
 
@@ -41,14 +41,10 @@ class ParameterStore {
   /// one dimension when they have one. They must be neighbours in the order given to the
   /// constructor. It requires grad when they train, and its .grad is preset, so that every use adds
   /// to it: by hand where the leaf is of a shorter type than the gradients.
-  at::Tensor Leaf(const std::vector<std::string>& names) const {
-    return LeafOver(numerics_.mixed() ? rounded_ : values_, names);
-  }
+  at::Tensor Leaf(const std::vector<std::string>& names) const;
   at::Tensor Leaf(const std::string& name) const { return Leaf(std::vector{name}); }
-  /// The same of the values that are kept, in the type of the state.
-  at::Tensor StateLeaf(const std::string& name) const {
-    return LeafOver(values_, std::vector{name});
-  }
+  /// The same of the values that are kept, in the type of the state; of a frozen parameter a copy.
+  at::Tensor StateLeaf(const std::string& name) const;
   /// Where this shard's part of a parameter begins in the whole, along dimension 0.
   std::int64_t FirstRow(const std::string& name) const { return Find(name).slice.offsets.at(0); }
 
@@ -71,9 +67,8 @@ class ParameterStore {
     ParameterSpec spec;
     ParameterSlice slice;
     std::int64_t size = 0;
-    std::int64_t value_offset = 0;
-    std::int64_t gradient_offset = 0;  ///< into gradients and moments, unless frozen
-    bool owner = true;                 ///< this shard reports these elements
+    std::int64_t offset = 0;  ///< into `frozen_`, or into all the others
+    bool owner = true;        ///< this shard reports these elements
   };
 
   const Entry& Find(const std::string& name) const;
@@ -81,10 +76,13 @@ class ParameterStore {
   void SumOver(Communicator& group, bool (*concerns)(const ParameterSpec&));
   FlatRun RunAt(const Entry& first, std::int64_t count) const;
   const at::Tensor& FlatOf(TensorKind kind) const;
-  std::vector<TensorPiece> PiecesOf(const at::Tensor& flat, TensorKind kind) const;
+  /// `trained` is FlatOf(kind), and `frozen` is `frozen_`, in host memory.
+  std::vector<TensorPiece> PiecesOf(const at::Tensor& trained, const at::Tensor& frozen,
+                                    TensorKind kind) const;
 
   Numerics numerics_;
   std::vector<Entry> entries_;
+  at::Tensor frozen_;
   at::Tensor values_;
   at::Tensor rounded_;  ///< `values_` in the type of products, undefined where that is its own
   at::Tensor gradients_;

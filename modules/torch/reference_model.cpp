@@ -59,9 +59,31 @@ Tensor EncoderLayers(Tensor x, const ModuleConfig& module, const Parameters& w) 
   return LayerNorm(x, w, module.name + ".post_layernorm", encoder.norm_epsilon);
 }
 
+/// InternVL's pixel shuffle (arXiv:2312.14238), patch by patch.
+Tensor JoinSquares(const Tensor& x, const PatchEncoder& encoder) {
+  const std::int64_t side = encoder.joined;
+  if (side == 1) return x;
+  const std::int64_t grid = encoder.image_size / encoder.patch_size;
+  std::vector<Tensor> joined;
+  for (std::int64_t row = 0; row < grid; row += side) {
+    for (std::int64_t column = 0; column < grid; column += side) {
+      std::vector<Tensor> square;
+      for (std::int64_t i = 0; i < side * side; ++i) {
+        square.push_back(x.select(1, (row + i / side) * grid + column + i % side));
+      }
+      joined.push_back(at::cat(square, 1));
+    }
+  }
+  return at::stack(joined, 1);
+}
+
 Tensor Project(const Tensor& rows, const EdgeConfig& edge, const Parameters& w) {
   const std::string name = reference::ProjectorName(edge);  // not that of plan/
-  return Linear(at::gelu(Linear(rows, w, name + ".linear_1")), w, name + ".linear_2");
+  const ProjectorKind kind = edge.through->kind;
+  if (kind == ProjectorKind::kLinear) return Linear(rows, w, name + ".linear");
+  const bool norm = kind == ProjectorKind::kPixelShuffle;
+  const Tensor x = norm ? LayerNorm(rows, w, name + ".layer_norm", 1e-5) : rows;
+  return Linear(at::gelu(Linear(x, w, name + ".linear_1")), w, name + ".linear_2");
 }
 
 }  // namespace troupe::reference

@@ -28,6 +28,8 @@ at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
 /// The layers of `module`, a PatchEncoder, up to its feature layer, and its final norm.
 /// x [n, T, H]; Maker::EncoderLayers has the parameters.
 at::Tensor EncoderLayers(at::Tensor x, const ModuleConfig& module, const Parameters& w);
+/// Patches [n, P, H] as they leave an encoder: joined to squares if its projector asks for it.
+at::Tensor JoinSquares(const at::Tensor& x, const PatchEncoder& encoder);
 
 /// rows [r, H of the source] -> [r, H of the destination]
 at::Tensor Project(const at::Tensor& rows, const EdgeConfig& edge, const Parameters& w);

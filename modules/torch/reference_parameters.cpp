@@ -18,6 +18,7 @@ void Maker::Add(const std::string& name, const Tensor& value, bool kept_exact) c
   Parameter& parameter = parameters[name];
   parameter.rounded = precision == Precision::kBFloat16 && !kept_exact;
   parameter.kept = value.to(dtype);
+  if (frozen) parameter.kept = RoundedTo(precision, parameter.kept);
   parameter.value = parameter.rounded ? RoundedTo(precision, parameter.kept) : parameter.kept;
   parameter.value.requires_grad_(!frozen);
   parameter.rates = rates;
@@ -96,6 +97,8 @@ Tensor RoundedTo(Precision precision, const Tensor& values) {
 
 void SetFromKept(Parameter& parameter, Precision precision) {
   const at::NoGradGuard no_graph;
+  const bool frozen = !parameter.gradient.defined();
+  if (frozen) parameter.kept.copy_(RoundedTo(precision, parameter.kept));
   if (parameter.rounded) parameter.value.copy_(RoundedTo(precision, parameter.kept));
 }
 
@@ -122,6 +125,12 @@ Parameters MakeParameters(const Config& config) {
     const Maker make =
         maker(edge.through->frozen, edge.through->on == ProjectorEnd::kFrom ? from : to);
     const std::string name = reference::ProjectorName(edge);
+    if (edge.through->kind == ProjectorKind::kLinear) {
+      make.Linear(name + ".linear", out, in, true);
+      continue;
+    }
+    const bool norm = edge.through->kind == ProjectorKind::kPixelShuffle;
+    if (norm) make.Norm(name + ".layer_norm", in, /*bias=*/true);
     make.Linear(name + ".linear_1", edge.through->hidden, in, true);
     make.Linear(name + ".linear_2", out, edge.through->hidden, true);
   }

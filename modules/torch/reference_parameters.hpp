@@ -38,7 +38,8 @@ struct Maker {
   OptimizerOverride rates;
   Parameters& parameters;
 
-  /// `kept_exact`: a run in bfloat16 computes with the value as it is kept, in float32.
+  /// `kept_exact`: a run in bfloat16 computes with the value as it is kept: in float32 if it trains,
+  /// in bfloat16 if it is frozen.
   void Add(const std::string& name, const at::Tensor& value, bool kept_exact = false) const;
   /// Random values, which follow from the seed and the name.
   void Normal(const std::string& name, at::IntArrayRef shape, double std) const;

@@ -32,7 +32,9 @@ class Siglip : public Encoder {
 
   at::Tensor RunLayers(at::Tensor rows) const override { return layers_.Run(std::move(rows)); }
 
-  at::Tensor Features(const at::Tensor& rows) const override { return layers_.Finish(rows); }
+  at::Tensor Features(const at::Tensor& rows) const override {
+    return JoinPatches(layers_.Finish(rows), config_);
+  }
 
  private:
   struct Embeddings {

@@ -30,7 +30,7 @@ Tensor EncodeSiglip(const FieldTensors& items, const ModuleConfig& module, const
           .flatten(2)
           .transpose(1, 2);  // [n, P, H]
   const Tensor x = patches + w.at(embeddings + ".position_embedding.weight").value;
-  return EncoderLayers(x, module, w).flatten(0, 1);
+  return JoinSquares(EncoderLayers(x, module, w), siglip).flatten(0, 1);
 }
 
 }  // namespace troupe::reference

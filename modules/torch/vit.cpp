@@ -47,9 +47,10 @@ class Vit : public Encoder {
     if (config_.class_token) return rows;
     const std::int64_t patches = config_.num_patches();
     const std::int64_t num_images = rows.size(0) / (patches + 1);
-    return rows.view({num_images, patches + 1, config_.hidden})
-        .narrow(1, 1, patches)
-        .reshape({num_images * patches, config_.hidden});
+    return JoinPatches(rows.view({num_images, patches + 1, config_.hidden})
+                           .narrow(1, 1, patches)
+                           .reshape({num_images * patches, config_.hidden}),
+                       config_);
   }
 
  private:

@@ -36,7 +36,7 @@ Tensor EncodeVit(const FieldTensors& items, const ModuleConfig& module, const Pa
   x = LayerNorm(x, w, module.name + ".pre_layrnorm", vit.norm_epsilon);
   x = EncoderLayers(x, module, w);
   if (!vit.class_token) x = x.narrow(1, 1, vit.num_patches());
-  return x.flatten(0, 1);
+  return JoinSquares(x, vit).flatten(0, 1);
 }
 
 }  // namespace troupe::reference

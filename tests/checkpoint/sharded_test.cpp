@@ -340,5 +340,26 @@ TEST_CASE("a disk that cannot take a shard leaves no file of its name", "[checkp
   CHECK_FALSE(std::filesystem::exists(folder + "/" + kOwn));
 }
 
+TEST_CASE("pieces that a folder has are neither written nor expected") {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.File("step");
+  const ShardAddress shard{.module = "m"};
+  const auto in_folder = [&](FakeProgram program) {
+    for (TensorPiece& piece : program.pieces[TensorKind::kParameter]) {
+      piece.in_folder = piece.name == "m.frozen";
+    }
+    return program;
+  };
+  const std::string sha256 = WriteShard(in_folder(FakeProgram(shard, 1, true)), shard, folder, 7);
+  WriteManifest(folder, MakeManifest(folder, 7, "", {{shard, sha256}}));
+  const SafetensorsReader file(folder + "/" + ShardFileName(shard));
+  CHECK(file.Find("parameter/m.frozen") == nullptr);
+  CHECK(file.Find("parameter/m.norm") != nullptr);
+  FakeProgram read = in_folder(FakeProgram(shard, 1));
+  ReadShard(read, shard, folder);
+  FakeProgram whole(shard, 1);
+  CHECK_THROWS_WITH(ReadShard(whole, shard, folder), Catch::Contains("m.frozen"));
+}
+
 }  // namespace
 }  // namespace troupe

@@ -92,5 +92,62 @@ TEST_CASE("types are written and parsed by the format's words", "[checkpoint]") 
   }
 }
 
+template <class To, class From>
+To Converted(StoredType from, From value, StoredType to) {
+  To result;
+  ConvertFloats(from, reinterpret_cast<const std::byte*>(&value), 1, to,
+                reinterpret_cast<std::byte*>(&result));
+  return result;
+}
+
+TEST_CASE("every half and every bfloat16 survives a wider type, and a NaN stays one") {
+  for (const StoredType narrow : {StoredType::kFloat16, StoredType::kBFloat16}) {
+    for (std::uint32_t i = 0; i <= 0xFFFF; ++i) {
+      const auto bits = static_cast<std::uint16_t>(i);
+      const auto wide = Converted<float>(narrow, bits, StoredType::kFloat32);
+      const auto wider = Converted<double>(narrow, bits, StoredType::kFloat64);
+      const auto back = Converted<std::uint16_t>(StoredType::kFloat32, wide, narrow);
+      const auto far_back = Converted<std::uint16_t>(StoredType::kFloat64, wider, narrow);
+      if (std::isnan(wide)) {
+        const auto again = Converted<float>(narrow, back, StoredType::kFloat32);
+        if (!std::isnan(again) || !std::isnan(wider)) FAIL("bits " << bits);
+      } else if (back != bits || far_back != bits || wider != static_cast<double>(wide)) {
+        FAIL("bits " << bits << " became " << back << " and " << far_back);
+      }
+    }
+  }
+}
+
+TEST_CASE("halves are rounded to the nearest, ties to even") {
+  const auto half = [](float value) {
+    return Converted<float>(
+        StoredType::kFloat16,
+        Converted<std::uint16_t>(StoredType::kFloat32, value, StoredType::kFloat16),
+        StoredType::kFloat32);
+  };
+  CHECK(half(1.0F + 0x1p-11F) == 1.0F);              // a tie
+  CHECK(half(1.0F + 0x1.8p-10F) == 1.0F + 0x1p-9F);  // a tie, up
+  CHECK(half(1.0F + 0x1.01p-11F) == 1.0F + 0x1p-10F);
+  CHECK(half(65519.0F) == 65504.0F);
+  CHECK(std::isinf(half(65520.0F)));
+  CHECK(half(-70000.0F) == -std::numeric_limits<float>::infinity());
+  CHECK(half(0x1p-25F) == 0.0F);  // a tie between 0 and the smallest
+  CHECK(half(0x1.8p-25F) == 0x1p-24F);
+  CHECK(half(-0x1.4p-23F) == -0x1p-23F);
+  CHECK(std::signbit(half(-1e-12F)));
+}
+
+TEST_CASE("floating types are converted in bulk, and others are refused") {
+  const std::vector<double> exact = {0.1, -3.0, 1e300};
+  std::vector<float> rounded(3);
+  ConvertFloats(StoredType::kFloat64, reinterpret_cast<const std::byte*>(exact.data()), 3,
+                StoredType::kFloat32, reinterpret_cast<std::byte*>(rounded.data()));
+  CHECK(rounded == std::vector<float>{0.1F, -3.0F, std::numeric_limits<float>::infinity()});
+  CHECK_THROWS_AS(ConvertFloats(StoredType::kInt64, nullptr, 0, StoredType::kFloat32, nullptr),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(ConvertFloats(StoredType::kFloat32, nullptr, 0, StoredType::kBool, nullptr),
+                  std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace troupe

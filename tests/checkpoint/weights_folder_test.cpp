@@ -143,31 +143,65 @@ TEST_CASE("folders with other tensors have other digests") {
   CHECK(WeightsDigests(config) != first);
 }
 
-TEST_CASE("every floating type is converted to float32 and float64") {
-  struct Stored {
-    StoredType type;
-    std::vector<std::uint16_t> bits;
+/// A projector from 2 to 3 wide through 4, on an edge of modules that start from random values.
+Config ProjectorConfigOf(ProjectorKind kind, const std::string& folder) {
+  Config config;
+  config.modules = {ModuleConfig{.name = "vision"}, ModuleConfig{.name = "language"}};
+  config.edges = {EdgeConfig{.from = "vision",
+                             .to = "language",
+                             .through = ProjectorConfig{.kind = kind, .weights = "hf:" + folder}}};
+  return config;
+}
+
+TEST_CASE("a projector is read under every name that programs give it") {
+  struct Names {
+    ProjectorKind kind;
+    const char* first;
+    const char* second;
+    const char* norm;
   };
-  // 1.5 and -2 in both.
-  for (const Stored& stored : {Stored{StoredType::kFloat16, {0x3e00, 0xc000}},
-                               Stored{StoredType::kBFloat16, {0x3fc0, 0xc000}}}) {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(stored.bits.data());
-    std::vector<float> floats(2);
-    ConvertFloats(stored.type, bytes, 2, DType::kFloat32,
-                  reinterpret_cast<std::byte*>(floats.data()));
-    CHECK(floats == std::vector<float>{1.5F, -2.0F});
-    std::vector<double> doubles(2);
-    ConvertFloats(stored.type, bytes, 2, DType::kFloat64,
-                  reinterpret_cast<std::byte*>(doubles.data()));
-    CHECK(doubles == std::vector<double>{1.5, -2.0});
+  const auto names =
+      GENERATE(Names{ProjectorKind::kMlp2, "multi_modal_projector.linear_1",
+                     "multi_modal_projector.linear_2", ""},
+               Names{ProjectorKind::kMlp2, "model.multi_modal_projector.linear_1",
+                     "model.multi_modal_projector.linear_2", ""},
+               Names{ProjectorKind::kMlp2, "model.mm_projector.0", "model.mm_projector.2", ""},
+               Names{ProjectorKind::kLinear, "model.mm_projector", "", ""},
+               Names{ProjectorKind::kPixelShuffle, "mlp1.1", "mlp1.3", "mlp1.0"});
+  INFO(names.first);
+  const ScratchFolder scratch;
+  std::vector<NamedTensor> tensors = {{names.first + std::string(".weight"), Counting({4, 2})}};
+  std::vector<TensorPiece> pieces;
+  const auto want = [&](const std::string& own, const Shape& shape) {
+    pieces.push_back(PieceOf(shape, std::vector<std::int64_t>(shape.size(), 0), shape));
+    pieces.back().name = "vision_to_language." + own;
+  };
+  want(names.kind == ProjectorKind::kLinear ? "linear.weight" : "linear_1.weight", {4, 2});
+  if (names.kind != ProjectorKind::kLinear) {
+    tensors.push_back({names.second + std::string(".bias"), Counting({3}, 50)});
+    want("linear_2.bias", {3});
   }
-  const std::vector<double> exact = {0.1};
-  std::vector<float> rounded(1);
-  ConvertFloats(StoredType::kFloat64, reinterpret_cast<const std::byte*>(exact.data()), 1,
-                DType::kFloat32, reinterpret_cast<std::byte*>(rounded.data()));
-  CHECK(rounded[0] == 0.1F);
-  CHECK_THROWS_AS(ConvertFloats(StoredType::kInt64, nullptr, 0, DType::kFloat32, nullptr),
-                  std::invalid_argument);
+  if (names.kind == ProjectorKind::kPixelShuffle) {
+    tensors.push_back({names.norm + std::string(".bias"), Counting({2}, 70)});
+    want("layer_norm.bias", {2});
+  }
+  WriteSafetensors(scratch / "model.safetensors", tensors);
+  ReadWeights(ProjectorConfigOf(names.kind, scratch.path()), pieces);
+  CHECK(ValuesOf(pieces[0].value) == std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7});
+  if (pieces.size() > 1) CHECK(ValuesOf(pieces[1].value) == std::vector<double>{50, 51, 52});
+  if (pieces.size() > 2) CHECK(ValuesOf(pieces[2].value) == std::vector<double>{70, 71});
+}
+
+TEST_CASE("a folder without the projector that is asked for is refused") {
+  const ScratchFolder scratch;
+  WriteSafetensors(scratch / "model.safetensors", {{"mm.weight", Counting({4, 2})}});
+  TensorPiece piece = PieceOf({4, 2}, {0, 0}, {4, 2});
+  piece.name = "vision_to_language.linear_1.weight";
+  CHECK(ErrorOf([&] {
+          ReadWeights(ProjectorConfigOf(ProjectorKind::kMlp2, scratch.path()), {piece});
+        }) == scratch.path() +
+                  ": expected the tensors of a projector, found none such as "
+                  "multi_modal_projector.linear_1.weight");
 }
 
 }  // namespace

@@ -64,6 +64,76 @@ TEST_CASE("the language model of LLaVA-1.5 has the sizes that its config.json le
   CHECK_THAT(defaulted, !Catch::Contains("vocab_size"));
 }
 
+TEST_CASE("a part of a whole model is found by what it does") {
+  const ScratchFolder folder;
+  folder.Write("config.json", kLlava7b);
+  CHECK(&ReadFolderModule(folder.path(), nullptr, true).model.kind() == &kVit);
+  CHECK(&ReadFolderModule(folder.path(), nullptr, false).model.kind() == &kLlama);
+}
+
+ProjectorShape ProjectorOf(const std::string& json) {
+  const ScratchFolder folder;
+  folder.Write("config.json", json);
+  return ReadFolderProjector(folder.path()).shape;
+}
+
+std::string ProjectorError(const std::string& json) {
+  try {
+    ProjectorOf(json);
+  } catch (const ModelFolderError& error) {
+    const std::string text = error.what();
+    return text.substr(text.find("config.json: ") + 13);
+  }
+  return "no error";
+}
+
+TEST_CASE("the projector of LLaVA-1.5 is two linears as wide as its language model") {
+  const ProjectorShape shape = ProjectorOf(kLlava7b);
+  CHECK(shape.kind == ProjectorKind::kMlp2);
+  CHECK(shape.hidden == 4'096);
+}
+
+constexpr const char* kOriginal = R"({
+  "architectures": ["LlavaLlamaForCausalLM"], "model_type": "MODEL", "hidden_size": 5120,
+  "intermediate_size": 13824, "num_attention_heads": 40, "num_hidden_layers": 40,
+  "vocab_size": 32000, "mm_projector_type": "PROJECTOR",
+  "mm_vision_tower": "openai/clip-vit-large-patch14-336"})";
+
+std::string Original(const std::string& model, const std::string& projector) {
+  std::string json = kOriginal;
+  json.replace(json.find("MODEL"), 5, model);
+  json.replace(json.find("PROJECTOR"), 9, projector);
+  return json;
+}
+
+TEST_CASE("a folder of LLaVA's own code holds a language model and a projector") {
+  for (const char* type : {"llava", "llava_llama"}) {
+    INFO(type);
+    const auto llama = As<LlamaConfig>(Read(Original(type, "mlp2x_gelu")));
+    CHECK(llama.hidden == 5'120);
+    CHECK(llama.heads == 40);
+    const ProjectorShape shape = ProjectorOf(Original(type, "mlp2x_gelu"));
+    CHECK(shape.kind == ProjectorKind::kMlp2);
+    CHECK(shape.hidden == 5'120);
+    CHECK(ProjectorOf(Original(type, "linear")).kind == ProjectorKind::kLinear);
+    CHECK(ErrorOf(Original(type, "mlp2x_gelu"), &kVit) ==
+          "model_type: expected a \"vit\", found a \"llama\"");
+  }
+}
+
+TEST_CASE("projectors that are not supported are refused by key") {
+  CHECK(ProjectorError(Original("llava", "mlp3x_gelu")) ==
+        "mm_projector_type: expected \"mlp2x_gelu\" or \"linear\", got \"mlp3x_gelu\"");
+  CHECK(ProjectorError(R"({"model_type": "llava", "text_config": {},
+                           "projector_hidden_act": "relu"})") ==
+        "projector_hidden_act: expected \"gelu\", got \"relu\"");
+  CHECK(ProjectorError(R"({"model_type": "llava", "text_config": {},
+                           "multimodal_projector_bias": false})") ==
+        "multimodal_projector_bias: a projector without biases is not supported yet");
+  CHECK(ProjectorError(R"({"model_type": "llama"})") ==
+        "model_type: expected a whole model, \"llava\" or \"llava_llama\", got \"llama\"");
+}
+
 TEST_CASE("the vision encoder of LLaVA-1.5 gives the last layer but one without class tokens") {
   const auto vit = As<VitConfig>(Read(kLlava7b, &kVit));
   CHECK(vit.image_size == 336);

@@ -136,5 +136,22 @@ TEST_CASE("every activation and feature of vision encoders follows the reference
   }
 }
 
+// The encoder has 4 x 4 patches, which leave as 4 rows where the projector joins them.
+TEST_CASE("every kind of projector follows the reference, at both ends", "[torch]") {
+  const auto kind = GENERATE(ProjectorKind::kLinear, ProjectorKind::kPixelShuffle);
+  const auto end = GENERATE(ProjectorEnd::kFrom, ProjectorEnd::kTo);
+  const bool clip = GENERATE(false, true);
+  Config config = SmallConfig();
+  VitConfig vit = config.modules[0].As<VitConfig>();
+  vit.image_size = kind == ProjectorKind::kPixelShuffle ? 16 : 8;
+  SiglipConfig siglip;
+  static_cast<PatchEncoder&>(siglip) = vit;  // NOLINT(cppcoreguidelines-slicing)
+  config.modules[0].model = clip ? Model(vit) : Model(siglip);
+  config.edges[0].through =
+      ProjectorConfig{.kind = kind, .hidden = kind == ProjectorKind::kLinear ? 0 : 12, .on = end};
+  JoinRows(config);
+  RequireFollowsReference(config);
+}
+
 }  // namespace
 }  // namespace troupe

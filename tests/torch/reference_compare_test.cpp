@@ -168,7 +168,7 @@ TEST_CASE("a piece that does not fit its tensor is found") {
   SECTION("another number type") {
     shards.back().value = Buffer::Zeros({2}, DType::kInt64);
     CHECK(FaultsOf(shards) ==
-          std::vector<std::string>{"language.b: expected float32 or float64, got int64"});
+          std::vector<std::string>{"language.b: expected float32, float64 or bfloat16, got int64"});
   }
   SECTION("no value") {
     shards.back().value = Buffer();

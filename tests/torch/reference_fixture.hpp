@@ -48,7 +48,7 @@ inline EdgeConfig Edge(const std::string& from, const std::string& to, Projector
   EdgeConfig edge;
   edge.from = from;
   edge.to = to;
-  edge.through = ProjectorConfig{9, on, false};
+  edge.through = ProjectorConfig{.hidden = 9, .on = on};
   return edge;
 }
 

@@ -3,8 +3,9 @@
     python tools/oracle/record_models.py OUT
 
 For each family OUT/NAME/ has config.json and model.safetensors (float32), as transformers writes
-them, and expected.safetensors (float64): the input, the loss, the output and the gradient of every
-tensor.
+them, and expected.safetensors (float64): the input, the loss, the output, the gradient of every
+tensor, and the losses and gradient norms of five steps of AdamW. Of some whole models also the
+parameters and moments after these steps.
 """
 import sys
 from pathlib import Path
@@ -13,9 +14,9 @@ import widened  # noqa: F401  before transformers
 import torch
 from safetensors.torch import save_file
 from transformers import (CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM,
-                          MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM,
-                          Qwen3Config, Qwen3ForCausalLM, SiglipVisionConfig, SiglipVisionModel,
-                          __version__)
+                          LlavaConfig, LlavaForConditionalGeneration, MistralConfig,
+                          MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM, SiglipVisionConfig, SiglipVisionModel, __version__)
 
 TEXT = dict(vocab_size=32, hidden_size=16, intermediate_size=12, num_hidden_layers=2,
             num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
@@ -45,6 +46,24 @@ ENCODERS = {
     "siglip": (SiglipVisionModel, SiglipVisionConfig(**VISION, vision_use_head=False)),
 }
 
+# LLaVA-1.5: every vision family with every language family, a projector of two linears between.
+IMAGE_TOKEN = 30
+SMALL_TEXT = dict(TEXT, hidden_size=8, num_attention_heads=4, intermediate_size=10)
+SMALL_VISION = dict(hidden_size=8, intermediate_size=10, num_hidden_layers=3,
+                    num_attention_heads=2, image_size=8, patch_size=4,
+                    attn_implementation="eager")
+WHOLE_VISION = {
+    "clip": (CLIPVisionConfig(**SMALL_VISION), "default"),
+    "siglip": (SiglipVisionConfig(**SMALL_VISION, vision_use_head=False), "full"),
+}
+WHOLE_LANGUAGE = {
+    "llama": LlamaConfig(**SMALL_TEXT),
+    "mistral": MistralConfig(**SMALL_TEXT, sliding_window=None),
+    "qwen2": Qwen2Config(**SMALL_TEXT),
+    "qwen3": Qwen3Config(**SMALL_TEXT, head_dim=4),
+}
+WITH_STATE = ("llava_clip_llama", "llava_siglip_qwen3")
+
 
 def randomize(model):
     """Distinct values everywhere: biases and norms, too, that start at 0 and 1 otherwise."""
@@ -71,9 +90,40 @@ def gradients(model):
             if value.grad is not None}
 
 
+def five_steps(model, loss_of, num_labels):
+    """Losses and gradient norms of five steps on the mean loss, clipped to 1, and the state after
+    them. Only matrices decay."""
+    matrices = [value for value in model.parameters() if value.dim() > 1]
+    vectors = [value for value in model.parameters() if value.dim() == 1]
+    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1},
+                                   {"params": vectors, "weight_decay": 0.0}],
+                                  lr=0.01, betas=(0.9, 0.95), eps=1e-8)
+    losses, norms = [], []
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = loss_of() / num_labels
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
+        optimizer.step()
+        losses.append(loss)
+    state = {}
+    for name, value in model.named_parameters():
+        if value in optimizer.state:
+            state[f"parameter/{name}"] = value
+            state[f"first_moment/{name}"] = optimizer.state[value]["exp_avg"]
+            state[f"second_moment/{name}"] = optimizer.state[value]["exp_avg_sq"]
+    return {"losses": torch.stack(losses), "norms": torch.stack(norms)}, state
+
+
 def record(folder, tensors):
     save_file({name: value.detach().contiguous().clone() for name, value in tensors.items()},
               folder / "expected.safetensors")
+
+
+def sum_of_losses(logits, labels):
+    """Labels stand at the token that predicts them."""
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(),
+                                             ignore_index=-100, reduction="sum")
 
 
 def record_language(name, kind, config, out):
@@ -85,12 +135,17 @@ def record_language(name, kind, config, out):
     labels[2, 5:] = -100
     logits = model(input_ids=tokens, use_cache=False).logits
     assert logits.dtype == torch.float64
-    # Labels stand at the token that predicts them.
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(),
-                                             ignore_index=-100, reduction="sum")
+
+    def loss_of():
+        logits = model(input_ids=tokens, use_cache=False).logits
+        return sum_of_losses(logits, labels)
+
+    loss = loss_of()
     loss.backward()
-    record(out / name, {"tokens": tokens, "labels": labels, "loss": loss.view(1),
-                        "logits": logits, **gradients(model)})
+    found = {"loss": loss.view(1), **gradients(model)}
+    found = {key: value.clone() for key, value in found.items()}
+    steps, _ = five_steps(model, loss_of, (labels != -100).sum())
+    record(out / name, {"tokens": tokens, "labels": labels, "logits": logits, **found, **steps})
 
 
 def record_encoder(name, kind, config, out):
@@ -109,6 +164,50 @@ def record_encoder(name, kind, config, out):
     record(out / name, {**tensors, **gradients(model)})
 
 
+def as_stored(key):
+    """gradient/NAME with the name that save_pretrained writes, not that of the model in memory."""
+    kind, own = key.split("/", 1)
+    for before, after in {"model.language_model.": "language_model.model.",
+                          "lm_head.": "language_model.lm_head.",
+                          "model.vision_tower.": "vision_tower.",
+                          "model.multi_modal_projector.": "multi_modal_projector."}.items():
+        if own.startswith(before):
+            return f"{kind}/{after}{own.removeprefix(before)}"
+    raise ValueError(key)
+
+
+def record_whole(name, vision, strategy, language, out):
+    config = LlavaConfig(vision, language, image_token_index=IMAGE_TOKEN, vision_feature_layer=-2,
+                         vision_feature_select_strategy=strategy, image_seq_length=4,
+                         attn_implementation="eager")
+    model = prepare(LlavaForConditionalGeneration, config, out / name)
+    generator = torch.Generator().manual_seed(5)
+    # One image in the first sample, two in the second, none in the third.
+    images = torch.randn((3, 3, 8, 8), generator=generator)
+    tokens = torch.randint(0, IMAGE_TOKEN, (3, 14), generator=generator)
+    tokens[0, 2:6] = IMAGE_TOKEN
+    tokens[1, 0:4] = IMAGE_TOKEN
+    tokens[1, 5:9] = IMAGE_TOKEN
+    labels = torch.randint(0, IMAGE_TOKEN, (3, 14), generator=generator)
+    labels[0, :7] = -100
+    labels[1, :9] = -100
+
+    def loss_of():
+        logits = model(input_ids=tokens, pixel_values=images.double(), use_cache=False).logits
+        assert logits.dtype == torch.float64
+        return sum_of_losses(logits, labels)
+
+    loss = loss_of()
+    loss.backward()
+    found = {key: value.clone() for key, value in gradients(model).items()}
+    steps, state = five_steps(model, loss_of, (labels != -100).sum())
+    if name in WITH_STATE:
+        found.update(state)
+    stored = {as_stored(key): value for key, value in found.items()}
+    record(out / name, {"tokens": tokens, "labels": labels, "images": images, "loss": loss.view(1),
+                        **stored, **steps})
+
+
 def main():
     out = Path(sys.argv[1])
     torch.set_num_threads(1)
@@ -116,6 +215,9 @@ def main():
         record_language(name, kind, config, out)
     for name, (kind, config) in ENCODERS.items():
         record_encoder(name, kind, config, out)
+    for vision, (vision_config, strategy) in WHOLE_VISION.items():
+        for language, language_config in WHOLE_LANGUAGE.items():
+            record_whole(f"llava_{vision}_{language}", vision_config, strategy, language_config, out)
 
 
 main()

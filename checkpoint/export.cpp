@@ -1,0 +1,153 @@
+#include "checkpoint/export.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include "files/file_error.hpp"
+#include "files/output_file.hpp"
+#include "files/text_file.hpp"
+#include "trace/mapped_memory.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Elements that are converted or repeated at once.
+constexpr std::size_t kChunk = std::size_t{1} << 20U;
+
+void WriteConverted(const Buffer& value, StoredType type, const ByteSink& sink) {
+  const StoredType from = StoredTypeOf(value.dtype());
+  const auto count = static_cast<std::size_t>(value.num_elements());
+  std::vector<std::byte> converted(std::min(count, kChunk) * SizeOf(type));
+  for (std::size_t first = 0; first < count; first += kChunk) {
+    const std::size_t some = std::min(kChunk, count - first);
+    ConvertFloats(from, value.data() + first * SizeOf(from), some, type, converted.data());
+    sink({converted.data(), some * SizeOf(type)});
+  }
+}
+
+void WriteCopied(const ExportedTensor& tensor, const ByteSink& sink) {
+  const MappedMemory memory = MappedMemory::Open(tensor.source->path());
+  const std::uint64_t begin = tensor.source->data_begin() + tensor.source_entry->begin;
+  const std::uint64_t end = tensor.source->data_begin() + tensor.source_entry->end;
+  if (memory.size() >= end) sink({memory.data() + begin, end - begin});
+  if (memory.size() < end || memory.lost()) {
+    throw std::runtime_error(tensor.source->path() + ": it has shrunk while it was read");
+  }
+}
+
+void WriteConstant(const ExportedTensor& tensor, const ByteSink& sink) {
+  Buffer value = Buffer::Allocate(tensor.shape, DType::kFloat64);
+  std::fill_n(value.as<double>(), value.num_elements(), tensor.constant);
+  WriteConverted(value, tensor.type, sink);
+}
+
+TensorToWrite ToWrite(const ExportedTensor& tensor, const SavedParameters& saved) {
+  return {tensor.name, tensor.type, tensor.shape, [&tensor, &saved](const ByteSink& sink) {
+            if (!tensor.own.empty()) {
+              WriteConverted(saved.Read(tensor.own), tensor.type, sink);
+            } else if (tensor.source != nullptr) {
+              WriteCopied(tensor, sink);
+            } else {
+              WriteConstant(tensor, sink);
+            }
+          }};
+}
+
+std::uint64_t BytesOf(const ExportedFile& file) {
+  std::uint64_t bytes = 0;
+  for (const ExportedTensor& tensor : file.tensors) {
+    bytes += static_cast<std::uint64_t>(NumElements(tensor.shape)) * SizeOf(tensor.type);
+  }
+  return bytes;
+}
+
+std::string IndexOf(const std::vector<ExportedFile>& files) {
+  std::uint64_t bytes = 0;
+  nlohmann::json map = nlohmann::json::object();
+  for (const ExportedFile& file : files) {
+    bytes += BytesOf(file);
+    for (const ExportedTensor& tensor : file.tensors) map[tensor.name] = file.name;
+  }
+  const nlohmann::json index = {{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
+  return index.dump(2) + "\n";
+}
+
+class Writer {
+ public:
+  Writer(const SavedParameters& saved,
+         const std::function<void(const std::string&, std::uint64_t)>& wrote)
+      : saved_(saved), wrote_(wrote) {}
+
+  void WriteFolder(const ExportedFolder& folder, const fs::path& into) {
+    MakeFolders(into.string());
+    for (const ExportedFile& file : folder.files) {
+      std::vector<TensorToWrite> tensors;
+      for (const ExportedTensor& tensor : file.tensors) tensors.push_back(ToWrite(tensor, saved_));
+      WriteTensors((into / file.name).string(), std::move(tensors));
+      size_.num_tensors += file.tensors.size();
+      size_.num_bytes += BytesOf(file);
+      wrote_((fs::path(folder.name) / file.name).string(), size_.num_bytes);
+    }
+    if (folder.files.size() > 1) {
+      ReplaceFile((into / "model.safetensors.index.json").string(), IndexOf(folder.files));
+    }
+    for (const std::string& path : folder.copies) {
+      ReplaceFile((into / fs::path(path).filename()).string(), ReadWholeFile(path));
+    }
+    for (const auto& [name, text] : folder.texts) ReplaceFile((into / name).string(), text);
+    if (!folder.config_json.empty())
+      ReplaceFile((into / "config.json").string(), folder.config_json);
+    SyncDirectory(into.string());
+  }
+
+  ExportedSize size() const { return size_; }
+
+ private:
+  const SavedParameters& saved_;
+  const std::function<void(const std::string&, std::uint64_t)>& wrote_;
+  ExportedSize size_;
+};
+
+}  // namespace
+
+void RequireNewFolder(const std::string& out) {
+  std::error_code unknown;
+  const bool there = fs::exists(fs::symlink_status(out, unknown));
+  if (!out.empty() && (!there || (fs::is_directory(out, unknown) && fs::is_empty(out, unknown)))) {
+    return;
+  }
+  throw std::invalid_argument("--out: expected a new or empty folder, got \"" + out + "\"");
+}
+
+ExportedSize WriteExport(
+    const ExportPlan& plan, const SavedParameters& saved, const std::string& out,
+    const std::function<void(const std::string& file, std::uint64_t num_bytes)>& wrote) {
+  RequireNewFolder(out);
+  const fs::path whole = fs::path(out).lexically_normal();
+  const fs::path target = whole.has_filename() ? whole : whole.parent_path();
+  const std::string partial = target.string() + ".partial";
+  std::error_code ignored;
+  fs::remove_all(partial, ignored);
+  try {
+    Writer writer(saved, wrote);
+    for (const ExportedFolder& folder : plan.folders) {
+      writer.WriteFolder(folder, fs::path(partial) / folder.name);
+    }
+    std::error_code failure;
+    fs::rename(partial, target, failure);  // replaces an empty folder
+    if (failure) throw FileError(target.string(), "be created", failure);
+    return writer.size();
+  } catch (...) {
+    fs::remove_all(partial, ignored);
+    throw;
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,85 @@
+#include "checkpoint/export_files.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "files/text_file.hpp"
+#include "layout/text.hpp"
+
+namespace troupe {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Divides tensors into the files in which they are in `places`, file by tensor.
+std::vector<ExportedFile> ByPlace(std::vector<ExportedTensor> tensors,
+                                  const std::map<std::string, std::string>& places) {
+  std::map<std::string, ExportedFile> files;
+  for (ExportedTensor& tensor : tensors) {
+    ExportedFile& file = files[places.at(tensor.name)];
+    file.name = places.at(tensor.name);
+    file.tensors.push_back(std::move(tensor));
+  }
+  std::vector<ExportedFile> result;
+  for (auto& [name, file] : files) result.push_back(std::move(file));
+  return result;
+}
+
+/// Divides tensors into files of limited size, in their order.
+std::vector<ExportedFile> BySize(std::vector<ExportedTensor> tensors) {
+  std::vector<ExportedFile> files(1);
+  std::uint64_t bytes = 0;
+  for (ExportedTensor& tensor : tensors) {
+    const std::uint64_t size =
+        static_cast<std::uint64_t>(NumElements(tensor.shape)) * SizeOf(tensor.type);
+    if (bytes > 0 && bytes + size > kMaxExportedFile) {
+      files.emplace_back();
+      bytes = 0;
+    }
+    bytes += size;
+    files.back().tensors.push_back(std::move(tensor));
+  }
+  files.front().name = "model.safetensors";
+  if (files.size() == 1) return files;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    files[i].name = Formatted("model-%05d-of-%05d.safetensors", static_cast<int>(i + 1),
+                              static_cast<int>(files.size()));
+  }
+  return files;
+}
+
+}  // namespace
+
+std::vector<ExportedFile> Divide(std::vector<ExportedTensor> tensors, const WeightsFolder* source) {
+  std::map<std::string, std::string> places;
+  if (source != nullptr) {
+    for (const auto& file : source->files()) {
+      const std::string name = fs::path(file->path()).filename().string();
+      for (const TensorEntry& entry : file->entries()) places[entry.name] = name;
+    }
+  }
+  const bool as_source = std::ranges::all_of(
+      tensors, [&](const ExportedTensor& tensor) { return places.contains(tensor.name); });
+  return as_source ? ByPlace(std::move(tensors), places) : BySize(std::move(tensors));
+}
+
+void AddSideFiles(const std::string& source, ExportedFolder& folder) {
+  if (source.empty()) return;
+  for (const char* name :
+       {"generation_config.json", "preprocessor_config.json", "processor_config.json",
+        "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
+        "added_tokens.json", "chat_template.json", "chat_template.jinja", "vocab.json",
+        "merges.txt"}) {
+    const std::string path = (fs::path(source) / name).string();
+    if (!WhyNotOpened(path).empty()) continue;
+    const bool there = std::ranges::any_of(folder.copies, [&](const std::string& copied) {
+      return fs::path(copied).filename() == name;
+    });
+    if (!there && !folder.texts.contains(name)) folder.copies.push_back(path);
+  }
+}
+
+}  // namespace troupe

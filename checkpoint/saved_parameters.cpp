@@ -1,0 +1,86 @@
+#include "checkpoint/saved_parameters.hpp"
+
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+#include "checkpoint/assemble.hpp"
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/sharded.hpp"
+#include "modules/tensor_pieces.hpp"
+
+namespace troupe {
+
+SavedParameters SavedParameters::OfCheckpoint(const std::string& folder) {
+  const auto manifest = ReadManifest(folder);
+  if (!manifest) throw std::runtime_error(folder + ": expected a complete checkpoint, found none");
+  SavedParameters saved;
+  saved.steps_ = manifest->step;
+  for (const CheckpointFile& file : manifest->files) {
+    saved.files_.push_back(OpenShardFile(folder, manifest->step, file));
+    saved.AddShard(*saved.files_.back());
+  }
+  saved.CheckCovered();
+  return saved;
+}
+
+SavedParameters SavedParameters::OfFile(const std::string& file) {
+  SavedParameters saved;
+  const auto reader = std::make_shared<const SafetensorsReader>(file);
+  saved.files_.push_back(reader);
+  for (const TensorEntry& entry : reader->entries()) {
+    const std::vector<std::int64_t> origin(entry.shape.size(), 0);
+    saved.tensors_[entry.name] = {entry.shape, {{reader.get(), entry.name, origin}}};
+  }
+  const auto steps = reader->metadata().find("steps");
+  if (steps != reader->metadata().end()) {
+    const std::string& text = steps->second;
+    std::from_chars(text.data(), text.data() + text.size(), saved.steps_);
+  }
+  return saved;
+}
+
+void SavedParameters::AddShard(const SafetensorsReader& file) {
+  for (const TensorEntry& entry : file.entries()) {
+    const auto stored = ParseStoredPlace(file, entry.name);
+    if (!stored || stored->kind != TensorKind::kParameter) continue;
+    Tensor& tensor = tensors_[stored->name];
+    if (tensor.pieces.empty()) tensor.shape = stored->global_shape;
+    if (tensor.shape != stored->global_shape) {
+      throw std::runtime_error(file.path() + ": tensor " + stored->name + ": expected a piece of " +
+                               ToString(tensor.shape) + ", got one of " +
+                               ToString(stored->global_shape));
+    }
+    tensor.pieces.push_back({&file, entry.name, stored->offsets});
+  }
+}
+
+void SavedParameters::CheckCovered() const {
+  for (const auto& [name, tensor] : tensors_) {
+    std::int64_t elements = 0;
+    for (const Piece& piece : tensor.pieces) {
+      elements += NumElements(piece.file->Find(piece.stored_name)->shape);
+    }
+    if (elements == NumElements(tensor.shape)) continue;
+    throw std::runtime_error(tensor.pieces.front().file->path() + ": tensor " + name + ": " +
+                             std::to_string(elements) + " elements are saved, expected " +
+                             std::to_string(NumElements(tensor.shape)));
+  }
+}
+
+Buffer SavedParameters::Read(const std::string& name) const {
+  const Tensor& tensor = tensors_.at(name);
+  std::vector<TensorPiece> pieces;
+  for (const Piece& piece : tensor.pieces) {
+    pieces.push_back({.name = name,
+                      .global_shape = tensor.shape,
+                      .offsets = piece.offsets,
+                      .value = piece.file->Read(piece.stored_name)});
+  }
+  if (pieces.size() == 1 && pieces.front().value.shape() == tensor.shape) {
+    return pieces.front().value;
+  }
+  return AssembleTensors(pieces).front().value;
+}
+
+}  // namespace troupe

@@ -1,0 +1,52 @@
+// The parameters that a run has saved: as shards of a checkpoint, or whole in one file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors.hpp"
+
+namespace troupe {
+
+/// Opens every file first, so that a run may remove the checkpoint meanwhile.
+class SavedParameters {
+ public:
+  /// Of a checkpoint's folder, RUN/checkpoints/step-00000120. Throws std::runtime_error, one line
+  /// that names the file: no manifest, a file that is missing or damaged, pieces that do not cover
+  /// a tensor. Does not check the SHA-256 of the files.
+  static SavedParameters OfCheckpoint(const std::string& folder);
+  /// Of RUN/weights.safetensors.
+  static SavedParameters OfFile(const std::string& file);
+
+  bool Has(const std::string& name) const { return tensors_.contains(name); }
+  /// Throws std::out_of_range for an unknown name.
+  const Shape& ShapeOf(const std::string& name) const { return tensors_.at(name).shape; }
+  /// Returns a whole tensor in the type that it is kept in. Throws std::runtime_error if a file
+  /// cannot be read.
+  Buffer Read(const std::string& name) const;
+  /// Optimizer steps that led to them.
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  struct Piece {
+    const SafetensorsReader* file = nullptr;
+    std::string stored_name;
+    std::vector<std::int64_t> offsets;
+  };
+  struct Tensor {
+    Shape shape;
+    std::vector<Piece> pieces;
+  };
+
+  void AddShard(const SafetensorsReader& file);
+  void CheckCovered() const;
+
+  std::vector<std::shared_ptr<const SafetensorsReader>> files_;
+  std::map<std::string, Tensor> tensors_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace troupe

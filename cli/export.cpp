@@ -1,0 +1,122 @@
+#include "checkpoint/export.hpp"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "app/run_directory.hpp"
+#include "checkpoint/run_checkpoints.hpp"
+#include "cli/commands.hpp"
+#include "configs/loader.hpp"
+#include "data/sample.hpp"
+#include "layout/text.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportArguments {
+  std::string run;
+  std::string out;
+};
+
+struct SavedRun {
+  std::string directory;
+  std::string parameters;  ///< the checkpoint or the file
+  SavedParameters saved;
+};
+
+/// RUN/checkpoints/step-00000120 for such a folder, else nothing.
+std::optional<std::string> RunOfCheckpoint(const std::string& path) {
+  const fs::path folder = fs::path(path).lexically_normal();
+  const fs::path plain = folder.has_filename() ? folder : folder.parent_path();
+  if (plain.parent_path().filename() != "checkpoints") return std::nullopt;
+  return plain.parent_path().parent_path().string();
+}
+
+/// Opens a run's final parameters, or those of its newest checkpoint if that is newer.
+SavedRun OpenRun(const std::string& path) {
+  if (const auto run = RunOfCheckpoint(path)) {
+    return {*run, path, SavedParameters::OfCheckpoint(path)};
+  }
+  const std::string weights = path + "/" + kWeightsFile;
+  std::error_code unknown;
+  const auto newest = NewestCheckpoint(path);
+  if (fs::exists(weights, unknown)) {
+    SavedParameters final = SavedParameters::OfFile(weights);
+    if (!newest) return {path, weights, std::move(final)};
+    SavedParameters checkpoint = SavedParameters::OfCheckpoint(*newest);
+    if (final.steps() >= checkpoint.steps()) return {path, weights, std::move(final)};
+    return {path, *newest, std::move(checkpoint)};
+  }
+  if (newest) return {path, *newest, SavedParameters::OfCheckpoint(*newest)};
+  throw std::runtime_error(path + ": expected a checkpoint or " + kWeightsFile +
+                           ", found neither; a run saves both when it ends, and checkpoints as "
+                           "[checkpoint] says");
+}
+
+SpecialTokens TokensOf(const Config& config) {
+  const SampleFormat format = FormatOf(config);
+  return {.image = format.tokenizer->placeholder(0), .pad = format.tokenizer->pad()};
+}
+
+int Export(const ExportArguments& arguments) {
+  try {
+    RequireNewFolder(arguments.out);
+    const std::string run = RunOfCheckpoint(arguments.run).value_or(arguments.run);
+    std::error_code unknown;
+    if (!fs::exists(ResolvedFile(run), unknown)) {
+      throw std::invalid_argument(arguments.run + ": expected a run directory or a checkpoint in " +
+                                  "one, found none");
+    }
+  } catch (const std::invalid_argument& e) {
+    std::cerr << "troupe export: " << e.what() << '\n';
+    return kExitBadInput;
+  }
+  const SavedRun run = OpenRun(arguments.run);
+  const Config config = LoadConfig(ResolvedFile(run.directory)).config;
+  const ExportPlan plan = PlanExport(config, run.saved, TokensOf(config));
+  std::cout << "exporting " << run.parameters << ", after " << Counted(run.saved.steps(), "step")
+            << '\n';
+  if (!plan.reason.empty()) {
+    std::cout << "one folder for each part, since " << plan.reason << '\n';
+  }
+  std::cout << std::flush;
+  const ExportedSize size = WriteExport(
+      plan, run.saved, arguments.out, [](const std::string& file, std::uint64_t num_bytes) {
+        std::cout << "  " << file << ", " << Bytes(num_bytes) << " so far\n" << std::flush;
+      });
+  std::cout << arguments.out << ": " << (plan.model.empty() ? "" : plan.model + ", ")
+            << size.num_tensors << " tensors, " << Bytes(size.num_bytes) << '\n';
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddExport(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand(
+      "export",
+      "Write the parameters of a run as a Hugging Face folder, which transformers and vLLM\n"
+      "load: its final ones, or those of its newest checkpoint, also while it goes on. A\n"
+      "vision encoder and a language model with a projector \"mlp2\" become one LLaVA; other\n"
+      "modules become a folder each. Tensors keep the types and names of the folders that\n"
+      "the modules started from, which must still be there; tensors that training does not\n"
+      "use, the tokenizer and the image processor come along.\n"
+      "Exit code: 0 done, 1 it cannot be read or written, 2 wrong arguments.");
+  auto arguments = std::make_shared<ExportArguments>();
+  verb->add_option("RUN", arguments->run,
+                   "run directory (runs/latest, or NAME for the newest runs/NAME-TIME), or one\n"
+                   "checkpoint: RUN/checkpoints/step-N")
+      ->required()
+      ->transform(FindRun);
+  verb->add_option("--out", arguments->out, "folder to write, new or empty")
+      ->required()
+      ->type_name("DIR");
+  SetCommand(*verb, command, [arguments] { return Export(*arguments); });
+}
+
+}  // namespace troupe

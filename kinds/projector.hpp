@@ -1,0 +1,54 @@
+// Projectors: the layers from the rows of an encoder to the width of a language model. Their part
+// that needs no tensor library; modules/torch/projector.hpp computes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kinds/foreign.hpp"
+#include "kinds/parameter.hpp"
+#include "kinds/work.hpp"
+
+namespace troupe {
+
+enum class ProjectorKind {
+  kLinear,       ///< one linear
+  kMlp2,         ///< linear, GELU, linear
+  kPixelShuffle  ///< the encoder joins squares of 2 x 2 patches; LayerNorm, linear, GELU, linear
+};
+
+struct ProjectorShape {
+  ProjectorKind kind = ProjectorKind::kMlp2;
+  std::int64_t in = 0;      ///< width of the rows that it takes
+  std::int64_t hidden = 0;  ///< between the two linears; 0 where there is one
+  std::int64_t out = 0;     ///< width of the rows that it emits
+};
+
+/// Adds its parameters.
+///   layer_norm.{weight,bias}  [in]                     with kPixelShuffle
+///   linear_1.{weight,bias}    [hidden, in], [hidden]   cut by outputs
+///   linear_2.{weight,bias}    [out, hidden], [out]     cut by inputs
+///   linear.{weight,bias}      [out, in], [out]         with kLinear, in place of the others
+void AddProjectorParameters(const ProjectorShape& shape, ParameterList& list);
+
+/// Adds the work of `rows` rows.
+void CountProjector(const ProjectorShape& shape, std::int64_t rows, FlopCounter& count);
+
+/// Returns the elements that it keeps of a row for its backward: the row, what the norm emits, and
+/// inputs and outputs of the GELU, which are cut into `tp` parts.
+std::int64_t KeptByProjector(const ProjectorShape& shape, int tp);
+
+/// Returns kind and `hidden` of the projector of a whole LLaVA. Throws ModelFolderError for one that
+/// is not supported.
+ProjectorShape ReadForeignProjector(const ForeignConfig& whole);
+
+/// Returns the name in a folder of a projector's parameter `own` ("linear_1.weight"); nothing if the
+/// folder has no projector of that kind. `has` returns whether the folder has a tensor.
+std::optional<std::string> ForeignProjectorName(
+    ProjectorKind kind, std::string_view own,
+    const std::function<bool(const std::string& tensor)>& has);
+
+}  // namespace troupe

@@ -1,0 +1,150 @@
+#include "models/write_config.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "files/strict_json.hpp"
+#include "files/text_file.hpp"
+#include "kinds/siglip.hpp"
+#include "kinds/vit.hpp"
+#include "models/model_folder.hpp"
+
+namespace troupe {
+
+using OrderedJson = nlohmann::ordered_json;
+
+namespace {
+
+OrderedJson ToJson(const ForeignValue& value) {
+  return std::visit([](const auto& held) { return OrderedJson(held); }, value);
+}
+
+/// Sets the value of a dotted key.
+void Set(OrderedJson& json, const std::string& key, const ForeignValue& value) {
+  const std::size_t dot = key.find('.');
+  if (dot == std::string::npos) {
+    json[key] = ToJson(value);
+    return;
+  }
+  OrderedJson& part = json[key.substr(0, dot)];
+  if (!part.is_object()) part = OrderedJson::object();
+  Set(part, key.substr(dot + 1), value);
+}
+
+OrderedJson ReadConfig(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "config.json").string();
+  HfConfig::Read(folder);  // checks it
+  return OrderedJson::parse(ReadWholeFile(path));
+}
+
+/// The object that describes a module, with the keys that the run changed.
+OrderedJson PartOf(const ModuleToWrite& module) {
+  const ModuleKind& kind = module.model.kind();
+  if (module.folder.empty()) {
+    OrderedJson json = OrderedJson::object();
+    for (const auto& [key, value] : kind.write_foreign(module.model, nullptr))
+      Set(json, key, value);
+    json["torch_dtype"] = module.dtype_word;
+    return json;
+  }
+  const FolderModule source = ReadFolderModule(module.folder, &kind);
+  const ForeignValues before = kind.write_foreign(*source.model, &*source.model);
+  const ForeignValues now = kind.write_foreign(module.model, &*source.model);
+  OrderedJson json = ReadConfig(module.folder);
+  if (!source.part.empty()) json = json[source.part];
+  // LLaVA's own code writes a language model's file with a type of its own.
+  const std::string type = json.value("model_type", "");
+  const bool own_type =
+      !type.empty() && std::ranges::find(kind.foreign_types, type) == kind.foreign_types.end();
+  for (const auto& [key, value] : now) {
+    const bool names_type = key == "model_type" || key == "architectures";
+    const bool changed = std::ranges::find(before, std::pair(key, value)) == before.end();
+    if (changed || (own_type && names_type)) Set(json, key, value);
+  }
+  return json;
+}
+
+const PatchEncoder* EncoderOf(const ModelConfig& model) {
+  return dynamic_cast<const PatchEncoder*>(&model);
+}
+
+/// The layer whose rows leave, in the folder that is written.
+std::int64_t FeatureLayer(const ModuleToWrite& vision) {
+  return vision.folder.empty() ? -1 : EncoderOf(vision.model)->feature_layer;
+}
+
+/// "full": the first row of an image is kept.
+const char* SelectStrategy(const ModelConfig& vision) {
+  const auto* const vit = dynamic_cast<const VitConfig*>(&vision);
+  return vit == nullptr || vit->class_token ? "full" : "default";
+}
+
+std::string Text(const OrderedJson& json) { return json.dump(2) + "\n"; }
+
+}  // namespace
+
+bool IsWritable(const ModuleKind& kind) { return kind.write_foreign != nullptr; }
+
+std::string ModuleConfigJson(const ModuleToWrite& module) { return Text(PartOf(module)); }
+
+std::string WhyNoLlava(const ModelConfig& vision, const ProjectorShape& projector,
+                       const ModelConfig& language) {
+  const PatchEncoder* const encoder = EncoderOf(vision);
+  if (encoder == nullptr) return "its encoder does not read images; expected a vision encoder";
+  if (!IsWritable(language.kind())) return "expected a language model of a supported family";
+  if (encoder->final_norm) {
+    return "its encoder norms the feature; expected modules.*.final_norm = false";
+  }
+  if (projector.kind != ProjectorKind::kMlp2) {
+    return "transformers has no LLaVA with its projector; expected kind = \"mlp2\"";
+  }
+  if (projector.hidden != language.row_width()) {
+    return "its projector is " + std::to_string(projector.hidden) +
+           " wide inside; expected the width of the language model, " +
+           std::to_string(language.row_width());
+  }
+  return "";
+}
+
+std::string LlavaConfigJson(const ModuleToWrite& vision, const ModuleToWrite& language,
+                            const SpecialTokens& tokens, const std::string& whole) {
+  OrderedJson json = whole.empty() ? OrderedJson::object() : ReadConfig(whole);
+  const auto set = [&json](const char* key, OrderedJson value) {
+    if (!json.contains(key) || json[key] != value) json[key] = std::move(value);
+  };
+  set("architectures", {"LlavaForConditionalGeneration"});
+  set("model_type", "llava");
+  if (whole.empty()) {
+    set("image_token_index", tokens.image);
+    if (tokens.pad) set("pad_token_id", *tokens.pad);
+    set("projector_hidden_act", "gelu");
+    set("multimodal_projector_bias", true);
+    set("image_seq_length", vision.model.rows_per_item());
+    set("torch_dtype", language.dtype_word);
+  }
+  const auto set_unless_default = [&](const char* key, const OrderedJson& value,
+                                      const OrderedJson& usual) {
+    if (json.contains(key) || value != usual || whole.empty()) set(key, value);
+  };
+  set_unless_default("vision_feature_layer", FeatureLayer(vision), -2);
+  set_unless_default("vision_feature_select_strategy", SelectStrategy(vision.model), "default");
+  set("vision_config", PartOf(vision));
+  OrderedJson text = PartOf(language);
+  if (whole.empty() && text.value("tie_word_embeddings", false)) set("tie_word_embeddings", true);
+  set("text_config", std::move(text));
+  return Text(json);
+}
+
+std::string LlavaProcessorJson(const ModelConfig& vision) {
+  const auto* const encoder = EncoderOf(vision);
+  const bool class_row = encoder->sequence_length() > encoder->num_patches();
+  return Text({{"image_token", "<image>"},
+               {"num_additional_image_tokens", class_row ? 1 : 0},
+               {"patch_size", encoder->patch_size},
+               {"processor_class", "LlavaProcessor"},
+               {"vision_feature_select_strategy", SelectStrategy(vision)}});
+}
+
+}  // namespace troupe

@@ -1,0 +1,46 @@
+// Writes config.json of a Hugging Face folder.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kinds/kind.hpp"
+#include "kinds/projector.hpp"
+
+namespace troupe {
+
+/// A module to write.
+struct ModuleToWrite {
+  const ModelConfig& model;
+  std::string folder;      ///< the Hugging Face folder that it started from; empty: random values
+  std::string dtype_word;  ///< "bfloat16": of its tensors, if it started from random values
+};
+
+/// Whether a module of its kind can stand in a folder.
+bool IsWritable(const ModuleKind& kind);
+
+/// Returns the text of config.json for a module alone. What its folder says stays, but for the keys
+/// that the run changed. Throws ModelFolderError for a folder that cannot be read.
+std::string ModuleConfigJson(const ModuleToWrite& module);
+
+/// The tokens that a whole model names.
+struct SpecialTokens {
+  std::int64_t image = 0;
+  std::optional<std::int64_t> pad = {};
+};
+
+/// Returns why no whole model of transformers is made of these parts, ending with the expected part;
+/// "" if one is: LlavaForConditionalGeneration.
+std::string WhyNoLlava(const ModelConfig& vision, const ProjectorShape& projector,
+                       const ModelConfig& language);
+
+/// Returns the text of config.json for such a model. `whole` is the folder of a whole model that
+/// both started from and whose tokens stay; empty: there is none. Throws like ModuleConfigJson.
+std::string LlavaConfigJson(const ModuleToWrite& vision, const ModuleToWrite& language,
+                            const SpecialTokens& tokens, const std::string& whole);
+
+/// Returns the text of processor_config.json for it.
+std::string LlavaProcessorJson(const ModelConfig& vision);
+
+}  // namespace troupe

@@ -1,0 +1,301 @@
+#include "checkpoint/export.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "configs/loader.hpp"
+#include "plan/stage_parts.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Oracle(const std::string& family) {
+  return fs::absolute("tests/oracle/" + family).string();
+}
+
+Config Load(const ScratchFolder& scratch, const std::string& toml) {
+  return LoadConfig(scratch.Write("run.toml", toml + "[data]\ntrain = \"none.json\"\n"
+                                                     "tokenizer = \"sentencepiece:none.model\"\n"))
+      .config;
+}
+
+std::string TwoModules(const std::string& vision, const std::string& language,
+                       const std::string& through) {
+  return "cluster.ranks = 2\n[modules.vision]\nranks = \"0\"\n" + vision +
+         "\n[modules.language]\nranks = \"1\"\n" + language +
+         "\n[[edges]]\nfrom = \"vision\"\nto = \"language\"\n" + through + "\n";
+}
+
+std::string WholeToml(const std::string& family, const std::string& vision = "",
+                      const std::string& language = "", const std::string& through = "") {
+  return "model.from = \"hf:" + Oracle(family) + "\"\n" + TwoModules(vision, language, through);
+}
+
+/// All parameters of `config` with the values that they start with; those without a folder count
+/// from a number of their own. Frozen ones that come from a folder are left out, as a run does.
+std::vector<NamedTensor> Parameters(const Config& config) {
+  std::map<std::string, ParameterSpec> specs;
+  for (const ModuleConfig& module : config.modules) {
+    for (const ParameterSpec& spec : StageParameters(config, module.name, 0)) {
+      specs.emplace(spec.name, spec);
+    }
+  }
+  std::vector<NamedTensor> tensors;
+  float next = 1.0F;
+  for (const auto& [name, spec] : specs) {
+    Buffer value = Buffer::Allocate(spec.shape, DType::kFloat32);
+    for (std::int64_t i = 0; i < value.num_elements(); ++i) value.as<float>()[i] = next++;
+    ReadWeights(config, {{name, spec.shape, Shape(spec.shape.size(), 0), value}});
+    if (!spec.frozen) tensors.push_back({name, value});
+  }
+  return tensors;
+}
+
+struct StoredTensor {
+  StoredType type = StoredType::kFloat32;
+  Shape shape;
+  std::string bytes;
+  friend bool operator==(const StoredTensor&, const StoredTensor&) = default;
+};
+using Stored = std::map<std::string, StoredTensor>;
+
+Stored Contents(const std::string& folder) {
+  Stored stored;
+  const WeightsFolder weights(folder);
+  for (const auto& file : weights.files()) {
+    const std::string bytes = BytesOf(file->path());
+    for (const TensorEntry& entry : file->entries()) {
+      stored[entry.name] = {
+          entry.type, entry.shape,
+          bytes.substr(file->data_begin() + entry.begin, entry.end - entry.begin)};
+    }
+  }
+  return stored;
+}
+
+std::set<std::string> NamesOf(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : Contents(folder)) names.insert(name);
+  return names;
+}
+
+nlohmann::json ConfigOf(const std::string& folder) {
+  return nlohmann::json::parse(BytesOf(folder + "/config.json"));
+}
+
+/// Exports the model as it starts, to OUT of `scratch`.
+ExportPlan Export(const ScratchFolder& scratch, const Config& config) {
+  WriteSafetensors(scratch / "weights.safetensors", Parameters(config), {{"steps", "3"}});
+  const auto saved = SavedParameters::OfFile(scratch / "weights.safetensors");
+  CHECK(saved.steps() == 3);
+  ExportPlan plan = PlanExport(config, saved, {.image = 30, .pad = 31});
+  WriteExport(plan, saved, scratch / "out", [](const std::string&, std::uint64_t) {});
+  return plan;
+}
+
+TEST_CASE("an untrained whole model comes out as it came in, its file included", "[export]") {
+  const std::string vision = GENERATE("clip", "siglip");
+  const std::string language = GENERATE("llama", "mistral", "qwen2", "qwen3");
+  const std::string family = "llava_" + vision + "_" + language;
+  INFO(family);
+  const ScratchFolder scratch;
+  const ExportPlan plan = Export(scratch, Load(scratch, WholeToml(family)));
+  CHECK(plan.model == "LlavaForConditionalGeneration");
+  CHECK(Contents(scratch / "out") == Contents(Oracle(family)));
+  CHECK(ConfigOf(scratch / "out") == ConfigOf(Oracle(family)));
+}
+
+TEST_CASE("a family alone comes out as it came in", "[export]") {
+  const std::string family = GENERATE("llama", "llama_tied", "llama_biased", "llama_linear",
+                                      "llama3", "mistral", "qwen2", "qwen3");
+  INFO(family);
+  const ScratchFolder scratch;
+  Export(scratch, Load(scratch,
+                       "cluster.ranks = 1\n[modules.language]\nranks = \"0\"\n"
+                       "weights = \"hf:" +
+                           Oracle(family) + "\"\n"));
+  CHECK(Contents(scratch / "out") == Contents(Oracle(family)));
+  CHECK(ConfigOf(scratch / "out") == ConfigOf(Oracle(family)));
+}
+
+TEST_CASE("tensors of every type come out with their bits", "[export]") {
+  const auto type = GENERATE(StoredType::kBFloat16, StoredType::kFloat16, StoredType::kFloat64);
+  const ScratchFolder scratch;
+  fs::create_directory(scratch / "source");
+  fs::copy(Oracle("llama") + "/config.json", scratch / "source");
+  std::vector<TensorToWrite> tensors;
+  const Stored from = Contents(Oracle("llama"));
+  for (const auto& [name, tensor] : from) {
+    tensors.push_back({name, type, tensor.shape, [&](const ByteSink& sink) {
+                         const auto count = tensor.bytes.size() / 4;
+                         std::vector<std::byte> converted(count * SizeOf(type));
+                         ConvertFloats(StoredType::kFloat32,
+                                       reinterpret_cast<const std::byte*>(tensor.bytes.data()),
+                                       count, type, converted.data());
+                         sink(converted);
+                       }});
+  }
+  WriteTensors(scratch / "source/model.safetensors", tensors);
+  Export(scratch, Load(scratch,
+                       "cluster.ranks = 1\n[modules.language]\nranks = \"0\"\n"
+                       "weights = \"hf:source\"\n"));
+  CHECK(Contents(scratch / "out") == Contents(scratch / "source"));
+}
+
+TEST_CASE("frozen modules are copied from their folder, and the others are not", "[export]") {
+  const ScratchFolder scratch;
+  const Config config = Load(
+      scratch, WholeToml("llava_clip_llama", "frozen = true", "", "through = { on = \"to\" }"));
+  std::vector<NamedTensor> changed = Parameters(config);
+  for (NamedTensor& tensor : changed) {
+    for (std::int64_t i = 0; i < tensor.value.num_elements(); ++i) {
+      tensor.value.as<float>()[i] += 1.0F;
+    }
+  }
+  WriteSafetensors(scratch / "weights.safetensors", changed);
+  const auto saved = SavedParameters::OfFile(scratch / "weights.safetensors");
+  CHECK_FALSE(saved.Has("vision.embeddings.class_embedding"));
+  const ExportPlan plan = PlanExport(config, saved, {.image = 30});
+  WriteExport(plan, saved, scratch / "out", [](const std::string&, std::uint64_t) {});
+  const Stored before = Contents(Oracle("llava_clip_llama"));
+  const Stored after = Contents(scratch / "out");
+  REQUIRE(after.size() == before.size());
+  for (const auto& [name, tensor] : after) {
+    INFO(name);
+    CHECK((tensor == before.at(name)) == name.starts_with("vision_tower."));
+  }
+}
+
+TEST_CASE("modules from folders of their own become one LLaVA with its names and sizes",
+          "[export]") {
+  const ScratchFolder scratch;
+  const std::string vision = "weights = \"hf:" + Oracle("clip") + "\"\nfeature_layer = -2";
+  const std::string language = "weights = \"hf:" + Oracle("qwen3") + "\"";
+  const ExportPlan plan = Export(
+      scratch,
+      Load(scratch, TwoModules(vision, language, "through = { kind = \"mlp2\", hidden = 16 }")));
+  CHECK(plan.model == "LlavaForConditionalGeneration");
+  std::set<std::string> expected = {
+      "multi_modal_projector.linear_1.bias", "multi_modal_projector.linear_1.weight",
+      "multi_modal_projector.linear_2.bias", "multi_modal_projector.linear_2.weight"};
+  for (const std::string& name : NamesOf(Oracle("clip"))) expected.insert("vision_tower." + name);
+  for (const std::string& name : NamesOf(Oracle("qwen3"))) {
+    expected.insert("language_model." + name);
+  }
+  CHECK(NamesOf(scratch / "out") == expected);
+  const nlohmann::json config = ConfigOf(scratch / "out");
+  CHECK(config["model_type"] == "llava");
+  CHECK(config["image_token_index"] == 30);
+  CHECK(config["pad_token_id"] == 31);
+  CHECK(config["vision_feature_layer"] == -2);
+  CHECK(config["vision_feature_select_strategy"] == "default");
+  CHECK(config["vision_config"] == ConfigOf(Oracle("clip")));
+  CHECK(config["text_config"] == ConfigOf(Oracle("qwen3")));
+  CHECK(BytesOf(scratch / "out/processor_config.json").find("LlavaProcessor") != std::string::npos);
+}
+
+constexpr const char* kVit =
+    "kind = \"vit\"\nimage_size = 8\npatch_size = 4\nhidden = 8\nlayers = 3\nheads = 2\n"
+    "mlp_hidden = 10\nfeature_layer = -2";
+constexpr const char* kLlama =
+    "kind = \"llama\"\nvocab = 40\nhidden = 8\nlayers = 2\nheads = 4\nkv_heads = 2\n"
+    "mlp_hidden = 10\ncontext = 64";
+
+TEST_CASE("a model that started from random values has the tensors that transformers expects",
+          "[export]") {
+  const ScratchFolder scratch;
+  Export(scratch,
+         Load(scratch, TwoModules(kVit, kLlama, "through = { kind = \"mlp2\", hidden = 8 }")));
+  // That folder has a third layer, which no feature needs.
+  std::set<std::string> expected = NamesOf(Oracle("llava_clip_llama"));
+  std::erase_if(expected, [](const std::string& name) {
+    return name.find("encoder.layers.2.") != std::string::npos;
+  });
+  CHECK(NamesOf(scratch / "out") == expected);
+  const nlohmann::json config = ConfigOf(scratch / "out");
+  CHECK(config["vision_config"]["num_hidden_layers"] == 2);
+  CHECK(config["vision_feature_layer"] == -1);
+  CHECK(config["text_config"]["vocab_size"] == 40);
+}
+
+TEST_CASE("what is no LLaVA becomes a folder for each part, and the plan says why", "[export]") {
+  const ScratchFolder scratch;
+  const std::string other =
+      GENERATE("through = { kind = \"linear\" }", "through = { kind = \"mlp2\", hidden = 12 }",
+               "through = { kind = \"pixel_shuffle\", hidden = 8 }");
+  const ExportPlan plan = Export(scratch, Load(scratch, TwoModules(kVit, kLlama, other)));
+  CHECK(plan.model.empty());
+  CHECK_THAT(plan.reason, Catch::Contains("; expected "));
+  CHECK(ConfigOf(scratch / "out/vision")["model_type"] == "clip_vision_model");
+  CHECK(ConfigOf(scratch / "out/language")["model_type"] == "llama");
+  const std::string first = other.find("linear") != std::string::npos ? "linear" : "linear_1";
+  CHECK(NamesOf(scratch / "out/vision_to_language").contains(first + ".weight"));
+}
+
+TEST_CASE("names of newer programs become those of the Hub", "[export]") {
+  const ScratchFolder scratch;
+  fs::create_directory(scratch / "source");
+  fs::copy(Oracle("llava_siglip_qwen2") + "/config.json", scratch / "source");
+  const Stored from = Contents(Oracle("llava_siglip_qwen2"));
+  std::vector<TensorToWrite> tensors;
+  const auto add = [&](const std::string& name, const StoredTensor& tensor) {
+    tensors.push_back({name, tensor.type, tensor.shape, [&tensor](const ByteSink& sink) {
+                         sink(std::as_bytes(std::span(tensor.bytes)));
+                       }});
+  };
+  for (const auto& [name, tensor] : from) {
+    std::string renamed = "model." + name;
+    if (name.starts_with("language_model.model.")) {
+      renamed = "model.language_model." + name.substr(21);
+    }
+    if (name.starts_with("language_model.lm_head.")) renamed = name.substr(15);
+    add(renamed, tensor);
+  }
+  WriteTensors(scratch / "source/model.safetensors", tensors);
+  Export(scratch, Load(scratch, "model.from = \"hf:source\"\n" + TwoModules("", "", "")));
+  CHECK(Contents(scratch / "out") == from);
+}
+
+TEST_CASE("a parameter that was not saved is named, and nothing is written", "[export]") {
+  const ScratchFolder scratch;
+  const Config config = Load(scratch, WholeToml("llava_clip_llama"));
+  auto tensors = Parameters(config);
+  std::erase_if(tensors, [](const auto& t) { return t.name == "language.norm.weight"; });
+  WriteSafetensors(scratch / "weights.safetensors", tensors);
+  const auto saved = SavedParameters::OfFile(scratch / "weights.safetensors");
+  CHECK_THROWS_WITH(PlanExport(config, saved, {}),
+                    "parameter language.norm.weight: expected a saved value, found none");
+  scratch.Write("full/file", "");
+  CHECK_THROWS_AS(RequireNewFolder(scratch / "weights.safetensors"), std::invalid_argument);
+  CHECK_THROWS_AS(RequireNewFolder(""), std::invalid_argument);
+}
+
+TEST_CASE("a source that is gone leaves no output", "[export]") {
+  const ScratchFolder scratch;
+  fs::copy(Oracle("llava_clip_llama"), scratch / "source");
+  const Config config =
+      Load(scratch, "model.from = \"hf:source\"\n" + TwoModules("frozen = true", "", ""));
+  WriteSafetensors(scratch / "weights.safetensors", Parameters(config));
+  const auto saved = SavedParameters::OfFile(scratch / "weights.safetensors");
+  const ExportPlan plan = PlanExport(config, saved, {.image = 30});
+  fs::resize_file(scratch / "source/model.safetensors", 9'000);
+  CHECK_THROWS_WITH(
+      WriteExport(plan, saved, scratch / "out", [](const std::string&, std::uint64_t) {}),
+      Catch::Contains("has shrunk"));
+  CHECK_FALSE(fs::exists(scratch / "out"));
+  CHECK_FALSE(fs::exists(scratch / "out.partial"));
+}
+
+}  // namespace
+}  // namespace troupe

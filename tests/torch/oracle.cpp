@@ -1,0 +1,90 @@
+#include "tests/torch/oracle.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <stdexcept>
+
+#include "checkpoint/weights_folder.hpp"
+#include "configs/loader.hpp"
+#include "models/model_folder.hpp"
+#include "modules/gradient_clip.hpp"
+#include "plan/stage_parts.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe::oracle {
+
+std::string FolderOf(const std::string& family) {
+  return std::filesystem::absolute("tests/oracle/" + family).string();
+}
+
+Config Load(const std::string& family, std::string toml) {
+  const std::string word = "hf:FAMILY";
+  for (std::size_t at; (at = toml.find(word)) != std::string::npos;) {
+    toml.replace(at, word.size(), "hf:" + FolderOf(family));
+  }
+  const ScratchFolder folder;
+  return LoadConfig(folder.Write("run.toml",
+                                 "run.precision = \"float64\"\n" + toml +
+                                     "\n[data]\ntrain = \"none.json\"\n"
+                                     "tokenizer = \"sentencepiece:none.model\"\n"
+                                     "[optimizer]\nlearning_rate = 0.01\nmin_learning_rate = 0.01\n"
+                                     "betas = [0.9, 0.95]\nepsilon = 1e-8\nweight_decay = 0.1\n"))
+      .config;
+}
+
+void ReadAllWeights(Job& job, const Config& config) {
+  for (const ModuleConfig& module : config.modules) {
+    if (module.inline_in) continue;
+    for (int dp = 0; dp < module.layout.dp; ++dp) {
+      for (int pp = 0; pp < module.layout.pp; ++pp) {
+        for (int tp = 0; tp < module.layout.tp; ++tp) {
+          StageProgram& program = job.Program(module.name, pp, dp, tp);
+          const auto pieces = program.Tensors(TensorKind::kParameter);
+          ReadWeights(config, pieces);
+          program.SetTensors(TensorKind::kParameter, pieces);
+        }
+      }
+    }
+  }
+}
+
+std::vector<double> Expected::Numbers(const std::string& name) const {
+  const Buffer buffer = Read(name);
+  const auto* values = buffer.as<double>();
+  return {values, values + buffer.num_elements()};
+}
+
+Values Expected::Of(const Config& config, const std::string& kind, const Values& own) const {
+  const auto has = [&](const std::string& name) {
+    return file_.Find(kind + "/" + name) != nullptr;
+  };
+  Values found;
+  for (const auto& [name, values] : own) {
+    const std::string part = name.substr(0, name.find('.'));
+    const std::string rest = name.substr(part.size() + 1);
+    if (const ModuleConfig* const module = config.Find(part)) {
+      found[name] = Numbers(kind + "/" + NameIn(*FindNames(module->model.kind(), has), rest));
+      continue;
+    }
+    const EdgeConfig& edge = *std::ranges::find(config.edges, part, ProjectorName);
+    found[name] = Numbers(kind + "/" + ForeignProjectorName(edge.through->kind, rest, has).value());
+  }
+  return found;
+}
+
+Trained FiveSteps(Job& job, const Inputs& inputs) {
+  Trained trained;
+  const auto* labels = inputs.labels.as<std::int64_t>();
+  const auto num_labels = static_cast<double>(std::count_if(
+      labels, labels + inputs.labels.num_elements(), [](auto label) { return label != -100; }));
+  for (int step = 1; step <= 5; ++step) {
+    trained.losses.push_back(job.Train({inputs}, 1.0 / num_labels).loss / num_labels);
+    const GradientClip clip = ClipOf({job.ReduceGradients()}, 1.0);
+    trained.norms.push_back(clip.norm);
+    job.Update({.step = step, .clip_coefficient = clip.coefficient, .schedule = 1.0});
+  }
+  return trained;
+}
+
+}  // namespace troupe::oracle
