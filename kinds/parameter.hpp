@@ -34,8 +34,8 @@ struct ParameterSpec {
   std::string module = {};    ///< the module whose optimizer settings apply
   bool frozen = false;
   bool from_folder = false;  ///< starts from a Hugging Face folder, not from `initial`
-  bool tied_copy = false;  ///< the head's copy of an embedding that another stage owns
-  bool tied = false;       ///< first and last stage hold it and sum its gradients
+  bool tied_copy = false;    ///< the head's copy of an embedding that another stage owns
+  bool tied = false;         ///< first and last stage hold it and sum its gradients
 
   std::int64_t num_elements() const { return NumElements(shape); }
 };

@@ -116,7 +116,7 @@ struct TensorPiece {
   Shape global_shape;
   std::vector<std::int64_t> offsets;  ///< of the piece in the whole, one per dimension
   Buffer value;
-  bool owner = true;  ///< false if another shard holds the same piece and reports it
+  bool owner = true;       ///< false if another shard holds the same piece and reports it
   bool in_folder = false;  ///< frozen, with the values of a Hugging Face folder: no run stores it
 };
 
