@@ -2,9 +2,6 @@
 
 namespace troupe {
 
-/// Maps values in [0, 1] to [-1, 1].
-static constexpr ImageField::Normalisation kCentred = {{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}};
-
 static void ReadForeignSiglip(const ForeignConfig& config, const ForeignConfig* whole,
                               ModelConfig& model) {
   auto& encoder = dynamic_cast<SiglipConfig&>(model);
@@ -27,10 +24,6 @@ const ModuleKind kSiglip = {.word = "siglip",
                             .read_foreign = ReadForeignSiglip,
                             .foreign_names = VisionNames(),
                             .foreign_probe = "embeddings.patch_embedding.weight"};
-
-std::unique_ptr<const Field> SiglipConfig::field() const {
-  return std::make_unique<ImageField>(image_size, kCentred);
-}
 
 void SiglipConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {
   if (stage.first) {

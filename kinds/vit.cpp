@@ -2,10 +2,6 @@
 
 namespace troupe {
 
-/// CLIP's training values.
-static constexpr ImageField::Normalisation kClip = {{0.48145466, 0.4578275, 0.40821073},
-                                                    {0.26862954, 0.26130258, 0.27577711}};
-
 static std::vector<ModelKey> VitKeys() {
   return PatchEncoderKeys({
       {"class_token", &VitConfig::class_token,
@@ -33,10 +29,6 @@ const ModuleKind kVit = {
     .read_foreign = ReadForeignVit,
     .foreign_names = VisionNames(),
     .foreign_probe = "embeddings.patch_embedding.weight"};
-
-std::unique_ptr<const Field> VitConfig::field() const {
-  return std::make_unique<ImageField>(image_size, kClip);
-}
 
 void VitConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {
   if (stage.first) {

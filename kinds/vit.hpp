@@ -8,11 +8,11 @@ namespace troupe {
 extern const ModuleKind kVit;
 
 struct VitConfig : ModelOf<VitConfig, kVit, PatchEncoder> {
+  VitConfig() { image_recipe = kClipImages; }
+
   bool class_token = false;  ///< keeps the class token's row in the feature
 
   std::int64_t sequence_length() const override { return num_patches() + 1; }
-
-  std::unique_ptr<const Field> field() const override;
   std::int64_t rows_per_item() const override { return num_patches() + (class_token ? 1 : 0); }
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
   friend bool operator==(const VitConfig&, const VitConfig&) = default;
