@@ -25,7 +25,13 @@ static TomlEntry EntryAt(const Place& place, const std::string& key, const std::
   return entry;
 }
 
-/// Returns the table of a module with all keys of its kind, as a folder gives them.
+/// Returns the file of a folder that gives the key; "" if none does.
+static std::string FileOf(const FolderModule& read, std::string_view key) {
+  const bool of_images = std::ranges::find(kImageRecipeKeys, key) != kImageRecipeKeys.end();
+  return of_images ? read.images.file : read.file;
+}
+
+/// Returns the table of a module with the keys of its kind that a folder gives.
 static TomlValue TableOf(const FolderModule& read) {
   const Place place{read.file};
   Config config;
@@ -37,7 +43,9 @@ static TomlValue TableOf(const FolderModule& read) {
   for (const KeySpec& key : Keys()) {
     if (key.table != "modules.*" || key.kinds != Only(read.model.kind())) continue;
     const std::string text = PrintValue(key, {&config, &module});
-    if (!text.empty()) table.entries.push_back(EntryAt(place, std::string(key.name), text));
+    const Place origin{FileOf(read, key.name)};
+    if (text.empty() || origin.file.empty()) continue;
+    table.entries.push_back(EntryAt(origin, std::string(key.name), text));
   }
   return table;
 }
@@ -56,6 +64,8 @@ std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigE
   std::vector<ReadFolder> folders;
   TomlEntry* const modules = tree.Find("modules");
   if (modules == nullptr || !modules->value.Is(Kind::kTable)) return folders;
+  const TomlEntry* const data = tree.Find("data");
+  const bool fit_stated = data != nullptr && data->value.Find("image_fit") != nullptr;
   for (TomlEntry& module : modules->value.entries) {
     const TomlValue* const weights = FindString(module.value, "weights");
     if (weights == nullptr) continue;
@@ -69,9 +79,10 @@ std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigE
     try {
       FolderModule read = ReadFolderModule(folder, word == nullptr ? nullptr : *kind);
       TomlValue table = TableOf(read);
+      if (fit_stated) table.Erase("image_fit");  // SettleImages fills it
       Merge(table, std::move(module.value));
       module.value = std::move(table);
-      folders.push_back({module.key, folder, std::move(read.defaulted)});
+      folders.push_back({module.key, folder, std::move(read.defaulted), std::move(read.images)});
     } catch (const ModelFolderError& error) {
       if (StatesAll(module.value, kind)) continue;  // a resolved file, perhaps of a run elsewhere
       errors.push_back({weights->place, "modules." + module.key + ".weights: " + error.what()});

@@ -105,7 +105,8 @@ FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind)
   Model model = part.kind->make();
   part.kind->read_foreign(part.config == nullptr ? whole : *part.config,
                           part.of_llava ? &whole : nullptr, *model);
-  return {whole.path(), std::move(model), whole.defaulted()};
+  FolderImages images = ReadImageProcessor(folder, *model);
+  return {whole.path(), std::move(model), whole.defaulted(), std::move(images)};
 }
 
 std::string NameIn(const ForeignNames& names, std::string_view own) {

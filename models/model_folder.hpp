@@ -8,6 +8,7 @@
 
 #include "kinds/kind.hpp"
 #include "models/hf_config.hpp"
+#include "models/image_processor.hpp"
 
 namespace troupe {
 
@@ -16,9 +17,10 @@ struct FolderModule {
   std::string file;  ///< DIR/config.json
   Model model;       ///< with all of its keys
   std::vector<DefaultedKey> defaulted;
+  FolderImages images;
 };
 
-/// Reads config.json of `folder`: the model itself or, of a whole model, its part of `kind`. With
+/// Reads config.json of `folder`, and its image processor: the model itself or, of a whole model, its part of `kind`. With
 /// `kind` null the folder must describe one module. Throws ModelFolderError: the file cannot be
 /// used, no part or several fit, a value that is not supported.
 FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind);
