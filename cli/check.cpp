@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -140,16 +141,22 @@ std::string GpuTable(const JobPlan& plan, const std::vector<StageNeed>& stages) 
               : "");
 }
 
-/// A line for each module that starts from a folder, and the keys that its config.json leaves out.
+/// A line of the keys that a file of a folder leaves out.
+std::string DefaultedText(const std::string& file, const std::vector<DefaultedKey>& keys) {
+  if (keys.empty()) return {};
+  return "  not stated in " + file + ": " +
+         Listed(keys, ", ", [](const DefaultedKey& key) { return key.key + " = " + key.value; }) +
+         "\n";
+}
+
+/// A line for each module that starts from a folder, and the keys that its files leave out.
 std::string FolderText(const std::vector<ReadFolder>& folders) {
   std::string text;
   for (const ReadFolder& folder : folders) {
     text += folder.part + " starts from " + folder.path + "\n";
-    if (folder.defaulted.empty()) continue;
-    text += "  not stated in config.json: " +
-            Listed(folder.defaulted, ", ",
-                   [](const DefaultedKey& key) { return key.key + " = " + key.value; }) +
-            "\n";
+    text += DefaultedText("config.json", folder.defaulted);
+    const std::filesystem::path images(folder.images.file);
+    text += DefaultedText(images.filename().string(), folder.images.defaulted);
   }
   return text.empty() ? text : text + "\n";
 }

@@ -53,8 +53,8 @@ std::string FormatText(ImageFormat format, const FormatCount& images) {
   if (images.count == 0) return "";
   const std::string smallest = Size(*images.smallest);
   const std::string largest = Size(*images.largest);
-  return std::to_string(images.count) + (format == ImageFormat::kPng ? " png of " : " jpeg of ") +
-         smallest + (smallest == largest ? "" : " to " + largest);
+  return std::to_string(images.count) + " " + std::string(ToString(format)) + " of " + smallest +
+         (smallest == largest ? "" : " to " + largest);
 }
 
 void PrintLine(const char* name, const std::string& text) {
@@ -80,9 +80,8 @@ void PrintSummary(const Checked& checked, const SampleFormat& format) {
                         " without " + file.WithArticle() + ", " +
                         std::to_string(checked.num_bad_rows) + " bad");
   std::string files = std::to_string(counted.files.num_files);
-  for (const ImageFormat type : {ImageFormat::kJpeg, ImageFormat::kPng}) {
-    const std::string text =
-        FormatText(type, counted.files.formats[static_cast<std::size_t>(type)]);
+  for (std::size_t i = 0; i < counted.files.formats.size(); ++i) {
+    const std::string text = FormatText(static_cast<ImageFormat>(i), counted.files.formats[i]);
     if (!text.empty()) files += ", " + text;
   }
   PrintLine((file.word + "s").c_str(), files);

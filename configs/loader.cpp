@@ -36,6 +36,7 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
   loaded.config = ReadTree(tree, report, loaded.origins, inputs);
   FillNodes(loaded.config.cluster);
   FillDefaults(loaded.config, report);
+  SettleImages(loaded.config, inputs, report);
   SetChunks(loaded.config);
   JoinRows(loaded.config);
   SettleBatch(loaded.config, inputs, report);

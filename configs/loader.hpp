@@ -11,7 +11,7 @@
 #include "configs/config.hpp"
 #include "configs/report.hpp"
 #include "configs/toml_value.hpp"
-#include "models/hf_config.hpp"
+#include "models/image_processor.hpp"
 
 namespace troupe {
 
@@ -31,6 +31,7 @@ struct ReadFolder {
   std::string part;  ///< the module, or the dotted key of the projector
   std::string path;
   std::vector<DefaultedKey> defaulted;
+  FolderImages images;
 };
 
 struct LoadedConfig {

@@ -53,6 +53,9 @@ struct Printer {
   std::string operator()(const std::vector<ClusterNode>* field) const {
     return AreAlike(*field) ? std::to_string(std::max<std::size_t>(field->size(), 1)) : "";
   }
+  std::string operator()(const std::array<double, 3>* field) const {
+    return "[" + Listed(*field, ", ", NumberText) + "]";
+  }
   std::string operator()(const Betas& betas) const {
     return "[" + NumberText(*betas.first) + ", " + NumberText(*betas.second) + "]";
   }

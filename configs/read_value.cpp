@@ -137,6 +137,9 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
       [&](const auto& field) {
         using Value = std::remove_pointer_t<std::remove_cvref_t<decltype(field)>>;
         if constexpr (std::is_enum_v<Value>) *field = static_cast<Value>(index);
+        if constexpr (std::same_as<Value, std::optional<ImageFit>>) {
+          *field = static_cast<ImageFit>(index);
+        }
         if constexpr (std::same_as<Value, EnumField>) field.set(static_cast<std::size_t>(index));
         if constexpr (std::same_as<Value, Model>) {
           // The value is read again with the other keys, which are in the model by then.
@@ -277,6 +280,20 @@ static Refused ReadBetas(const KeySpec& key, const TomlValue& value, const Slot&
   return {};
 }
 
+static Refused ReadChannels(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  std::array<double, 3> channels{};
+  if (!value.Is(Kind::kArray) || value.items.size() != channels.size()) return Refuse(key, value);
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    const TomlValue& item = value.items[i];
+    channels[i] = item.Is(Kind::kInteger) ? static_cast<double>(item.integer) : item.number;
+    const bool number = item.Is(Kind::kInteger) || item.Is(Kind::kFloat);
+    if (number && InRange(key.range, channels[i])) continue;
+    return ConfigError{item.place, "expected " + ExpectedNumber(key) + ", got " + Described(item)};
+  }
+  *std::get<std::array<double, 3>*>(slot) = channels;
+  return {};
+}
+
 static Refused ReadAxes(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   if (!value.Is(Kind::kArray) || value.items.size() != 4) return Refuse(key, value);
   AxisOrder order{};
@@ -344,6 +361,7 @@ constexpr auto kForms = std::to_array<ValueForm>({
     {ReadStages, "\"balanced\" or a list of layers per stage like [1, 3]"},
     {ReadWindow, "\"step\" or a whole number (microbatches) of at least 1"},
     {ReadBetas, "two numbers of at least 0 and below 1"},
+    {ReadChannels, "three numbers: red, green, blue"},
     {ReadAxes, "\"tp\", \"cp\", \"dp\" and \"pp\" once each, fastest first"},
     {SkipFiles, "a list of files"},
     {ReadNodeCount, "a whole number (nodes) of at least 1, or [[cluster.nodes]] tables"},

@@ -43,7 +43,13 @@ static TomlValue TableAt(const Place& place) {
   return table;
 }
 
-/// Returns the table of a module with all keys of its kind, as a folder gives them.
+/// Returns the file of a folder that gives the key; "" if none does.
+static std::string FileOf(const FolderModule& read, std::string_view key) {
+  const bool of_images = std::ranges::find(kImageRecipeKeys, key) != kImageRecipeKeys.end();
+  return of_images ? read.images.file : read.file;
+}
+
+/// Returns the table of a module with the keys of its kind that a folder gives.
 static TomlValue TableOf(const FolderModule& read) {
   const Place place{read.file};
   Config config;
@@ -54,7 +60,9 @@ static TomlValue TableOf(const FolderModule& read) {
   for (const KeySpec& key : Keys()) {
     if (key.table != "modules.*" || key.kinds != Only(read.model.kind())) continue;
     const std::string text = PrintValue(key, {&config, &module});
-    if (!text.empty()) table.entries.push_back(EntryAt(place, key.name, text));
+    const Place origin{FileOf(read, key.name)};
+    if (text.empty() || origin.file.empty()) continue;
+    table.entries.push_back(EntryAt(origin, key.name, text));
   }
   return table;
 }
@@ -118,6 +126,11 @@ class FolderReader {
     return edges;
   }
 
+  bool FitStated() const {
+    const TomlEntry* const data = tree_.Find("data");
+    return data != nullptr && data->value.Find("image_fit") != nullptr;
+  }
+
   bool FeedsAnother(const std::string& module) {
     return std::ranges::any_of(
         Edges(), [&](const TomlValue* edge) { return StringAt(*edge, "from") == module; });
@@ -169,9 +182,10 @@ class FolderReader {
       FolderModule read =
           ReadFolderModule(folder, word == nullptr ? nullptr : *kind, FeedsAnother(module.key));
       TomlValue table = TableOf(read);
+      if (FitStated()) table.Erase("image_fit");  // SettleImages fills it
       Merge(table, std::move(module.value));
       module.value = std::move(table);
-      folders_.push_back({module.key, folder, std::move(read.defaulted)});
+      folders_.push_back({module.key, folder, std::move(read.defaulted), std::move(read.images)});
     } catch (const ModelFolderError& error) {
       if (StatesAll(module.value, kind)) return;  // a resolved file, perhaps of a run elsewhere
       errors_.push_back({weights->place, "modules." + module.key + ".weights: " + error.what()});
@@ -191,7 +205,7 @@ class FolderReader {
       Merge(table, std::move(through->value));
       through->value = std::move(table);
       folders_.push_back(
-          {"edges." + EdgeName(edge) + ".through", folder, std::move(read.defaulted)});
+          {"edges." + EdgeName(edge) + ".through", folder, std::move(read.defaulted), {}});
     } catch (const ModelFolderError& error) {
       if (through->value.Find("kind") != nullptr) return;  // stated: see CompleteModule
       errors_.push_back(

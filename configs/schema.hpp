@@ -2,6 +2,7 @@
 // resolved file is printed from it, and docs/config.md is checked against it.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <span>
@@ -24,6 +25,7 @@ inline constexpr KindSet kEveryKind = ~KindSet{0};
 /// Keys that only determine other values and are not stored (configs/settle.hpp).
 struct ShapingInputs {
   std::optional<std::int64_t> global_batch = {};  ///< samples in a step
+  std::optional<ImageFit> image_fit = {};         ///< of every module that reads images
 };
 
 /// The structs that the keys of a table fill. All but `config` are null unless the table needs
@@ -42,13 +44,13 @@ struct Betas {
 };
 
 /// The field of a key. monostate: the key has one legal value and is not stored.
-using Slot =
-    std::variant<std::monostate, std::string*, std::optional<std::string>*, bool*, int*,
-                 std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
-                 std::optional<double>*, Precision*, Model*, Recompute*, Offload*, ProjectorEnd*,
-                 ProjectorKind*, ProcessesPer*, ClusterTls*, TransportVerify*, TransportTcp*,
-                 Backend*, ScheduleKind*, AxisOrder*, std::vector<int>*, std::vector<std::int64_t>*,
-                 std::vector<ClusterNode>*, Betas, EnumField>;
+using Slot = std::variant<std::monostate, std::string*, std::optional<std::string>*, bool*, int*,
+                          std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
+                          std::optional<double>*, Precision*, Model*, Recompute*, Offload*,
+                          ProjectorEnd*, ProjectorKind*, ProcessesPer*, ClusterTls*,
+                          TransportVerify*, TransportTcp*, Backend*, ScheduleKind*, AxisOrder*,
+                          std::vector<int>*, std::vector<std::int64_t>*, std::vector<ClusterNode>*,
+                          std::array<double, 3>*, std::optional<ImageFit>*, Betas, EnumField>;
 
 /// A rank is a worker thread. A larger number is a typing error, and lists have this size.
 inline constexpr int kMaxRanks = 65'536;

@@ -42,8 +42,9 @@ std::vector<KeySpec> ModuleKeys() {
       {KindEntry(),
        {"weights", &ModuleConfig::weights, kWeights, computes, kExecution,
         "\"hf:DIR\": it starts from the tensors in this Hugging Face folder (docs/models.md), "
-        "whose config.json gives `kind` and all keys of the kind that are not stated here. Unless "
-        "given, from random values."},
+        "whose config.json gives `kind` and all keys of the kind that are not stated here; those "
+        "of "
+        "images are in preprocessor_config.json. Unless given, from random values."},
        {"ranks", &ModuleConfig::ranks, kRanks, kPlacement, kExecution,
         "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required unless "
         "`inline_in` is given."},

@@ -12,6 +12,11 @@ static Slot BetasSlot(const Target& target) {
   return Betas{&target.config->optimizer.beta1, &target.config->optimizer.beta2};
 }
 
+static Slot ImageFitSlot(const Target& target) {
+  static std::optional<ImageFit> none;
+  return target.inputs == nullptr ? &none : &target.inputs->image_fit;
+}
+
 std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
   using enum ValueType;
   using enum KeyRole;
@@ -97,6 +102,9 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
        {"tokenizer", &DataConfig::tokenizer, kTokenizer,
         "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder) or "
         "\"sentencepiece:FILE\"."},
+       {"image_fit", ImageFitSlot, kImageFitWords, Otherwise{"as the folder of `weights` says"},
+        "How images become squares, for every module that reads images: its `image_fit`. A module "
+        "that states another one is an error."},
        {"on_error", &DataConfig::on_error, Words{"stop", "skip"}, kExecution,
         "What happens with rows and files that cannot be used. \"stop\": the run does not start, "
         "or ends. \"skip\": it leaves out the rows, and puts the mean colour in the place of an "

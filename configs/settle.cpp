@@ -28,6 +28,24 @@ void FillDefaults(Config& config, const Report& report) {
   }
 }
 
+void SettleImages(Config& config, const ShapingInputs& inputs, Report& report) {
+  const std::string all = "data.image_fit";
+  if (!inputs.image_fit || !report.Good({all})) return;
+  const auto stated = [](const std::string& key, ImageFit fit) {
+    return key + " = " + Quoted(kImageFitWords[static_cast<std::size_t>(fit)]);
+  };
+  for (ModuleConfig& module : config.modules) {
+    const std::string key = KeyOf(module, "image_fit");
+    ImageRecipe* const recipe = module.model->images();
+    if (recipe == nullptr || !report.Good({key})) continue;
+    if (!report.Knows(key)) recipe->fit = *inputs.image_fit;
+    if (recipe->fit == *inputs.image_fit) continue;
+    report.Add(report.Later(key, all), "expected one of " + stated(all, *inputs.image_fit) +
+                                           " and " + stated(key, recipe->fit) +
+                                           ", or both to agree");
+  }
+}
+
 /// Returns the module that defines the microbatch. Null if the edges leave none, or its layout has
 /// errors.
 static const ModuleConfig* KnownSink(const Config& config, const Report& report) {

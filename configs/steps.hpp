@@ -29,8 +29,8 @@ void Merge(TomlValue& base, TomlValue over);
 std::string EdgeName(const TomlValue& edge);
 
 /// Completes the modules and projectors that state a folder as `weights` with the keys of their kind
-/// from its config.json; stated keys win. `model.from` counts as the `weights` of all that state
-/// none. Adds folders that cannot be used to `errors`. Returns what each
+/// from its config.json and its image processor; stated keys win. `model.from` counts as the
+/// `weights` of all that state none. Adds folders that cannot be used to `errors`. Returns what each
 /// folder gave.
 std::vector<ReadFolder> CompleteFromFolders(TomlValue& tree, std::vector<ConfigError>& errors);
 
@@ -43,6 +43,10 @@ void FillNodes(ClusterConfig& cluster);
 
 /// Fills unset keys of modules as KeySpec::otherwise describes, and the input of the only encoder.
 void FillDefaults(Config& config, const Report& report);
+
+/// Sets the fit of every module that reads images to `inputs.image_fit`, if it is stated. Reports a
+/// module that states another one.
+void SettleImages(Config& config, const ShapingInputs& inputs, Report& report);
 
 /// Sets the microbatches from `inputs.global_batch`. Reports a batch that is not a multiple of a
 /// microbatch, with the nearest that are, and one that contradicts `microbatches`.

@@ -8,9 +8,17 @@ namespace troupe {
 /// The part of a file to decode.
 enum class ImagePart { kSize, kPixels };
 
-/// Decode with libjpeg-turbo and libpng. With kSize, the image has no pixels, and the file may end
-/// after its header. Throw ImageError.
-Image DecodeJpeg(std::span<const std::uint8_t> bytes, ImagePart part);
-Image DecodePng(std::span<const std::uint8_t> bytes, ImagePart part);
+/// An image as its file stores it.
+struct Decoded {
+  Image image;
+  int orientation = 1;  ///< of EXIF, 1 to 8: how the stored pixels are to be turned
+};
+
+/// Decode with libjpeg-turbo, libpng, libwebp and giflib. With kSize, the image has no pixels, and
+/// the file may end after its header. Throw ImageError.
+Decoded DecodeJpeg(std::span<const std::uint8_t> bytes, ImagePart part);
+Decoded DecodePng(std::span<const std::uint8_t> bytes, ImagePart part);
+Decoded DecodeWebp(std::span<const std::uint8_t> bytes, ImagePart part);
+Decoded DecodeGif(std::span<const std::uint8_t> bytes, ImagePart part);
 
 }  // namespace troupe

@@ -3,8 +3,11 @@
 #include <cstdio>
 #include <jerror.h>
 #include <jpeglib.h>
+#include <string>
+#include <string_view>
 
 #include "data/decode.hpp"
+#include "data/orientation.hpp"
 
 namespace troupe {
 namespace {
@@ -71,10 +74,14 @@ struct Decoder {
   ~Decoder() { jpeg_destroy_decompress(&codec); }
 };
 
+/// Holds EXIF and XMP.
+constexpr int kMetadata = JPEG_APP0 + 1;
+
 /// Reads up to the first pixel. Jumps if the header is malformed.
-void ReadHeader(std::span<const std::uint8_t> bytes, Decoder& whole, Image& image) {
+void ReadHeader(std::span<const std::uint8_t> bytes, ImagePart part, Decoder& whole, Image& image) {
   jpeg_decompress_struct& decoder = whole.codec;
   jpeg_create_decompress(&decoder);
+  if (part == ImagePart::kPixels) jpeg_save_markers(&decoder, kMetadata, 0xffff);
   decoder.progress = &whole.progress;
   jpeg_mem_src(&decoder, bytes.data(), static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&decoder, TRUE);
@@ -85,6 +92,25 @@ void ReadHeader(std::span<const std::uint8_t> bytes, Decoder& whole, Image& imag
   }
   image.width = static_cast<int>(width);
   image.height = static_cast<int>(height);
+}
+
+/// Like Pillow, joins the segments of EXIF and takes the last one of XMP.
+int OrientationOf(const jpeg_decompress_struct& decoder) {
+  constexpr std::string_view kExif("Exif\0\0", 6);
+  constexpr std::string_view kXmp("http://ns.adobe.com/xap/1.0/\0", 29);
+  std::vector<std::uint8_t> exif;
+  std::string_view xmp;
+  for (const auto* marker = decoder.marker_list; marker != nullptr; marker = marker->next) {
+    if (marker->marker != kMetadata) continue;
+    const std::string_view segment(reinterpret_cast<const char*>(marker->data),
+                                   marker->data_length);
+    if (segment.starts_with(kExif)) {
+      exif.insert(exif.end(), marker->data + kExif.size(), marker->data + segment.size());
+    } else if (segment.starts_with(kXmp)) {
+      xmp = segment.substr(kXmp.size());
+    }
+  }
+  return OrientationIn(exif, xmp);
 }
 
 /// Returns a * b / 255, rounded like Pillow's MULDIV255.
@@ -105,12 +131,14 @@ void InksToRgb(std::span<const std::uint8_t> inks, std::uint8_t* rgb) {
   }
 }
 
-/// Fills `image`. Returns false with a reason in the failure.
-bool Decode(std::span<const std::uint8_t> bytes, ImagePart part, Decoder& whole, Image& image) {
+/// Fills `decoded`. Returns false with a reason in the failure.
+bool Decode(std::span<const std::uint8_t> bytes, ImagePart part, Decoder& whole, Decoded& decoded) {
   if (setjmp(whole.failure.back) != 0) return false;
-  ReadHeader(bytes, whole, image);
+  Image& image = decoded.image;
+  ReadHeader(bytes, part, whole, image);
   if (part == ImagePart::kSize) return true;
   jpeg_decompress_struct& decoder = whole.codec;
+  decoded.orientation = OrientationOf(decoder);
   const bool ink = decoder.num_components == 4;
   decoder.out_color_space = ink ? JCS_CMYK : JCS_RGB;  // libjpeg converts YCCK to CMYK
   jpeg_start_decompress(&decoder);
@@ -129,10 +157,10 @@ bool Decode(std::span<const std::uint8_t> bytes, ImagePart part, Decoder& whole,
 
 }  // namespace
 
-Image DecodeJpeg(std::span<const std::uint8_t> bytes, ImagePart part) {
+Decoded DecodeJpeg(std::span<const std::uint8_t> bytes, ImagePart part) {
   Decoder decoder;
-  Image image;
-  if (Decode(bytes, part, decoder, image)) return image;
+  Decoded decoded;
+  if (Decode(bytes, part, decoder, decoded)) return decoded;
   throw ImageError(std::string("not a usable jpeg: ") + decoder.failure.text.data());
 }
 

@@ -3,11 +3,16 @@
 #include <cstdio>
 #include <cstring>
 #include <png.h>
+#include <string_view>
 
 #include "data/decode.hpp"
+#include "data/orientation.hpp"
 
 namespace troupe {
 namespace {
+
+/// Texts and the like that are kept; libpng drops more. Each may grow to 8 MB when it is unpacked.
+constexpr png_uint_32 kMaxChunks = 32;
 
 /// A file in memory, and the reason why it could not be read.
 struct Source {
@@ -43,6 +48,7 @@ struct Reader {
         info(png == nullptr ? nullptr : png_create_info_struct(png)) {
     if (info == nullptr) throw ImageError("not a usable png: out of memory");
     png_set_read_fn(png, &source, ReadSource);
+    png_set_chunk_cache_max(png, kMaxChunks);
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -70,9 +76,51 @@ void ReadHeader(Reader& reader, Image& image) {
   image.height = static_cast<int>(height);
 }
 
-/// Fills `image`. Returns false with a reason in the source of `reader`.
-bool Decode(ImagePart part, Reader& reader, Image& image) {
+/// Returns the bytes of "Raw profile type exif" as ImageMagick writes it: three lines, then
+/// hexadecimal digits. Empty for other texts.
+std::vector<std::uint8_t> RawProfile(std::string_view text) {
+  for (int line = 0; line < 3; ++line) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::vector<std::uint8_t> bytes;
+  std::size_t num_digits = 0;
+  for (const char letter : text) {
+    if (letter == '\n') continue;
+    const std::size_t digit = kDigits.find(letter);
+    if (digit == kDigits.npos) return {};
+    if (num_digits++ % 2 == 0) bytes.push_back(0);
+    bytes.back() = static_cast<std::uint8_t>(bytes.back() << 4 | digit);
+  }
+  return bytes;
+}
+
+/// Needs the chunks after the pixels, too.
+int OrientationOf(const Reader& reader) {
+  std::vector<std::uint8_t> raw;
+  std::string_view xmp;
+  png_textp texts = nullptr;
+  int num_texts = 0;
+  png_get_text(reader.png, reader.info, &texts, &num_texts);
+  for (int i = 0; i < num_texts; ++i) {
+    const png_text& text = texts[i];
+    const std::string_view value(text.text,
+                                 text.compression > 0 ? text.itxt_length : text.text_length);
+    if (text.key == std::string_view("XML:com.adobe.xmp")) xmp = value;
+    if (text.key == std::string_view("Raw profile type exif")) raw = RawProfile(value);
+  }
+  png_uint_32 num_bytes = 0;
+  png_bytep exif = nullptr;
+  const bool has = png_get_eXIf_1(reader.png, reader.info, &num_bytes, &exif) != 0;
+  return has ? OrientationIn({exif, num_bytes}, xmp) : OrientationIn(raw, xmp);
+}
+
+/// Fills `decoded`. Returns false with a reason in the source of `reader`.
+bool Decode(ImagePart part, Reader& reader, Decoded& decoded) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
+  Image& image = decoded.image;
   ReadHeader(reader, image);
   if (part == ImagePart::kSize) return true;
   RequestRgb(reader.png);
@@ -84,16 +132,18 @@ bool Decode(ImagePart part, Reader& reader, Image& image) {
     reader.rows.push_back(image.pixels.data() + static_cast<std::size_t>(y) * row_bytes);
   }
   png_read_image(reader.png, reader.rows.data());
+  png_read_end(reader.png, reader.info);
+  decoded.orientation = OrientationOf(reader);
   return true;
 }
 
 }  // namespace
 
-Image DecodePng(std::span<const std::uint8_t> bytes, ImagePart part) {
+Decoded DecodePng(std::span<const std::uint8_t> bytes, ImagePart part) {
   Source source{bytes};
   Reader reader(source);
-  Image image;
-  if (Decode(part, reader, image)) return image;
+  Decoded decoded;
+  if (Decode(part, reader, decoded)) return decoded;
   throw ImageError(std::string("not a usable png: ") + source.failure.data());
 }
 

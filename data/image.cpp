@@ -1,16 +1,21 @@
 #include "data/image.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "data/decode.hpp"
+#include "data/orientation.hpp"
 #include "data/resize.hpp"
 #include "files/text_file.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
@@ -24,11 +29,17 @@ struct Magic {
   std::string_view bytes;
 };
 
-constexpr Magic kJpeg = {"jpeg", 0, "\xff\xd8\xff"sv};
-constexpr Magic kPng = {"png", 0, "\x89PNG\r\n\x1a\n"sv};
-constexpr std::array<Magic, 12> kForeign = {{
-    {"webp", 8, "WEBP"sv},
-    {"gif", 0, "GIF8"sv},
+struct Format : Magic {
+  Decoded (*decode)(std::span<const std::uint8_t> bytes, ImagePart part);
+};
+/// In the order of ImageFormat.
+constexpr std::array<Format, kNumImageFormats> kFormats = {{
+    {{"jpeg", 0, "\xff\xd8\xff"sv}, DecodeJpeg},
+    {{"png", 0, "\x89PNG\r\n\x1a\n"sv}, DecodePng},
+    {{"webp", 8, "WEBP"sv}, DecodeWebp},
+    {{"gif", 0, "GIF8"sv}, DecodeGif},
+}};
+constexpr std::array<Magic, 10> kForeign = {{
     {"bmp", 0, "BM"sv},
     {"tiff", 0, "II*\0"sv},
     {"tiff", 0, "MM\0*"sv},
@@ -41,23 +52,28 @@ constexpr std::array<Magic, 12> kForeign = {{
     {"html page", 0, "<!DOCTYPE"sv},
 }};
 
-/// Returns the format by the first bytes. Refuses all but JPEG and PNG, and names other common
-/// formats.
+/// Returns the format by the first bytes. Refuses files of no format, and names other common ones.
 ImageFormat FormatOf(std::span<const std::uint8_t> bytes) {
-  if (bytes.empty()) throw ImageError("expected a jpeg or png, got an empty file");
+  const auto refuse = [](const std::string& got) {
+    return ImageError("expected a " + ListedWithOr(kFormats, std::mem_fn(&Format::name)) +
+                      ", got " + got);
+  };
+  if (bytes.empty()) throw refuse("an empty file");
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto has = [&](const Magic& magic) {
     return text.size() > magic.at && text.substr(magic.at).starts_with(magic.bytes);
   };
-  if (has(kJpeg)) return ImageFormat::kJpeg;
-  if (has(kPng)) return ImageFormat::kPng;
+  const auto* const known = std::ranges::find_if(kFormats, has);
+  if (known != kFormats.end()) return static_cast<ImageFormat>(known - kFormats.begin());
   for (const Magic& magic : kForeign) {
     if (!has(magic)) continue;
-    throw ImageError("expected a jpeg or png, got a file of another format (" +
-                     std::string(magic.name) + "): convert it and correct the row");
+    throw refuse("a file of another format (" + std::string(magic.name) +
+                 "): convert it and correct the row");
   }
-  throw ImageError("expected a jpeg or png, got a file that begins like neither");
+  throw refuse("a file that begins like none of them");
 }
+
+const Format& At(ImageFormat format) { return kFormats[static_cast<std::size_t>(format)]; }
 
 /// A longer header is read with the whole file.
 constexpr std::uintmax_t kHeaderBytes = 4096;
@@ -86,12 +102,12 @@ std::vector<std::uint8_t> ReadBytes(const std::string& file, std::uintmax_t size
   return bytes;
 }
 
-Image Decode(std::span<const std::uint8_t> bytes, ImagePart part) {
-  return FormatOf(bytes) == ImageFormat::kJpeg ? DecodeJpeg(bytes, part) : DecodePng(bytes, part);
+Decoded Decode(std::span<const std::uint8_t> bytes, ImagePart part) {
+  return At(FormatOf(bytes)).decode(bytes, part);
 }
 
 ImageFacts FactsOf(std::span<const std::uint8_t> bytes, ImagePart decoded) {
-  const Image image = Decode(bytes, decoded);
+  const Image image = Decode(bytes, decoded).image;
   return {FormatOf(bytes), image.width, image.height};
 }
 
@@ -120,7 +136,12 @@ auto WithName(const std::string& file, Action action) {
 
 }  // namespace
 
-Image DecodeImage(std::span<const std::uint8_t> bytes) { return Decode(bytes, ImagePart::kPixels); }
+std::string_view ToString(ImageFormat format) { return At(format).name; }
+
+Image DecodeImage(std::span<const std::uint8_t> bytes) {
+  Decoded decoded = Decode(bytes, ImagePart::kPixels);
+  return Upright(std::move(decoded.image), decoded.orientation);
+}
 
 Image ReadImage(const std::string& file) {
   return WithName(file, [&] { return DecodeImage(ReadBytes(file, SizeOf(file))); });
@@ -133,19 +154,25 @@ ImageFacts CheckImage(const std::string& file, bool decode) {
   });
 }
 
-void ToPixels(const Image& image, std::int64_t size, const ImageField::Normalisation& normalisation,
-              std::span<float> output) {
-  const std::vector<std::uint8_t> cropped = ResizeAndCrop(image, static_cast<int>(size));
-  const auto num_pixels = static_cast<std::size_t>(size * size);
-  if (output.size() != 3 * num_pixels) {
-    throw std::invalid_argument("image: expected room for " + std::to_string(3 * num_pixels) +
+void ToPixels(const Image& image, const ImageField& field, std::span<float> output) {
+  const ImageRecipe& recipe = field.recipe();
+  const std::vector<std::uint8_t> square = FitIntoSquare(image, field.size(), recipe);
+  const std::size_t num_pixels = square.size() / 3;
+  if (output.size() != square.size()) {
+    throw std::invalid_argument("image: expected room for " + std::to_string(square.size()) +
                                 " numbers, got " + std::to_string(output.size()));
   }
   for (std::size_t channel = 0; channel < 3; ++channel) {
+    // The order and the types of these steps are those of transformers.
+    const auto mean = static_cast<float>(recipe.mean[channel]);
+    const auto deviation = static_cast<float>(recipe.deviation[channel]);
+    std::array<float, 256> normalised;
+    for (std::size_t value = 0; value < normalised.size(); ++value) {
+      const auto rescaled = static_cast<float>(static_cast<double>(value) * (1.0 / 255.0));
+      normalised[value] = (rescaled - mean) / deviation;
+    }
     for (std::size_t i = 0; i < num_pixels; ++i) {
-      const double value = cropped[3 * i + channel] / 255.0;
-      output[channel * num_pixels + i] = static_cast<float>((value - normalisation.mean[channel]) /
-                                                            normalisation.deviation[channel]);
+      output[channel * num_pixels + i] = normalised[square[3 * i + channel]];
     }
   }
 }

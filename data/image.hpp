@@ -1,4 +1,4 @@
-// Decodes JPEG and PNG files to pixels, and preprocesses pixels for encoders.
+// Decodes image files to pixels, and preprocesses pixels for encoders.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kinds/field.hpp"
@@ -28,19 +29,22 @@ struct Image {
   friend bool operator==(const Image&, const Image&) = default;
 };
 
-enum class ImageFormat : std::uint8_t { kJpeg, kPng };
-inline constexpr int kNumImageFormats = 2;
+enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kGif };
+inline constexpr int kNumImageFormats = 4;
+/// "jpeg".
+std::string_view ToString(ImageFormat format);
 
 /// Facts from a file's header.
 struct ImageFacts {
   ImageFormat format = ImageFormat::kJpeg;
-  int width = 0;
+  int width = 0;  ///< as stored, before the file is turned by its EXIF orientation
   int height = 0;
 };
 
-/// Decodes a JPEG or PNG, distinguished by their first bytes, to the pixels of Pillow's
-/// convert("RGB"): drops alpha, converts CMYK, and ignores gamma, colour profiles and EXIF
-/// orientation. Throws ImageError, also for a truncated file.
+/// Decodes an image, whose first bytes show its format, to the pixels of
+/// transformers.image_utils.load_image: the first frame, turned by its EXIF orientation, then
+/// Pillow's convert("RGB"), which drops alpha and converts CMYK. Ignores gamma and colour profiles.
+/// 16-bit grey keeps its upper bytes. Throws ImageError, also for a truncated file.
 Image DecodeImage(std::span<const std::uint8_t> bytes);
 
 /// Like `DecodeImage`, for a file; errors begin with its name.
@@ -50,10 +54,9 @@ Image ReadImage(const std::string& file);
 /// decodes. Errors begin with the file's name.
 ImageFacts CheckImage(const std::string& file, bool decode);
 
-/// CLIP's preprocessing: bicubic resize of the shorter side to `size`, centre crop, division by
-/// 255, normalisation.
+/// Fits the image into the field's square, divides by 255 and normalises, in float32 as the image
+/// processors of transformers do.
 ///   output   [3, size, size] float32
-void ToPixels(const Image& image, std::int64_t size, const ImageField::Normalisation& normalisation,
-              std::span<float> output);
+void ToPixels(const Image& image, const ImageField& field, std::span<float> output);
 
 }  // namespace troupe

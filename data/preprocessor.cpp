@@ -12,7 +12,7 @@ class ImagePreprocessor final : public Preprocessor {
 
   std::int64_t LengthOf(const std::string& /*file*/) const override { return 1; }
   void Read(const std::string& file, std::span<float> output) const override {
-    ToPixels(ReadImage(file), field_.size(), field_.normalisation(), output);
+    ToPixels(ReadImage(file), field_, output);
   }
   const char* ZerosName() const override { return "the mean colour"; }
   std::optional<ImageFacts> Check(const std::string& file, bool decode) const override {

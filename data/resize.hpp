@@ -1,4 +1,4 @@
-// Bicubic resizing in integers, bit-identical to Pillow's.
+// Fits images into squares: resizing in integers, bit-identical to Pillow's.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,14 @@
 
 namespace troupe {
 
-/// Resizes the image so that its shorter side is `size`, and returns its centre: [size, size, 3].
-/// The longer side becomes longer * size / shorter, rounded down. An odd extra pixel is cut at the
-/// right and at the bottom. Throws ImageError for an image without pixels.
-///   source   Pillow's Resample.c: Catmull-Rom, widened where the image shrinks; 22-bit weights;
-///            columns first, rounded to 8 bits before the rows
-std::vector<std::uint8_t> ResizeAndCrop(const Image& image, int size);
+/// Returns the image as a square, as `recipe` states: [size, size, 3].
+///   crop      The longer side becomes longer * size / shorter, rounded down. An odd extra pixel is
+///             cut at the right and at the bottom.
+///   pad       The fill is int(255 * mean). An odd extra pixel is added at the right or at the bottom.
+/// Throws ImageError for an image without pixels. Memory beside the output: a few rows.
+///   source    Pillow's Resample.c: Catmull-Rom or a triangle, widened where the image shrinks;
+///             22-bit weights; one direction after the other, rounded to 8 bits between them
+std::vector<std::uint8_t> FitIntoSquare(const Image& image, std::int64_t size,
+                                        const ImageRecipe& recipe);
 
 }  // namespace troupe

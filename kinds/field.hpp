@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "layout/shape.hpp"
 
@@ -23,27 +25,53 @@ class Field {
   virtual Shape row_shape() const = 0;
 };
 
-/// JPEG and PNG files. The shorter side is resized to `size`, the centre is cropped, and each
-/// channel is normalised. The length of an item is 1.
+/// How an image becomes the square that an encoder reads.
+enum class ImageFit {
+  kCrop,    ///< the shorter side is resized to the square's, the middle of the longer one is kept
+  kPad,     ///< extended to a square in the mean colour, the image in its middle, then resized
+  kStretch  ///< both sides are resized to the square's
+};
+/// In the order of ImageFit.
+inline const std::vector<std::string> kImageFitWords = {"crop", "pad", "stretch"};
+
+/// The filter of the resize. Both widen where the image shrinks.
+enum class Resampling { kBicubic, kBilinear };
+/// In the order of Resampling.
+inline const std::vector<std::string> kResamplingWords = {"bicubic", "bilinear"};
+
+/// The steps from decoded pixels to an encoder's numbers. kImageRecipeKeys names the members in
+/// configurations.
+struct ImageRecipe {
+  ImageFit fit = ImageFit::kCrop;
+  Resampling resampling = Resampling::kBicubic;
+  // Of values in [0, 1], by channel.
+  std::array<double, 3> mean = {0.5, 0.5, 0.5};
+  std::array<double, 3> deviation = {0.5, 0.5, 0.5};
+  friend bool operator==(const ImageRecipe&, const ImageRecipe&) = default;
+};
+
+inline constexpr std::array<std::string_view, 4> kImageRecipeKeys = {
+    "image_fit", "image_resampling", "image_mean", "image_std"};
+
+/// The values that CLIP was trained with.
+inline constexpr ImageRecipe kClipImages = {.mean = {0.48145466, 0.4578275, 0.40821073},
+                                            .deviation = {0.26862954, 0.26130258, 0.27577711}};
+/// Maps values in [0, 1] to [-1, 1].
+inline constexpr ImageRecipe kCentredImages = {};
+
+/// Image files. Each becomes a square of `size` pixels. The length of an item is 1.
 class ImageField final : public Field {
  public:
-  /// Applies to values in [0, 1], by channel.
-  struct Normalisation {
-    std::array<double, 3> mean;
-    std::array<double, 3> deviation;
-  };
-
-  ImageField(std::int64_t size, const Normalisation& normalisation)
-      : size_(size), normalisation_(normalisation) {}
+  ImageField(std::int64_t size, const ImageRecipe& recipe) : size_(size), recipe_(recipe) {}
 
   std::string_view word() const override { return "image"; }
   Shape row_shape() const override { return {3, size_, size_}; }
   std::int64_t size() const { return size_; }
-  const Normalisation& normalisation() const { return normalisation_; }
+  const ImageRecipe& recipe() const { return recipe_; }
 
  private:
   std::int64_t size_;
-  Normalisation normalisation_;
+  ImageRecipe recipe_;
 };
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 // A model as another program's folder describes it: its configuration, as typed values.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,10 +31,14 @@ class ForeignConfig {
   virtual bool Has(const std::string& key) const = 0;
   /// Returns whether the key is there and its value is null.
   virtual bool IsNull(const std::string& key) const = 0;
+  virtual bool IsObject(const std::string& key) const = 0;
   virtual std::int64_t Integer(const std::string& key, std::int64_t otherwise) const = 0;
   virtual double Number(const std::string& key, double otherwise) const = 0;
   virtual bool Flag(const std::string& key, bool otherwise) const = 0;
   virtual std::string Word(const std::string& key, const std::string& otherwise) const = 0;
+  /// Returns three numbers; one number stands for three equal ones.
+  virtual std::array<double, 3> Channels(const std::string& key,
+                                         const std::array<double, 3>& otherwise) const = 0;
   /// Returns the object at `key`, null if it has no value.
   virtual std::unique_ptr<const ForeignConfig> Part(const std::string& key) const = 0;
   /// Returns the file and the key as errors show them: "DIR/config.json: text_config.hidden_size".

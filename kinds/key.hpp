@@ -28,6 +28,7 @@ enum class ValueType {
   kStages,     ///< "balanced" or a list of layer counts
   kWindow,     ///< "step" or a count
   kBetas,      ///< two numbers in [0, 1)
+  kChannels,   ///< three numbers: red, green, blue
   kAxes,       ///< the four axes in some order
   kFiles,      ///< a list of paths
   kNodes       ///< a count; TableSpec describes how tables of the same name are read

@@ -8,6 +8,7 @@
 //   Model         a ModelConfig as a value: copied and compared
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -48,7 +49,7 @@ struct EnumField {
 
 /// The field of a ModelConfig for a key.
 using ModelSlot = std::variant<std::string*, bool*, std::int64_t*, std::optional<std::int64_t>*,
-                               double*, std::optional<double>*, EnumField>;
+                               double*, std::optional<double>*, std::array<double, 3>*, EnumField>;
 
 template <typename Field>
 ModelSlot SlotOf(Field& field) {
@@ -76,6 +77,7 @@ struct ModelKey : KeyText {
       return SlotOf(static_cast<Struct&>(model).*field);
     };
   }
+  void Set(ModelSlot (*of)(ModelConfig&)) { slot = of; }
   template <typename Part>
   void Set(Part part) {
     Put(*this, std::move(part));
@@ -207,6 +209,8 @@ class ModelConfig {
   // Samples.
   /// Returns the field that it reads of a sample; null if none.
   virtual std::unique_ptr<const Field> field() const { return nullptr; }
+  /// Returns the recipe among its keys; null if it reads no images.
+  virtual ImageRecipe* images() { return nullptr; }
   /// Returns the number of rows that it emits for an item of that length; the most rows of any
   /// item. If every item gives the same number, both return it.
   virtual std::int64_t RowsOf(std::int64_t length) const { return length * rows_per_item(); }

@@ -5,6 +5,28 @@
 
 namespace troupe {
 
+static ImageRecipe& RecipeOf(ModelConfig& model) { return *model.images(); }
+
+/// Returns the keys of an ImageRecipe.
+static std::vector<ModelKey> ImageKeys() {
+  using Slot = ModelSlot (*)(ModelConfig&);
+  constexpr Slot kFit = [](ModelConfig& model) { return SlotOf(RecipeOf(model).fit); };
+  constexpr Slot kFilter = [](ModelConfig& model) { return SlotOf(RecipeOf(model).resampling); };
+  constexpr Slot kMean = [](ModelConfig& model) { return SlotOf(RecipeOf(model).mean); };
+  constexpr Slot kDeviation = [](ModelConfig& model) { return SlotOf(RecipeOf(model).deviation); };
+  return {
+      {kImageRecipeKeys[0], kFit, kImageFitWords, Otherwise{"`data.image_fit`, else \"crop\""},
+       "How an image becomes a square. \"crop\": its shorter side is resized, the middle is kept. "
+       "\"pad\": it is extended to a square in the mean colour, then resized. \"stretch\": both "
+       "sides are resized."},
+      {kImageRecipeKeys[1], kFilter, kResamplingWords, "The filter of the resize, as in Pillow."},
+      {kImageRecipeKeys[2], kMean, ValueType::kChannels, Range{0, 1},
+       "Subtracted from the red, green and blue of an image, each in [0, 1]."},
+      {kImageRecipeKeys[3], kDeviation, ValueType::kChannels, kPositive,
+       "What is left is divided by these, one per channel."},
+  };
+}
+
 std::vector<ModelKey> PatchEncoderKeys(std::vector<ModelKey> own) {
   std::vector<ModelKey> keys = {
       {"image_size", &PatchEncoder::image_size, kRequired, kCount, Unit{"pixels"},
@@ -29,6 +51,8 @@ std::vector<ModelKey> PatchEncoderKeys(std::vector<ModelKey> own) {
        "Added to the variance in LayerNorm."},
   };
   keys.insert(keys.end() - 1, own.begin(), own.end());
+  const std::vector<ModelKey> images = ImageKeys();
+  keys.insert(keys.begin() + 3, images.begin(), images.end());
   return keys;
 }
 
@@ -157,6 +181,10 @@ bool PatchEncoder::JoinRows(std::int64_t side) {
 
 std::string PatchEncoder::WhyNotFrom(const ModelConfig&) const {
   return "reads images; expected a module that takes rows";
+}
+
+std::unique_ptr<const Field> PatchEncoder::field() const {
+  return std::make_unique<ImageField>(image_size, image_recipe);
 }
 
 ExtraCosts PatchEncoder::extra_costs() const {

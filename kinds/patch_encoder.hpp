@@ -25,6 +25,7 @@ struct PatchEncoder : ModelConfig {
   std::int64_t image_size = 0;  ///< pixels, square
   std::int64_t patch_size = 0;  ///< pixels, divides image_size unless drops_border
   bool drops_border = false;    ///< pixels beyond the last whole patch are dropped
+  ImageRecipe image_recipe;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
@@ -49,6 +50,8 @@ struct PatchEncoder : ModelConfig {
   void FillDefaults(const std::function<bool(const char* key)>& stated) override;
   void Check(ModuleCheck& check) const override;
   std::string WhyNotFrom(const ModelConfig& source) const override;
+  std::unique_ptr<const Field> field() const override;
+  ImageRecipe* images() override { return &image_recipe; }
   bool JoinRows(std::int64_t side) override;
   std::int64_t rows_per_item() const override { return num_patches() / (joined * joined); }
   std::int64_t row_width() const override { return hidden * joined * joined; }

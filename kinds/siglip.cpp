@@ -5,9 +5,6 @@
 
 namespace troupe {
 
-/// Maps values in [0, 1] to [-1, 1].
-static constexpr ImageField::Normalisation kCentred = {{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}};
-
 static void ReadForeignSiglip(const ForeignConfig& config, const ForeignConfig* whole,
                               ModelConfig& model) {
   auto& encoder = dynamic_cast<SiglipConfig&>(model);
@@ -44,10 +41,6 @@ const ModuleKind kSiglip = {.word = "siglip",
                             .foreign_roots = {"embeddings", "encoder", "post_layernorm", "head"},
                             .foreign_alone = {"vision_model."},
                             .foreign_in_whole = {"vision_tower.vision_model."}};
-
-std::unique_ptr<const Field> SiglipConfig::field() const {
-  return std::make_unique<ImageField>(image_size, kCentred);
-}
 
 void SiglipConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {
   if (stage.first) {

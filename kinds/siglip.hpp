@@ -14,9 +14,9 @@ struct SiglipConfig : ModelOf<SiglipConfig, kSiglip, PatchEncoder> {
     norm_epsilon = 1e-6;
     activation = MlpActivation::kGeluTanh;
     final_norm = true;
+    image_recipe = kCentredImages;
   }
 
-  std::unique_ptr<const Field> field() const override;
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
   friend bool operator==(const SiglipConfig&, const SiglipConfig&) = default;
 };

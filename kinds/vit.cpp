@@ -5,10 +5,6 @@
 
 namespace troupe {
 
-/// CLIP's training values.
-static constexpr ImageField::Normalisation kClip = {{0.48145466, 0.4578275, 0.40821073},
-                                                    {0.26862954, 0.26130258, 0.27577711}};
-
 static std::vector<ModelKey> VitKeys() {
   return PatchEncoderKeys({
       {"class_token", &VitConfig::class_token,
@@ -49,10 +45,6 @@ const ModuleKind kVit = {
     .foreign_roots = {"embeddings", "pre_layrnorm", "encoder", "post_layernorm"},
     .foreign_alone = {"vision_model."},
     .foreign_in_whole = {"vision_tower.vision_model."}};
-
-std::unique_ptr<const Field> VitConfig::field() const {
-  return std::make_unique<ImageField>(image_size, kClip);
-}
 
 void VitConfig::Check(ModuleCheck& check) const {
   PatchEncoder::Check(check);

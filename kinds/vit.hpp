@@ -8,11 +8,12 @@ namespace troupe {
 extern const ModuleKind kVit;
 
 struct VitConfig : ModelOf<VitConfig, kVit, PatchEncoder> {
+  VitConfig() { image_recipe = kClipImages; }
+
   bool class_token = false;  ///< keeps the class token's row in the feature
 
   std::int64_t sequence_length() const override { return num_patches() + 1; }
 
-  std::unique_ptr<const Field> field() const override;
   void Check(ModuleCheck& check) const override;
   std::int64_t rows_per_item() const override {
     return PatchEncoder::rows_per_item() + (class_token ? 1 : 0);

@@ -48,10 +48,11 @@ struct HfConfig::Object {
 HfConfig::HfConfig(std::shared_ptr<File> file, std::unique_ptr<const Object> object)
     : file_(std::move(file)), object_(std::move(object)) {}
 
+HfConfig::HfConfig(HfConfig&&) noexcept = default;
 HfConfig::~HfConfig() = default;
 
-HfConfig HfConfig::Read(const std::string& folder) {
-  auto file = std::make_shared<File>((std::filesystem::path(folder) / "config.json").string());
+HfConfig HfConfig::Read(const std::string& folder, const std::string& name) {
+  auto file = std::make_shared<File>((std::filesystem::path(folder) / name).string());
   std::error_code unknown;
   if (!std::filesystem::is_directory(folder, unknown)) {
     throw ModelFolderError(folder + ": expected a folder on this machine, found none");
@@ -71,6 +72,11 @@ bool HfConfig::Has(const std::string& key) const { return object_->Find(key) != 
 bool HfConfig::IsNull(const std::string& key) const {
   const auto found = object_->json->find(key);
   return found != object_->json->end() && found->is_null();
+}
+
+bool HfConfig::IsObject(const std::string& key) const {
+  const Json* const value = object_->Find(key);
+  return value != nullptr && value->is_object();
 }
 
 std::int64_t HfConfig::Integer(const std::string& key, std::int64_t otherwise) const {
@@ -118,6 +124,24 @@ std::string HfConfig::Word(const std::string& key, const std::string& otherwise)
   }
   if (!value->is_string()) RefuseType(key, "a string");
   return value->get<std::string>();
+}
+
+std::array<double, 3> HfConfig::Channels(const std::string& key,
+                                         const std::array<double, 3>& otherwise) const {
+  const Json* const value = object_->Find(key);
+  if (value == nullptr) {
+    NoteDefault(key, Json(otherwise).dump());
+    return otherwise;
+  }
+  const auto number = [](const Json& item) { return item.is_number(); };
+  if (number(*value)) {
+    const auto same = value->get<double>();
+    return {same, same, same};
+  }
+  const bool three = value->is_array() && value->size() == otherwise.size() &&
+                     std::all_of(value->begin(), value->end(), number);
+  if (!three) RefuseType(key, "three numbers");
+  return value->get<std::array<double, 3>>();
 }
 
 std::unique_ptr<const ForeignConfig> HfConfig::Part(const std::string& key) const {

@@ -120,7 +120,8 @@ FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind,
   Model model = part.kind->make();
   part.kind->read_foreign(part.config == nullptr ? whole : *part.config,
                           part.of_llava ? &whole : nullptr, *model);
-  return {whole.path(), part.key, std::move(model), whole.defaulted()};
+  FolderImages images = ReadImageProcessor(folder, *model);
+  return {whole.path(), part.key, std::move(model), whole.defaulted(), std::move(images)};
 }
 
 std::vector<const ModuleKind*> KindsInFolder(const std::string& folder) {

@@ -10,6 +10,7 @@
 #include "kinds/kind.hpp"
 #include "kinds/projector.hpp"
 #include "models/hf_config.hpp"
+#include "models/image_processor.hpp"
 
 namespace troupe {
 
@@ -19,9 +20,10 @@ struct FolderModule {
   std::string part;  ///< key of the object that describes it, such as "text_config"; "": the file
   Model model;       ///< with all of its keys
   std::vector<DefaultedKey> defaulted;
+  FolderImages images;
 };
 
-/// Reads config.json of `folder`: the model itself or, of a whole model, its part of `kind`. With
+/// Reads config.json of `folder`, and its image processor: the model itself or, of a whole model, its part of `kind`. With
 /// `kind` null the folder must describe one module, or one that emits rows if `emits_rows`, or one
 /// that does not. Throws ModelFolderError: the file cannot be used, no part or several fit, a value
 /// that is not supported.

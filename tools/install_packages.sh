@@ -11,7 +11,7 @@ packages=(
   libtorch-dev libopenblas0-pthread                # tensors; the reference BLAS is 25 times slower
   libtomlplusplus-dev libcli11-dev nlohmann-json3-dev  # configuration, command line, JSON
   libsqlite3-dev                                   # queries on traces
-  libjpeg62-turbo-dev libpng-dev                   # images
+  libjpeg62-turbo-dev libpng-dev libwebp-dev libgif-dev  # images
   libsentencepiece-dev                             # tokenizers
   catch2 libbenchmark-dev iproute2                 # tests and benchmarks
 )

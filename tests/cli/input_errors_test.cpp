@@ -56,9 +56,9 @@ TEST_CASE("an image that claims to be enormous is refused before it is decoded",
 TEST_CASE("a text file where an image should be is refused by name", "[cli]") {
   const RunFolder folder;
   folder.WriteImage("text.png", "this is not an image\n");
-  CHECK_THAT(
-      CauseOf(folder.Train(), 2),
-      Contains("images/text.png: expected a jpeg or png, got a file that begins like neither"));
+  CHECK_THAT(CauseOf(folder.Train(), 2),
+             Contains("images/text.png: expected a jpeg, png, webp or gif, got a file "
+                      "that begins like none of them"));
 }
 
 TEST_CASE("a bad image stops verify and inline and colocated runs as well", "[cli]") {

@@ -164,6 +164,69 @@ TEST_CASE("damaged bytes never do more than change pixels or be refused", "[data
   }
 }
 
+/// Files of every format, with metadata at both ends, of which few bytes have no effect.
+const char* const kStoredFiles[] = {"lossy_alpha_18x16.webp",
+                                    "lossless_18x16.webp",
+                                    "animated_part.webp",
+                                    "xmp6.webp",
+                                    "interlaced_18x16.gif",
+                                    "beyond_screen_clear.gif",
+                                    "exif6_after_pixels.png",
+                                    "raw_profile8.png",
+                                    "exif5.jpg"};
+
+Bytes StoredBytes(const char* name) {
+  const std::string bytes = BytesOf(std::string("tests/oracle/images/") + name);
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST_CASE("a stored file cut short anywhere is refused or loses nothing", "[data]") {
+  for (const char* name : kStoredFiles) {
+    const Bytes whole = StoredBytes(name);
+    const Image expected = DecodeImage(whole);
+    std::size_t refused = 0;
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      Image decoded;
+      const std::string error = ErrorOf([&] { decoded = DecodeImage({whole.data(), size}); });
+      INFO(name << ": first " << size << " of " << whole.size() << " bytes: " << error);
+      REQUIRE(error.find('\n') == std::string::npos);
+      REQUIRE((!error.empty() || decoded == expected));
+      refused += !error.empty();
+    }
+    INFO(name);
+    CHECK(refused + 12 >= whole.size());
+  }
+}
+
+TEST_CASE("damaged bytes of a stored file never do more than change pixels", "[data]") {
+  for (const char* name : kStoredFiles) {
+    const Bytes whole = StoredBytes(name);
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      for (const int change : {0x01, 0x80, 0xff}) {
+        Bytes damaged = whole;
+        damaged[at] = static_cast<std::uint8_t>(damaged[at] ^ change);
+        try {
+          const Image decoded = DecodeImage(damaged);
+          REQUIRE(decoded.pixels.size() == static_cast<std::size_t>(decoded.width) *
+                                               static_cast<std::size_t>(decoded.height) * 3);
+        } catch (const ImageError& error) {
+          REQUIRE(std::string(error.what()).find('\n') == std::string::npos);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("an animation that claims too many pixels is refused before they are allocated",
+          "[data]") {
+  Bytes webp = StoredBytes("animated.webp");
+  for (const std::size_t at : {24, 27}) webp[at] = webp[at + 1] = 0x3f;  // 16192 x 16192
+  CHECK_THROWS_WITH(DecodeImage(webp), "not a usable webp: more than 64 million pixels");
+  Bytes gif = StoredBytes("beyond_screen.gif");
+  for (const std::size_t at : {6, 7, 8, 9}) gif[at] = 0xff;
+  CHECK_THROWS_WITH(DecodeImage(gif), "not a usable gif: more than 64 million pixels");
+}
+
 TEST_CASE("an image that claims too many pixels is refused before they are allocated", "[data]") {
   // 65500 x 65500, in a file of a few bytes: the header of a small one with other sizes.
   Bytes jpeg = EncodeJpeg(16, 16, 3, JCS_RGB, Bytes(16 * 16 * 3, 9));
@@ -180,10 +243,12 @@ TEST_CASE("an image that claims too many pixels is refused before they are alloc
 TEST_CASE("a file that is no image is refused by name", "[data]") {
   const ScratchFolder folder;
   const auto text = folder.Write("text.png", "not a picture");
-  CHECK_THROWS_WITH(ReadImage(text),
-                    text + ": expected a jpeg or png, got a file that begins like neither");
+  CHECK_THROWS_WITH(
+      ReadImage(text),
+      text + ": expected a jpeg, png, webp or gif, got a file that begins like none of them");
   const auto empty = folder.Write("empty.jpg", "");
-  CHECK_THROWS_WITH(ReadImage(empty), empty + ": expected a jpeg or png, got an empty file");
+  CHECK_THROWS_WITH(ReadImage(empty),
+                    empty + ": expected a jpeg, png, webp or gif, got an empty file");
   CHECK_THROWS_WITH(ReadImage(folder / "none.png"), (folder / "none.png") + ": no such file");
   const auto long_name = folder / std::string(300, 'x');
   CHECK_THROWS_WITH(ReadImage(long_name), long_name + ": cannot be read: File name too long");
@@ -195,21 +260,24 @@ TEST_CASE("a file that is no image is refused by name", "[data]") {
 
 TEST_CASE("an image of the right size is not touched, and extreme ones are resized", "[data]") {
   const Image image = Gradient(32, 32);
-  CHECK(ResizeAndCrop(image, 32) == image.pixels);
+  const ImageFit fit = GENERATE(ImageFit::kCrop, ImageFit::kPad, ImageFit::kStretch);
+  const Resampling resampling = GENERATE(Resampling::kBicubic, Resampling::kBilinear);
+  const ImageRecipe recipe = {.fit = fit, .resampling = resampling, .mean = {0.22, 0.22, 0.22}};
+  CHECK(FitIntoSquare(image, 32, recipe) == image.pixels);
   for (const auto& [width, height] : {std::pair{1, 1}, std::pair{1, 5000}, std::pair{5000, 1},
                                       std::pair{200'000, 3}, std::pair{31, 33}}) {
-    const Bytes output =
-        ResizeAndCrop({width, height, Bytes(static_cast<std::size_t>(width * height * 3), 55)}, 32);
-    CHECK(output == Bytes(32 * 32 * 3, 55));
+    // The padding is int(255 * 0.22) = 56.
+    const Image plain = {width, height, Bytes(static_cast<std::size_t>(width * height * 3), 56)};
+    CHECK(FitIntoSquare(plain, 32, recipe) == Bytes(32 * 32 * 3, 56));
   }
-  CHECK_THROWS_AS(ResizeAndCrop({0, 0, {}}, 32), ImageError);
+  CHECK_THROWS_AS(FitIntoSquare({0, 0, {}}, 32, recipe), ImageError);
 }
 
 TEST_CASE("pixels are normalised per channel, channels outermost", "[data]") {
   const Image image{2, 2, {255, 0, 0, 0, 255, 0, 0, 0, 255, 51, 102, 204}};
   std::vector<float> output(12);
-  const ImageField::Normalisation values = {{0.5, 0.25, 0.125}, {0.5, 0.75, 0.25}};
-  ToPixels(image, 2, values, output);
+  const ImageRecipe recipe = {.mean = {0.5, 0.25, 0.125}, .deviation = {0.5, 0.75, 0.25}};
+  ToPixels(image, ImageField(2, recipe), output);
   const auto normal = [](double value, double mean, double deviation) {
     return Approx((value / 255 - mean) / deviation).epsilon(1e-6);
   };
@@ -219,7 +287,7 @@ TEST_CASE("pixels are normalised per channel, channels outermost", "[data]") {
   CHECK(output[4 + 3] == normal(102, 0.25, 0.75));
   CHECK(output[8 + 2] == normal(255, 0.125, 0.25));
   CHECK(output[8 + 3] == normal(204, 0.125, 0.25));
-  CHECK_THROWS_WITH(ToPixels(image, 3, values, output),
+  CHECK_THROWS_WITH(ToPixels(image, ImageField(3, recipe), output),
                     "image: expected room for 27 numbers, got 12");
 }
 

@@ -17,11 +17,11 @@ TEST_CASE("an image that is missing or broken is named with its row", "[data]") 
   CHECK_THROWS_WITH(
       source.LoadWhole(EvaluationRound(2)),
       held_out + ": row 0 (id \"r13\"): " + (data.folder() / "13_0.png") + ": no such file");
-  data.folder().Write("13_0.png", "GIF89a");
+  data.folder().Write("13_0.png", "BM....");
   CHECK_THROWS_WITH(source.LoadWhole(EvaluationRound(2)),
                     held_out + ": row 0 (id \"r13\"): " + (data.folder() / "13_0.png") +
-                        ": expected a jpeg or png, got a file of another format (gif): convert it "
-                        "and correct the row");
+                        ": expected a jpeg, png, webp or gif, got a file of another format (bmp): "
+                        "convert it and correct the row");
 }
 
 /// The image of row 4 is cut short in its pixels, that of row 10 is gone.

@@ -40,8 +40,10 @@ TEST_CASE("images of every mode decode to the pixels that Pillow gives", "[data]
     CHECK(Hexadecimal(image.pixels) == pixels);
     for (const bool decode : {false, true}) {
       const ImageFacts facts = CheckImage(kFolder + name, decode);
-      CHECK(facts.width == width);
-      CHECK(facts.height == height);
+      // As stored: orientation 6 exchanges them.
+      const bool turned = name.starts_with("exif");
+      CHECK(facts.width == (turned ? height : width));
+      CHECK(facts.height == (turned ? width : height));
       CHECK((facts.format == ImageFormat::kPng) == (name.find(".png") != name.npos));
     }
   }
@@ -57,7 +59,7 @@ TEST_CASE("resized images equal Pillow's bicubic ones in every byte", "[data]") 
   while (lines >> name >> size >> pixels) {
     INFO(name << " to " << size);
     ++num_images;
-    CHECK(Hexadecimal(ResizeAndCrop(ReadImage(kFolder + name), size)) == pixels);
+    CHECK(Hexadecimal(FitIntoSquare(ReadImage(kFolder + name), size, {})) == pixels);
   }
   CHECK(num_images == 9);
 }
@@ -73,7 +75,7 @@ TEST_CASE("formats that are not decoded are refused by name, with the next step"
   const ScratchFolder folder;
   const auto refusal = [&](const std::string& bytes) {
     const std::string file = folder.Write("a.jpg", bytes);
-    const std::string start = file + ": expected a jpeg or png, got ";
+    const std::string start = file + ": expected a jpeg, png, webp or gif, got ";
     for (const bool decode : {false, true}) {
       const std::string error = ErrorOf([&] { static_cast<void>(CheckImage(file, decode)); });
       REQUIRE(error.substr(0, start.size()) == start);
@@ -85,8 +87,6 @@ TEST_CASE("formats that are not decoded are refused by name, with the next step"
     return "a file of another format (" + name + "): convert it and correct the row";
   };
   using namespace std::string_literals;
-  CHECK(refusal("RIFF\x10\0\0\0WEBPVP8 "s) == other("webp"));
-  CHECK(refusal("GIF89a......") == other("gif"));
   CHECK(refusal("BM..........") == other("bmp"));
   CHECK(refusal("II*\0........"s) == other("tiff"));
   CHECK(refusal("MM\0*........"s) == other("tiff"));

@@ -10,7 +10,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                              static_cast<std::size_t>(image.height) * 3);
     if (image.pixels.size() > (1U << 20U)) return 0;  // resizing is not what reads the bytes
     std::vector<float> pixels(3 * 16 * 16);
-    ToPixels(image, 16, {{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}}, pixels);
+    for (const ImageFit fit : {ImageFit::kCrop, ImageFit::kPad, ImageFit::kStretch}) {
+      ToPixels(image, ImageField(16, {.fit = fit}), pixels);
+    }
   } catch (const ImageError&) {
   }
   return 0;

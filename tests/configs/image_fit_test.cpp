@@ -1,0 +1,143 @@
+// The recipe of images: from data.image_fit, the module, or the image processor of its folder.
+#include <catch2/catch.hpp>
+
+#include "configs/loader.hpp"
+#include "kinds/siglip.hpp"
+#include "kinds/vit.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+const std::string kBase = "tests/configs/base.toml";
+
+std::string ErrorsOf(const std::vector<std::string>& overrides) {
+  return ErrorOf([&] { LoadConfig(kBase, overrides); });
+}
+
+ImageRecipe RecipeOf(const LoadedConfig& loaded) {
+  return loaded.config.Find("vision")->As<VitConfig>().image_recipe;
+}
+
+TEST_CASE("data.image_fit is the fit of every module that reads images") {
+  CHECK(RecipeOf(LoadConfig(kBase)) == kClipImages);
+  const LoadedConfig padded = LoadConfig(kBase, {"data.image_fit=pad"});
+  CHECK(RecipeOf(padded).fit == ImageFit::kPad);
+  CHECK_THAT(padded.resolved_toml, Catch::Contains("\nimage_fit = \"pad\"\nimage_resampling"));
+  const ScratchFolder folder;
+  const LoadedConfig again = LoadConfig(folder.Write("resolved.toml", padded.resolved_toml));
+  CHECK(again.config == padded.config);
+}
+
+TEST_CASE("a module with another image_fit than data.image_fit is an error") {
+  CHECK(RecipeOf(LoadConfig(kBase, {"modules.vision.image_fit=stretch"})).fit ==
+        ImageFit::kStretch);
+  CHECK(RecipeOf(LoadConfig(kBase, {"modules.vision.image_fit=pad", "data.image_fit=pad"})).fit ==
+        ImageFit::kPad);
+  CHECK(ErrorsOf({"data.image_fit=crop", "modules.vision.image_fit=pad"}) ==
+        "--set modules.vision.image_fit=pad: modules.vision.image_fit: expected one of "
+        "data.image_fit = \"crop\" and modules.vision.image_fit = \"pad\", or both to agree");
+}
+
+TEST_CASE("means and deviations are three numbers of their ranges") {
+  CHECK(RecipeOf(LoadConfig(kBase, {"modules.vision.image_mean=[0, 0.25, 1]"})).mean ==
+        std::array<double, 3>{0, 0.25, 1});
+  CHECK_THAT(ErrorsOf({"modules.vision.image_mean=[0.5, 0.25]"}),
+             Catch::EndsWith("expected three numbers: red, green, blue, got the list [0.5, 0.25]"));
+  CHECK_THAT(ErrorsOf({"modules.vision.image_std=[0.5, 0, 0.25]"}),
+             Catch::EndsWith("image_std: expected a number above 0, got 0"));
+  CHECK_THAT(ErrorsOf({"modules.vision.image_mean=[0.5, 1.5, 0.25]"}),
+             Catch::EndsWith("expected a number of at least 0 and at most 1, got 1.5"));
+}
+
+/// A folder of a SigLIP whose images are stretched with other means.
+class SiglipFolder {
+ public:
+  SiglipFolder() {
+    folder_.Write("config.json",
+                  R"({"model_type": "siglip_vision_model", "image_size": 32, "patch_size": 8,
+                      "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4})");
+    folder_.Write("preprocessor_config.json",
+                  R"({"image_processor_type": "SiglipImageProcessor", "resample": 2,
+                      "size": {"height": 32, "width": 32}, "image_mean": [0.1, 0.2, 0.3]})");
+    folder_.Write("job.toml", R"(schema = 1
+[cluster]
+ranks = 2
+[modules.vision]
+weights = "hf:."
+ranks = "0"
+[modules.language]
+kind = "llama"
+ranks = "1"
+vocab = 260
+hidden = 64
+layers = 1
+heads = 4
+kv_heads = 2
+mlp_hidden = 64
+context = 96
+[[edges]]
+from = "vision"
+to = "language"
+[data]
+train = "train.json"
+)");
+  }
+  const ScratchFolder& folder() const { return folder_; }
+  LoadedConfig Load(const std::vector<std::string>& overrides = {}) const {
+    return LoadConfig(folder_ / "job.toml", overrides);
+  }
+
+ private:
+  ScratchFolder folder_;
+};
+
+TEST_CASE("the image processor of a folder gives the recipe, and stated keys win") {
+  const SiglipFolder folder;
+  const auto recipe = [&](const std::vector<std::string>& overrides = {}) {
+    return folder.Load(overrides).config.Find("vision")->As<SiglipConfig>().image_recipe;
+  };
+  CHECK(recipe() == ImageRecipe{.fit = ImageFit::kStretch,
+                                .resampling = Resampling::kBilinear,
+                                .mean = {0.1, 0.2, 0.3}});
+  CHECK(recipe({"data.image_fit=pad"}).fit == ImageFit::kPad);
+  CHECK(recipe({"data.image_fit=pad"}).resampling == Resampling::kBilinear);
+  CHECK(recipe({"modules.vision.image_fit=crop"}).fit == ImageFit::kCrop);
+  CHECK(recipe({"modules.vision.image_resampling=bicubic"}).resampling == Resampling::kBicubic);
+}
+
+TEST_CASE("the origin of a recipe is the file of the image processor") {
+  const SiglipFolder folder;
+  const LoadedConfig loaded = folder.Load();
+  const std::string file = folder.folder() / "preprocessor_config.json";
+  for (const std::string key : {"image_fit", "image_resampling", "image_mean", "image_std"}) {
+    CHECK(loaded.origins.at("modules.vision." + key).place.file == file);
+  }
+  CHECK_THAT(loaded.origins.at("modules.vision.image_size").place.file,
+             Catch::EndsWith("/config.json"));
+  REQUIRE(loaded.folders.size() == 1);
+  CHECK(loaded.folders[0].images.file == file);
+  // What a run keeps says it all.
+  const LoadedConfig again = LoadConfig(folder.folder().Write("again.toml", loaded.resolved_toml));
+  CHECK(again.config == loaded.config);
+}
+
+TEST_CASE("a folder without an image processor leaves the recipe of the kind") {
+  const SiglipFolder folder;
+  std::filesystem::remove(folder.folder() / "preprocessor_config.json");
+  const LoadedConfig loaded = folder.Load();
+  CHECK(loaded.config.Find("vision")->As<SiglipConfig>().image_recipe == kCentredImages);
+  CHECK(loaded.origins.at("modules.vision.image_fit").place.file.empty());
+}
+
+TEST_CASE("an image processor that does not fit is an error at the weights") {
+  const SiglipFolder folder;
+  folder.folder().Write("preprocessor_config.json", R"({"size": 64})");
+  CHECK_THAT(ErrorOf([&] { folder.Load(); }),
+             Catch::Contains("job.toml:5:11: modules.vision.weights: ") &&
+                 Catch::EndsWith("preprocessor_config.json: size: expected 32, the encoder's "
+                                 "image_size, got 64"));
+}
+
+}  // namespace
+}  // namespace troupe
