@@ -95,8 +95,13 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
        {"held_out", &DataConfig::held_out, kPath, kTuning,
         "Samples for evaluation; \"\" = no evaluation."},
        {"tokenizer", &DataConfig::tokenizer, kTokenizer,
-        "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder) or "
-        "\"sentencepiece:FILE\"."},
+        "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder), "
+        "\"sentencepiece:FILE\", or \"hf:DIR\", a Hugging Face folder with tokenizer.json and "
+        "tokenizer_config.json, or with tokenizer.model."},
+       {"prompt", &DataConfig::prompt,
+        Words{"auto", "lines", "plain", "vicuna_v1", "llama3", "chatml"},
+        "How turns become one text, and which tokens are learned (docs/data.md). \"auto\": the "
+        "format of the chat template in the folder of an \"hf:DIR\" tokenizer, else \"lines\"."},
        {"on_error", &DataConfig::on_error, Words{"stop", "skip"}, kExecution,
         "What happens with rows and files that cannot be used. \"stop\": the run does not start, "
         "or ends. \"skip\": it leaves out the rows, and puts the mean colour in the place of an "
