@@ -94,8 +94,7 @@ std::optional<Match> Pattern::Matches::Next() {
     }
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0)
-      throw PatternError("a text takes the regular expression of the tokenizer too long: " +
-                         MessageOf(found));
+      throw PatternError("a regular expression gave up on a text: " + MessageOf(found));
     const PCRE2_SIZE* place = pcre2_get_ovector_pointer(state_->data);
     const Match match{place[0], place[1]};
     if (match.end > match.begin) {

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "data/sample.hpp"
+#include "tests/data/llava_set.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {
@@ -56,6 +58,31 @@ TEST_CASE("a folder's template is found in each of its files", "[data]") {
                           ": has no chat template; state data.prompt: plain, "
                           "vicuna_v1, llama3 or chatml");
   }
+}
+
+TEST_CASE("a run's prompt is the stated one, else the tokenizer's, and needs its tokens",
+          "[data]") {
+  const DataSet data;
+  Config config = Disjoint(data);
+  LlamaConfig llama;
+  llama.vocab = 2000;
+  llama.context = 200;
+  config.modules[1].model = llama;
+  CHECK(FormatOf(config).prompt == PromptKind::kLines);
+  config.data.prompt = "vicuna_v1";
+  CHECK(FormatOf(config).prompt == PromptKind::kVicunaV1);
+
+  config.data.tokenizer = "hf:tests/oracle/tokenizers/qwen2";
+  config.data.prompt = "chatml";
+  CHECK(FormatOf(config).prompt == PromptKind::kChatml);
+  config.data.prompt = "auto";
+  CHECK_THROWS_WITH(FormatOf(config),
+                    Catch::StartsWith("tests/oracle/tokenizers/qwen2: has no chat "
+                                      "template; state data.prompt: plain,"));
+  config.data.prompt = "llama3";
+  CHECK_THROWS_WITH(FormatOf(config),
+                    "data.prompt = \"llama3\": expected a tokenizer with the special token "
+                    "\"<|begin_of_text|>\", \"hf:tests/oracle/tokenizers/qwen2\" has none");
 }
 
 }  // namespace

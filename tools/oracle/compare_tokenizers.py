@@ -2,8 +2,8 @@
 
     python tools/oracle/compare_tokenizers.py FOLDER build/cpu/bench/bench_tokenizer
 
-Compares 10 MB of mixed texts, and every code point alone and between letters, special tokens in the
-texts taken as text. Prints the differences, the code points as ranges. Then MB/s of both on one
+Compares 10 MB of mixed texts, and every code point alone, between letters and in rows, special tokens
+in the texts taken as text. Prints the differences, the code points as ranges. Then MB/s of both on one
 thread, in turns. Exit code 1: a mixed text differs.
 """
 import json
@@ -63,7 +63,9 @@ def show_ranges(codes):
 
 def compare_code_points(program, folder, tokenizer):
     codes = [code for code in range(0x110000) if not 0xd800 <= code <= 0xdfff]
-    for name, form in {"alone": "{}", "between letters": "a{}b"}.items():
+    # In a row, among spaces and digits: classes of characters show at the borders of words.
+    forms = {"alone": "{0}", "between letters": "a{0}b", "in rows": "1{0}{0} {0}a{0} 2 {0}{0}"}
+    for name, form in forms.items():
         texts = [form.format(chr(code)).encode() for code in codes]
         wrong = [codes[place] for place in differing(program, folder, tokenizer, texts)]
         unassigned = [code for code in wrong if unicodedata.category(chr(code)) == "Cn"]
