@@ -70,9 +70,11 @@ static void CheckData(const Config& config, Report& report) {
   const ModuleConfig* const real = FindComputing(config, report);
   if (real == nullptr) return;
   const DataConfig& data = config.data;
-  report.Expect(data.tokenizer == "bytes" || !SentencePieceFile(data.tokenizer).empty(),
-                {"data.tokenizer"},
-                "expected \"bytes\" or \"sentencepiece:FILE\", got " + Quoted(data.tokenizer));
+  report.Expect(
+      data.tokenizer == "bytes" || !SentencePieceFile(data.tokenizer).empty() ||
+          !HuggingFaceFolder(data.tokenizer).empty(),
+      {"data.tokenizer"},
+      "expected \"bytes\", \"sentencepiece:FILE\" or \"hf:DIR\", got " + Quoted(data.tokenizer));
   report.Expect(!data.train.empty(), {"data.train"},
                 "missing; module " + Quoted(real->name) + " needs a file of training samples");
   const std::int64_t every = config.run.evaluate_every;

@@ -69,9 +69,9 @@ std::string MissingGpus(const ClusterConfig& cluster, const std::vector<int>& ra
   return text;
 }
 
-std::string HuggingFaceFolder(std::string_view weights) {
-  if (!weights.starts_with(kHuggingFace)) return {};
-  return std::string(weights.substr(kHuggingFace.size()));
+std::string HuggingFaceFolder(std::string_view value) {
+  if (!value.starts_with(kHuggingFace)) return {};
+  return std::string(value.substr(kHuggingFace.size()));
 }
 
 std::string SentencePieceFile(std::string_view tokenizer) {

@@ -226,7 +226,8 @@ struct DataConfig {
   std::string format = "llava";
   std::string train;                ///< path from the working directory
   std::string held_out;             ///< empty: no evaluation
-  std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE"
+  std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE" or "hf:DIR"
+  std::string prompt = "auto";      ///< a word of data/prompt_table.hpp; "auto": by the tokenizer
   std::string on_error = "stop";    ///< rows and files that cannot be used: or "skip"
   std::int64_t skip_limit = 100;    ///< maximum number of both that "skip" leaves out or replaces
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
@@ -237,10 +238,10 @@ inline constexpr std::string_view kSentencePiece = "sentencepiece:";
 /// Returns the file that `tokenizer` names, "" if it names none.
 std::string SentencePieceFile(std::string_view tokenizer);
 
-/// The beginning of `weights` that names a Hugging Face folder.
+/// The beginning of `weights` or `tokenizer` that names a Hugging Face folder.
 inline constexpr std::string_view kHuggingFace = "hf:";
-/// Returns the folder that `weights` names, "" if it names none.
-std::string HuggingFaceFolder(std::string_view weights);
+/// Returns the folder that `value` names, "" if it names none.
+std::string HuggingFaceFolder(std::string_view value);
 
 /// A whole model to start from. It stands for `weights` of the modules and projectors that state
 /// none.

@@ -32,7 +32,8 @@ static std::string WithPath(ValueType form, const std::string& value, Change cha
   if (form == ValueType::kTokenizer && !SentencePieceFile(value).empty()) {
     return std::string(kSentencePiece) + change(SentencePieceFile(value));
   }
-  if (form == ValueType::kWeights && !HuggingFaceFolder(value).empty()) {
+  const bool may_be_folder = form == ValueType::kWeights || form == ValueType::kTokenizer;
+  if (may_be_folder && !HuggingFaceFolder(value).empty()) {
     return std::string(kHuggingFace) + change(HuggingFaceFolder(value));
   }
   return value;
@@ -63,6 +64,9 @@ std::vector<MissingFile> MissingDataFiles(const Config& config) {
   require("data.train", config.data.train);
   require("data.held_out", config.data.held_out);
   require("data.tokenizer", SentencePieceFile(config.data.tokenizer));
+  const std::string folder = HuggingFaceFolder(config.data.tokenizer);
+  const bool has_model = !folder.empty() && WhyNotOpened(folder + "/tokenizer.model").empty();
+  if (!folder.empty() && !has_model) require("data.tokenizer", folder + "/tokenizer.json");
   return missing;
 }
 

@@ -7,6 +7,7 @@
 #include "configs/key_value.hpp"
 #include "configs/paths.hpp"
 #include "configs/steps.hpp"
+#include "files/text_file.hpp"
 #include "models/model_folder.hpp"
 
 namespace troupe {
@@ -26,6 +27,11 @@ static std::string StringAt(const TomlValue& table, std::string_view key) {
 /// Returns the folder that `weights` names, "" if it is of another form, which the reader reports.
 static std::string FolderOf(const TomlValue& weights) {
   return HuggingFaceFolder(Located(ValueType::kWeights, weights.string, weights.place));
+}
+
+static bool HasTokenizer(const std::string& folder) {
+  return WhyNotOpened(folder + "/tokenizer.json").empty() ||
+         WhyNotOpened(folder + "/tokenizer.model").empty();
 }
 
 /// Returns `KEY = TEXT`, read at `place`.
@@ -143,6 +149,7 @@ class FolderReader {
     const TomlEntry* const from = table->value.Find("from");
     if (from == nullptr || !from->value.Is(Kind::kString) || FolderOf(from->value).empty()) return;
     const TomlEntry weights{"weights", from->place, from->value};
+    SpreadTokenizer(weights);
     std::vector<std::string> filled;
     for (TomlEntry* module : Modules()) {
       if (StringAt(module->value, "kind") == "synthetic") continue;
@@ -157,6 +164,14 @@ class FolderReader {
         SpreadToEdge(*edge, weights);
       }
     }
+  }
+
+  /// A folder without a tokenizer, such as one of a test, leaves the default.
+  void SpreadTokenizer(const TomlEntry& weights) {
+    TomlEntry* const data = tree_.Find("data");
+    if (data == nullptr || !data->value.Is(Kind::kTable) || data->value.Find("tokenizer")) return;
+    if (!HasTokenizer(FolderOf(weights.value))) return;
+    data->value.entries.push_back({"tokenizer", weights.place, weights.value});
   }
 
   static void SpreadToEdge(TomlValue& edge, const TomlEntry& weights) {

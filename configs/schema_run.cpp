@@ -100,8 +100,14 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
        {"held_out", &DataConfig::held_out, kPath, kTuning,
         "Samples for evaluation; \"\" = no evaluation."},
        {"tokenizer", &DataConfig::tokenizer, kTokenizer,
-        "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder) or "
-        "\"sentencepiece:FILE\"."},
+        "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder), "
+        "\"sentencepiece:FILE\", or \"hf:DIR\", a Hugging Face folder with tokenizer.json and "
+        "tokenizer_config.json, or with tokenizer.model. Unless given, the folder of "
+        "`model.from`."},
+       {"prompt", &DataConfig::prompt,
+        Words{"auto", "lines", "plain", "vicuna_v1", "llama3", "chatml"},
+        "How turns become one text, and which tokens are learned (docs/data.md). \"auto\": the "
+        "format of the chat template in the folder of an \"hf:DIR\" tokenizer, else \"lines\"."},
        {"image_fit", ImageFitSlot, kImageFitWords, Otherwise{"as the folder of `weights` says"},
         "How images become squares, for every module that reads images: its `image_fit`. A module "
         "that states another one is an error."},

@@ -150,9 +150,9 @@ class RowReader {
     }
     const json* content = members.Find("content");
     if (&form == &kMessages && content != nullptr && content->is_array()) {
-      turns.push_back({answer, PartsText(*content, members)});
+      turns.push_back({answer, PartsText(*content, members), system});
     } else {
-      turns.push_back({answer, members.Text(form.text)});
+      turns.push_back({answer, members.Text(form.text), system});
     }
   }
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
+#include "data/chat_template.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
@@ -49,23 +51,23 @@ class SampleWriter {
       : set_(set), row_(row), format_(format), num_items_(format.fields.size()) {
     sample_.row = &row;
     sample_.positions.resize(format.fields.size());
-    Add(format.tokenizer->bos(), false, false);
+    if (const auto text = AlwaysLearned(format.prompt)) {
+      const std::vector<TextToken> tokens = format.tokenizer->Encode(*text);
+      if (tokens.size() == 1) always_learned_ = tokens.front().id;
+    }
   }
 
-  void AddTurn(const Turn& turn) {
-    const std::string text = turn.answer ? turn.text : turn.text + "\n";
-    for (const TextPiece& piece : SplitAtPlaceholders(text, format_.fields)) {
-      if (piece.field < 0) {
-        AddText(piece.text, turn.answer);
-      } else {
-        AddItem(static_cast<std::size_t>(piece.field));
-      }
-    }
-    if (turn.answer) Add(format_.tokenizer->eos(), true, false);
+  void Add(const PromptPart& part) {
+    if (part.kind == PromptPart::Kind::kText) return AddText(part);
+    FlushText();
+    if (part.kind == PromptPart::Kind::kItem) return AddItem(static_cast<std::size_t>(part.field));
+    after_special_ = part.kind != PromptPart::Kind::kBos;
+    if (const auto id = SpecialId(part)) Add(*id, part.learned, false);
   }
 
   /// Derives the labels from the tokens that are left. The last token has no next token.
   Sample Finish() && {
+    FlushText();
     if (last_item_end_ > format_.context) {
       throw FaultError(set_.file,
                        row_.Fault(FaultKind::kContext,
@@ -80,7 +82,7 @@ class SampleWriter {
     sample_.labels.assign(num_kept, kNoLabel);
     sample_.content.assign(num_kept, 0);
     for (std::size_t t = 0; t + 1 < num_kept; ++t) {
-      if (!answer_[t + 1]) continue;
+      if (!learned_[t + 1]) continue;
       sample_.labels[t] = sample_.tokens[t + 1];
       sample_.content[t] = content_[t + 1];
     }
@@ -88,13 +90,43 @@ class SampleWriter {
   }
 
  private:
-  void AddText(std::string_view text, bool answer) {
-    const std::vector<std::uint8_t> content = ContentBytes(text);
-    for (const TextToken& token : format_.tokenizer->Encode(text)) {
-      const auto begin = content.begin() + static_cast<std::ptrdiff_t>(token.begin);
-      const auto end = content.begin() + static_cast<std::ptrdiff_t>(token.end);
-      Add(token.id, answer, answer && std::find(begin, end, 1) != end);
+  /// Text that is tokenized as one. A token counts as part of the format or of an answer as its
+  /// first byte does.
+  struct Text {
+    std::string bytes;
+    std::vector<std::uint8_t> learned;  ///< by byte
+    std::vector<std::uint8_t> content;  ///< by byte: in a content word of an answer
+  };
+
+  void AddText(const PromptPart& part) {
+    if (part.begins_anew) FlushText();
+    text_.bytes += part.text;
+    text_.learned.resize(text_.bytes.size(), part.learned ? 1 : 0);
+    if (part.answer) {
+      const std::vector<std::uint8_t> content = ContentBytes(part.text);
+      text_.content.insert(text_.content.end(), content.begin(), content.end());
     }
+    text_.content.resize(text_.bytes.size(), 0);
+  }
+
+  void FlushText() {
+    if (text_.bytes.empty()) return;
+    for (const TextToken& token : after_special_
+                                      ? format_.tokenizer->EncodeAfterSpecial(text_.bytes)
+                                      : format_.tokenizer->Encode(text_.bytes)) {
+      const std::size_t first = std::min(token.begin, text_.bytes.size() - 1);
+      const auto begin = text_.content.begin() + static_cast<std::ptrdiff_t>(token.begin);
+      const auto end = text_.content.begin() + static_cast<std::ptrdiff_t>(token.end);
+      const bool learned = text_.learned[first] != 0 || token.id == always_learned_;
+      Add(token.id, learned, learned && std::find(begin, end, 1) != end);
+    }
+    text_ = {};
+  }
+
+  std::optional<std::int64_t> SpecialId(const PromptPart& part) const {
+    if (part.kind == PromptPart::Kind::kBos) return format_.tokenizer->bos();
+    if (part.kind == PromptPart::Kind::kEos) return format_.tokenizer->eos();
+    return format_.tokenizer->special(part.text);
   }
 
   void AddItem(std::size_t encoder) {
@@ -105,6 +137,7 @@ class SampleWriter {
       sample_.positions[encoder].push_back(std::ssize(sample_.tokens));
       Add(id, false, false);
     }
+    after_special_ = false;
     last_field_ = &format_.fields[encoder];
     last_item_end_ = std::ssize(sample_.tokens);
   }
@@ -117,9 +150,9 @@ class SampleWriter {
     }
   }
 
-  void Add(std::int64_t id, bool answer, bool content) {
+  void Add(std::int64_t id, bool learned, bool content) {
     sample_.tokens.push_back(id);
-    answer_.push_back(answer);
+    learned_.push_back(learned);
     content_.push_back(content);
   }
 
@@ -128,11 +161,40 @@ class SampleWriter {
   const SampleFormat& format_;
   std::vector<std::size_t> num_items_;  ///< by encoder: items so far
   Sample sample_;
-  std::vector<std::uint8_t> answer_;
+  std::vector<std::uint8_t> learned_;
   std::vector<std::uint8_t> content_;
+  Text text_;                   ///< not tokenized yet
+  bool after_special_ = false;  ///< a special token precedes `text_`
+  std::optional<std::int64_t> always_learned_;
   const RowField* last_field_ = nullptr;
   std::int64_t last_item_end_ = 0;  ///< tokens up to and including the last row of an item
 };
+
+std::vector<PromptPart> PartsOf(const LlavaSet& set, const LlavaRow& row,
+                                const SampleFormat& format) {
+  try {
+    return PromptParts(format.prompt, row.turns, format.fields);
+  } catch (const std::runtime_error& error) {
+    throw FaultError(set.file, row.Fault(FaultKind::kContext, error.what()));
+  }
+}
+
+/// Returns the format that data.prompt states, or else that of the tokenizer. Throws
+/// std::runtime_error if the tokenizer does not have the format's special tokens.
+PromptKind PromptFor(const DataConfig& data, const Tokenizer& tokenizer) {
+  const std::string folder = HuggingFaceFolder(data.tokenizer);
+  const std::optional<PromptKind> stated = PromptOf(data.prompt);
+  const PromptKind kind = stated           ? *stated
+                          : folder.empty() ? PromptKind::kLines
+                                           : PromptOfFolder(folder);
+  for (const std::string& token : SpecialTokensOf(kind)) {
+    if (tokenizer.special(token)) continue;
+    throw std::runtime_error("data.prompt = \"" + std::string(WordOf(kind)) +
+                             "\": expected a tokenizer with the special token \"" + token +
+                             "\", \"" + data.tokenizer + "\" has none");
+  }
+  return kind;
+}
 
 }  // namespace
 
@@ -142,7 +204,7 @@ std::int64_t Sample::num_labels() const {
 
 Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format) {
   SampleWriter writer(set, row, format);
-  for (const Turn& turn : row.turns) writer.AddTurn(turn);
+  for (const PromptPart& part : PartsOf(set, row, format)) writer.Add(part);
   return std::move(writer).Finish();
 }
 
@@ -172,8 +234,10 @@ SampleFormat FormatOf(const Config& config) {
     };
   }
   try {
-    const int num_encoders = static_cast<int>(format.fields.size());
-    format.tokenizer = MakeTokenizer(config.data.tokenizer, num_encoders);
+    std::vector<std::string> placeholders;
+    for (const RowField& field : format.fields) placeholders.push_back(field.placeholder);
+    format.tokenizer = MakeTokenizer(config.data.tokenizer, placeholders);
+    format.prompt = PromptFor(config.data, *format.tokenizer);
   } catch (const std::runtime_error& error) {
     throw DataError(error.what());  // an unreadable tokenizer file is also a data error
   }
@@ -184,7 +248,7 @@ SampleFormat FormatOf(const Config& config) {
 SampleFormat PlainFormat() {
   ItemFormat images = ItemsOf(ImageField(1, {}));
   images.num_rows = [](const std::string&) { return 0; };
-  return {.tokenizer = MakeTokenizer("bytes", 1),
+  return {.tokenizer = MakeTokenizer("bytes", {RowField().placeholder}),
           .fields = {RowField()},
           .items = {images},
           .context = std::numeric_limits<std::int64_t>::max()};

@@ -1,9 +1,7 @@
-// One row of a data set as the language model sees it.
-//
-//   <bos> human text \n  answer <eos> human text \n  answer <eos> ...
-//
-// Every placeholder in the text becomes one placeholder token of its encoder per row that the
-// encoder emits for the item. Those rows replace the embeddings of the tokens.
+// One row of a data set as the language model sees it: the parts of its prompt format
+// (data/prompt.hpp) as tokens. Every placeholder in the text becomes one placeholder token of its
+// encoder per row that the encoder emits for the item. Those rows replace the embeddings of the
+// tokens.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +14,7 @@
 #include "configs/config.hpp"
 #include "data/llava.hpp"
 #include "data/preprocessor.hpp"
+#include "data/prompt.hpp"
 #include "data/tokenizer.hpp"
 
 namespace troupe {
@@ -36,13 +35,14 @@ struct SampleFormat {
   std::vector<RowField> fields;   ///< by encoder, in the order of the config file
   std::vector<ItemFormat> items;  ///< by encoder
   std::int64_t context = 0;       ///< maximum number of tokens in a sample
+  PromptKind prompt = PromptKind::kLines;
 };
 
 /// A sample of T tokens.
 struct Sample {
   std::vector<std::int64_t> tokens;   ///< [T]
-  std::vector<std::int64_t> labels;   ///< [T]: the next token where that is part of an answer (its
-                                      ///< eos included), else kNoLabel
+  std::vector<std::int64_t> labels;   ///< [T]: the next token where the prompt format learns it,
+                                      ///< else kNoLabel
   std::vector<std::uint8_t> content;  ///< [T]: the label is part of a content word
   std::vector<std::vector<std::int64_t>> positions;  ///< by encoder: where its rows go, in order
   std::int64_t num_uncut_tokens = 0;                 ///< before its end was cut to fit the context
@@ -52,8 +52,9 @@ struct Sample {
   bool cut() const { return num_uncut_tokens > std::ssize(tokens); }
 };
 
-/// Cuts off text beyond the context. Throws FaultError if that would cut an item, or if the length
-/// of a file cannot be read. `row` must outlive the sample.
+/// Cuts off text beyond the context. Throws FaultError if that would cut an item, if the length of a
+/// file cannot be read, or if the prompt format cannot express the row. `row` must outlive the
+/// sample.
 Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format);
 
 /// Returns a padding sample: one pad token, no item, no label.
@@ -62,7 +63,8 @@ Sample EmptySample(const SampleFormat& format);
 /// Returns the modules that read a field, in the order of the config file.
 std::vector<const ModuleConfig*> DataEncoders(const Config& config);
 
-/// Throws DataError if a vocabulary is too small for the tokenizer, or its file cannot be used.
+/// Throws DataError if a vocabulary is too small for the tokenizer, if its file cannot be used, or if
+/// it lacks a special token of the prompt format.
 SampleFormat FormatOf(const Config& config);
 
 /// Returns a format for lists read without a configuration: images in the field "image",

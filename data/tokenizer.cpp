@@ -4,7 +4,9 @@
 #include <stdexcept>
 
 #include "configs/config.hpp"
+#include "data/hf_tokenizer.hpp"
 #include "data/sentencepiece_model.hpp"
+#include "files/file_error.hpp"
 #include "files/text_file.hpp"
 
 namespace troupe {
@@ -31,7 +33,7 @@ class ByteTokenizer : public Tokenizer {
     return text;
   }
 
-  std::int64_t bos() const override { return kNumBytes; }
+  std::optional<std::int64_t> bos() const override { return kNumBytes; }
   std::int64_t eos() const override { return kNumBytes + 1; }
   std::int64_t pad() const override { return kNumBytes + 2; }
   std::int64_t placeholder(int encoder) const override { return kNumBytes + 3 + encoder; }
@@ -53,7 +55,8 @@ std::string ReadModel(const std::string& file) {
 /// libsentencepiece contains protocol buffers with the symbol names of the newer ones in libtorch.
 /// Linked into one program, each would run the other's code. So the library is opened on demand,
 /// and its symbols are bound among themselves (data/sentencepiece/).
-std::shared_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int num_encoders) {
+std::shared_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int num_encoders,
+                                                   bool pad_last = false) {
 #ifdef TROUPE_SANITIZED
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL;  // sanitizers refuse deep binding
 #else
@@ -64,23 +67,38 @@ std::shared_ptr<const Tokenizer> OpenSentencePiece(const std::string& file, int 
   if (library == nullptr)
     library = dlopen(TROUPE_BUILD_FOLDER "/libtroupe_sentencepiece.so", kFlags);
   if (library == nullptr) throw std::runtime_error(std::string("sentencepiece: ") + dlerror());
-  using Make = const Tokenizer* (*)(const char*, const char*, std::size_t, int);
+  using Make = const Tokenizer* (*)(const char*, const char*, std::size_t, int, bool);
   const auto make = reinterpret_cast<Make>(dlsym(library, "TroupeMakeSentencePiece"));
   if (make == nullptr) throw std::runtime_error(std::string("sentencepiece: ") + dlerror());
   const std::string model = ReadModel(file);
   return std::shared_ptr<const Tokenizer>(
-      make(file.c_str(), model.data(), model.size(), num_encoders));
+      make(file.c_str(), model.data(), model.size(), num_encoders, pad_last));
+}
+
+std::shared_ptr<const Tokenizer> OpenFolder(const std::string& folder,
+                                            const std::vector<std::string>& placeholders) {
+  if (IsThere(folder + "/tokenizer.json")) return OpenHfTokenizer(folder, placeholders);
+  const std::string model = folder + "/tokenizer.model";
+  if (IsThere(model)) {
+    return OpenSentencePiece(model, static_cast<int>(placeholders.size()), /*pad_last=*/true);
+  }
+  throw std::runtime_error(folder + ": expected tokenizer.json or tokenizer.model, found neither");
 }
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> MakeTokenizer(const std::string& name, int num_encoders) {
+std::shared_ptr<const Tokenizer> MakeTokenizer(const std::string& name,
+                                               const std::vector<std::string>& placeholders) {
+  const int num_encoders = static_cast<int>(placeholders.size());
   if (name == "bytes") return std::make_shared<ByteTokenizer>(num_encoders);
   if (const std::string file = SentencePieceFile(name); !file.empty()) {
     return OpenSentencePiece(file, num_encoders);
   }
-  throw std::runtime_error("tokenizer: expected \"bytes\" or \"sentencepiece:FILE\", got \"" +
-                           name + "\"");
+  if (const std::string folder = HuggingFaceFolder(name); !folder.empty()) {
+    return OpenFolder(folder, placeholders);
+  }
+  throw std::runtime_error(
+      "tokenizer: expected \"bytes\", \"sentencepiece:FILE\" or \"hf:DIR\", got \"" + name + "\"");
 }
 
 }  // namespace troupe

@@ -21,7 +21,7 @@ enum class ValueType {
   kBoolean,
   kText,
   kPath,       ///< of a file; relative ones start at the file that states them (configs/paths.hpp)
-  kTokenizer,  ///< "bytes", or "sentencepiece:" and such a path
+  kTokenizer,  ///< "bytes", or "sentencepiece:" or "hf:" and such a path
   kWeights,    ///< "hf:" and the path of a folder
   kWord,       ///< one of KeyText::words
   kRanks,      ///< "4-7", "0-2,5" or a list; order kept

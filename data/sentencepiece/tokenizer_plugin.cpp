@@ -10,8 +10,8 @@ namespace {
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  SentencePieceTokenizer(const std::string& file, std::string_view model, int num_encoders)
-      : num_encoders_(num_encoders) {
+  SentencePieceTokenizer(const std::string& file, std::string_view model, int num_encoders,
+                         bool pad_last) {
     if (!Load(model)) {
       throw std::runtime_error(file + ": expected a sentencepiece model, could not read it as one");
     }
@@ -19,8 +19,11 @@ class SentencePieceTokenizer : public Tokenizer {
       throw std::runtime_error(file + ": expected a model with bos and eos, it has no " +
                                (model_.bos_id() < 0 ? "bos" : "eos"));
     }
-    pad_ = model_.pad_id() >= 0 ? model_.pad_id() : model_.GetPieceSize();
-    first_placeholder_ = model_.GetPieceSize() + (model_.pad_id() >= 0 ? 0 : 1);
+    const std::int64_t num_pieces = model_.GetPieceSize();
+    const bool has_pad = model_.pad_id() >= 0;
+    first_placeholder_ = num_pieces + (has_pad || pad_last ? 0 : 1);
+    pad_ = has_pad ? model_.pad_id() : pad_last ? num_pieces + num_encoders : num_pieces;
+    size_ = num_pieces + num_encoders + (has_pad ? 0 : 1);
   }
 
   /// The library also throws, for models from which it cannot build its tables.
@@ -50,26 +53,27 @@ class SentencePieceTokenizer : public Tokenizer {
     return model_.DecodeIds(text_ids);
   }
 
-  std::int64_t bos() const override { return model_.bos_id(); }
+  std::optional<std::int64_t> bos() const override { return model_.bos_id(); }
   std::int64_t eos() const override { return model_.eos_id(); }
   std::int64_t pad() const override { return pad_; }
   std::int64_t placeholder(int encoder) const override { return first_placeholder_ + encoder; }
-  std::int64_t size() const override { return first_placeholder_ + num_encoders_; }
+  std::int64_t size() const override { return size_; }
 
  private:
   sentencepiece::SentencePieceProcessor model_;
-  int num_encoders_;
   std::int64_t pad_ = 0;
   std::int64_t first_placeholder_ = 0;
+  std::int64_t size_ = 0;
 };
 
 }  // namespace
 }  // namespace troupe
 
 /// `file` is the name used in errors, `model` its contents, which ProblemOf
-/// (data/sentencepiece_model.hpp) has accepted. Throws like MakeTokenizer. The caller owns the
-/// result.
+/// (data/sentencepiece_model.hpp) has accepted. A model without pad gets one: before the
+/// placeholders or, with `pad_last`, after them. Throws like MakeTokenizer. The caller owns the result.
 extern "C" const troupe::Tokenizer* TroupeMakeSentencePiece(const char* file, const char* model,
-                                                            std::size_t size, int num_encoders) {
-  return new troupe::SentencePieceTokenizer(file, {model, size}, num_encoders);
+                                                            std::size_t size, int num_encoders,
+                                                            bool pad_last) {
+  return new troupe::SentencePieceTokenizer(file, {model, size}, num_encoders, pad_last);
 }

@@ -109,4 +109,18 @@ TEST_CASE(
   CHECK(ErrorOf(LoadConfig(path)) == "no error");
 }
 
+TEST_CASE("a tokenizer's folder starts where it is written, and holds one of two files") {
+  const Elsewhere folder;
+  const std::string path = folder.Write(
+      "sets/run.toml", "[data]\ntrain = \"rows.json\"\ntokenizer = \"hf:../vicuna\"\n");
+  folder.Write("sets/rows.json", "[]");
+  CHECK(LoadConfig(path).config.data.tokenizer == "hf:" + (folder / "vicuna"));
+  CHECK(ErrorOf(LoadConfig(path)) == path +
+                                         ":4:13: data.tokenizer: \"hf:../vicuna\": no such "
+                                         "file; looked for " +
+                                         (folder / "vicuna/tokenizer.json"));
+  folder.Write("vicuna/tokenizer.model", "");
+  CHECK(ErrorOf(LoadConfig(path)) == "no error");
+}
+
 }  // namespace troupe

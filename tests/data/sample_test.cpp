@@ -30,7 +30,7 @@ class Builder {
   const SampleFormat& format() const { return format_; }
 
  private:
-  std::shared_ptr<const Tokenizer> tokenizer_ = MakeTokenizer("bytes", 2);
+  std::shared_ptr<const Tokenizer> tokenizer_ = MakeTokenizer("bytes", {"<image>", "<audio>"});
   SampleFormat format_;
   LlavaRow row_;
 };

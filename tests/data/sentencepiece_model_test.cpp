@@ -120,12 +120,12 @@ TEST_CASE("at most 64 user-defined pieces may match one text", "[data]") {
 
 TEST_CASE("a damaged model is refused with its name before the library reads it", "[data]") {
   const std::string folder = "tests/fuzz/corpus/tokenizer/";
-  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + folder + "found-charsmap", 1),
+  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + folder + "found-charsmap", {"<image>"}),
                     folder +
                         "found-charsmap: expected a sentencepiece model, got one with a "
                         "damaged normalization table: a replacement is outside of it");
   for (const char* name : {"rules.model", "bpe.model", "unigram.model", "char.model"}) {
-    CHECK_NOTHROW(MakeTokenizer("sentencepiece:" + folder + name, 1));
+    CHECK_NOTHROW(MakeTokenizer("sentencepiece:" + folder + name, {"<image>"}));
   }
 }
 

@@ -44,7 +44,7 @@ const std::vector<std::pair<std::string, int>> kPieces = {
     {"<unk>", 2}, {"<s>", 3}, {"</s>", 3}, {"\xe2\x96\x81red", 1}, {"\xe2\x96\x81", 1}, {"cat", 1}};
 
 TEST_CASE("the byte tokenizer gives every byte its own id and place", "[data]") {
-  const auto tokenizer = MakeTokenizer("bytes", 2);
+  const auto tokenizer = MakeTokenizer("bytes", {"<image>", "<audio>"});
   const auto tokens = tokenizer->Encode("a\xc3\xa9\n");
   REQUIRE(tokens.size() == 4);
   CHECK(Ids(*tokenizer, "a\xc3\xa9\n") == std::vector<std::int64_t>{97, 0xc3, 0xa9, 10});
@@ -54,7 +54,7 @@ TEST_CASE("the byte tokenizer gives every byte its own id and place", "[data]") 
 }
 
 TEST_CASE("the byte tokenizer's other ids follow the bytes", "[data]") {
-  const auto tokenizer = MakeTokenizer("bytes", 2);
+  const auto tokenizer = MakeTokenizer("bytes", {"<image>", "<audio>"});
   CHECK(tokenizer->bos() == 256);
   CHECK(tokenizer->eos() == 257);
   CHECK(tokenizer->pad() == 258);
@@ -65,14 +65,14 @@ TEST_CASE("the byte tokenizer's other ids follow the bytes", "[data]") {
 }
 
 TEST_CASE("placeholders in a text are never taken for placeholder tokens", "[data]") {
-  const auto tokenizer = MakeTokenizer("bytes", 1);
+  const auto tokenizer = MakeTokenizer("bytes", {"<image>"});
   for (const std::int64_t id : Ids(*tokenizer, "<image>")) CHECK(id < 256);
 }
 
 TEST_CASE("a sentencepiece model's placeholders come after its pieces and a pad", "[data]") {
   const ScratchFolder folder;
   const auto file = folder.Write("words.model", ModelFile(kPieces));
-  const auto tokenizer = MakeTokenizer("sentencepiece:" + file, 2);
+  const auto tokenizer = MakeTokenizer("sentencepiece:" + file, {"<image>", "<audio>"});
   CHECK(tokenizer->bos() == 1);
   CHECK(tokenizer->eos() == 2);
   CHECK(tokenizer->pad() == 6);
@@ -86,7 +86,7 @@ TEST_CASE("a sentencepiece model's own pad is used", "[data]") {
   auto pieces = kPieces;
   pieces.emplace_back("<pad>", 3);
   const auto file = folder.Write("padded.model", ModelFile(pieces));
-  const auto tokenizer = MakeTokenizer("sentencepiece:" + file, 1);
+  const auto tokenizer = MakeTokenizer("sentencepiece:" + file, {"<image>"});
   CHECK(tokenizer->pad() == 6);
   CHECK(tokenizer->placeholder(0) == 7);
   CHECK(tokenizer->size() == 8);
@@ -95,7 +95,7 @@ TEST_CASE("a sentencepiece model's own pad is used", "[data]") {
 TEST_CASE("sentencepiece tokens know which bytes of the text they stand for", "[data]") {
   const ScratchFolder folder;
   const auto file = folder.Write("words.model", ModelFile(kPieces));
-  const auto tokenizer = MakeTokenizer("sentencepiece:" + file, 1);
+  const auto tokenizer = MakeTokenizer("sentencepiece:" + file, {"<image>"});
   const auto tokens = tokenizer->Encode("red cat");
   CHECK(Ids(*tokenizer, "red cat") == std::vector<std::int64_t>{3, 4, 5});
   REQUIRE(tokens.size() == 3);
@@ -108,17 +108,19 @@ TEST_CASE("sentencepiece tokens know which bytes of the text they stand for", "[
 
 TEST_CASE("a tokenizer that cannot be had is named with the reason", "[data]") {
   const ScratchFolder folder;
-  CHECK_THROWS_WITH(MakeTokenizer("byte", 1),
-                    "tokenizer: expected \"bytes\" or \"sentencepiece:FILE\", got \"byte\"");
-  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:none.model", 1), "none.model: no such file");
+  CHECK_THROWS_WITH(
+      MakeTokenizer("byte", {"<image>"}),
+      "tokenizer: expected \"bytes\", \"sentencepiece:FILE\" or \"hf:DIR\", got \"byte\"");
+  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:none.model", {"<image>"}),
+                    "none.model: no such file");
   const auto long_name = folder / std::string(300, 'x');
-  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + long_name, 1),
+  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + long_name, {"<image>"}),
                     long_name + ": cannot be read: File name too long");
   const auto noise = folder.Write("noise.model", "this is no model");
-  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + noise, 1),
+  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + noise, {"<image>"}),
                     noise + ": expected a sentencepiece model, could not read it as one");
   const auto no_eos = folder.Write("no_eos.model", ModelFile({{"<unk>", 2}, {"<s>", 3}, {"a", 1}}));
-  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + no_eos, 1),
+  CHECK_THROWS_WITH(MakeTokenizer("sentencepiece:" + no_eos, {"<image>"}),
                     no_eos + ": expected a model with bos and eos, it has no eos");
 }
 

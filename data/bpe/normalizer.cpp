@@ -1,0 +1,85 @@
+#include "data/bpe/normalizer.hpp"
+
+#include <utility>
+
+#include "data/bpe/steps.hpp"
+#include "data/bpe/unicode_form.hpp"
+
+namespace troupe::bpe {
+namespace {
+
+/// Appends `part` to `out` with all matches replaced. Returns false if there is none.
+bool AppendReplaced(const TextPart& part, const ReplaceStep& step, AlignedText& out) {
+  Pattern::Matches matches(step.pattern, part.text);
+  std::size_t done = 0;
+  bool changed = false;
+  while (const std::optional<Match> match = matches.Next()) {
+    if (!changed) out.Reserve(part.text.size() + part.text.size() / 2);
+    changed = true;
+    out.Keep(part, done, match->begin);
+    out.Append(step.text, {part.BeginOf(match->begin), part.EndOf(match->end - 1)});
+    done = match->end;
+  }
+  if (changed) out.Keep(part, done, part.text.size());
+  return changed;
+}
+
+bool AppendPrepended(const TextPart& part, const PrependStep& step, AlignedText& out) {
+  if (part.text.empty()) return false;
+  out.Reserve(step.text.size() + part.text.size());
+  out.Append(step.text, {part.BeginOf(0), part.BeginOf(0)});
+  out.Keep(part, 0, part.text.size());
+  return true;
+}
+
+bool AppendChanged(const TextPart& part, const NormalizerStep& step, AlignedText& out) {
+  if (const auto* form = std::get_if<UnicodeForm>(&step)) return AppendInForm(part, *form, out);
+  if (const auto* prepend = std::get_if<PrependStep>(&step)) {
+    return AppendPrepended(part, *prepend, out);
+  }
+  return AppendReplaced(part, std::get<ReplaceStep>(step), out);
+}
+
+}  // namespace
+
+Pattern ReadPattern(const JsonNode& node) {
+  try {
+    if (const auto text = node.Find("String")) return Pattern::Literal(text->Text());
+    return Pattern(node.At("Regex").Text());
+  } catch (const PatternError& error) {
+    node.Fail(error.what());
+  }
+}
+
+Normalizer::Normalizer(const JsonNode& node) {
+  ForEachStep(node, "normalizers", [&](const JsonNode& step, const JsonNode& type) {
+    if (type.Text() == "NFC") {
+      steps_.emplace_back(UnicodeForm::kNfc);
+    } else if (type.Text() == "NFD") {
+      steps_.emplace_back(UnicodeForm::kNfd);
+    } else if (type.Text() == "NFKC") {
+      steps_.emplace_back(UnicodeForm::kNfkc);
+    } else if (type.Text() == "NFKD") {
+      steps_.emplace_back(UnicodeForm::kNfkd);
+    } else if (type.Text() == "Prepend") {
+      steps_.emplace_back(PrependStep{step.At("prepend").Text()});
+    } else if (type.Text() == "Replace") {
+      steps_.emplace_back(ReplaceStep{ReadPattern(step.At("pattern")), step.At("content").Text()});
+    } else {
+      type.Refuse("Sequence, NFC, NFD, NFKC, NFKD, Prepend or Replace");
+    }
+  });
+}
+
+TextPart Normalizer::Apply(TextPart part, AlignedText& storage) const {
+  AlignedText next;
+  for (const NormalizerStep& step : steps_) {
+    next.Clear();
+    if (!AppendChanged(part, step, next)) continue;
+    std::swap(storage, next);
+    part = storage.part();
+  }
+  return part;
+}
+
+}  // namespace troupe::bpe

@@ -1,0 +1,45 @@
+// The normalizer of a tokenizer.json: changes a text before it is split into words.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "data/bpe/json_node.hpp"
+#include "data/bpe/pattern.hpp"
+#include "data/bpe/text_part.hpp"
+
+namespace troupe::bpe {
+
+/// A normalization form of Unicode, as utf8proc computes it.
+enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
+
+/// Inserts `text` before a text that is not empty.
+struct PrependStep {
+  std::string text;
+};
+struct ReplaceStep {
+  Pattern pattern;
+  std::string text;
+};
+using NormalizerStep = std::variant<UnicodeForm, PrependStep, ReplaceStep>;
+
+/// Steps that are applied in order.
+class Normalizer {
+ public:
+  Normalizer() = default;
+  /// Reads Sequence, NFC, NFD, NFKC, NFKD, Prepend and Replace. Throws std::runtime_error, a line
+  /// with file and place, for another one.
+  explicit Normalizer(const JsonNode& node);
+
+  /// Returns the normalized `part`. `storage` holds it if it differs, and outlives it.
+  TextPart Apply(TextPart part, AlignedText& storage) const;
+
+ private:
+  std::vector<NormalizerStep> steps_;
+};
+
+/// Reads a pattern of a tokenizer.json: {"String": TEXT} or {"Regex": EXPRESSION}.
+Pattern ReadPattern(const JsonNode& node);
+
+}  // namespace troupe::bpe
