@@ -82,4 +82,17 @@ void AddSideFiles(const std::string& source, ExportedFolder& folder) {
   }
 }
 
+void AddTokenizer(const std::string& source, const std::vector<AddedToken>& added,
+                  ExportedFolder& folder) {
+  const auto write = [&](const std::string& name, auto text_of) {
+    const std::string path = (fs::path(source) / name).string();
+    if (source.empty() || added.empty() || !WhyNotOpened(path).empty()) return;
+    folder.texts[name] = text_of(ReadWholeFile(path));
+  };
+  write("tokenizer.json", [&](const std::string& text) { return WithAddedTokens(text, added); });
+  write("tokenizer_config.json",
+        [&](const std::string& text) { return WithPadToken(text, added.back().text); });
+  AddSideFiles(source, folder);
+}
+
 }  // namespace troupe

@@ -16,4 +16,9 @@ std::vector<ExportedFile> Divide(std::vector<ExportedTensor> tensors, const Weig
 /// that name is there already.
 void AddSideFiles(const std::string& source, ExportedFolder& folder);
 
+/// Adds the tokenizer of `source` with `added`, its last the padding. One of SentencePiece is copied
+/// as it is.
+void AddTokenizer(const std::string& source, const std::vector<AddedToken>& added,
+                  ExportedFolder& folder);
+
 }  // namespace troupe

@@ -231,8 +231,14 @@ class Planner {
         !source.empty() && ReadFolderModule(source, &module.model.kind()).part.empty();
     if (whole_folder) AddUnused(source, tensors);
     folder.files = Divide(std::move(tensors), whole_folder ? &Source(source) : nullptr);
+    AddImageProcessor(module, folder);
     AddSideFiles(source, folder);
     return folder;
+  }
+
+  void AddImageProcessor(const ModuleConfig& module, ExportedFolder& folder) const {
+    const std::string json = ImageProcessorJson(ToWrite(module));
+    if (!json.empty()) folder.texts["preprocessor_config.json"] = json;
   }
 
   ExportedFolder ProjectorAlone(const EdgeConfig& edge) {
@@ -261,8 +267,15 @@ class Planner {
     AddModule(language, &language.model.kind().foreign_in_whole, tensors);
     if (!whole.empty()) AddUnused(whole, tensors);
     result.files = Divide(std::move(tensors), whole.empty() ? nullptr : &Source(whole));
+    AddImageProcessor(vision, result);
+    if (!whole.empty()) {
+      AddSideFiles(whole, result);
+      return result;
+    }
+    const std::string tokenizer = HuggingFaceFolder(config_.data.tokenizer);
+    AddTokenizer(tokenizer.empty() ? folder : tokenizer, tokens_.added, result);
     AddSideFiles(FolderOf(vision.weights), result);
-    if (vision.weights != language.weights) AddSideFiles(folder, result);
+    AddSideFiles(folder, result);
     return result;
   }
 

@@ -95,15 +95,21 @@ void WeightsFolder::OpenIndexed(const std::string& index) {
   }
 }
 
-void WeightsFolder::Require(const std::string& name, const Shape& shape,
-                            const std::string& whose) const {
+/// Whether a tensor of `shape` can begin with the rows of one of `stored`.
+static bool Grows(const Shape& stored, const Shape& shape) {
+  return stored.size() == 2 && shape.size() == 2 && stored[0] > 0 && stored[0] < shape[0] &&
+         stored[1] == shape[1];
+}
+
+void WeightsFolder::Require(const std::string& name, const Shape& shape, const std::string& whose,
+                            bool may_grow) const {
   const auto place = places_.find(name);
   if (place == places_.end()) {
     FailAt(folder_, "expected tensor " + QuoteText(name) + " for " + whose + ", found none");
   }
   const auto& [file, entry] = place->second;
   const std::string tensor = "tensor " + QuoteText(name);
-  if (entry->shape != shape) {
+  if (entry->shape != shape && !(may_grow && Grows(entry->shape, shape))) {
     FailAt(file->path(), tensor + ": expected " + ToString(shape) + " for " + whose + ", got " +
                              ToString(entry->shape));
   }
@@ -112,8 +118,24 @@ void WeightsFolder::Require(const std::string& name, const Shape& shape,
   }
 }
 
-void WeightsFolder::Read(const std::string& name, const TensorPiece& piece) const {
-  Require(name, piece.global_shape, piece.name);
+/// The means of `count` columns, from `first` on, of a stored matrix.
+static std::vector<double> ColumnMeans(const TensorEntry& entry, const std::byte* stored,
+                                       std::int64_t first, std::int64_t count) {
+  const auto columns = static_cast<std::size_t>(count);
+  std::vector<double> row(columns);
+  std::vector<double> means(columns, 0.0);
+  for (std::int64_t r = 0; r < entry.shape[0]; ++r) {
+    const auto at = static_cast<std::size_t>(r * entry.shape[1] + first);
+    ConvertFloats(entry.type, stored + at * SizeOf(entry.type), columns, StoredType::kFloat64,
+                  reinterpret_cast<std::byte*>(row.data()));
+    for (std::size_t c = 0; c < columns; ++c) means[c] += row[c];
+  }
+  for (double& mean : means) mean /= static_cast<double>(entry.shape[0]);
+  return means;
+}
+
+void WeightsFolder::Read(const std::string& name, const TensorPiece& piece, bool may_grow) const {
+  Require(name, piece.global_shape, piece.name, may_grow);
   const SafetensorsReader* const file = places_.at(name).file;
   const TensorEntry* const entry = places_.at(name).entry;
   const MappedMemory memory = MappedMemory::Open(file->path());
@@ -124,10 +146,21 @@ void WeightsFolder::Read(const std::string& name, const TensorPiece& piece) cons
   const std::size_t stored = SizeOf(entry->type);
   const std::size_t held = SizeOf(piece.value.dtype());
   std::byte* const target = piece.value.data();
+  const std::int64_t num_stored = NumElements(entry->shape);
+  std::vector<double> means;  // of the columns of the piece
   ForEachRun(piece, [&](std::int64_t first, std::int64_t at, std::int64_t count) {
-    ConvertFloats(entry->type, memory.data() + begin + static_cast<std::size_t>(at) * stored,
-                  static_cast<std::size_t>(count), StoredTypeOf(piece.value.dtype()),
-                  target + static_cast<std::size_t>(first) * held);
+    const StoredType to = StoredTypeOf(piece.value.dtype());
+    std::byte* const run = target + static_cast<std::size_t>(first) * held;
+    if (at < num_stored) {
+      ConvertFloats(entry->type, memory.data() + begin + static_cast<std::size_t>(at) * stored,
+                    static_cast<std::size_t>(count), to, run);
+      return;
+    }
+    if (means.empty()) {
+      means = ColumnMeans(*entry, memory.data() + begin, piece.offsets[1], count);
+    }
+    ConvertFloats(StoredType::kFloat64, reinterpret_cast<const std::byte*>(means.data()),
+                  means.size(), to, run);
   });
   num_bytes_read_ += static_cast<std::uint64_t>(piece.value.num_elements()) * stored;
   if (memory.lost()) FailAt(file->path(), "cannot be read, or has shrunk while it was read");
@@ -139,6 +172,7 @@ namespace {
 struct ForeignTensor {
   const WeightsFolder& folder;
   std::string name;
+  bool may_grow = false;  ///< the folder may know fewer tokens
 };
 
 /// The folders that modules and projectors start from, each opened once.
@@ -154,7 +188,10 @@ class Folders {
     if (const ModuleConfig* const module = config_.Find(part)) {
       if (!module->weights) return std::nullopt;
       const WeightsFolder& folder = Open(*module->weights);
-      return ForeignTensor{folder, NameOfModule(module->model.kind(), folder, name)};
+      const ModuleKind& kind = module->model.kind();
+      const bool may_grow =
+          std::ranges::find(kind.foreign_vocabulary, name) != kind.foreign_vocabulary.end();
+      return ForeignTensor{folder, NameOfModule(kind, folder, name), may_grow};
     }
     const auto edge = std::ranges::find(config_.edges, part, ProjectorName);
     if (edge == config_.edges.end() || !edge->through || !edge->through->weights) {
@@ -218,7 +255,7 @@ void CheckWeights(const Config& config) {
       for (int pp = 0; pp < module.num_stages(); ++pp) {
         for (const ParameterSpec& spec : StageParameters(config, module.name, pp)) {
           if (const auto found = folders.Find(spec.name)) {
-            found->folder.Require(found->name, spec.shape, spec.name);
+            found->folder.Require(found->name, spec.shape, spec.name, found->may_grow);
           }
         }
       }
@@ -262,7 +299,9 @@ std::string WeightsDigests(const Config& config) {
 void ReadWeights(const Config& config, const std::vector<TensorPiece>& pieces) {
   Folders folders(config);
   for (const TensorPiece& piece : pieces) {
-    if (const auto found = folders.Find(piece.name)) found->folder.Read(found->name, piece);
+    if (const auto found = folders.Find(piece.name)) {
+      found->folder.Read(found->name, piece, found->may_grow);
+    }
   }
 }
 

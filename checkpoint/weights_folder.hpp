@@ -28,11 +28,13 @@ class WeightsFolder {
   const std::vector<std::unique_ptr<SafetensorsReader>>& files() const { return files_; }
   bool Has(const std::string& name) const { return places_.contains(name); }
   /// Throws std::runtime_error naming file and tensor unless `name` is there, has `shape` and holds
-  /// numbers with a fraction. `whose` is our name of it.
-  void Require(const std::string& name, const Shape& shape, const std::string& whose) const;
-  /// Fills the value of `piece` (float32 or float64) with its part of tensor `name`. Throws as
-  /// Require does for the whole of `piece`, and if the file has shrunk.
-  void Read(const std::string& name, const TensorPiece& piece) const;
+  /// numbers with a fraction. `whose` is our name of it. `may_grow`: it may have fewer rows.
+  void Require(const std::string& name, const Shape& shape, const std::string& whose,
+               bool may_grow = false) const;
+  /// Fills the value of `piece`, of a floating type, with its part of tensor `name`. Rows that the
+  /// tensor does not have are the mean of those it has, if it `may_grow`. Throws as Require does for
+  /// the whole of `piece`, and if the file has shrunk.
+  void Read(const std::string& name, const TensorPiece& piece, bool may_grow = false) const;
   /// Bytes that Read has taken from files.
   std::uint64_t num_bytes_read() const { return num_bytes_read_; }
 

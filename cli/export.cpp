@@ -61,7 +61,16 @@ SavedRun OpenRun(const std::string& path) {
 
 SpecialTokens TokensOf(const Config& config) {
   const SampleFormat format = FormatOf(config);
-  return {.image = format.tokenizer->placeholder(0), .pad = format.tokenizer->pad()};
+  const Tokenizer& tokenizer = *format.tokenizer;
+  SpecialTokens tokens;
+  tokens.pad = tokenizer.pad();
+  for (std::size_t i = 0; i < format.fields.size(); ++i) {
+    tokens.added.push_back(
+        {tokenizer.placeholder(static_cast<int>(i)), format.fields[i].placeholder});
+  }
+  if (!tokens.added.empty()) tokens.image = tokens.added.front().id;
+  tokens.added.push_back({tokenizer.pad(), "<pad>"});
+  return tokens;
 }
 
 int Export(const ExportArguments& arguments) {

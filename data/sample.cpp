@@ -27,6 +27,9 @@ ItemFormat ItemsOf(const Field& field) {
   return {nullptr, MakePreprocessor(field), field.row_shape()};
 }
 
+/// Rows of an embedding are padded to multiples of 64, as LLaVA's are.
+std::string NextMultiple(std::int64_t size) { return std::to_string((size + 63) / 64 * 64); }
+
 /// Two language models share one text, cut to the shorter context, so that a round has one number
 /// of valid tokens.
 std::int64_t ContextOf(const Config& config, const SampleFormat& format) {
@@ -39,7 +42,10 @@ std::int64_t ContextOf(const Config& config, const SampleFormat& format) {
     throw DataError("modules." + module.name + ".vocab: expected at least " +
                     std::to_string(format.tokenizer->size()) + " for tokenizer \"" +
                     config.data.tokenizer + "\" with " + std::to_string(format.fields.size()) +
-                    " placeholders, got " + std::to_string(text->vocab));
+                    " placeholders, got " + std::to_string(text->vocab) +
+                    (module.weights ? "; state vocab = " + NextMultiple(format.tokenizer->size()) +
+                                          ": the rows of new tokens start as the mean of the others"
+                                    : ""));
   }
   return context;
 }

@@ -108,6 +108,9 @@ struct ModuleKind {
   /// model of the kind has that tensor.
   std::vector<ForeignNames> foreign_names = {};
   std::string_view foreign_probe = {};
+  /// The tensors with a row for each token. Where a folder has fewer rows than the module, the others
+  /// start as the mean of its rows.
+  std::vector<std::string_view> foreign_vocabulary = {};
   /// The first parts of the names of all its tensors there, those included that the module does not
   /// have.
   std::vector<std::string_view> foreign_roots = {};

@@ -194,6 +194,7 @@ const ModuleKind kLlama = {
                       {"language_model.", "language_model."},
                       {"", ""}},
     .foreign_probe = "embed_tokens.weight",
+    .foreign_vocabulary = {"embed_tokens.weight", "lm_head.weight"},
     .foreign_roots = {"embed_tokens", "layers", "norm", "lm_head"},
     .foreign_alone = {"model.", ""},
     .foreign_in_whole = {"language_model.model.", "language_model."}};

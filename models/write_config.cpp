@@ -147,4 +147,39 @@ std::string LlavaProcessorJson(const ModelConfig& vision) {
                {"vision_feature_select_strategy", SelectStrategy(vision)}});
 }
 
+std::string ImageProcessorJson(const ModuleToWrite& module) {
+  const auto field = module.model.field();
+  const auto* const images = dynamic_cast<const ImageField*>(field.get());
+  if (images == nullptr) return "";
+  const ImageRecipe& recipe = images->recipe();
+  if (!module.folder.empty()) {
+    const FolderModule source = ReadFolderModule(module.folder, &module.model.kind());
+    const auto before = source.model->field();
+    const auto* const same = dynamic_cast<const ImageField*>(before.get());
+    if (!source.images.file.empty() && same != nullptr && same->recipe() == recipe) return "";
+  }
+  const std::int64_t size = images->size();
+  const OrderedJson square = {{"height", size}, {"width", size}};
+  const bool stretches = recipe.fit == ImageFit::kStretch;
+  const bool pads = recipe.fit == ImageFit::kPad;
+  OrderedJson json = {{"image_processor_type", stretches ? "SiglipImageProcessor"
+                                               : pads    ? "LlavaImageProcessor"
+                                                         : "CLIPImageProcessor"},
+                      {"do_convert_rgb", true},
+                      {"do_resize", true},
+                      {"size", stretches ? square : OrderedJson{{"shortest_edge", size}}},
+                      {"resample", recipe.resampling == Resampling::kBicubic ? 3 : 2},
+                      {"do_rescale", true},
+                      {"rescale_factor", 1.0 / 255.0},
+                      {"do_normalize", true},
+                      {"image_mean", recipe.mean},
+                      {"image_std", recipe.deviation}};
+  if (!stretches) {
+    json["do_center_crop"] = true;
+    json["crop_size"] = square;
+  }
+  if (pads) json["do_pad"] = true;
+  return Text(json);
+}
+
 }  // namespace troupe

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kinds/kind.hpp"
 #include "kinds/projector.hpp"
+#include "models/write_tokenizer.hpp"
 
 namespace troupe {
 
@@ -24,10 +26,11 @@ bool IsWritable(const ModuleKind& kind);
 /// that the run changed. Throws ModelFolderError for a folder that cannot be read.
 std::string ModuleConfigJson(const ModuleToWrite& module);
 
-/// The tokens that a whole model names.
+/// The tokens that a whole model names, and those that a run gave to its tokenizer.
 struct SpecialTokens {
   std::int64_t image = 0;
   std::optional<std::int64_t> pad = {};
+  std::vector<AddedToken> added = {};
 };
 
 /// Returns why no whole model of transformers is made of these parts, ending with the expected part;
@@ -39,6 +42,10 @@ std::string WhyNoLlava(const ModelConfig& vision, const ProjectorShape& projecto
 /// both started from and whose tokens stay; empty: there is none. Throws like ModuleConfigJson.
 std::string LlavaConfigJson(const ModuleToWrite& vision, const ModuleToWrite& language,
                             const SpecialTokens& tokens, const std::string& whole);
+
+/// Returns the text of preprocessor_config.json for the images of an encoder; "" if its folder says
+/// the same, or it reads no images. Throws like ModuleConfigJson.
+std::string ImageProcessorJson(const ModuleToWrite& module);
 
 /// Returns the text of processor_config.json for it.
 std::string LlavaProcessorJson(const ModelConfig& vision);

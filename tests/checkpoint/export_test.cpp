@@ -227,6 +227,25 @@ TEST_CASE("a model that started from random values has the tensors that transfor
   CHECK(config["vision_config"]["num_hidden_layers"] == 2);
   CHECK(config["vision_feature_layer"] == -1);
   CHECK(config["text_config"]["vocab_size"] == 40);
+  // What is written is read again as the same model.
+  const Config again =
+      Load(scratch, "model.from = \"hf:out\"\n" + TwoModules("image_fit = \"crop\"", "", ""));
+  CHECK(again.modules[0].model->field()->row_shape() == Shape{3, 8, 8});
+  CHECK(again.modules[1].model->row_width() == 8);
+  CHECK(again.edges[0].through->hidden == 8);
+}
+
+TEST_CASE("images are prepared by a reader of the folder as in the run", "[export]") {
+  const std::string fit = GENERATE("crop", "pad", "stretch");
+  const ScratchFolder scratch;
+  const std::string keys = std::string(kVit) + "\nimage_fit = \"" + fit +
+                           "\"\nimage_mean = [0.1, 0.2, 0.3]\nimage_resampling = \"bilinear\"\n";
+  const Config config =
+      Load(scratch, TwoModules(keys, kLlama, "through = { kind = \"mlp2\", hidden = 8 }"));
+  Export(scratch, config);
+  Config again = Load(scratch, "model.from = \"hf:out\"\n" + TwoModules("", "", ""));
+  Config before = config;
+  CHECK(*again.modules[0].model->images() == *before.modules[0].model->images());
 }
 
 TEST_CASE("what is no LLaVA becomes a folder for each part, and the plan says why", "[export]") {
@@ -265,6 +284,19 @@ TEST_CASE("names of newer programs become those of the Hub", "[export]") {
   WriteTensors(scratch / "source/model.safetensors", tensors);
   Export(scratch, Load(scratch, "model.from = \"hf:source\"\n" + TwoModules("", "", "")));
   CHECK(Contents(scratch / "out") == from);
+}
+
+TEST_CASE("a larger vocabulary has more rows and says so", "[export]") {
+  const ScratchFolder scratch;
+  Export(scratch, Load(scratch, WholeToml("llava_clip_qwen2", "", "vocab = 64")));
+  const Stored after = Contents(scratch / "out");
+  const Stored before = Contents(Oracle("llava_clip_qwen2"));
+  for (const char* name :
+       {"language_model.model.embed_tokens.weight", "language_model.lm_head.weight"}) {
+    CHECK(after.at(name).shape == Shape{64, 8});
+    CHECK(after.at(name).bytes.starts_with(before.at(name).bytes));
+  }
+  CHECK(ConfigOf(scratch / "out")["text_config"]["vocab_size"] == 64);
 }
 
 TEST_CASE("a parameter that was not saved is named, and nothing is written", "[export]") {

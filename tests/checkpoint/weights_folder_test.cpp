@@ -204,5 +204,22 @@ TEST_CASE("a folder without the projector that is asked for is refused") {
                   "multi_modal_projector.linear_1.weight");
 }
 
+TEST_CASE("tokens that a folder does not know start as the mean of those it knows") {
+  const ScratchFolder scratch;
+  // Columns 0, 1, 2 of rows 0 to 3 have the means 4.5, 5.5 and 6.5.
+  WriteSafetensors(scratch / "model.safetensors", {{"a", Counting({4, 3})}});
+  const WeightsFolder folder(scratch.path());
+  const TensorPiece rows = PieceOf({6, 3}, {3, 0}, {3, 3});
+  folder.Read("a", rows, /*may_grow=*/true);
+  CHECK(ValuesOf(rows.value) == std::vector<double>{9, 10, 11, 4.5, 5.5, 6.5, 4.5, 5.5, 6.5});
+  const TensorPiece columns = PieceOf({6, 3}, {4, 1}, {2, 2}, DType::kFloat64);
+  folder.Read("a", columns, /*may_grow=*/true);
+  CHECK(ValuesOf(columns.value) == std::vector<double>{5.5, 6.5, 5.5, 6.5});
+  CHECK_THROWS_WITH(folder.Read("a", rows),
+                    Catch::Contains("expected [6, 3] for language.x, got [4, 3]"));
+  CHECK_THROWS_WITH(folder.Read("a", PieceOf({3, 3}, {0, 0}, {3, 3}), /*may_grow=*/true),
+                    Catch::Contains("expected [3, 3] for language.x, got [4, 3]"));
+}
+
 }  // namespace
 }  // namespace troupe
