@@ -15,7 +15,9 @@ static void CheckProjector(const Config& config, const EdgeConfig& edge, Report&
   const ModuleConfig& to = *config.Find(edge.to);
   const std::string key = KeyOf(edge, "through");
   if (edge.through) {
-    const ModuleConfig& host = HostOf(config, edge.through->on == ProjectorEnd::kFrom ? from : to);
+    const ModuleConfig& end = edge.through->on == ProjectorEnd::kFrom ? from : to;
+    CheckOwnRates(edge.through->optimizer, end.optimizer, key + ".optimizer", config, report);
+    const ModuleConfig& host = HostOf(config, end);
     if (!report.Good({key, key + ".on"})) return;
     return ExpectMultiple({key + ".hidden", edge.through->hidden},
                           {KeyOf(host, "layout.tp"), host.layout.tp}, report);

@@ -35,7 +35,7 @@ std::unique_ptr<const Field> SiglipConfig::field() const {
 void SiglipConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {
   if (stage.first) {
     AddPatchWeight(list);
-    list.Add("embeddings.patch_embedding.bias", {hidden});
+    list.AddBias("embeddings.patch_embedding", hidden);
     AddPositions(num_patches(), list);
   }
   PatchEncoder::AddParameters(stage, list);

@@ -44,12 +44,11 @@ void AddProjector(std::vector<ParameterSpec>& specs, const Config& config, const
   const ProjectorConfig& projector = *edge.through;
   const std::int64_t in = FindModule(config, edge.from).model->row_width();
   const std::int64_t out = FindModule(config, edge.to).model->row_width();
-  ParameterList list(specs, ProjectorName(edge),
-                     projector.on == ProjectorEnd::kFrom ? edge.from : edge.to, projector.frozen);
+  ParameterList list(specs, ProjectorName(edge), projector.frozen);
   list.AddWeight("linear_1", projector.hidden, in, Cut::kRows);
-  list.Add("linear_1.bias", {projector.hidden}, Cut::kRows);
+  list.AddBias("linear_1", projector.hidden, Cut::kRows);
   list.AddWeight("linear_2", out, projector.hidden, Cut::kColumns);
-  list.Add("linear_2.bias", {out});
+  list.AddBias("linear_2", out);
 }
 
 /// Returns the edges with `module` at `end`.
@@ -159,7 +158,7 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
   for (const StagePart& part : StageParts(config, module, pp)) {
     if (part.module) {
       const ModuleConfig& own = *part.module;
-      ParameterList list(specs, own.name, own.name, own.frozen);
+      ParameterList list(specs, own.name, own.frozen);
       own.model->AddParameters(PlaceOf(own, part.pp), list);
     } else {
       AddProjector(specs, config, *part.edge);
